@@ -1,0 +1,84 @@
+"""cdk8s constructs that turn a Kubernetes cluster into one that runs NVIDIA GPU workloads.
+
+The six constructs come first; what they take and give lives in the modules named after it. Each name is
+imported when it is first used, so that importing the package costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gpu_constructs import _node
+
+if TYPE_CHECKING:
+    from gpu_constructs.device_plugin.chart import DevicePluginChart
+    from gpu_constructs.errors import GpuConstructsError, GpuConstructsWarning, SynthesisError
+    from gpu_constructs.external import External
+    from gpu_constructs.helm_values import HelmValues
+    from gpu_constructs.namespace import GpuNamespace
+    from gpu_constructs.placement import Toleration
+    from gpu_constructs.platforms import Kubernetes, Talos
+    from gpu_constructs.runtime_class import NvidiaRuntimeClass
+    from gpu_constructs.sharing import Sharing
+    from gpu_constructs.synthesis import synth, synthesize
+    from gpu_constructs.versions import Unverified
+    from gpu_constructs.workload.env import EnvValue
+    from gpu_constructs.workload.probe import Probe
+    from gpu_constructs.workload.volume import Volume
+    from gpu_constructs.workload.workload import GpuWorkload
+
+__all__ = [  # noqa: RUF022
+    "GpuNamespace",
+    "NvidiaRuntimeClass",
+    "DevicePluginChart",
+    "GpuWorkload",
+    # And what goes with them.
+    "EnvValue",
+    "External",
+    "GpuConstructsError",
+    "GpuConstructsWarning",
+    "HelmValues",
+    "Kubernetes",
+    "Probe",
+    "Sharing",
+    "SynthesisError",
+    "Talos",
+    "Toleration",
+    "Unverified",
+    "Volume",
+    "synth",
+    "synthesize",
+]
+
+_HOMES = {
+    "device_plugin.chart": ("DevicePluginChart",),
+    "errors": ("GpuConstructsError", "GpuConstructsWarning", "SynthesisError"),
+    "external": ("External",),
+    "helm_values": ("HelmValues",),
+    "namespace": ("GpuNamespace",),
+    "placement": ("Toleration",),
+    "platforms": ("Kubernetes", "Talos"),
+    "runtime_class": ("NvidiaRuntimeClass",),
+    "sharing": ("Sharing",),
+    "synthesis": ("synth", "synthesize"),
+    "versions": ("Unverified",),
+    "workload.env": ("EnvValue",),
+    "workload.probe": ("Probe",),
+    "workload.volume": ("Volume",),
+    "workload.workload": ("GpuWorkload",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+_node.use_node_from_wheel()
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that a public name lives in."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,0 +1,103 @@
+"""How a construct of ours is called: arguments checked first, errors short and with the construct's path."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import cdk8s
+import jsii
+from constructs import Construct
+
+from gpu_constructs import _fields
+from gpu_constructs.errors import GpuConstructsError
+
+_Init = TypeVar("_Init", bound=Callable[..., None])
+
+
+class _ShortErrors(jsii.JSIIMeta):
+    """Ends the traceback of a refused construct at the caller's line, without frames of jsii or ours."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        problem: GpuConstructsError
+        try:
+            return super().__call__(*args, **kwargs)
+        except GpuConstructsError as error:
+            problem = error
+        raise problem.with_traceback(None) from None
+
+
+def checked(init: _Init) -> _Init:
+    """Check the keywords of a construct's ``__init__`` before anything reaches the construct tree.
+
+    Errors raised inside get the path of the construct that is being made.
+    """
+    signature = inspect.signature(init)
+    keywords = [name for name, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
+
+    @wraps(init)
+    def wrapper(self: Construct, scope: Construct, id: str, *positional: object, **given: object) -> None:
+        path = ""
+        try:
+            if not isinstance(scope, Construct):
+                raise GpuConstructsError(f"scope must be a construct; got {type(scope).__name__}")
+            if not isinstance(id, str) or not id:
+                raise GpuConstructsError(f"id must be a non-empty str; got {id!r}")
+            _fields.label_value("id", id)
+            path = f"{scope.node.path}/{id}".lstrip("/")
+            if isinstance(scope, cdk8s.App) and isinstance(self, GpuObject):
+                raise GpuConstructsError("scope must be a Chart or a construct in one, got an App")
+            if positional:
+                raise GpuConstructsError(
+                    f"everything after scope and id must be given by keyword; got {positional[0]!r} without one"
+                )
+            for name in given:
+                if name not in keywords:
+                    raise GpuConstructsError(
+                        f"{name} is no keyword of {type(self).__name__}{_fields.did_you_mean(name, keywords)}"
+                    )
+            for name in keywords:
+                if signature.parameters[name].default is inspect.Parameter.empty and name not in given:
+                    raise GpuConstructsError(f"{name} is required")
+            _fields.arguments(init, given)
+            init(self, scope, id, **given)
+        except GpuConstructsError as error:
+            raise error.at(path) from None
+        except RuntimeError as error:
+            if "There is already a Construct with name" not in str(error):
+                raise
+            raise GpuConstructsError("id is already taken; give this construct another", path=path) from None
+
+    return wrapper  # type: ignore[return-value]
+
+
+class GpuConstruct(Construct, metaclass=_ShortErrors):
+    """A construct of this library that emits no object of its own."""
+
+
+class GpuObject(GpuConstruct):
+    """A construct of this library inside a chart.
+
+    Attributes:
+        api_object: The main object it emits, for ``add_json_patch``; ``cdk8s.ApiObject.of(x)`` gives the same.
+    """
+
+    @property
+    def api_object(self) -> cdk8s.ApiObject:
+        """The main object this construct emits: the place for ``add_json_patch``."""
+        return cdk8s.ApiObject.of(self)
+
+
+class GpuChart(cdk8s.Chart, metaclass=_ShortErrors):
+    """A chart of this library: one file in dist/.
+
+    Attributes:
+        api_object: The main object it emits, for ``add_json_patch``; ``cdk8s.ApiObject.of(x)`` gives the same.
+    """
+
+    @property
+    def api_object(self) -> cdk8s.ApiObject:
+        """The main object this chart emits: the place for ``add_json_patch``."""
+        return cdk8s.ApiObject.of(self)

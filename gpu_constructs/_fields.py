@@ -1,0 +1,235 @@
+"""Checks of one keyword's value, each raising the house-style error."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import types
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, Union, get_args, get_origin
+
+from gpu_constructs.errors import GpuConstructsError
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
+_QUALIFIED_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei)?\Z")
+_REPOSITORY = r"(?:[a-z0-9]+(?:[.-][a-z0-9]+)*(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
+_DIGEST = r"@sha256:[0-9a-f]{64}"
+_TAG = r":(?!latest(?:@|\Z))[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}"
+_IMAGE = re.compile(rf"{_REPOSITORY}(?:{_TAG}(?:{_DIGEST})?|{_DIGEST})\Z")
+_CAPABILITY = re.compile(r"(?!CAP_)[A-Z][A-Z_]*\Z")
+_CRON_FIELD = r"[0-9*?/,-]+"
+_CRON_NAMED_FIELD = r"(?:[0-9*?/,-]|[A-Za-z]{3})+"
+_CRON = re.compile(
+    r"@(?:yearly|annually|monthly|weekly|daily|midnight|hourly|every [0-9]+[a-z0-9]*)\Z|"
+    rf"{_CRON_FIELD}(?: +{_CRON_FIELD}){{2}}(?: +{_CRON_NAMED_FIELD}){{2}}\Z"
+)
+_PORT_NAME = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?\Z")
+_INT32_MAX = 2**31 - 1
+_FACTORS = {"m": Fraction(1, 1000), "": Fraction(1)} | {
+    unit: Fraction(base**power)
+    for power, (decimal, binary) in enumerate(
+        (("k", "Ki"), ("M", "Mi"), ("G", "Gi"), ("T", "Ti"), ("P", "Pi"), ("E", "Ei")), start=1
+    )
+    for unit, base in ((decimal, 1000), (binary, 1024))
+}
+
+
+def did_you_mean(got: object, allowed: Iterable[str]) -> str:
+    """Give `` (did you mean 'x'?)`` for the nearest allowed word, or nothing."""
+    near = difflib.get_close_matches(str(got), list(allowed), n=1, cutoff=0.6)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def one_of(field: str, got: object, allowed: Sequence[str]) -> None:
+    """Refuse a word that is not in the list."""
+    if got not in allowed:
+        words = ", ".join(map(repr, allowed))
+        raise GpuConstructsError(f"{field} must be one of {words}; got {got!r}{did_you_mean(got, allowed)}")
+
+
+def whole_number(field: str, got: object, *, minimum: int, maximum: int = _INT32_MAX, way_out: str = "") -> None:
+    """Refuse anything but an ``int`` (a bool is none) within the limits, by default those of Kubernetes."""
+    suffix = f"; {way_out}" if way_out else ""
+    if isinstance(got, bool) or not isinstance(got, int):
+        raise GpuConstructsError(f"{field} must be an int, got {got!r} ({type(got).__name__}){suffix}")
+    if got < minimum:
+        raise GpuConstructsError(f"{field} must be at least {minimum}, got {got}{suffix}")
+    if got > maximum:
+        raise GpuConstructsError(f"{field} must be at most {maximum}, got {got}{suffix}")
+
+
+def dns_label(field: str, got: str) -> None:
+    """Refuse a name that Kubernetes would not take as a DNS label (RFC 1123)."""
+    if len(got) > 63 or not _DNS_LABEL.match(got):
+        raise GpuConstructsError(
+            f"{field} must be a DNS label (a-z, 0-9 and '-', at most 63 characters, "
+            f"letter or digit at both ends); got {got!r}"
+        )
+
+
+def dns_subdomain(field: str, got: str) -> None:
+    """Refuse a name that Kubernetes would not take as a DNS subdomain (labels joined by dots)."""
+    if len(got) > 253 or not all(len(part) <= 63 and _DNS_LABEL.match(part) for part in got.split(".")):
+        raise GpuConstructsError(
+            f"{field} must be a DNS subdomain (DNS labels joined by '.', at most 253 characters); got {got!r}"
+        )
+
+
+def labels(field: str, got: Mapping[str, str]) -> None:
+    """Refuse keys and values that Kubernetes would not take as labels."""
+    for key, value in got.items():
+        if not _QUALIFIED_NAME.match(key):
+            raise GpuConstructsError(f"{field} has a key that is no label key; got {key!r}")
+        label_value(f"{field}[{key!r}]", value)
+
+
+def label_value(field: str, got: str) -> None:
+    """Refuse text that Kubernetes would not take as the value of a label."""
+    if not _LABEL_VALUE.match(got):
+        raise GpuConstructsError(
+            f"{field} must be a label value (letters, digits, '-', '_', '.', at most 63 characters, letter or digit "
+            f"at both ends); got {got!r}"
+        )
+
+
+def environment_name(field: str, got: str) -> None:
+    """Refuse a name that a shell could not read as a variable."""
+    if not _ENV_NAME.match(got):
+        raise GpuConstructsError(f"{field} must be a variable name (letters, digits, '_'); got {got!r}")
+
+
+def quantity(field: str, got: str) -> None:
+    """Refuse text that Kubernetes would not read as an amount (``500m``, ``16Gi``)."""
+    if not _QUANTITY.match(got):
+        raise GpuConstructsError(f"{field} must be a Kubernetes quantity like '500m' or '16Gi'; got {got!r}")
+
+
+def image(field: str, got: str) -> None:
+    """Refuse an image reference without a tag or digest, or with the tag ``latest``."""
+    if not _IMAGE.match(got):
+        raise GpuConstructsError(
+            f"{field} must be pinned as 'repository:tag' or 'repository@sha256:...', never 'latest'; got {got!r}"
+        )
+
+
+def amount(quantity: str) -> Fraction:
+    """Give what a quantity says as a number."""
+    number, unit = re.fullmatch(r"([0-9.]+)(\D*)", quantity).groups()  # type: ignore[union-attr]
+    return Fraction(number) * _FACTORS[unit]
+
+
+def port_name(field: str, got: str) -> None:
+    """Refuse a name that Kubernetes would not take for a port (an IANA service name)."""
+    if not _PORT_NAME.match(got):
+        raise GpuConstructsError(
+            f"{field} must be a port name (a-z, 0-9 and single '-', at most 15 characters, at least one letter); "
+            f"got {got!r}"
+        )
+
+
+def port_number(field: str, got: object) -> None:
+    """Refuse anything but a port from 1 to 65535."""
+    whole_number(field, got, minimum=1, maximum=65535)
+
+
+def capability(field: str, got: str) -> None:
+    """Refuse a name that Kubernetes would not take as a Linux capability."""
+    if not _CAPABILITY.match(got):
+        raise GpuConstructsError(f"{field} must be a capability like 'SYS_PTRACE', without 'CAP_'; got {got!r}")
+
+
+def cron_schedule(field: str, got: str) -> None:
+    """Refuse text that Kubernetes would not read as a schedule."""
+    if not _CRON.match(got):
+        raise GpuConstructsError(f"{field} must have cron's five fields, or be '@daily' or its like; got {got!r}")
+
+
+def absolute_path(field: str, got: str) -> None:
+    """Refuse a path that does not start at the root or climbs with '..'."""
+    if not got.startswith("/") or ".." in got.split("/"):
+        raise GpuConstructsError(f"{field} must be an absolute path without '..'; got {got!r}")
+
+
+def _typeguard_form(annotation: Any) -> Any:
+    """Rewrite ``A | B``, which typeguard 2.13 does not know, as ``Union[A, B]``, at every depth."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal or not arguments:
+        return annotation
+    arguments = tuple(_typeguard_form(argument) for argument in arguments)
+    if origin is types.UnionType or origin is Union:
+        return Union[arguments]  # noqa: UP007
+    return origin[arguments] if origin is not None else annotation
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+
+
+def of_type(field: str, got: object, annotation: Any) -> None:
+    """Refuse a value that its annotation does not allow, naming Python types and allowed words."""
+    alternatives = _alternatives(annotation)
+    if Any in alternatives or object in alternatives or (got is None and type(None) in alternatives):
+        return
+    words = [word for option in alternatives if get_origin(option) is Literal for word in get_args(option)]
+    others = [option for option in alternatives if get_origin(option) is not Literal and option is not type(None)]
+    if words and (isinstance(got, str) or not others):
+        one_of(field, got, words)
+        return
+    if isinstance(got, bool) and bool not in alternatives and (int in alternatives or float in alternatives):
+        raise GpuConstructsError(f"{field} must be an int, got {got!r} (bool)")
+    origins = [get_origin(option) for option in alternatives]
+    if isinstance(got, str | bytes) and Sequence in origins and str not in alternatives:
+        raise GpuConstructsError(f"{field} must be a list, got {got!r} ({type(got).__name__})")
+    if isinstance(got, list | tuple) and origins.count(Sequence) == 1:
+        (element,) = get_args(alternatives[origins.index(Sequence)])
+        for index, item in enumerate(got):
+            of_type(f"{field}[{index}]", item, element)
+        return
+    if any(isinstance(option, type) and isinstance(got, option) for option in alternatives):
+        return
+    # Costs as much to import as half of this library: only for what the lines above could not decide.
+    import typeguard
+
+    try:
+        typeguard.check_type(field, got, _typeguard_form(annotation))
+    except TypeError as error:
+        message = _MODULE.sub("", str(error).removeprefix("type of ").replace(" instead", ""))
+        message = message.replace("NoneType)", "None)")
+        raise GpuConstructsError(f"{message}: {got!r}") from None
+    for option in alternatives:
+        if get_origin(option) is Mapping and isinstance(got, Mapping):
+            key_type, value_type = get_args(option)
+            for key, value in got.items():
+                of_type(f"{field} key", key, key_type)
+                of_type(f"{field}[{key!r}]", value, value_type)
+
+
+@lru_cache(maxsize=256)
+def _hints(owner: Any) -> dict[str, Any]:
+    return typing.get_type_hints(owner)
+
+
+def arguments(function: Any, given: Mapping[str, object]) -> None:
+    """Check each keyword given to a function against the function's own annotations.
+
+    Plain ``int`` keywords are left to ``whole_number``, which the function calls with their limits.
+    """
+    hints = _hints(function)
+    for name, value in given.items():
+        if name in hints and hints[name] is not int:
+            of_type(name, value, hints[name])
+
+
+def members(struct: Any, name: str) -> None:
+    """Check each member of an option struct against the annotations of its class."""
+    hints = _hints(type(struct))  # type: ignore[arg-type]
+    for member in dataclasses.fields(struct):
+        of_type(f"{name}.{member.name}", getattr(struct, member.name), hints[member.name])

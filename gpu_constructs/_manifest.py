@@ -1,0 +1,74 @@
+"""The one object through which every manifest of this library is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cdk8s import ApiObject, ApiObjectMetadata, JsonPatch
+from constructs import Construct
+
+from gpu_constructs import _kinds
+from gpu_constructs.errors import GpuConstructsError
+
+Body = Mapping[str, Any]
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value) if value[key] is not None}
+    if isinstance(value, list | tuple):
+        return [_sorted(item) for item in value]
+    return value
+
+
+class Manifest(ApiObject):
+    """An ``ApiObject`` whose body is plain Python.
+
+    No schema of another Kubernetes release stands between the body and the output, so every field
+    arrives. Keys are sorted, members that are ``None`` are left out, cluster-scoped kinds carry no
+    namespace even under ``Chart(namespace=...)``, and JSON patches apply last, to what is written.
+    """
+
+    def __init__(self, scope: Construct, id: str, manifest: Body | Callable[[], Body]) -> None:
+        """Make the object from a whole manifest.
+
+        Args:
+            scope: The construct that owns the object.
+            id: ``Default`` for the main object of a construct.
+            manifest: apiVersion, kind, metadata and the rest; or a function that gives it, called at
+                once for its identity and again at synth for its body.
+        """
+        self._produce = manifest if callable(manifest) else lambda: manifest
+        self._patches: list[JsonPatch] = []
+        made = self._produce()
+        self._is_cluster_scoped = _kinds.is_cluster_scoped(made["apiVersion"], made["kind"])
+        super().__init__(
+            scope,
+            id,
+            api_version=made["apiVersion"],
+            kind=made["kind"],
+            metadata=ApiObjectMetadata(**made["metadata"]),
+        )
+
+    def add_json_patch(self, *ops: JsonPatch) -> None:
+        """Change the emitted manifest by RFC 6902 operations, applied in order after everything else."""
+        self._patches.extend(ops)
+
+    def to_json(self) -> Any:
+        """Render the manifest."""
+        rendered = super().to_json()
+        if self._is_cluster_scoped:
+            rendered["metadata"].pop("namespace", None)
+        body = {k: v for k, v in self._produce().items() if k not in ("apiVersion", "kind", "metadata")}
+        rendered.update(_sorted(body))
+        if self._patches:
+            try:
+                patched = JsonPatch.apply(rendered, *self._patches)
+            except RuntimeError as error:
+                path = self.node.path.removesuffix("/Default")
+                reason = str(error).partition("\n")[0].removeprefix("Error: ")
+                raise GpuConstructsError(f"a JSON patch does not apply: {reason}", path=path) from None
+            first = {key: patched.pop(key) for key in ("apiVersion", "kind", "metadata") if key in patched}
+            rendered = {**_sorted(first), **_sorted(patched)}
+        return rendered

@@ -1,0 +1,45 @@
+"""Compute resources of a container: what a user asks for, checked, in Kubernetes' own shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpu_constructs import _fields
+from gpu_constructs.errors import GpuConstructsError
+
+_NAMES = ("cpu", "memory", "ephemeral-storage")
+
+Resources = Mapping[str, Mapping[str, str | int]]
+"""``{"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi"}}``"""
+
+
+def container_resources(given: Resources | None, *, default: Resources) -> dict[str, Any]:
+    """Give the ``resources`` of a container: the user's whole choice, else the default.
+
+    Raises:
+        GpuConstructsError: A section other than requests and limits, an amount that is no quantity, or a
+            GPU, which is asked for with its own keyword.
+    """
+    chosen = default if given is None else given
+    for section, amounts in chosen.items():
+        _fields.one_of("resources key", section, ("requests", "limits"))
+        for name, amount in amounts.items():
+            field = f"resources[{section!r}][{name!r}]"
+            if name.startswith("nvidia.com/"):
+                raise GpuConstructsError(f"{field} must not be set here; ask for GPUs with gpus=")
+            if isinstance(amount, bool):
+                raise GpuConstructsError(f"{field} must be a Kubernetes quantity like '500m'; got {amount!r}")
+            _fields.quantity(field, str(amount))
+            if name not in _NAMES and not ("/" in name or name.startswith("hugepages-")):
+                raise GpuConstructsError(
+                    f"resources[{section!r}] must hold {', '.join(map(repr, _NAMES))} or a name with a domain; "
+                    f"got {name!r}{_fields.did_you_mean(name, _NAMES)}"
+                )
+    limits = chosen.get("limits", {})
+    for name, amount in chosen.get("requests", {}).items():
+        if name in limits and _fields.amount(str(amount)) > _fields.amount(str(limits[name])):
+            raise GpuConstructsError(
+                f"resources['requests'][{name!r}] must be at most the limit of {limits[name]}; got {amount}"
+            )
+    return {section: {n: str(a) for n, a in amounts.items()} for section, amounts in chosen.items() if amounts}

@@ -1,0 +1,178 @@
+"""Facts that only the whole app knows, checked over plain manifests of any origin."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_constructs import _kinds, pod_security
+from gpu_constructs.pod_specs import containers, node_labels_required, pod_specs
+from gpu_constructs.provided import Provided
+
+Manifest = Mapping[str, Any]
+
+_BORN_WITH_THE_CLUSTER = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+_DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/", "node-role.kubernetes.io/gpu")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One problem.
+
+    Attributes:
+        subject: Index of the manifest it is about.
+        problem: The message, without the construct path.
+        others: Indexes of further manifests to name, in the order of ``{0}``, ``{1}`` in the message.
+        providers: Indexes of providers to name likewise, after the manifests.
+    """
+
+    subject: int
+    problem: str
+    others: tuple[int, ...] = ()
+    providers: tuple[int, ...] = ()
+
+
+def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[Finding]:
+    """Run every check.
+
+    Args:
+        manifests: All objects of one App.
+        provided: What its constructs say they provide.
+    """
+    return [
+        *_one_object_of_one_identity(manifests),
+        *_namespaces_exist(manifests, provided),
+        *_runtime_classes_exist(manifests, provided),
+        *_selected_labels_are_published(manifests, provided),
+        *_pods_satisfy_their_namespace(manifests, provided),
+        *_shared_gpus_are_asked_for_one_by_one(manifests, provided),
+    ]
+
+
+def _identity(manifest: Manifest) -> tuple[str, str, str | None, str]:
+    metadata = manifest.get("metadata", {})
+    group = _kinds.group_of(manifest["apiVersion"])
+    return group, manifest["kind"], metadata.get("namespace"), metadata.get("name", "")
+
+
+def _one_object_of_one_identity(manifests: Sequence[Manifest]) -> Iterator[Finding]:
+    seen: dict[tuple[str, str, str, str], int] = {}
+    for index, manifest in enumerate(manifests):
+        group, kind, namespace, name = _identity(manifest)
+        first = seen.setdefault((group, kind, namespace or "default", name), index)
+        if first != index:
+            where = f" in namespace {namespace!r}" if namespace else ""
+            yield Finding(
+                index,
+                f"{kind} {name!r}{where} is already made by {{0}}; make it once and hand it to the others",
+                (first,),
+            )
+
+
+def _namespaces_exist(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
+    known = set(_BORN_WITH_THE_CLUSTER)
+    known.update(m["metadata"]["name"] for m in manifests if _identity(m)[:2] == ("", "Namespace"))
+    for offer in provided:
+        known.update(offer.namespaces)
+    reported: set[str] = set()
+    for index, manifest in enumerate(manifests):
+        namespace = manifest.get("metadata", {}).get("namespace")
+        if namespace and namespace not in known and namespace not in reported:
+            reported.add(namespace)
+            yield Finding(
+                index,
+                f"namespace {namespace!r} is not in this app; add GpuNamespace(chart, 'namespace', "
+                f"name={namespace!r}) or declare it with External(app, 'existing', namespaces=[{namespace!r}])",
+            )
+
+
+def _runtime_classes_exist(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
+    known = {m["metadata"]["name"] for m in manifests if _identity(m)[:2] == ("node.k8s.io", "RuntimeClass")}
+    for offer in provided:
+        known.update(offer.runtime_classes)
+    for index, manifest in enumerate(manifests):
+        for spec in pod_specs(manifest):
+            wanted = spec.get("runtimeClassName")
+            if wanted and wanted not in known:
+                yield Finding(
+                    index,
+                    f"runtime_class {wanted!r} is used but no RuntimeClass of that name is in this app; add an "
+                    f"NvidiaRuntimeClass or declare it with External(app, 'existing', "
+                    f"runtime_classes=[{wanted!r}])",
+                )
+
+
+def _is_published(label: str, published: set[str]) -> bool:
+    return label in published or any(p.endswith("*") and label.startswith(p[:-1]) for p in published)
+
+
+def _selected_labels_are_published(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
+    published = {label for offer in provided for label in offer.node_labels}
+    for index, manifest in enumerate(manifests):
+        for spec in pod_specs(manifest):
+            for alternatives in node_labels_required(spec):
+                discovered = sorted(label for label in alternatives if label.startswith(_DISCOVERED))
+                if len(discovered) < len(alternatives) or any(_is_published(x, published) for x in discovered):
+                    continue
+                label = discovered[-1]
+                yield Finding(
+                    index,
+                    f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods "
+                    "would never be scheduled; add a DevicePluginChart with node_feature_discovery=True or "
+                    f"declare it with External(app, 'existing', node_labels=[{label!r}])",
+                )
+
+
+def _pods_satisfy_their_namespace(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
+    default = next((offer.pod_security_default for offer in provided if offer.pod_security_default), None)
+    levels: dict[str, tuple[str | None, int]] = {}
+    for index, manifest in enumerate(manifests):
+        if _identity(manifest)[:2] == ("", "Namespace"):
+            labels = manifest["metadata"].get("labels") or {}
+            levels[manifest["metadata"]["name"]] = (labels.get("pod-security.kubernetes.io/enforce"), index)
+    if default:
+        levels.setdefault("default", (None, -1))
+    for index, manifest in enumerate(manifests):
+        namespace = manifest.get("metadata", {}).get("namespace", "default")
+        if namespace not in levels:
+            continue
+        stated, made_by = levels[namespace]
+        level = stated or default
+        if level != "baseline" and level != "restricted":
+            continue
+        for spec in pod_specs(manifest):
+            violations = pod_security.violations(spec, level)
+            if violations:
+                says = f"enforces {stated!r}" if stated else f"states no Pod Security level, so {default!r} holds"
+                yield Finding(
+                    index,
+                    f"pods would be refused: namespace {namespace!r} {says}, and {'; '.join(violations)}; use a "
+                    "GpuNamespace(pod_security=...) of a level that allows it",
+                    (made_by,) if made_by >= 0 else (),
+                )
+
+
+def _shared_gpus_are_asked_for_one_by_one(
+    manifests: Sequence[Manifest], provided: Sequence[Provided]
+) -> Iterator[Finding]:
+    refusing: dict[str, list[int]] = defaultdict(list)
+    for provider, offer in enumerate(provided):
+        for resource, sharing in offer.gpu_resources.items():
+            if sharing.fail_requests_greater_than_one:
+                refusing[resource].append(provider)
+    for index, manifest in enumerate(manifests):
+        for spec in pod_specs(manifest):
+            for container in containers(spec):
+                limits = (container.get("resources") or {}).get("limits") or {}
+                for resource, providers in refusing.items():
+                    count = str(limits.get(resource, 0))
+                    if count.isdigit() and int(count) > 1:
+                        yield Finding(
+                            index,
+                            f"asks for {count} x {resource} but {{0}} shares it with "
+                            "fail_requests_greater_than_one: two slots are not two GPUs; ask for 1, or pass "
+                            "Sharing.time_slicing(..., fail_requests_greater_than_one=False)",
+                            providers=(providers[0],),
+                        )

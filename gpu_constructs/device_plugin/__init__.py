@@ -1,0 +1,1 @@
+"""The NVIDIA device plugin: advertises GPUs to the kubelet."""

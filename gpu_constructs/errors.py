@@ -1,0 +1,43 @@
+"""The errors and warnings a user of the library sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class GpuConstructsError(ValueError):
+    """Input that cannot become a correct manifest.
+
+    The message is one line: construct path, field in Python spelling, rule, value got, way out.
+
+    Attributes:
+        problem: The message without the construct path.
+        path: The construct path (``chart/child``), empty for values made outside a construct tree.
+    """
+
+    def __init__(self, problem: str, *, path: str = "") -> None:
+        self.problem = problem
+        self.path = path
+        super().__init__(f"{path}: {problem}" if path else problem)
+
+    def at(self, path: str) -> GpuConstructsError:
+        """Give the same error with a construct path, unless it already names one."""
+        return self if self.path else GpuConstructsError(self.problem, path=path)
+
+
+class SynthesisError(GpuConstructsError):
+    """Everything that is wrong with the apps given to ``synth``, found before a file was written.
+
+    Attributes:
+        problems: One line for each problem, each with its construct path.
+    """
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = list(problems)
+        count = len(self.problems)
+        listed = "\n".join(f"  {problem}" for problem in self.problems)
+        super().__init__(f"{count} problem{'s' if count > 1 else ''} found, nothing was written\n{listed}")
+
+
+class GpuConstructsWarning(UserWarning):
+    """Input that works but is likely not what the user wants."""

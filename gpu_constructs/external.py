@@ -1,0 +1,52 @@
+"""Things a cluster has that the app does not create."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from constructs import Construct
+
+from gpu_constructs import _fields
+from gpu_constructs._construct import GpuConstruct, checked
+from gpu_constructs.provided import Provided
+
+
+class External(GpuConstruct):
+    """Declares what the cluster has from elsewhere, so that ``synth`` does not miss it. Emits nothing."""
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        runtime_classes: Sequence[str] = (),
+        node_labels: Sequence[str] = (),
+        namespaces: Sequence[str] = (),
+    ) -> None:
+        """Declare it.
+
+        Args:
+            scope: The App, or anything in it; one declaration serves the whole App.
+            id: Say who provides it: ``gpu-operator``, ``talos-node-labels``.
+            runtime_classes: RuntimeClass objects, as the GPU Operator makes ``nvidia``.
+            node_labels: Labels on nodes, as the GPU Operator or Talos' ``machine.nodeLabels`` set
+                ``nvidia.com/gpu.present``; a trailing ``*`` stands for the rest of the key.
+            namespaces: Namespaces.
+
+        Raises:
+            GpuConstructsError: A name that Kubernetes would not take.
+        """
+        for name in runtime_classes:
+            _fields.dns_subdomain("runtime_classes", name)
+        for name in namespaces:
+            _fields.dns_label("namespaces", name)
+        # With a letter for the star, what is left must be a key.
+        _fields.labels("node_labels", {re.sub(r"(?<=.)\*\Z", "x", label): "" for label in node_labels})
+        super().__init__(scope, id)
+        self.provides = Provided(
+            runtime_classes=tuple(runtime_classes),
+            node_labels=tuple(node_labels),
+            namespaces=tuple(namespaces),
+        )

@@ -1,0 +1,1 @@
+"""What labels nodes: Node Feature Discovery for the hardware, GPU Feature Discovery for the GPUs."""

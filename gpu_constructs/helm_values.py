@@ -1,0 +1,53 @@
+"""A values file for a Helm release that the cluster's owner installs beside the manifests."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from cdk8s import Yaml
+from constructs import Construct
+
+from gpu_constructs import _fields
+from gpu_constructs._construct import GpuConstruct, checked
+
+
+class HelmValues(GpuConstruct):
+    """Values for ``helm install -f``; written by ``synth`` to ``dist/helm-values/``, never where kubectl reads.
+
+    Emits no Kubernetes object.
+    """
+
+    @checked
+    def __init__(self, scope: Construct, id: str, *, release: str, values: Mapping[str, Any]) -> None:
+        """Keep the values.
+
+        Args:
+            scope: The App, or anything in it.
+            id: Construct id.
+            release: Name of the Helm release; the file is called ``<release>.values.yaml``.
+            values: What the values file holds.
+
+        Raises:
+            GpuConstructsError: The release name is no DNS label.
+        """
+        _fields.dns_label("release", release)
+        super().__init__(scope, id)
+        self.release = release
+        self.values = copy.deepcopy(dict(values))
+
+    def to_yaml(self) -> str:
+        """Give the file's text; a value of None, by which Helm drops a default, is kept as null."""
+        return Yaml.stringify(_with_nulls(self.values)).replace(_NULL, "null")
+
+
+_NULL = "gpu-constructs-null"  # jsii drops None on its way to the YAML writer
+
+
+def _with_nulls(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_nulls(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_nulls(member) for member in value]
+    return _NULL if value is None else value

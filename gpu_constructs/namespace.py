@@ -1,0 +1,102 @@
+"""The namespace that GPU components or workloads live in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from constructs import Construct
+
+from gpu_constructs import _fields, _references
+from gpu_constructs._construct import GpuObject, checked
+from gpu_constructs._manifest import Manifest
+from gpu_constructs.errors import GpuConstructsError
+
+DEFAULT_NAMESPACE = "nvidia-gpu-operator"
+
+PodSecurityLevel = Literal["privileged", "baseline", "restricted"]
+
+
+class GpuNamespace(GpuObject):
+    """A Namespace with its Pod Security level stated.
+
+    Emits one Namespace with the labels ``pod-security.kubernetes.io/enforce``, ``audit`` and ``warn``.
+    """
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str = DEFAULT_NAMESPACE,
+        pod_security: PodSecurityLevel = "privileged",
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make the namespace.
+
+        Args:
+            scope: A chart, or a construct in one.
+            id: Construct id.
+            name: Name of the Namespace; the seeds' commands use ``nvidia-gpu-operator``.
+            pod_security: Pod Security Standards level, set for enforce, audit and warn. ``privileged`` by
+                default, since plugin, discovery and exporter mount host paths, which ``baseline`` forbids,
+                and Talos enforces ``baseline`` on every namespace that says nothing.
+            labels: Further labels.
+
+        Raises:
+            GpuConstructsError: The name is no DNS label, the level unknown, or a label restates the level.
+
+        Source:
+            Kubernetes documentation, "Pod Security Admission"
+        """
+        _fields.dns_label("name", name)
+        _fields.labels("labels", labels or {})
+        levels = {f"pod-security.kubernetes.io/{mode}": pod_security for mode in ("enforce", "audit", "warn")}
+        for key in labels or {}:
+            if key in levels:
+                raise GpuConstructsError(f"labels must not hold {key!r}; set pod_security instead")
+        super().__init__(scope, id)
+        self.name = name
+        self.pod_security = pod_security
+        Manifest(
+            self,
+            "Default",
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {
+                    "name": name,
+                    "labels": {
+                        **(labels or {}),
+                        **levels,
+                    },
+                },
+            },
+        )
+
+
+def namespace_name(namespace: object) -> str:
+    """Give the name of a namespace handed over as text or as an object.
+
+    Raises:
+        GpuConstructsError: It is no DNS label, or no namespace at all.
+    """
+    if isinstance(namespace, str):
+        _fields.dns_label("namespace", namespace)
+    return _references.name_of("namespace", namespace, "Namespace")
+
+
+def component_namespace(namespace: object) -> str:
+    """Give the name of the namespace that a GPU component was told to live in.
+
+    Raises:
+        GpuConstructsError: It is ``default``, no DNS label, or no namespace at all.
+    """
+    name = namespace_name(namespace)
+    if name == "default":
+        raise GpuConstructsError(
+            "namespace must not be 'default': GPU components need a namespace whose Pod Security level is "
+            f"privileged; leave it out for {DEFAULT_NAMESPACE!r} or name one of your own"
+        )
+    return name

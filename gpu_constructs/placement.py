@@ -1,0 +1,101 @@
+"""Where GPU pods may run: taints tolerated, labels selected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gpu_constructs import _fields
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.platforms import GPU_PRESENT
+
+GPU_PCI_PRESENT = "feature.node.kubernetes.io/pci-10de.present"
+"""Published by Node Feature Discovery for a PCI device of vendor NVIDIA."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toleration:
+    """A taint that pods put up with; the words are those of Kubernetes.
+
+    Give one list to the plugin, the exporter, the power limit and the workloads of a cluster: a taint that
+    one of them does not tolerate leaves it at zero pods without any event.
+
+    Attributes:
+        key: The taint's key; None, with ``operator="Exists"``, tolerates every taint.
+        operator: ``Equal`` compares the value, ``Exists`` takes any.
+        value: The taint's value, for ``Equal``.
+        effect: ``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``; None matches all three.
+        toleration_seconds: How long a ``NoExecute`` taint is put up with; None is for ever.
+
+    Raises:
+        GpuConstructsError: An operator or effect that Kubernetes does not have, a value beside ``Exists``,
+            no key beside ``Equal``.
+    """
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        _fields.members(self, "toleration")
+        if self.operator == "Exists" and self.value is not None:
+            raise GpuConstructsError(f"toleration.value must be left out with operator 'Exists'; got {self.value!r}")
+        if self.operator == "Equal" and self.key is None:
+            raise GpuConstructsError("toleration.key is required with operator 'Equal'; got None")
+        if self.key is not None:
+            _fields.labels("toleration.key", {self.key: self.value or ""})
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            raise GpuConstructsError(f"toleration.toleration_seconds needs effect 'NoExecute'; got {self.effect!r}")
+
+    def to_manifest(self) -> dict[str, Any]:
+        """Give the toleration as Kubernetes writes it."""
+        fields = {
+            "key": self.key,
+            "operator": self.operator,
+            "value": self.value,
+            "effect": self.effect,
+            "tolerationSeconds": self.toleration_seconds,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+GPU_TAINT = Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")
+"""The taint that GPU nodes carry by convention; every GPU pod of ours tolerates it."""
+
+CRITICAL_ADDONS = Toleration(key="CriticalAddonsOnly", operator="Exists")
+"""Tolerated by node agents, as in NVIDIA's chart."""
+
+
+def tolerations(*groups: Iterable[Toleration]) -> list[dict[str, Any]]:
+    """Join lists of tolerations in order, without repeats."""
+    unique = dict.fromkeys(toleration for group in groups for toleration in group)
+    return [toleration.to_manifest() for toleration in unique]
+
+
+def required_node_affinity(terms: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Require that a node matches one of the terms, each a list of expressions that all hold."""
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [dict(e) for e in term]} for term in terms]
+            }
+        }
+    }
+
+
+def label_is(key: str, *values: str) -> dict[str, Any]:
+    """Give the expression that a label has one of the values."""
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def label_exists(key: str) -> dict[str, Any]:
+    """Give the expression that a label is there, whatever its value."""
+    return {"key": key, "operator": "Exists"}
+
+
+def gpu_node_affinity() -> dict[str, Any]:
+    """Require a node that Node Feature Discovery or an administrator marked as having an NVIDIA GPU."""
+    return required_node_affinity([[label_is(GPU_PCI_PRESENT, "true")], [label_is(GPU_PRESENT, "true")]])

@@ -1,0 +1,257 @@
+"""From apps to dist/: render, check everything at once, then write; or say what is wrong and write nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdk8s import ApiObject, App, Chart, Names, Yaml
+from constructs import IConstruct
+from jsii.errors import JavaScriptError
+
+from gpu_constructs import _kinds
+from gpu_constructs.cluster_checks import Finding, check
+from gpu_constructs.errors import GpuConstructsError, SynthesisError
+from gpu_constructs.helm_values import HelmValues
+from gpu_constructs.provided import Provider
+
+NAMESPACES_FILE = "00-namespaces"
+CRDS_FILE = "01-crds"
+NEEDS_CRDS_FOLDER = "needs-crds"
+HELM_VALUES_FOLDER = "helm-values"
+SUFFIX = ".k8s.yaml"
+
+_ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
+
+
+def synth(*apps: App) -> None:
+    """Write the manifests of all apps, one app a cluster; the last line of an ``app.py``.
+
+    Each app goes to its own ``outdir``: all Namespaces to ``00-namespaces.k8s.yaml``, custom resource
+    definitions to ``01-crds.k8s.yaml``, objects of kinds that Kubernetes does not define itself to
+    ``needs-crds/``, to be applied second, the rest to one file a chart. ``kubectl apply -f`` reads the files
+    of a folder in that order. Helm values go to ``helm-values/``, beside the clusters where there are several.
+    Generated files of earlier runs that no chart writes any more are removed; files of other names are left
+    alone.
+
+    When anything is wrong, every problem of every app is printed with its construct path, dist/ stays as it
+    was and the program exits with status 1.
+
+    Args:
+        apps: The apps. Several must have their outdirs side by side (``dist/homelab``, ``dist/fleet``);
+            whatever was generated in that folder for a cluster that is not given any more is removed too,
+            unless the folder holds the project itself.
+    """
+    try:
+        synthesize(*apps)
+    except SynthesisError as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def synthesize(*apps: App) -> None:
+    """Do what ``synth`` does, but raise instead of printing and exiting.
+
+    Raises:
+        SynthesisError: With every problem found.
+    """
+    if not apps:
+        raise SynthesisError(["synth must be given at least one App"])
+    dist = _Dist.of(apps)
+    problems: list[str] = []
+    for app in apps:
+        problems.extend(_render(app, dist))
+    if problems:
+        raise SynthesisError(list(dict.fromkeys(problems)))
+    try:
+        dist.write()
+    except OSError as error:
+        raise SynthesisError([f"{error.filename}: cannot be written: {error.strerror}"]) from None
+
+
+@dataclass
+class _Dist:
+    """The files that one run writes, and the folders it owns."""
+
+    root: Path
+    is_single: bool
+    outdirs: list[Path]
+    texts: dict[Path, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, apps: Sequence[App]) -> _Dist:
+        outdirs = [Path(app.outdir).resolve() for app in apps]
+        if len(set(outdirs)) < len(apps):
+            raise SynthesisError(["every App needs an outdir of its own; got the same one twice"])
+        if len(apps) == 1:
+            return cls(outdirs[0], True, outdirs)
+        parents = {outdir.parent for outdir in outdirs}
+        if len(parents) > 1:
+            listed = ", ".join(sorted(str(app.outdir) for app in apps))
+            raise SynthesisError([f"the outdirs of several Apps must lie side by side; got {listed}"])
+        return cls(parents.pop(), False, outdirs)
+
+    def folder(self, name: str, app: App) -> Path:
+        """Give the folder for files of an app that kubectl must not read."""
+        return self.root / name if self.is_single else self.root / name / Path(app.outdir).name
+
+    def write(self) -> None:
+        stale = set(self._generated()) - self.texts.keys()
+        staged: list[tuple[str, Path]] = []
+        try:
+            for path, text in self.texts.items():
+                if path.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".gpu-constructs-")
+                staged.append((temporary, path))
+                with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                    file.write(text)
+                os.chmod(temporary, 0o644)
+        except OSError:
+            for temporary, path in staged:
+                os.unlink(temporary)
+                _remove_empty_folders(path.parent, self.root)
+            raise
+        for temporary, path in staged:
+            os.replace(temporary, path)
+        for path in stale:
+            path.unlink()
+            _remove_empty_folders(path.parent, self.root)
+
+    def _generated(self) -> Iterator[Path]:
+        """Give the files that this or an earlier run wrote."""
+        clusters = set(self.outdirs)
+        # Outdirs right in the project do not make the whole project a folder for output: other cdk8s apps may
+        # write beside them, with the same suffix.
+        if not self.is_single and not Path.cwd().is_relative_to(self.root):
+            clusters.update(folder for folder in (self.root, *self.root.glob("*")) if folder.is_dir())
+        for cluster in clusters:
+            yield from cluster.glob(f"*{SUFFIX}")
+            yield from (cluster / NEEDS_CRDS_FOLDER).glob(f"*{SUFFIX}")
+        pattern = "*.values.yaml" if self.is_single else "*/*.values.yaml"
+        yield from (self.root / HELM_VALUES_FOLDER).glob(pattern)
+
+
+def _remove_empty_folders(folder: Path, root: Path) -> None:
+    while folder != root and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
+
+
+@dataclass(frozen=True)
+class _Rendered:
+    """All objects of an app, and which file each belongs to."""
+
+    manifests: list[dict[str, Any]]
+    charts: list[tuple[Chart, range]]
+
+    def path_of(self, index: int) -> str:
+        """Give the construct path of an object; only asked for when something is wrong."""
+        chart, own = next((chart, own) for chart, own in self.charts if index in own)
+        identity = _identity(self.manifests[index])
+        earlier = sum(_identity(self.manifests[i]) == identity for i in own if i < index)
+        same = [
+            construct.node.path
+            for construct in chart.node.find_all()
+            if isinstance(construct, ApiObject)
+            and (construct.api_version, construct.kind, construct.name) == identity
+            and Chart.of(construct) is chart
+        ]
+        path = same[min(earlier, len(same) - 1)] if same else chart.node.path
+        return path.removesuffix("/Default").removesuffix("/Resource")
+
+
+def _identity(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
+    return manifest["apiVersion"], manifest["kind"], manifest.get("metadata", {}).get("name", "")
+
+
+def _render(app: App, dist: _Dist) -> list[str]:
+    """Add an app's files to dist and give its problems."""
+    # Rendering a chart validates the whole app, but an app may have none.
+    if not app.charts:
+        nodes = [construct.node for construct in app.node.find_all()]
+        problems = [f"{node.path or 'app'}: {problem}" for node in nodes for problem in node.validate()]
+        if problems:
+            return problems
+    try:
+        manifests: list[dict[str, Any]] = []
+        spans: list[tuple[Chart, range]] = []
+        for chart in app.charts:
+            objects = list(chart.to_json())
+            spans.append((chart, range(len(manifests), len(manifests) + len(objects))))
+            manifests.extend(objects)
+    except RuntimeError as error:
+        return _unwrapped(error)
+    rendered = _Rendered(manifests, spans)
+    constructs = app.node.find_all()
+    providers = [construct for construct in constructs if isinstance(construct, Provider)]
+    findings = check(manifests, [provider.provides for provider in providers])
+    if findings:
+        return [_sentence(finding, rendered, providers) for finding in findings]
+    outdir = Path(app.outdir).resolve()
+    files: dict[Path, list[dict[str, Any]]] = defaultdict(list)
+    for chart, own in spans:
+        name = Names.to_dns_label(chart)
+        for index in own:
+            files[outdir / _file_of(manifests[index], name)].append(manifests[index])
+    for path, objects in files.items():
+        dist.texts[path] = Yaml.stringify(*objects)
+    for construct in constructs:
+        if isinstance(construct, HelmValues):
+            path = dist.folder(HELM_VALUES_FOLDER, app) / f"{construct.release}.values.yaml"
+            if path in dist.texts:
+                return [f"{construct.node.path}: release {construct.release!r} has values already; give them once"]
+            dist.texts[path] = construct.to_yaml()
+    return []
+
+
+def _file_of(manifest: Mapping[str, Any], chart: str) -> str:
+    group = _kinds.group_of(manifest["apiVersion"])
+    if (group, manifest["kind"]) == ("", "Namespace"):
+        return NAMESPACES_FILE + SUFFIX
+    if (group, manifest["kind"]) == ("apiextensions.k8s.io", "CustomResourceDefinition"):
+        return CRDS_FILE + SUFFIX
+    # Even where this app brings the definition: kubectl looks all kinds up before it applies the first object.
+    if group not in _kinds.BUILT_IN_GROUPS:
+        return f"{NEEDS_CRDS_FOLDER}/{chart}{SUFFIX}"
+    return chart + SUFFIX
+
+
+def _sentence(finding: Finding, rendered: _Rendered, providers: Sequence[IConstruct]) -> str:
+    named = [rendered.path_of(index) for index in finding.others]
+    named += [providers[index].node.path for index in finding.providers]
+    problem = finding.problem
+    for number, path in enumerate(named):
+        problem = problem.replace(f"{{{number}}}", path)
+    return f"{rendered.path_of(finding.subject)}: {problem}"
+
+
+def _unwrapped(error: RuntimeError) -> list[str]:
+    """Give what a failed rendering says, without the layers of the JavaScript bridge.
+
+    An exception of Python code that jsii called back is raised again as it was: its own traceback is the
+    one that helps.
+    """
+    if not isinstance(error.__cause__, JavaScriptError):
+        raise error
+    original = error.__context__
+    while original is not None and isinstance(original.__cause__, JavaScriptError):
+        original = original.__context__
+    if isinstance(original, GpuConstructsError):
+        return [str(original)]
+    if original is not None:
+        raise original from None
+    heading, _, listed = str(error).partition("following errors:\n")
+    if listed:
+        lines = [re.sub(r"^\[\]", "[app]", line.strip()) for line in listed.splitlines() if line.strip()]
+        return [line.removeprefix("[").replace("] ", ": ", 1) for line in lines]
+    return [_ERROR_NAMES.sub("", heading.partition("\n")[0]).strip()]

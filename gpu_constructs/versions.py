@@ -1,0 +1,183 @@
+"""The upstream releases that each of our releases was checked with, and what differs between them.
+
+Every image tag in this table names where it was read. Digests are never invented: pass ``image=`` with a
+digest to pin one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from gpu_constructs import _fields
+from gpu_constructs.errors import GpuConstructsError
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFeatureDiscoveryRelease:
+    """A release of Node Feature Discovery.
+
+    Attributes:
+        version: Release without the leading v.
+        image: ``repository:tag`` of all its programs.
+        has_http_health: One port 8080 serves ``/healthz`` and metrics (0.19); before, gRPC health is on
+            8082 and metrics on 8081.
+        source: Where the facts were read.
+    """
+
+    version: str
+    image: str
+    has_http_health: bool
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DevicePluginRelease:
+    """A release of the NVIDIA device plugin and GPU Feature Discovery, which share one image.
+
+    Attributes:
+        version: Release without the leading v.
+        image: ``repository:tag`` of both programs.
+        node_feature_discovery: The NFD release that NVIDIA's chart bundles with it.
+        node_feature_api_is_default: GFD publishes through NodeFeature objects unless told otherwise (0.19).
+        source: Where the facts were read.
+    """
+
+    version: str
+    image: str
+    node_feature_discovery: NodeFeatureDiscoveryRelease
+    node_feature_api_is_default: bool
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DcgmExporterRelease:
+    """A release of dcgm-exporter.
+
+    Attributes:
+        version: Chart and exporter release; never an image tag by itself.
+        image: ``repository:tag``; the tag is DCGM release, exporter release and base system.
+        source: Where the facts were read.
+    """
+
+    version: str
+    image: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Unverified:
+    """A release we have not checked: rendered like a known one, at the user's own risk.
+
+    ``Unverified("0.19.3", like="0.20.0")`` gives the image tag of 0.19.3 and the behaviour of 0.20.0.
+
+    Attributes:
+        version: The release to run, without a leading v.
+        like: The known release whose behaviour to assume.
+        image: ``repository:tag`` when it does not follow the known release's pattern.
+    """
+
+    version: str
+    like: str
+    image: str | None = None
+
+    def __post_init__(self) -> None:
+        _fields.members(self, "version")
+        _fields.labels("version", {"app.kubernetes.io/version": self.version})
+        if self.image is not None:
+            _fields.image("version.image", self.image)
+
+
+_NFD_0_17_3 = NodeFeatureDiscoveryRelease(
+    version="0.17.3",
+    image="registry.k8s.io/nfd/node-feature-discovery:v0.17.3",
+    has_http_health=False,
+    source="NVIDIA/k8s-device-plugin@v0.18.2, bundled chart node-feature-discovery-chart-0.17.3",
+)
+_NFD_0_19_0 = NodeFeatureDiscoveryRelease(
+    version="0.19.0",
+    image="registry.k8s.io/nfd/node-feature-discovery:v0.19.0",
+    has_http_health=True,
+    source="NVIDIA/k8s-device-plugin@v0.20.0, bundled chart node-feature-discovery-0.19.0",
+)
+
+DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
+    "0.18.2": DevicePluginRelease(
+        version="0.18.2",
+        image="nvcr.io/nvidia/k8s-device-plugin:v0.18.2",
+        node_feature_discovery=_NFD_0_17_3,
+        node_feature_api_is_default=False,
+        source="NVIDIA/k8s-device-plugin@v0.18.2:deployments/helm/nvidia-device-plugin",
+    ),
+    "0.20.0": DevicePluginRelease(
+        version="0.20.0",
+        image="nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
+        node_feature_discovery=_NFD_0_19_0,
+        node_feature_api_is_default=True,
+        source="NVIDIA/k8s-device-plugin@v0.20.0:deployments/helm/nvidia-device-plugin",
+    ),
+}
+DEFAULT_DEVICE_PLUGIN = "0.20.0"
+
+DCGM_EXPORTER: Mapping[str, DcgmExporterRelease] = {
+    "3.4.2": DcgmExporterRelease(
+        version="3.4.2",
+        image="nvcr.io/nvidia/k8s/dcgm-exporter:3.3.6-3.4.2-ubuntu22.04",
+        source="NVIDIA/dcgm-exporter@3.3.6-3.4.2:deployment/values.yaml",
+    ),
+    "4.8.2": DcgmExporterRelease(
+        version="4.8.2",
+        image="nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless",
+        source="NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/values.yaml",
+    ),
+    "4.8.3": DcgmExporterRelease(
+        version="4.8.3",
+        image="nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
+        source="NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/values.yaml, dcgmExporter.version",
+    ),
+}
+DEFAULT_DCGM_EXPORTER = "4.8.3"
+
+BUSYBOX_IMAGE = "docker.io/library/busybox:1.37.0"
+"""A shell and nothing else, for the validation bridge (Docker official image, release 1.37.0)."""
+
+DEBIAN_IMAGE = "docker.io/library/debian:bookworm-slim"
+"""A glibc system small enough to carry the injected nvidia-smi, which is linked against glibc."""
+
+KUBERNETES_RELEASES = tuple(f"1.{minor}" for minor in range(27, 38))
+"""The Kubernetes releases whose schemas every manifest is checked with."""
+
+_Release = TypeVar("_Release", DevicePluginRelease, DcgmExporterRelease)
+
+
+def _as_numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
+
+
+def release_of(known: Mapping[str, _Release], version: str | Unverified, what: str) -> _Release:
+    """Look up a release.
+
+    Args:
+        known: One of this module's tables.
+        version: A version of the table, or an ``Unverified`` one.
+        what: The component's name for the message.
+
+    Raises:
+        GpuConstructsError: The table does not hold the version.
+    """
+    wanted = version.like if isinstance(version, Unverified) else version
+    if wanted not in known:
+        listed = ", ".join(map(repr, known))
+        field = "version.like" if isinstance(version, Unverified) else "version"
+        oldest = next(iter(known))
+        if _as_numbers(wanted) < _as_numbers(oldest):
+            way_up = f"it is older than anything supported: move up to {oldest!r} or later"
+        else:
+            way_up = f"force it with Unverified({wanted!r}, like={list(known)[-1]!r})"
+        raise GpuConstructsError(f"{field} of {what} must be one of {listed}; got {wanted!r}; {way_up}")
+    release = known[wanted]
+    if not isinstance(version, Unverified):
+        return release
+    image = version.image or release.image.replace(release.version, version.version)
+    return replace(release, version=version.version, image=image, source="not verified by this library")

@@ -1,0 +1,73 @@
+"""What a workload mounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpu_constructs import _fields, _references
+from gpu_constructs.errors import GpuConstructsError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volume:
+    """A source of files; made by the factories below and mounted by ``volumes={"/path": volume}``.
+
+    Attributes:
+        source: The source, as Kubernetes writes it in a pod.
+        read_only: Whether the mount refuses writing.
+    """
+
+    source: Mapping[str, Any] = field(repr=False)
+    read_only: bool = False
+
+    @classmethod
+    def persistent_volume_claim(cls, claim: object, *, read_only: bool = False) -> Volume:
+        """Mount a claim, given by name or as an object."""
+        name = _references.name_of("claim", claim, "PersistentVolumeClaim")
+        return cls(source={"persistentVolumeClaim": {"claimName": name}}, read_only=read_only)
+
+    @classmethod
+    def config_map(cls, config_map: object) -> Volume:
+        """Mount the keys of a ConfigMap as files, read-only."""
+        name = _references.name_of("config_map", config_map, "ConfigMap")
+        return cls(source={"configMap": {"name": name}}, read_only=True)
+
+    @classmethod
+    def secret(cls, secret: object) -> Volume:
+        """Mount the keys of a Secret as files, read-only."""
+        name = _references.name_of("secret", secret, "Secret")
+        return cls(source={"secret": {"secretName": name}}, read_only=True)
+
+    @classmethod
+    def empty_dir(cls, *, medium: Literal["", "Memory"] = "", size_limit: str | None = None) -> Volume:
+        """Mount an empty directory that lives and dies with the pod.
+
+        Args:
+            medium: ``Memory`` keeps it in RAM, where it counts against the memory limit.
+            size_limit: A quantity; a pod that exceeds it is evicted.
+        """
+        _fields.of_type("medium", medium, Literal["", "Memory"])
+        if size_limit is not None:
+            _fields.of_type("size_limit", size_limit, str)
+            _fields.quantity("size_limit", size_limit)
+        limits = {"medium": medium or None, "sizeLimit": size_limit}
+        return cls(source={"emptyDir": {name: value for name, value in limits.items() if value}})
+
+    @classmethod
+    def of(cls, field: str, given: object) -> Volume:
+        """Give the volume for what a user put into ``volumes``: a volume, or an object that can be mounted."""
+        if isinstance(given, cls):
+            return given
+        kind = getattr(getattr(given, "api_object", given), "kind", None)
+        if kind == "PersistentVolumeClaim":
+            return cls.persistent_volume_claim(given)
+        if kind == "ConfigMap":
+            return cls.config_map(given)
+        if kind == "Secret":
+            return cls.secret(given)
+        got = f"a {kind}" if isinstance(kind, str) else type(given).__name__
+        raise GpuConstructsError(
+            f"{field} must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; got {got}"
+        )

@@ -1,0 +1,509 @@
+import cdk8s_plus_27 as kplus
+import pytest
+from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch
+from constructs import Construct
+
+from gpu_constructs import (
+    DevicePluginChart,
+    External,
+    GpuNamespace,
+    GpuWorkload,
+    Kubernetes,
+    NvidiaRuntimeClass,
+    Sharing,
+    SynthesisError,
+    Talos,
+    synthesize,
+)
+from gpu_constructs._manifest import Manifest
+from gpu_constructs.cluster_checks import Finding, check
+from gpu_constructs.provided import Provided
+
+GPU = "nvidia.com/gpu"
+PRESENT = "nvidia.com/gpu.present"
+SHARED = Sharing.time_slicing(replicas=4)
+
+
+def obj(api_version, kind, name="x", namespace=None, **more):
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **more}
+
+
+def namespace(name, **labels):
+    made = obj("v1", "Namespace", name)
+    if labels:
+        made["metadata"]["labels"] = {f"pod-security.kubernetes.io/{mode}": level for mode, level in labels.items()}
+    return made
+
+
+def pod(limits=None, **spec):
+    container = {"name": "main", "image": "a:1"} | ({"resources": {"limits": limits}} if limits else {})
+    return {"containers": [container], **spec}
+
+
+def deployment(name="x", namespace=None, **more):
+    return obj("apps/v1", "Deployment", name, namespace, spec={"template": {"spec": pod(**more)}})
+
+
+def found(manifests, *provided):
+    return [(finding.subject, finding.problem) for finding in check(manifests, provided)]
+
+
+def problems_of(*apps):
+    """Every problem that a synth of the apps finds, none when it succeeds."""
+    try:
+        synthesize(*apps)
+    except SynthesisError as error:
+        return error.problems
+    return []
+
+
+def kplus_deployment(scope, id="foreign", *patches, namespace=None):
+    made = kplus.Deployment(
+        scope,
+        id,
+        metadata=ApiObjectMetadata(name=id, namespace=namespace),
+        containers=[kplus.ContainerProps(image="a:1")],
+    )
+    ApiObject.of(made).add_json_patch(*(JsonPatch.add(f"/spec/template/spec{path}", value) for path, value in patches))
+    return made
+
+
+def raw_deployment(scope, id="foreign", *patches, namespace=None):
+    made = ApiObject(
+        scope, id, api_version="apps/v1", kind="Deployment", metadata=ApiObjectMetadata(name=id, namespace=namespace)
+    )
+    made.add_json_patch(JsonPatch.add("/spec", {"template": {"spec": pod()}}))
+    made.add_json_patch(*(JsonPatch.add(f"/spec/template/spec{path}", value) for path, value in patches))
+    return made
+
+
+@pytest.fixture
+def included_deployment(tmp_path):
+    def include(scope, id="foreign", *patches, namespace=None):
+        file = tmp_path / f"{id}.yaml"
+        lines = ["apiVersion: apps/v1", "kind: Deployment", "metadata:", f"  name: {id}"]
+        lines += [f"  namespace: {namespace}"] if namespace else []
+        lines += ["spec: {template: {spec: {containers: [{name: main, image: 'a:1'}]}}}"]
+        file.write_text("\n".join(lines))
+        (made,) = Include(scope, id, url=str(file)).api_objects
+        made.add_json_patch(*(JsonPatch.add(f"/spec/template/spec{path}", value) for path, value in patches))
+        return made
+
+    return include
+
+
+@pytest.fixture(params=["cdk8s-plus", "raw", "included"])
+def foreign(request, included_deployment):
+    """Make a Deployment that is not of this library."""
+    return {"cdk8s-plus": kplus_deployment, "raw": raw_deployment, "included": included_deployment}[request.param]
+
+
+def path_of(made):
+    path = ApiObject.of(made).node.path if not isinstance(made, ApiObject) else made.node.path
+    return path.removesuffix("/Resource")
+
+
+# Every check over plain manifests.
+
+
+def test_nothing_is_wrong_with_nothing():
+    assert check([], []) == []
+
+
+def test_one_object_made_twice_is_found_and_names_the_first():
+    manifests = [obj("v1", "ConfigMap"), obj("v1", "Secret"), obj("v1", "ConfigMap"), obj("v1", "ConfigMap")]
+    problem = "ConfigMap 'x' is already made by {0}; make it once and hand it to the others"
+    assert check(manifests, []) == [Finding(2, problem, (0,)), Finding(3, problem, (0,))]
+
+
+def test_the_same_object_in_another_version_of_its_group_is_the_same_object():
+    manifests = [obj("resource.k8s.io/v1", "DeviceClass"), obj("resource.k8s.io/v1beta1", "DeviceClass")]
+    assert [subject for subject, _ in found(manifests)] == [1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        obj("v1", "Secret"),
+        obj("example.com/v1", "ConfigMap"),
+        obj("v1", "ConfigMap", "y"),
+        obj("v1", "ConfigMap", namespace="kube-system"),
+    ],
+)
+def test_objects_that_differ_in_group_kind_name_or_namespace_stand_side_by_side(other):
+    assert found([obj("v1", "ConfigMap"), other]) == []
+
+
+def test_a_duplicate_inside_a_namespace_says_which():
+    manifests = [obj("v1", "ConfigMap", namespace="kube-system")] * 2
+    ((_, problem),) = found(manifests)
+    assert problem.startswith("ConfigMap 'x' in namespace 'kube-system' is already made by {0}")
+
+
+def test_an_object_without_a_namespace_and_one_in_default_are_the_same_object():
+    manifests = [obj("v1", "ConfigMap"), obj("v1", "ConfigMap", namespace="default")]
+    assert [subject for subject, _ in found(manifests)] == [1]
+
+
+def test_a_missing_namespace_is_found_once_with_the_way_out():
+    manifests = [obj("v1", "ConfigMap", "a", "team"), obj("v1", "ConfigMap", "b", "team")]
+    assert found(manifests) == [
+        (
+            0,
+            "namespace 'team' is not in this app; add GpuNamespace(chart, 'namespace', name='team') or declare it "
+            "with External(app, 'existing', namespaces=['team'])",
+        )
+    ]
+
+
+def test_each_missing_namespace_is_found():
+    manifests = [obj("v1", "ConfigMap", namespace="a"), obj("v1", "ConfigMap", namespace="b")]
+    assert [subject for subject, _ in found(manifests)] == [0, 1]
+
+
+def test_a_namespace_may_come_later_in_the_app():
+    assert found([obj("v1", "ConfigMap", namespace="team"), namespace("team")]) == []
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public", "kube-node-lease"])
+def test_namespaces_every_cluster_is_born_with_are_not_missed(name):
+    assert found([obj("v1", "ConfigMap", namespace=name)]) == []
+
+
+def test_a_namespace_of_another_group_is_no_namespace():
+    manifests = [obj("example.com/v1", "Namespace", "team"), obj("v1", "ConfigMap", namespace="team")]
+    assert [subject for subject, _ in found(manifests)] == [1]
+
+
+def test_a_missing_runtime_class_is_found_with_the_way_out():
+    assert found([deployment(runtimeClassName="nvidia")]) == [
+        (
+            0,
+            "runtime_class 'nvidia' is used but no RuntimeClass of that name is in this app; add an "
+            "NvidiaRuntimeClass or declare it with External(app, 'existing', runtime_classes=['nvidia'])",
+        )
+    ]
+
+
+@pytest.mark.parametrize("api_version", ["node.k8s.io/v1", "node.k8s.io/v1beta1"])
+def test_a_runtime_class_of_the_app_is_not_missed(api_version):
+    manifests = [deployment(runtimeClassName="nvidia"), obj(api_version, "RuntimeClass", "nvidia")]
+    assert found(manifests) == []
+
+
+def test_a_runtime_class_of_another_name_does_not_serve():
+    manifests = [deployment(runtimeClassName="nvidia"), obj("node.k8s.io/v1", "RuntimeClass", "nvidia-cdi")]
+    assert [subject for subject, _ in found(manifests)] == [0]
+
+
+def test_a_label_that_nothing_publishes_is_found_with_the_way_out():
+    assert found([deployment(nodeSelector={PRESENT: "true"})]) == [
+        (
+            0,
+            "selects nodes by the label 'nvidia.com/gpu.present', which nothing in this app publishes, so its pods "
+            "would never be scheduled; add a DevicePluginChart with node_feature_discovery=True or declare it with "
+            "External(app, 'existing', node_labels=['nvidia.com/gpu.present'])",
+        )
+    ]
+
+
+@pytest.mark.parametrize("published", [PRESENT, "nvidia.com/gpu.*", "nvidia.com/*"])
+def test_a_label_that_is_published_is_not_missed(published):
+    assert found([deployment(nodeSelector={PRESENT: "true"})], Provided(node_labels=[published])) == []
+
+
+@pytest.mark.parametrize("published", ["nvidia.com/gpu.presen", "nvidia.com/gpu", "nvidia.com/gpu.product*"])
+def test_another_label_that_is_published_does_not_serve(published):
+    assert len(found([deployment(nodeSelector={PRESENT: "true"})], Provided(node_labels=[published]))) == 1
+
+
+@pytest.mark.parametrize(
+    "label", ["kubernetes.io/arch", "disktype", "extensions.talos.dev/nvidia", "team.nvidia.com/x"]
+)
+def test_labels_that_no_discovery_publishes_are_the_administrators_own(label):
+    assert found([deployment(nodeSelector={label: "x"})]) == []
+
+
+def affinity(*keys):
+    terms = [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in keys]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def test_of_alternative_labels_one_published_is_enough():
+    manifests = [deployment(affinity=affinity("feature.node.kubernetes.io/pci-10de.present", PRESENT))]
+    assert len(found(manifests)) == 1
+    assert found(manifests, Provided(node_labels=[PRESENT])) == []
+    assert found(manifests, Provided(node_labels=["feature.node.kubernetes.io/*"])) == []
+
+
+def test_of_alternative_labels_one_of_the_administrators_own_is_enough():
+    assert found([deployment(affinity=affinity(PRESENT, "disktype"))]) == []
+
+
+@pytest.mark.parametrize(
+    ("level", "spec", "is_refused"),
+    [
+        ("privileged", {"hostPID": True}, False),
+        ("baseline", {"hostPID": True}, True),
+        ("baseline", {}, False),
+        ("restricted", {}, True),
+    ],
+)
+def test_a_pod_its_namespace_would_refuse_is_found(level, spec, is_refused):
+    manifests = [namespace("team", enforce=level), deployment(namespace="team", **spec)]
+    findings = check(manifests, [])
+    assert [(finding.subject, finding.others) for finding in findings] == ([(1, (0,))] if is_refused else [])
+
+
+def test_the_pods_problem_lists_what_the_level_forbids_and_the_way_out():
+    manifests = [namespace("team", enforce="baseline"), deployment(namespace="team", hostPID=True, hostNetwork=True)]
+    ((_, problem),) = found(manifests)
+    assert problem.startswith("pods would be refused: namespace 'team' enforces 'baseline', and hostNamespaces: ")
+    assert "hostPID" in problem
+    assert "hostNetwork" in problem
+    assert problem.endswith("; use a GpuNamespace(pod_security=...) of a level that allows it")
+
+
+def test_only_the_enforced_level_refuses_pods():
+    manifests = [namespace("team", audit="restricted", warn="restricted"), deployment(namespace="team", hostPID=True)]
+    assert found(manifests) == []
+
+
+def test_where_the_platform_enforces_baseline_a_namespace_that_says_nothing_does_too():
+    manifests = [namespace("team"), deployment(namespace="team", hostPID=True)]
+    assert found(manifests) == []
+    ((_, problem),) = found(manifests, Provided(pod_security_default="baseline"))
+    assert problem.startswith(
+        "pods would be refused: namespace 'team' states no Pod Security level, so 'baseline' holds, and "
+    )
+
+
+def test_where_the_platform_enforces_baseline_the_default_namespace_does_too():
+    manifests = [deployment(hostPID=True), deployment("y", "default", hostPID=True)]
+    assert found(manifests) == []
+    assert [subject for subject, _ in found(manifests, Provided(pod_security_default="baseline"))] == [0, 1]
+
+
+def test_the_level_of_a_namespace_made_elsewhere_is_not_guessed():
+    manifests = [deployment(namespace="team", hostPID=True)]
+    assert found(manifests, Provided(namespaces=["team"], pod_security_default="baseline")) == []
+
+
+@pytest.mark.parametrize(
+    ("sharing", "limits", "is_found"),
+    [
+        (SHARED, {GPU: 1}, False),
+        (SHARED, {GPU: 2}, True),
+        (SHARED, {GPU: "2"}, True),
+        (SHARED, {"nvidia.com/gpu.shared": 2}, False),
+        (SHARED, {"memory": "2Gi"}, False),
+        (Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False), {GPU: 2}, False),
+        (Sharing.time_slicing(replicas=4, rename_by_default=True), {"nvidia.com/gpu.shared": 2}, True),
+        (Sharing.time_slicing(replicas=4, rename_by_default=True), {GPU: 2}, False),
+        (Sharing.none(), {GPU: 2}, False),
+    ],
+)
+def test_several_slots_are_refused_exactly_where_the_sharing_refuses_them(sharing, limits, is_found):
+    findings = check([deployment(limits=limits)], [Provided(gpu_resources={sharing.gpu_resource: sharing})])
+    assert [(finding.subject, finding.providers) for finding in findings] == ([(0, (0,))] if is_found else [])
+
+
+def test_each_container_that_asks_for_several_slots_is_found():
+    spec = pod({GPU: 2})
+    spec["initContainers"] = pod({GPU: 3})["containers"]
+    findings = found([obj("v1", "Pod", spec=spec)], Provided(gpu_resources={GPU: SHARED}))
+    assert [problem.split(" but ")[0] for _, problem in findings] == [f"asks for {n} x {GPU}" for n in (3, 2)]
+
+
+# Every check over the objects of an app, whoever made them, with construct paths.
+
+
+@pytest.mark.parametrize("namespaced", [True, False])
+def test_one_object_made_in_two_charts_is_found_by_both_paths(app, namespaced):
+    east, west = Chart(app, "east"), Chart(app, "west")
+    GpuNamespace(east, "namespace", name="team")
+    if namespaced:
+        for chart in (east, west):
+            Manifest(Construct(chart, "config"), "Default", obj("v1", "ConfigMap", namespace="team"))
+        problem = "west/config: ConfigMap 'x' in namespace 'team' is already made by east/config"
+    else:
+        kplus.Namespace(west, "again", metadata=ApiObjectMetadata(name="team"))
+        problem = "west/again: Namespace 'team' is already made by east/namespace"
+    assert problems_of(app) == [f"{problem}; make it once and hand it to the others"]
+
+
+def test_one_object_made_twice_in_a_chart_is_found_by_both_paths(chart):
+    for id in ("a", "b"):
+        NvidiaRuntimeClass(chart, id)
+    assert problems_of(App.of(chart)) == [
+        "gpu/b: RuntimeClass 'nvidia' is already made by gpu/a; make it once and hand it to the others"
+    ]
+
+
+def test_one_object_made_in_a_chart_and_in_a_chart_inside_it_is_found_by_both_paths(chart):
+    NvidiaRuntimeClass(Chart(chart, "inner"), "b")
+    NvidiaRuntimeClass(chart, "a")
+    (problem,) = problems_of(App.of(chart))
+    assert "gpu/a" in problem
+    assert "gpu/inner/b" in problem
+
+
+def test_two_plugin_charts_that_both_make_namespace_and_runtime_class_are_told_to_share_them(app):
+    for id in ("one", "two"):
+        DevicePluginChart(app, id, node_feature_discovery=False, gpu_feature_discovery=False)
+    problems = problems_of(app)
+    assert (
+        "two/namespace: Namespace 'nvidia-gpu-operator' is already made by one/namespace; make it once and hand "
+        "it to the others" in problems
+    )
+    assert any(
+        problem.startswith("two/runtime-class: RuntimeClass 'nvidia' is already made by") for problem in problems
+    )
+
+
+def test_namespace_and_runtime_class_handed_over_are_made_once(app, chart):
+    shared = {"namespace": GpuNamespace(chart, "namespace"), "runtime_class": NvidiaRuntimeClass(chart, "runtime")}
+    DevicePluginChart(app, "plugin", **shared)
+    GpuWorkload(chart, "train", image="a:1", kind="Job", **shared)
+    assert problems_of(app) == []
+
+
+def test_the_namespace_of_a_foreign_object_is_missed_by_its_path(app, chart, foreign):
+    made = foreign(chart, namespace="team")
+    assert [problem.split(";")[0] for problem in problems_of(app)] == [
+        f"{path_of(made)}: namespace 'team' is not in this app"
+    ]
+
+
+def test_the_namespace_a_chart_gives_is_missed_too(app):
+    GpuWorkload(Chart(app, "train", namespace="team"), "train", image="a:1", platform=Kubernetes())
+    assert [problem.split(";")[0] for problem in problems_of(app)] == [
+        "train/train: namespace 'team' is not in this app"
+    ]
+
+
+def test_a_namespace_of_cdk8s_plus_serves(app, chart):
+    kplus.Namespace(chart, "namespace", metadata=ApiObjectMetadata(name="team"))
+    GpuWorkload(chart, "train", image="a:1", platform=Kubernetes(), namespace="team")
+    assert problems_of(app) == []
+
+
+def test_the_runtime_class_of_a_foreign_object_is_missed_by_its_path(app, chart, foreign):
+    made = foreign(chart, "foreign", ("/runtimeClassName", "nvidia"))
+    assert [problem.split(";")[0] for problem in problems_of(app)] == [
+        f"{path_of(made)}: runtime_class 'nvidia' is used but no RuntimeClass of that name is in this app"
+    ]
+    NvidiaRuntimeClass(chart, "runtime-class")
+    assert problems_of(app) == []
+
+
+def test_a_label_a_foreign_object_selects_is_missed_by_its_path(app, chart, foreign):
+    made = foreign(chart, "foreign", ("/nodeSelector", {"nvidia.com/gpu.product": "x"}))
+    assert [problem.split(",")[0] for problem in problems_of(app)] == [
+        f"{path_of(made)}: selects nodes by the label 'nvidia.com/gpu.product'"
+    ]
+    DevicePluginChart(app, "plugin")
+    assert problems_of(app) == []
+
+
+def test_a_talos_workload_alone_misses_runtime_class_and_label(app, chart):
+    GpuWorkload(chart, "train", image="a:1", kind="Job")
+    assert [problem.split(" ")[:2] for problem in problems_of(app)] == [
+        ["gpu/train:", "runtime_class"],
+        ["gpu/train:", "selects"],
+    ]
+    DevicePluginChart(app, "plugin")
+    assert problems_of(app) == []
+
+
+def test_without_node_feature_discovery_the_label_of_the_workloads_is_missed(app, chart):
+    DevicePluginChart(app, "plugin", node_feature_discovery=False, gpu_feature_discovery=False)
+    GpuWorkload(chart, "train", image="a:1", kind="Job")
+    assert [problem.split(",")[0] for problem in problems_of(app)] == [
+        f"gpu/train: selects nodes by the label {PRESENT!r}"
+    ]
+
+
+def test_a_foreign_pod_its_namespace_would_refuse_is_found_by_both_paths(app, chart, foreign):
+    GpuNamespace(chart, "namespace", name="team", pod_security="baseline")
+    made = foreign(chart, "foreign", ("/hostNetwork", True), namespace="team")
+    (problem,) = problems_of(app)
+    assert problem.startswith(f"{path_of(made)}: pods would be refused: namespace 'team' enforces 'baseline', and ")
+
+
+def test_a_restricted_namespace_takes_our_workload_as_a_user_and_refuses_it_as_root(app):
+    chart = Chart(app, "gpu", namespace="team")
+    GpuNamespace(chart, "namespace", name="team", pod_security="restricted")
+    GpuWorkload(chart, "user", image="a:1", kind="Job", platform=Kubernetes(), run_as_user=1000)
+    assert problems_of(app) == []
+    GpuWorkload(chart, "root", image="a:1", kind="Job", platform=Kubernetes())
+    (problem,) = problems_of(app)
+    assert problem.startswith("gpu/root: pods would be refused: namespace 'team' enforces 'restricted', and ")
+
+
+def test_on_talos_a_foreign_namespace_that_says_nothing_refuses_what_baseline_forbids(app, chart, foreign):
+    kplus.Namespace(chart, "namespace", metadata=ApiObjectMetadata(name="team"))
+    made = foreign(chart, "foreign", ("/hostNetwork", True), namespace="team")
+    assert problems_of(app) == []
+    DevicePluginChart(app, "plugin", platform=Talos())
+    (problem,) = problems_of(app)
+    assert problem.startswith(f"{path_of(made)}: pods would be refused: namespace 'team' states no Pod Security level")
+
+
+def test_two_slots_of_a_shared_gpu_are_found_by_the_paths_of_workload_and_plugin(app, chart):
+    DevicePluginChart(app, "plugin", sharing=SHARED)
+    GpuWorkload(chart, "train", image="a:1", kind="Job", gpus=2)
+    assert problems_of(app) == [
+        "gpu/train: asks for 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two slots "
+        "are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False)"
+    ]
+
+
+def test_two_slots_a_foreign_object_asks_for_are_found(app, chart, included_deployment):
+    DevicePluginChart(app, "plugin", sharing=SHARED)
+    for id, make in (("raw", raw_deployment), ("included", included_deployment)):
+        make(chart, id, ("/containers/0/resources", {"limits": {GPU: 2}}))
+    assert [problem.split(" shares")[0] for problem in problems_of(app)] == [
+        f"gpu/{path}: asks for 2 x nvidia.com/gpu but plugin" for path in ("raw", "included/included-deployment")
+    ]
+
+
+@pytest.mark.parametrize(
+    "sharing", [Sharing.none(), Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)]
+)
+def test_two_gpus_are_fine_where_nothing_refuses_them(app, chart, sharing):
+    DevicePluginChart(app, "plugin", sharing=sharing)
+    GpuWorkload(chart, "train", image="a:1", kind="Job", gpus=2)
+    assert problems_of(app) == []
+
+
+def test_what_another_cluster_shares_or_provides_does_not_matter(tmp_path):
+    shared, own = (App(outdir=str(tmp_path / name)) for name in ("shared", "own"))
+    DevicePluginChart(shared, "plugin", sharing=SHARED)
+    GpuWorkload(Chart(own, "gpu"), "train", image="a:1", kind="Job", gpus=2)
+    assert [problem.split(" ")[1] for problem in problems_of(shared, own)] == ["runtime_class", "selects"]
+
+
+WANTED = {"runtime_classes": "nvidia", "node_labels": PRESENT, "namespaces": "team"}
+SIGNS = {"runtime_classes": "runtime_class", "node_labels": "selects", "namespaces": "namespace"}
+
+
+@pytest.mark.parametrize("declared", [(), *((keyword,) for keyword in WANTED), tuple(WANTED)])
+def test_an_external_silences_exactly_what_it_declares(app, declared):
+    GpuWorkload(Chart(app, "train", namespace="team"), "train", image="a:1", kind="Job")
+    External(app, "existing", **{keyword: [WANTED[keyword]] for keyword in declared})
+    signs = {problem.split(" ")[1] for problem in problems_of(app)}
+    assert signs == {SIGNS[keyword] for keyword in WANTED if keyword not in declared}
+
+
+def test_an_external_of_another_name_silences_nothing(app):
+    GpuWorkload(Chart(app, "train", namespace="team"), "train", image="a:1", kind="Job")
+    External(app, "existing", runtime_classes=["other"], node_labels=["nvidia.com/gpu.count"], namespaces=["teams"])
+    assert len(problems_of(app)) == 3
+
+
+def test_an_external_anywhere_in_the_app_serves_the_whole_app(app, chart):
+    External(Construct(chart, "deep"), "existing", runtime_classes=["nvidia"], node_labels=[PRESENT])
+    GpuWorkload(Chart(app, "train"), "train", image="a:1", kind="Job")
+    assert problems_of(app) == []

@@ -1,0 +1,35 @@
+from gpu_constructs import DevicePluginChart, External, GpuNamespace, GpuWorkload, Kubernetes, Sharing
+from gpu_constructs.provided import Provided, Provider
+
+
+def test_constructs_that_add_to_the_cluster_say_so_and_others_do_not(app, chart):
+    assert isinstance(DevicePluginChart(app, "plugin"), Provider)
+    assert isinstance(External(app, "existing"), Provider)
+    assert not isinstance(GpuNamespace(chart, "namespace"), Provider)
+    assert not isinstance(GpuWorkload(chart, "train", image="a:1"), Provider)
+    assert not isinstance(chart, Provider)
+
+
+def test_nothing_is_provided_unless_said():
+    assert Provided() == Provided(
+        node_labels=(), runtime_classes=(), namespaces=(), gpu_resources={}, pod_security_default=None
+    )
+
+
+def test_the_plugin_provides_the_labels_of_its_discovery_and_the_resource_of_its_sharing(app):
+    sharing = Sharing.time_slicing(replicas=4, rename_by_default=True)
+    provides = DevicePluginChart(app, "plugin", sharing=sharing).provides
+    assert provides.gpu_resources == {"nvidia.com/gpu.shared": sharing}
+    assert {"feature.node.kubernetes.io/*", "nvidia.com/gpu.present", "nvidia.com/gpu.product"} <= set(
+        provides.node_labels
+    )
+    assert provides.pod_security_default == "baseline"
+
+
+def test_the_plugin_alone_provides_no_labels(app):
+    provides = DevicePluginChart(
+        app, "plugin", platform=Kubernetes(), node_feature_discovery=False, gpu_feature_discovery=False
+    ).provides
+    assert provides.node_labels == ()
+    assert provides.gpu_resources == {"nvidia.com/gpu": Sharing.none()}
+    assert provides.pod_security_default is None

@@ -1,0 +1,59 @@
+import pytest
+
+from gpu_constructs._resources import container_resources
+from gpu_constructs.errors import GpuConstructsError
+
+DEFAULT = {"requests": {"cpu": "1"}, "limits": {"memory": "16Gi"}}
+
+
+def refusal(given):
+    with pytest.raises(GpuConstructsError) as refused:
+        container_resources(given, default=DEFAULT)
+    return str(refused.value)
+
+
+def test_without_a_choice_the_default_holds():
+    assert container_resources(None, default=DEFAULT) == DEFAULT
+
+
+def test_a_choice_replaces_the_whole_default():
+    assert container_resources({"limits": {"cpu": "2"}}, default=DEFAULT) == {"limits": {"cpu": "2"}}
+
+
+def test_an_empty_choice_asks_for_nothing():
+    assert container_resources({}, default=DEFAULT) == {}
+    assert container_resources({"requests": {}, "limits": {"cpu": "1"}}, default=DEFAULT) == {"limits": {"cpu": "1"}}
+
+
+def test_numbers_are_written_as_text_like_other_amounts():
+    assert container_resources({"requests": {"cpu": 2}}, default=DEFAULT) == {"requests": {"cpu": "2"}}
+
+
+def test_other_extended_resources_pass():
+    given = {"limits": {"hugepages-2Mi": "100Mi", "example.com/nic": 1}}
+    assert container_resources(given, default=DEFAULT) == {"limits": {"hugepages-2Mi": "100Mi", "example.com/nic": "1"}}
+
+
+def test_a_misspelt_section_is_refused_with_the_one_that_was_meant():
+    assert refusal({"limit": {"cpu": "1"}}) == (
+        "resources key must be one of 'requests', 'limits'; got 'limit' (did you mean 'limits'?)"
+    )
+
+
+def test_an_amount_kubernetes_cannot_read_is_refused():
+    assert refusal({"limits": {"memory": "16GB"}}) == (
+        "resources['limits']['memory'] must be a Kubernetes quantity like '500m' or '16Gi'; got '16GB'"
+    )
+
+
+def test_true_is_no_amount():
+    assert refusal({"limits": {"cpu": True}}) == (
+        "resources['limits']['cpu'] must be a Kubernetes quantity like '500m'; got True"
+    )
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"])
+def test_gpus_are_asked_for_with_their_own_keyword(resource):
+    assert refusal({"limits": {resource: 1}}) == (
+        f"resources['limits'][{resource!r}] must not be set here; ask for GPUs with gpus="
+    )

@@ -1,0 +1,88 @@
+import re
+
+import pytest
+
+from gpu_constructs import GpuConstructsError, Unverified, versions
+from gpu_constructs.versions import DCGM_EXPORTER, DEVICE_PLUGIN, release_of
+from schemas import SUPPORTED_RELEASES
+
+RELEASES = [*DEVICE_PLUGIN.values(), *DCGM_EXPORTER.values()]
+RELEASES += [release.node_feature_discovery for release in DEVICE_PLUGIN.values()]
+
+
+def refusal(known, version, what="the device plugin"):
+    with pytest.raises(GpuConstructsError) as refused:
+        release_of(known, version, what)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("table", [DEVICE_PLUGIN, DCGM_EXPORTER])
+def test_each_release_is_found_by_its_own_version(table):
+    for version, release in table.items():
+        assert release.version == version
+        assert release_of(table, version, "it") is release
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.image)
+def test_each_release_runs_an_image_whose_tag_names_it_and_says_where_that_was_read(release):
+    _, _, tag = release.image.rpartition(":")
+    assert release.version in tag
+    assert re.match(r"[A-Za-z-]+/[A-Za-z0-9-]+@v?\d", release.source)
+
+
+def test_the_defaults_are_releases_of_the_tables():
+    assert versions.DEFAULT_DEVICE_PLUGIN == "0.20.0"
+    assert versions.DEFAULT_DEVICE_PLUGIN in DEVICE_PLUGIN
+    assert versions.DEFAULT_DCGM_EXPORTER == "4.8.3"
+    assert DCGM_EXPORTER["4.8.3"].image.endswith(":4.6.0-4.8.3-distroless")
+    assert "3.4.2" in DCGM_EXPORTER
+
+
+def test_the_kubernetes_releases_are_those_whose_schemas_manifests_are_checked_with():
+    assert versions.KUBERNETES_RELEASES == SUPPORTED_RELEASES
+
+
+def test_a_release_older_than_any_is_refused_with_the_way_up():
+    assert refusal(DEVICE_PLUGIN, "0.15.0") == (
+        "version of the device plugin must be one of '0.18.2', '0.20.0'; got '0.15.0'; "
+        "it is older than anything supported: move up to '0.18.2' or later"
+    )
+
+
+@pytest.mark.parametrize("version", ["0.19.0", "0.21.0", "1.0.0", "0.18.10"])
+def test_a_release_we_do_not_know_is_refused_with_the_way_to_force_it(version):
+    assert refusal(DEVICE_PLUGIN, version) == (
+        f"version of the device plugin must be one of '0.18.2', '0.20.0'; got {version!r}; "
+        f"force it with Unverified({version!r}, like='0.20.0')"
+    )
+
+
+def test_a_release_of_the_exporter_is_refused_by_the_exporters_name():
+    assert refusal(DCGM_EXPORTER, "3.1.0", "the DCGM exporter") == (
+        "version of the DCGM exporter must be one of '3.4.2', '4.8.2', '4.8.3'; got '3.1.0'; "
+        "it is older than anything supported: move up to '3.4.2' or later"
+    )
+
+
+def test_a_forced_release_behaves_like_the_known_one_under_its_own_tag():
+    release = release_of(DEVICE_PLUGIN, Unverified("0.19.3", like="0.20.0"), "the device plugin")
+    assert release.version == "0.19.3"
+    assert release.image == "nvcr.io/nvidia/k8s-device-plugin:v0.19.3"
+    assert release.node_feature_discovery == DEVICE_PLUGIN["0.20.0"].node_feature_discovery
+    assert release.source == "not verified by this library"
+
+
+def test_a_forced_release_can_bring_an_image_of_its_own():
+    forced = Unverified("4.9.0", like="4.8.3", image="registry.home/dcgm-exporter:4.7.0-4.9.0")
+    release = release_of(DCGM_EXPORTER, forced, "the DCGM exporter")
+    assert (release.version, release.image) == ("4.9.0", "registry.home/dcgm-exporter:4.7.0-4.9.0")
+
+
+def test_forcing_leaves_the_table_as_it_was():
+    release_of(DEVICE_PLUGIN, Unverified("0.19.3", like="0.20.0"), "the device plugin")
+    assert DEVICE_PLUGIN["0.20.0"].image == "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+
+
+def test_a_forced_release_like_an_unknown_one_is_refused_by_that_field():
+    problem = refusal(DEVICE_PLUGIN, Unverified("0.19.3", like="0.19.0"))
+    assert problem.startswith("version.like of the device plugin must be one of '0.18.2', '0.20.0'; got '0.19.0'")
