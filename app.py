@@ -1,17 +1,19 @@
-"""Clusters, one App each: copy the one that is nearest to yours.
+"""Four clusters, one App each: copy the one that is nearest to yours.
 
 ``uv run python app.py`` writes them to dist/, or to the folder that CDK8S_OUTDIR names.
 """
 
 import os  # noqa: I001
 from pathlib import Path
+from typing import Any
 
 from gpu_constructs import (
-    DevicePluginChart, GpuNamespace, GpuWorkload, Kubernetes,
-    Talos, Toleration, Volume, synth,
+    DcgmExporter, DevicePluginChart, GpuNamespace, GpuWorkload, Kubernetes,
+    NvidiaRuntimeClass, Probe, Sharing, Talos, Toleration, Volume, synth,
 )  # fmt: skip
 import cdk8s_plus_27 as kplus
-from cdk8s import ApiObjectMetadata, App, Chart
+from cdk8s import ApiObjectMetadata, App, Chart, Size
+from imports.org.kubeflow import Experiment, Notebook, NotebookSpec, NotebookSpecTemplate
 
 PYTORCH = "docker.io/pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
 TRAIN = "import torch\nx = torch.rand(4096, 4096, device='cuda')\nprint('loss:', (x @ x).mean().item())\n"
@@ -19,6 +21,39 @@ TRAIN = "import torch\nx = torch.rand(4096, 4096, device='cuda')\nprint('loss:',
 
 def cluster(name: str) -> App:
     return App(outdir=str(Path(os.environ.get("CDK8S_OUTDIR", "dist")) / name))
+
+
+def disk(chart: Chart, name: str) -> kplus.PersistentVolumeClaim:
+    metadata, once = ApiObjectMetadata(name=name), [kplus.PersistentVolumeAccessMode.READ_WRITE_ONCE]
+    return kplus.PersistentVolumeClaim(chart, name, metadata=metadata, access_modes=once, storage=Size.gibibytes(100))
+
+
+def ollama(app: App, platform: Talos, taints: list[Toleration]) -> None:
+    chart = Chart(app, "ollama", namespace="ollama")
+    GpuNamespace(chart, "namespace", name="ollama", pod_security="restricted")
+    GpuWorkload(
+        chart, "ollama", image="docker.io/ollama/ollama:0.32.15", platform=platform, tolerations=taints,
+        env={"HOME": "/data", "OLLAMA_MODELS": "/data/models", "OLLAMA_MAX_LOADED_MODELS": "1"},
+        ports={"http": 11434},
+        startup_probe=Probe.http_get("/", port="http", failure_threshold=60),
+        readiness_probe=Probe.http_get("/", port="http"),
+        volumes={"/data": disk(chart, "ollama-data"), "/tmp": Volume.empty_dir(size_limit="10Gi")},
+        resources={"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "24Gi"}},
+        run_as_user=1000, fs_group=1000, read_only_root_filesystem=True,
+    )  # fmt: skip
+
+
+def comfyui(app: App, platform: Talos, taints: list[Toleration]) -> None:
+    chart = Chart(app, "comfyui", namespace="comfyui")
+    GpuNamespace(chart, "namespace", name="comfyui", pod_security="baseline")  # the image runs as root
+    GpuWorkload(
+        chart, "comfyui", image="docker.io/yanwk/comfyui-boot:cu128-slim", platform=platform, tolerations=taints,
+        env={"CLI_ARGS": "--reserve-vram 4"},
+        ports={"http": 8188},
+        startup_probe=Probe.http_get("/system_stats", port="http", failure_threshold=120),
+        volumes={"/root": disk(chart, "comfyui-data")},
+        resources={"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"memory": "32Gi"}},
+    )  # fmt: skip
 
 
 def training_job(chart: Chart, platform: Talos | Kubernetes, taints: list[Toleration]) -> None:
@@ -30,6 +65,60 @@ def training_job(chart: Chart, platform: Talos | Kubernetes, taints: list[Tolera
         volumes={"/train": script, "/tmp": Volume.empty_dir(size_limit="10Gi")}, shared_memory="2Gi",
         run_as_user=1000, read_only_root_filesystem=True,
     )  # fmt: skip
+
+
+def gpu_pod(name: str, image: str, taints: list[Toleration], **container: Any) -> dict[str, Any]:
+    """A pod for custom resources that the library does not wrap yet."""
+    amounts = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi", "nvidia.com/gpu": 1}}
+    security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {
+        "runtimeClassName": "nvidia",
+        "nodeSelector": {"nvidia.com/gpu.present": "true"},
+        "tolerations": [taint.to_manifest() for taint in taints],
+        "automountServiceAccountToken": False,
+        "securityContext": {"runAsUser": 1000, "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": name, "image": image, "resources": amounts, "securityContext": security, **container}],
+    }
+
+
+def kubeflow(app: App, platform: Talos, taints: list[Toleration]) -> None:
+    chart = Chart(app, "kubeflow", namespace="kubeflow-user")
+    labels = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
+    GpuNamespace(chart, "namespace", name="kubeflow-user", pod_security="baseline", labels=labels)
+    training_job(chart, platform, taints)
+    jupyter = "ghcr.io/kubeflow/kubeflow/notebook-servers/jupyter-pytorch-cuda-full:v1.11.0"
+    template = NotebookSpecTemplate(spec=gpu_pod("notebook", jupyter, taints))
+    Notebook(chart, "notebook", metadata=ApiObjectMetadata(name="notebook"), spec=NotebookSpec(template=template))
+    train = ["python", "-c", "print('loss=${trialParameters.learningRate}')"]
+    trial = {**gpu_pod("training", PYTORCH, taints, command=train), "restartPolicy": "Never"}
+    experiment: dict[str, Any] = {
+        "objective": {"type": "minimize", "objectiveMetricName": "loss"},
+        "algorithm": {"algorithmName": "random"},
+        "parallelTrialCount": 1, "maxTrialCount": 3, "maxFailedTrialCount": 1,
+        "parameters": [{"name": "lr", "parameterType": "double", "feasibleSpace": {"min": "0.01", "max": "0.05"}}],
+        "trialTemplate": {
+            "primaryContainerName": "training",
+            "trialParameters": [{"name": "learningRate", "reference": "lr"}],
+            "trialSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": trial}}},
+        },
+    }  # fmt: skip
+    Experiment(chart, "experiment", metadata=ApiObjectMetadata(name="learning-rate"), spec=experiment)
+
+
+def talos_rtx5070ti() -> App:
+    """One RTX 5070 Ti with 16 GB, shared by five; tainted for AI; metrics scraped by VictoriaMetrics."""
+    app, platform = cluster("talos-rtx5070ti"), Talos("1.12")
+    taints = [Toleration(key="dedicated", value="ai", effect="NoSchedule")]
+    chart = Chart(app, "gpu-cluster")
+    namespace, runtime_class = GpuNamespace(chart, "namespace"), NvidiaRuntimeClass(chart, "runtime-class")
+    DevicePluginChart(
+        app, "nvidia-device-plugin", platform=platform, namespace=namespace, runtime_class=runtime_class,
+        version="0.18.2", tolerations=taints, sharing=Sharing.time_slicing(replicas=5),
+    )  # fmt: skip
+    DcgmExporter(chart, "dcgm-exporter", platform=platform, namespace=namespace, tolerations=taints)
+    for users in (ollama, comfyui, kubeflow):
+        users(app, platform, taints)
+    return app
 
 
 def kubernetes_basic() -> App:
@@ -45,4 +134,4 @@ def kubernetes_basic() -> App:
     return app
 
 
-synth(kubernetes_basic())
+synth(talos_rtx5070ti(), kubernetes_basic())

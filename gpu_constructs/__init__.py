@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gpu_constructs.external import External
     from gpu_constructs.helm_values import HelmValues
     from gpu_constructs.namespace import GpuNamespace
+    from gpu_constructs.observability.dcgm_exporter import DcgmExporter
+    from gpu_constructs.observability.metrics import Metric
     from gpu_constructs.placement import Toleration
     from gpu_constructs.platforms import Kubernetes, Talos
     from gpu_constructs.runtime_class import NvidiaRuntimeClass
@@ -30,6 +32,7 @@ __all__ = [  # noqa: RUF022
     "GpuNamespace",
     "NvidiaRuntimeClass",
     "DevicePluginChart",
+    "DcgmExporter",
     "GpuWorkload",
     # And what goes with them.
     "EnvValue",
@@ -38,6 +41,7 @@ __all__ = [  # noqa: RUF022
     "GpuConstructsWarning",
     "HelmValues",
     "Kubernetes",
+    "Metric",
     "Probe",
     "Sharing",
     "SynthesisError",
@@ -55,6 +59,8 @@ _HOMES = {
     "external": ("External",),
     "helm_values": ("HelmValues",),
     "namespace": ("GpuNamespace",),
+    "observability.dcgm_exporter": ("DcgmExporter",),
+    "observability.metrics": ("Metric",),
     "placement": ("Toleration",),
     "platforms": ("Kubernetes", "Talos"),
     "runtime_class": ("NvidiaRuntimeClass",),
