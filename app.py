@@ -9,7 +9,7 @@ from typing import Any
 
 from gpu_constructs import (
     DcgmExporter, DevicePluginChart, GpuNamespace, GpuWorkload, Kubernetes,
-    NvidiaRuntimeClass, Probe, Sharing, Talos, Toleration, Volume, synth,
+    NvidiaRuntimeClass, PowerLimit, Probe, Sharing, Talos, Toleration, Volume, synth,
 )  # fmt: skip
 import cdk8s_plus_27 as kplus
 from cdk8s import ApiObjectMetadata, App, Chart, Size
@@ -121,6 +121,23 @@ def talos_rtx5070ti() -> App:
     return app
 
 
+def talos_rtx3090() -> App:
+    """Two RTX 3090, four slots each, held at 300 W; a smoke test that needs nine slots and finds eight."""
+    app, platform, namespace = cluster("talos-rtx3090"), Talos("1.10"), "gpu-device-plugin"
+    DevicePluginChart(
+        app, "nvidia-device-plugin", platform=platform, namespace=namespace, sharing=Sharing.time_slicing(replicas=4)
+    )
+    PowerLimit(Chart(app, "nvidia-powerlimit"), "nvidia-powerlimit", platform=platform, namespace=namespace, watts=300)
+    GpuWorkload(
+        Chart(app, "gpu-test"), "gpu-test", kind="Job", namespace=namespace, platform=platform, completions=9,
+        image="nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04",
+        command=["sh", "-c", "/cuda-samples/vectorAdd && sleep 60"],
+        resources={"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}},
+        run_as_user=1000, read_only_root_filesystem=True,
+    )  # fmt: skip
+    return app
+
+
 def kubernetes_basic() -> App:
     """Any Kubernetes whose nodes have driver and toolkit: the plugin alone, and one training job."""
     app, platform = cluster("kubernetes-basic"), Kubernetes()
@@ -134,4 +151,4 @@ def kubernetes_basic() -> App:
     return app
 
 
-synth(talos_rtx5070ti(), kubernetes_basic())
+synth(talos_rtx5070ti(), talos_rtx3090(), kubernetes_basic())

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpu_constructs.observability.metrics import Metric
     from gpu_constructs.placement import Toleration
     from gpu_constructs.platforms import Kubernetes, Talos
+    from gpu_constructs.power.power_limit import PowerLimit
     from gpu_constructs.runtime_class import NvidiaRuntimeClass
     from gpu_constructs.sharing import Sharing
     from gpu_constructs.synthesis import synth, synthesize
@@ -42,6 +43,7 @@ __all__ = [  # noqa: RUF022
     "HelmValues",
     "Kubernetes",
     "Metric",
+    "PowerLimit",
     "Probe",
     "Sharing",
     "SynthesisError",
@@ -63,6 +65,7 @@ _HOMES = {
     "observability.metrics": ("Metric",),
     "placement": ("Toleration",),
     "platforms": ("Kubernetes", "Talos"),
+    "power.power_limit": ("PowerLimit",),
     "runtime_class": ("NvidiaRuntimeClass",),
     "sharing": ("Sharing",),
     "synthesis": ("synth", "synthesize"),

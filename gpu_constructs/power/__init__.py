@@ -1,0 +1,1 @@
+"""How much power GPUs may draw."""

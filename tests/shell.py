@@ -1,0 +1,159 @@
+"""Runs the text of a shell script under the shells a container image may bring, and follows its log."""
+
+import os
+import resource
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+SHELLS = [
+    pytest.param(("sh",), id="sh"),
+    *(
+        pytest.param(tuple(shell.split()), id=shell, marks=pytest.mark.system_tools)
+        for shell in ("dash", "busybox sh", "bash --posix")
+    ),
+]
+
+# No file may grow. With SIGXFSZ ignored a write then fails as on a full disk: an empty file is left.
+FULL_DISK = ["sh", "-c", 'ulimit -S -f 0 && exec "$@"', "sh"]
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = 10) -> None:
+    """Poll every 10 ms; a condition that stays false fails the test with ``what``."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.01)
+
+
+class RunningScript:
+    """A script that runs in the background, standard error mixed into its log."""
+
+    def __init__(self, command: list[str], env: Mapping[str, str], full_disk: bool) -> None:
+        self.process = subprocess.Popen(
+            [*FULL_DISK, *command] if full_disk else command,
+            env={"PATH": os.environ["PATH"], **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            restore_signals=not full_disk,  # Python ignores SIGXFSZ, and so will the script
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        self.lines.extend(self.process.stdout)  # line by line, as they come
+
+    @property
+    def log(self) -> str:
+        return "".join(self.lines)
+
+    def count(self, text: str) -> int:
+        return self.log.count(text)
+
+    def wait_for_log(self, text: str) -> None:
+        wait_until(lambda: text in self.log, f"{text!r} in the log:\n{self.log}")
+
+    def make_room(self) -> None:
+        hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+    def wait(self, seconds: float = 10) -> int:
+        """The exit code, once the log is complete."""
+        code = self.process.wait(seconds)
+        self._reader.join(seconds)
+        return code
+
+    def _is_asleep(self) -> bool:
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                pid, _, rest = stat.read_text().partition(" ")
+                state, _, group = rest.rpartition(") ")[2].split()[:3]
+                if int(group) == self.process.pid != int(pid) and state == "S":
+                    return True
+        return False
+
+    def terminate(self) -> None:
+        """Signal the script alone, which must exit with 0."""
+        self.process.terminate()
+        assert self.process.wait(10) == 0, self.log
+        # A sleep that was being started when the signal came may have missed its own.
+        self._kill_group()
+        self._reader.join(10)
+
+    def terminate_in_its_sleep(self, signum: signal.Signals = signal.SIGTERM) -> float:
+        """Signal the script alone while it sleeps, which must end the sleep too; the seconds that took."""
+        wait_until(self._is_asleep, "the script's sleep")
+        start = time.monotonic()
+        self.process.send_signal(signum)
+        assert self.process.wait(10) == 0, self.log
+        self._reader.join(10)
+        assert not self._reader.is_alive(), "the sleep outlives the script"
+        return time.monotonic() - start
+
+    def kill(self) -> None:
+        """Kill -9 the script alone; its sleep goes on."""
+        self.process.kill()
+        self.process.wait(10)
+
+    def _kill_group(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        self._kill_group()
+        self.process.wait(10)
+        self._reader.join(10)
+        assert self.process.stdout
+        self.process.stdout.close()
+
+
+class Launcher:
+    """Starts one script text, as often as a test likes."""
+
+    def __init__(self, shell: tuple[str, ...], directory: Path) -> None:
+        self._shell, self._directory = shell, directory
+        self._started: list[RunningScript] = []
+
+    def start(self, text: str, env: Mapping[str, str], *, full_disk: bool = False) -> RunningScript:
+        path = self._directory / "script.sh"
+        path.write_text(text)
+        running = RunningScript([*self._shell, str(path)], env, full_disk)
+        self._started.append(running)
+        return running
+
+    def close(self) -> None:
+        for running in self._started:
+            running.close()
+
+
+@contextmanager
+def launcher(shell: tuple[str, ...], directory: Path) -> Iterator[Launcher]:
+    """A launcher that leaves no process behind."""
+    scripts = Launcher(shell, directory)
+    try:
+        yield scripts
+    finally:
+        scripts.close()
+
+
+def shellcheck(text: str) -> str:
+    """What shellcheck has to say about a script read from standard input; empty when nothing."""
+    result = subprocess.run(
+        ["shellcheck", "--shell=sh", "--severity=style", "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.stdout + result.stderr

@@ -1,0 +1,580 @@
+import re
+import time
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from shell import SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_until
+
+# Knows the calls the script may make and nothing else. A file beside it changes its mind:
+# broken (no driver), lost (rows come, but rc 15), noperm, ignore (yes to -pl, nothing done), nopersistence.
+FAKE_NVIDIA_SMI = r"""#!/bin/sh
+cd "${0%/*}/gpus" || exit 70
+echo "$*" >>../calls
+cat >/dev/null # takes what the script should not have offered
+
+unknown_call() {
+    echo "$*" >>../unknown-calls
+    echo "Invalid combination of input arguments."
+    exit 2
+}
+
+if [ -e ../broken ]; then
+    echo "NVIDIA-SMI has failed because it couldn't communicate with the \"NVIDIA driver\"."
+    exit 9
+fi
+case $1 in
+    -L)
+        [ $# -eq 1 ] || unknown_call "$@"
+        for gpu in *; do
+            . "./$gpu"
+            echo "GPU $index: $name (UUID: $uuid)"
+        done
+        ;;
+    -pm)
+        [ "$*" = "-pm 1" ] || unknown_call "$@"
+        [ ! -e ../nopersistence ] || exit 3
+        ;;
+    --query-gpu=*)
+        [ "$2" = --format=csv,noheader,nounits ] && [ $# -eq 2 ] || unknown_call "$@"
+        for gpu in *; do
+            . "./$gpu"
+            row= IFS=,
+            for field in ${1#--query-gpu=}; do
+                case $field in
+                    index) value=$index ;;
+                    uuid) value=$uuid ;;
+                    pci.bus_id) value=$pci ;;
+                    name) value=$name ;;
+                    power.limit) value=$limit ;;
+                    power.min_limit) value=$min ;;
+                    power.max_limit) value=$max ;;
+                    power.default_limit) value=$default ;;
+                    enforced.power.limit) value=$limit ;;
+                    power.draw) value=101.52 ;;
+                    utilization.gpu) value=87 ;;
+                    utilization.memory) value=42 ;;
+                    memory.used) value=20011 ;;
+                    temperature.gpu) value=66 ;;
+                    *) unknown_call "$@" ;;
+                esac
+                row="$row${row:+, }$value"
+            done
+            echo "$row"
+        done
+        if [ -e ../lost ]; then
+            echo "Unable to determine the device handle for GPU0000:09:00.0: GPU is lost."
+            exit 15
+        fi
+        ;;
+    -i)
+        [ "$3" = -pl ] && [ $# -eq 4 ] || unknown_call "$@"
+        case $4 in
+            '' | *[!0-9]*) unknown_call "$@" ;;
+        esac
+        [ -e "$2" ] || exit 6
+        . "./$2"
+        if [ -e ../noperm ] || [ -e "../noperm-$2" ]; then
+            echo "The current user does not have permission to change power limit."
+            exit 4
+        fi
+        [ "$limit" != '[N/A]' ] || exit 3
+        if [ $(($4 * 100)) -lt "${min%.*}${min#*.}" ] || [ "$4" -gt "${max%.*}" ]; then
+            echo "Power limit $4.00 W is not valid, it should be between $min W and $max W"
+            exit 2
+        fi
+        [ -e ../ignore ] || sed -i "s/^limit=.*/limit=$4.00/" "$2"
+        ;;
+    *) unknown_call "$@" ;;
+esac
+"""
+
+
+def script() -> str:
+    return (resources.files("gpu_constructs") / "power" / "power_limit.sh").read_text()
+
+
+class Node:
+    """A node with a fake nvidia-smi and the GPUs a test gives it."""
+
+    def __init__(self, root: Path, scripts: Launcher) -> None:
+        self.root, self.scripts = root, scripts
+        self.state = root / "state"
+        self.metrics = root / "power.prom"
+        (root / "gpus").mkdir()
+        self.nvidia_smi = root / "nvidia-smi"
+        self.install()
+
+    def install(self) -> None:
+        unfinished = self.root / "nvidia-smi.new"
+        unfinished.write_text(FAKE_NVIDIA_SMI)
+        unfinished.chmod(0o755)
+        unfinished.rename(self.nvidia_smi)
+
+    def gpu(
+        self,
+        index: int = 0,
+        *,
+        name: str = "NVIDIA GeForce RTX 3090",
+        limit: str = "350.00",
+        low: str = "100.00",
+        high: str = "370.00",
+        default: str = "350.00",
+    ) -> str:
+        """Add a GPU; its UUID."""
+        uuid = f"GPU-{index:08x}-aaaa"
+        unfinished = self.root / "gpu.new"
+        unfinished.write_text(
+            f"index={index}\nuuid={uuid}\npci=00000000:{index + 10:02X}:00.0\nname='{name}'\n"
+            f"limit='{limit}'\nmin='{low}'\nmax='{high}'\ndefault='{default}'\n"
+        )
+        unfinished.rename(self.root / "gpus" / uuid)
+        return uuid
+
+    def limit(self, uuid: str) -> str:
+        found = re.search(r"^limit='?(.*?)'?$", (self.root / "gpus" / uuid).read_text(), re.MULTILINE)
+        assert found
+        return found[1]
+
+    def say(self, mood: str) -> None:
+        (self.root / mood).touch()
+
+    def unsay(self, mood: str) -> None:
+        (self.root / mood).unlink()
+
+    @property
+    def calls(self) -> list[str]:
+        log = self.root / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    @property
+    def set_calls(self) -> list[str]:
+        return [call for call in self.calls if "-pl" in call]
+
+    @property
+    def ready(self) -> bool:
+        return (self.state / "ready").exists()
+
+    def wait_ready(self) -> None:
+        wait_until(lambda: self.ready, "ready")
+
+    def wait_not_ready(self) -> None:
+        wait_until(lambda: not self.ready, "not ready")
+
+    def start(self, **env: str) -> RunningScript:
+        variables = {"NVIDIA_SMI": str(self.nvidia_smi), "STATE_DIR": str(self.state), **env}
+        return self.scripts.start(script(), variables)
+
+    def once(self, expected: int, **env: str) -> str:
+        """One pass that must end with that exit code; its log."""
+        agent = self.start(ONESHOT="1", **env)
+        assert agent.wait() == expected, agent.log
+        return agent.log
+
+
+@pytest.fixture(params=SHELLS)
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
+    with launcher(request.param, tmp_path) as scripts:
+        node = Node(tmp_path, scripts)
+        yield node
+        # Whatever a test is about: no call outside the contract.
+        assert not (tmp_path / "unknown-calls").exists(), (tmp_path / "unknown-calls").read_text()
+
+
+def test_a_limit_is_set_read_back_and_makes_the_agent_ready(node: Node) -> None:
+    uuid = node.gpu()
+    log = node.once(0, POWER_LIMIT="300")
+    assert node.limit(uuid) == "300.00"
+    assert node.ready
+    assert node.set_calls == [f"-i {uuid} -pl 300"]
+    assert [call.split("=")[0] for call in node.calls] == [
+        "-L", "-pm 1", "--query-gpu", f"-i {uuid} -pl 300", "--query-gpu",
+    ]  # fmt: skip
+    assert re.search(rf'gpu=0 uuid={uuid} msg="set" watts=300 before=350.00', log)
+
+
+def test_a_limit_that_is_right_is_not_set_again(node: Node) -> None:
+    node.gpu(limit="300.00")
+    log = node.once(0, POWER_LIMIT="300")
+    assert node.set_calls == []
+    assert 'msg="ok" watts=300' in log
+    assert node.ready
+
+
+def test_a_limit_off_by_a_fraction_is_set_to_whole_watts(node: Node) -> None:
+    uuid = node.gpu(limit="300.04")
+    node.once(0, POWER_LIMIT="300")
+    assert node.set_calls == [f"-i {uuid} -pl 300"]
+
+
+def test_each_gpu_gets_one_usage_line_a_pass(node: Node) -> None:
+    uuid = node.gpu(limit="300.00")
+    log = node.once(0, POWER_LIMIT="300")
+    usage = f'gpu=0 uuid={uuid} name="NVIDIA GeForce RTX 3090" draw=101.52 limit=300.00 enforced=300.00 '
+    assert log.count(usage + "util=87 memutil=42 fb=20011 temp=66\n") == 1
+    assert all(re.match(r"ts=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ level=\w+ ", line) for line in log.splitlines())
+
+
+RULES = {"name:NVIDIA*3090": 201, "index:0": 202, "pci:0000:0a:00.0": 203, "uuid:GPU-00000000-aaaa": 204}
+
+
+@pytest.mark.parametrize("how_many", [1, 2, 3, 4])
+def test_the_most_specific_rule_wins_wherever_it_stands(node: Node, how_many: int) -> None:
+    uuid, other = node.gpu(0), node.gpu(1, name="NVIDIA L4", low="40.00", limit="72.00", high="72.00")
+    rules = [f"{target}={watts}" for target, watts in list(RULES.items())[:how_many]]
+    log = node.once(0, POWER_LIMITS="\n".join(rules), POWER_LIMIT="60")
+    assert node.limit(uuid) == f"{200 + how_many}.00"
+    assert node.limit(other) == "60.00"
+    assert f'rule="{list(RULES)[how_many - 1]}"' in log
+
+    node.once(0, POWER_LIMITS="\n  " + "\n\n  ".join(reversed(rules)) + "\n", POWER_LIMIT="60")
+    assert node.limit(uuid) == f"{200 + how_many}.00"
+
+
+def test_of_two_rules_of_one_kind_the_first_wins(node: Node) -> None:
+    uuid = node.gpu()
+    node.once(0, POWER_LIMITS="name:*3090*=250\nname:*=200")
+    assert node.limit(uuid) == "250.00"
+
+
+@pytest.mark.parametrize("bus", ["00000000:0A:00.0", "0000:0a:00.0", "0A:00.0"])
+def test_a_pci_rule_accepts_every_spelling_of_the_bus_id(node: Node, bus: str) -> None:
+    uuid = node.gpu()
+    node.once(0, POWER_LIMITS=f"pci:{bus}=250\npci:0001:0a:00.0=200\npci:00000001:0A:00.0=200")
+    assert node.limit(uuid) == "250.00"
+
+
+@pytest.mark.parametrize(
+    ("wish", "default", "watts"),
+    [("80%", "350.00", 280), ("default", "350.00", 350), ("75%", "366.50", 274), ("default", "366.50", 366)],
+)
+def test_a_share_of_the_default_limit_is_rounded_down(node: Node, wish: str, default: str, watts: int) -> None:
+    uuid = node.gpu(limit="300.00", default=default)
+    node.once(0, POWER_LIMIT=wish)
+    assert node.limit(uuid) == f"{watts}.00"
+
+
+@pytest.mark.parametrize(("wish", "watts"), [("300", 400), ("700", 600)])
+def test_a_wish_out_of_range_is_clamped_loudly(node: Node, wish: str, watts: int) -> None:
+    uuid = node.gpu(name="NVIDIA GeForce RTX 5090", limit="575.00", low="400.00", high="600.00")
+    log = node.once(0, POWER_LIMIT=wish)
+    assert node.limit(uuid) == f"{watts}.00"
+    assert f'msg="clamped" wish={wish} rule="POWER_LIMIT" asked={wish} watts={watts} min=400.00' in log
+    assert node.ready
+
+
+@pytest.mark.parametrize("wish", ["300", "700"])
+def test_a_wish_out_of_range_can_be_refused(node: Node, wish: str) -> None:
+    node.gpu(limit="575.00", low="400.00", high="600.00")
+    log = node.once(1, POWER_LIMIT=wish, OUT_OF_RANGE="refuse")
+    assert node.set_calls == []
+    assert 'level=error gpu=0 uuid=GPU-00000000-aaaa msg="out of range, refused"' in log
+    assert not node.ready
+
+
+def test_a_fractional_minimum_is_rounded_up_and_a_fractional_maximum_down(node: Node) -> None:
+    uuids = [node.gpu(0, low="100.08"), node.gpu(1, low="100.5"), node.gpu(2, high="149.93")]
+    node.once(0, POWER_LIMITS="index:2=200\nname:*=50")
+    assert [node.limit(uuid) for uuid in uuids] == ["101.00", "101.00", "149.00"]
+
+
+def test_missing_permission_is_told_with_the_capability_that_is_needed(node: Node) -> None:
+    uuid = node.gpu()
+    node.say("noperm")
+    log = node.once(1, POWER_LIMIT="300")
+    assert f'level=error gpu=0 uuid={uuid} msg="set failed rc=4"' in log
+    assert "CAP_SYS_ADMIN" in log
+    assert 'output="The current user does not have permission' in log
+    assert not node.ready
+
+
+def test_a_limit_that_is_accepted_but_not_applied_is_a_failure(node: Node) -> None:
+    node.gpu()
+    node.say("ignore")
+    log = node.once(1, POWER_LIMIT="300")
+    assert 'msg="accepted but not applied" watts=300 limit=350.00' in log
+    assert not node.ready
+
+
+@pytest.mark.parametrize("value", ["[N/A]", "[Not Supported]", "N/A"])
+def test_a_gpu_without_a_power_limit_is_warned_of_once_a_pass_and_is_no_failure(node: Node, value: str) -> None:
+    node.gpu(0, limit=value, low=value, high=value, default=value)
+    uuid = node.gpu(1)
+    log = node.once(0, POWER_LIMIT="300")
+    assert log.count("not supported") == 1
+    assert 'level=warn gpu=0 uuid=GPU-00000000-aaaa msg="not supported"' in log
+    assert node.set_calls == [f"-i {uuid} -pl 300"]
+    assert node.ready
+
+
+def test_an_unknown_default_matters_only_to_a_wish_that_needs_it(node: Node) -> None:
+    uuid = node.gpu(default="[N/A]")
+    assert "not supported" in node.once(0, POWER_LIMIT="80%")
+    assert node.set_calls == []
+    node.once(0, POWER_LIMIT="300")
+    assert node.limit(uuid) == "300.00"
+
+
+def test_limits_that_cannot_be_read_are_a_failure_that_does_not_stop_the_other_gpus(node: Node) -> None:
+    node.gpu(0, limit="[Unknown Error]")
+    uuid = node.gpu(1)
+    log = node.once(1, POWER_LIMIT="300")
+    assert 'msg="cannot read the limits" limit=[Unknown_Error]' in log
+    assert node.limit(uuid) == "300.00"
+    assert not node.ready
+
+
+def test_one_gpu_that_cannot_be_set_does_not_stop_the_others(node: Node) -> None:
+    first, second = node.gpu(0), node.gpu(1)
+    node.say(f"noperm-{first}")
+    node.once(1, POWER_LIMIT="300")
+    assert (node.limit(first), node.limit(second)) == ("350.00", "300.00")
+
+
+def test_a_gpu_that_is_lost_does_not_stop_the_others(node: Node) -> None:
+    uuid = node.gpu()
+    node.say("lost")
+    log = node.once(1, POWER_LIMIT="300")
+    assert 'msg="query failed rc=15"' in log
+    assert "GPU is lost" in log
+    assert node.limit(uuid) == "300.00"
+
+
+def test_a_node_without_any_gpu_is_a_failure(node: Node) -> None:
+    (node.root / "gpus" / "GPU-none").write_text("index=\n")
+    node.nvidia_smi.write_text("#!/bin/sh\nexit 0\n")
+    assert "nvidia-smi shows no GPU" in node.once(1, POWER_LIMIT="300")
+
+
+def test_without_a_wish_a_gpu_is_left_alone(node: Node) -> None:
+    uuid, other = node.gpu(0), node.gpu(1)
+    log = node.once(0, POWER_LIMITS="index:1=300")
+    assert (node.limit(uuid), node.limit(other)) == ("350.00", "300.00")
+    assert f'gpu=0 uuid={uuid} msg="left alone"' in log
+    assert node.ready
+
+
+def test_persistence_mode_is_left_alone_when_switched_off(node: Node) -> None:
+    node.gpu()
+    node.once(0, POWER_LIMIT="300", PERSISTENCE_MODE="0")
+    assert "-pm 1" not in node.calls
+
+
+def test_persistence_mode_that_fails_is_only_a_warning(node: Node) -> None:
+    node.gpu()
+    node.say("nopersistence")
+    assert 'level=warn msg="persistence mode failed rc=3"' in node.once(0, POWER_LIMIT="300")
+    assert node.ready
+
+
+@pytest.mark.parametrize("wish", ["300.5", "300W", "-300", "0", "0300", "0%", "%", "Default", "3e2", "99999", "3 0"])
+def test_a_wish_that_cannot_be_read_exits_64_before_nvidia_smi_is_asked(node: Node, wish: str) -> None:
+    node.gpu()
+    assert f"got '{wish}'" in node.once(64, POWER_LIMIT=wish)
+    assert "POWER_LIMITS: 'index:0=" in node.once(64, POWER_LIMITS=f"index:1=200\nindex:0={wish}")
+    assert node.calls == []
+
+
+UNREADABLE_RULES = ["300", "=300", "index:0", "index:0=", "index:=300", "index:a=300", "uuid:0=300"]
+UNREADABLE_RULES += ["uuid:GPU-=300", "pci:0a=300", "pci:zz:00.0=300", "name:=300", "serial:1=300"]
+
+
+@pytest.mark.parametrize("rule", UNREADABLE_RULES)
+def test_a_rule_that_cannot_be_read_exits_64(node: Node, rule: str) -> None:
+    assert f"POWER_LIMITS: '{rule}' must" in node.once(64, POWER_LIMITS=rule)
+    assert node.calls == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OUT_OF_RANGE", "ignore"),
+        ("PERSISTENCE_MODE", "yes"),
+        ("RESTORE_ON_EXIT", "true"),
+        ("INTERVAL_SECONDS", "0"),
+        ("INTERVAL_SECONDS", "30m"),
+        ("INTERVAL_SECONDS", "1.5"),
+        ("RETRY_SECONDS", "0"),
+        ("START_TIMEOUT_SECONDS", "-1"),
+        ("START_TIMEOUT_SECONDS", "08"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_exits_64(node: Node, variable: str, value: str) -> None:
+    node.state.mkdir()
+    (node.state / "ready").touch()
+    assert f"{variable} must be" in node.once(64, **{variable: value})
+    assert not node.ready
+    assert node.calls == []
+
+
+def test_oneshot_takes_0_or_1(node: Node) -> None:
+    agent = node.start(ONESHOT="true")
+    assert agent.wait() == 64
+    assert "ONESHOT must be one of '0', '1'; got 'true'" in agent.log
+
+
+def test_a_missing_nvidia_smi_exits_69_with_a_hint_on_the_runtime_class(node: Node) -> None:
+    node.nvidia_smi.unlink()
+    log = node.once(69, POWER_LIMIT="300", START_TIMEOUT_SECONDS="0")
+    assert "nvidia-smi -L failed rc=127" in log
+    assert "runtimeClassName nvidia" in log
+
+
+def test_an_nvidia_smi_that_never_works_exits_69_in_time_whatever_the_retry(node: Node) -> None:
+    node.gpu()
+    node.say("broken")
+    start = time.monotonic()
+    log = node.once(69, POWER_LIMIT="300", START_TIMEOUT_SECONDS="1", RETRY_SECONDS="60")
+    assert time.monotonic() - start < 4
+    assert "nvidia-smi -L failed rc=9 for 1 s, giving up" in log
+    assert "output=\"NVIDIA-SMI has failed because it couldn't communicate with the 'NVIDIA driver'.\"" in log
+    assert 'hint="the driver is not loaded on this node"' in log
+
+
+def test_the_agent_waits_for_a_driver_that_comes_late_and_shows_life_meanwhile(node: Node) -> None:
+    uuid = node.gpu()
+    node.say("broken")
+    agent = node.start(POWER_LIMIT="300", RETRY_SECONDS="1")
+    agent.wait_for_log("nvidia-smi -L failed rc=9, waiting")
+    wait_until((node.state / "heartbeat").exists, "a heartbeat while waiting")
+    node.unsay("broken")
+    node.wait_ready()
+    assert node.limit(uuid) == "300.00"
+
+
+def test_a_signal_while_waiting_for_nvidia_smi_ends_the_agent(node: Node) -> None:
+    node.say("broken")
+    agent = node.start(POWER_LIMIT="300")
+    agent.wait_for_log("waiting")
+    assert agent.terminate_in_its_sleep() < 1
+
+
+def test_metrics_are_written_in_the_textfile_format(node: Node) -> None:
+    limited = node.gpu(0, low="310.00")
+    left_alone = node.gpu(1, name="NVIDIA L4", limit="72.00")
+    node.gpu(2, limit="[N/A]")
+    node.gpu(3, limit="[N/A]")
+    before = int(time.time())
+    node.once(0, POWER_LIMITS="index:0=300\nindex:2=300", METRICS_FILE=str(node.metrics))
+    lines = node.metrics.read_text().splitlines()
+    names = ["gpu_power_limit_watts", "gpu_power_limit_desired_watts",
+             "gpu_power_limit_last_check_timestamp_seconds"]  # fmt: skip
+    assert [line for line in lines if line.startswith("# TYPE")] == [f"# TYPE {name} gauge" for name in names]
+    samples = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    first = f'{{UUID="{limited}",gpu="0",modelName="NVIDIA GeForce RTX 3090"}}'
+    second = f'{{UUID="{left_alone}",gpu="1",modelName="NVIDIA L4"}}'
+    checked = {key: int(samples.pop(key)) for key in list(samples) if key.startswith(names[2])}
+    assert samples == {names[0] + first: "310.00", names[1] + first: "310", names[0] + second: "72.00"}
+    assert set(checked) == {names[2] + first, names[2] + second}
+    assert all(before <= when <= time.time() for when in checked.values())
+    assert list(node.root.glob("power.prom*")) == [node.metrics]
+
+
+def test_metrics_show_the_limit_that_would_not_go_down(node: Node) -> None:
+    node.gpu()
+    node.say("ignore")
+    node.once(1, POWER_LIMIT="300", METRICS_FILE=str(node.metrics))
+    text = node.metrics.read_text()
+    assert re.search(r"^gpu_power_limit_watts\{.*\} 350.00$", text, re.MULTILINE)
+    assert re.search(r"^gpu_power_limit_desired_watts\{.*\} 300$", text, re.MULTILINE)
+
+
+def test_metrics_that_cannot_be_written_are_only_a_warning(node: Node) -> None:
+    node.gpu()
+    log = node.once(0, POWER_LIMIT="300", METRICS_FILE=str(node.root / "missing" / "power.prom"))
+    assert 'level=warn msg="cannot write METRICS_FILE"' in log
+    assert node.ready
+
+
+def test_drift_is_corrected_and_a_signal_ends_the_agent_at_once(node: Node) -> None:
+    uuid = node.gpu()
+    agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS="1")
+    node.wait_ready()
+    node.gpu(limit="350.00")
+    wait_until(lambda: node.limit(uuid) == "300.00", "the limit again")
+    assert agent.terminate_in_its_sleep() < 1
+    assert not node.ready
+    assert node.limit(uuid) == "300.00"  # not restored, unless asked
+
+
+def test_a_signal_ends_a_long_sleep(node: Node) -> None:
+    node.gpu()
+    agent = node.start(POWER_LIMIT="300")
+    wait_until((node.state / "heartbeat").exists, "the end of the first pass")
+    assert abs(int((node.state / "heartbeat").read_text()) - time.time()) < 5
+    assert agent.terminate_in_its_sleep() < 1
+    assert agent.log.endswith('msg="stopped"\n')
+
+
+def test_on_request_a_signal_puts_the_defaults_back_where_there_was_a_wish(node: Node) -> None:
+    limited, at_default, left_alone = node.gpu(0), node.gpu(1), node.gpu(2, limit="200.00")
+    node.gpu(3, limit="[N/A]", default="[N/A]")
+    agent = node.start(POWER_LIMITS="index:0=300\nindex:1=default\nindex:3=300", RESTORE_ON_EXIT="1")
+    node.wait_ready()
+    assert node.limit(limited) == "300.00"
+    agent.terminate()
+    assert [node.limit(uuid) for uuid in (limited, at_default, left_alone)] == ["350.00", "350.00", "200.00"]
+    assert node.set_calls == [f"-i {limited} -pl 300", f"-i {limited} -pl 350"]
+    assert not node.ready
+
+
+def test_a_failed_pass_clears_the_readiness_and_is_retried_before_the_interval(node: Node) -> None:
+    uuid = node.gpu()
+    node.say("noperm")
+    agent = node.start(POWER_LIMIT="300", RETRY_SECONDS="1")
+    agent.wait_for_log('msg="pass failed" retry=1')
+    wait_until((node.state / "heartbeat").exists, "a heartbeat after a failed pass")
+    assert not node.ready
+    node.unsay("noperm")
+    node.wait_ready()
+    assert node.limit(uuid) == "300.00"
+
+
+def test_a_driver_that_goes_away_clears_the_readiness(node: Node) -> None:
+    node.gpu()
+    agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS="1")
+    node.wait_ready()
+    node.say("broken")
+    node.wait_not_ready()
+    agent.wait_for_log('msg="query failed rc=9"')
+    agent.wait_for_log("retry=1\n")  # the interval, which is shorter than the default of RETRY_SECONDS
+
+
+def test_a_stale_ready_file_of_a_killed_run_is_removed_at_once(node: Node) -> None:
+    node.state.mkdir()
+    (node.state / "ready").touch()
+    node.say("broken")
+    node.start(POWER_LIMIT="300").wait_for_log("waiting")
+    assert not node.ready
+
+
+DEFAULTS = {
+    "POWER_LIMIT": "",
+    "POWER_LIMITS": "",
+    "OUT_OF_RANGE": "clamp",
+    "INTERVAL_SECONDS": "1800",
+    "RETRY_SECONDS": "15",
+    "START_TIMEOUT_SECONDS": "300",
+    "PERSISTENCE_MODE": "1",
+    "RESTORE_ON_EXIT": "0",
+    "ONESHOT": "0",
+    "STATE_DIR": "/tmp",
+    "METRICS_FILE": "",
+    "NVIDIA_SMI": "nvidia-smi",
+}
+
+
+def test_the_defaults_are_in_the_script(node: Node) -> None:
+    before_the_first_file, _ = script().split('\nmkdir -p "$STATE_DIR"', 1)
+    show = "".join(f'echo "{name}=${name}"\n' for name in DEFAULTS)
+    agent = node.scripts.start(f"{before_the_first_file}\ncheck_configuration\n{show}", {})
+    assert agent.wait() == 0
+    assert agent.log.splitlines() == [f"{name}={value}" for name, value in DEFAULTS.items()]
+
+
+@pytest.mark.system_tools
+def test_shellcheck_has_nothing_to_say() -> None:
+    assert script().startswith("#!/bin/sh\n")
+    assert shellcheck(script()) == ""
