@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gpu_constructs import (
-    DcgmExporter, DevicePluginChart, GpuNamespace, GpuWorkload, Kubernetes,
-    NvidiaRuntimeClass, PowerLimit, Probe, Sharing, Talos, Toleration, Volume, synth,
+    DcgmExporter, DevicePluginChart, External, GpuNamespace, GpuWorkload, HelmValues, Kubernetes,
+    NvidiaRuntimeClass, PowerLimit, Probe, Sharing, Talos, Toleration, ValidationBridge, Volume, synth,
 )  # fmt: skip
 import cdk8s_plus_27 as kplus
 from cdk8s import ApiObjectMetadata, App, Chart, Size
@@ -138,6 +138,25 @@ def talos_rtx3090() -> App:
     return app
 
 
+def talos_gpu_operator() -> App:
+    """The GPU Operator, installed by Helm with these values, and the bridge that it needs until Talos 1.12."""
+    app, platform = cluster("talos-gpu-operator"), Talos("1.12")
+    chart = Chart(app, "gpu-operator")
+    ValidationBridge(chart, "validation-bridge", platform=platform, namespace=GpuNamespace(chart, "namespace"))
+    External(app, "operator", runtime_classes=["nvidia"], node_labels=["nvidia.com/gpu.present"])
+    values = {
+        "driver": {"enabled": False},
+        "toolkit": {"enabled": False},
+        "cdi": {"enabled": False},
+        "migManager": {"enabled": False},
+        "devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}]},
+    }
+    HelmValues(app, "values", release="gpu-operator", values=values)
+    for users in (ollama, comfyui):
+        users(app, platform, [])
+    return app
+
+
 def kubernetes_basic() -> App:
     """Any Kubernetes whose nodes have driver and toolkit: the plugin alone, and one training job."""
     app, platform = cluster("kubernetes-basic"), Kubernetes()
@@ -151,4 +170,4 @@ def kubernetes_basic() -> App:
     return app
 
 
-synth(talos_rtx5070ti(), talos_rtx3090(), kubernetes_basic())
+synth(talos_rtx5070ti(), talos_rtx3090(), talos_gpu_operator(), kubernetes_basic())

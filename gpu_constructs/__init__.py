@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpu_constructs.namespace import GpuNamespace
     from gpu_constructs.observability.dcgm_exporter import DcgmExporter
     from gpu_constructs.observability.metrics import Metric
+    from gpu_constructs.operator.validation_bridge import ValidationBridge
     from gpu_constructs.placement import Toleration
     from gpu_constructs.platforms import Kubernetes, Talos
     from gpu_constructs.power.power_limit import PowerLimit
@@ -33,6 +34,7 @@ __all__ = [  # noqa: RUF022
     "GpuNamespace",
     "NvidiaRuntimeClass",
     "DevicePluginChart",
+    "ValidationBridge",
     "DcgmExporter",
     "GpuWorkload",
     # And what goes with them.
@@ -63,6 +65,7 @@ _HOMES = {
     "namespace": ("GpuNamespace",),
     "observability.dcgm_exporter": ("DcgmExporter",),
     "observability.metrics": ("Metric",),
+    "operator.validation_bridge": ("ValidationBridge",),
     "placement": ("Toleration",),
     "platforms": ("Kubernetes", "Talos"),
     "power.power_limit": ("PowerLimit",),

@@ -1,0 +1,1 @@
+"""What the NVIDIA GPU Operator needs beside it."""

@@ -1,0 +1,69 @@
+"""app.py as the example that everyone copies: short, complete, and it writes everything or nothing."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+from pathlib import Path
+
+import pytest
+
+import dist
+
+APP = dist.ROOT / "app.py"
+
+
+def test_it_is_short() -> None:
+    assert len(APP.read_text().splitlines()) <= 175
+
+
+def test_all_six_constructs_are_used() -> None:
+    called = {
+        node.func.id
+        for node in ast.walk(ast.parse(APP.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert called >= {
+        "DcgmExporter",
+        "DevicePluginChart",
+        "GpuNamespace",
+        "GpuWorkload",
+        "NvidiaRuntimeClass",
+        "ValidationBridge",
+    }
+
+
+def test_it_writes_to_the_folder_that_cdk8s_outdir_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDK8S_OUTDIR", "else/where")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(APP))
+    assert [path.name for path in tmp_path.iterdir()] == ["else"]
+    assert sorted(path.name for path in (tmp_path / "else" / "where").iterdir()) == [
+        *sorted([*dist.CLUSTERS, "helm-values"])
+    ]
+
+
+def test_an_error_in_one_cluster_writes_nothing_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last but one cluster loses what it gets from elsewhere; the others are as good as ever."""
+    line = '    External(app, "operator", runtime_classes=["nvidia"], node_labels=["nvidia.com/gpu.present"])\n'
+    text = APP.read_text()
+    assert text.count(line) == 1
+    app = tmp_path / "app.py"
+    app.write_text(text.replace(line, ""))
+    kept = tmp_path / "dist" / "kubernetes-basic" / "of-an-earlier-run.k8s.yaml"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("# here\n")
+    monkeypatch.setenv("CDK8S_OUTDIR", str(tmp_path / "dist"))
+
+    with pytest.raises(SystemExit) as exit_:
+        runpy.run_path(str(app))
+
+    assert exit_.value.code == 1
+    assert dist.all_texts(tmp_path / "dist") == {"kubernetes-basic/of-an-earlier-run.k8s.yaml": "# here\n"}
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "nothing was written" in told.err
+    assert "ollama/ollama: runtime_class 'nvidia'" in told.err
+    assert "Traceback" not in told.err

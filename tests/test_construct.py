@@ -1,0 +1,201 @@
+import inspect
+import traceback
+from pathlib import Path
+
+import cdk8s
+import pytest
+from cdk8s import Chart, Testing
+from constructs import Construct
+
+import gpu_constructs
+from gpu_constructs import (
+    DcgmExporter,
+    DevicePluginChart,
+    External,
+    GpuConstructsError,
+    GpuNamespace,
+    GpuWorkload,
+    HelmValues,
+    NvidiaRuntimeClass,
+    PowerLimit,
+    ValidationBridge,
+)
+from gpu_constructs._construct import GpuObject, checked
+
+CONSTRUCTS = [
+    GpuNamespace,
+    NvidiaRuntimeClass,
+    DevicePluginChart,
+    ValidationBridge,
+    DcgmExporter,
+    GpuWorkload,
+    PowerLimit,
+    External,
+    HelmValues,
+]
+REQUIRED = {GpuWorkload: {"image": "a:1"}, HelmValues: {"release": "r", "values": {}}}
+LIBRARY = str(Path(gpu_constructs.__file__).parent)
+
+
+class Thing:
+    """What no keyword takes."""
+
+    def __repr__(self):
+        return "a thing"
+
+
+def keywords_of(construct):
+    parameters = inspect.signature(construct.__init__).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
+
+
+def paths(app):
+    return [construct.node.path for construct in app.node.find_all()]
+
+
+def make(construct, app, id="x", **given):
+    scope = app if issubclass(construct, Chart) else app.node.find_child("gpu")
+    return construct(scope, id, **{**REQUIRED.get(construct, {}), **given})
+
+
+def refusal(construct, app, **given):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(construct, app, **given)
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("construct", "keyword"), [(construct, keyword) for construct in CONSTRUCTS for keyword in keywords_of(construct)]
+)
+def test_a_thing_no_keyword_takes_is_refused_by_name_before_anything_joins_the_tree(app, chart, construct, keyword):
+    before = paths(app)
+    error = refusal(construct, app, **{keyword: Thing()})
+    assert keyword in error.problem
+    assert "thing" in error.problem.lower()
+    assert error.problem.isprintable()
+    assert paths(app) == before
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_a_refused_construct_shows_the_users_line_and_one_frame_of_the_library(app, chart, construct):
+    error = refusal(construct, app, **{keywords_of(construct)[0]: Thing()})
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if frame.filename.startswith(LIBRARY)]
+    assert ours == frames[-1:]
+    assert frames[-2].line.startswith("return construct(scope, id")
+    assert not [frame for frame in frames if "jsii" in frame.filename]
+
+
+def test_the_printed_traceback_of_a_refused_construct_speaks_of_nothing_but_the_mistake(app, chart):
+    try:
+        GpuNamespace(chart, "namespace", name="Not A Label")
+    except GpuConstructsError as error:
+        printed = "".join(traceback.format_exception(error))
+    assert 'GpuNamespace(chart, "namespace", name="Not A Label")' in printed
+    assert printed.count(LIBRARY) == 1
+    assert "jsii" not in printed.lower()
+    assert "another exception occurred" not in printed
+    assert printed.splitlines()[-1] == (
+        "gpu_constructs.errors.GpuConstructsError: gpu/namespace: name must be a DNS label (a-z, 0-9 and '-', at most "
+        "63 characters, letter or digit at both ends); got 'Not A Label'"
+    )
+
+
+def test_a_refused_construct_can_be_made_again_under_its_id(app, chart):
+    refusal(GpuNamespace, app, name="Not A Label")
+    make(GpuNamespace, app, name="a-label")
+    assert paths(app) == ["", "gpu", "gpu/x", "gpu/x/Default"]
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_an_unknown_keyword_is_refused_with_the_one_that_was_meant(app, chart, construct):
+    keyword = max(keywords_of(construct), key=len)
+    misspelt = keyword.replace(keyword[1:3], keyword[2] + keyword[1], 1)
+    problem = refusal(construct, app, **{misspelt: 1}).problem
+    assert problem == f"{misspelt} is no keyword of {construct.__name__} (did you mean {keyword!r}?)"
+
+
+def test_an_unknown_keyword_near_to_none_is_refused_without_a_suggestion(app, chart):
+    assert refusal(GpuNamespace, app, xyzzy=1).problem == "xyzzy is no keyword of GpuNamespace"
+
+
+def test_a_missing_keyword_is_named(app, chart):
+    with pytest.raises(GpuConstructsError, match=r"^gpu/values: release is required$"):
+        HelmValues(chart, "values", values={})
+
+
+def test_a_scope_that_is_no_construct_is_refused():
+    with pytest.raises(GpuConstructsError, match=r"^scope must be a construct; got str$"):
+        GpuNamespace("chart", "namespace")
+
+
+@pytest.mark.parametrize("id", [5, "", None])
+def test_an_id_that_is_no_text_is_refused(chart, id):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuNamespace(chart, id)
+    assert str(refused.value) == f"id must be a non-empty str; got {id!r}"
+
+
+def test_an_app_is_no_place_for_an_object(app):
+    with pytest.raises(
+        GpuConstructsError, match=r"^namespace: scope must be a Chart or a construct in one, got an App$"
+    ):
+        GpuNamespace(app, "namespace")
+
+
+def test_an_option_without_its_keyword_is_refused(app, chart):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuNamespace(chart, "namespace", "team")
+    assert refused.value.problem == ("everything after scope and id must be given by keyword; got 'team' without one")
+    assert paths(app) == ["", "gpu"]
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_an_id_that_is_taken_is_refused(app, chart, construct):
+    make(construct, app)
+    before = paths(app)
+    assert refusal(construct, app).problem == "id is already taken; give this construct another"
+    assert paths(app) == before
+
+
+def test_the_path_of_an_error_starts_at_the_app(chart):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuNamespace(Construct(chart, "team"), "namespace", name="")
+    assert refused.value.path == "gpu/team/namespace"
+
+
+def test_an_error_of_an_inner_construct_keeps_the_inner_path(chart):
+    class Team(GpuObject):
+        @checked
+        def __init__(self, scope: Construct, id: str, *, name: str) -> None:
+            super().__init__(scope, id)
+            GpuNamespace(self, "namespace", name=name)
+
+    with pytest.raises(GpuConstructsError, match=r"^gpu/team/namespace: name must be a DNS label"):
+        Team(chart, "team", name="Not A Label")
+
+
+def test_other_exceptions_pass_through_unchanged(chart):
+    class Broken(GpuObject):
+        @checked
+        def __init__(self, scope: Construct, id: str) -> None:
+            super().__init__(scope, id)
+            raise ZeroDivisionError("a bug")
+
+    with pytest.raises(ZeroDivisionError, match=r"^a bug$"):
+        Broken(chart, "broken")
+
+
+@pytest.mark.parametrize("construct", [c for c in CONSTRUCTS if c not in (External, HelmValues)])
+def test_the_main_object_is_reachable_two_ways(app, chart, construct):
+    made = make(construct, app)
+    assert made.api_object is cdk8s.ApiObject.of(made)
+    assert made.api_object is made.node.default_child
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+def test_a_construct_alone_in_an_app_renders_through_cdk8s_own_test_helper(app, chart, construct):
+    made = make(construct, app)
+    rendered = Testing.synth(made if isinstance(made, Chart) else chart)
+    assert all(manifest["kind"] for manifest in rendered)
+    assert bool(rendered) == (construct not in (External, HelmValues))

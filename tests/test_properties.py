@@ -1,0 +1,523 @@
+"""What holds for any input: what is accepted becomes correct manifests, what is refused says so in one line."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+
+import pytest
+from cdk8s import App, Chart, Testing
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import schemas
+from gpu_constructs import (
+    DcgmExporter,
+    DevicePluginChart,
+    EnvValue,
+    GpuConstructsError,
+    GpuWorkload,
+    Kubernetes,
+    PowerLimit,
+    Probe,
+    Sharing,
+    Talos,
+    Toleration,
+    Unverified,
+    ValidationBridge,
+    Volume,
+)
+from gpu_constructs.observability.metrics import default_metrics
+from gpu_constructs.pod_specs import containers, pod_specs
+
+NEWEST = schemas.SUPPORTED_RELEASES[-1]
+INT32 = 2**31 - 1
+
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(:(?!latest\b)[\w.-]+|@sha256:[0-9a-f]{64})\Z", re.ASCII)
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+
+quickly = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+
+# --- what must hold ----------------------------------------------------------
+
+
+def numbers(value):
+    if isinstance(value, dict):
+        for member in value.values():
+            yield from numbers(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from numbers(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield value
+
+
+def schema_errors(manifest):
+    if (manifest["apiVersion"], manifest["kind"]) in schemas.committed_crds():
+        return schemas.custom_resource_errors(manifest, schemas.committed_crds())
+    return schemas.kubernetes_errors(manifest, NEWEST)
+
+
+def labels_of(manifest):
+    yield manifest["metadata"].get("labels", {})
+    template = manifest.get("spec", {}).get("template", {})
+    yield template.get("metadata", {}).get("labels", {})
+    for spec in pod_specs(manifest):
+        yield spec.get("nodeSelector", {})
+
+
+def assert_pod_is_sound(spec):
+    mounted = [mount["name"] for container in containers(spec) for mount in container.get("volumeMounts", ())]
+    volumes = [volume["name"] for volume in spec.get("volumes", ())]
+    assert sorted(mounted) == sorted(set(volumes)) == sorted(volumes)
+    for container in containers(spec):
+        assert _IMAGE.match(container["image"])
+        ports = {value for port in container.get("ports", ()) for value in (port["name"], port["containerPort"])}
+        for probe in (container[name] for name in _PROBES if name in container):
+            for check in ("httpGet", "tcpSocket"):
+                port = probe.get(check, {}).get("port", 1)
+                assert isinstance(port, int) or port in ports
+        for variable in container.get("env", ()):
+            assert ("value" in variable) != ("valueFrom" in variable)
+
+
+def assert_sound(manifest):
+    if manifest["kind"] == "CustomResourceDefinition":  # a constant, tested with its file
+        return
+    assert schema_errors(manifest) == []
+    assert _DNS_LABEL.match(manifest["metadata"]["name"])
+    for labels in labels_of(manifest):
+        assert all(_LABEL_VALUE.match(value) for value in labels.values())
+    assert all(isinstance(number, int) and abs(number) <= INT32 for number in numbers(manifest))
+    for spec in pod_specs(manifest):
+        assert_pod_is_sound(spec)
+    selector = manifest["spec"].get("selector", {}).get("matchLabels") if "spec" in manifest else None
+    if selector and "template" in manifest["spec"]:
+        assert selector.items() <= manifest["spec"]["template"]["metadata"]["labels"].items()
+
+
+def charted(construct, id, options, scope=None):
+    """The chart around the construct, which may itself be one."""
+    scope = scope or App()
+    if issubclass(construct, Chart):
+        return construct(scope, id, **options)
+    chart = scope if isinstance(scope, Chart) else Chart(scope, "gpu")
+    construct(chart, id, **options)
+    return chart
+
+
+def rendered(construct, id, options):
+    return Testing.synth(charted(construct, id, options))
+
+
+def assert_accepted_and_sound(construct, options, id="app"):
+    manifests = rendered(construct, id, options)
+    assert manifests
+    for manifest in manifests:
+        assert_sound(manifest)
+    identities = [(m["kind"], m["metadata"]["name"]) for m in manifests]
+    assert len(set(identities)) == len(identities)
+
+
+def assert_house_style(error, path=""):
+    assert error.path == path
+    assert str(error) == (f"{path}: {error.problem}" if path else error.problem)
+    assert str(error).splitlines() == [str(error)]
+    assert error.problem[0].islower()
+    assert not error.problem.endswith(".")
+
+
+def fresh_scope(construct):
+    return App() if issubclass(construct, Chart) else Chart(App(), "gpu")
+
+
+def assert_sound_or_refused(construct, options, id="app", scope=None):
+    """Check one attempt; a refused one leaves the scope free for the next, and so tells that it does."""
+    try:
+        chart = charted(construct, id, options, scope)
+    except GpuConstructsError as error:
+        assert_house_style(error, id if issubclass(construct, Chart) else f"gpu/{id}")
+        return False
+    for manifest in Testing.synth(chart):
+        assert_sound(manifest)
+    return True
+
+
+# --- inputs --------------------------------------------------------------------
+
+names = st.from_regex(r"\A[a-z]([-a-z0-9]{0,14}[a-z0-9])?\Z").filter(lambda name: name != "default")
+images = st.sampled_from(
+    [
+        "app:1",
+        "registry.example:5000/team/app:v1.2.3",
+        "docker.io/library/app@sha256:" + "0" * 64,
+        "docker.io/library/app:1@sha256:" + "f" * 64,
+    ]
+)
+platforms = st.sampled_from([*(Talos(f"1.{minor}") for minor in range(10, 15)), Kubernetes(), Kubernetes("1.27")])
+label_values = st.from_regex(r"\A[A-Za-z0-9]([-A-Za-z0-9_.]{0,8}[A-Za-z0-9])?\Z")
+label_maps = st.dictionaries(
+    st.from_regex(r"\A([a-z]{1,5}\.example/)?[A-Za-z]([-A-Za-z0-9_.]{0,8}[A-Za-z0-9])?\Z"), label_values, max_size=3
+)
+quantities = st.sampled_from(["1", "500m", "0.5", "64Mi", "2Gi", "1G", "1Ti"])
+effects = st.sampled_from([None, "NoSchedule", "PreferNoSchedule", "NoExecute"])
+tolerations = st.lists(
+    st.one_of(
+        st.builds(Toleration, key=st.just("dedicated"), value=label_values, effect=effects),
+        st.builds(Toleration, key=st.sampled_from([None, "gpu"]), operator=st.just("Exists"), effect=effects),
+    ),
+    max_size=3,
+)
+resources = st.sampled_from(
+    [
+        None,
+        {},
+        {"requests": {"cpu": 1}},
+        {"limits": {"memory": "2Gi"}},
+        {"requests": {"cpu": "250m", "memory": "1Gi"}, "limits": {"memory": "2Gi", "ephemeral-storage": "10Gi"}},
+    ]
+)
+sharings = st.one_of(
+    st.just(Sharing.none()),
+    st.builds(
+        Sharing.time_slicing,
+        replicas=st.integers(2, 100),
+        fail_requests_greater_than_one=st.booleans(),
+        rename_by_default=st.booleans(),
+    ),
+)
+common = {
+    "namespace": names,
+    "tolerations": tolerations,
+    "node_selector": st.one_of(st.none(), label_maps),
+    "image": images,
+    "resources": resources,
+}
+probes = st.one_of(
+    st.builds(Probe.http_get, st.just("/health"), port=st.integers(1, 65535), period_seconds=st.integers(1, 600)),
+    st.builds(Probe.tcp_socket, st.just("main"), failure_threshold=st.integers(1, 600)),
+    st.builds(Probe.exec, st.lists(st.text(min_size=1), min_size=1, max_size=3)),
+)
+volumes = st.dictionaries(
+    st.from_regex(r"\A(/[A-Za-z0-9_.-]{1,4}){1,2}\Z").filter(lambda path: ".." not in path.split("/")),
+    st.one_of(
+        st.builds(Volume.persistent_volume_claim, names, read_only=st.booleans()),
+        st.builds(Volume.config_map, names),
+        st.builds(Volume.secret, names),
+        st.builds(Volume.empty_dir, size_limit=st.one_of(st.none(), quantities)),
+    ),
+    max_size=4,
+)
+env = st.dictionaries(
+    st.from_regex(r"\A[A-Za-z_][A-Za-z0-9_]{0,10}\Z"),
+    st.one_of(
+        st.text(),
+        st.builds(EnvValue.secret, names, key=st.just("key")),
+        st.builds(EnvValue.field, st.sampled_from(["metadata.name", "status.podIP"])),
+    ),
+    max_size=4,
+)
+
+
+def options(**keywords):
+    return st.fixed_dictionaries({}, optional=keywords)
+
+
+WORKLOAD = {
+    **common,
+    "name": names,
+    "platform": platforms,
+    "gpus": st.integers(1, 16),
+    "gpu_resource": st.sampled_from(["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"]),
+    "runtime_class": st.one_of(st.none(), names),
+    "command": st.lists(st.text(), max_size=3),
+    "args": st.lists(st.text(), max_size=3),
+    "env": env,
+    "volumes": volumes,
+    "shared_memory": quantities,
+    "startup_probe": probes,
+    "readiness_probe": probes,
+    "liveness_probe": probes,
+    "run_as_user": st.one_of(st.none(), st.integers(0, INT32)),
+    "fs_group": st.one_of(st.none(), st.integers(0, INT32)),
+    "read_only_root_filesystem": st.booleans(),
+    "service_account": names,
+    "image_pull_secrets": st.lists(names, max_size=2),
+    "priority_class_name": names,
+    "termination_grace_period_seconds": st.integers(0, 3600),
+    "labels": label_maps,
+}
+BY_KIND = {
+    "Deployment": {"replicas": st.integers(0, 5)},
+    "StatefulSet": {"replicas": st.integers(0, 5)},
+    "Job": {
+        "completions": st.integers(1, 9),
+        "parallelism": st.integers(1, 9),
+        "backoff_limit": st.integers(0, 9),
+        "active_deadline_seconds": st.integers(1, 9999),
+        "ttl_seconds_after_finished": st.integers(0, 9999),
+    },
+    "CronJob": {
+        "completions": st.integers(1, 9),
+        "schedule": st.sampled_from(["0 3 * * *", "*/5 * * * 1-5", "@daily"]),
+    },
+    "Pod": {},
+}
+PLUGIN = {
+    **common,
+    "platform": platforms,
+    "version": st.sampled_from(["0.18.2", "0.20.0", Unverified("0.19.3", like="0.18.2")]),
+    "sharing": sharings,
+    "mig_strategy": st.sampled_from(["none", "single", "mixed"]),
+    "device_list_strategy": st.one_of(
+        st.sampled_from([None, "envvar", "volume-mounts"]),
+        st.lists(st.sampled_from(["envvar", "volume-mounts"]), min_size=1, unique=True),
+    ),
+    "device_discovery_strategy": st.sampled_from([None, "auto", "nvml", "tegra"]),
+    "fail_on_init_error": st.sampled_from([None, True, False]),
+    "vgpu": st.booleans(),
+    "runtime_class": st.one_of(st.none(), names),
+    "priority_class_name": names,
+}
+BRIDGE = {
+    **common,
+    "platform": st.sampled_from([Talos("1.10"), Talos("1.12"), Kubernetes()]),
+    "strategy": st.just("markers"),
+    "expected_driver_version": st.sampled_from([None, "570.211.01"]),
+    "interval_seconds": st.integers(1, 3600),
+    "retract_on_exit": st.booleans(),
+}
+LIMIT = {
+    **common,
+    "platform": platforms,
+    "watts": st.integers(1, 9999),
+    "interval_seconds": st.integers(10, 86400),
+    "out_of_range": st.sampled_from(["clamp", "refuse"]),
+    "persistence_mode": st.booleans(),
+    "restore_on_exit": st.booleans(),
+    "runtime_class": st.one_of(st.none(), names),
+}
+EXPORTER = {
+    **common,
+    "platform": platforms,
+    "version": st.sampled_from(["3.4.2", "4.8.2", "4.8.3"]),
+    "metrics": st.lists(
+        st.sampled_from([m for m in default_metrics("4.8.3") if m.prometheus_type != "label"]),
+        min_size=1,
+        max_size=5,
+        unique=True,
+    ),
+    "scrape": st.sampled_from(["ServiceMonitor", "PodMonitor", "VMServiceScrape", "none"]),
+    "scrape_labels": label_maps,
+    "dashboard": st.sampled_from([False, False, False, True]),
+    "runtime_class": st.one_of(st.none(), names),
+    "priority_class_name": names,
+}
+CONSTRUCTS = {
+    DevicePluginChart: (PLUGIN, {"gpu_feature_discovery": False, "node_feature_discovery": False}),
+    ValidationBridge: (BRIDGE, {}),
+    PowerLimit: (LIMIT, {}),
+    DcgmExporter: (EXPORTER, {"dashboard": False}),
+    GpuWorkload: (WORKLOAD, {"image": "app:1", "ports": {"main": 80}}),
+}
+EACH_KEYWORD = [
+    pytest.param(construct, keyword, id=f"{construct.__name__}-{keyword}")
+    for construct in CONSTRUCTS
+    for keyword, parameter in inspect.signature(construct.__init__).parameters.items()
+    if parameter.kind is parameter.KEYWORD_ONLY
+]
+each_construct = pytest.mark.parametrize("construct", CONSTRUCTS, ids=lambda construct: construct.__name__)
+
+JUNK = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    INT32 + 1,
+    10**30,
+    1.5,
+    math.nan,
+    math.inf,
+    b"",
+    "",
+    " ",
+    "\n",
+    "a\nb",
+    "a b:1",
+    "ünïcödé",
+    "٣",
+    "²",
+    "UPPER",
+    "a" * 300,
+    [],
+    {},
+    [None],
+    {"": ""},
+    {"a": None},
+    {None: "a"},
+    {"limits": None},
+    {"requests": {"": ""}},
+    {"limits": {"memory": "-1"}},
+    object,
+    object(),
+    range(3),
+    Talos(),
+    Sharing.none(),
+    Toleration(operator="Exists"),
+    Volume.empty_dir(),
+]
+junk = st.sampled_from(JUNK)
+ids = st.sampled_from(["app", "a\nb", "my app", "a/b", "App", "ünïcödé", "a" * 80, "-", "a_b", "a.b", "1"])
+
+# --- accepted input ------------------------------------------------------------
+
+
+@settings(quickly, max_examples=70)
+@given(kind=st.sampled_from(sorted(BY_KIND)), data=st.data())
+def test_any_workload_of_good_input_is_sound(kind, data):
+    given_options = data.draw(options(**WORKLOAD, **BY_KIND[kind]))
+    required = {"image": "app:1", "ports": {"main": 80}, "kind": kind}
+    if kind == "CronJob":
+        required["schedule"] = "0 3 * * *"
+    assert_accepted_and_sound(GpuWorkload, {**required, **given_options})
+
+
+@quickly
+@given(given_options=options(**PLUGIN))
+def test_any_device_plugin_of_good_input_is_sound(given_options):
+    discoveries = {"gpu_feature_discovery": False, "node_feature_discovery": False}
+    assert_accepted_and_sound(DevicePluginChart, {**discoveries, **given_options})
+
+
+@settings(quickly, max_examples=6)
+@given(given_options=options(**PLUGIN, gpu_feature_discovery=st.booleans()))
+def test_any_device_plugin_with_its_discoveries_is_sound(given_options):
+    assert_accepted_and_sound(DevicePluginChart, given_options)
+
+
+@quickly
+@given(given_options=options(**BRIDGE))
+def test_any_bridge_of_good_input_is_sound(given_options):
+    assert_accepted_and_sound(ValidationBridge, given_options)
+
+
+@quickly
+@given(given_options=options(**LIMIT))
+def test_any_power_limit_of_good_input_is_sound(given_options):
+    assert_accepted_and_sound(PowerLimit, given_options)
+
+
+@quickly
+@given(given_options=options(**EXPORTER))
+def test_any_exporter_of_good_input_is_sound(given_options):
+    assert_accepted_and_sound(DcgmExporter, {"dashboard": False, **given_options})
+
+
+@each_construct
+@settings(quickly, max_examples=10)
+@given(data=st.data())
+def test_the_same_input_gives_the_same_manifests_twice(construct, data):
+    keywords, required = CONSTRUCTS[construct]
+    given_options = {**required, **data.draw(options(**keywords))}
+    assert rendered(construct, "app", given_options) == rendered(construct, "app", given_options)
+
+
+# --- any input -----------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
+@pytest.mark.parametrize(("construct", "keyword"), EACH_KEYWORD)
+def test_junk_in_any_keyword_is_sound_or_refused_in_one_line(construct, keyword):
+    required = CONSTRUCTS[construct][1]
+    scope = fresh_scope(construct)
+    for value in JUNK:
+        try:
+            accepted = assert_sound_or_refused(construct, {**required, keyword: value}, scope=scope)
+        except Exception as error:
+            error.add_note(f"{keyword}={value!r}")
+            raise
+        if accepted:
+            scope = fresh_scope(construct)
+
+
+@each_construct
+@settings(quickly, max_examples=30)
+@given(data=st.data())
+def test_several_odd_values_at_once_are_sound_or_refused_in_one_line(construct, data):
+    keywords, required = CONSTRUCTS[construct]
+    odd = st.lists(st.tuples(st.sampled_from(sorted(keywords)), junk), max_size=2).map(dict)
+    chosen = data.draw(st.sets(st.sampled_from(sorted(keywords)), max_size=4))
+    good = {keyword: data.draw(keywords[keyword]) for keyword in sorted(chosen)}
+    assert_sound_or_refused(construct, {**required, **good, **data.draw(odd)})
+
+
+@each_construct
+@settings(quickly, max_examples=10)
+@given(id=ids)
+def test_any_id_is_sound_or_refused_in_one_line(construct, id):
+    try:
+        chart = charted(construct, id, CONSTRUCTS[construct][1])
+    except GpuConstructsError as error:
+        assert_house_style(error, error.path)
+    else:
+        for manifest in Testing.synth(chart):
+            assert_sound(manifest)
+
+
+@quickly
+@given(data=st.data())
+def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line(data):
+    make = data.draw(
+        st.sampled_from(
+            [
+                lambda value: Talos(value),
+                lambda value: Kubernetes(value),
+                lambda value: Sharing.time_slicing(replicas=value),
+                lambda value: Sharing.time_slicing(replicas=2, rename_by_default=value),
+                lambda value: Sharing(strategy=value),
+                lambda value: Sharing(strategy="time-slicing", replicas=value),
+                lambda value: Toleration(key=value, operator="Exists"),
+                lambda value: Toleration(key="a", value=value),
+                lambda value: Toleration(key="a", operator=value),
+                lambda value: Toleration(key="a", effect=value),
+                lambda value: Probe.http_get(value, port=80),
+                lambda value: Probe.http_get("/", port=value),
+                lambda value: Probe.exec(value),
+                lambda value: Probe.tcp_socket(80, period_seconds=value),
+                lambda value: Volume.empty_dir(size_limit=value),
+                lambda value: Volume.empty_dir(medium=value),
+                lambda value: Volume.persistent_volume_claim(value),
+                lambda value: Volume.of("volumes", value),
+                lambda value: EnvValue.secret(value, key="key"),
+                lambda value: EnvValue.secret("name", key=value),
+                lambda value: EnvValue.field(value),
+                lambda value: Unverified(value, like="0.20.0"),
+                lambda value: Unverified("1.0.0", like=value),
+            ]
+        )
+    )
+    try:
+        make(data.draw(junk))
+    except GpuConstructsError as error:
+        assert_house_style(error)
+
+
+def test_every_keyword_of_every_construct_is_drawn():
+    alone = {"gpu_feature_discovery", "node_feature_discovery"}
+    elsewhere = {"ports", "kind", "working_dir", "visible_devices", "capabilities"}
+    of_a_kind = {keyword for keywords in BY_KIND.values() for keyword in keywords}
+    for construct, (keywords, _) in CONSTRUCTS.items():
+        parameters = inspect.signature(construct.__init__).parameters.values()
+        known = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+        assert known - keywords.keys() <= alone | elsewhere | of_a_kind
+        assert keywords.keys() <= known

@@ -1,0 +1,153 @@
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+import pytest
+from cdk8s import Chart
+from constructs import Construct
+
+import gpu_constructs
+from gpu_constructs import Kubernetes, Sharing, Talos, Toleration
+
+SIX = ["GpuNamespace", "NvidiaRuntimeClass", "DevicePluginChart", "ValidationBridge", "DcgmExporter", "GpuWorkload"]
+FIXED = {
+    "GpuNamespace": {"name": "nvidia-gpu-operator", "pod_security": "privileged", "labels": None},
+    "NvidiaRuntimeClass": {"name": "nvidia", "handler": "nvidia"},
+    "DevicePluginChart": {
+        "namespace": "nvidia-gpu-operator",
+        "platform": Talos("1.12"),
+        "version": "0.20.0",
+        "sharing": Sharing.none(),
+        "mig_strategy": "none",
+        "device_list_strategy": None,
+        "device_discovery_strategy": None,
+        "tolerations": (),
+        "node_feature_discovery": True,
+        "gpu_feature_discovery": True,
+        "node_selector": None,
+        "image": None,
+        "resources": None,
+    },
+    "ValidationBridge": {
+        "namespace": "nvidia-gpu-operator",
+        "platform": Talos("1.12"),
+        "strategy": "markers",
+        "tolerations": (),
+        "node_selector": None,
+        "resources": None,
+    },
+    "DcgmExporter": {
+        "namespace": "nvidia-gpu-operator",
+        "platform": Talos("1.12"),
+        "version": "4.8.3",
+        "scrape": "ServiceMonitor",
+        "dashboard": True,
+        "tolerations": (),
+        "node_selector": None,
+        "image": None,
+        "resources": None,
+    },
+    "GpuWorkload": {
+        "image": inspect.Parameter.empty,
+        "kind": "Deployment",
+        "gpus": 1,
+        "env": None,
+        "namespace": None,
+        "platform": Talos("1.12"),
+        "tolerations": (),
+        "node_selector": None,
+        "resources": None,
+    },
+    "PowerLimit": {
+        "namespace": "nvidia-gpu-operator",
+        "platform": Talos("1.12"),
+        "watts": 300,
+        "interval_seconds": 1800,
+        "tolerations": (),
+        "node_selector": None,
+        "resources": None,
+    },
+}
+PUBLIC = [getattr(gpu_constructs, name) for name in gpu_constructs.__all__]
+PACKAGE = Path(gpu_constructs.__file__).parent
+
+
+def test_the_six_constructs_come_first():
+    assert gpu_constructs.__all__[:6] == SIX
+
+
+def test_every_public_name_is_there_once_and_listed():
+    assert len(set(gpu_constructs.__all__)) == len(gpu_constructs.__all__)
+    assert set(gpu_constructs.__all__) <= set(dir(gpu_constructs))
+    namespace = {}
+    exec("from gpu_constructs import *", namespace)
+    assert set(gpu_constructs.__all__) <= set(namespace)
+
+
+def test_an_unknown_name_is_an_import_error_that_says_which():
+    with pytest.raises(ImportError, match="GpuNamespaces"):
+        exec("from gpu_constructs import GpuNamespaces", {})
+    with pytest.raises(AttributeError, match="GpuNamespaces"):
+        gpu_constructs.GpuNamespaces  # noqa: B018
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_construct_takes_scope_and_id_and_the_fixed_keywords_with_their_defaults(name):
+    parameters = inspect.signature(getattr(gpu_constructs, name).__init__).parameters
+    assert list(parameters)[:3] == ["self", "scope", "id"]
+    kinds = {parameter.kind for parameter in list(parameters.values())[3:]}
+    assert kinds == {inspect.Parameter.KEYWORD_ONLY}
+    assert {keyword: parameters[keyword].default for keyword in FIXED[name]} == FIXED[name]
+
+
+def test_every_construct_that_makes_pods_takes_what_places_and_sizes_them():
+    for name in set(FIXED) - {"GpuNamespace", "NvidiaRuntimeClass"}:
+        parameters = inspect.signature(getattr(gpu_constructs, name).__init__).parameters
+        assert {"namespace", "platform", "tolerations", "node_selector", "image", "resources"} <= set(parameters)
+
+
+def test_the_plugin_is_a_chart_and_the_other_constructs_go_into_one():
+    assert issubclass(gpu_constructs.DevicePluginChart, Chart)
+    for name in set(FIXED) - {"DevicePluginChart"}:
+        construct = getattr(gpu_constructs, name)
+        assert issubclass(construct, Construct)
+        assert not issubclass(construct, Chart)
+
+
+def test_options_are_made_as_documented():
+    assert Sharing.time_slicing(replicas=5).replicas == 5
+    assert Toleration(key="dedicated", operator="Equal", value="ai", effect="NoSchedule").value == "ai"
+    assert {Talos("1.12"), Talos(), Kubernetes()} == {Talos(version="1.12"), Kubernetes(version="1.37")}
+
+
+@pytest.mark.parametrize("public", PUBLIC, ids=gpu_constructs.__all__)
+def test_a_public_name_and_its_members_say_what_they_are_for(public):
+    assert (public.__doc__ or "").strip()
+    assert not public.__doc__.startswith(f"{public.__name__}(")
+    members = (
+        [member for name, member in vars(public).items() if not name.startswith("_")] if inspect.isclass(public) else []
+    )
+    for member in members:
+        target = getattr(member, "__func__", member)
+        if inspect.isfunction(target) or isinstance(target, property):
+            assert (inspect.getdoc(target) or "").strip()
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_every_keyword_of_a_construct_is_documented(name):
+    init = getattr(gpu_constructs, name).__init__
+    for keyword in list(inspect.signature(init).parameters)[1:]:
+        assert re.search(rf"^\s+{keyword}: \S", init.__doc__, re.MULTILINE), keyword
+
+
+def test_every_module_says_its_concept_in_its_first_line():
+    names = [module.name for module in walk_packages([str(PACKAGE)], "gpu_constructs.")]
+    assert "gpu_constructs.synthesis" in names
+    for name in names:
+        assert (import_module(name).__doc__ or "").splitlines()[0].strip(), name
+
+
+def test_the_package_is_typed():
+    assert (PACKAGE / "py.typed").is_file()

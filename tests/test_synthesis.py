@@ -1,0 +1,554 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsii
+import pytest
+import yaml
+from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, JsonPatch, Testing, Yaml
+from constructs import IValidation
+
+import gpu_constructs
+from gpu_constructs import (
+    DevicePluginChart,
+    External,
+    GpuConstructsError,
+    GpuNamespace,
+    GpuWorkload,
+    HelmValues,
+    SynthesisError,
+    synth,
+    synthesize,
+)
+from gpu_constructs._manifest import Manifest
+
+
+@jsii.implements(IValidation)
+class Complaints:
+    def __init__(self, *messages):
+        self.messages = messages
+
+    def validate(self):
+        return list(self.messages)
+
+
+class Lazily:
+    """A body that fails when it is rendered, not when it is made."""
+
+    def __init__(self, failure):
+        self.failure = failure
+        self.has_been_made = False
+
+    def __call__(self):
+        if self.has_been_made:
+            raise self.failure
+        self.has_been_made = True
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+
+
+def obj(scope, api_version, kind, name="x", **more):
+    return Manifest(
+        scope, f"{kind}-{name}", {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **more}
+    )
+
+
+def crd(scope, group, plural="widgets"):
+    return obj(scope, "apiextensions.k8s.io/v1", "CustomResourceDefinition", f"{plural}.{group}", spec={"group": group})
+
+
+def files(folder):
+    """Every file below a folder with its bytes, every empty folder with None."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(Path(folder).rglob("*"))
+        if path.is_file() or not any(path.iterdir())
+    }
+
+
+def kinds(file):
+    return [manifest["kind"] for manifest in yaml.safe_load_all(file.read_text())]
+
+
+def problems_of(*apps):
+    with pytest.raises(SynthesisError) as refused:
+        synthesize(*apps)
+    return refused.value.problems
+
+
+@pytest.fixture
+def dist(tmp_path):
+    return tmp_path / "dist"
+
+
+@pytest.fixture
+def make_app(dist):
+    """Make an App of one chart with one ConfigMap, for a cluster in dist/ or for dist/ itself."""
+
+    def make(cluster="", *charts):
+        app = App(outdir=str(dist / cluster))
+        for name in charts or ("gpu",):
+            obj(Chart(app, name), "v1", "ConfigMap", name)
+        return app
+
+    return make
+
+
+# Which object goes to which file.
+
+
+def test_each_chart_has_a_file_named_after_it(make_app, dist):
+    synthesize(make_app("", "east", "west"))
+    assert list(files(dist)) == ["east.k8s.yaml", "west.k8s.yaml"]
+    assert yaml.safe_load((dist / "east.k8s.yaml").read_text())["metadata"] == {"name": "east"}
+
+
+def test_namespaces_of_all_charts_come_first(app, dist):
+    for name in ("east", "west"):
+        chart = Chart(app, name, namespace=name)
+        obj(chart, "v1", "ConfigMap")
+        GpuNamespace(chart, "namespace", name=name)
+    synthesize(app)
+    assert list(files(dist)) == ["00-namespaces.k8s.yaml", "east.k8s.yaml", "west.k8s.yaml"]
+    assert kinds(dist / "00-namespaces.k8s.yaml") == ["Namespace"] * 2
+    assert kinds(dist / "east.k8s.yaml") == ["ConfigMap"]
+
+
+def test_definitions_come_next(app, chart, dist):
+    obj(chart, "v1", "ConfigMap")
+    crd(Chart(app, "other"), "example.com")
+    synthesize(app)
+    assert list(files(dist)) == ["01-crds.k8s.yaml", "gpu.k8s.yaml"]
+    assert kinds(dist / "01-crds.k8s.yaml") == ["CustomResourceDefinition"]
+
+
+def test_objects_kubernetes_does_not_define_lie_apart_even_where_the_app_does(app, chart, dist):
+    crd(chart, "example.com")
+    obj(chart, "example.com/v1", "Widget")
+    obj(chart, "monitoring.coreos.com/v1", "ServiceMonitor")
+    obj(chart, "v1", "ConfigMap")
+    synthesize(app)
+    assert list(files(dist)) == ["01-crds.k8s.yaml", "gpu.k8s.yaml", "needs-crds/gpu.k8s.yaml"]
+    assert kinds(dist / "gpu.k8s.yaml") == ["ConfigMap"]
+    assert kinds(dist / "needs-crds" / "gpu.k8s.yaml") == ["Widget", "ServiceMonitor"]
+
+
+def test_every_kind_kubernetes_serves_stays_with_its_chart(app, chart, dist):
+    for api_version, kind in (("v1", "Secret"), ("apps/v1", "Deployment"), ("node.k8s.io/v1", "RuntimeClass")):
+        obj(chart, api_version, kind, kind.lower())
+    synthesize(app)
+    assert kinds(dist / "gpu.k8s.yaml") == ["Secret", "Deployment", "RuntimeClass"]
+
+
+def test_helm_values_of_one_app_lie_in_a_folder_below_its_manifests(app, dist):
+    HelmValues(Chart(app, "gpu"), "values", release="gpu-operator", values={"driver": {"enabled": False}})
+    synthesize(app)
+    assert files(dist) == {"helm-values/gpu-operator.values.yaml": b"driver:\n  enabled: false\n"}
+
+
+def test_helm_values_of_several_apps_lie_beside_them_by_cluster(make_app, dist):
+    east, west = make_app("east"), make_app("west")
+    HelmValues(west, "values", release="gpu-operator", values={})
+    synthesize(east, west)
+    assert list(files(dist)) == [
+        "east/gpu.k8s.yaml",
+        "helm-values/west/gpu-operator.values.yaml",
+        "west/gpu.k8s.yaml",
+    ]
+
+
+def test_two_values_files_of_one_release_are_refused(app):
+    for id in ("a", "b"):
+        HelmValues(app, id, release="gpu-operator", values={"from": id})
+    (problem,) = problems_of(app)
+    assert "gpu-operator" in problem
+    assert problem.startswith("b: ")
+
+
+def test_a_chart_inside_a_chart_has_a_file_of_its_own(app, chart, dist):
+    obj(chart, "v1", "ConfigMap", "outer")
+    obj(Chart(chart, "inner"), "v1", "ConfigMap", "inner")
+    synthesize(app)
+    by_name = {yaml.safe_load(text)["metadata"]["name"]: name for name, text in files(dist).items()}
+    assert by_name["outer"] == "gpu.k8s.yaml"
+    assert by_name["inner"].startswith("gpu-inner-")
+
+
+def test_an_outdir_given_relative_to_the_working_directory_is_written_there(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    app = App(outdir="out")
+    obj(Chart(app, "gpu"), "v1", "ConfigMap")
+    synthesize(app)
+    assert list(files(tmp_path)) == ["out/gpu.k8s.yaml"]
+
+
+def test_files_are_readable_by_everyone(make_app, dist):
+    synthesize(make_app())
+    assert (dist / "gpu.k8s.yaml").stat().st_mode & 0o777 == 0o644
+
+
+def test_every_object_of_an_app_is_written_once(app, chart, dist):
+    DevicePluginChart(app, "plugin")
+    GpuWorkload(chart, "train", image="a:1", kind="Job", namespace="nvidia-gpu-operator")
+    expected = [manifest for one in app.charts for manifest in Testing.synth(one)]
+    synthesize(app)
+    written = [m for file in dist.rglob("*.yaml") for m in yaml.safe_load_all(file.read_text())]
+    by_identity = {(m["kind"], m["metadata"]["name"]): m for m in written}
+    assert len(by_identity) == len(written) == len(expected)
+    assert all(by_identity[m["kind"], m["metadata"]["name"]] == m for m in expected)
+
+
+def test_two_runs_give_the_same_bytes(dist):
+    def run():
+        app = App(outdir=str(dist))
+        DevicePluginChart(app, "plugin")
+        HelmValues(app, "values", release="gpu-operator", values={"b": 1, "a": 2})
+        synthesize(app)
+        return files(dist)
+
+    assert run() == run()
+
+
+# What is left of earlier runs.
+
+
+def test_a_renamed_chart_leaves_no_file_of_its_old_name(make_app, dist):
+    synthesize(make_app("", "old", "same"))
+    synthesize(make_app("", "new", "same"))
+    assert list(files(dist)) == ["new.k8s.yaml", "same.k8s.yaml"]
+
+
+def test_a_cluster_that_is_gone_leaves_no_folder(make_app, dist):
+    gone = make_app("gone")
+    HelmValues(gone, "values", release="gpu-operator", values={})
+    obj(gone.charts[0], "example.com/v1", "Widget")
+    synthesize(make_app("east"), make_app("west"), gone)
+    assert "helm-values/gone/gpu-operator.values.yaml" in files(dist)
+    synthesize(make_app("east"), make_app("west"))
+    assert list(files(dist)) == ["east/gpu.k8s.yaml", "west/gpu.k8s.yaml"]
+
+
+def test_an_emptied_folder_is_removed(app, chart, dist, make_app):
+    obj(chart, "example.com/v1", "Widget")
+    HelmValues(app, "values", release="gpu-operator", values={})
+    synthesize(app)
+    assert {path.name for path in dist.iterdir()} == {"needs-crds", "helm-values"}
+    synthesize(make_app())
+    assert list(files(dist)) == ["gpu.k8s.yaml"]
+
+
+def test_an_app_without_objects_leaves_an_empty_dist(make_app, dist):
+    synthesize(make_app())
+    synthesize(App(outdir=str(dist)))
+    assert files(dist) == {}
+
+
+def test_files_that_were_not_generated_are_left_alone(make_app, dist):
+    foreign = ["README.md", "kustomization.yaml", "needs-crds/notes.txt", "extra/own.yaml", "helm-values/own.yaml"]
+    for name in foreign:
+        path = dist / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    synthesize(make_app("", "old"))
+    synthesize(make_app("", "new"))
+    assert sorted(files(dist)) == sorted([*foreign, "new.k8s.yaml"])
+    assert (dist / "README.md").read_text() == "mine"
+
+
+def test_a_folder_with_a_file_of_the_users_stays(make_app, dist):
+    gone = make_app("gone")
+    synthesize(make_app("east"), make_app("west"), gone)
+    (dist / "gone" / "notes.txt").write_text("mine")
+    synthesize(make_app("east"), make_app("west"))
+    assert list(files(dist)) == ["east/gpu.k8s.yaml", "gone/notes.txt", "west/gpu.k8s.yaml"]
+
+
+def test_one_app_alone_leaves_its_neighbours_alone(make_app, dist):
+    synthesize(make_app("east"), make_app("west"))
+    synthesize(make_app("east", "renamed"))
+    assert list(files(dist)) == ["east/renamed.k8s.yaml", "west/gpu.k8s.yaml"]
+
+
+# What is wrong is said, all of it, and nothing is written.
+
+
+def test_all_problems_of_all_apps_are_reported_at_once(make_app):
+    east, west, north = make_app("east"), make_app("west"), make_app("north")
+    GpuWorkload(Chart(east, "train", namespace="team"), "train", image="a:1", kind="Job")
+    west.charts[0].node.add_validation(Complaints("one thing is wrong", "another is [too]"))
+    ApiObject(Chart(north, "raw"), "raw", api_version="v1", kind="Secret", metadata=ApiObjectMetadata(namespace="b"))
+    problems = problems_of(east, west, north)
+    assert [problem.split(" ")[0:2] for problem in problems] == [
+        ["train/train:", "namespace"],
+        ["train/train:", "runtime_class"],
+        ["train/train:", "selects"],
+        ["gpu:", "one"],
+        ["gpu:", "another"],
+        ["raw/raw:", "namespace"],
+    ]
+    assert problems[3:5] == ["gpu: one thing is wrong", "gpu: another is [too]"]
+
+
+def test_validations_of_the_user_are_reported_with_the_path_they_stand_at(app, chart):
+    namespace = GpuNamespace(chart, "namespace")
+    namespace.node.add_validation(Complaints("names must be blue"))
+    Chart(app, "other").node.add_validation(Complaints("no: charts, today"))
+    assert sorted(problems_of(app)) == ["gpu/namespace: names must be blue", "other: no: charts, today"]
+
+
+def test_a_validation_of_the_app_itself_is_reported(app, chart):
+    app.node.add_validation(Complaints("too many cooks"))
+    (problem,) = problems_of(app)
+    assert problem.endswith("too many cooks")
+    assert not problem.startswith(":")
+
+
+def test_a_validation_of_an_app_without_charts_is_reported(app):
+    External(app, "existing").node.add_validation(Complaints("nothing here"))
+    assert problems_of(app) == ["existing: nothing here"]
+
+
+def test_a_validation_that_has_nothing_to_say_lets_the_files_be_written(app, chart, dist):
+    obj(chart, "v1", "ConfigMap")
+    chart.node.add_validation(Complaints())
+    synthesize(app)
+    assert list(files(dist)) == ["gpu.k8s.yaml"]
+
+
+@pytest.mark.parametrize("patch", [JsonPatch.replace("/spec/a/b", 1), JsonPatch.test("/metadata/name", "other")])
+def test_a_patch_that_does_not_apply_is_one_line_with_the_path_of_its_object(app, chart, patch):
+    GpuNamespace(chart, "namespace").api_object.add_json_patch(patch)
+    (problem,) = problems_of(app)
+    assert problem.startswith("gpu/namespace: ")
+    assert "patch" in problem.lower()
+    assert problem.isprintable()
+    assert "TypeCannot" not in problem
+
+
+def test_a_patch_that_does_not_apply_to_a_foreign_object_is_one_line_with_its_path(app, chart):
+    made = ApiObject(chart, "raw", api_version="v1", kind="ConfigMap")
+    made.add_json_patch(JsonPatch.replace("/spec/a/b", 1))
+    (problem,) = problems_of(app)
+    assert "gpu/raw" in problem
+    assert problem.isprintable()
+    assert "TypeCannot" not in problem
+
+
+def test_an_error_of_ours_in_a_body_rendered_late_is_a_problem_like_any_other(app, chart):
+    Manifest(chart, "x", Lazily(GpuConstructsError("gpus must be at least 1, got 0", path="gpu/x")))
+    assert problems_of(app) == ["gpu/x: gpus must be at least 1, got 0"]
+
+
+@pytest.mark.parametrize("failure", [ZeroDivisionError("boom"), KeyError("boom"), RuntimeError("boom")], ids=repr)
+def test_an_exception_of_the_users_own_code_surfaces_as_itself(app, chart, dist, failure):
+    Manifest(chart, "x", Lazily(failure))
+    with pytest.raises(type(failure)) as raised:
+        synthesize(app)
+    assert raised.value is failure
+    assert files(dist) == {}
+
+
+def test_an_exception_in_a_validation_of_the_users_surfaces_as_itself(app, chart):
+    class Broken(Complaints):
+        def validate(self):
+            raise ZeroDivisionError("boom")
+
+    chart.node.add_validation(Broken())
+    with pytest.raises(ZeroDivisionError, match=r"^boom$"):
+        synthesize(app)
+
+
+def test_one_cluster_with_a_problem_keeps_every_cluster_as_it_was(make_app, dist):
+    synthesize(make_app("east", "old"), make_app("west", "old"))
+    before = files(dist)
+    east, west = make_app("east", "new"), make_app("west", "new")
+    obj(Chart(west, "bad", namespace="nowhere"), "v1", "ConfigMap")
+    problems_of(east, west)
+    assert files(dist) == before
+
+
+def test_no_app_at_all_is_refused():
+    assert problems_of() == ["synth must be given at least one App"]
+
+
+def test_outdirs_that_do_not_lie_side_by_side_are_refused(tmp_path):
+    apps = [App(outdir=str(tmp_path / outdir)) for outdir in ("a/east", "b/west")]
+    assert problems_of(*apps) == [
+        f"the outdirs of several Apps must lie side by side; got {tmp_path}/a/east, {tmp_path}/b/west"
+    ]
+
+
+def test_an_outdir_inside_another_is_refused(tmp_path):
+    (problem,) = problems_of(*(App(outdir=str(tmp_path / outdir)) for outdir in ("dist", "dist/west")))
+    assert problem.startswith("the outdirs of several Apps must lie side by side")
+
+
+@pytest.mark.parametrize("spelling", ["dist", "./dist", "dist/../dist"])
+def test_two_apps_for_one_outdir_are_refused(monkeypatch, tmp_path, spelling):
+    monkeypatch.chdir(tmp_path)
+    assert problems_of(App(outdir="dist"), App(outdir=spelling)) == [
+        "every App needs an outdir of its own; got the same one twice"
+    ]
+
+
+# When the disk refuses.
+
+
+@pytest.mark.parametrize("blocked", ["needs-crds", "helm-values"])
+def test_a_file_where_a_folder_is_needed_leaves_everything_as_it_was(app, chart, dist, make_app, blocked):
+    synthesize(make_app("", "old"))
+    (dist / blocked).write_text("mine")
+    before = files(dist)
+    obj(chart, "v1", "ConfigMap")
+    obj(chart, "example.com/v1", "Widget")
+    HelmValues(app, "values", release="gpu-operator", values={})
+    with pytest.raises((OSError, SynthesisError)):
+        synthesize(app)
+    assert files(dist) == before
+
+
+def test_a_folder_where_a_file_is_needed_leaves_everything_as_it_was(app, chart, dist, make_app):
+    synthesize(make_app("", "a-first", "gpu"))
+    (dist / "gpu.k8s.yaml").unlink()
+    (dist / "gpu.k8s.yaml").mkdir()
+    before = files(dist)
+    obj(Chart(app, "a-first"), "v1", "ConfigMap", "changed")
+    obj(chart, "v1", "ConfigMap", "new")
+    with pytest.raises((OSError, SynthesisError)):
+        synthesize(app)
+    assert files(dist) == before
+
+
+def test_a_write_that_fails_half_way_leaves_everything_as_it_was(make_app, dist, monkeypatch):
+    synthesize(make_app("", "a-first", "b-second"))
+    before = files(dist)
+    written = []
+
+    def full_disk(path, mode):
+        written.append(path)
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "chmod", full_disk)
+    with pytest.raises((OSError, SynthesisError)):
+        synthesize(make_app("", "a-first", "c-third"))
+    assert len(written) == 2
+    assert files(dist) == before
+
+
+# Other ways to render.
+
+
+def test_the_same_app_renders_through_cdk8s_itself(tmp_path):
+    app = App(outdir=str(tmp_path))
+    chart = Chart(app, "train", namespace="team")
+    GpuWorkload(chart, "train", image="a:1", kind="Job")
+    DevicePluginChart(app, "plugin")
+    HelmValues(app, "values", release="gpu-operator", values={})
+    External(app, "existing", namespaces=["team"])
+    app.synth()
+    assert {path.name for path in tmp_path.iterdir()} == {"train.k8s.yaml", "plugin.k8s.yaml"}
+    assert (tmp_path / "train.k8s.yaml").read_text() == Yaml.stringify(*Testing.synth(chart))
+
+
+def test_no_check_of_the_whole_app_fires_when_one_chart_is_rendered(app):
+    chart = Chart(app, "train", namespace="nowhere")
+    GpuWorkload(chart, "train", image="a:1", kind="Job", gpus=2)
+    assert [manifest["kind"] for manifest in Testing.synth(chart)] == ["Job"]
+    assert len(problems_of(app)) == 3
+
+
+# What a user sees.
+
+
+def test_synth_prints_every_problem_and_exits_with_status_1(app, chart, capsys):
+    chart.node.add_validation(Complaints("first", "second"))
+    with pytest.raises(SystemExit) as exit_:
+        synth(app)
+    assert exit_.value.code == 1
+    assert exit_.value.__suppress_context__
+    printed = capsys.readouterr()
+    assert printed.err == "2 problems found, nothing was written\n  gpu: first\n  gpu: second\n"
+    assert printed.out == ""
+
+
+HEAD = """
+from cdk8s import App, Chart, JsonPatch
+from gpu_constructs import *
+east, west = App(outdir="dist/east"), App(outdir="dist/west")
+chart = Chart(east, "gpu")
+"""
+
+
+@pytest.fixture
+def run_app(tmp_path):
+    """Run an app.py in a process of its own."""
+
+    def run(body):
+        (tmp_path / "app.py").write_text(HEAD + body)
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            [sys.executable, "app.py"],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path, "PYTHONPATH": str(Path(gpu_constructs.__file__).parents[1])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_an_app_is_written_without_a_word_and_stays_as_it_was_when_it_goes_wrong(run_app, dist):
+    done = run_app('GpuNamespace(chart, "namespace")\nsynth(east, west)\n')
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    before = files(dist)
+    assert list(before) == ["east/00-namespaces.k8s.yaml"]
+
+    done = run_app(
+        'GpuNamespace(chart, "namespace", name="other")\n'
+        'GpuWorkload(chart, "train", image="a:1", kind="Job", platform=Kubernetes(), namespace="nowhere")\n'
+        'DevicePluginChart(west, "plugin", sharing=Sharing.time_slicing(replicas=4))\n'
+        'GpuWorkload(Chart(west, "gpu"), "train", image="a:1", kind="Job", gpus=2)\n'
+        "synth(east, west)\n"
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines() == [
+        "2 problems found, nothing was written",
+        "  gpu/train: namespace 'nowhere' is not in this app; add GpuNamespace(chart, 'namespace', name='nowhere') or "
+        "declare it with External(app, 'existing', namespaces=['nowhere'])",
+        "  gpu/train: asks for 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two slots "
+        "are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False)",
+    ]
+    assert files(dist) == before
+
+
+def test_an_app_whose_patch_does_not_apply_ends_without_a_traceback_or_a_word_of_jsii(run_app, dist):
+    done = run_app(
+        'GpuNamespace(chart, "namespace").api_object.add_json_patch(JsonPatch.replace("/a/b", 1))\nsynth(east)\n'
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert len(done.stderr.splitlines()) == 2
+    assert "Traceback" not in done.stderr
+    assert "jsii" not in done.stderr.lower()
+    assert not dist.exists()
+
+
+def test_an_app_with_a_mistake_ends_at_the_users_line(run_app, dist):
+    done = run_app('GpuNamespace(chart, "namespace", pod_security="privleged")\nsynth(east)\n')
+    assert (done.returncode, done.stdout) == (1, "")
+    lines = done.stderr.splitlines()
+    assert '    GpuNamespace(chart, "namespace", pod_security="privleged")' in lines
+    assert lines[-1].endswith("got 'privleged' (did you mean 'privileged'?)")
+    assert len([line for line in lines if line.startswith("  File ")]) == 2
+    assert "jsii" not in done.stderr.lower()
+    assert not dist.exists()
+
+
+def test_outdirs_right_in_the_project_leave_the_folders_beside_them_alone(make_app, dist, monkeypatch):
+    other = dist / "other-app" / "web.k8s.yaml"
+    other.parent.mkdir(parents=True)
+    other.write_text("kind: Service\n")
+    monkeypatch.chdir(dist)
+    synthesize(make_app("east"), make_app("west"))
+    assert other.exists()

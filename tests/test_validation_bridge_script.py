@@ -1,0 +1,437 @@
+import os
+import signal
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from shell import SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_until
+
+DRIVER_READY = """\
+IS_HOST_DRIVER=true
+NVIDIA_DRIVER_ROOT=/
+DRIVER_ROOT_CTR_PATH=/host
+NVIDIA_DEV_ROOT=/
+DEV_ROOT_CTR_PATH=/host
+"""
+VERSION = (
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build\n"
+    "GCC version:  gcc version 14.2.0 (GCC)\n"
+)
+
+
+def script() -> str:
+    return (resources.files("gpu_constructs") / "operator" / "validation_bridge.sh").read_text()
+
+
+class Node:
+    """The files of a node that the bridge looks at, and the bridge itself."""
+
+    def __init__(self, root: Path, scripts: Launcher) -> None:
+        self.root, self.scripts = root, scripts
+        self.validations = root / "run" / "validations"
+        self.state = root / "state"
+        self.devices = root / "dev"
+        self.devices.mkdir()
+
+    def module(self, name: str, state: str) -> None:
+        directory = self.root / "sys" / "module" / name
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "initstate").write_text(f"{state}\n")
+
+    def unload(self, name: str) -> None:
+        (self.root / "sys" / "module" / name / "initstate").unlink()
+
+    def version(self, text: str) -> None:
+        file = self.root / "proc" / "driver" / "nvidia" / "version"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def bind_gpu(self) -> None:
+        (self.root / "proc" / "driver" / "nvidia" / "gpus" / "0000:01:00.0").mkdir(parents=True)
+
+    def with_driver(self) -> "Node":
+        self.module("nvidia", "live")
+        self.module("nvidia_uvm", "live")
+        self.version(VERSION)
+        self.bind_gpu()
+        return self
+
+    def environment(self, env: dict[str, str]) -> dict[str, str]:
+        return {
+            "VALIDATIONS_DIR": str(self.validations),
+            "STATE_DIR": str(self.state),
+            "SYS_ROOT": str(self.root / "sys"),
+            "PROC_ROOT": str(self.root / "proc"),
+            "DEV_ROOT": str(self.devices),
+            "INTERVAL_SECONDS": "0.02",
+            **env,
+        }
+
+    def start(self, text: str | None = None, /, **env: str) -> RunningScript:
+        return self.scripts.start(text or script(), self.environment(env))
+
+    def start_on_a_full_disk(self) -> RunningScript:
+        return self.scripts.start(script(), self.environment({}), full_disk=True)
+
+    def start_ready(self, **env: str) -> RunningScript:
+        bridge = self.start(**env)
+        self.wait_ready()
+        return bridge
+
+    @property
+    def ready(self) -> bool:
+        return (self.state / "ready").exists()
+
+    def wait_ready(self) -> None:
+        wait_until(lambda: self.ready, "ready")
+
+    def wait_not_ready(self) -> None:
+        wait_until(lambda: not self.ready, "not ready")
+
+    def wait_turns(self, turns: int = 3) -> None:
+        """Alive comes back that many times after it was taken away, as the liveness probe does."""
+        alive = self.state / "alive"
+        for _ in range(turns):
+            wait_until(alive.exists, "alive")
+            alive.unlink()
+        wait_until(alive.exists, "alive")
+
+    @property
+    def files(self) -> list[str]:
+        return sorted(os.listdir(self.validations))
+
+    def marker(self, name: str) -> Path:
+        return self.validations / name
+
+    def foreign(self, name: str, content: str) -> Path:
+        self.validations.mkdir(parents=True, exist_ok=True)
+        self.marker(name).write_text(content)
+        return self.marker(name)
+
+
+@pytest.fixture(params=SHELLS)
+def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
+    with launcher(request.param, tmp_path) as scripts:
+        yield Node(tmp_path, scripts)
+
+
+MARKERS = ["driver-ready", "toolkit-ready"]
+
+
+def test_a_live_driver_gets_both_markers_with_the_content_that_operands_source(node: Node) -> None:
+    node.with_driver().start_ready()
+    assert node.files == MARKERS
+    assert node.marker("driver-ready").read_text() == DRIVER_READY
+    assert [node.marker(name).stat().st_mode & 0o777 for name in MARKERS] == [0o644, 0o644]
+
+
+def test_the_environment_sets_the_markers_and_the_content_of_driver_ready(node: Node) -> None:
+    node.with_driver().start_ready(
+        MARKERS="driver-ready cuda-ready",
+        IS_HOST_DRIVER="false",
+        NVIDIA_DRIVER_ROOT="/usr/local",
+        DRIVER_ROOT_CTR_PATH="/driver-root",
+        NVIDIA_DEV_ROOT="/x",
+        DEV_ROOT_CTR_PATH="/y",
+    )
+    assert node.files == ["cuda-ready", "driver-ready"]
+    assert node.marker("driver-ready").read_text() == (
+        "IS_HOST_DRIVER=false\nNVIDIA_DRIVER_ROOT=/usr/local\nDRIVER_ROOT_CTR_PATH=/driver-root\n"
+        "NVIDIA_DEV_ROOT=/x\nDEV_ROOT_CTR_PATH=/y\n"
+    )
+
+
+def test_a_missing_module_keeps_the_markers_away_until_it_is_live(node: Node) -> None:
+    node.with_driver().unload("nvidia_uvm")
+    bridge = node.start()
+    bridge.wait_for_log("not ready: module nvidia_uvm is not loaded")
+    node.wait_turns()
+    assert node.files == []
+    assert not node.ready
+
+    node.module("nvidia_uvm", "coming")
+    bridge.wait_for_log("not ready: module nvidia_uvm is coming")
+    node.wait_turns()
+    assert node.files == []
+
+    node.module("nvidia_uvm", "live")
+    node.wait_ready()
+    assert node.files == MARKERS
+
+
+def test_the_modules_that_must_be_live_can_be_named(node: Node) -> None:
+    node.with_driver().start().wait_for_log("ready:")
+    node.wait_ready()
+    node.start(REQUIRED_MODULES="nvidia nvidia_modeset").wait_for_log("not ready: module nvidia_modeset is not loaded")
+
+
+def test_live_modules_without_a_bound_gpu_keep_the_markers_away(node: Node) -> None:
+    node.module("nvidia", "live")
+    node.module("nvidia_uvm", "live")
+    node.version(VERSION)
+    bridge = node.start()
+    bridge.wait_for_log("not ready: no GPU is bound to the driver")
+    node.wait_turns()
+    assert node.files == []
+
+    node.bind_gpu()
+    node.wait_ready()
+
+
+def test_an_empty_driver_version_keeps_the_markers_away(node: Node) -> None:
+    node.with_driver().version("")
+    node.start().wait_for_log("driver/nvidia/version is missing or empty")
+    assert node.files == []
+
+
+def test_the_expected_driver_version_is_one_whole_word(node: Node) -> None:
+    node.with_driver()
+    node.start(EXPECTED_DRIVER_VERSION="570.133.2").wait_for_log("not ready: the driver is not 570.133.2: NVRM version")
+    assert node.files == []
+    node.start_ready(EXPECTED_DRIVER_VERSION="570.133.20")
+
+
+def test_required_devices_must_be_character_devices(node: Node) -> None:
+    node.with_driver()
+    (node.devices / "nvidiactl").symlink_to("/dev/null")
+    (node.devices / "nvidia0").write_text("")
+    bridge = node.start(REQUIRED_DEVICES="nvidiactl /dev/nvidia0")
+    bridge.wait_for_log("nvidia0 is not a character device")
+    assert node.files == []
+
+    (node.devices / "nvidia0").unlink()
+    (node.devices / "nvidia0").symlink_to("/dev/null")
+    node.wait_ready()
+    assert bridge.count("nvidiactl is not") == 0
+
+
+def test_markers_that_the_validator_deletes_are_written_again(node: Node) -> None:
+    bridge = node.with_driver().start_ready()
+    for name in MARKERS:
+        node.marker(name).unlink()
+    wait_until(lambda: node.files == MARKERS, "both markers again")
+    assert node.marker("driver-ready").read_text() == DRIVER_READY
+    bridge.terminate()
+    assert bridge.count("wrote ") == 4
+
+
+def test_an_empty_driver_ready_of_others_is_replaced(node: Node) -> None:
+    node.foreign("driver-ready", "")
+    node.with_driver().start_ready()
+    assert node.marker("driver-ready").read_text() == DRIVER_READY
+
+
+def test_other_files_of_others_are_kept_when_ready_when_not_and_on_exit(node: Node) -> None:
+    content = {"driver-ready": "IS_HOST_DRIVER=false\n", "toolkit-ready": "", "plugin-ready": DRIVER_READY}
+    for name, text in content.items():
+        node.foreign(name, text)
+
+    def kept() -> bool:
+        return {name: node.marker(name).read_text() for name in node.files} == content
+
+    bridge = node.with_driver().start_ready()
+    node.wait_turns()
+    assert kept()
+    node.unload("nvidia")
+    node.wait_not_ready()
+    node.wait_turns()
+    assert kept()
+    bridge.terminate()
+    assert kept()
+
+
+def test_when_a_module_goes_only_our_own_files_are_taken_back(node: Node) -> None:
+    bridge = node.with_driver().start_ready()
+    node.foreign("toolkit-ready", "# written by the validation bridge, or nearly\n")
+    node.unload("nvidia")
+    wait_until(lambda: node.files == ["toolkit-ready"], "driver-ready gone")
+    node.wait_turns()
+    assert node.files == ["toolkit-ready"]
+    assert not node.ready
+    assert bridge.count("not ready: module nvidia is not loaded") == 1
+
+    node.module("nvidia", "live")
+    node.wait_ready()
+    assert node.files == MARKERS
+
+
+def test_a_validator_that_writes_its_own_toolkit_ready_keeps_it(node: Node) -> None:
+    node.with_driver().start_ready()
+    node.foreign("toolkit-ready", "")
+    node.unload("nvidia")
+    wait_until(lambda: node.files == ["toolkit-ready"], "driver-ready gone")
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
+def test_a_signal_ends_a_long_sleep_and_takes_the_markers_back(node: Node, signum: signal.Signals) -> None:
+    bridge = node.with_driver().start_ready(INTERVAL_SECONDS="600")
+    wait_until((node.state / "alive").exists, "the end of the first turn")
+    assert bridge.terminate_in_its_sleep(signum) < 1
+    assert node.files == []
+    assert not node.ready
+    assert bridge.log.endswith("stopped\n")
+
+
+def test_retract_on_exit_false_keeps_the_markers(node: Node) -> None:
+    bridge = node.with_driver().start_ready(RETRACT_ON_EXIT="false")
+    bridge.terminate()
+    assert node.files == MARKERS
+    assert not node.ready
+
+
+def test_after_a_kill_the_next_run_sweeps_temporary_files_and_knows_its_own_markers(node: Node) -> None:
+    node.with_driver().start_ready().kill()
+    assert node.files == MARKERS
+    node.foreign(".gpu-constructs.driver-ready.4242", "IS_HOST")
+    node.foreign(".somebody-elses", "x")
+    node.unload("nvidia")
+
+    bridge = node.start()
+    wait_until(lambda: node.files == [".somebody-elses"], "own files gone")
+    bridge.wait_for_log("removed ")
+    assert not node.ready
+
+
+def test_a_new_pod_without_the_old_state_knows_the_markers_of_a_killed_one(node: Node) -> None:
+    node.with_driver().start_ready().kill()
+    node.state = node.root / "new-state"
+    bridge = node.start_ready()
+    bridge.terminate()
+    assert bridge.count("wrote ") == 0
+    assert node.files == []
+
+
+def test_a_directory_that_cannot_be_written_is_told_once_and_used_when_it_can(node: Node) -> None:
+    node.validations.parent.mkdir()
+    node.validations.write_text("a file where the directory should be")
+    bridge = node.with_driver().start()
+    bridge.wait_for_log("not ready: cannot write ")
+    node.wait_turns()
+    assert not node.ready
+    assert bridge.count("cannot write ") == 1
+
+    node.validations.unlink()
+    node.wait_ready()
+    assert node.files == MARKERS
+
+
+def test_a_directory_lost_while_ready_clears_the_readiness(node: Node) -> None:
+    bridge = node.with_driver().start_ready()
+    node.validations.rename(node.root / "aside")
+    node.validations.write_text("")
+    bridge.wait_for_log("not ready: cannot write ")
+    node.wait_not_ready()
+
+
+def test_a_full_disk_publishes_no_cut_off_marker_and_leaves_no_temporary_file(node: Node) -> None:
+    bridge = node.with_driver().start_on_a_full_disk()
+    bridge.wait_for_log("not ready: cannot write ")
+    assert "driver-ready: " in bridge.log
+    node.wait_turns(5)
+    assert bridge.count("cannot write ") == 1
+    assert not node.ready
+    wait_until(lambda: node.files == [], "no file at all")
+
+    bridge.make_room()
+    node.wait_ready()
+    assert node.files == MARKERS
+    assert node.marker("driver-ready").read_text() == DRIVER_READY
+
+
+def test_no_temporary_name_ends_in_ready_and_markers_appear_whole_by_a_rename(node: Node) -> None:
+    spy = f"""mv() {{
+        ls -A "$VALIDATIONS_DIR" >>"{node.root}/seen"
+        echo "$@" >>"{node.root}/moves"
+        command mv "$@"
+    }}"""
+    first, rest = script().split("\n", 1)
+    node.with_driver().start(f"{first}\n{spy}\n{rest}")
+    node.wait_ready()
+    moves = [line.split() for line in (node.root / "moves").read_text().splitlines()]
+    assert [Path(target).name for *_, target in moves] == MARKERS
+    temporary = [Path(source) for *_, source, _ in moves]
+    assert {path.parent for path in temporary} == {node.validations}
+    for path in temporary:
+        assert path.name.startswith(".gpu-constructs.")
+        assert not path.name.endswith("-ready")
+    seen = (node.root / "seen").read_text().split()
+    assert seen == [temporary[0].name, temporary[1].name, "driver-ready"]
+
+
+def test_the_reason_is_logged_once_per_change(node: Node) -> None:
+    node.with_driver().unload("nvidia")
+    bridge = node.start()
+    node.wait_turns(5)
+    node.module("nvidia", "live")
+    node.wait_ready()
+    node.wait_turns(5)
+    node.unload("nvidia")
+    node.wait_not_ready()
+    node.wait_turns(5)
+    bridge.terminate()
+    assert bridge.count("not ready: module nvidia is not loaded") == 2
+    assert bridge.count("Z ready: the driver is live") == 1
+    assert len(bridge.lines) == 3 + 4 + 1  # the reasons, two markers written and removed, stopped
+
+
+def test_alive_is_touched_every_turn_ready_or_not(node: Node) -> None:
+    node.start()
+    node.wait_turns()
+    assert not node.ready
+    node.with_driver()
+    node.wait_ready()
+    node.wait_turns()
+
+
+def test_a_stale_ready_file_of_a_killed_run_is_removed_at_once(node: Node) -> None:
+    node.state.mkdir()
+    (node.state / "ready").touch()
+    node.start()
+    node.wait_not_ready()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("INTERVAL_SECONDS", "0"),
+        ("INTERVAL_SECONDS", "ten"),
+        ("INTERVAL_SECONDS", "1.2.3"),
+        ("RETRACT_ON_EXIT", "no"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_refused_at_once(node: Node, variable: str, value: str) -> None:
+    bridge = node.with_driver().start(**{variable: value})
+    assert bridge.wait() == 64
+    assert f"{variable} must be" in bridge.log
+    assert not node.validations.exists()
+
+
+DEFAULTS = {
+    "VALIDATIONS_DIR": "/run/nvidia/validations",
+    "MARKERS": "driver-ready toolkit-ready",
+    "REQUIRED_MODULES": "nvidia nvidia_uvm",
+    "REQUIRED_DEVICES": "",
+    "EXPECTED_DRIVER_VERSION": "",
+    "INTERVAL_SECONDS": "10",
+    "STATE_DIR": "/tmp",
+    "SYS_ROOT": "/sys",
+    "PROC_ROOT": "/proc",
+    "DEV_ROOT": "/dev",
+    "RETRACT_ON_EXIT": "true",
+}
+
+
+def test_the_defaults_are_in_the_script(node: Node) -> None:
+    before_the_first_file, _ = script().split("trap leave", 1)
+    show = "".join(f'echo "{name}=${name}"\n' for name in DEFAULTS)
+    bridge = node.scripts.start(f"{before_the_first_file}\n{show}", {})
+    assert bridge.wait() == 0
+    assert bridge.log.splitlines() == [f"{name}={value}" for name, value in DEFAULTS.items()]
+
+
+@pytest.mark.system_tools
+def test_shellcheck_has_nothing_to_say() -> None:
+    assert script().startswith("#!/bin/sh\n")
+    assert shellcheck(script()) == ""
