@@ -1,0 +1,86 @@
+"""The documents as data: their code blocks, their shell commands, their tables, their links."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import dist
+
+README = dist.ROOT / "README.md"
+DOCUMENTS = (README, dist.ROOT / "CHANGELOG.md", *sorted((dist.ROOT / "docs").rglob("*.md")))
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_END = frozenset("|&;()")
+
+
+class Block(NamedTuple):
+    """A fenced block."""
+
+    language: str
+    text: str
+
+
+def blocks(document: Path, language: str = "", heading: str = "") -> list[Block]:
+    """The fenced blocks of a document, or those of one language or below one heading."""
+    text = document.read_text(encoding="utf-8")
+    if heading:
+        text = re.split(r"^##+ ", text.split(f"{heading}\n", 1)[1], maxsplit=1, flags=re.M)[0]
+    found = [Block(*match.groups()) for match in _FENCE.finditer(text)]
+    return [block for block in found if language in ("", block.language)]
+
+
+def prose(document: Path) -> str:
+    """A document without its fenced blocks."""
+    return _FENCE.sub("", document.read_text(encoding="utf-8"))
+
+
+def commands(document: Path, heading: str = "") -> list[list[str]]:
+    """The simple commands of a document's shell blocks, as words: pipes, lists and substitutions taken apart."""
+    lines = [
+        line for block in blocks(document, "bash", heading) for line in block.text.replace("\\\n", " ").splitlines()
+    ]
+    return [command for line in lines for command in simple_commands(line)]
+
+
+def simple_commands(line: str) -> list[list[str]]:
+    """The simple commands of one line of shell."""
+    words = shlex.shlex(line, posix=True, punctuation_chars="|&;()")
+    words.whitespace_split = True
+    words.commenters = "#"
+    found: list[list[str]] = [[]]
+    for word in words:
+        if set(word) <= _END:
+            found.append([])
+        else:
+            found[-1].append(word)
+    return [command for command in found if command]
+
+
+def table(document: Path, first_heading: str) -> list[list[str]]:
+    """The rows below the heading of the table whose first column is called that."""
+    lines = iter(prose(document).splitlines())
+    for line in lines:
+        if line.startswith(f"| {first_heading} |"):
+            break
+    next(lines)
+    rows = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def links(document: Path) -> list[str]:
+    """The targets of a document's links within the repository."""
+    return [target for target in _LINK.findall(prose(document)) if "://" not in target]
+
+
+def anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives to a document's headings."""
+    headings = re.findall(r"^#+ (.*)$", prose(document), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
