@@ -1,0 +1,143 @@
+"""What this library costs beside plain cdk8s: ratios, measured in turn in one run, so that a slow machine cancels out.
+
+``uv run python benchmarks/ratios.py`` prints each ratio with the number to hold; ``--quick`` takes fewer rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BODY = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "app", "namespace": "default", "labels": {"app": "x"}},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": {"app": "x"}},
+        "template": {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {
+                "containers": [
+                    {
+                        "name": "app",
+                        "image": "app:1",
+                        "env": [{"name": f"V{i}", "value": str(i)} for i in range(8)],
+                        "resources": {"limits": {"nvidia.com/gpu": 1, "memory": "16Gi"}},
+                    }
+                ]
+            },
+        },
+    },
+}
+
+
+def in_turn(a: Callable[[], float], b: Callable[[], float], rounds: int) -> float:
+    """Give the median of a/b over pairs taken one after the other, after one pair that is not counted."""
+    a(), b()
+    return statistics.median(a() / b() for _ in range(rounds))
+
+
+def process(*command: str, **environment: str) -> float:
+    """Give the seconds a whole process takes."""
+    start = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def whole_app(rounds: int) -> float:
+    """``python app.py`` against the same imports and as many bare ApiObjects of plain cdk8s."""
+    with tempfile.TemporaryDirectory() as folder:
+        outdir = Path(folder) / "dist"
+        process(sys.executable, "app.py", CDK8S_OUTDIR=str(outdir))
+        per_cluster: dict[str, int] = {}
+        for file in outdir.rglob("*.k8s.yaml"):
+            cluster = file.relative_to(outdir).parts[0]
+            per_cluster[cluster] = per_cluster.get(cluster, 0) + len(re.findall(r"^kind:", file.read_text(), re.M))
+        source = (ROOT / "app.py").read_text()
+        imports = "\n".join(re.findall(r"^(?:import|from) (?!gpu_constructs).*$", source, re.M))
+        empty = Path(folder) / "empty.py"
+        empty.write_text(
+            f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{imports}\n"
+            "from cdk8s import ApiObject, ApiObjectMetadata\n"
+            f"for name, count in {per_cluster!r}.items():\n"
+            "    app = App(outdir=os.environ['CDK8S_OUTDIR'] + '/' + name)\n"
+            "    chart = Chart(app, 'bare')\n"
+            "    for i in range(count):\n"
+            "        ApiObject(chart, f'o{i}', api_version='v1', kind='ConfigMap',\n"
+            "                  metadata=ApiObjectMetadata(name=f'o{i}'))\n"
+            "    app.synth()\n"
+        )
+        ours = str(Path(folder) / "ours")
+        bare = str(Path(folder) / "bare")
+        return in_turn(
+            lambda: process(sys.executable, "app.py", CDK8S_OUTDIR=ours),
+            lambda: process(sys.executable, str(empty), CDK8S_OUTDIR=bare),
+            rounds,
+        )
+
+
+def importing(statement: str, rounds: int) -> float:
+    """An import of ours against ``import cdk8s``."""
+    return in_turn(
+        lambda: process(sys.executable, "-c", statement),
+        lambda: process(sys.executable, "-c", "import cdk8s"),
+        rounds,
+    )
+
+
+def one_object(rounds: int) -> float:
+    """One more object of ours against a bare ApiObject that renders the same body from Python."""
+    from cdk8s import ApiObject, ApiObjectMetadata, App, Chart
+
+    from gpu_constructs._manifest import Manifest
+
+    class Bare(ApiObject):
+        def to_json(self) -> Any:
+            return {**super().to_json(), "spec": BODY["spec"]}
+
+    def seconds(make: Callable[[Chart, str], object]) -> float:
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            app = App(outdir=folder)
+            chart = Chart(app, "c")
+            for i in range(200):
+                make(chart, f"o{i}")
+            app.synth()
+        return time.perf_counter() - start
+
+    metadata = ApiObjectMetadata(**BODY["metadata"])  # type: ignore[arg-type]
+    return in_turn(
+        lambda: seconds(lambda chart, id: Manifest(chart, id, BODY)),
+        lambda: seconds(lambda chart, id: Bare(chart, id, api_version="apps/v1", kind="Deployment", metadata=metadata)),
+        rounds,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="three rounds instead of nine")
+    rounds = 3 if parser.parse_args().quick else 9
+    everything = "from gpu_constructs import *"
+    for name, measure, hold in (
+        ("python app.py / empty cdk8s app", whole_app, "at most 1.5"),
+        ("import gpu_constructs / import cdk8s", partial(importing, "import gpu_constructs"), "at most 1.1"),
+        ("every public name / import cdk8s", partial(importing, everything), "for comparison"),
+        ("one object / bare ApiObject", one_object, "at most 1.5"),
+    ):
+        print(f"{name:40} {measure(rounds):5.2f}  ({hold})", flush=True)
+
+
+if __name__ == "__main__":
+    main()
