@@ -557,6 +557,10 @@ NO_GPU = "a pod without a GPU needs no GpuWorkload"
             {"image_pull_secrets": [5]},
             "image_pull_secrets[0] must be the name of a Secret or a Secret object; got int",
         ),
+        (
+            {"labels": {"app.kubernetes.io/name": "x"}},
+            "labels must not hold 'app.kubernetes.io/name', which tells these pods from others",
+        ),
         ({"replica": 2}, "replica is no keyword of GpuWorkload (did you mean 'replicas'?)"),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -71,3 +72,31 @@ class Volume:
         raise GpuConstructsError(
             f"{field} must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; got {got}"
         )
+
+
+def mounts(
+    given: Mapping[str, object], *, shared_memory: str | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Give the container's mounts and the pod's volumes, each named after its path.
+
+    Raises:
+        GpuConstructsError: A path that is not absolute, something that cannot be mounted, or two things at
+            ``/dev/shm``.
+    """
+    volumes = {path: Volume.of(f"volumes[{path!r}]", volume) for path, volume in given.items()}
+    if shared_memory is not None:
+        if "/dev/shm" in volumes:
+            raise GpuConstructsError("shared_memory and volumes['/dev/shm'] must not both be given")
+        _fields.quantity("shared_memory", shared_memory)
+        volumes["/dev/shm"] = Volume.empty_dir(medium="Memory", size_limit=shared_memory)
+    mounted: list[dict[str, Any]] = []
+    sources: list[dict[str, Any]] = []
+    for path, volume in volumes.items():
+        _fields.absolute_path("volumes path", path)
+        slug = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")[:50].strip("-") or "root"
+        name, number = slug, 1
+        while any(source["name"] == name for source in sources):
+            name, number = f"{slug}-{number}", number + 1
+        mounted.append({"name": name, "mountPath": path, "readOnly": True if volume.read_only else None})
+        sources.append({"name": name, **volume.source})
+    return mounted, sources

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from cdk8s import Chart
 from constructs import Construct
 
 from gpu_constructs import _fields, _references, placement
 from gpu_constructs._construct import GpuObject, checked
-from gpu_constructs._container_security import POD
+from gpu_constructs._container_security import POD, container_security
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
 from gpu_constructs._resources import Resources, container_resources
@@ -20,11 +20,11 @@ from gpu_constructs.namespace import namespace_name
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.runtime_class import runtime_class_name
-from gpu_constructs.workload import controller
-from gpu_constructs.workload.controller import Kind
+from gpu_constructs.workload.controller import Controller, Kind
 from gpu_constructs.workload.env import environment
 from gpu_constructs.workload.probe import Probe
-from gpu_constructs.workload.volume import Volume
+from gpu_constructs.workload.service import named_ports, service
+from gpu_constructs.workload.volume import mounts
 
 _RESOURCES: Resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi"}}
 _GPU_RESOURCE = re.compile(r"nvidia\.com/[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
@@ -151,12 +151,25 @@ class GpuWorkload(GpuObject):
         Raises:
             GpuConstructsError: A value above is not allowed, or does not fit the kind.
         """
-        gpu_limit = _gpus(gpus, gpu_resource)
+        gpu_limit = _gpu_limit(gpus, gpu_resource)
+        runs = Controller(
+            kind=kind,
+            replicas=replicas,
+            completions=completions,
+            parallelism=parallelism,
+            backoff_limit=backoff_limit,
+            active_deadline_seconds=active_deadline_seconds,
+            ttl_seconds_after_finished=ttl_seconds_after_finished,
+            schedule=schedule,
+        )
         name = id if name is None else name
+        port_numbers = named_ports(ports)
+        has_service = runs.has_service(port_numbers)
         _fields.dns_label("name", name)
-        if kind in ("CronJob", "StatefulSet") and len(name) > 52:
-            raise GpuConstructsError(f"name of a {kind} must have at most 52 characters; got {len(name)}")
-        has_service = kind == "StatefulSet" or (bool(ports) and kind in ("Deployment", "Pod"))
+        if len(name) > runs.longest_name:
+            raise GpuConstructsError(
+                f"name of a {kind} must have at most {runs.longest_name} characters; got {len(name)}"
+            )
         if has_service and name[0].isdigit():
             raise GpuConstructsError(f"name must start with a letter where a Service bears it; got {name!r}")
         _fields.image("image", image)
@@ -166,38 +179,14 @@ class GpuWorkload(GpuObject):
             _fields.absolute_path("working_dir", working_dir)
         for index, capability in enumerate(capabilities):
             _fields.capability(f"capabilities[{index}]", capability)
-        _fields.labels("labels", labels or {})
         _fields.labels("node_selector", node_selector or {})
-        for field, value, minimum in (
-            ("replicas", replicas, 0),
-            ("completions", completions, 1),
-            ("parallelism", parallelism, 1),
-            ("backoff_limit", backoff_limit, 0),
-            ("active_deadline_seconds", active_deadline_seconds, 1),
-            ("ttl_seconds_after_finished", ttl_seconds_after_finished, 0),
-            ("run_as_user", run_as_user, 0),
-            ("fs_group", fs_group, 0),
-            ("termination_grace_period_seconds", termination_grace_period_seconds, 0),
+        for field, value in (
+            ("run_as_user", run_as_user),
+            ("fs_group", fs_group),
+            ("termination_grace_period_seconds", termination_grace_period_seconds),
         ):
-            if value is not None or field in ("replicas", "completions", "backoff_limit"):
-                _fields.whole_number(field, value, minimum=minimum)
-        _fits(
-            kind,
-            {
-                "replicas": (replicas != 1, ("Deployment", "StatefulSet")),
-                "completions": (completions != 1, ("Job", "CronJob")),
-                "parallelism": (parallelism is not None, ("Job", "CronJob")),
-                "backoff_limit": (backoff_limit != 2, ("Job", "CronJob")),
-                "active_deadline_seconds": (active_deadline_seconds is not None, ("Job", "CronJob")),
-                "ttl_seconds_after_finished": (ttl_seconds_after_finished is not None, ("Job", "CronJob")),
-                "schedule": (schedule is not None, ("CronJob",)),
-            },
-        )
-        if kind == "CronJob" and schedule is None:
-            raise GpuConstructsError("schedule is required with kind 'CronJob'; got None, e.g. '0 3 * * *'")
-        if schedule is not None:
-            _fields.cron_schedule("schedule", schedule)
-        port_list = _ports(ports)
+            if value is not None:
+                _fields.whole_number(field, value, minimum=0)
         probes = {
             "startup_probe": startup_probe,
             "readiness_probe": readiness_probe,
@@ -205,8 +194,14 @@ class GpuWorkload(GpuObject):
         }
         for field, probe in probes.items():
             if probe is not None and isinstance(probe.port, str):
-                _fields.one_of(f"{field} port", probe.port, list(port_list))
-        mounts, sources = _volumes(volumes or {}, shared_memory)
+                _fields.one_of(f"{field} port", probe.port, list(port_numbers))
+        selector = selector_labels(name=name, instance=name, component=kind.lower())
+        own_labels = object_labels(selector)
+        _fields.labels("labels", labels or {})
+        for label in own_labels:
+            if label in (labels or {}):
+                raise GpuConstructsError(f"labels must not hold {label!r}, which tells these pods from others")
+        mounted, sources = mounts(volumes or {}, shared_memory=shared_memory)
         variables = environment(env or {}, visible_devices_is_managed=visible_devices == "managed")
         amounts = container_resources(resources, default=_RESOURCES)
         amounts["limits"] = {**amounts.get("limits", {}), **gpu_limit}
@@ -219,19 +214,17 @@ class GpuWorkload(GpuObject):
         ]
         where = Chart.of(scope).namespace if namespace is None else namespace_name(namespace)
         runtime = runtime_class_name(runtime_class, platform)
-        serves = kind in ("Deployment", "StatefulSet")
         grace = termination_grace_period_seconds
         super().__init__(scope, id)
         self.name = name
         self.gpus = gpus
 
-        selector = selector_labels(name=name, instance=name, component=kind.lower())
         metadata = {
             "name": name,
             "namespace": where or "default",
-            "labels": {**(labels or {}), **object_labels(selector)},
+            "labels": {**(labels or {}), **own_labels},
         }
-        made_account = kind == "Pod" and account is None
+        makes_account = kind == "Pod" and account is None
         container = {
             "name": name,
             "image": image,
@@ -240,18 +233,15 @@ class GpuWorkload(GpuObject):
             "args": list(args) or None,
             "workingDir": working_dir,
             "env": variables or None,
-            "ports": [{"name": n, "containerPort": p} for n, p in port_list.items()] or None,
+            "ports": [{"name": n, "containerPort": p} for n, p in port_numbers.items()] or None,
             "startupProbe": startup_probe.to_manifest() if startup_probe else None,
             "readinessProbe": readiness_probe.to_manifest() if readiness_probe else None,
             "livenessProbe": liveness_probe.to_manifest() if liveness_probe else None,
             "resources": amounts,
-            "securityContext": {
-                "allowPrivilegeEscalation": False,
-                "capabilities": {"drop": ["ALL"], **({"add": list(capabilities)} if capabilities else {})},
-                "readOnlyRootFilesystem": read_only_root_filesystem,
-                "runAsNonRoot": True if run_as_user else None,
-            },
-            "volumeMounts": mounts or None,
+            "securityContext": container_security(
+                add=tuple(capabilities), non_root=bool(run_as_user), read_only=read_only_root_filesystem
+            ),
+            "volumeMounts": mounted or None,
         }
         pod_spec = {
             "automountServiceAccountToken": account is not None,
@@ -260,57 +250,24 @@ class GpuWorkload(GpuObject):
             "imagePullSecrets": secrets or None,
             "nodeSelector": {**platform.gpu_node_selector, **(node_selector or {})} or None,
             "priorityClassName": priority_class_name,
-            "restartPolicy": None if serves else "Never",
+            "restartPolicy": None if runs.serves else "Never",
             "runtimeClassName": runtime,
-            "securityContext": {
-                **POD,
-                **({} if run_as_user is None else {"runAsUser": run_as_user}),
-                **({} if fs_group is None else {"fsGroup": fs_group}),
-            },
-            "serviceAccountName": name if made_account else account,
-            "terminationGracePeriodSeconds": (60 if serves else 30) if grace is None else grace,
+            "securityContext": {**POD, "runAsUser": run_as_user, "fsGroup": fs_group},
+            "serviceAccountName": name if makes_account else account,
+            "terminationGracePeriodSeconds": (60 if runs.serves else 30) if grace is None else grace,
             "tolerations": placement.tolerations(tolerations, (placement.GPU_TAINT,)),
             "volumes": sources or None,
         }
-        template = {"metadata": {"labels": metadata["labels"]}, "spec": pod_spec}
         if has_service:
-            Manifest(self, "service", _service(metadata, selector, port_list, headless=kind == "StatefulSet"))
-        if made_account:
-            Manifest(
-                self,
-                "service-account",
-                {
-                    "apiVersion": "v1",
-                    "kind": "ServiceAccount",
-                    "metadata": metadata,
-                    "automountServiceAccountToken": False,
-                },
-            )
-        if kind == "Deployment":
-            spec = controller.deployment(template, selector=selector, replicas=replicas)
-        elif kind == "StatefulSet":
-            spec = controller.stateful_set(template, selector=selector, replicas=replicas, service_name=name)
-        elif kind == "Pod":
-            spec = pod_spec
-        else:
-            spec = controller.job(
-                template,
-                completions=completions,
-                parallelism=completions if parallelism is None else parallelism,
-                backoff_limit=backoff_limit,
-                active_deadline_seconds=active_deadline_seconds,
-                ttl_seconds_after_finished=ttl_seconds_after_finished,
-            )
-            if schedule is not None:
-                spec = controller.cron_job(spec, schedule=schedule)
-        Manifest(
-            self,
-            "Default",
-            {"apiVersion": controller.API_VERSIONS[kind], "kind": kind, "metadata": metadata, "spec": spec},
-        )
+            headless = kind == "StatefulSet"
+            Manifest(self, "service", service(metadata, selector=selector, ports=port_numbers, headless=headless))
+        if makes_account:
+            bare = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+            Manifest(self, "service-account", {**bare, "automountServiceAccountToken": False})
+        Manifest(self, "Default", runs.manifest(metadata, pod_spec, selector=selector))
 
 
-def _gpus(gpus: int, resource: str) -> dict[str, int]:
+def _gpu_limit(gpus: int, resource: str) -> dict[str, int]:
     if isinstance(gpus, float):
         raise GpuConstructsError(
             f"gpus must be an int, got {gpus!r} (float); a part of a GPU is a slot: share GPUs with "
@@ -322,57 +279,3 @@ def _gpus(gpus: int, resource: str) -> dict[str, int]:
             f"gpu_resource must be a resource of NVIDIA's device plugin, like 'nvidia.com/gpu'; got {resource!r}"
         )
     return {resource: gpus}
-
-
-def _fits(kind: str, given: Mapping[str, tuple[bool, tuple[str, ...]]]) -> None:
-    for field, (is_set, kinds) in given.items():
-        if is_set and kind not in kinds:
-            raise GpuConstructsError(f"{field} needs kind {' or '.join(map(repr, kinds))}; got {kind!r}")
-
-
-def _ports(given: Sequence[int] | Mapping[str, int]) -> dict[str, int]:
-    ports = dict(given) if isinstance(given, Mapping) else {f"tcp-{port}": port for port in given}
-    for name, port in ports.items():
-        _fields.port_name("ports name", name)
-        _fields.port_number(f"ports[{name!r}]", port)
-    if len(set(ports.values())) < len(ports) or len(ports) < len(given):
-        raise GpuConstructsError(f"ports must not repeat a number; got {given!r}")
-    return ports
-
-
-def _volumes(
-    given: Mapping[str, object], shared_memory: str | None
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Give the container's mounts and the pod's volumes, each named after its path."""
-    volumes = {path: Volume.of(f"volumes[{path!r}]", volume) for path, volume in given.items()}
-    if shared_memory is not None:
-        if "/dev/shm" in volumes:
-            raise GpuConstructsError("shared_memory and volumes['/dev/shm'] must not both be given")
-        _fields.quantity("shared_memory", shared_memory)
-        volumes["/dev/shm"] = Volume.empty_dir(medium="Memory", size_limit=shared_memory)
-    mounts: list[dict[str, Any]] = []
-    sources: list[dict[str, Any]] = []
-    for path, volume in volumes.items():
-        _fields.absolute_path("volumes path", path)
-        slug = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")[:50].strip("-") or "root"
-        name, number = slug, 1
-        while any(source["name"] == name for source in sources):
-            name, number = f"{slug}-{number}", number + 1
-        mounts.append({"name": name, "mountPath": path, "readOnly": True if volume.read_only else None})
-        sources.append({"name": name, **volume.source})
-    return mounts, sources
-
-
-def _service(
-    metadata: Mapping[str, Any], selector: Mapping[str, str], ports: Mapping[str, int], *, headless: bool
-) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata,
-        "spec": {
-            "clusterIP": "None" if headless else None,
-            "ports": [{"name": name, "port": port, "targetPort": name} for name, port in ports.items()] or None,
-            "selector": dict(selector),
-        },
-    }
