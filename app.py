@@ -5,7 +5,6 @@
 
 import os  # noqa: I001
 from pathlib import Path
-from typing import Any
 
 from gpu_constructs import (
     DcgmExporter, DevicePluginChart, External, GpuNamespace, GpuWorkload, HelmValues, Kubernetes,
@@ -16,7 +15,13 @@ from cdk8s import ApiObjectMetadata, App, Chart, Size
 from imports.org.kubeflow import Experiment, Notebook, NotebookSpec, NotebookSpecTemplate
 
 PYTORCH = "docker.io/pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
-TRAIN = "import torch\nx = torch.rand(4096, 4096, device='cuda')\nprint('loss:', (x @ x).mean().item())\n"
+TRAIN = """import sys, time, torch
+rate, end = float(sys.argv[1]) if sys.argv[1:] else 0.02, time.time() + 30
+weights = torch.ones(4096, device="cuda")
+while time.time() < end:
+    weights -= rate * 2 * weights  # the gradient of the loss below
+print(f"loss={(weights**2).sum().item()}")
+"""
 
 
 def cluster(name: str) -> App:
@@ -48,7 +53,7 @@ def comfyui(app: App, platform: Talos, taints: list[Toleration]) -> None:
     GpuNamespace(chart, "namespace", name="comfyui", pod_security="baseline")  # the image runs as root
     GpuWorkload(
         chart, "comfyui", image="docker.io/yanwk/comfyui-boot:cu128-slim", platform=platform, tolerations=taints,
-        env={"CLI_ARGS": "--reserve-vram 4"},
+        env={"CLI_ARGS": "--disable-xformers --reserve-vram 4"},
         ports={"http": 8188},
         startup_probe=Probe.http_get("/system_stats", port="http", failure_threshold=120),
         volumes={"/root": disk(chart, "comfyui-data")},
@@ -56,10 +61,10 @@ def comfyui(app: App, platform: Talos, taints: list[Toleration]) -> None:
     )  # fmt: skip
 
 
-def training_job(chart: Chart, platform: Talos | Kubernetes, taints: list[Toleration]) -> None:
-    metadata = ApiObjectMetadata(name="gpu-training-job")
+def training_job(chart: Chart, platform: Talos | Kubernetes, taints: list[Toleration]) -> GpuWorkload:
+    metadata = ApiObjectMetadata(name="train.py")
     script = kplus.ConfigMap(chart, "train.py", metadata=metadata, data={"train.py": TRAIN})
-    GpuWorkload(
+    return GpuWorkload(
         chart, "gpu-training-job", kind="Job", image=PYTORCH, platform=platform, tolerations=taints,
         command=["python", "/train/train.py"], env={"HOME": "/tmp"},
         volumes={"/train": script, "/tmp": Volume.empty_dir(size_limit="10Gi")}, shared_memory="2Gi",
@@ -67,39 +72,34 @@ def training_job(chart: Chart, platform: Talos | Kubernetes, taints: list[Tolera
     )  # fmt: skip
 
 
-def gpu_pod(name: str, image: str, taints: list[Toleration], **container: Any) -> dict[str, Any]:
-    """A pod for custom resources that the library does not wrap yet."""
-    amounts = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi", "nvidia.com/gpu": 1}}
-    security = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    return {
-        "runtimeClassName": "nvidia",
-        "nodeSelector": {"nvidia.com/gpu.present": "true"},
-        "tolerations": [taint.to_manifest() for taint in taints],
-        "automountServiceAccountToken": False,
-        "securityContext": {"runAsUser": 1000, "runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [{"name": name, "image": image, "resources": amounts, "securityContext": security, **container}],
-    }
-
-
 def kubeflow(app: App, platform: Talos, taints: list[Toleration]) -> None:
+    """A training job, and its pod once more in custom resources that the library does not wrap yet."""
     chart = Chart(app, "kubeflow", namespace="kubeflow-user")
-    labels = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
-    GpuNamespace(chart, "namespace", name="kubeflow-user", pod_security="baseline", labels=labels)
-    training_job(chart, platform, taints)
-    jupyter = "ghcr.io/kubeflow/kubeflow/notebook-servers/jupyter-pytorch-cuda-full:v1.11.0"
-    template = NotebookSpecTemplate(spec=gpu_pod("notebook", jupyter, taints))
-    Notebook(chart, "notebook", metadata=ApiObjectMetadata(name="notebook"), spec=NotebookSpec(template=template))
-    train = ["python", "-c", "print('loss=${trialParameters.learningRate}')"]
-    trial = {**gpu_pod("training", PYTORCH, taints, command=train), "restartPolicy": "Never"}
-    experiment: dict[str, Any] = {
-        "objective": {"type": "minimize", "objectiveMetricName": "loss"},
-        "algorithm": {"algorithmName": "random"},
+    katib = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
+    GpuNamespace(chart, "namespace", name="kubeflow-user", pod_security="baseline", labels=katib)
+    pod = training_job(chart, platform, taints).api_object.to_json()["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+    notebook = {
+        **pod, "restartPolicy": None, "securityContext": {**pod["securityContext"], "fsGroup": 100},
+        "volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": disk(chart, "notebook-home").name}}],
+        "containers": [{
+            **container, "name": "notebook", "command": None, "env": None,
+            "image": "ghcr.io/kubeflow/kubeflow/notebook-servers/jupyter-pytorch-cuda-full:v1.11.0",
+            "securityContext": {**container["securityContext"], "readOnlyRootFilesystem": False},
+            "volumeMounts": [{"name": "home", "mountPath": "/home/jovyan"}],
+        }],
+    }  # fmt: skip
+    spec = NotebookSpec(template=NotebookSpecTemplate(spec=notebook))
+    Notebook(chart, "notebook", metadata=ApiObjectMetadata(name="notebook"), spec=spec)
+    command = [*container["command"], "${trialParameters.rate}"]
+    trial = {"backoffLimit": 0, "template": {"spec": {**pod, "containers": [{**container, "command": command}]}}}
+    experiment = {
+        "objective": {"type": "minimize", "objectiveMetricName": "loss"}, "algorithm": {"algorithmName": "random"},
         "parallelTrialCount": 1, "maxTrialCount": 3, "maxFailedTrialCount": 1,
         "parameters": [{"name": "lr", "parameterType": "double", "feasibleSpace": {"min": "0.01", "max": "0.05"}}],
         "trialTemplate": {
-            "primaryContainerName": "training",
-            "trialParameters": [{"name": "learningRate", "reference": "lr"}],
-            "trialSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": trial}}},
+            "primaryContainerName": container["name"], "trialParameters": [{"name": "rate", "reference": "lr"}],
+            "trialSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": trial},
         },
     }  # fmt: skip
     Experiment(chart, "experiment", metadata=ApiObjectMetadata(name="learning-rate"), spec=experiment)

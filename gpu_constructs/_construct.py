@@ -5,28 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import cdk8s
 import jsii
 from constructs import Construct
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
 
 
-class _ShortErrors(jsii.JSIIMeta):
-    """Ends the traceback of a refused construct at the caller's line, without frames of jsii or ours."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        problem: GpuConstructsError
-        try:
-            return super().__call__(*args, **kwargs)
-        except GpuConstructsError as error:
-            problem = error
-        raise problem.with_traceback(None) from None
+class _ShortErrors(ShortErrors, jsii.JSIIMeta):
+    """Keeps the frames of jsii out of a refused construct's traceback too."""
 
 
 def checked(init: _Init) -> _Init:
@@ -45,7 +37,8 @@ def checked(init: _Init) -> _Init:
                 raise GpuConstructsError(f"scope must be a construct; got {type(scope).__name__}")
             if not isinstance(id, str) or not id:
                 raise GpuConstructsError(f"id must be a non-empty str; got {id!r}")
-            _fields.label_value("id", id)
+            if not id.isprintable():
+                raise GpuConstructsError(f"id must be a printable str; got {id!r}")
             path = f"{scope.node.path}/{id}".lstrip("/")
             if isinstance(scope, cdk8s.App) and isinstance(self, GpuObject):
                 raise GpuConstructsError("scope must be a Chart or a construct in one, got an App")

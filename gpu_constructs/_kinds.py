@@ -1,6 +1,9 @@
-"""What Kubernetes itself serves: its API groups and which of its kinds live outside namespaces."""
+"""What every cluster has: API groups, kinds that live outside namespaces, first namespaces."""
 
 from __future__ import annotations
+
+NAMESPACES_OF_EVERY_CLUSTER = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+"""Made by Kubernetes; making them anew would take them over."""
 
 BUILT_IN_GROUPS = frozenset(
     {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,7 +68,7 @@ class Manifest(ApiObject):
                 patched = JsonPatch.apply(rendered, *self._patches)
             except RuntimeError as error:
                 path = self.node.path.removesuffix("/Default")
-                reason = str(error).partition("\n")[0].removeprefix("Error: ")
+                reason = re.sub(r"\b\w*Error: ", "", str(error).partition("\n")[0])
                 raise GpuConstructsError(f"a JSON patch does not apply: {reason}", path=path) from None
             first = {key: patched.pop(key) for key in ("apiVersion", "kind", "metadata") if key in patched}
             rendered = {**_sorted(first), **_sorted(patched)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,9 @@ from gpu_constructs.provided import Provided
 
 Manifest = Mapping[str, Any]
 
-_BORN_WITH_THE_CLUSTER = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+VISIBLE_DEVICES_ANNOTATION = "gpu-constructs/visible-devices"
+"""On an object that chooses its GPUs by itself: ``unmanaged``."""
+
 _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/", "node-role.kubernetes.io/gpu")
 
 
@@ -47,7 +49,9 @@ def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[F
         *_runtime_classes_exist(manifests, provided),
         *_selected_labels_are_published(manifests, provided),
         *_pods_satisfy_their_namespace(manifests, provided),
+        *_gpus_asked_for_are_advertised(manifests, provided),
         *_shared_gpus_are_asked_for_one_by_one(manifests, provided),
+        *_allocated_gpus_are_not_overridden(manifests),
     ]
 
 
@@ -72,7 +76,7 @@ def _one_object_of_one_identity(manifests: Sequence[Manifest]) -> Iterator[Findi
 
 
 def _namespaces_exist(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
-    known = set(_BORN_WITH_THE_CLUSTER)
+    known = set(_kinds.NAMESPACES_OF_EVERY_CLUSTER)
     known.update(m["metadata"]["name"] for m in manifests if _identity(m)[:2] == ("", "Namespace"))
     for offer in provided:
         known.update(offer.namespaces)
@@ -99,13 +103,14 @@ def _runtime_classes_exist(manifests: Sequence[Manifest], provided: Sequence[Pro
                 yield Finding(
                     index,
                     f"runtime_class {wanted!r} is used but no RuntimeClass of that name is in this app; add an "
-                    f"NvidiaRuntimeClass or declare it with External(app, 'existing', "
-                    f"runtime_classes=[{wanted!r}])",
+                    f"NvidiaRuntimeClass, declare it with External(app, 'existing', runtime_classes=[{wanted!r}]), or "
+                    "pass platform=Kubernetes() where the nodes' default runtime knows NVIDIA devices",
                 )
 
 
-def _is_published(label: str, published: set[str]) -> bool:
-    return label in published or any(p.endswith("*") and label.startswith(p[:-1]) for p in published)
+def _is_among(name: str, offered: Iterable[str]) -> bool:
+    """Tell whether a name is offered, a trailing star standing for the rest of it."""
+    return any(name == offer or (offer.endswith("*") and name.startswith(offer[:-1])) for offer in offered)
 
 
 def _selected_labels_are_published(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
@@ -114,7 +119,7 @@ def _selected_labels_are_published(manifests: Sequence[Manifest], provided: Sequ
         for spec in pod_specs(manifest):
             for alternatives in node_labels_required(spec):
                 discovered = sorted(label for label in alternatives if label.startswith(_DISCOVERED))
-                if len(discovered) < len(alternatives) or any(_is_published(x, published) for x in discovered):
+                if len(discovered) < len(alternatives) or any(_is_among(x, published) for x in discovered):
                     continue
                 label = discovered[-1]
                 yield Finding(
@@ -145,12 +150,37 @@ def _pods_satisfy_their_namespace(manifests: Sequence[Manifest], provided: Seque
         for spec in pod_specs(manifest):
             violations = pod_security.violations(spec, level)
             if violations:
+                maker = " of {0}" if made_by >= 0 else ""
                 says = f"enforces {stated!r}" if stated else f"states no Pod Security level, so {default!r} holds"
                 yield Finding(
                     index,
-                    f"pods would be refused: namespace {namespace!r} {says}, and {'; '.join(violations)}; use a "
-                    "GpuNamespace(pod_security=...) of a level that allows it",
+                    f"pods would be refused: namespace {namespace!r}{maker} {says}, and {'; '.join(violations)}; take "
+                    "the pods' rights back (run_as_user=... for a user that is not root) or choose another "
+                    "GpuNamespace(pod_security=...)",
                     (made_by,) if made_by >= 0 else (),
+                )
+
+
+def _gpu_limits(manifest: Manifest) -> Iterator[tuple[Manifest, str, str]]:
+    """Give each container that holds GPUs, with the resource and how many."""
+    for spec in pod_specs(manifest):
+        for container in containers(spec):
+            for resource, count in ((container.get("resources") or {}).get("limits") or {}).items():
+                if resource.startswith("nvidia.com/"):
+                    yield container, resource, str(count)
+
+
+def _gpus_asked_for_are_advertised(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
+    offered = sorted({resource for offer in provided for resource in offer.gpu_resources})
+    if not offered:
+        return
+    for index, manifest in enumerate(manifests):
+        for _, resource, count in _gpu_limits(manifest):
+            if not _is_among(resource, offered):
+                yield Finding(
+                    index,
+                    f"asks for {count} x {resource}, which no device plugin of this app advertises, so its pods would "
+                    f"never be scheduled; ask for {' or '.join(offered)}",
                 )
 
 
@@ -163,16 +193,29 @@ def _shared_gpus_are_asked_for_one_by_one(
             if sharing.fail_requests_greater_than_one:
                 refusing[resource].append(provider)
     for index, manifest in enumerate(manifests):
-        for spec in pod_specs(manifest):
-            for container in containers(spec):
-                limits = (container.get("resources") or {}).get("limits") or {}
-                for resource, providers in refusing.items():
-                    count = str(limits.get(resource, 0))
-                    if count.isdigit() and int(count) > 1:
-                        yield Finding(
-                            index,
-                            f"asks for {count} x {resource} but {{0}} shares it with "
-                            "fail_requests_greater_than_one: two slots are not two GPUs; ask for 1, or pass "
-                            "Sharing.time_slicing(..., fail_requests_greater_than_one=False)",
-                            providers=(providers[0],),
-                        )
+        for _, resource, count in _gpu_limits(manifest):
+            if resource in refusing and count.isdigit() and int(count) > 1:
+                yield Finding(
+                    index,
+                    f"asks for {count} x {resource} but {{0}} shares it with fail_requests_greater_than_one: two "
+                    "slots are not two GPUs; ask for 1, or pass "
+                    "Sharing.time_slicing(..., fail_requests_greater_than_one=False)",
+                    providers=(refusing[resource][0],),
+                )
+
+
+def _allocated_gpus_are_not_overridden(manifests: Sequence[Manifest]) -> Iterator[Finding]:
+    for index, manifest in enumerate(manifests):
+        annotations = manifest.get("metadata", {}).get("annotations") or {}
+        if annotations.get(VISIBLE_DEVICES_ANNOTATION) == "unmanaged":
+            continue
+        for container, _, _ in _gpu_limits(manifest):
+            for variable in container.get("env") or ():
+                if variable.get("name") == "NVIDIA_VISIBLE_DEVICES":
+                    yield Finding(
+                        index,
+                        f"container {container.get('name')!r} holds a GPU and sets NVIDIA_VISIBLE_DEVICES to "
+                        f"{variable.get('value')!r}: it overrides the GPU that was allocated, and 'all' shows every "
+                        "GPU of the node; leave it out, or annotate the object with "
+                        f"{VISIBLE_DEVICES_ANNOTATION}=unmanaged",
+                    )

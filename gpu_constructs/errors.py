@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeVar, cast
+
+_Made = TypeVar("_Made")
 
 
 class GpuConstructsError(ValueError):
     """Input that cannot become a correct manifest.
 
-    The message is one line: construct path, field in Python spelling, rule, value got, way out.
+    One line says where in the tree, which keyword, what is allowed, what came instead, and what to do.
 
     Attributes:
         problem: The message without the construct path.
@@ -23,6 +26,18 @@ class GpuConstructsError(ValueError):
     def at(self, path: str) -> GpuConstructsError:
         """Give the same error with a construct path, unless it already names one."""
         return self if self.path else GpuConstructsError(self.problem, path=path)
+
+
+class ShortErrors(type):
+    """Ends the traceback of refused input at the caller's line: no frame of ours but this one."""
+
+    def __call__(cls: type[_Made], *args: Any, **kwargs: Any) -> _Made:
+        """Make the object, or raise the error anew from here."""
+        try:
+            return cast(_Made, super().__call__(*args, **kwargs))  # type: ignore[misc]
+        except GpuConstructsError as error:
+            problem = error
+        raise problem.with_traceback(None) from None
 
 
 class SynthesisError(GpuConstructsError):

@@ -38,7 +38,7 @@ class GpuNamespace(GpuObject):
         Args:
             scope: A chart, or a construct in one.
             id: Construct id.
-            name: Name of the Namespace; the seeds' commands use ``nvidia-gpu-operator``.
+            name: Name of the Namespace; by default the one NVIDIA's operator users know.
             pod_security: Pod Security Standards level, set for enforce, audit and warn. ``privileged`` by
                 default, since plugin, discovery and exporter mount host paths, which ``baseline`` forbids,
                 and Talos enforces ``baseline`` on every namespace that says nothing.

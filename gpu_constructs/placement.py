@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.platforms import GPU_PRESENT
 
 GPU_PCI_PRESENT = "feature.node.kubernetes.io/pci-10de.present"
@@ -15,7 +15,7 @@ GPU_PCI_PRESENT = "feature.node.kubernetes.io/pci-10de.present"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toleration:
+class Toleration(metaclass=ShortErrors):
     """A taint that pods put up with; the words are those of Kubernetes.
 
     Give one list to the plugin, the exporter, the power limit and the workloads of a cluster: a taint that

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.versions import KUBERNETES_RELEASES
 
 GPU_PRESENT = "nvidia.com/gpu.present"
@@ -53,7 +53,7 @@ _TALOS: Mapping[str, _TalosFacts] = {
 
 
 @dataclass(frozen=True)
-class Talos:
+class Talos(metaclass=ShortErrors):
     """A cluster of Talos Linux nodes.
 
     The NVIDIA driver and the container toolkit come as system extensions. The toolkit registers a
@@ -74,8 +74,8 @@ class Talos:
         parts = self.version.removeprefix("v").split(".")
         if line not in _TALOS or len(parts) > 3 or not all((part.isascii() and part.isdigit()) for part in parts):
             raise GpuConstructsError(
-                f"platform version must be one of {', '.join(map(repr, _TALOS))} or a patch release of them; "
-                f"got {self.version!r}"
+                f"platform.version must be one of {', '.join(map(repr, _TALOS))} or a patch release of them; "
+                f"got {self.version!r}; take the nearest of them to the Talos you run"
             )
 
     @property
@@ -149,7 +149,7 @@ class Talos:
 
 
 @dataclass(frozen=True)
-class Kubernetes:
+class Kubernetes(metaclass=ShortErrors):
     """A cluster whose nodes have the driver and the container toolkit installed some other way.
 
     Nothing is assumed: no runtime class, no discovery of nodes; constructs take ``runtime_class=`` and
@@ -166,7 +166,7 @@ class Kubernetes:
 
     def __post_init__(self) -> None:
         _fields.members(self, "platform")
-        _fields.one_of("platform version", self.version, KUBERNETES_RELEASES)
+        _fields.one_of("platform.version", self.version, KUBERNETES_RELEASES)
 
     def __str__(self) -> str:
         return f"Kubernetes {self.version}"

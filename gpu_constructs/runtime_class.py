@@ -26,7 +26,7 @@ class NvidiaRuntimeClass(GpuObject):
             id: Construct id.
             name: What pods write as ``runtimeClassName``.
             handler: The runtime's name in containerd's configuration. ``nvidia`` is what Talos' toolkit
-                extension and NVIDIA's own toolkit register, whatever field notes call it.
+                extension and NVIDIA's own toolkit register.
 
         Raises:
             GpuConstructsError: The name is no DNS subdomain or the handler no DNS label.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sharing:
+class Sharing(metaclass=ShortErrors):
     """How many pods may hold one GPU; made by ``Sharing.none()`` or ``Sharing.time_slicing(...)``.
 
     Attributes:

@@ -28,6 +28,7 @@ CRDS_FILE = "01-crds"
 NEEDS_CRDS_FOLDER = "needs-crds"
 HELM_VALUES_FOLDER = "helm-values"
 SUFFIX = ".k8s.yaml"
+HEADER = "# Written by gpu_constructs: change the app, not this file.\n"
 
 _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
 
@@ -39,16 +40,18 @@ def synth(*apps: App) -> None:
     definitions to ``01-crds.k8s.yaml``, objects of kinds that Kubernetes does not define itself to
     ``needs-crds/``, to be applied second, the rest to one file a chart. ``kubectl apply -f`` reads the files
     of a folder in that order. Helm values go to ``helm-values/``, beside the clusters where there are several.
-    Generated files of earlier runs that no chart writes any more are removed; files of other names are left
-    alone.
+    Each file says in its first line that it is generated.
+
+    What no chart writes any more is removed: in an app's outdir every ``*.k8s.yaml``, beside it only files
+    with that first line. Files of other names are left alone.
 
     When anything is wrong, every problem of every app is printed with its construct path, dist/ stays as it
     was and the program exits with status 1.
 
     Args:
         apps: The apps. Several must have their outdirs side by side (``dist/homelab``, ``dist/fleet``);
-            whatever was generated in that folder for a cluster that is not given any more is removed too,
-            unless the folder holds the project itself.
+            what was generated there for a cluster that is not given any more is removed too, so programs
+            that do not know of each other need folders of their own.
     """
     try:
         synthesize(*apps)
@@ -128,17 +131,30 @@ class _Dist:
             _remove_empty_folders(path.parent, self.root)
 
     def _generated(self) -> Iterator[Path]:
-        """Give the files that this or an earlier run wrote."""
-        clusters = set(self.outdirs)
-        # Outdirs right in the project do not make the whole project a folder for output: other cdk8s apps may
-        # write beside them, with the same suffix.
-        if not self.is_single and not Path.cwd().is_relative_to(self.root):
-            clusters.update(folder for folder in (self.root, *self.root.glob("*")) if folder.is_dir())
-        for cluster in clusters:
-            yield from cluster.glob(f"*{SUFFIX}")
-            yield from (cluster / NEEDS_CRDS_FOLDER).glob(f"*{SUFFIX}")
-        pattern = "*.values.yaml" if self.is_single else "*/*.values.yaml"
-        yield from (self.root / HELM_VALUES_FOLDER).glob(pattern)
+        """Give the files that an earlier run may have written and this one may not leave behind.
+
+        The folder of a cluster is for output alone; beside it only what says so itself is ours.
+        """
+        for outdir in self.outdirs:
+            yield from outdir.glob(f"*{SUFFIX}")
+            yield from outdir.glob(f"{NEEDS_CRDS_FOLDER}/*{SUFFIX}")
+        beside = [f"{HELM_VALUES_FOLDER}/*.values.yaml"]
+        if not self.is_single:
+            beside = [
+                f"*{SUFFIX}",
+                f"*/*{SUFFIX}",
+                f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}",
+                f"{HELM_VALUES_FOLDER}/*/*.values.yaml",
+            ]
+        for pattern in beside:
+            yield from (file for file in self.root.glob(pattern) if _is_ours(file))
+
+
+def _is_ours(file: Path) -> bool:
+    if not file.is_file():
+        return False
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return lines.readline() == HEADER
 
 
 def _remove_empty_folders(folder: Path, root: Path) -> None:
@@ -204,13 +220,13 @@ def _render(app: App, dist: _Dist) -> list[str]:
         for index in own:
             files[outdir / _file_of(manifests[index], name)].append(manifests[index])
     for path, objects in files.items():
-        dist.texts[path] = Yaml.stringify(*objects)
+        dist.texts[path] = HEADER + Yaml.stringify(*objects)
     for construct in constructs:
         if isinstance(construct, HelmValues):
             path = dist.folder(HELM_VALUES_FOLDER, app) / f"{construct.release}.values.yaml"
             if path in dist.texts:
                 return [f"{construct.node.path}: release {construct.release!r} has values already; give them once"]
-            dist.texts[path] = construct.to_yaml()
+            dist.texts[path] = HEADER + construct.to_yaml()
     return []
 
 

@@ -6,12 +6,13 @@ digest to pin one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +58,19 @@ class DcgmExporterRelease:
 
     Attributes:
         version: Chart and exporter release; never an image tag by itself.
+        behaves_like: The known release whose metrics and labels it has: itself, unless it is unverified.
         image: ``repository:tag``; the tag is DCGM release, exporter release and base system.
         source: Where the facts were read.
     """
 
     version: str
+    behaves_like: str
     image: str
     source: str
 
 
 @dataclass(frozen=True)
-class Unverified:
+class Unverified(metaclass=ShortErrors):
     """A release we have not checked: rendered like a known one, at the user's own risk.
 
     ``Unverified("0.19.3", like="0.20.0")`` gives the image tag of 0.19.3 and the behaviour of 0.20.0.
@@ -84,6 +87,8 @@ class Unverified:
 
     def __post_init__(self) -> None:
         _fields.members(self, "version")
+        if self.version.startswith("v"):
+            raise GpuConstructsError(f"version must not start with 'v'; got {self.version!r}")
         _fields.labels("version", {"app.kubernetes.io/version": self.version})
         if self.image is not None:
             _fields.image("version.image", self.image)
@@ -123,16 +128,19 @@ DEFAULT_DEVICE_PLUGIN = "0.20.0"
 DCGM_EXPORTER: Mapping[str, DcgmExporterRelease] = {
     "3.4.2": DcgmExporterRelease(
         version="3.4.2",
+        behaves_like="3.4.2",
         image="nvcr.io/nvidia/k8s/dcgm-exporter:3.3.6-3.4.2-ubuntu22.04",
         source="NVIDIA/dcgm-exporter@3.3.6-3.4.2:deployment/values.yaml",
     ),
     "4.8.2": DcgmExporterRelease(
         version="4.8.2",
+        behaves_like="4.8.2",
         image="nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless",
         source="NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/values.yaml",
     ),
     "4.8.3": DcgmExporterRelease(
         version="4.8.3",
+        behaves_like="4.8.3",
         image="nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
         source="NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/values.yaml, dcgmExporter.version",
     ),
@@ -142,17 +150,13 @@ DEFAULT_DCGM_EXPORTER = "4.8.3"
 BUSYBOX_IMAGE = "docker.io/library/busybox:1.37.0"
 """A shell and nothing else, for the validation bridge (Docker official image, release 1.37.0)."""
 
-DEBIAN_IMAGE = "docker.io/library/debian:bookworm-slim"
+DEBIAN_IMAGE = "docker.io/library/debian:bookworm-20250929-slim"
 """A glibc system small enough to carry the injected nvidia-smi, which is linked against glibc."""
 
 KUBERNETES_RELEASES = tuple(f"1.{minor}" for minor in range(27, 38))
 """The Kubernetes releases whose schemas every manifest is checked with."""
 
 _Release = TypeVar("_Release", DevicePluginRelease, DcgmExporterRelease)
-
-
-def _as_numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
 
 
 def release_of(known: Mapping[str, _Release], version: str | Unverified, what: str) -> _Release:
@@ -164,20 +168,38 @@ def release_of(known: Mapping[str, _Release], version: str | Unverified, what: s
         what: The component's name for the message.
 
     Raises:
-        GpuConstructsError: The table does not hold the version.
+        GpuConstructsError: The table does not hold the version, or the image of an unverified one cannot be
+            told from its version.
     """
-    wanted = version.like if isinstance(version, Unverified) else version
-    if wanted not in known:
-        listed = ", ".join(map(repr, known))
-        field = "version.like" if isinstance(version, Unverified) else "version"
-        oldest = next(iter(known))
-        if _as_numbers(wanted) < _as_numbers(oldest):
-            way_up = f"it is older than anything supported: move up to {oldest!r} or later"
-        else:
-            way_up = f"force it with Unverified({wanted!r}, like={list(known)[-1]!r})"
-        raise GpuConstructsError(f"{field} of {what} must be one of {listed}; got {wanted!r}; {way_up}")
-    release = known[wanted]
     if not isinstance(version, Unverified):
-        return release
-    image = version.image or release.image.replace(release.version, version.version)
+        if version not in known:
+            raise GpuConstructsError(_unknown(known, version, f"version of {what}", can_be_forced=True))
+        return known[version]
+    if version.like not in known:
+        raise GpuConstructsError(_unknown(known, version.like, f"version.like of {what}", can_be_forced=False))
+    release = known[version.like]
+    image = version.image
+    if image is None:
+        tag = release.image.rpartition(":")[2]
+        if tag != f"v{release.version}":
+            raise GpuConstructsError(
+                f"version.image of {what} is required for a release we have not checked, since its tag names more "
+                f"than the release; got None, e.g. image={release.image!r}"
+            )
+        image = release.image.replace(tag, f"v{version.version}")
     return replace(release, version=version.version, image=image, source="not verified by this library")
+
+
+def _unknown(known: Mapping[str, _Release], version: str, field: str, *, can_be_forced: bool) -> str:
+    problem = f"{field} must be one of {', '.join(map(repr, known))}; got {version!r}"
+    bare = version.removeprefix("v")
+    if bare in known:
+        return f"{problem} (did you mean {bare!r}?)"
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)+", bare):
+        return problem + _fields.did_you_mean(version, known)
+    oldest = next(iter(known))
+    if [int(part) for part in bare.split(".")] < [int(part) for part in oldest.split(".")]:
+        return f"{problem}; it is older than anything supported: move up to {oldest!r} or later"
+    if not can_be_forced:
+        return problem
+    return f"{problem}; force it with Unverified({bare!r}, like={list(known)[-1]!r})"

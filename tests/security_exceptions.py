@@ -65,5 +65,4 @@ EXCEPTIONS = (
     Held(COMFYUI, "may run as root", "the image keeps everything in root's home directory"),
     Held(COMFYUI, "writable root file system", "the image installs what custom nodes need while it runs"),
     Held("Notebook notebook", "writable root file system", "the image's init system writes to /run when it starts"),
-    Held("Experiment learning-rate", "writable root file system", "PyTorch caches what it compiles in home and /tmp"),
 )

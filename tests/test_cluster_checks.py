@@ -4,12 +4,14 @@ from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch
 from constructs import Construct
 
 from gpu_constructs import (
+    DcgmExporter,
     DevicePluginChart,
     External,
     GpuNamespace,
     GpuWorkload,
     Kubernetes,
     NvidiaRuntimeClass,
+    PowerLimit,
     Sharing,
     SynthesisError,
     Talos,
@@ -99,6 +101,17 @@ def foreign(request, included_deployment):
     return {"cdk8s-plus": kplus_deployment, "raw": raw_deployment, "included": included_deployment}[request.param]
 
 
+@pytest.fixture(params=["raw", "included"])
+def foreign_gpu_user(request, included_deployment):
+    """Make a Deployment that is not of this library and holds GPUs; cdk8s-plus would drop a limit it does not know."""
+    make = {"raw": raw_deployment, "included": included_deployment}[request.param]
+
+    def made(scope, limits, *patches):
+        return make(scope, "foreign", ("/containers/0/resources", {"limits": limits}), *patches)
+
+    return made
+
+
 def path_of(made):
     path = ApiObject.of(made).node.path if not isinstance(made, ApiObject) else made.node.path
     return path.removesuffix("/Resource")
@@ -181,7 +194,8 @@ def test_a_missing_runtime_class_is_found_with_the_way_out():
         (
             0,
             "runtime_class 'nvidia' is used but no RuntimeClass of that name is in this app; add an "
-            "NvidiaRuntimeClass or declare it with External(app, 'existing', runtime_classes=['nvidia'])",
+            "NvidiaRuntimeClass, declare it with External(app, 'existing', runtime_classes=['nvidia']), or pass "
+            "platform=Kubernetes() where the nodes' default runtime knows NVIDIA devices",
         )
     ]
 
@@ -259,10 +273,15 @@ def test_a_pod_its_namespace_would_refuse_is_found(level, spec, is_refused):
 def test_the_pods_problem_lists_what_the_level_forbids_and_the_way_out():
     manifests = [namespace("team", enforce="baseline"), deployment(namespace="team", hostPID=True, hostNetwork=True)]
     ((_, problem),) = found(manifests)
-    assert problem.startswith("pods would be refused: namespace 'team' enforces 'baseline', and hostNamespaces: ")
+    assert problem.startswith(
+        "pods would be refused: namespace 'team' of {0} enforces 'baseline', and hostNamespaces: "
+    )
     assert "hostPID" in problem
     assert "hostNetwork" in problem
-    assert problem.endswith("; use a GpuNamespace(pod_security=...) of a level that allows it")
+    assert problem.endswith(
+        "; take the pods' rights back (run_as_user=... for a user that is not root) or choose another "
+        "GpuNamespace(pod_security=...)"
+    )
 
 
 def test_only_the_enforced_level_refuses_pods():
@@ -275,14 +294,17 @@ def test_where_the_platform_enforces_baseline_a_namespace_that_says_nothing_does
     assert found(manifests) == []
     ((_, problem),) = found(manifests, Provided(pod_security_default="baseline"))
     assert problem.startswith(
-        "pods would be refused: namespace 'team' states no Pod Security level, so 'baseline' holds, and "
+        "pods would be refused: namespace 'team' of {0} states no Pod Security level, so 'baseline' holds, and "
     )
 
 
 def test_where_the_platform_enforces_baseline_the_default_namespace_does_too():
     manifests = [deployment(hostPID=True), deployment("y", "default", hostPID=True)]
     assert found(manifests) == []
-    assert [subject for subject, _ in found(manifests, Provided(pod_security_default="baseline"))] == [0, 1]
+    findings = found(manifests, Provided(pod_security_default="baseline"))
+    assert [(subject, problem.partition(" states")[0]) for subject, problem in findings] == [
+        (subject, "pods would be refused: namespace 'default'") for subject in (0, 1)
+    ]
 
 
 def test_the_level_of_a_namespace_made_elsewhere_is_not_guessed():
@@ -296,11 +318,10 @@ def test_the_level_of_a_namespace_made_elsewhere_is_not_guessed():
         (SHARED, {GPU: 1}, False),
         (SHARED, {GPU: 2}, True),
         (SHARED, {GPU: "2"}, True),
-        (SHARED, {"nvidia.com/gpu.shared": 2}, False),
         (SHARED, {"memory": "2Gi"}, False),
         (Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False), {GPU: 2}, False),
+        (Sharing.time_slicing(replicas=4, rename_by_default=True), {"nvidia.com/gpu.shared": 1}, False),
         (Sharing.time_slicing(replicas=4, rename_by_default=True), {"nvidia.com/gpu.shared": 2}, True),
-        (Sharing.time_slicing(replicas=4, rename_by_default=True), {GPU: 2}, False),
         (Sharing.none(), {GPU: 2}, False),
     ],
 )
@@ -314,6 +335,115 @@ def test_each_container_that_asks_for_several_slots_is_found():
     spec["initContainers"] = pod({GPU: 3})["containers"]
     findings = found([obj("v1", "Pod", spec=spec)], Provided(gpu_resources={GPU: SHARED}))
     assert [problem.split(" but ")[0] for _, problem in findings] == [f"asks for {n} x {GPU}" for n in (3, 2)]
+
+
+def test_a_gpu_that_no_plugin_advertises_is_found_with_those_that_are():
+    provided = [Provided(gpu_resources={GPU: SHARED}), Provided(gpu_resources={"nvidia.com/mig-*": Sharing.none()})]
+    assert found([deployment(limits={"nvidia.com/gpu.shared": 2})], *provided) == [
+        (
+            0,
+            "asks for 2 x nvidia.com/gpu.shared, which no device plugin of this app advertises, so its pods would "
+            "never be scheduled; ask for nvidia.com/gpu or nvidia.com/mig-*",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("advertised", "limits", "is_found"),
+    [
+        (GPU, {GPU: 1}, False),
+        (GPU, {"nvidia.com/gpu.shared": 1}, True),
+        (GPU, {"nvidia.com/mig-1g.10gb": "1"}, True),
+        ("nvidia.com/gpu.shared", {GPU: 1}, True),
+        ("nvidia.com/gpu.shared", {"nvidia.com/gpu.shared": 1}, False),
+        ("nvidia.com/mig-*", {"nvidia.com/mig-1g.10gb": 1}, False),
+        ("nvidia.com/mig-*", {"nvidia.com/mig": 1}, True),
+        (GPU, {"amd.com/gpu": 1, "memory": "1Gi"}, False),
+        (GPU, {"example.com/nvidia.com": 1}, False),
+    ],
+)
+def test_a_gpu_is_missed_exactly_where_its_resource_is_not_advertised(advertised, limits, is_found):
+    findings = check([deployment(limits=limits)], [Provided(gpu_resources={advertised: Sharing.none()})])
+    assert [finding.subject for finding in findings] == ([0] if is_found else [])
+
+
+def test_where_no_plugin_of_the_app_advertises_anything_no_gpu_is_missed():
+    assert found([deployment(limits={"nvidia.com/mig-1g.10gb": 1})], Provided(node_labels=[PRESENT])) == []
+
+
+def test_each_container_that_asks_for_an_unknown_gpu_is_found():
+    spec = pod({"nvidia.com/a": 1})
+    spec["initContainers"] = pod({"nvidia.com/b": 2})["containers"]
+    findings = found([obj("v1", "Pod", spec=spec)], Provided(gpu_resources={GPU: Sharing.none()}))
+    assert [problem.split(",")[0] for _, problem in findings] == [
+        "asks for 2 x nvidia.com/b",
+        "asks for 1 x nvidia.com/a",
+    ]
+
+
+VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+
+
+def gpu_pod(env, limits):
+    spec = pod(limits)
+    spec["containers"][0]["env"] = env
+    return obj("v1", "Pod", spec=spec)
+
+
+def test_a_container_that_overrides_its_gpu_is_found_with_the_way_out():
+    assert found([gpu_pod(VISIBLE, {GPU: 1})]) == [
+        (
+            0,
+            "container 'main' holds a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all': it overrides the GPU that was "
+            "allocated, and 'all' shows every GPU of the node; leave it out, or annotate the object with "
+            "gpu-constructs/visible-devices=unmanaged",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("env", "limits", "is_found"),
+    [
+        (VISIBLE, {"nvidia.com/gpu.shared": 1}, True),
+        (VISIBLE, {"nvidia.com/mig-1g.10gb": 1}, True),
+        ([{"name": "A", "value": "b"}, *VISIBLE], {"memory": "1Gi", GPU: "1"}, True),
+        (VISIBLE, None, False),
+        (VISIBLE, {"memory": "1Gi"}, False),
+        (VISIBLE, {"amd.com/gpu": 1}, False),
+        ([{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "all"}], {GPU: 1}, False),
+        (None, {GPU: 1}, False),
+    ],
+)
+def test_visible_devices_are_refused_exactly_where_a_gpu_is_held(env, limits, is_found):
+    assert [subject for subject, _ in found([gpu_pod(env, limits)])] == ([0] if is_found else [])
+
+
+def test_a_container_that_holds_no_gpu_may_see_all_beside_one_that_does():
+    manifest = gpu_pod(None, {GPU: 1})
+    manifest["spec"]["containers"].append({"name": "exporter", "image": "a:1", "env": VISIBLE})
+    assert found([manifest]) == []
+
+
+def test_a_container_that_overrides_its_gpu_before_the_others_start_is_found():
+    manifest = obj("v1", "Pod", spec=pod())
+    manifest["spec"]["initContainers"] = gpu_pod(VISIBLE, {GPU: 1})["spec"]["containers"]
+    assert len(found([manifest])) == 1
+
+
+@pytest.mark.parametrize(
+    ("annotations", "is_found"),
+    [
+        ({"gpu-constructs/visible-devices": "unmanaged"}, False),
+        ({"gpu-constructs/visible-devices": "managed"}, True),
+        ({"gpu-constructs/visible-devices": ""}, True),
+        ({"visible-devices": "unmanaged"}, True),
+        (None, True),
+    ],
+)
+def test_only_the_word_unmanaged_on_the_object_lets_it_override_its_gpu(annotations, is_found):
+    manifest = gpu_pod(VISIBLE, {GPU: 1})
+    manifest["metadata"]["annotations"] = annotations
+    assert len(found([manifest])) == is_found
 
 
 # Every check over the objects of an app, whoever made them, with construct paths.
@@ -429,7 +559,9 @@ def test_a_foreign_pod_its_namespace_would_refuse_is_found_by_both_paths(app, ch
     GpuNamespace(chart, "namespace", name="team", pod_security="baseline")
     made = foreign(chart, "foreign", ("/hostNetwork", True), namespace="team")
     (problem,) = problems_of(app)
-    assert problem.startswith(f"{path_of(made)}: pods would be refused: namespace 'team' enforces 'baseline', and ")
+    assert problem.startswith(
+        f"{path_of(made)}: pods would be refused: namespace 'team' of gpu/namespace enforces 'baseline', and "
+    )
 
 
 def test_a_restricted_namespace_takes_our_workload_as_a_user_and_refuses_it_as_root(app):
@@ -439,7 +571,9 @@ def test_a_restricted_namespace_takes_our_workload_as_a_user_and_refuses_it_as_r
     assert problems_of(app) == []
     GpuWorkload(chart, "root", image="a:1", kind="Job", platform=Kubernetes())
     (problem,) = problems_of(app)
-    assert problem.startswith("gpu/root: pods would be refused: namespace 'team' enforces 'restricted', and ")
+    assert problem.startswith(
+        "gpu/root: pods would be refused: namespace 'team' of gpu/namespace enforces 'restricted', and "
+    )
 
 
 def test_on_talos_a_foreign_namespace_that_says_nothing_refuses_what_baseline_forbids(app, chart, foreign):
@@ -448,7 +582,9 @@ def test_on_talos_a_foreign_namespace_that_says_nothing_refuses_what_baseline_fo
     assert problems_of(app) == []
     DevicePluginChart(app, "plugin", platform=Talos())
     (problem,) = problems_of(app)
-    assert problem.startswith(f"{path_of(made)}: pods would be refused: namespace 'team' states no Pod Security level")
+    assert problem.startswith(
+        f"{path_of(made)}: pods would be refused: namespace 'team' of gpu/namespace states no Pod Security level"
+    )
 
 
 def test_two_slots_of_a_shared_gpu_are_found_by_the_paths_of_workload_and_plugin(app, chart):
@@ -467,6 +603,84 @@ def test_two_slots_a_foreign_object_asks_for_are_found(app, chart, included_depl
     assert [problem.split(" shares")[0] for problem in problems_of(app)] == [
         f"gpu/{path}: asks for 2 x nvidia.com/gpu but plugin" for path in ("raw", "included/included-deployment")
     ]
+
+
+def test_a_workload_that_asks_for_gpus_by_another_name_than_the_plugin_gives_them_is_found(app, chart):
+    DevicePluginChart(app, "plugin", sharing=Sharing.time_slicing(replicas=4, rename_by_default=True))
+    GpuWorkload(chart, "shared", image="a:1", kind="Job", gpu_resource="nvidia.com/gpu.shared")
+    assert problems_of(app) == []
+    GpuWorkload(chart, "whole", image="a:1", kind="Job", gpus=2)
+    assert problems_of(app) == [
+        "gpu/whole: asks for 2 x nvidia.com/gpu, which no device plugin of this app advertises, so its pods would "
+        "never be scheduled; ask for nvidia.com/gpu.shared"
+    ]
+
+
+@pytest.mark.parametrize(("mig_strategy", "is_found"), [("none", True), ("single", True), ("mixed", False)])
+def test_a_mig_profile_is_advertised_by_a_plugin_with_the_mixed_strategy_only(app, chart, mig_strategy, is_found):
+    DevicePluginChart(app, "plugin", mig_strategy=mig_strategy)
+    GpuWorkload(chart, "train", image="a:1", kind="Job", gpu_resource="nvidia.com/mig-1g.10gb")
+    assert [problem.split(",")[0] for problem in problems_of(app)] == (
+        ["gpu/train: asks for 1 x nvidia.com/mig-1g.10gb"] if is_found else []
+    )
+
+
+def test_a_workload_patched_to_another_gpu_is_found(app, chart):
+    DevicePluginChart(app, "plugin")
+    made = GpuWorkload(chart, "train", image="a:1", kind="Job")
+    limits = "/spec/template/spec/containers/0/resources/limits"
+    made.api_object.add_json_patch(JsonPatch.add(f"{limits}/nvidia.com~1gpu.shared", 1))
+    assert [problem.split(",")[0] for problem in problems_of(app)] == ["gpu/train: asks for 1 x nvidia.com/gpu.shared"]
+
+
+def test_a_gpu_that_a_foreign_object_asks_for_is_missed_by_its_path(app, chart, foreign_gpu_user):
+    made = foreign_gpu_user(chart, {"nvidia.com/mig-1g.10gb": 1})
+    assert problems_of(app) == []
+    DevicePluginChart(app, "plugin")
+    assert [problem.split(",")[0] for problem in problems_of(app)] == [
+        f"{path_of(made)}: asks for 1 x nvidia.com/mig-1g.10gb"
+    ]
+
+
+def test_a_gpu_that_a_foreign_object_asks_for_by_its_name_serves(app, chart, foreign_gpu_user):
+    DevicePluginChart(app, "plugin")
+    foreign_gpu_user(chart, {GPU: 1})
+    assert problems_of(app) == []
+
+
+def test_a_workload_patched_to_see_every_gpu_is_found_unless_it_is_annotated(app, chart):
+    made = GpuWorkload(chart, "train", image="a:1", kind="Job", platform=Kubernetes())
+    made.api_object.add_json_patch(JsonPatch.add("/spec/template/spec/containers/0/env", VISIBLE))
+    assert [problem.split(":")[:2] for problem in problems_of(app)] == [
+        ["gpu/train", " container 'train' holds a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all'"]
+    ]
+    made.api_object.add_json_patch(
+        JsonPatch.add("/metadata/annotations", {"gpu-constructs/visible-devices": "unmanaged"})
+    )
+    assert problems_of(app) == []
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Job", "CronJob", "Pod"])
+def test_a_workload_that_said_so_may_choose_its_gpus(app, chart, kind):
+    more = {"schedule": "@daily"} if kind == "CronJob" else {}
+    env = {"NVIDIA_VISIBLE_DEVICES": "all"}
+    GpuWorkload(chart, "a", image="a:1", kind=kind, platform=Kubernetes(), env=env, visible_devices="unmanaged", **more)
+    assert problems_of(app) == []
+
+
+def test_a_foreign_object_that_overrides_its_gpu_is_found_unless_it_is_annotated(app, chart, foreign_gpu_user):
+    made = foreign_gpu_user(chart, {GPU: 1}, ("/containers/0/env", VISIBLE))
+    (problem,) = problems_of(app)
+    assert problem.startswith(f"{path_of(made)}: container 'main' holds a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all'")
+    ApiObject.of(made).metadata.add_annotation("gpu-constructs/visible-devices", "unmanaged")
+    assert problems_of(app) == []
+
+
+def test_components_that_see_every_gpu_and_hold_none_are_fine(app, chart):
+    DevicePluginChart(app, "plugin")
+    PowerLimit(chart, "limit")
+    DcgmExporter(chart, "exporter")
+    assert problems_of(app) == []
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,48 @@ def test_an_id_that_is_no_text_is_refused(chart, id):
     assert str(refused.value) == f"id must be a non-empty str; got {id!r}"
 
 
+COMPONENTS = [DevicePluginChart, ValidationBridge, DcgmExporter, PowerLimit]
+
+
+@pytest.mark.parametrize("construct", CONSTRUCTS)
+@pytest.mark.parametrize("id", ["a\nb", "\x00", "a\u200bb", "\ud800"])
+def test_an_id_that_cannot_be_printed_is_refused(app, chart, construct, id):
+    before = paths(app)
+    with pytest.raises(GpuConstructsError) as refused:
+        make(construct, app, id)
+    assert str(refused.value) == f"id must be a printable str; got {id!r}"
+    assert paths(app) == before
+
+
+@pytest.mark.parametrize("construct", COMPONENTS)
+@pytest.mark.parametrize("id", ["my gpus", "-gpus", "gpus.", "größe", "a" * 64])
+def test_the_id_of_a_component_is_a_label_of_its_pods_and_must_be_fit_for_one(app, chart, construct, id):
+    before = paths(app)
+    with pytest.raises(GpuConstructsError) as refused:
+        make(construct, app, id)
+    assert refused.value.problem == (
+        "id must be a label value (letters, digits, '-', '_', '.', at most 63 characters, letter or digit at both "
+        f"ends); got {id!r}"
+    )
+    assert paths(app) == before
+
+
+@pytest.mark.parametrize("construct", COMPONENTS)
+def test_the_id_of_a_component_is_the_instance_of_its_objects(app, chart, construct):
+    made = make(construct, app, "My_GPUs.2")
+    rendered = Testing.synth(made if isinstance(made, Chart) else chart)
+    (daemonset,) = [m for m in rendered if m["metadata"]["name"] == made.api_object.name and m["kind"] == "DaemonSet"]
+    for labels in (daemonset["metadata"]["labels"], daemonset["spec"]["selector"]["matchLabels"]):
+        assert labels["app.kubernetes.io/instance"] == "My_GPUs.2"
+
+
+@pytest.mark.parametrize("construct", [c for c in CONSTRUCTS if c not in COMPONENTS])
+@pytest.mark.parametrize("id", ["my gpus", "-gpus", "größe (2)", "a" * 64])
+def test_the_id_of_anything_else_may_be_any_words(app, chart, construct, id):
+    more = {"name": "a"} if construct is GpuWorkload else {}
+    assert make(construct, app, id, **more).node.id == id
+
+
 def test_an_app_is_no_place_for_an_object(app):
     with pytest.raises(
         GpuConstructsError, match=r"^namespace: scope must be a Chart or a construct in one, got an App$"

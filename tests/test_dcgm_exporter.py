@@ -121,6 +121,15 @@ def test_an_unverified_release_takes_the_image_it_is_given():
     assert container(version=Unverified("4.9.0", like="4.8.3", image=image))["image"] == image
 
 
+@pytest.mark.parametrize("like", IMAGES)
+def test_an_unverified_release_differs_from_the_one_it_is_like_by_image_and_version_only(like):
+    # 3.3.0 is older than the releases that 4.x rules are for, and 9.9.9 newer than those that 3.x rules are for.
+    for version in ("3.3.0", "9.9.9"):
+        image = f"registry.example/dcgm-exporter:{version}"
+        text = json.dumps(rendered(version=Unverified(version, like=like, image=image)))
+        assert json.loads(text.replace(image, IMAGES[like]).replace(version, like)) == rendered(version=like)
+
+
 @pytest.mark.parametrize("version", IMAGES)
 def test_utilisation_memory_temperature_power_and_clocks_are_always_there(version):
     text = csv(version=version)
@@ -261,6 +270,15 @@ RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
             "Unverified('4.9.0', like='4.8.3')",
         ),
         (
+            {"version": "v4.8.3"},
+            f"version of the DCGM exporter must be one of {RELEASES}; got 'v4.8.3' (did you mean '4.8.3'?)",
+        ),
+        (
+            {"version": Unverified("4.9.0", like="4.8.3")},
+            "version.image of the DCGM exporter is required for a release we have not checked, since its tag names "
+            "more than the release; got None, e.g. image='nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless'",
+        ),
+        (
             {"version": "3.1.0"},
             f"version of the DCGM exporter must be one of {RELEASES}; got '3.1.0'; it is older than anything "
             "supported: move up to '3.4.2' or later",
@@ -302,8 +320,18 @@ def test_a_priority_class_that_cannot_exist_is_refused():
     )
 
 
-@pytest.mark.parametrize("memory", ["1Pi", "900m", "1"])
-def test_a_refused_memory_limit_leaves_the_chart_as_it_was(chart, memory):
-    with pytest.raises(GpuConstructsError):
+@pytest.mark.parametrize(
+    ("memory", "problem"),
+    [
+        ("900m", "must leave the exporter a few MiB"),
+        ("1", "must leave the exporter a few MiB"),
+        ("lots", "must be a Kubernetes quantity like '500m' or '16Gi'"),
+        ("1 GiB", "must be a Kubernetes quantity like '500m' or '16Gi'"),
+        ("", "must be a Kubernetes quantity like '500m' or '16Gi'"),
+    ],
+)
+def test_a_refused_memory_limit_leaves_the_chart_as_it_was(chart, memory, problem):
+    with pytest.raises(GpuConstructsError) as refused:
         DcgmExporter(chart, "exporter", resources={"limits": {"memory": memory}})
+    assert refused.value.problem == f"resources['limits']['memory'] {problem}; got {memory!r}"
     assert list(chart.node.children) == []

@@ -236,6 +236,13 @@ def test_shared_namespace_and_runtime_class_stand_once_in_a_cluster(app):
     synthesize(app)
 
 
+def test_kube_system_is_used_and_not_made_since_every_cluster_has_it(app):
+    manifests = Testing.synth(plugin(app, namespace="kube-system"))
+    assert "Namespace" not in kinds(manifests)
+    assert {m["metadata"]["namespace"] for m in manifests if "namespace" in m["metadata"]} == {"kube-system"}
+    synthesize(app)
+
+
 def test_a_namespace_made_by_name_is_privileged():
     labels = find(rendered(namespace="gpu"), "Namespace", "gpu")["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
@@ -286,10 +293,11 @@ def test_without_it_plain_kubernetes_runs_the_plugin_everywhere():
 def test_one_list_of_tolerations_reaches_plugin_and_both_discoveries():
     manifests = Testing.synth(plugin(tolerations=[TAINT]))
     gpu_taint = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-    for name in (NAME, GFD, WORKER):
-        tolerations = pod(manifests, name)["tolerations"]
-        assert TAINT.to_manifest() in tolerations
-        assert gpu_taint in tolerations
+    pods = [m["spec"]["template"]["spec"] for m in manifests if m["kind"] in ("DaemonSet", "Deployment")]
+    assert len(pods) == 5
+    for spec in pods:
+        assert TAINT.to_manifest() in spec["tolerations"]
+        assert gpu_taint in spec["tolerations"]
 
 
 def test_a_toleration_given_twice_is_written_once():
@@ -475,6 +483,15 @@ def test_it_advertises_the_resource_that_its_sharing_names():
     assert alone().provides.gpu_resources == {"nvidia.com/gpu": Sharing.none()}
 
 
+def test_mixed_mig_advertises_a_resource_for_each_profile_besides():
+    sharing = Sharing.time_slicing(replicas=2)
+    assert alone(mig_strategy="mixed", sharing=sharing).provides.gpu_resources == {
+        "nvidia.com/gpu": sharing,
+        "nvidia.com/mig-*": Sharing.none(),
+    }
+    assert alone(mig_strategy="single").provides.gpu_resources == {"nvidia.com/gpu": Sharing.none()}
+
+
 # --- warnings --------------------------------------------------------------------
 
 
@@ -553,8 +570,11 @@ LABEL = "a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit a
         ),
         (
             {"version": Unverified("0.21.0", like="0.19.0")},
-            f"version.like of the device plugin must be one of {RELEASES}; got '0.19.0'; force it with "
-            "Unverified('0.19.0', like='0.20.0')",
+            f"version.like of the device plugin must be one of {RELEASES}; got '0.19.0'",
+        ),
+        (
+            {"version": "v0.18.2"},
+            f"version of the device plugin must be one of {RELEASES}; got 'v0.18.2' (did you mean '0.18.2'?)",
         ),
         ({"platform": "talos"}, "platform must be one of (Talos, Kubernetes); got str: 'talos'"),
         ({"sharing": {"replicas": 5}}, "sharing must be Sharing; got dict: {'replicas': 5}"),

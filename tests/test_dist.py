@@ -14,6 +14,7 @@ import pytest
 import dist
 import invariants
 import schemas
+from gpu_constructs import synthesis
 from gpu_constructs.pod_specs import pod_specs
 
 RTX5070TI, RTX3090, OPERATOR, BASIC = "talos-rtx5070ti", "talos-rtx3090", "talos-gpu-operator", "kubernetes-basic"
@@ -101,6 +102,11 @@ def test_custom_resources_are_valid_against_the_committed_crds() -> None:
     assert {manifest["kind"] for manifest in resources} == {"Experiment", "Notebook", "ServiceMonitor"}
     crds = schemas.committed_crds()
     assert [error for m in resources for error in schemas.custom_resource_errors(m, crds)] == []
+
+
+def test_every_file_says_in_its_first_line_that_it_is_generated() -> None:
+    texts = dist.all_texts(dist.DIST)
+    assert [name for name, text in texts.items() if text.partition("\n")[0] + "\n" != synthesis.HEADER] == []
 
 
 def test_no_key_is_given_twice_in_any_file() -> None:
@@ -235,6 +241,8 @@ def test_everything_that_must_run_on_the_tainted_node_tolerates_its_taint() -> N
         "DaemonSet nvidia-device-plugin",
         "DaemonSet nvidia-device-plugin-gpu-feature-discovery",
         f"DaemonSet {discovery}-worker",
+        f"Deployment {discovery}-master",
+        f"Deployment {discovery}-gc",
         "DaemonSet dcgm-exporter",
         *gpu_users(RTX5070TI),
     }

@@ -1,6 +1,13 @@
+import traceback
+from pathlib import Path
+
 import pytest
 
-from gpu_constructs.errors import GpuConstructsError, GpuConstructsWarning, SynthesisError
+import gpu_constructs
+from gpu_constructs import Probe, Sharing, Talos, Toleration, Unverified
+from gpu_constructs.errors import GpuConstructsError, GpuConstructsWarning, ShortErrors, SynthesisError
+
+LIBRARY = str(Path(gpu_constructs.__file__).parent)
 
 
 def test_an_error_names_the_construct_before_the_problem():
@@ -37,6 +44,83 @@ def test_all_problems_of_a_synth_stand_in_one_error_a_line_each():
 
 def test_a_single_problem_is_counted_in_the_singular():
     assert str(SynthesisError(["a: one"])) == "1 problem found, nothing was written\n  a: one"
+
+
+def frames_of(error):
+    """What the traceback shows: the functions of the library, after the line of this file that called it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if frame.filename.startswith(LIBRARY)]
+    assert frames[-len(ours) :] == ours
+    assert frames[-len(ours) - 1].filename == __file__
+    return [frame.name for frame in ours]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Sharing(strategy="time_slicing"),
+        lambda: Talos("1.9"),
+        lambda: Talos(1.12),
+        lambda: Toleration(key="a b"),
+        lambda: Toleration(key=5),
+        lambda: Probe(check={"exec": {}}, period_seconds=0),
+        lambda: Probe(check=5),
+        lambda: Unverified("v1.0.0", like="0.20.0"),
+        lambda: Unverified("1.0.0", like=None),
+    ],
+)
+def test_a_refused_option_shows_the_users_line_and_one_frame_of_the_library(make):
+    with pytest.raises(GpuConstructsError) as refused:
+        make()
+    assert frames_of(refused.value) == ["__call__"]
+
+
+@pytest.mark.parametrize(
+    ("make", "factory"),
+    [
+        (lambda: Sharing.time_slicing(replicas=1), "time_slicing"),
+        (lambda: Probe.http_get("/", port=80, period_seconds=0), "http_get"),
+        (lambda: Probe.tcp_socket(80, timeout_seconds=True), "tcp_socket"),
+        (lambda: Probe.exec(["true"], failure_threshold="3"), "exec"),
+    ],
+)
+def test_an_option_refused_by_its_factory_shows_that_too(make, factory):
+    with pytest.raises(GpuConstructsError) as refused:
+        make()
+    assert frames_of(refused.value) == [factory, "__call__"]
+
+
+def test_the_printed_traceback_of_a_refused_option_speaks_of_nothing_but_the_mistake():
+    with pytest.raises(GpuConstructsError) as refused:
+        Toleration(key=5)
+    printed = "".join(traceback.format_exception(refused.value))
+    assert printed.count(LIBRARY) == 1
+    assert "    Toleration(key=5)\n" in printed
+    assert "another exception occurred" not in printed
+    assert "direct cause" not in printed
+
+
+def test_a_shortened_error_is_the_one_that_was_raised_and_other_exceptions_keep_their_frames():
+    refused = GpuConstructsError("no", path="chart")
+
+    class Raising(metaclass=ShortErrors):
+        def __init__(self, error):
+            raise error
+
+    with pytest.raises(GpuConstructsError) as raised:
+        Raising(refused)
+    assert raised.value is refused
+    with pytest.raises(ZeroDivisionError) as bug:
+        Raising(ZeroDivisionError("a bug"))
+    assert traceback.extract_tb(bug.value.__traceback__)[-1].name == "__init__"
+
+
+def test_what_is_not_refused_is_made():
+    class Option(metaclass=ShortErrors):
+        def __init__(self, *given, **more):
+            self.given = (given, more)
+
+    assert Option(1, a=2).given == ((1,), {"a": 2})
 
 
 def test_warnings_can_be_filtered_as_the_users_own():

@@ -60,6 +60,10 @@ def test_a_kind_inside_namespaces_is_told_apart(api_version, kind):
     assert not _kinds.is_cluster_scoped(api_version, kind)
 
 
+def test_the_namespaces_that_kubernetes_makes_are_known():
+    assert {"default", "kube-system", "kube-public", "kube-node-lease"} == _kinds.NAMESPACES_OF_EVERY_CLUSTER
+
+
 SERVED = {
     (_kinds.group_of(api_version), kind)
     for release in schemas.SUPPORTED_RELEASES

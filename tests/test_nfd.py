@@ -32,7 +32,7 @@ def installation(release=NEW, tolerations=()):
         namespace="gpu",
         prefix="nfd",
         instance="plugin",
-        worker_tolerations=tolerations,
+        tolerations=tolerations,
         worker_config_sha256="a" * 64,
         master_config_sha256="b" * 64,
     ).manifests()
@@ -149,14 +149,12 @@ def test_the_worker_may_write_node_features_in_its_own_namespace_and_nothing_of_
 def test_the_master_may_change_nodes_and_only_read_features():
     rules = installation()["master-cluster-role"]["rules"]
     assert rules == [
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
         {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["get", "list", "patch", "update"]},
         {
             "apiGroups": ["nfd.k8s-sigs.io"],
-            "resources": ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"],
+            "resources": ["nodefeatures", "nodefeaturerules"],
             "verbs": ["get", "list", "watch"],
         },
-        {"apiGroups": ["nfd.k8s-sigs.io"], "resources": ["nodefeaturegroups/status"], "verbs": ["patch", "update"]},
     ]
 
 
@@ -191,9 +189,27 @@ def test_cluster_rights_are_bound_to_the_account_of_the_part(component):
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": f"nfd-{component}", "namespace": "gpu"}]
 
 
+TAINT = {"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}
+CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
+
+
 def test_the_worker_goes_where_gpu_pods_go():
-    taint = {"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}
-    assert pod(installation(tolerations=[taint])["worker"])["tolerations"] == [taint]
+    assert pod(installation(tolerations=[TAINT])["worker"])["tolerations"] == [TAINT]
+
+
+@pytest.mark.parametrize("component", ["master", "gc"])
+def test_the_single_pods_find_a_node_in_a_cluster_of_tainted_nodes_only(component):
+    assert pod(installation(tolerations=[TAINT])[component])["tolerations"] == [CONTROL_PLANE, TAINT]
+    assert pod(installation()[component])["tolerations"] == [CONTROL_PLANE]
+
+
+def test_the_master_alone_prefers_the_control_plane():
+    manifests = installation()
+    assert [component for component in WORKLOADS if "affinity" in pod(manifests[component])] == ["master"]
+    (preferred,) = pod(manifests["master"])["affinity"]["nodeAffinity"][
+        "preferredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert preferred["preference"] == {"matchExpressions": [{"key": CONTROL_PLANE["key"], "operator": "Exists"}]}
 
 
 def test_the_worker_reads_the_host_and_writes_nothing_there():

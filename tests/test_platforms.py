@@ -22,8 +22,8 @@ def test_a_talos_version_we_do_not_know_is_refused_with_those_we_do(version):
     with pytest.raises(GpuConstructsError) as refused:
         Talos(version)
     assert str(refused.value) == (
-        "platform version must be one of '1.10', '1.11', '1.12', '1.13', '1.14' or a patch release of them; "
-        f"got {version!r}"
+        "platform.version must be one of '1.10', '1.11', '1.12', '1.13', '1.14' or a patch release of them; "
+        f"got {version!r}; take the nearest of them to the Talos you run"
     )
 
 
@@ -32,7 +32,7 @@ def test_a_kubernetes_version_we_do_not_check_with_is_refused_with_those_we_do(v
     with pytest.raises(GpuConstructsError) as refused:
         Kubernetes(version)
     listed = ", ".join(f"'1.{minor}'" for minor in range(27, 38))
-    assert str(refused.value).startswith(f"platform version must be one of {listed}; got {version!r}")
+    assert str(refused.value).startswith(f"platform.version must be one of {listed}; got {version!r}")
 
 
 @pytest.mark.parametrize("platform", [Talos, Kubernetes])

@@ -1,4 +1,5 @@
 import math
+import re
 from importlib import resources
 
 import pytest
@@ -154,7 +155,7 @@ def test_it_mounts_nothing_of_the_host():
 
 
 def test_it_takes_no_gpu_slot():
-    assert container()["resources"] == {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}
+    assert container()["resources"] == {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "128Mi"}}
 
 
 def test_it_runs_on_gpu_nodes_under_the_runtime_that_brings_nvidia_smi():
@@ -195,16 +196,21 @@ def test_placement_image_and_resources_can_be_replaced():
         "tolerations": [TAINT],
         "node_selector": {"pool": "gpu"},
         "image": "registry.example/debian@sha256:" + "0" * 64,
-        "resources": {"limits": {"memory": "128Mi"}},
+        "resources": {"limits": {"memory": "256Mi"}},
     }
     spec = pod(**given)
     assert spec["tolerations"] == [
+        {"key": "CriticalAddonsOnly", "operator": "Exists"},
         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
         TAINT.to_manifest(),
     ]
     assert spec["nodeSelector"] == {"nvidia.com/gpu.present": "true", "pool": "gpu"}
     assert spec["containers"][0]["image"] == given["image"]
-    assert spec["containers"][0]["resources"] == {"limits": {"memory": "128Mi"}}
+    assert spec["containers"][0]["resources"] == {"limits": {"memory": "256Mi"}}
+
+
+def test_the_default_image_is_a_debian_of_a_fixed_day():
+    assert re.fullmatch(r"docker\.io/library/debian:bookworm-[0-9]{8}-slim", container()["image"])
 
 
 def test_it_lives_in_the_namespace_it_is_given(chart):
@@ -212,19 +218,23 @@ def test_it_lives_in_the_namespace_it_is_given(chart):
     assert {m["metadata"].get("namespace") for m in Testing.synth(chart)} == {None, "gpu-device-plugin"}
 
 
+BOARD = "leave the PowerLimit out for the board's own limit"
+OFTEN = "leave it out for a look every 1800 seconds"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"watts": 0}, "watts must be at least 1, got 0"),
-        ({"watts": -1}, "watts must be at least 1, got -1"),
-        ({"watts": True}, "watts must be an int, got True (bool)"),
-        ({"watts": "300"}, "watts must be an int, got '300' (str)"),
-        ({"watts": 300.0}, "watts must be an int, got 300.0 (float)"),
-        ({"watts": math.nan}, "watts must be an int, got nan (float)"),
-        ({"watts": None}, "watts must be an int, got None (NoneType)"),
-        ({"interval_seconds": 9}, "interval_seconds must be at least 10, got 9"),
-        ({"interval_seconds": True}, "interval_seconds must be an int, got True (bool)"),
-        ({"interval_seconds": "30m"}, "interval_seconds must be an int, got '30m' (str)"),
+        ({"watts": 0}, f"watts must be at least 1, got 0; {BOARD}"),
+        ({"watts": -1}, f"watts must be at least 1, got -1; {BOARD}"),
+        ({"watts": True}, f"watts must be an int, got True (bool); {BOARD}"),
+        ({"watts": "300"}, f"watts must be an int, got '300' (str); {BOARD}"),
+        ({"watts": 300.0}, f"watts must be an int, got 300.0 (float); {BOARD}"),
+        ({"watts": math.nan}, f"watts must be an int, got nan (float); {BOARD}"),
+        ({"watts": None}, f"watts must be an int, got None (NoneType); {BOARD}"),
+        ({"interval_seconds": 9}, f"interval_seconds must be at least 10, got 9; {OFTEN}"),
+        ({"interval_seconds": True}, f"interval_seconds must be an int, got True (bool); {OFTEN}"),
+        ({"interval_seconds": "30m"}, f"interval_seconds must be an int, got '30m' (str); {OFTEN}"),
         (
             {"out_of_range": "clam"},
             "out_of_range must be one of 'clamp', 'refuse'; got 'clam' (did you mean 'clamp'?)",
@@ -255,8 +265,10 @@ def test_bad_input_gets_one_error(given, message):
 
 def test_a_limit_that_the_script_would_not_read_is_refused():
     assert environment(watts=9999)["POWER_LIMIT"] == "9999"
-    assert refusal(watts=10_000).startswith("gpu/limit: watts must be at most 9999")
+    assert refusal(watts=10_000) == f"gpu/limit: watts must be at most 9999, got 10000; {BOARD}"
 
 
 def test_an_interval_that_the_script_would_not_read_is_refused():
-    assert refusal(interval_seconds=10**8).startswith("gpu/limit: interval_seconds must be at most ")
+    assert refusal(interval_seconds=10**8) == (
+        f"gpu/limit: interval_seconds must be at most 9999999, got 100000000; {OFTEN}"
+    )

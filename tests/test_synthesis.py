@@ -22,6 +22,7 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs._manifest import Manifest
+from gpu_constructs.synthesis import HEADER
 
 
 @jsii.implements(IValidation)
@@ -143,7 +144,7 @@ def test_every_kind_kubernetes_serves_stays_with_its_chart(app, chart, dist):
 def test_helm_values_of_one_app_lie_in_a_folder_below_its_manifests(app, dist):
     HelmValues(Chart(app, "gpu"), "values", release="gpu-operator", values={"driver": {"enabled": False}})
     synthesize(app)
-    assert files(dist) == {"helm-values/gpu-operator.values.yaml": b"driver:\n  enabled: false\n"}
+    assert files(dist) == {"helm-values/gpu-operator.values.yaml": HEADER.encode() + b"driver:\n  enabled: false\n"}
 
 
 def test_helm_values_of_several_apps_lie_beside_them_by_cluster(make_app, dist):
@@ -163,6 +164,20 @@ def test_two_values_files_of_one_release_are_refused(app):
     (problem,) = problems_of(app)
     assert "gpu-operator" in problem
     assert problem.startswith("b: ")
+
+
+def test_every_file_says_in_its_first_line_that_it_is_generated(make_app, dist):
+    east, west = make_app("east"), make_app("west")
+    crd(east.charts[0], "example.com")
+    obj(east.charts[0], "example.com/v1", "Widget")
+    GpuNamespace(west.charts[0], "namespace")
+    HelmValues(west, "values", release="gpu-operator", values={})
+    synthesize(east, west)
+    written = files(dist)
+    assert HEADER == "# Written by gpu_constructs: change the app, not this file.\n"
+    assert len(written) == 6
+    assert [name for name, text in written.items() if not text.startswith(HEADER.encode())] == []
+    assert [name for name, text in written.items() if text.count(HEADER.encode()) != 1] == []
 
 
 def test_a_chart_inside_a_chart_has_a_file_of_its_own(app, chart, dist):
@@ -255,6 +270,97 @@ def test_files_that_were_not_generated_are_left_alone(make_app, dist):
     assert (dist / "README.md").read_text() == "mine"
 
 
+OUTDIR = ["east/own.k8s.yaml", "east/needs-crds/own.k8s.yaml"]
+BESIDE = [
+    "own.k8s.yaml",
+    "gone/own.k8s.yaml",
+    "gone/needs-crds/own.k8s.yaml",
+    "helm-values/gone/own.values.yaml",
+]
+DEEPER = ["gone/charts/own/own.k8s.yaml", "east/deep/own.k8s.yaml", "east/own.values.yaml", "gone/own.yaml"]
+
+
+def plant(dist, name, text):
+    (dist / name).parent.mkdir(parents=True, exist_ok=True)
+    (dist / name).write_bytes(text)
+
+
+FOREIGN = [
+    b"kind: Service\n",
+    b"",
+    b"# mine\n" + HEADER.encode(),
+    b" " + HEADER.encode(),
+    b"\xff\xfe\n",
+    HEADER[:-1].encode(),
+]
+
+
+@pytest.mark.parametrize("name", OUTDIR)
+@pytest.mark.parametrize("text", [HEADER.encode(), *FOREIGN])
+def test_the_folder_of_an_app_is_for_output_alone_and_keeps_no_other_manifest(make_app, dist, name, text):
+    plant(dist, name, text)
+    synthesize(make_app("east"), make_app("west"))
+    assert list(files(dist)) == ["east/gpu.k8s.yaml", "west/gpu.k8s.yaml"]
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("rest", [b"", b"kind: Service\n", b"\xff\xfe\n"])
+def test_beside_the_folders_of_the_apps_a_file_with_the_first_line_of_generated_ones_is_removed(
+    make_app, dist, name, rest
+):
+    plant(dist, name, HEADER.encode() + rest)
+    synthesize(make_app("east"), make_app("west"))
+    assert list(files(dist)) == ["east/gpu.k8s.yaml", "west/gpu.k8s.yaml"]
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("text", FOREIGN)
+def test_beside_the_folders_of_the_apps_a_file_without_that_line_stays(make_app, dist, name, text):
+    plant(dist, name, text)
+    synthesize(make_app("east"), make_app("west"))
+    assert sorted(files(dist)) == sorted(["east/gpu.k8s.yaml", "west/gpu.k8s.yaml", name])
+    assert files(dist)[name] == text
+
+
+@pytest.mark.parametrize("name", DEEPER)
+def test_in_no_other_place_and_of_no_other_name_is_a_file_looked_at(make_app, dist, name):
+    plant(dist, name, HEADER.encode())
+    synthesize(make_app("east"), make_app("west"))
+    assert sorted(files(dist)) == sorted(["east/gpu.k8s.yaml", "west/gpu.k8s.yaml", name])
+
+
+def test_beside_the_folders_of_the_apps_a_folder_named_like_a_file_stays(make_app, dist):
+    plant(dist, "own.k8s.yaml/notes.txt", b"mine")
+    synthesize(make_app("east"), make_app("west"))
+    assert sorted(files(dist)) == ["east/gpu.k8s.yaml", "own.k8s.yaml/notes.txt", "west/gpu.k8s.yaml"]
+
+
+@pytest.mark.parametrize(("text", "stays"), [(HEADER.encode(), False), (b"driver: {}\n", True)])
+def test_helm_values_of_one_app_are_removed_only_when_they_were_generated(make_app, dist, text, stays):
+    plant(dist, "helm-values/gpu-operator.values.yaml", text)
+    synthesize(make_app())
+    assert ("helm-values/gpu-operator.values.yaml" in files(dist)) is stays
+
+
+def test_one_app_alone_looks_at_no_folder_but_its_own(make_app, dist):
+    for name in ("west/own.k8s.yaml", "helm-values/west/own.values.yaml", "needs-crds/deep/own.k8s.yaml"):
+        plant(dist, name, HEADER.encode())
+    synthesize(make_app())
+    assert sorted(files(dist)) == [
+        "gpu.k8s.yaml",
+        "helm-values/west/own.values.yaml",
+        "needs-crds/deep/own.k8s.yaml",
+        "west/own.k8s.yaml",
+    ]
+
+
+def test_helm_values_that_are_written_replace_what_lies_there_under_their_name(app, chart, dist):
+    plant(dist, "helm-values/gpu-operator.values.yaml", b"driver: {}\n")
+    HelmValues(chart, "values", release="gpu-operator", values={"a": 1})
+    synthesize(app)
+    assert files(dist)["helm-values/gpu-operator.values.yaml"] == HEADER.encode() + b"a: 1\n"
+
+
 def test_a_folder_with_a_file_of_the_users_stays(make_app, dist):
     gone = make_app("gone")
     synthesize(make_app("east"), make_app("west"), gone)
@@ -319,9 +425,9 @@ def test_a_validation_that_has_nothing_to_say_lets_the_files_be_written(app, cha
 def test_a_patch_that_does_not_apply_is_one_line_with_the_path_of_its_object(app, chart, patch):
     GpuNamespace(chart, "namespace").api_object.add_json_patch(patch)
     (problem,) = problems_of(app)
-    assert problem.startswith("gpu/namespace: ")
-    assert "patch" in problem.lower()
+    assert problem.startswith("gpu/namespace: a JSON patch does not apply: ")
     assert problem.isprintable()
+    assert "Error: " not in problem
     assert "TypeCannot" not in problem
 
 
@@ -546,9 +652,15 @@ def test_an_app_with_a_mistake_ends_at_the_users_line(run_app, dist):
 
 
 def test_outdirs_right_in_the_project_leave_the_folders_beside_them_alone(make_app, dist, monkeypatch):
-    other = dist / "other-app" / "web.k8s.yaml"
-    other.parent.mkdir(parents=True)
-    other.write_text("kind: Service\n")
+    plant(dist, "other-app/web.k8s.yaml", b"kind: Service\n")
     monkeypatch.chdir(dist)
     synthesize(make_app("east"), make_app("west"))
-    assert other.exists()
+    assert "other-app/web.k8s.yaml" in files(dist)
+
+
+def test_outdirs_right_in_the_project_lose_a_cluster_that_is_gone_all_the_same(make_app, dist, monkeypatch):
+    dist.mkdir()
+    monkeypatch.chdir(dist)
+    synthesize(make_app("east"), make_app("west"), make_app("gone"))
+    synthesize(make_app("east"), make_app("west"))
+    assert list(files(dist)) == ["east/gpu.k8s.yaml", "west/gpu.k8s.yaml"]

@@ -45,7 +45,7 @@ WITH_VALUE = {
     "--field-selector": "fields", "--image": "image", "--restart": "restart", "--overrides": "overrides",
 }  # fmt: skip
 BARE = {"-A", "--show-labels", "--prefix", "--rm", "--attach", "--overwrite"}
-ON_KIND_AND_NAME = {"get", "describe", "delete", "scale", "wait", "label"}
+ON_KIND_AND_NAME = {"get", "describe", "delete", "scale", "wait", "label", "rollout status"}
 ON_PODS_OF = {"logs", "exec", "port-forward"}
 
 
@@ -74,6 +74,8 @@ def read(command: list[str]) -> Call:
             raise ValueError(f"unknown flag {word}")
         else:
             words.append(word)
+    if words[:2] == ["rollout", "status"]:
+        return Call("rollout status", words[2:], flags)
     return Call(words[0], words[1:], flags)
 
 
@@ -206,6 +208,7 @@ def test_no_kubectl_command_is_overlooked() -> None:
         ("kubectl apply -f dist/talos/", "no such file: dist/talos/"),
         ("kubectl apply -f dist/talos-rtx3090", "no such file: dist/talos-rtx3090"),
         ("kubectl get pods -n ollama --show-tags", "unknown flag --show-tags"),
+        ("kubectl rollout status deploy/ollame -n ollama", "not in dist/"),
         ("kubectl get podz -n ollama", "unknown kind podz"),
         ("kubectl roll -n ollama deploy/ollama", "unknown verb roll"),
     ],

@@ -118,6 +118,10 @@ def test_it_is_root_and_holds_nothing_else():
     assert pod().keys().isdisjoint({"hostNetwork", "hostPID", "hostIPC"})
 
 
+def test_its_memory_limit_has_room_for_what_the_runtime_starts_for_each_probe():
+    assert container()["resources"] == {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}}
+
+
 def test_it_does_not_run_under_the_runtime_it_checks():
     assert "runtimeClassName" not in pod()
 

@@ -294,13 +294,71 @@ def test_after_a_kill_the_next_run_sweeps_temporary_files_and_knows_its_own_mark
     assert not node.ready
 
 
-def test_a_new_pod_without_the_old_state_knows_the_markers_of_a_killed_one(node: Node) -> None:
+TOOLKIT_READY = "# written by the validation bridge\n"
+
+
+def equal_files_of_others(node: Node) -> None:
+    node.foreign("driver-ready", DRIVER_READY)
+    node.foreign("toolkit-ready", TOOLKIT_READY)
+
+
+def test_the_markers_are_remembered_byte_for_byte_as_long_as_they_are_there(node: Node) -> None:
+    node.with_driver().start_ready()
+    written = {name: (node.state / f"{name}.written").read_text() for name in MARKERS}
+    assert written == {"driver-ready": DRIVER_READY, "toolkit-ready": TOOLKIT_READY}
+    assert written == {name: node.marker(name).read_text() for name in MARKERS}
+    node.unload("nvidia")
+    wait_until(lambda: not list(node.state.glob("*.written")), "nothing remembered")
+    assert node.files == []
+
+
+def test_a_file_of_others_that_equals_ours_survives_a_vanished_driver_and_the_end(node: Node) -> None:
+    equal_files_of_others(node)
+    bridge = node.with_driver().start_ready()
+    node.wait_turns()
+    node.unload("nvidia")
+    node.wait_not_ready()
+    node.wait_turns()
+    assert node.files == MARKERS
+    bridge.terminate()
+    assert node.files == MARKERS
+    assert (bridge.count("wrote "), bridge.count("removed ")) == (0, 0)
+
+
+def test_a_file_of_others_that_equals_ours_survives_a_bridge_that_was_never_ready(node: Node) -> None:
+    equal_files_of_others(node)
+    bridge = node.start()
+    node.wait_turns()
+    bridge.terminate()
+    assert node.files == MARKERS
+
+
+def test_one_marker_of_ours_beside_an_equal_file_of_others_goes_alone(node: Node) -> None:
+    node.foreign("toolkit-ready", TOOLKIT_READY)
+    bridge = node.with_driver().start_ready()
+    bridge.terminate()
+    assert (bridge.count("wrote "), bridge.count("removed ")) == (1, 1)
+    assert node.files == ["toolkit-ready"]
+
+
+def test_a_new_pod_without_the_old_state_keeps_the_markers_of_a_killed_one_as_those_of_others(node: Node) -> None:
     node.with_driver().start_ready().kill()
     node.state = node.root / "new-state"
     bridge = node.start_ready()
     bridge.terminate()
-    assert bridge.count("wrote ") == 0
-    assert node.files == []
+    assert (bridge.count("wrote "), bridge.count("removed ")) == (0, 0)
+    assert node.files == MARKERS
+
+
+def test_a_marker_of_ours_that_others_took_away_is_nothing_to_speak_of(node: Node) -> None:
+    node.with_driver().start_ready().kill()
+    node.marker("driver-ready").unlink()
+    node.unload("nvidia")
+    bridge = node.start()
+    wait_until(lambda: node.files == [], "toolkit-ready gone")
+    node.wait_turns()
+    bridge.terminate()
+    assert "driver-ready" not in bridge.log
 
 
 def test_a_directory_that_cannot_be_written_is_told_once_and_used_when_it_can(node: Node) -> None:

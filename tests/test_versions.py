@@ -57,6 +57,53 @@ def test_a_release_we_do_not_know_is_refused_with_the_way_to_force_it(version):
     )
 
 
+@pytest.mark.parametrize(
+    ("known", "version", "bare"),
+    [
+        (DEVICE_PLUGIN, "v0.18.2", "0.18.2"),
+        (DEVICE_PLUGIN, "v0.20.0", "0.20.0"),
+        (DCGM_EXPORTER, "v4.8.3", "4.8.3"),
+    ],
+)
+def test_a_known_release_with_the_v_of_its_tag_gets_its_own_spelling(known, version, bare):
+    listed = ", ".join(map(repr, known))
+    assert (
+        refusal(known, version, "it")
+        == f"version of it must be one of {listed}; got {version!r} (did you mean {bare!r}?)"
+    )
+
+
+def test_an_unknown_release_with_a_v_is_forced_without_it():
+    assert refusal(DEVICE_PLUGIN, "v0.19.3").endswith(
+        "; got 'v0.19.3'; force it with Unverified('0.19.3', like='0.20.0')"
+    )
+
+
+def test_an_old_release_with_a_v_is_as_old_as_without_it():
+    assert refusal(DEVICE_PLUGIN, "v0.15.0").endswith(
+        "; got 'v0.15.0'; it is older than anything supported: move up to '0.18.2' or later"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "meant"),
+    [
+        ("latest", ""),
+        ("", ""),
+        ("0", ""),
+        ("main", ""),
+        ("vv0.20.0", " (did you mean '0.20.0'?)"),
+        ("0.20.x", " (did you mean '0.20.0'?)"),
+        ("0.20.0-rc.1", " (did you mean '0.20.0'?)"),
+        ("0.18.2\n", " (did you mean '0.18.2'?)"),
+    ],
+)
+def test_what_is_no_version_is_neither_old_nor_to_be_forced(version, meant):
+    assert refusal(DEVICE_PLUGIN, version) == (
+        f"version of the device plugin must be one of '0.18.2', '0.20.0'; got {version!r}{meant}"
+    )
+
+
 def test_a_release_of_the_exporter_is_refused_by_the_exporters_name():
     assert refusal(DCGM_EXPORTER, "3.1.0", "the DCGM exporter") == (
         "version of the DCGM exporter must be one of '3.4.2', '4.8.2', '4.8.3'; got '3.1.0'; "
@@ -76,6 +123,25 @@ def test_a_forced_release_can_bring_an_image_of_its_own():
     forced = Unverified("4.9.0", like="4.8.3", image="registry.home/dcgm-exporter:4.7.0-4.9.0")
     release = release_of(DCGM_EXPORTER, forced, "the DCGM exporter")
     assert (release.version, release.image) == ("4.9.0", "registry.home/dcgm-exporter:4.7.0-4.9.0")
+    assert release.behaves_like == "4.8.3"
+
+
+def test_a_forced_release_of_the_exporter_needs_an_image_since_its_tag_names_dcgm_too():
+    assert refusal(DCGM_EXPORTER, Unverified("4.9.0", like="4.8.3"), "the DCGM exporter") == (
+        "version.image of the DCGM exporter is required for a release we have not checked, since its tag names more "
+        "than the release; got None, e.g. image='nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless'"
+    )
+
+
+@pytest.mark.parametrize("version", ["v0.19.3", "v", "vnext"])
+def test_a_forced_release_is_named_without_the_v_that_its_tag_gets(version):
+    with pytest.raises(GpuConstructsError) as refused:
+        Unverified(version, like="0.20.0")
+    assert str(refused.value) == f"version must not start with 'v'; got {version!r}"
+
+
+def test_each_release_behaves_like_itself():
+    assert [release.behaves_like for release in DCGM_EXPORTER.values()] == list(DCGM_EXPORTER)
 
 
 def test_forcing_leaves_the_table_as_it_was():
@@ -83,6 +149,19 @@ def test_forcing_leaves_the_table_as_it_was():
     assert DEVICE_PLUGIN["0.20.0"].image == "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 
-def test_a_forced_release_like_an_unknown_one_is_refused_by_that_field():
-    problem = refusal(DEVICE_PLUGIN, Unverified("0.19.3", like="0.19.0"))
-    assert problem.startswith("version.like of the device plugin must be one of '0.18.2', '0.20.0'; got '0.19.0'")
+@pytest.mark.parametrize(
+    ("like", "way_out"),
+    [
+        ("0.19.0", ""),
+        ("0.21.0", ""),
+        ("v0.19.0", ""),
+        ("v0.20.0", " (did you mean '0.20.0'?)"),
+        ("0.20.x", " (did you mean '0.20.0'?)"),
+        ("latest", ""),
+        ("0.15.0", "; it is older than anything supported: move up to '0.18.2' or later"),
+    ],
+)
+def test_a_forced_release_like_an_unknown_one_is_refused_by_that_field_and_not_told_to_force_it(like, way_out):
+    assert refusal(DEVICE_PLUGIN, Unverified("0.19.3", like=like)) == (
+        f"version.like of the device plugin must be one of '0.18.2', '0.20.0'; got {like!r}{way_out}"
+    )

@@ -174,6 +174,15 @@ def test_only_unmanaged_lets_a_visible_devices_through():
     assert container(env=env, visible_devices="unmanaged")["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0"}]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_unmanaged_visible_devices_are_announced_on_the_object(kind):
+    unmanaged = main(kind=kind, visible_devices="unmanaged")
+    assert unmanaged["metadata"]["annotations"] == {"gpu-constructs/visible-devices": "unmanaged"}
+    del unmanaged["metadata"]["annotations"]
+    assert unmanaged == main(kind=kind)
+    assert "annotations" not in unmanaged["metadata"]
+
+
 # --- where it runs ---------------------------------------------------------------
 
 
@@ -449,6 +458,13 @@ def test_a_user_id_is_all_that_the_restricted_level_still_asks_for(kind):
     assert pod_security.violations(pod(**given), "restricted") == []
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_group_is_given_a_volume_only_where_its_root_is_of_another(kind):
+    security = pod(kind=kind, fs_group=1000)["securityContext"]
+    assert (security["fsGroup"], security["fsGroupChangePolicy"]) == (1000, "OnRootMismatch")
+    assert "fsGroupChangePolicy" not in pod(kind=kind, run_as_user=1000)["securityContext"]
+
+
 def test_root_is_stated_as_root():
     assert pod(run_as_user=0)["securityContext"]["runAsUser"] == 0
     assert "runAsNonRoot" not in container(run_as_user=0)["securityContext"]
@@ -544,7 +560,7 @@ NO_GPU = "a pod without a GPU needs no GpuWorkload"
         ),
         ({"command": "python train.py"}, "command must be a list, got 'python train.py' (str)"),
         ({"args": [1]}, "args[0] must be str; got int: 1"),
-        ({"env": {"A": 1}}, "env['A'] must be str or an EnvValue; got int: 1"),
+        ({"env": {"A": 1}}, "env['A'] must be str or an EnvValue; got int"),
         (
             {"resources": {"limits": {"nvidia.com/gpu": 1}}},
             "resources['limits']['nvidia.com/gpu'] must not be set here; ask for GPUs with gpus=",

@@ -69,6 +69,13 @@ def test_what_cannot_be_mounted_is_refused(given, got):
     )
 
 
+def test_a_volume_of_cdk8s_plus_is_told_apart_from_ours_by_its_module(chart):
+    assert message(lambda: Volume.of("volumes['/data']", kplus.Volume.from_empty_dir(chart, "v", "v"))) == (
+        "volumes['/data'] must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; "
+        "got cdk8s_plus_27.Volume"
+    )
+
+
 def test_an_object_that_cannot_be_mounted_is_refused(chart):
     assert message(lambda: Volume.of("volumes['/data']", kplus.ServiceAccount(chart, "robot"))) == (
         "volumes['/data'] must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; got a ServiceAccount"

@@ -8,7 +8,7 @@ from typing import Any
 
 from constructs import Construct
 
-from gpu_constructs import _fields, placement, versions
+from gpu_constructs import _fields, _kinds, placement, versions
 from gpu_constructs._config_map import config_map, sha256, yaml_text
 from gpu_constructs._construct import GpuChart, checked
 from gpu_constructs._labels import object_labels, selector_labels
@@ -82,8 +82,8 @@ class DevicePluginChart(GpuChart):
         Args:
             scope: The cdk8s App.
             id: Chart id: the file's name in dist/.
-            namespace: A name, for which the chart makes a privileged Namespace, or a ``GpuNamespace`` or
-                cdk8s-plus Namespace that it uses as it is.
+            namespace: A name, for which the chart makes a privileged Namespace (but for ``kube-system``,
+                which is there), or a ``GpuNamespace`` or cdk8s-plus Namespace that it uses as it is.
             platform: ``Talos("1.12")`` or ``Kubernetes()``; decides every default below that says so.
             version: Release of the plugin, ``"0.18.2"`` or ``"0.20.0"``; it brings the matching releases of
                 GPU and Node Feature Discovery. The newest by default.
@@ -104,8 +104,8 @@ class DevicePluginChart(GpuChart):
             vgpu: Whether GPU Feature Discovery should recognise vGPUs, which takes a privileged container.
             runtime_class: Name of a RuntimeClass, which the chart then makes, or an ``NvidiaRuntimeClass``
                 that it uses. None: the platform decides; on Talos ``nvidia``, elsewhere none.
-            tolerations: Taints of the GPU nodes, for plugin, GPU Feature Discovery and the NFD worker
-                alike, on top of ``nvidia.com/gpu`` and ``CriticalAddonsOnly``.
+            tolerations: Taints of the GPU nodes, for plugin, GPU Feature Discovery and Node Feature
+                Discovery alike, on top of ``nvidia.com/gpu`` and ``CriticalAddonsOnly``.
             node_selector: Node labels asked for besides; of plugin and GPU Feature Discovery.
             image: Another ``repository:tag`` or digest of the plugin's image.
             resources: Of each GPU container; by default requests of 10m CPU and 64Mi, a limit of 512Mi and
@@ -116,6 +116,7 @@ class DevicePluginChart(GpuChart):
         Raises:
             GpuConstructsError: A value above is not allowed, alone or together with the platform.
         """
+        _fields.label_value("id", id)
         name = component_namespace(namespace)
         release = versions.release_of(versions.DEVICE_PLUGIN, version, "the device plugin")
         strategies = _device_list_strategies(device_list_strategy, platform)
@@ -136,10 +137,13 @@ class DevicePluginChart(GpuChart):
         super().__init__(scope, id, namespace=name)
         self.provides = Provided(
             node_labels=_published_labels(node_feature_discovery, gpu_feature_discovery),
-            gpu_resources={sharing.gpu_resource: sharing},
+            gpu_resources={
+                sharing.gpu_resource: sharing,
+                **({"nvidia.com/mig-*": Sharing.none()} if mig_strategy == "mixed" else {}),
+            },
             pod_security_default=platform.pod_security_default,
         )
-        if isinstance(namespace, str):
+        if isinstance(namespace, str) and name not in _kinds.NAMESPACES_OF_EVERY_CLUSTER:
             GpuNamespace(self, "namespace", name=name)
         if runtime is not None and (runtime_class is None or isinstance(runtime_class, str)):
             NvidiaRuntimeClass(self, "runtime-class", name=runtime)
@@ -204,7 +208,7 @@ class DevicePluginChart(GpuChart):
             namespace=namespace,
             prefix=f"{NAME}-node-feature-discovery",
             instance=instance,
-            worker_tolerations=placement.tolerations((placement.GPU_TAINT,), tolerations),
+            tolerations=placement.tolerations((placement.GPU_TAINT,), tolerations),
             worker_config_sha256=sha256(files["worker"]),
             master_config_sha256=sha256(files["master"]),
         )

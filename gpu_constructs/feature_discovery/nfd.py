@@ -17,6 +17,8 @@ from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.versions import NodeFeatureDiscoveryRelease
 
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+
 LABELS = "feature.node.kubernetes.io/*"
 """The labels NFD publishes in its own domain."""
 
@@ -84,7 +86,7 @@ class NodeFeatureDiscovery:
         namespace: str,
         prefix: str,
         instance: str,
-        worker_tolerations: Sequence[Mapping[str, Any]],
+        tolerations: Sequence[Mapping[str, Any]],
         worker_config_sha256: str,
         master_config_sha256: str,
     ) -> None:
@@ -92,7 +94,7 @@ class NodeFeatureDiscovery:
         self._namespace = namespace
         self._prefix = prefix
         self._instance = instance
-        self._worker_tolerations = list(worker_tolerations)
+        self._tolerations = list(tolerations)
         self._sha256 = {"worker": worker_config_sha256, "master": master_config_sha256}
 
     def config_map_name(self, component: str) -> str:
@@ -118,7 +120,7 @@ class NodeFeatureDiscovery:
             **self._cluster_rights("gc", self._gc_rules()),
             **self._worker_rights(),
             "master": self._deployment("master", self._master_container(), self._master_placement()),
-            "gc": self._deployment("gc", self._gc_container(), {}),
+            "gc": self._deployment("gc", self._gc_container(), self._anywhere()),
             "worker": self._worker(),
         }
 
@@ -131,20 +133,19 @@ class NodeFeatureDiscovery:
         }
 
     def _master_rules(self) -> list[dict[str, Any]]:
-        nfd = "nfd.k8s-sigs.io"
+        # No namespaces and no NodeFeatureGroups: it reads those only with a namespace selector or with a feature
+        # gate that is off in both releases.
         return [
-            {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
             {
                 "apiGroups": [""],
                 "resources": ["nodes", "nodes/status"],
                 "verbs": ["get", "list", "patch", "update"],
             },
             {
-                "apiGroups": [nfd],
-                "resources": ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"],
+                "apiGroups": ["nfd.k8s-sigs.io"],
+                "resources": ["nodefeatures", "nodefeaturerules"],
                 "verbs": ["get", "list", "watch"],
             },
-            {"apiGroups": [nfd], "resources": ["nodefeaturegroups/status"], "verbs": ["patch", "update"]},
         ]
 
     def _gc_rules(self) -> list[dict[str, Any]]:
@@ -244,20 +245,19 @@ class NodeFeatureDiscovery:
             **probes,
         )
 
+    def _anywhere(self) -> dict[str, Any]:
+        """One pod for the whole cluster, which may have tainted nodes only."""
+        control_plane = {"key": _CONTROL_PLANE, "operator": "Exists", "effect": "NoSchedule"}
+        return {"tolerations": [control_plane, *self._tolerations]}
+
     def _master_placement(self) -> dict[str, Any]:
-        control_plane = "node-role.kubernetes.io/control-plane"
+        near_the_api_server = {
+            "weight": 1,
+            "preference": {"matchExpressions": [{"key": _CONTROL_PLANE, "operator": "Exists"}]},
+        }
         return {
-            "affinity": {
-                "nodeAffinity": {
-                    "preferredDuringSchedulingIgnoredDuringExecution": [
-                        {
-                            "weight": 1,
-                            "preference": {"matchExpressions": [{"key": control_plane, "operator": "Exists"}]},
-                        }
-                    ]
-                }
-            },
-            "tolerations": [{"key": control_plane, "operator": "Exists", "effect": "NoSchedule"}],
+            **self._anywhere(),
+            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [near_the_api_server]}},
             "volumes": [self._config_volume("master")],
         }
 
@@ -320,7 +320,7 @@ class NodeFeatureDiscovery:
             ],
         )
         fields = {
-            "tolerations": self._worker_tolerations,
+            "tolerations": self._tolerations,
             "volumes": [
                 self._config_volume("worker"),
                 *({"name": name, "hostPath": {"path": path}} for name, (path, _) in host_paths.items()),

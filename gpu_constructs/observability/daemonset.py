@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpu_constructs import _fields
+from gpu_constructs._container_security import POD, container_security
 from gpu_constructs._daemonset import daemonset
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.metrics import COLLECTION_INTERVAL_SECONDS, release_number
@@ -31,19 +32,6 @@ known to be too low (dcgm-exporter#609, #702). No CPU limit: throttled probes ge
 
 _METRICS_DIRECTORY = "/etc/gpu-constructs"
 _POD_RESOURCES = "/var/lib/kubelet/pod-resources"
-
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(k|Ki|M|Mi|G|Gi|T|Ti)?\Z")
-_UNITS = {
-    "": 1,
-    "k": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-    "Ti": 2**40,
-}
 
 
 def exporter_daemonset(
@@ -120,8 +108,6 @@ def exporter_daemonset(
         # stays writable. 4.x starts the exporter directly and needs /tmp at most.
         environment.append({"name": "NO_SETCAP", "value": "true"})
 
-    # Spelt without CAP_: the API server refuses CAP_SYS_ADMIN beside allowPrivilegeEscalation false.
-    capabilities: dict[str, list[str]] = {"drop": ["ALL"], **({"add": ["SYS_ADMIN"]} if profiling else {})}
     volumes: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "pod-resources": (
             {"hostPath": {"path": _POD_RESOURCES, "type": "Directory"}},
@@ -139,7 +125,7 @@ def exporter_daemonset(
     pod: dict[str, Any] = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": POD,
         "containers": [
             {
                 "name": "exporter",
@@ -154,9 +140,8 @@ def exporter_daemonset(
                 "readinessProbe": _probe(period=10, failures=3),
                 "resources": {part: dict(amounts) for part, amounts in chosen.items()},
                 "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "capabilities": capabilities,
-                    "readOnlyRootFilesystem": not writable_root,
+                    # Spelt without CAP_: the API server refuses CAP_SYS_ADMIN beside allowPrivilegeEscalation false.
+                    **container_security(add=("SYS_ADMIN",) if profiling else (), read_only=not writable_root),
                     # The kubelet's socket belongs to root, and a capability only reaches root.
                     "runAsNonRoot": False,
                     "runAsUser": 0,
@@ -224,11 +209,7 @@ def _probe(*, period: int, failures: int) -> dict[str, Any]:
 
 
 def _three_quarters(memory: str) -> str:
-    found = _QUANTITY.match(memory)
-    if not found:
-        raise GpuConstructsError(f"resources.limits.memory must be a quantity such as '1Gi'; got {memory!r}")
-    number, unit = found.groups(default="")
-    mebibytes = int(float(number) * _UNITS[unit] * 3 / 4 / 2**20)
+    mebibytes = int(_fields.amount(memory) * 3 / 4 / 2**20)
     if not mebibytes:
-        raise GpuConstructsError(f"resources.limits.memory must leave the exporter a few MiB; got {memory!r}")
+        raise GpuConstructsError(f"resources['limits']['memory'] must leave the exporter a few MiB; got {memory!r}")
     return f"{mebibytes}MiB"

@@ -40,7 +40,8 @@ class DcgmExporter(GpuObject):
     ``dcgm-exporter``, whose kind must be installed in the cluster; and ConfigMap ``dcgm-exporter-dashboard``,
     which Grafana's sidecar loads by the label ``grafana_dashboard``.
 
-    The pods run on nodes labelled ``nvidia.com/gpu.present=true`` and take no GPU slot.
+    The pods run on nodes labelled ``nvidia.com/gpu.present=true`` and take no GPU slot. Where pods share a GPU,
+    the exporter names one of them on its series; the GPU's own numbers are right all the same.
 
     Attributes:
         metrics: What is exported.
@@ -98,6 +99,7 @@ class DcgmExporter(GpuObject):
         Raises:
             GpuConstructsError: A value above is not allowed.
         """
+        _fields.label_value("id", id)
         where = component_namespace(namespace)
         release = versions.release_of(versions.DCGM_EXPORTER, version, "the DCGM exporter")
         _fields.labels("scrape_labels", scrape_labels or {})
@@ -106,7 +108,7 @@ class DcgmExporter(GpuObject):
             _fields.dns_subdomain("priority_class_name", priority_class_name)
         if image is not None:
             _fields.image("image", image)
-        exported = catalogue.default_metrics(release.version) if metrics is None else tuple(metrics)
+        exported = catalogue.default_metrics(release.behaves_like) if metrics is None else tuple(metrics)
         catalogue.check_metrics(exported)
         runtime = runtime_class_name(runtime_class, platform)
         amounts = container_resources(resources, default=DEFAULT_RESOURCES)
@@ -118,7 +120,7 @@ class DcgmExporter(GpuObject):
             name=NAME,
             namespace=where,
             image=image or release.image,
-            release=release.version,
+            release=release.behaves_like,
             labels=labels,
             selector_labels=selector,
             metrics_config_map=f"{NAME}-metrics",
@@ -147,7 +149,7 @@ class DcgmExporter(GpuObject):
                 "namespace": where,
                 "labels": {**labels, "grafana_dashboard": "1"},
             }
-            text = dashboard_json(metrics=exported, release=release.version)
+            text = dashboard_json(metrics=exported, release=release.behaves_like)
             Manifest(self, "dashboard", config_map(board, {f"{NAME}.json": text}))
         if scrape != "none":
             Manifest(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
 MetricType = Literal["gauge", "counter", "label"]
 
@@ -20,7 +20,7 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class Metric(metaclass=ShortErrors):
     """One line of the exporter's CSV.
 
     Attributes:

@@ -28,7 +28,7 @@ VALIDATIONS_DIR = "/run/nvidia/validations"
 _SCRIPT = "validation-bridge.sh"
 _STATE_DIR = "/tmp"
 _DRIVER_VERSION = re.compile(r"[0-9]+(\.[0-9]+)+\Z")
-_RESOURCES: Resources = {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "16Mi"}}
+_RESOURCES: Resources = {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}}
 
 
 class ValidationBridge(GpuObject):
@@ -86,11 +86,13 @@ class ValidationBridge(GpuObject):
             tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``.
             node_selector: Node labels asked for besides.
             image: Any image with a shell and the common small tools.
-            resources: By default requests of 1m CPU and 8Mi and a memory limit of 16Mi.
+            resources: By default requests of 1m CPU and 8Mi and a memory limit of 64Mi: the
+                container runtime starts each probe within it.
 
         Raises:
             GpuConstructsError: The platform needs no bridge, or a value above is not allowed.
         """
+        _fields.label_value("id", id)
         where = component_namespace(namespace)
         _fields.whole_number("interval_seconds", interval_seconds, minimum=1, maximum=86_400)
         _fields.image("image", image)

@@ -5,9 +5,10 @@
 #   kubectl logs       the reason, once each time it changes
 #   STATE_DIR/ready    all markers are in place (readiness)
 #   STATE_DIR/alive    touched at the end of every turn (liveness)
+#   STATE_DIR/*.written  what was written, to know it again
 #
 # Files of others are safe: only an empty driver-ready is replaced, and only
-# files that are byte for byte what this script writes are removed.
+# what this script wrote itself, and nobody changed since, is removed.
 # A variable that is unset or empty gets its default.
 set -u
 umask 022
@@ -70,7 +71,7 @@ EOF
 }
 
 is_ours() {
-    [ -f "$VALIDATIONS_DIR/$1" ] && content "$1" | cmp -s - "$VALIDATIONS_DIR/$1"
+    [ -f "$STATE_DIR/$1.written" ] && cmp -s "$STATE_DIR/$1.written" "$VALIDATIONS_DIR/$1"
 }
 
 driver_is_live() {
@@ -117,6 +118,7 @@ write() {
     mkdir -p "$VALIDATIONS_DIR" &&
         content "$1" >"$temp" &&
         chmod 0644 "$temp" &&
+        cp "$temp" "$STATE_DIR/$1.written" &&
         mv -f "$temp" "$VALIDATIONS_DIR/$1" &&
         return
     rm -f "$temp"
@@ -142,7 +144,9 @@ publish() {
 
 retract() {
     for marker in $MARKERS; do
-        is_ours "$marker" && rm -f "$VALIDATIONS_DIR/$marker" && log "removed $VALIDATIONS_DIR/$marker"
+        is_ours "$marker" || continue
+        rm -f "$VALIDATIONS_DIR/$marker" && log "removed $VALIDATIONS_DIR/$marker"
+        rm -f "$STATE_DIR/$marker.written"
     done
 }
 

@@ -25,7 +25,9 @@ from gpu_constructs.runtime_class import runtime_class_name
 NAME = "nvidia-powerlimit"
 _SCRIPT = "power-limit.sh"
 _STATE_DIR = "/run/power-limit"
-_RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}}
+_BOARD = "leave the PowerLimit out for the board's own limit"
+_OFTEN = "leave it out for a look every 1800 seconds"
+_RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "128Mi"}}
 
 
 class PowerLimit(GpuObject):
@@ -84,15 +86,16 @@ class PowerLimit(GpuObject):
             tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``.
             node_selector: Node labels, besides ``nvidia.com/gpu.present=true``.
             image: Any glibc image with a POSIX shell; ``nvidia-smi`` does not run on musl.
-            resources: By default requests of 10m CPU and 16Mi and a memory limit of 64Mi.
+            resources: By default requests of 10m CPU and 16Mi and a memory limit of 128Mi.
 
         Raises:
             GpuConstructsError: Watts of 0 or less, an interval under 10 seconds, or another value that is
                 not allowed.
         """
+        _fields.label_value("id", id)
         where = component_namespace(namespace)
-        _fields.whole_number("watts", watts, minimum=1, maximum=9999)
-        _fields.whole_number("interval_seconds", interval_seconds, minimum=10, maximum=9_999_999)
+        _fields.whole_number("watts", watts, minimum=1, maximum=9999, way_out=_BOARD)
+        _fields.whole_number("interval_seconds", interval_seconds, minimum=10, maximum=9_999_999, way_out=_OFTEN)
         _fields.image("image", image)
         _fields.labels("node_selector", node_selector or {})
         runtime = runtime_class_name(runtime_class, platform)
@@ -131,7 +134,7 @@ class PowerLimit(GpuObject):
                 "periodSeconds": 10,
                 "timeoutSeconds": 5,
             },
-            # The first heartbeat comes after the first look, for which nvidia-smi may take 300 seconds.
+            # nvidia-smi has 300 seconds to come up.
             "startupProbe": {
                 "exec": {"command": ["test", "-f", f"{_STATE_DIR}/heartbeat"]},
                 "periodSeconds": 10,
@@ -165,7 +168,7 @@ class PowerLimit(GpuObject):
                     "runtimeClassName": runtime,
                     "securityContext": {**POD, "runAsUser": 0},
                     "terminationGracePeriodSeconds": 15,
-                    "tolerations": placement.tolerations((placement.GPU_TAINT,), tolerations),
+                    "tolerations": placement.tolerations((placement.CRITICAL_ADDONS, placement.GPU_TAINT), tolerations),
                     "volumes": [
                         {"name": "script", "configMap": {"name": NAME, "defaultMode": SCRIPT_MODE}},
                         {"name": "state", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},

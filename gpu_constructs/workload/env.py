@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpu_constructs import _fields, _references
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 
@@ -35,7 +35,7 @@ def _key(key: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvValue:
+class EnvValue(metaclass=ShortErrors):
     """The value of a variable; made by the factories below.
 
     Attributes:
@@ -94,5 +94,5 @@ def environment(given: Mapping[str, object], *, visible_devices_is_managed: bool
         elif isinstance(getattr(value, "value", None), str):
             variables.append({"name": name, "value": value.value})  # type: ignore[attr-defined]
         else:
-            raise GpuConstructsError(f"env[{name!r}] must be str or an EnvValue; got {type(value).__name__}: {value!r}")
+            raise GpuConstructsError(f"env[{name!r}] must be str or an EnvValue; got {type(value).__name__}")
     return variables

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe:
+class Probe(metaclass=ShortErrors):
     """A check of a container; made by ``Probe.http_get``, ``Probe.tcp_socket`` or ``Probe.exec``.
 
     All durations are seconds. Loading a model takes minutes: give the time to ``startup_probe``

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpu_constructs import _fields, _references
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
 
 @dataclass(frozen=True, kw_only=True)
-class Volume:
+class Volume(metaclass=ShortErrors):
     """A source of files; made by the factories below and mounted by ``volumes={"/path": volume}``.
 
     Attributes:
@@ -68,7 +68,11 @@ class Volume:
             return cls.config_map(given)
         if kind == "Secret":
             return cls.secret(given)
-        got = f"a {kind}" if isinstance(kind, str) else type(given).__name__
+        got = (
+            f"a {kind}"
+            if isinstance(kind, str)
+            else f"{type(given).__module__}.{type(given).__name__}".removeprefix("builtins.")
+        )
         raise GpuConstructsError(
             f"{field} must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; got {got}"
         )

@@ -15,6 +15,7 @@ from gpu_constructs._container_security import POD, container_security
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
 from gpu_constructs._resources import Resources, container_resources
+from gpu_constructs.cluster_checks import VISIBLE_DEVICES_ANNOTATION
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_name
 from gpu_constructs.placement import Toleration
@@ -117,8 +118,9 @@ class GpuWorkload(GpuObject):
             working_dir: Directory the command starts in.
             env: Variables: text, an ``EnvValue`` of ours or one of cdk8s-plus.
             visible_devices: ``managed`` refuses ``NVIDIA_VISIBLE_DEVICES`` in ``env``; ``unmanaged`` lets
-                it through, and with it the choice of GPUs.
-            ports: Port numbers, or names and numbers.
+                it through, and with it the choice of GPUs, and says so in an annotation.
+            ports: Names and numbers, or numbers alone, which are then called ``tcp-<number>``. A Job gets no
+                Service.
             volumes: Mount paths, each with a ``Volume`` or a PersistentVolumeClaim, ConfigMap or Secret
                 object.
             shared_memory: Size of ``/dev/shm``, for data loaders and tensor parallelism; it counts against
@@ -126,21 +128,23 @@ class GpuWorkload(GpuObject):
             startup_probe: Time for loading a model; holds the other probes back.
             readiness_probe: Decides whether the Service sends requests.
             liveness_probe: Restarts the container when it fails.
-            resources: CPU and memory; by default requests of 1 CPU and 4Gi and a memory limit of 16Gi. No
-                CPU limit: throttling starves the GPU.
+            resources: CPU and memory; what is given replaces the default as a whole, which is requests of 1
+                CPU and 4Gi and a memory limit of 16Gi. No CPU limit: throttling starves the GPU.
             replicas: Pods of a Deployment or StatefulSet. 1 by default, where cdk8s-plus has 2: each holds
                 its own GPUs.
-            completions: Pods that must succeed, of a Job.
+            completions: Pods that must succeed, of a Job; more than one are numbered
+                (``JOB_COMPLETION_INDEX``).
             parallelism: Pods of a Job at once; all of them by default.
-            backoff_limit: Retries of a Job's pods.
+            backoff_limit: Retries of a Job's pods; 2 where Kubernetes has 6, since each holds a GPU again.
             active_deadline_seconds: When a Job is stopped at the latest. None: never.
             ttl_seconds_after_finished: When a finished Job is deleted. None: never, since GitOps tools
                 would start a deleted one again.
-            schedule: Of a CronJob, in cron's five fields.
+            schedule: Of a CronJob, in cron's five fields or as ``@daily`` and its like, in the time zone of
+                the cluster's control plane.
             run_as_user: User id; one above 0 states ``runAsNonRoot``. None leaves the image's own user.
             fs_group: Group that owns mounted volumes.
             capabilities: Linux capabilities to keep; all others are dropped.
-            read_only_root_filesystem: Whether the container may write outside its volumes only.
+            read_only_root_filesystem: True lets the container write to its volumes only.
             service_account: Name or object; its token is mounted then, and never otherwise.
             image_pull_secrets: Names or objects.
             priority_class_name: Name of a PriorityClass.
@@ -223,6 +227,7 @@ class GpuWorkload(GpuObject):
             "name": name,
             "namespace": where or "default",
             "labels": {**(labels or {}), **own_labels},
+            "annotations": {VISIBLE_DEVICES_ANNOTATION: "unmanaged"} if visible_devices == "unmanaged" else None,
         }
         makes_account = kind == "Pod" and account is None
         container = {
@@ -252,7 +257,13 @@ class GpuWorkload(GpuObject):
             "priorityClassName": priority_class_name,
             "restartPolicy": None if runs.serves else "Never",
             "runtimeClassName": runtime,
-            "securityContext": {**POD, "runAsUser": run_as_user, "fsGroup": fs_group},
+            "securityContext": {
+                **POD,
+                "runAsUser": run_as_user,
+                "fsGroup": fs_group,
+                # Else the kubelet walks through a disk full of models at every start.
+                "fsGroupChangePolicy": None if fs_group is None else "OnRootMismatch",
+            },
             "serviceAccountName": name if makes_account else account,
             "terminationGracePeriodSeconds": (60 if runs.serves else 30) if grace is None else grace,
             "tolerations": placement.tolerations(tolerations, (placement.GPU_TAINT,)),
