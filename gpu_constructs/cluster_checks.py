@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ Manifest = Mapping[str, Any]
 VISIBLE_DEVICES_ANNOTATION = "gpu-constructs/visible-devices"
 """On an object that chooses its GPUs by itself: ``unmanaged``."""
 
+_GPU = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
 _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/", "node-role.kubernetes.io/gpu")
 
 
@@ -166,7 +168,7 @@ def _gpu_limits(manifest: Manifest) -> Iterator[tuple[Manifest, str, str]]:
     for spec in pod_specs(manifest):
         for container in containers(spec):
             for resource, count in ((container.get("resources") or {}).get("limits") or {}).items():
-                if resource.startswith("nvidia.com/"):
+                if _GPU.match(resource) and str(count) != "0":
                     yield container, resource, str(count)
 
 
@@ -215,7 +217,7 @@ def _allocated_gpus_are_not_overridden(manifests: Sequence[Manifest]) -> Iterato
                     yield Finding(
                         index,
                         f"container {container.get('name')!r} holds a GPU and sets NVIDIA_VISIBLE_DEVICES to "
-                        f"{variable.get('value')!r}: it overrides the GPU that was allocated, and 'all' shows every "
-                        "GPU of the node; leave it out, or annotate the object with "
+                        f"{variable.get('value', 'a value from elsewhere')!r}: it overrides the GPU that was "
+                        "allocated, and 'all' shows every GPU of the node; leave it out, or annotate the object with "
                         f"{VISIBLE_DEVICES_ANNOTATION}=unmanaged",
                     )

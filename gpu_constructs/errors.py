@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 _Made = TypeVar("_Made")
+_Factory = TypeVar("_Factory", bound=Callable[..., Any])
 
 
 class GpuConstructsError(ValueError):
@@ -38,6 +40,20 @@ class ShortErrors(type):
         except GpuConstructsError as error:
             problem = error
         raise problem.with_traceback(None) from None
+
+
+def short_errors(factory: _Factory) -> _Factory:
+    """Do for a factory what ``ShortErrors`` does for a class."""
+
+    @wraps(factory)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return factory(*args, **kwargs)
+        except GpuConstructsError as error:
+            problem = error
+        raise problem.with_traceback(None) from None
+
+    return cast(_Factory, wrapper)
 
 
 class SynthesisError(GpuConstructsError):

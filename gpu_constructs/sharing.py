@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +38,13 @@ class Sharing(metaclass=ShortErrors):
         _fields.of_type(f"{field}.rename_by_default", self.rename_by_default, bool)
 
     @classmethod
+    @short_errors
     def none(cls) -> Sharing:
         """Give each GPU to one container at a time."""
         return cls(strategy="none")
 
     @classmethod
+    @short_errors
     def time_slicing(
         cls,
         *,

@@ -136,16 +136,12 @@ class _Dist:
         The folder of a cluster is for output alone; beside it only what says so itself is ours.
         """
         for outdir in self.outdirs:
-            yield from outdir.glob(f"*{SUFFIX}")
-            yield from outdir.glob(f"{NEEDS_CRDS_FOLDER}/*{SUFFIX}")
+            for pattern in (f"*{SUFFIX}", f"{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
+                yield from (file for file in outdir.glob(pattern) if file.is_file())
         beside = [f"{HELM_VALUES_FOLDER}/*.values.yaml"]
         if not self.is_single:
-            beside = [
-                f"*{SUFFIX}",
-                f"*/*{SUFFIX}",
-                f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}",
-                f"{HELM_VALUES_FOLDER}/*/*.values.yaml",
-            ]
+            beside += [f"{HELM_VALUES_FOLDER}/*/*.values.yaml"]
+            beside += [f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"]
         for pattern in beside:
             yield from (file for file in self.root.glob(pattern) if _is_ours(file))
 

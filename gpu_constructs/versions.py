@@ -87,8 +87,8 @@ class Unverified(metaclass=ShortErrors):
 
     def __post_init__(self) -> None:
         _fields.members(self, "version")
-        if self.version.startswith("v"):
-            raise GpuConstructsError(f"version must not start with 'v'; got {self.version!r}")
+        if not re.match(r"[0-9]+\.[0-9]", self.version):
+            raise GpuConstructsError(f"version must be a release like '0.19.3', without a 'v'; got {self.version!r}")
         _fields.labels("version", {"app.kubernetes.io/version": self.version})
         if self.image is not None:
             _fields.image("version.image", self.image)

@@ -357,7 +357,8 @@ def test_a_gpu_that_no_plugin_advertises_is_found_with_those_that_are():
         ("nvidia.com/gpu.shared", {GPU: 1}, True),
         ("nvidia.com/gpu.shared", {"nvidia.com/gpu.shared": 1}, False),
         ("nvidia.com/mig-*", {"nvidia.com/mig-1g.10gb": 1}, False),
-        ("nvidia.com/mig-*", {"nvidia.com/mig": 1}, True),
+        (GPU, {"nvidia.com/hostdev": 1}, False),
+        (GPU, {"nvidia.com/gpu.shared": 0}, False),
         (GPU, {"amd.com/gpu": 1, "memory": "1Gi"}, False),
         (GPU, {"example.com/nvidia.com": 1}, False),
     ],
@@ -372,12 +373,12 @@ def test_where_no_plugin_of_the_app_advertises_anything_no_gpu_is_missed():
 
 
 def test_each_container_that_asks_for_an_unknown_gpu_is_found():
-    spec = pod({"nvidia.com/a": 1})
-    spec["initContainers"] = pod({"nvidia.com/b": 2})["containers"]
+    spec = pod({"nvidia.com/mig-1g.5gb": 1})
+    spec["initContainers"] = pod({"nvidia.com/gpu.shared": 2})["containers"]
     findings = found([obj("v1", "Pod", spec=spec)], Provided(gpu_resources={GPU: Sharing.none()}))
     assert [problem.split(",")[0] for _, problem in findings] == [
-        "asks for 2 x nvidia.com/b",
-        "asks for 1 x nvidia.com/a",
+        "asks for 2 x nvidia.com/gpu.shared",
+        "asks for 1 x nvidia.com/mig-1g.5gb",
     ]
 
 

@@ -276,6 +276,7 @@ BESIDE = [
     "gone/own.k8s.yaml",
     "gone/needs-crds/own.k8s.yaml",
     "helm-values/gone/own.values.yaml",
+    "helm-values/own.values.yaml",
 ]
 DEEPER = ["gone/charts/own/own.k8s.yaml", "east/deep/own.k8s.yaml", "east/own.values.yaml", "gone/own.yaml"]
 

@@ -375,6 +375,18 @@ def test_a_directory_that_cannot_be_written_is_told_once_and_used_when_it_can(no
     assert node.files == MARKERS
 
 
+def test_a_marker_that_could_not_be_written_is_not_taken_for_ours_later(node: Node) -> None:
+    shebang, rest = script().split("\n", 1)
+    no_room_for_the_copy = 'cp() { : >"$2"; return 1; }'
+    bridge = node.with_driver().start("\n".join([shebang, no_room_for_the_copy, rest]), MARKERS="toolkit-ready")
+    bridge.wait_for_log("not ready: cannot write ")
+    node.foreign("toolkit-ready", "")
+    node.wait_ready()
+    node.unload("nvidia")
+    node.wait_not_ready()
+    assert node.files == ["toolkit-ready"]
+
+
 def test_a_directory_lost_while_ready_clears_the_readiness(node: Node) -> None:
     bridge = node.with_driver().start_ready()
     node.validations.rename(node.root / "aside")

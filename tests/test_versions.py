@@ -137,7 +137,7 @@ def test_a_forced_release_of_the_exporter_needs_an_image_since_its_tag_names_dcg
 def test_a_forced_release_is_named_without_the_v_that_its_tag_gets(version):
     with pytest.raises(GpuConstructsError) as refused:
         Unverified(version, like="0.20.0")
-    assert str(refused.value) == f"version must not start with 'v'; got {version!r}"
+    assert str(refused.value) == f"version must be a release like '0.19.3', without a 'v'; got {version!r}"
 
 
 def test_each_release_behaves_like_itself():

@@ -506,7 +506,8 @@ NO_GPU = "a pod without a GPU needs no GpuWorkload"
         ),
         (
             {"gpu_resource": "amd.com/gpu"},
-            "gpu_resource must be a resource of NVIDIA's device plugin, like 'nvidia.com/gpu'; got 'amd.com/gpu'",
+            "gpu_resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
+            "'nvidia.com/mig-1g.10gb'; got 'amd.com/gpu'",
         ),
         (
             {"image": "app"},

@@ -121,7 +121,7 @@ write() {
         cp "$temp" "$STATE_DIR/$1.written" &&
         mv -f "$temp" "$VALIDATIONS_DIR/$1" &&
         return
-    rm -f "$temp"
+    rm -f "$temp" "$STATE_DIR/$1.written"
     return 1
 }
 

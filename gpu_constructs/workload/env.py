@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpu_constructs import _fields, _references
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 
@@ -45,6 +45,7 @@ class EnvValue(metaclass=ShortErrors):
     value_from: Mapping[str, Any] = field(repr=False)
 
     @classmethod
+    @short_errors
     def secret(cls, secret: object, *, key: str) -> EnvValue:
         """Read a key of a Secret, given by name or as an object."""
         name = _references.name_of("secret", secret, "Secret")
@@ -52,6 +53,7 @@ class EnvValue(metaclass=ShortErrors):
         return cls(value_from={"secretKeyRef": {"name": name, "key": key}})
 
     @classmethod
+    @short_errors
     def config_map(cls, config_map: object, *, key: str) -> EnvValue:
         """Read a key of a ConfigMap, given by name or as an object."""
         name = _references.name_of("config_map", config_map, "ConfigMap")
@@ -59,6 +61,7 @@ class EnvValue(metaclass=ShortErrors):
         return cls(value_from={"configMapKeyRef": {"name": name, "key": key}})
 
     @classmethod
+    @short_errors
     def field(cls, field_path: str) -> EnvValue:
         """Read a field of the pod, like ``metadata.name``."""
         _fields.of_type("field_path", field_path, str)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +42,7 @@ class Probe(metaclass=ShortErrors):
             _fields.whole_number(f"probe.{name}", getattr(self, name), minimum=1)
 
     @classmethod
+    @short_errors
     def http_get(cls, path: str, *, port: int | str, **timing: int) -> Probe:
         """Ask for a path over HTTP; any status from 200 to 399 is well.
 
@@ -57,11 +58,13 @@ class Probe(metaclass=ShortErrors):
         return cls(check={"httpGet": {"path": path, "port": _port(port)}}, **timing)
 
     @classmethod
+    @short_errors
     def tcp_socket(cls, port: int | str, **timing: int) -> Probe:
         """Open a connection to a port; one that opens is well."""
         return cls(check={"tcpSocket": {"port": _port(port)}}, **timing)
 
     @classmethod
+    @short_errors
     def exec(cls, command: Sequence[str], **timing: int) -> Probe:
         """Run a command in the container; exit status 0 is well."""
         _fields.of_type("probe command", command, Sequence[str])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpu_constructs import _fields, _references
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,24 +24,28 @@ class Volume(metaclass=ShortErrors):
     read_only: bool = False
 
     @classmethod
+    @short_errors
     def persistent_volume_claim(cls, claim: object, *, read_only: bool = False) -> Volume:
         """Mount a claim, given by name or as an object."""
         name = _references.name_of("claim", claim, "PersistentVolumeClaim")
         return cls(source={"persistentVolumeClaim": {"claimName": name}}, read_only=read_only)
 
     @classmethod
+    @short_errors
     def config_map(cls, config_map: object) -> Volume:
         """Mount the keys of a ConfigMap as files, read-only."""
         name = _references.name_of("config_map", config_map, "ConfigMap")
         return cls(source={"configMap": {"name": name}}, read_only=True)
 
     @classmethod
+    @short_errors
     def secret(cls, secret: object) -> Volume:
         """Mount the keys of a Secret as files, read-only."""
         name = _references.name_of("secret", secret, "Secret")
         return cls(source={"secret": {"secretName": name}}, read_only=True)
 
     @classmethod
+    @short_errors
     def empty_dir(cls, *, medium: Literal["", "Memory"] = "", size_limit: str | None = None) -> Volume:
         """Mount an empty directory that lives and dies with the pod.
 

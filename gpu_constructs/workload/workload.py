@@ -28,7 +28,7 @@ from gpu_constructs.workload.service import named_ports, service
 from gpu_constructs.workload.volume import mounts
 
 _RESOURCES: Resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi"}}
-_GPU_RESOURCE = re.compile(r"nvidia\.com/[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
+_GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\Z")
 
 
 class GpuWorkload(GpuObject):
@@ -287,6 +287,7 @@ def _gpu_limit(gpus: int, resource: str) -> dict[str, int]:
     _fields.whole_number("gpus", gpus, minimum=1, way_out="a pod without a GPU needs no GpuWorkload")
     if not _GPU_RESOURCE.match(resource):
         raise GpuConstructsError(
-            f"gpu_resource must be a resource of NVIDIA's device plugin, like 'nvidia.com/gpu'; got {resource!r}"
+            "gpu_resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
+            f"'nvidia.com/mig-1g.10gb'; got {resource!r}"
         )
     return {resource: gpus}
