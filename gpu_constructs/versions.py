@@ -41,14 +41,12 @@ class DevicePluginRelease:
         version: Release without the leading v.
         image: ``repository:tag`` of both programs.
         node_feature_discovery: The NFD release that NVIDIA's chart bundles with it.
-        node_feature_api_is_default: GFD publishes through NodeFeature objects unless told otherwise (0.19).
         source: Where the facts were read.
     """
 
     version: str
     image: str
     node_feature_discovery: NodeFeatureDiscoveryRelease
-    node_feature_api_is_default: bool
     source: str
 
 
@@ -112,14 +110,12 @@ DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
         version="0.18.2",
         image="nvcr.io/nvidia/k8s-device-plugin:v0.18.2",
         node_feature_discovery=_NFD_0_17_3,
-        node_feature_api_is_default=False,
         source="NVIDIA/k8s-device-plugin@v0.18.2:deployments/helm/nvidia-device-plugin",
     ),
     "0.20.0": DevicePluginRelease(
         version="0.20.0",
         image="nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
         node_feature_discovery=_NFD_0_19_0,
-        node_feature_api_is_default=True,
         source="NVIDIA/k8s-device-plugin@v0.20.0:deployments/helm/nvidia-device-plugin",
     ),
 }

@@ -1,4 +1,4 @@
-"""dist/ is what app.py writes, every invariant holds on it, and the seeds' commands find what they name."""
+"""dist/ is what app.py writes, every invariant holds on it, and the documented commands find what they name."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_checks_at_synth_see_every_pod(cluster: str) -> None:
         assert list(pod_specs(manifest)) == invariants.pod_specs(manifest), manifest["kind"]
 
 
-# --- what the seeds say, and their commands ask for -------------------------------------------------------------
+# --- what field notes say, and the documented commands ask for ------------------------------------------------
 
 
 def pod_of(manifest: Manifest) -> Manifest:

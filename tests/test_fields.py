@@ -1,5 +1,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 import pytest
@@ -132,6 +133,18 @@ def test_what_a_shell_could_not_read_as_a_variable_is_refused(name):
     assert problem_of(_fields.environment_name, "env", name) == (
         f"env must be a variable name (letters, digits, '_'); got {name!r}"
     )
+
+
+@pytest.mark.parametrize(
+    ("quantity", "number"),
+    [
+        ("500m", Fraction(1, 2)), ("1.5", Fraction(3, 2)), ("1k", 1000), ("1Ki", 1024), ("2M", 2 * 10**6),
+        ("2Mi", 2 * 2**20), ("1G", 10**9), ("1Gi", 2**30), ("1T", 10**12), ("1Ti", 2**40), ("1P", 10**15),
+        ("1Pi", 2**50), ("1E", 10**18), ("1Ei", 2**60),
+    ],
+)  # fmt: skip
+def test_a_quantity_says_a_number(quantity, number):
+    assert _fields.amount(quantity) == number
 
 
 @pytest.mark.parametrize("amount", ["0", "1", "500m", "1.5", "16Gi", "64Mi", "2k", "1T"])

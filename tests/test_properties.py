@@ -241,7 +241,9 @@ WORKLOAD = {
     "runtime_class": st.one_of(st.none(), names),
     "command": st.lists(st.text(), max_size=3),
     "args": st.lists(st.text(), max_size=3),
+    "working_dir": st.one_of(st.none(), st.sampled_from(["/", "/workspace", "/srv/my app"])),
     "env": env,
+    "visible_devices": st.sampled_from(["managed", "unmanaged"]),
     "volumes": volumes,
     "shared_memory": quantities,
     "startup_probe": probes,
@@ -249,6 +251,7 @@ WORKLOAD = {
     "liveness_probe": probes,
     "run_as_user": st.one_of(st.none(), st.integers(0, INT32)),
     "fs_group": st.one_of(st.none(), st.integers(0, INT32)),
+    "capabilities": st.lists(st.sampled_from(["CHOWN", "SYS_PTRACE"]), max_size=2, unique=True),
     "read_only_root_filesystem": st.booleans(),
     "service_account": names,
     "image_pull_secrets": st.lists(names, max_size=2),
@@ -514,10 +517,10 @@ def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line(data):
 
 def test_every_keyword_of_every_construct_is_drawn():
     alone = {"gpu_feature_discovery", "node_feature_discovery"}
-    elsewhere = {"ports", "kind", "working_dir", "visible_devices", "capabilities"}
+    fixed = {"ports", "kind"}
     of_a_kind = {keyword for keywords in BY_KIND.values() for keyword in keywords}
     for construct, (keywords, _) in CONSTRUCTS.items():
         parameters = inspect.signature(construct.__init__).parameters.values()
         known = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
-        assert known - keywords.keys() <= alone | elsewhere | of_a_kind
+        assert known - keywords.keys() <= alone | fixed | of_a_kind
         assert keywords.keys() <= known

@@ -213,6 +213,10 @@ def test_the_gpu_taint_is_always_tolerated_and_the_taints_of_the_cluster_besides
     assert pod(kind=kind, tolerations=[TAINT])["tolerations"] == [TAINT.to_manifest(), GPU_TAINT]
 
 
+def test_a_users_label_wins_over_the_platforms():
+    assert pod(node_selector={"nvidia.com/gpu.present": "maybe"})["nodeSelector"] == {"nvidia.com/gpu.present": "maybe"}
+
+
 def test_a_node_selector_narrows_the_one_of_the_platform():
     expected = {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-A10G"}
     assert pod(node_selector={"nvidia.com/gpu.product": "NVIDIA-A10G"})["nodeSelector"] == expected
