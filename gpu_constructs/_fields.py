@@ -179,8 +179,7 @@ def of_type(field: str, got: object, annotation: Any) -> None:
     if Any in alternatives or object in alternatives or (got is None and type(None) in alternatives):
         return
     words = [word for option in alternatives if get_origin(option) is Literal for word in get_args(option)]
-    others = [option for option in alternatives if get_origin(option) is not Literal and option is not type(None)]
-    if words and (isinstance(got, str) or not others):
+    if words and not isinstance(got, list | tuple):
         one_of(field, got, words)
         return
     if isinstance(got, bool) and bool not in alternatives and (int in alternatives or float in alternatives):

@@ -153,7 +153,7 @@ class Kubernetes(metaclass=ShortErrors):
     """A cluster whose nodes have the driver and the container toolkit installed some other way.
 
     Nothing is assumed: no runtime class, no discovery of nodes; constructs take ``runtime_class=`` and
-    ``node_selector=``.
+    ``node_selector=``. What is emitted today is the same for every release and valid on all of them.
 
     Attributes:
         version: Kubernetes release, ``"1.27"`` to the newest we check with, which is the default.

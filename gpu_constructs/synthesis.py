@@ -213,6 +213,8 @@ def _render(app: App, dist: _Dist) -> list[str]:
     files: dict[Path, list[dict[str, Any]]] = defaultdict(list)
     for chart, own in spans:
         name = Names.to_dns_label(chart)
+        if name in (NAMESPACES_FILE, CRDS_FILE):
+            return [f"{chart.node.path}: id must not be {name!r}, the file that {name[3:]} of all charts go to"]
         for index in own:
             files[outdir / _file_of(manifests[index], name)].append(manifests[index])
     for path, objects in files.items():

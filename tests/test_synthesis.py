@@ -665,3 +665,10 @@ def test_outdirs_right_in_the_project_lose_a_cluster_that_is_gone_all_the_same(m
     synthesize(make_app("east"), make_app("west"), make_app("gone"))
     synthesize(make_app("east"), make_app("west"))
     assert list(files(dist)) == ["east/gpu.k8s.yaml", "west/gpu.k8s.yaml"]
+
+
+@pytest.mark.parametrize("name", ["00-namespaces", "01-crds"])
+def test_a_chart_that_bears_the_name_of_a_shared_file_is_refused(app, name):
+    obj(Chart(app, name), "v1", "ConfigMap", namespace="default")
+    with pytest.raises(SynthesisError, match=f"{name}: id must not be '{name}', the file that"):
+        synthesize(app)
