@@ -1,7 +1,7 @@
 """The upstream releases that each of our releases was checked with, and what differs between them.
 
-Every image tag in this table names where it was read. Digests are never invented: pass ``image=`` with a
-digest to pin one.
+Every release names where its image tag was read; the tags of the two base images were read in public
+Dockerfiles. No registry was asked. Digests are never invented: pass ``image=`` with a digest to pin one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Unverified(metaclass=ShortErrors):
         _fields.members(self, "version")
         if not re.match(r"[0-9]+\.[0-9]", self.version):
             raise GpuConstructsError(f"version must be a release like '0.19.3', without a 'v'; got {self.version!r}")
-        _fields.labels("version", {"app.kubernetes.io/version": self.version})
+        _fields.label_value("version", self.version)
         if self.image is not None:
             _fields.image("version.image", self.image)
 
@@ -198,4 +198,6 @@ def _unknown(known: Mapping[str, _Release], version: str, field: str, *, can_be_
         return f"{problem}; it is older than anything supported: move up to {oldest!r} or later"
     if not can_be_forced:
         return problem
-    return f"{problem}; force it with Unverified({bare!r}, like={list(known)[-1]!r})"
+    newest = known[list(known)[-1]]
+    image = "" if newest.image.endswith(f":v{newest.version}") else ", image='...'"
+    return f"{problem}; force it with Unverified({bare!r}, like={newest.version!r}{image})"

@@ -267,7 +267,7 @@ RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
         (
             {"version": "4.9.0"},
             f"version of the DCGM exporter must be one of {RELEASES}; got '4.9.0'; force it with "
-            "Unverified('4.9.0', like='4.8.3')",
+            "Unverified('4.9.0', like='4.8.3', image='...')",
         ),
         (
             {"version": "v4.8.3"},

@@ -1,64 +1,20 @@
 from importlib import resources
 
 import pytest
-from cdk8s import App, Chart, Testing
+from cdk8s import Testing
 
-from gpu_constructs import GpuConstructsError, GpuNamespace, Kubernetes, Talos, Toleration, ValidationBridge
-from gpu_constructs._config_map import sha256
+from gpu_constructs import GpuNamespace, Kubernetes, Talos, Toleration, ValidationBridge
+from scripted_daemonset import ScriptedDaemonSet, without_script
 
 NAME = "nvidia-validation-bridge"
 SCRIPT = "validation-bridge.sh"
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
 VALIDATIONS = "/run/nvidia/validations"
 
-
-def chart_with(**given):
-    chart = Chart(App(), "gpu")
-    ValidationBridge(chart, "bridge", **given)
-    return chart
-
-
-def rendered(**given):
-    return Testing.synth(chart_with(**given))
-
-
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        chart_with(**given)
-    return str(refused.value)
-
-
-def daemonset(**given):
-    (found,) = (manifest for manifest in rendered(**given) if manifest["kind"] == "DaemonSet")
-    return found
-
-
-def pod(**given):
-    return daemonset(**given)["spec"]["template"]["spec"]
-
-
-def container(**given):
-    (only,) = pod(**given)["containers"]
-    return only
-
-
-def environment(**given):
-    return {variable["name"]: variable["value"] for variable in container(**given)["env"]}
-
-
-def script():
-    (data,) = (manifest["data"] for manifest in rendered() if manifest["kind"] == "ConfigMap")
-    return data[SCRIPT]
-
-
-def without_script(manifests):
-    """The script is read where it lies; here only that it is there, and once."""
-    text = next(manifest["data"][SCRIPT] for manifest in manifests if manifest["kind"] == "ConfigMap")
-    manifests = [{**m, "data": {SCRIPT: "(the script)\n"}} if m["kind"] == "ConfigMap" else m for m in manifests]
-    annotations = manifests[-1]["spec"]["template"]["metadata"]["annotations"]
-    assert annotations == {"gpu-constructs/script-sha256": sha256(text)}
-    annotations["gpu-constructs/script-sha256"] = "(its checksum)"
-    return manifests
+made = ScriptedDaemonSet(ValidationBridge, "bridge")
+chart_with, rendered, refusal = made.chart_with, made.rendered, made.refusal
+daemonset, pod, container, environment = made.daemonset, made.pod, made.container, made.environment
+script = made.script
 
 
 def test_on_talos_1_12(objects, snapshot):
