@@ -11,8 +11,14 @@ from gpu_constructs import _node
 
 if TYPE_CHECKING:
     from gpu_constructs.device_plugin.chart import DevicePluginChart
+    from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
+    from gpu_constructs.device_plugin.configs import Configs
+    from gpu_constructs.device_plugin.daemonset import DevicePlugin
+    from gpu_constructs.device_plugin.mps_control_daemon import MpsControlDaemon
     from gpu_constructs.errors import GpuConstructsError, GpuConstructsWarning, SynthesisError
     from gpu_constructs.external import External
+    from gpu_constructs.feature_discovery.gfd import GpuFeatureDiscovery
+    from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery
     from gpu_constructs.helm_values import HelmValues
     from gpu_constructs.namespace import GpuNamespace
     from gpu_constructs.observability.dcgm_exporter import DcgmExporter
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from gpu_constructs.runtime_class import NvidiaRuntimeClass
     from gpu_constructs.sharing import Sharing
     from gpu_constructs.synthesis import synth, synthesize
+    from gpu_constructs.update_strategy import UpdateStrategy
     from gpu_constructs.versions import Unverified
     from gpu_constructs.workload.env import EnvValue
     from gpu_constructs.workload.probe import Probe
@@ -38,13 +45,23 @@ __all__ = [  # noqa: RUF022
     "DcgmExporter",
     "GpuWorkload",
     # And what goes with them.
+    "Configs",
+    "DevicePlugin",
     "EnvValue",
     "External",
+    "Flags",
+    "GfdFlags",
     "GpuConstructsError",
     "GpuConstructsWarning",
+    "GpuFeatureDiscovery",
     "HelmValues",
+    "Imex",
     "Kubernetes",
     "Metric",
+    "MpsControlDaemon",
+    "NodeFeatureDiscovery",
+    "PluginConfig",
+    "PluginFlags",
     "PowerLimit",
     "Probe",
     "Sharing",
@@ -52,6 +69,7 @@ __all__ = [  # noqa: RUF022
     "Talos",
     "Toleration",
     "Unverified",
+    "UpdateStrategy",
     "Volume",
     "synth",
     "synthesize",
@@ -59,8 +77,14 @@ __all__ = [  # noqa: RUF022
 
 _HOMES = {
     "device_plugin.chart": ("DevicePluginChart",),
+    "device_plugin.config": ("Flags", "GfdFlags", "Imex", "PluginConfig", "PluginFlags"),
+    "device_plugin.configs": ("Configs",),
+    "device_plugin.daemonset": ("DevicePlugin",),
+    "device_plugin.mps_control_daemon": ("MpsControlDaemon",),
     "errors": ("GpuConstructsError", "GpuConstructsWarning", "SynthesisError"),
     "external": ("External",),
+    "feature_discovery.gfd": ("GpuFeatureDiscovery",),
+    "feature_discovery.node_feature_discovery": ("NodeFeatureDiscovery",),
     "helm_values": ("HelmValues",),
     "namespace": ("GpuNamespace",),
     "observability.dcgm_exporter": ("DcgmExporter",),
@@ -72,6 +96,7 @@ _HOMES = {
     "runtime_class": ("NvidiaRuntimeClass",),
     "sharing": ("Sharing",),
     "synthesis": ("synth", "synthesize"),
+    "update_strategy": ("UpdateStrategy",),
     "versions": ("Unverified",),
     "workload.env": ("EnvValue",),
     "workload.probe": ("Probe",),

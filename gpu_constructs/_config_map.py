@@ -5,17 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from cdk8s import Yaml
-
 
 def sha256(text: str) -> str:
     """Give the checksum that a pod template carries, so that a changed file rolls its pods."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def yaml_text(document: Any) -> str:
-    """Write a configuration file, quoting whatever an older YAML reader would take for something else."""
-    return Yaml.stringify(document)
 
 
 def config_map(metadata: dict[str, Any], data: dict[str, str]) -> dict[str, Any]:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 POD = {"seccompProfile": {"type": "RuntimeDefault"}}
 """Of every pod of ours."""
+
+SECURITY_CONTEXT = (
+    "allowPrivilegeEscalation appArmorProfile capabilities privileged procMount readOnlyRootFilesystem runAsGroup "
+    "runAsNonRoot runAsUser seLinuxOptions seccompProfile windowsOptions"
+).split()
+"""What a container's security context can hold."""
+
+POD_SECURITY_CONTEXT = (
+    "appArmorProfile fsGroup fsGroupChangePolicy runAsGroup runAsNonRoot runAsUser seLinuxChangePolicy seLinuxOptions "
+    "seccompProfile supplementalGroups supplementalGroupsPolicy sysctls windowsOptions"
+).split()
+"""What a pod's security context can hold."""
 
 
 def container_security(
@@ -26,3 +40,27 @@ def container_security(
     if non_root:
         context["runAsNonRoot"] = True
     return context
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rights:
+    """What a container must hold beyond nothing."""
+
+    add: tuple[str, ...] = ()
+    privileged: bool = False
+
+    def __str__(self) -> str:
+        return "privileged=True" if self.privileged else f"capabilities.add {', '.join(self.add)}"
+
+    def to_manifest(self, *, read_only: bool = True) -> dict[str, Any]:
+        """Give the security context that holds them and no more."""
+        return container_security(add=self.add, privileged=self.privileged, read_only=read_only)
+
+    def are_in(self, context: Mapping[str, Any]) -> bool:
+        """Tell whether a security context of the user's holds them."""
+        held = (context.get("capabilities") or {}).get("add") or ()
+        return bool(context.get("privileged")) or (not self.privileged and {*self.add} <= {*held, *_all(held)})
+
+
+def _all(held: Any) -> tuple[str, ...]:
+    return ("SYS_ADMIN",) if "ALL" in held else ()

@@ -13,6 +13,7 @@ def daemonset(
     annotations: Mapping[str, str],
     pod_spec: Mapping[str, Any],
     rolling_update: Mapping[str, Any] | None = None,
+    update_strategy: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Give the DaemonSet.
 
@@ -22,6 +23,7 @@ def daemonset(
         annotations: Of the pods; checksums of what they read, so that a change restarts them.
         pod_spec: The pod.
         rolling_update: How many pods may be missing or doubled during an update.
+        update_strategy: The whole strategy, instead of a rolling update.
     """
     return {
         "apiVersion": "apps/v1",
@@ -29,9 +31,9 @@ def daemonset(
         "metadata": metadata,
         "spec": {
             "selector": {"matchLabels": dict(selector)},
-            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling_update},
+            "updateStrategy": update_strategy or {"type": "RollingUpdate", "rollingUpdate": rolling_update},
             "template": {
-                "metadata": {"labels": dict(metadata["labels"]), "annotations": dict(annotations)},
+                "metadata": {"labels": dict(metadata["labels"]), "annotations": dict(annotations) or None},
                 "spec": pod_spec,
             },
         },

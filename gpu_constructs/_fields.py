@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin
 
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import did_you_mean as did_you_mean
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _QUALIFIED_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
@@ -40,12 +40,6 @@ _FACTORS = {"m": Fraction(1, 1000), "": Fraction(1)} | {
     )
     for unit, base in ((decimal, 1000), (binary, 1024))
 }
-
-
-def did_you_mean(got: object, allowed: Iterable[str]) -> str:
-    """Give `` (did you mean 'x'?)`` for the nearest allowed word, or nothing."""
-    near = difflib.get_close_matches(str(got), list(allowed), n=1, cutoff=0.6)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def one_of(field: str, got: object, allowed: Sequence[str]) -> None:
@@ -179,7 +173,8 @@ def of_type(field: str, got: object, annotation: Any) -> None:
     if Any in alternatives or object in alternatives or (got is None and type(None) in alternatives):
         return
     words = [word for option in alternatives if get_origin(option) is Literal for word in get_args(option)]
-    if words and not isinstance(got, list | tuple):
+    is_plain = any(isinstance(option, type) and isinstance(got, option) for option in alternatives)
+    if words and not is_plain and not isinstance(got, list | tuple):
         one_of(field, got, words)
         return
     if isinstance(got, bool) and bool not in alternatives and (int in alternatives or float in alternatives):
@@ -192,7 +187,7 @@ def of_type(field: str, got: object, annotation: Any) -> None:
         for index, item in enumerate(got):
             of_type(f"{field}[{index}]", item, element)
         return
-    if any(isinstance(option, type) and isinstance(got, option) for option in alternatives):
+    if is_plain:
         return
     # Costs as much to import as half of this library: only for what the lines above could not decide.
     import typeguard

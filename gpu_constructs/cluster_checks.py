@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpu_constructs import _kinds, pod_security
+from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.pod_specs import containers, node_labels_required, pod_specs
 from gpu_constructs.provided import Provided
 
@@ -53,6 +53,7 @@ def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[F
         *_pods_satisfy_their_namespace(manifests, provided),
         *_gpus_asked_for_are_advertised(manifests, provided),
         *_shared_gpus_are_asked_for_one_by_one(manifests, provided),
+        *_memory_shared_with_mps_is_not_hidden(manifests, provided),
         *_allocated_gpus_are_not_overridden(manifests),
     ]
 
@@ -124,10 +125,13 @@ def _selected_labels_are_published(manifests: Sequence[Manifest], provided: Sequ
                 if len(discovered) < len(alternatives) or any(_is_among(x, published) for x in discovered):
                     continue
                 label = discovered[-1]
+                # Of nvidia.com/, Node Feature Discovery publishes this one alone.
+                is_of_gfd = label.startswith("nvidia.com/") and label != GPU_PRESENT
+                way_out = "gpu_feature_discovery=True" if is_of_gfd else "node_feature_discovery=True"
                 yield Finding(
                     index,
                     f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods "
-                    "would never be scheduled; add a DevicePluginChart with node_feature_discovery=True or "
+                    f"would never be scheduled; add a DevicePluginChart with {way_out} or "
                     f"declare it with External(app, 'existing', node_labels=[{label!r}])",
                 )
 
@@ -189,20 +193,44 @@ def _gpus_asked_for_are_advertised(manifests: Sequence[Manifest], provided: Sequ
 def _shared_gpus_are_asked_for_one_by_one(
     manifests: Sequence[Manifest], provided: Sequence[Provided]
 ) -> Iterator[Finding]:
-    refusing: dict[str, list[int]] = defaultdict(list)
+    refusing: dict[str, tuple[int, str]] = {}
     for provider, offer in enumerate(provided):
         for resource, sharing in offer.gpu_resources.items():
             if sharing.fail_requests_greater_than_one:
-                refusing[resource].append(provider)
+                refusing.setdefault(resource, (provider, sharing.strategy.replace("-", "_")))
     for index, manifest in enumerate(manifests):
         for _, resource, count in _gpu_limits(manifest):
             if resource in refusing and count.isdigit() and int(count) > 1:
+                provider, factory = refusing[resource]
                 yield Finding(
                     index,
                     f"asks for {count} x {resource} but {{0}} shares it with fail_requests_greater_than_one: two "
                     "slots are not two GPUs; ask for 1, or pass "
-                    "Sharing.time_slicing(..., fail_requests_greater_than_one=False)",
-                    providers=(refusing[resource][0],),
+                    f"Sharing.{factory}(..., fail_requests_greater_than_one=False)",
+                    providers=(provider,),
+                )
+
+
+def _memory_shared_with_mps_is_not_hidden(
+    manifests: Sequence[Manifest], provided: Sequence[Provided]
+) -> Iterator[Finding]:
+    """The plugin mounts the MPS daemon's shared memory into every container that holds a slot."""
+    shared = {
+        resource: provider
+        for provider, offer in enumerate(provided)
+        for resource, sharing in offer.gpu_resources.items()
+        if sharing.strategy == "mps"
+    }
+    for index, manifest in enumerate(manifests):
+        for container, resource, _ in _gpu_limits(manifest):
+            mounted = {str(mount.get("mountPath")).rstrip("/") for mount in container.get("volumeMounts") or ()}
+            if resource in shared and "/dev/shm" in mounted:
+                yield Finding(
+                    index,
+                    f"container {container.get('name')!r} mounts a volume of its own at /dev/shm, where {{0}}, which "
+                    "shares GPUs by MPS, mounts the memory through which containers reach the MPS server; leave "
+                    "shared_memory= and volumes at /dev/shm out",
+                    providers=(shared[resource],),
                 )
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+import difflib
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -30,16 +34,38 @@ class GpuConstructsError(ValueError):
         return self if self.path else GpuConstructsError(self.problem, path=path)
 
 
+def did_you_mean(got: object, allowed: Iterable[str]) -> str:
+    """Give `` (did you mean 'x'?)`` for the nearest allowed word, or nothing."""
+    near = difflib.get_close_matches(str(got), list(allowed), n=1, cutoff=0.6)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
 class ShortErrors(type):
-    """Ends the traceback of refused input at the caller's line: no frame of ours but this one."""
+    """Ends the traceback of refused input at the caller's line: no frame of ours but this one.
+
+    Option structs refuse members they do not have in the house style; ``_NOT_TAKEN`` says why for some.
+    """
+
+    _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012
 
     def __call__(cls: type[_Made], *args: Any, **kwargs: Any) -> _Made:
         """Make the object, or raise the error anew from here."""
+        if dataclasses.is_dataclass(cls):
+            _refuse_unknown_members(cls, kwargs)
         try:
             return cast(_Made, super().__call__(*args, **kwargs))  # type: ignore[misc]
         except GpuConstructsError as error:
             problem = error
         raise problem.with_traceback(None) from None
+
+
+def _refuse_unknown_members(struct: Any, given: dict[str, Any]) -> None:
+    members = {field.name: field for field in dataclasses.fields(struct)}
+    for name in given:
+        if name not in members:
+            why = struct._NOT_TAKEN.get(name)
+            reason = f": {why}" if why else did_you_mean(name, members)
+            raise GpuConstructsError(f"{name} is no member of {struct.__name__}{reason}")
 
 
 def short_errors(factory: _Factory) -> _Factory:
@@ -72,3 +98,14 @@ class SynthesisError(GpuConstructsError):
 
 class GpuConstructsWarning(UserWarning):
     """Input that works but is likely not what the user wants."""
+
+
+_PACKAGES_OF_OURS = ("gpu_constructs", "jsii")
+
+
+def warn(message: str) -> None:
+    """Warn at the line of the user's code that called into this library."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES_OF_OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, GpuConstructsWarning, stacklevel=level)

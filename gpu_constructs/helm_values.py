@@ -6,11 +6,11 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from cdk8s import Yaml
 from constructs import Construct
 
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct, checked
+from gpu_constructs._yaml import yaml_text
 
 
 class HelmValues(GpuConstruct):
@@ -39,15 +39,4 @@ class HelmValues(GpuConstruct):
 
     def to_yaml(self) -> str:
         """Give the file's text; a value of None, by which Helm drops a default, is kept as null."""
-        return Yaml.stringify(_with_nulls(self.values)).replace(_NULL, "null")
-
-
-_NULL = "gpu-constructs-null"  # jsii drops None on its way to the YAML writer
-
-
-def _with_nulls(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _with_nulls(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_nulls(member) for member in value]
-    return _NULL if value is None else value
+        return yaml_text(self.values)

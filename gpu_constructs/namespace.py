@@ -87,14 +87,14 @@ def namespace_name(namespace: object) -> str:
     return _references.name_of("namespace", namespace, "Namespace")
 
 
-def component_namespace(namespace: object) -> str:
+def component_namespace(namespace: object, *, allow_default: bool = False) -> str:
     """Give the name of the namespace that a GPU component was told to live in.
 
     Raises:
-        GpuConstructsError: It is ``default``, no DNS label, or no namespace at all.
+        GpuConstructsError: It is ``default`` without leave, no DNS label, or no namespace at all.
     """
     name = namespace_name(namespace)
-    if name == "default":
+    if name == "default" and not allow_default:
         raise GpuConstructsError(
             "namespace must not be 'default': GPU components need a namespace whose Pod Security level is "
             f"privileged; leave it out for {DEFAULT_NAMESPACE!r} or name one of your own"

@@ -11,7 +11,16 @@ from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.platforms import GPU_PRESENT
 
 GPU_PCI_PRESENT = "feature.node.kubernetes.io/pci-10de.present"
-"""Published by Node Feature Discovery for a PCI device of vendor NVIDIA."""
+"""Published by Node Feature Discovery for a PCI device of vendor NVIDIA, told to label vendors only."""
+
+FOREIGN_PCI_PRESENT = (
+    "feature.node.kubernetes.io/pci-0300_10de.present",
+    "feature.node.kubernetes.io/pci-0302_10de.present",
+)
+"""Published by a Node Feature Discovery with its own defaults: display and 3D controllers of vendor NVIDIA."""
+
+NVIDIA_CPU = "feature.node.kubernetes.io/cpu-model.vendor_id"
+"""``NVIDIA`` on Tegra systems."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +105,31 @@ def label_exists(key: str) -> dict[str, Any]:
     return {"key": key, "operator": "Exists"}
 
 
-def gpu_node_affinity() -> dict[str, Any]:
-    """Require a node that Node Feature Discovery or an administrator marked as having an NVIDIA GPU."""
-    return required_node_affinity([[label_is(GPU_PCI_PRESENT, "true")], [label_is(GPU_PRESENT, "true")]])
+def gpu_node_affinity(*, tegra: bool = False, foreign: bool = False) -> dict[str, Any]:
+    """Require a node that Node Feature Discovery or an administrator marked as having an NVIDIA GPU.
+
+    Args:
+        tegra: Take a node with an NVIDIA CPU too: a Tegra's GPU is no PCI device.
+        foreign: Take the labels of a Node Feature Discovery with its own defaults too, which name the class.
+    """
+    terms = [[label_is(GPU_PCI_PRESENT, "true")], [label_is(GPU_PRESENT, "true")]]
+    if tegra:
+        terms.append([label_is(NVIDIA_CPU, "NVIDIA")])
+    if foreign:
+        terms += [[label_is(label, "true")] for label in FOREIGN_PCI_PRESENT]
+    return required_node_affinity(terms)
+
+
+def with_node_expressions(
+    affinity: Mapping[str, Any] | None, expressions: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any] | None:
+    """Give the affinity with expressions that must hold besides, in each of its alternatives."""
+    if not expressions:
+        return affinity
+    affinity = affinity or {}
+    node = affinity.get("nodeAffinity") or {}
+    required = node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = required.get("nodeSelectorTerms") or [{}]
+    widened = [{**term, "matchExpressions": [*term.get("matchExpressions", ()), *expressions]} for term in terms]
+    selector = {"nodeSelectorTerms": widened}
+    return {**affinity, "nodeAffinity": {**node, "requiredDuringSchedulingIgnoredDuringExecution": selector}}

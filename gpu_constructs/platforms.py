@@ -28,6 +28,7 @@ class _TalosFacts:
     gpu_operator_needs_bridge: bool
     supports_cdi: bool
     mig_needs_privileged: bool
+    mps_is_doubtful: bool = False
 
 
 # siderolabs/talos release notes and siderolabs/extensions nvidia-gpu/vars.yaml of each release line.
@@ -41,7 +42,11 @@ _TALOS: Mapping[str, _TalosFacts] = {
         kubernetes="1.34", gpu_operator_needs_bridge=True, supports_cdi=False, mig_needs_privileged=False
     ),
     "1.12": _TalosFacts(
-        kubernetes="1.35", gpu_operator_needs_bridge=True, supports_cdi=False, mig_needs_privileged=True
+        kubernetes="1.35",
+        gpu_operator_needs_bridge=True,
+        supports_cdi=False,
+        mig_needs_privileged=True,
+        mps_is_doubtful=True,
     ),
     "1.13": _TalosFacts(
         kubernetes="1.36", gpu_operator_needs_bridge=False, supports_cdi=True, mig_needs_privileged=True
@@ -128,6 +133,11 @@ class Talos(metaclass=ShortErrors):
         return self._facts.mig_needs_privileged
 
     @property
+    def mps_is_doubtful(self) -> bool:
+        """Whether MPS is reported not to start (NVIDIA/k8s-device-plugin#1614, on 1.12)."""
+        return self._facts.mps_is_doubtful
+
+    @property
     def nvidia_driver_root(self) -> str | None:
         """Where the driver's files lie on the node, for a CDI spec written by the plugin."""
         return "/usr/local" if self.supports_cdi else None
@@ -204,6 +214,11 @@ class Kubernetes(metaclass=ShortErrors):
     @property
     def mig_needs_privileged(self) -> bool:
         """SYS_ADMIN is enough for the toolkit."""
+        return False
+
+    @property
+    def mps_is_doubtful(self) -> bool:
+        """Nothing is known against it."""
         return False
 
     @property

@@ -2,40 +2,93 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 
+GPU = "nvidia.com/gpu"
+"""The resource of whole GPUs, and of MIG devices under the strategy ``single``."""
+
+_SHARED_SUFFIX = ".shared"
+_LONGEST_NAME = 63
+_MIG_DEVICE = re.compile(r"nvidia\.com/mig-[0-9]+g\.[0-9]+gb(?:[.-][a-z]+)*\Z")
+_MOST_MPS_REPLICAS = 48
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sharing(metaclass=ShortErrors):
-    """How many pods may hold one GPU; made by ``Sharing.none()`` or ``Sharing.time_slicing(...)``.
+    """How many pods may hold one GPU: ``Sharing.none()``, ``Sharing.time_slicing(...)`` or ``Sharing.mps(...)``.
 
     Attributes:
-        strategy: ``none`` or ``time-slicing``.
-        replicas: How many slots each GPU is advertised as; 1 without sharing.
+        strategy: ``none``, ``time-slicing`` or ``mps``.
+        resources: Slots that each device of a resource is advertised as; empty without sharing.
         fail_requests_greater_than_one: Whether a container that asks for more than one slot is refused.
-        rename_by_default: Whether slots are advertised as ``nvidia.com/gpu.shared``.
+        rename_by_default: Whether slots are advertised under the resource's name with ``.shared`` behind it.
+
+    Raises:
+        GpuConstructsError: A resource that the plugin does not advertise, fewer than 2 slots, more than 48
+            under MPS, MIG devices under MPS.
     """
 
-    strategy: Literal["none", "time-slicing"]
-    replicas: int = 1
+    strategy: Literal["none", "time-slicing", "mps"]
+    resources: Mapping[str, int] = field(default_factory=dict)
     fail_requests_greater_than_one: bool = False
     rename_by_default: bool = False
 
     def __post_init__(self) -> None:
-        _fields.one_of("sharing.strategy", self.strategy, ("none", "time-slicing"))
+        _fields.one_of("sharing.strategy", self.strategy, ("none", "time-slicing", "mps"))
         if self.strategy == "none":
-            if (self.replicas, self.fail_requests_greater_than_one, self.rename_by_default) != (1, False, False):
+            if (self.resources, self.fail_requests_greater_than_one, self.rename_by_default) != ({}, False, False):
                 raise GpuConstructsError("sharing without a strategy takes nothing else; use Sharing.none()")
             return
-        field = "sharing.time_slicing"
+        name = f"sharing.{self.strategy.replace('-', '_')}"
+        _fields.of_type(f"{name}.fail_requests_greater_than_one", self.fail_requests_greater_than_one, bool)
+        _fields.of_type(f"{name}.rename_by_default", self.rename_by_default, bool)
+        if not isinstance(self.resources, Mapping) or not self.resources:
+            raise GpuConstructsError(
+                f"{name}.resources must name what is shared, like {{{GPU!r}: 4}}; got {self.resources!r}; "
+                "use Sharing.none() for exclusive GPUs"
+            )
+        object.__setattr__(self, "resources", dict(self.resources))
+        for resource, replicas in self.resources.items():
+            self._check(name, resource, replicas)
+
+    def _check(self, name: str, resource: object, replicas: object) -> None:
+        if not isinstance(resource, str) or (resource != GPU and not _MIG_DEVICE.match(resource)):
+            raise GpuConstructsError(
+                f"{name}.resources must hold {GPU!r} or MIG devices like 'nvidia.com/mig-1g.5gb', which are all the "
+                f"plugin advertises; got {resource!r}{_fields.did_you_mean(resource, (GPU, 'nvidia.com/mig-1g.5gb'))}"
+            )
+        if resource != GPU and self.strategy == "mps":
+            raise GpuConstructsError(
+                f"{name}.resources must be {GPU!r}: MPS does not share MIG devices; got {resource!r}; "
+                "use Sharing.time_slicing for them"
+            )
+        longest, why = _LONGEST_NAME, ""
+        if self.rename_by_default:
+            longest, why = (
+                _LONGEST_NAME - len(_SHARED_SUFFIX),
+                f" with rename_by_default, which adds {_SHARED_SUFFIX!r}",
+            )
+        if len(resource) > longest:
+            raise GpuConstructsError(
+                f"{name}.resources must have names of at most {longest} characters{why}; got {resource!r}"
+            )
+        where = f"{name}.replicas" if resource == GPU else f"{name}.resources[{resource!r}]"
         way_out = "use Sharing.none() for exclusive GPUs"
-        _fields.whole_number(f"{field}.replicas", self.replicas, minimum=2, way_out=way_out)
-        _fields.of_type(f"{field}.fail_requests_greater_than_one", self.fail_requests_greater_than_one, bool)
-        _fields.of_type(f"{field}.rename_by_default", self.rename_by_default, bool)
+        if self.strategy == "mps":
+            limit = (
+                "MPS serves 48 clients of a GPU (16 below compute capability 7.5); use Sharing.time_slicing for more"
+            )
+            if isinstance(replicas, int) and replicas > _MOST_MPS_REPLICAS:
+                way_out = limit
+            _fields.whole_number(where, replicas, minimum=2, maximum=_MOST_MPS_REPLICAS, way_out=way_out)
+        else:
+            _fields.whole_number(where, replicas, minimum=2, way_out=way_out)
 
     @classmethod
     @short_errors
@@ -48,7 +101,8 @@ class Sharing(metaclass=ShortErrors):
     def time_slicing(
         cls,
         *,
-        replicas: int,
+        replicas: int | None = None,
+        resources: Mapping[str, int] | None = None,
         fail_requests_greater_than_one: bool = True,
         rename_by_default: bool = False,
     ) -> Sharing:
@@ -58,25 +112,78 @@ class Sharing(metaclass=ShortErrors):
         GPU than one slot.
 
         Args:
-            replicas: Slots for each GPU, 2 or more.
+            replicas: Slots for each GPU, 2 or more; short for ``resources={"nvidia.com/gpu": replicas}``.
+            resources: Slots for each device of a resource, for MIG devices (``nvidia.com/mig-1g.5gb``, with
+                the MIG strategy ``mixed``) or several resources.
             fail_requests_greater_than_one: Refuse containers that ask for several slots. The plugin's own
                 default is False; ours is True because such a request is always a misunderstanding.
             rename_by_default: Advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``.
 
         Raises:
-            GpuConstructsError: Replicas is no int of at least 2.
+            GpuConstructsError: Both or neither of replicas and resources, a number of slots that is no int
+                of at least 2, a resource that the plugin does not advertise.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:README.md, "Shared Access to GPUs"
         """
         return cls(
             strategy="time-slicing",
-            replicas=replicas,
+            resources=_slots("sharing.time_slicing", replicas, resources),
+            fail_requests_greater_than_one=fail_requests_greater_than_one,
+            rename_by_default=rename_by_default,
+        )
+
+    @classmethod
+    @short_errors
+    def mps(
+        cls,
+        *,
+        replicas: int,
+        fail_requests_greater_than_one: bool = True,
+        rename_by_default: bool = False,
+    ) -> Sharing:
+        """Let containers use each GPU at once through the Multi-Process Service (MPS).
+
+        Each slot gets its part of the GPU's memory and threads. The chart adds the MPS control daemon, a
+        privileged pod on every node that shares this way; it puts the GPUs into the compute mode
+        ``EXCLUSIVE_PROCESS``. A workload gets the daemon's ``/dev/shm``, so it must not mount its own.
+
+        Args:
+            replicas: Slots for each GPU, 2 to 48 (16 at most on GPUs before compute capability 7.5).
+            fail_requests_greater_than_one: Refuse containers that ask for several slots. True in the plugin
+                too; only releases from 0.20.0 can be told otherwise.
+            rename_by_default: Advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``.
+
+        Raises:
+            GpuConstructsError: Replicas is no int from 2 to 48.
+
+        Source:
+            NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/device.go, README.md "With CUDA MPS"
+        """
+        return cls(
+            strategy="mps",
+            resources={GPU: replicas},
             fail_requests_greater_than_one=fail_requests_greater_than_one,
             rename_by_default=rename_by_default,
         )
 
     @property
+    def replicas(self) -> int:
+        """How many slots each whole GPU is advertised as; 1 when it is not shared."""
+        return self.resources.get(GPU, 1)
+
+    @property
     def gpu_resource(self) -> str:
         """The resource name that a container asks for under this sharing."""
-        return "nvidia.com/gpu.shared" if self.rename_by_default else "nvidia.com/gpu"
+        return self.resource_name(GPU)
+
+    def resource_name(self, resource: str) -> str:
+        """The name under which a resource is advertised with this sharing."""
+        return resource + _SHARED_SUFFIX if self.rename_by_default and resource in self.resources else resource
+
+
+def _slots(name: str, replicas: int | None, resources: Mapping[str, int] | None) -> Mapping[str, int]:
+    if (replicas is None) == (resources is None):
+        got = "neither" if replicas is None else "both"
+        raise GpuConstructsError(f"{name} takes either replicas or resources; got {got}")
+    return {GPU: replicas} if replicas is not None else resources or {}

@@ -22,15 +22,41 @@ class NodeFeatureDiscoveryRelease:
     Attributes:
         version: Release without the leading v.
         image: ``repository:tag`` of all its programs.
-        has_http_health: One port 8080 serves ``/healthz`` and metrics (0.19); before, gRPC health is on
-            8082 and metrics on 8081.
+        has_http_health: One port 8080 serves ``/healthz`` and metrics (from 0.18.0); before, gRPC health is
+            on 8082, but for the garbage collector, and metrics are on 8081.
+        has_owner_refs: The worker is told who owns what it publishes (from 0.19.0); before, always its pod
+            and DaemonSet.
+        watches_pods: The topology updater lists and watches the pods of its node (from 0.19.0); before, it
+            asked for each.
+        awaits_topology_definition: The topology updater waits for its custom resource definition (from
+            0.19.0); before, it failed without.
         source: Where the facts were read.
     """
 
     version: str
     image: str
     has_http_health: bool
+    has_owner_refs: bool
+    watches_pods: bool
+    awaits_topology_definition: bool
     source: str
+
+    def is_at_least(self, version: str) -> bool:
+        """Tell whether this release is that one or a later one."""
+        mine, other = ([int(part) for part in release.split(".")] for release in (self.version, version))
+        return mine >= other
+
+    def require(self, field: str, first: str) -> None:
+        """Refuse what came with a later release.
+
+        Raises:
+            GpuConstructsError: This release is older than the first one that knows it.
+        """
+        if not self.is_at_least(first):
+            raise GpuConstructsError(
+                f"{field} needs Node Feature Discovery {first}, and this is {self.version}; leave it out or take a "
+                "later release of the device plugin"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +65,31 @@ class DevicePluginRelease:
 
     Attributes:
         version: Release without the leading v.
-        image: ``repository:tag`` of both programs.
+        image: ``repository:tag`` of all its programs.
         node_feature_discovery: The NFD release that NVIDIA's chart bundles with it.
+        sets_owner_references: GFD makes its DaemonSet and pod the owners of what it publishes, so it reads
+            its pod (from 0.19.0).
+        has_infinite_sleep_interval: GFD takes ``infinite`` for its sleep interval (from 0.19.0).
+        has_shared_devices_allocation_policy: The plugin knows ``packed`` beside ``distributed`` (from 0.20.0).
+        cdi_feature_flags: What the plugin reads in ``CDI_FEATURE_FLAGS``; it skips all else.
+        has_cdi_disable_hooks: The plugin reads ``CDI_DISABLE_HOOKS`` (from 0.20.0).
+        honours_mps_fail_requests: ``failRequestsGreaterThanOne: false`` means something under MPS (from
+            0.20.0); before, it was always true.
+        config_manager_survives_host_pid: config-manager skips processes without a command line, which it
+            meets under ``hostPID`` (from 0.20.0); before, it panicked.
         source: Where the facts were read.
     """
 
     version: str
     image: str
     node_feature_discovery: NodeFeatureDiscoveryRelease
+    sets_owner_references: bool
+    has_infinite_sleep_interval: bool
+    has_shared_devices_allocation_policy: bool
+    cdi_feature_flags: tuple[str, ...]
+    has_cdi_disable_hooks: bool
+    honours_mps_fail_requests: bool
+    config_manager_survives_host_pid: bool
     source: str
 
 
@@ -96,13 +139,26 @@ _NFD_0_17_3 = NodeFeatureDiscoveryRelease(
     version="0.17.3",
     image="registry.k8s.io/nfd/node-feature-discovery:v0.17.3",
     has_http_health=False,
+    has_owner_refs=False,
+    watches_pods=False,
+    awaits_topology_definition=False,
     source="NVIDIA/k8s-device-plugin@v0.18.2, bundled chart node-feature-discovery-chart-0.17.3",
 )
 _NFD_0_19_0 = NodeFeatureDiscoveryRelease(
     version="0.19.0",
     image="registry.k8s.io/nfd/node-feature-discovery:v0.19.0",
     has_http_health=True,
+    has_owner_refs=True,
+    watches_pods=True,
+    awaits_topology_definition=True,
     source="NVIDIA/k8s-device-plugin@v0.20.0, bundled chart node-feature-discovery-0.19.0",
+)
+
+_CDI_FEATURE_FLAGS = (
+    "disable-nvsandbox-utils",
+    "disable-nvsandboxutils",
+    "enable-coherent-annotations",
+    "enable-explicit-driver-libraries",
 )
 
 DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
@@ -110,16 +166,39 @@ DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
         version="0.18.2",
         image="nvcr.io/nvidia/k8s-device-plugin:v0.18.2",
         node_feature_discovery=_NFD_0_17_3,
+        sets_owner_references=False,
+        has_infinite_sleep_interval=False,
+        has_shared_devices_allocation_policy=False,
+        cdi_feature_flags=_CDI_FEATURE_FLAGS,
+        has_cdi_disable_hooks=False,
+        honours_mps_fail_requests=False,
+        config_manager_survives_host_pid=False,
         source="NVIDIA/k8s-device-plugin@v0.18.2:deployments/helm/nvidia-device-plugin",
     ),
     "0.20.0": DevicePluginRelease(
         version="0.20.0",
         image="nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
         node_feature_discovery=_NFD_0_19_0,
+        sets_owner_references=True,
+        has_infinite_sleep_interval=True,
+        has_shared_devices_allocation_policy=True,
+        cdi_feature_flags=(
+            *_CDI_FEATURE_FLAGS,
+            "disable-ipc-discoverer",
+            "disable-multiple-csv-devices",
+            "no-additional-gids-for-device-nodes",
+        ),
+        has_cdi_disable_hooks=True,
+        honours_mps_fail_requests=True,
+        config_manager_survives_host_pid=True,
         source="NVIDIA/k8s-device-plugin@v0.20.0:deployments/helm/nvidia-device-plugin",
     ),
 }
 DEFAULT_DEVICE_PLUGIN = "0.20.0"
+
+RDMA_ON_BY_DEFAULT = ("0.19.0", "0.19.1", "0.19.2")
+"""Releases of the device plugin that hand GDS, GDRCopy and MOFED devices to every container unless told not to,
+which fails where a node has none (NVIDIA/k8s-device-plugin#1692)."""
 
 DCGM_EXPORTER: Mapping[str, DcgmExporterRelease] = {
     "3.4.2": DcgmExporterRelease(

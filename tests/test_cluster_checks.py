@@ -330,6 +330,40 @@ def test_several_slots_are_refused_exactly_where_the_sharing_refuses_them(sharin
     assert [(finding.subject, finding.providers) for finding in findings] == ([(0, (0,))] if is_found else [])
 
 
+def test_the_way_out_of_several_slots_names_the_sharing_at_work():
+    limits, sharing = {GPU: 2}, Sharing.mps(replicas=4)
+    ((_, problem),) = found([deployment(limits=limits)], Provided(gpu_resources={GPU: sharing}))
+    assert problem.endswith("ask for 1, or pass Sharing.mps(..., fail_requests_greater_than_one=False)")
+
+
+@pytest.mark.parametrize(
+    ("sharing", "path", "is_found"),
+    [
+        (Sharing.mps(replicas=4), "/dev/shm", True),
+        (Sharing.mps(replicas=4), "/dev/shm/", True),
+        (Sharing.mps(replicas=4), "/data", False),
+        (SHARED, "/dev/shm", False),
+        (Sharing.none(), "/dev/shm", False),
+    ],
+)
+def test_shared_memory_of_its_own_hides_that_of_the_mps_server(sharing, path, is_found):
+    spec = pod({GPU: 1})
+    spec["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": path}]
+    findings = found([obj("v1", "Pod", spec=spec)], Provided(gpu_resources={GPU: sharing}))
+    name = spec["containers"][0]["name"]
+    problem = (
+        f"container {name!r} mounts a volume of its own at /dev/shm, where {{0}}, which shares GPUs by MPS, mounts the "
+        "memory through which containers reach the MPS server; leave shared_memory= and volumes at /dev/shm out"
+    )
+    assert [found_problem for _, found_problem in findings] == ([problem] if is_found else [])
+
+
+def test_a_container_without_a_slot_keeps_its_shared_memory_beside_mps():
+    spec = pod({})
+    spec["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/dev/shm"}]
+    assert found([obj("v1", "Pod", spec=spec)], Provided(gpu_resources={GPU: Sharing.mps(replicas=4)})) == []
+
+
 def test_each_container_that_asks_for_several_slots_is_found():
     spec = pod({GPU: 2})
     spec["initContainers"] = pod({GPU: 3})["containers"]

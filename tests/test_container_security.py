@@ -1,7 +1,8 @@
 import pytest
 
 from gpu_constructs import pod_security
-from gpu_constructs._container_security import POD, container_security
+from gpu_constructs._container_security import POD, POD_SECURITY_CONTEXT, SECURITY_CONTEXT, Rights, container_security
+from schemas import SUPPORTED_RELEASES, schema_errors
 
 HARDENED = {
     "allowPrivilegeEscalation": False,
@@ -50,3 +51,56 @@ def test_two_containers_share_no_list():
     first["capabilities"]["add"].append("NET_RAW")
     first["capabilities"]["drop"].clear()
     assert container_security() == HARDENED
+
+
+def refused_fields(place, fields):
+    """The fields of a security context that the schema of the newest Kubernetes does not know."""
+    known = []
+    for field in fields:
+        context = {"securityContext": {field: None}}
+        pod = {"containers": [{"name": "c", "image": "a:1"}]}
+        if place == "pod":
+            pod |= context
+        else:
+            pod["containers"][0] |= context
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "n"}, "spec": pod}
+        if any("unexpected" in error for error in schema_errors(manifest, SUPPORTED_RELEASES[-1:])):
+            known.append(field)
+    return known
+
+
+@pytest.mark.parametrize(("place", "fields"), [("container", SECURITY_CONTEXT), ("pod", POD_SECURITY_CONTEXT)])
+def test_every_field_that_may_be_given_is_one_of_kubernetes(place, fields):
+    assert refused_fields(place, fields) == []
+    assert refused_fields(place, ["privilege"]) == ["privilege"]
+
+
+NONE, SYS_ADMIN, PRIVILEGED = Rights(), Rights(add=("SYS_ADMIN",)), Rights(add=("SYS_ADMIN",), privileged=True)
+
+
+def test_rights_become_the_security_context_that_holds_them_and_no_more():
+    assert NONE.to_manifest() == HARDENED
+    assert SYS_ADMIN.to_manifest() == {**HARDENED, "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}
+    assert PRIVILEGED.to_manifest(read_only=False) == {"privileged": True, "readOnlyRootFilesystem": False}
+
+
+@pytest.mark.parametrize(
+    ("context", "held"),
+    [
+        ({}, {NONE}),
+        ({"capabilities": None, "privileged": None}, {NONE}),
+        ({"capabilities": {"drop": ["ALL"]}}, {NONE}),
+        ({"capabilities": {"add": ["NET_RAW"]}}, {NONE}),
+        ({"capabilities": {"add": ["NET_RAW", "SYS_ADMIN"]}}, {NONE, SYS_ADMIN}),
+        ({"capabilities": {"add": ["ALL"]}, "privileged": False}, {NONE, SYS_ADMIN}),
+        ({"privileged": True}, {NONE, SYS_ADMIN, PRIVILEGED}),
+    ],
+    ids=str,
+)
+def test_rights_are_held_by_a_context_that_grants_at_least_them(context, held):
+    assert {rights for rights in (NONE, SYS_ADMIN, PRIVILEGED) if rights.are_in(context)} == held
+
+
+def test_rights_are_called_as_kubernetes_writes_them():
+    assert str(SYS_ADMIN) == "capabilities.add SYS_ADMIN"
+    assert str(PRIVILEGED) == "privileged=True"

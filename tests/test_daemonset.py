@@ -53,3 +53,13 @@ def test_labels_of_object_selector_and_pods_are_lists_of_their_own():
     manifest["spec"]["selector"]["matchLabels"]["more"] = "x"
     assert "more" not in METADATA["labels"]
     assert "more" not in SELECTOR
+
+
+def test_a_whole_update_strategy_takes_the_place_of_the_numbers():
+    manifest = made(update_strategy={"type": "OnDelete"})
+    assert manifest["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    assert schema_errors(manifest) == []
+
+
+def test_pods_without_annotations_say_nothing_of_them():
+    assert made(annotations={})["spec"]["template"]["metadata"]["annotations"] is None

@@ -1,10 +1,13 @@
+import functools
 import traceback
 from pathlib import Path
 
 import pytest
+from cdk8s import App
 
 import gpu_constructs
-from gpu_constructs import EnvValue, Probe, Sharing, Talos, Toleration, Unverified, Volume
+from gpu_constructs import DevicePluginChart, EnvValue, Probe, Sharing, Talos, Toleration, Unverified, Volume
+from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
 from gpu_constructs.errors import GpuConstructsError, GpuConstructsWarning, ShortErrors, SynthesisError
 
 LIBRARY = str(Path(gpu_constructs.__file__).parent)
@@ -125,5 +128,75 @@ def test_what_is_not_refused_is_made():
     assert Option(1, a=2).given == ((1,), {"a": 2})
 
 
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: Flags(migstrategy="none"), "migstrategy is no member of Flags (did you mean 'mig_strategy'?)"),
+        (lambda: Flags(migStrategy="none"), "migStrategy is no member of Flags (did you mean 'mig_strategy'?)"),
+        (
+            lambda: PluginFlags(device_list=[]),
+            "device_list is no member of PluginFlags (did you mean 'device_list_strategy'?)",
+        ),
+        (lambda: GfdFlags(sleep="60s"), "sleep is no member of GfdFlags"),
+        (lambda: Imex(channels=[0]), "channels is no member of Imex (did you mean 'channel_ids'?)"),
+        (
+            lambda: PluginConfig(resources={}),
+            "resources is no member of PluginConfig: the plugin reads it, warns and throws it away, so resources keep "
+            "their names; leave it out",
+        ),
+        (lambda: PluginConfig(version="v1"), "version is no member of PluginConfig"),
+        (lambda: Toleration(keys="a"), "keys is no member of Toleration (did you mean 'key'?)"),
+    ],
+)
+def test_a_member_that_an_option_does_not_have_is_refused_in_the_house_style(make, problem):
+    with pytest.raises(GpuConstructsError) as refused:
+        make()
+    assert str(refused.value) == problem
+
+
+def test_only_option_structs_are_held_to_their_members():
+    class Open(metaclass=ShortErrors):
+        def __init__(self, **given):
+            self.given = given
+
+    assert Open(anything=1).given == {"anything": 1}
+
+
 def test_warnings_can_be_filtered_as_the_users_own():
     assert issubclass(GpuConstructsWarning, UserWarning)
+
+
+NOTHING = {"device_plugin": False, "gpu_feature_discovery": False, "node_feature_discovery": False}
+
+
+def nothing_looks_at_a_gpu(scope, **given):
+    """Code of a user around a chart that warns."""
+    options = {**NOTHING, **given}
+    return DevicePluginChart(scope, "plugin", **options)
+
+
+def test_a_warning_points_at_the_line_of_the_user_that_called_the_library():
+    with pytest.warns(GpuConstructsWarning) as caught:
+        nothing_looks_at_a_gpu(App())
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert Path(__file__).read_text(encoding="utf-8").splitlines()[warning.lineno - 1].strip() == (
+        'return DevicePluginChart(scope, "plugin", **options)'
+    )
+
+
+@pytest.mark.parametrize(
+    "filename", [f"{LIBRARY}-demo/app.py", f"{LIBRARY}_demo.py", "/home/me/jsii/app.py", "<stdin>"], ids=repr
+)
+def test_a_warning_is_not_led_astray_by_names_that_look_like_ours(filename):
+    code = compile("\n\nmake(App())", filename, "exec")
+    with pytest.warns(GpuConstructsWarning) as caught:
+        exec(code, {"App": App, "make": functools.partial(DevicePluginChart, id="plugin", **NOTHING)})
+    assert [(warning.filename, warning.lineno) for warning in caught] == [(filename, 3)]
+
+
+def test_a_refused_chart_leaves_no_line_of_the_library_but_one_and_still_warns_where_it_was_called():
+    with pytest.warns(GpuConstructsWarning) as caught, pytest.raises(GpuConstructsError) as refused:
+        nothing_looks_at_a_gpu(App(), priority_class_name="very high")
+    assert frames_of(refused.value) == ["__call__"]
+    assert [warning.filename for warning in caught] == [__file__]

@@ -127,3 +127,14 @@ def test_the_plugin_refuses_default_before_it_joins_the_app(app):
         DevicePluginChart(app, "plugin", namespace="default")
     assert str(refused.value) == f"plugin: {NOT_DEFAULT}"
     assert app.charts == []
+
+
+def test_default_is_allowed_by_name_or_object_where_the_user_says_so(chart):
+    for given in ("default", GpuNamespace(chart, "ours", name="default")):
+        assert component_namespace(given, allow_default=True) == "default"
+
+
+def test_leave_to_take_default_changes_nothing_for_other_namespaces():
+    assert component_namespace("gpu", allow_default=True) == component_namespace("gpu") == "gpu"
+    with pytest.raises(GpuConstructsError, match=r"^namespace must be a DNS label"):
+        component_namespace("Default", allow_default=True)

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 
 from gpu_constructs import GpuConstructsError, Toleration
@@ -9,8 +11,11 @@ from gpu_constructs.placement import (
     label_is,
     required_node_affinity,
     tolerations,
+    with_node_expressions,
 )
 from gpu_constructs.pod_specs import node_labels_required
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def refusal(**given):
@@ -115,3 +120,70 @@ def test_gpu_pods_go_where_discovery_or_an_administrator_marked_a_gpu():
     assert list(node_labels_required({"affinity": gpu_node_affinity()})) == [
         {"feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.present"}
     ]
+
+
+def test_tegra_nodes_and_the_labels_of_a_foreign_discovery_are_further_alternatives():
+    keys = {
+        (tegra, foreign): [
+            term["matchExpressions"][0]["key"].rpartition("/")[2]
+            for term in gpu_node_affinity(tegra=tegra, foreign=foreign)["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+        ]
+        for tegra in (False, True)
+        for foreign in (False, True)
+    }
+    ours, foreign = ["pci-10de.present", "gpu.present"], ["pci-0300_10de.present", "pci-0302_10de.present"]
+    tegra = ["cpu-model.vendor_id"]
+    assert keys == {
+        (False, False): ours,
+        (True, False): ours + tegra,
+        (False, True): ours + foreign,
+        (True, True): ours + tegra + foreign,
+    }
+
+
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+MORE = [label_is("config", "a"), {"key": "b", "operator": "NotIn", "values": ["c"]}]
+
+
+@pytest.mark.parametrize("given", [None, {}, {"podAffinity": {}}])
+def test_without_further_expressions_an_affinity_stays_the_object_it_is(given):
+    assert with_node_expressions(given, []) is given
+
+
+@pytest.mark.parametrize("given", [None, {}, {"nodeAffinity": None}, {"nodeAffinity": {REQUIRED: None}}])
+def test_further_expressions_alone_are_one_term(given):
+    assert with_node_expressions(given, MORE)["nodeAffinity"] == {
+        REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": MORE}]}
+    }
+
+
+def test_further_expressions_hold_in_each_alternative_and_leave_the_rest():
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["node"]}]
+    given = {
+        "podAffinity": {"x": 1},
+        "nodeAffinity": {
+            PREFERRED: [{"weight": 1}],
+            REQUIRED: {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [label_exists("a")]},
+                    {"matchFields": fields},
+                    {"matchExpressions": [label_exists("d")], "matchFields": fields},
+                ]
+            },
+        },
+    }
+    before = copy.deepcopy(given)
+    assert with_node_expressions(given, MORE) == {
+        "podAffinity": {"x": 1},
+        "nodeAffinity": {
+            PREFERRED: [{"weight": 1}],
+            REQUIRED: {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [label_exists("a"), *MORE]},
+                    {"matchFields": fields, "matchExpressions": MORE},
+                    {"matchExpressions": [label_exists("d"), *MORE], "matchFields": fields},
+                ]
+            },
+        },
+    }
+    assert given == before

@@ -110,3 +110,13 @@ def test_a_platform_is_written_as_users_call_it():
 def test_a_platform_cannot_be_changed_after_it_was_checked(platform):
     with pytest.raises(AttributeError):
         platform.version = "9.9"
+
+
+@pytest.mark.parametrize("version", TALOS)
+def test_mps_is_doubtful_on_the_one_line_of_talos_that_it_was_reported_on(version):
+    assert Talos(version).mps_is_doubtful is (version == "1.12")
+    assert Talos(f"v{version}.3").mps_is_doubtful is (version == "1.12")
+
+
+def test_nothing_is_known_against_mps_on_plain_kubernetes():
+    assert not Kubernetes().mps_is_doubtful

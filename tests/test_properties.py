@@ -11,20 +11,30 @@ from cdk8s import App, Chart, Testing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import invariants
 import schemas
 from gpu_constructs import (
+    Configs,
     DcgmExporter,
+    DevicePlugin,
     DevicePluginChart,
     EnvValue,
+    Flags,
     GpuConstructsError,
+    GpuFeatureDiscovery,
     GpuWorkload,
     Kubernetes,
+    MpsControlDaemon,
+    NodeFeatureDiscovery,
+    PluginConfig,
+    PluginFlags,
     PowerLimit,
     Probe,
     Sharing,
     Talos,
     Toleration,
     Unverified,
+    UpdateStrategy,
     ValidationBridge,
     Volume,
 )
@@ -76,10 +86,12 @@ def labels_of(manifest):
 
 
 def assert_pod_is_sound(spec):
-    mounted = [mount["name"] for container in containers(spec) for mount in container.get("volumeMounts", ())]
+    mounted = {mount["name"] for container in containers(spec) for mount in container.get("volumeMounts", ())}
     volumes = [volume["name"] for volume in spec.get("volumes", ())]
-    assert sorted(mounted) == sorted(set(volumes)) == sorted(volumes)
+    assert sorted(mounted) == sorted(volumes)
     for container in containers(spec):
+        places = [mount["mountPath"] for mount in container.get("volumeMounts", ())]
+        assert sorted(places) == sorted(set(places))
         assert _IMAGE.match(container["image"])
         ports = {value for port in container.get("ports", ()) for value in (port["name"], port["containerPort"])}
         for probe in (container[name] for name in _PROBES if name in container):
@@ -88,6 +100,23 @@ def assert_pod_is_sound(spec):
                 assert isinstance(port, int) or port in ports
         for variable in container.get("env", ()):
             assert ("value" in variable) != ("valueFrom" in variable)
+
+
+def assert_gpu_pod_holds_what_it_uses(spec):
+    """What holds for the pods of the device plugin's image, whatever was asked for."""
+    programs = {container["command"][0]: container for container in spec["containers"]}
+    assert not (spec.get("hostPID") and spec.get("shareProcessNamespace"))
+    asks_the_api = not programs.keys().isdisjoint({"gpu-feature-discovery", "config-manager"})
+    assert spec["automountServiceAccountToken"] == ("serviceAccountName" in spec) == asks_the_api
+    if "config-manager" in programs:
+        assert spec.get("hostPID") or spec["shareProcessNamespace"]
+    for container in containers(spec):
+        security = container["securityContext"]
+        is_mighty = security.get("privileged") or "SYS_ADMIN" in security["capabilities"].get("add", ())
+        told = {variable["name"] for variable in container.get("env", ())}
+        assert is_mighty or "NVIDIA_MIG_MONITOR_DEVICES" not in told
+        assert security.get("privileged") or security["capabilities"]["drop"] == ["ALL"]
+        assert all(variable.get("value", "by reference") for variable in container.get("env", ()))
 
 
 def assert_sound(manifest):
@@ -188,6 +217,7 @@ resources = st.sampled_from(
 )
 sharings = st.one_of(
     st.just(Sharing.none()),
+    st.builds(Sharing.mps, replicas=st.integers(2, 48), rename_by_default=st.booleans()),
     st.builds(
         Sharing.time_slicing,
         replicas=st.integers(2, 100),
@@ -275,22 +305,123 @@ BY_KIND = {
     },
     "Pod": {},
 }
-PLUGIN = {
-    **common,
-    "platform": platforms,
-    "version": st.sampled_from(["0.18.2", "0.20.0", Unverified("0.19.3", like="0.18.2")]),
+files = st.builds(
+    PluginConfig,
+    flags=st.builds(
+        Flags,
+        fail_on_init_error=st.sampled_from([None, True, False]),
+        gds_enabled=st.sampled_from([None, False]),
+        plugin=st.builds(
+            PluginFlags,
+            pass_device_specs=st.sampled_from([None, True]),
+            device_list_strategy=st.sampled_from([None, "envvar", ("volume-mounts", "envvar")]),
+            device_id_strategy=st.sampled_from([None, "index"]),
+        ),
+    ),
+    sharing=sharings,
+)
+demanding_files = st.one_of(
+    files,
+    st.builds(PluginConfig, flags=st.builds(Flags, mig_strategy=st.sampled_from(["single", "mixed"]))),
+    st.just(PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy="cdi-cri")))),
+)
+config_names = st.from_regex(r"\A[A-Za-z]([-._A-Za-z0-9]{0,6}[A-Za-z0-9])?\Z")
+configs = st.one_of(
+    demanding_files,
+    st.builds(
+        lambda make, of, other, names: make(dict(zip(names, (of, other), strict=True)), default=names[0]),
+        st.sampled_from([Configs.named, Configs.managed]),
+        demanding_files,
+        demanding_files,
+        st.lists(config_names, min_size=2, max_size=2, unique_by=lambda name: re.sub("[^a-z0-9]+", "-", name.lower())),
+    ),
+    st.builds(
+        Configs.external,
+        names,
+        default=st.one_of(st.none(), config_names),
+        may_use=st.lists(st.sampled_from(["mig", "mps", "volume-mounts", "pass-device-specs", "imex"]), unique=True),
+    ),
+)
+SHORTHAND = {
     "sharing": sharings,
-    "mig_strategy": st.sampled_from(["none", "single", "mixed"]),
+    "mig_strategy": st.sampled_from([None, "none", "single", "mixed"]),
     "device_list_strategy": st.one_of(
         st.sampled_from([None, "envvar", "volume-mounts"]),
         st.lists(st.sampled_from(["envvar", "volume-mounts"]), min_size=1, unique=True),
     ),
     "device_discovery_strategy": st.sampled_from([None, "auto", "nvml", "tegra"]),
     "fail_on_init_error": st.sampled_from([None, True, False]),
-    "vgpu": st.booleans(),
-    "runtime_class": st.one_of(st.none(), names),
-    "priority_class_name": names,
 }
+components = {
+    "env": st.dictionaries(st.sampled_from(["A", "NVIDIA_VISIBLE_DEVICES"]), st.just("0"), max_size=2),
+    "host_network": st.booleans(),
+    "node_selector": label_maps,
+    "resources": resources,
+    "security_context": st.sampled_from([None, {"privileged": True}]),
+}
+PLUGIN = {
+    **common,
+    **SHORTHAND,
+    "platform": platforms,
+    "version": st.sampled_from(["0.18.2", "0.20.0", Unverified("0.19.3", like="0.18.2")]),
+    "name": names,
+    "instance": label_values,
+    "config": configs,
+    "device_plugin": st.one_of(
+        st.booleans(),
+        st.builds(
+            DevicePlugin,
+            **components,
+            cdi_feature_flags=st.sampled_from([(), ("disable-nvsandboxutils", "enable-coherent-annotations")]),
+            dp_disable_healthchecks=st.sampled_from([(), "all", (48, 79)]),
+            kubelet_device_plugins_dir=st.sampled_from(["/var/lib/kubelet/device-plugins", "/k0s"]),
+        ),
+    ),
+    "gpu_feature_discovery": st.one_of(st.booleans(), st.builds(GpuFeatureDiscovery, **components, vgpu=st.booleans())),
+    "node_feature_discovery": st.sampled_from([True, False, "external", NodeFeatureDiscovery(namespace="nfd")]),
+    "mps_control_daemon": st.one_of(
+        st.none(),
+        st.builds(MpsControlDaemon, **components, root=st.sampled_from(["/mps", "/run/mps/"]), host_pid=st.booleans()),
+    ),
+    "runtime_class": st.one_of(st.none(), names),
+    "affinity": st.sampled_from(
+        [
+            None,
+            {},
+            {"podAffinity": {}},
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+                    }
+                }
+            },
+        ]
+    ),
+    "image_pull_policy": st.sampled_from(["Always", "IfNotPresent", "Never"]),
+    "image_pull_secrets": st.lists(names, max_size=2),
+    "priority_class_name": st.one_of(st.none(), names),
+    "update_strategy": st.sampled_from(
+        [None, UpdateStrategy.on_delete(), UpdateStrategy.rolling_update(max_unavailable="10%")]
+    ),
+    "pod_annotations": st.one_of(st.none(), label_maps),
+    "pod_security_context": st.sampled_from([None, {}, {"fsGroup": 5}, {"seccompProfile": {"type": "Unconfined"}}]),
+    "allow_default_namespace": st.booleans(),
+}
+
+
+@st.composite
+def plugin_options(draw, **changes):
+    """Keywords of the plugin's chart that do not contradict each other."""
+    given_options = draw(options(**{**PLUGIN, **changes}))
+    if "config" in given_options:
+        given_options = {key: value for key, value in given_options.items() if key not in SHORTHAND}
+    elif "sharing" in given_options and given_options["sharing"].strategy == "mps":
+        given_options["mig_strategy"] = "none"
+    given_options["node_feature_discovery"] = draw(changes.get("node_feature_discovery", st.just("external")))
+    return given_options
+
+
 BRIDGE = {
     **common,
     "platform": st.sampled_from([Talos("1.10"), Talos("1.12"), Kubernetes()]),
@@ -339,6 +470,7 @@ EACH_KEYWORD = [
     if parameter.kind is parameter.KEYWORD_ONLY
 ]
 each_construct = pytest.mark.parametrize("construct", CONSTRUCTS, ids=lambda construct: construct.__name__)
+without_warnings = pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
 
 JUNK = [
     None,
@@ -395,17 +527,40 @@ def test_any_workload_of_good_input_is_sound(kind, data):
     assert_accepted_and_sound(GpuWorkload, {**required, **given_options})
 
 
+no_cdi_and_no_managed_mps = {"config": files}
+
+
+@without_warnings
 @quickly
-@given(given_options=options(**PLUGIN))
+@given(given_options=plugin_options(**no_cdi_and_no_managed_mps))
 def test_any_device_plugin_of_good_input_is_sound(given_options):
-    discoveries = {"gpu_feature_discovery": False, "node_feature_discovery": False}
-    assert_accepted_and_sound(DevicePluginChart, {**discoveries, **given_options})
+    assert_accepted_and_sound(DevicePluginChart, given_options)
 
 
+@without_warnings
 @settings(quickly, max_examples=6)
-@given(given_options=options(**PLUGIN, gpu_feature_discovery=st.booleans()))
+@given(
+    given_options=plugin_options(
+        **no_cdi_and_no_managed_mps, node_feature_discovery=st.sampled_from([True, "external"])
+    )
+)
 def test_any_device_plugin_with_its_discoveries_is_sound(given_options):
     assert_accepted_and_sound(DevicePluginChart, given_options)
+
+
+@without_warnings
+@settings(quickly, max_examples=40)
+@given(given_options=plugin_options())
+def test_any_options_of_the_device_plugin_pass_the_invariants_or_are_refused_in_one_line(given_options):
+    try:
+        chart = charted(DevicePluginChart, "app", given_options)
+    except GpuConstructsError as error:
+        assert_house_style(error, "app")
+    else:
+        manifests = Testing.synth(chart)
+        invariants.hold_for(manifests)
+        for spec in (spec for manifest in manifests for spec in pod_specs(manifest)):
+            assert_gpu_pod_holds_what_it_uses(spec)
 
 
 @quickly
@@ -426,19 +581,21 @@ def test_any_exporter_of_good_input_is_sound(given_options):
     assert_accepted_and_sound(DcgmExporter, {"dashboard": False, **given_options})
 
 
+@without_warnings
 @each_construct
 @settings(quickly, max_examples=10)
 @given(data=st.data())
 def test_the_same_input_gives_the_same_manifests_twice(construct, data):
     keywords, required = CONSTRUCTS[construct]
-    given_options = {**required, **data.draw(options(**keywords))}
+    drawn = plugin_options(config=files) if construct is DevicePluginChart else options(**keywords)
+    given_options = {**required, **data.draw(drawn)}
     assert rendered(construct, "app", given_options) == rendered(construct, "app", given_options)
 
 
 # --- any input -----------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
+@without_warnings
 @pytest.mark.parametrize(("construct", "keyword"), EACH_KEYWORD)
 def test_junk_in_any_keyword_is_sound_or_refused_in_one_line(construct, keyword):
     required = CONSTRUCTS[construct][1]
@@ -453,6 +610,7 @@ def test_junk_in_any_keyword_is_sound_or_refused_in_one_line(construct, keyword)
             scope = fresh_scope(construct)
 
 
+@without_warnings
 @each_construct
 @settings(quickly, max_examples=30)
 @given(data=st.data())
@@ -506,6 +664,30 @@ def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line(data):
                 lambda value: EnvValue.field(value),
                 lambda value: Unverified(value, like="0.20.0"),
                 lambda value: Unverified("1.0.0", like=value),
+                lambda value: UpdateStrategy.rolling_update(max_unavailable=value),
+                lambda value: UpdateStrategy.rolling_update(max_unavailable=0, max_surge=value),
+                lambda value: UpdateStrategy(type=value),
+                lambda value: Configs.named(value, default="a"),
+                lambda value: Configs.named({"a": PluginConfig()}, default=value),
+                lambda value: Configs.named({"a": value}, default="a"),
+                lambda value: Configs.external(value),
+                lambda value: Configs.external("a", default=value),
+                lambda value: Configs.external("a", flags=value),
+                lambda value: Configs.external("a", may_use=value),
+                lambda value: Configs.external("a", fallback_strategies=value),
+                lambda value: Configs(delivery=value),
+                *(
+                    lambda value, struct=struct, member=member: struct(**{member: value})
+                    for struct in (
+                        DevicePlugin,
+                        GpuFeatureDiscovery,
+                        MpsControlDaemon,
+                        PluginConfig,
+                        Flags,
+                        PluginFlags,
+                    )
+                    for member in struct.__dataclass_fields__
+                ),
             ]
         )
     )
@@ -516,11 +698,10 @@ def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line(data):
 
 
 def test_every_keyword_of_every_construct_is_drawn():
-    alone = {"gpu_feature_discovery", "node_feature_discovery"}
     fixed = {"ports", "kind"}
     of_a_kind = {keyword for keywords in BY_KIND.values() for keyword in keywords}
     for construct, (keywords, _) in CONSTRUCTS.items():
         parameters = inspect.signature(construct.__init__).parameters.values()
         known = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
-        assert known - keywords.keys() <= alone | fixed | of_a_kind
+        assert known - keywords.keys() <= fixed | of_a_kind
         assert keywords.keys() <= known

@@ -1,3 +1,4 @@
+import dataclasses
 import inspect
 import re
 from importlib import import_module
@@ -12,6 +13,36 @@ import gpu_constructs
 from gpu_constructs import Kubernetes, Sharing, Talos, Toleration
 
 SIX = ["GpuNamespace", "NvidiaRuntimeClass", "DevicePluginChart", "ValidationBridge", "DcgmExporter", "GpuWorkload"]
+BESIDE = [
+    "Configs",
+    "DevicePlugin",
+    "EnvValue",
+    "External",
+    "Flags",
+    "GfdFlags",
+    "GpuConstructsError",
+    "GpuConstructsWarning",
+    "GpuFeatureDiscovery",
+    "HelmValues",
+    "Imex",
+    "Kubernetes",
+    "Metric",
+    "MpsControlDaemon",
+    "NodeFeatureDiscovery",
+    "PluginConfig",
+    "PluginFlags",
+    "PowerLimit",
+    "Probe",
+    "Sharing",
+    "SynthesisError",
+    "Talos",
+    "Toleration",
+    "Unverified",
+    "UpdateStrategy",
+    "Volume",
+    "synth",
+    "synthesize",
+]
 FIXED = {
     "GpuNamespace": {"name": "nvidia-gpu-operator", "pod_security": "privileged", "labels": None},
     "NvidiaRuntimeClass": {"name": "nvidia", "handler": "nvidia"},
@@ -19,16 +50,31 @@ FIXED = {
         "namespace": "nvidia-gpu-operator",
         "platform": Talos("1.12"),
         "version": "0.20.0",
-        "sharing": Sharing.none(),
-        "mig_strategy": "none",
+        "name": "nvidia-device-plugin",
+        "instance": None,
+        "config": None,
+        "sharing": None,
+        "mig_strategy": None,
         "device_list_strategy": None,
         "device_discovery_strategy": None,
-        "tolerations": (),
-        "node_feature_discovery": True,
+        "fail_on_init_error": None,
+        "device_plugin": True,
         "gpu_feature_discovery": True,
+        "node_feature_discovery": True,
+        "mps_control_daemon": None,
+        "runtime_class": None,
+        "tolerations": (),
         "node_selector": None,
+        "affinity": None,
         "image": None,
+        "image_pull_policy": "IfNotPresent",
+        "image_pull_secrets": (),
         "resources": None,
+        "priority_class_name": "system-node-critical",
+        "update_strategy": None,
+        "pod_annotations": None,
+        "pod_security_context": None,
+        "allow_default_namespace": False,
     },
     "ValidationBridge": {
         "namespace": "nvidia-gpu-operator",
@@ -74,8 +120,8 @@ PUBLIC = [getattr(gpu_constructs, name) for name in gpu_constructs.__all__]
 PACKAGE = Path(gpu_constructs.__file__).parent
 
 
-def test_the_six_constructs_come_first():
-    assert gpu_constructs.__all__[:6] == SIX
+def test_the_six_constructs_come_first_and_then_what_goes_with_them():
+    assert gpu_constructs.__all__ == [*SIX, *BESIDE]
 
 
 def test_every_public_name_is_there_once_and_listed():
@@ -140,6 +186,21 @@ def test_every_keyword_of_a_construct_is_documented(name):
     init = getattr(gpu_constructs, name).__init__
     for keyword in list(inspect.signature(init).parameters)[1:]:
         assert re.search(rf"^\s+{keyword}: \S", init.__doc__, re.MULTILINE), keyword
+
+
+STRUCTS = [public for public in PUBLIC if dataclasses.is_dataclass(public)]
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_every_member_of_an_option_struct_is_documented(struct):
+    documentation = "\n".join(inspect.getdoc(base) or "" for base in struct.__mro__)
+    for field in dataclasses.fields(struct):
+        assert re.search(rf"^\s+{field.name}: \S", documentation, re.MULTILINE), field.name
+
+
+@pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
+def test_an_option_struct_cannot_be_changed_after_it_was_checked(struct):
+    assert struct.__dataclass_params__.frozen
 
 
 def test_every_module_says_its_concept_in_its_first_line():

@@ -2,6 +2,15 @@ import pytest
 
 from gpu_constructs import GpuConstructsError, Sharing
 
+MIG = "nvidia.com/mig-1g.5gb"
+EITHER = pytest.mark.parametrize("make", [Sharing.time_slicing, Sharing.mps])
+
+
+def refusal(make, **options):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(**options)
+    return str(refused.value)
+
 
 @pytest.mark.parametrize(
     ("replicas", "problem"),
@@ -12,45 +21,182 @@ from gpu_constructs import GpuConstructsError, Sharing
         ("5", "must be an int, got '5' (str)"),
         (2.5, "must be an int, got 2.5 (float)"),
         (True, "must be an int, got True (bool)"),
-        (None, "must be an int, got None (NoneType)"),
+        ([2], "must be an int, got [2] (list)"),
     ],
 )
-def test_replicas_that_share_nothing_are_refused_with_the_way_out(replicas, problem):
-    with pytest.raises(GpuConstructsError) as refused:
-        Sharing.time_slicing(replicas=replicas)
-    assert str(refused.value) == (f"sharing.time_slicing.replicas {problem}; use Sharing.none() for exclusive GPUs")
+@EITHER
+def test_replicas_that_share_nothing_are_refused_with_the_way_out(make, replicas, problem):
+    field = f"sharing.{make.__name__}.replicas"
+    assert refusal(make, replicas=replicas) == f"{field} {problem}; use Sharing.none() for exclusive GPUs"
+
+
+def test_mps_without_replicas_shares_nothing_either():
+    assert refusal(Sharing.mps, replicas=None) == (
+        "sharing.mps.replicas must be an int, got None (NoneType); use Sharing.none() for exclusive GPUs"
+    )
 
 
 @pytest.mark.parametrize("option", ["fail_requests_greater_than_one", "rename_by_default"])
 @pytest.mark.parametrize("given", ["yes", 1, None])
-def test_a_switch_that_is_no_bool_is_refused_as_a_python_type(option, given):
-    with pytest.raises(GpuConstructsError) as refused:
-        Sharing.time_slicing(replicas=2, **{option: given})
-    assert str(refused.value) == (f"sharing.time_slicing.{option} must be bool; got {type(given).__name__}: {given!r}")
+@EITHER
+def test_a_switch_that_is_no_bool_is_refused_as_a_python_type(make, option, given):
+    assert refusal(make, replicas=2, **{option: given}) == (
+        f"sharing.{make.__name__}.{option} must be bool; got {type(given).__name__}: {given!r}"
+    )
 
 
-def test_time_slicing_refuses_requests_for_several_slots_unless_told_otherwise():
-    assert Sharing.time_slicing(replicas=5).fail_requests_greater_than_one is True
-    lenient = Sharing.time_slicing(replicas=5, fail_requests_greater_than_one=False)
-    assert lenient.fail_requests_greater_than_one is False
+@EITHER
+def test_requests_for_several_slots_are_refused_unless_told_otherwise(make):
+    assert make(replicas=5).fail_requests_greater_than_one is True
+    assert make(replicas=5, fail_requests_greater_than_one=False).fail_requests_greater_than_one is False
 
 
-def test_time_slicing_keeps_what_it_was_given():
-    sharing = Sharing.time_slicing(replicas=5)
-    assert (sharing.strategy, sharing.replicas, sharing.rename_by_default) == ("time-slicing", 5, False)
+@pytest.mark.parametrize(("make", "strategy"), [(Sharing.time_slicing, "time-slicing"), (Sharing.mps, "mps")])
+def test_a_sharing_keeps_what_it_was_given(make, strategy):
+    sharing = make(replicas=5)
+    assert (sharing.strategy, sharing.replicas, sharing.rename_by_default) == (strategy, 5, False)
+    assert sharing.resources == {"nvidia.com/gpu": 5}
 
 
 def test_without_sharing_a_gpu_is_one_slot_and_several_may_be_asked_for():
     sharing = Sharing.none()
     assert (sharing.strategy, sharing.replicas, sharing.fail_requests_greater_than_one) == ("none", 1, False)
+    assert sharing.resources == {}
 
 
 def test_slots_are_asked_for_by_the_plain_name_unless_renamed():
     assert Sharing.none().gpu_resource == "nvidia.com/gpu"
     assert Sharing.time_slicing(replicas=2).gpu_resource == "nvidia.com/gpu"
     assert Sharing.time_slicing(replicas=2, rename_by_default=True).gpu_resource == "nvidia.com/gpu.shared"
+    assert Sharing.mps(replicas=2, rename_by_default=True).gpu_resource == "nvidia.com/gpu.shared"
+
+
+def test_only_what_is_shared_is_renamed():
+    sharing = Sharing.time_slicing(resources={MIG: 2}, rename_by_default=True)
+    assert (sharing.gpu_resource, sharing.replicas) == ("nvidia.com/gpu", 1)
+    assert sharing.resource_name(MIG) == f"{MIG}.shared"
 
 
 def test_a_sharing_cannot_be_changed_after_it_was_checked():
     with pytest.raises(AttributeError):
         Sharing.none().replicas = 5
+
+
+def test_a_dictionary_changed_afterwards_does_not_change_the_sharing():
+    given = {"nvidia.com/gpu": 2}
+    sharing = Sharing.time_slicing(resources=given)
+    given["nvidia.com/gpu"] = 1
+    assert sharing.resources == {"nvidia.com/gpu": 2}
+
+
+def test_replicas_are_short_for_those_of_the_gpu():
+    assert Sharing.time_slicing(replicas=4) == Sharing.time_slicing(resources={"nvidia.com/gpu": 4})
+
+
+@pytest.mark.parametrize(("options", "got"), [({}, "neither"), ({"replicas": 2, "resources": {MIG: 2}}, "both")])
+def test_replicas_and_resources_exclude_each_other(options, got):
+    assert (
+        refusal(Sharing.time_slicing, **options)
+        == f"sharing.time_slicing takes either replicas or resources; got {got}"
+    )
+
+
+@pytest.mark.parametrize("resources", [{}, [("nvidia.com/gpu", 2)], "nvidia.com/gpu", 5])
+def test_resources_that_name_nothing_are_refused(resources):
+    got = {} if resources == {} else resources
+    assert refusal(Sharing.time_slicing, resources=resources) == (
+        f"sharing.time_slicing.resources must name what is shared, like {{'nvidia.com/gpu': 4}}; got {got!r}; "
+        "use Sharing.none() for exclusive GPUs"
+    )
+
+
+def test_the_replicas_of_a_mig_device_are_refused_by_its_name():
+    assert refusal(Sharing.time_slicing, resources={MIG: 1}) == (
+        "sharing.time_slicing.resources['nvidia.com/mig-1g.5gb'] must be at least 2, got 1; "
+        "use Sharing.none() for exclusive GPUs"
+    )
+
+
+@pytest.mark.parametrize(
+    "profile", ["1g.5gb", "7g.80gb", "1g.10gb.me", "1g.24gb.me.all", "1g.24gb-me", "2g.48gb.gfx", "10g.100gb"]
+)
+def test_every_kind_of_mig_device_can_be_shared(profile):
+    name = f"nvidia.com/mig-{profile}"
+    assert Sharing.time_slicing(resources={name: 2}).resources == {name: 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpu", None),
+        ("nvidia.com/gpus", "nvidia.com/gpu"),
+        ("nvidia.com/gpu.shared", "nvidia.com/gpu"),
+        ("amd.com/gpu", "nvidia.com/gpu"),
+        ("nvidia.com/mig-1g", "nvidia.com/mig-1g.5gb"),
+        ("nvidia.com/mig-1g.5gb\n", "nvidia.com/mig-1g.5gb"),
+        ("nvidia.com/mig-1c.3g.20gb", "nvidia.com/mig-1g.5gb"),
+        ("", None),
+        (5, None),
+        (None, None),
+    ],
+)
+def test_a_resource_that_no_node_has_is_refused(name, meant):
+    hint = f" (did you mean {meant!r}?)" if meant else ""
+    assert refusal(Sharing.time_slicing, resources={name: 2}) == (
+        "sharing.time_slicing.resources must hold 'nvidia.com/gpu' or MIG devices like 'nvidia.com/mig-1g.5gb', which "
+        f"are all the plugin advertises; got {name!r}{hint}"
+    )
+
+
+def test_mps_shares_up_to_48_ways_and_says_what_shares_more():
+    assert Sharing.mps(replicas=48).replicas == 48
+    assert refusal(Sharing.mps, replicas=49) == (
+        "sharing.mps.replicas must be at most 48, got 49; MPS serves 48 clients of a GPU (16 below compute capability "
+        "7.5); use Sharing.time_slicing for more"
+    )
+    assert Sharing.time_slicing(replicas=49).replicas == 49
+
+
+def test_mps_does_not_share_mig_devices():
+    assert refusal(Sharing, strategy="mps", resources={MIG: 2}) == (
+        "sharing.mps.resources must be 'nvidia.com/gpu': MPS does not share MIG devices; got "
+        "'nvidia.com/mig-1g.5gb'; use Sharing.time_slicing for them"
+    )
+
+
+def mig_name(length):
+    return f"nvidia.com/mig-{'1' * (length - len('nvidia.com/mig-g.5gb'))}g.5gb"
+
+
+def test_a_name_leaves_room_for_the_suffix_that_renaming_adds():
+    assert Sharing.time_slicing(resources={mig_name(56): 2}, rename_by_default=True)
+    assert refusal(Sharing.time_slicing, resources={mig_name(57): 2}, rename_by_default=True) == (
+        "sharing.time_slicing.resources must have names of at most 56 characters with rename_by_default, which adds "
+        f"'.shared'; got {mig_name(57)!r}"
+    )
+
+
+def test_a_name_is_no_longer_than_the_plugin_takes():
+    assert Sharing.time_slicing(resources={mig_name(63): 2})
+    assert refusal(Sharing.time_slicing, resources={mig_name(64): 2}) == (
+        f"sharing.time_slicing.resources must have names of at most 63 characters; got {mig_name(64)!r}"
+    )
+
+
+@pytest.mark.parametrize("strategy", ["time_slicing", "MPS", "", None, 5])
+def test_an_unknown_strategy_is_refused(strategy):
+    meant = {"time_slicing": "time-slicing", None: "none"}.get(strategy)
+    hint = f" (did you mean {meant!r}?)" if meant else ""
+    assert refusal(Sharing, strategy=strategy) == (
+        f"sharing.strategy must be one of 'none', 'time-slicing', 'mps'; got {strategy!r}{hint}"
+    )
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"resources": {"nvidia.com/gpu": 2}}, {"rename_by_default": True}, {"fail_requests_greater_than_one": True}],
+)
+def test_no_sharing_takes_no_options(option):
+    assert refusal(Sharing, strategy="none", **option) == (
+        "sharing without a strategy takes nothing else; use Sharing.none()"
+    )

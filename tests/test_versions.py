@@ -165,3 +165,57 @@ def test_a_forced_release_like_an_unknown_one_is_refused_by_that_field_and_not_t
     assert refusal(DEVICE_PLUGIN, Unverified("0.19.3", like=like)) == (
         f"version.like of the device plugin must be one of '0.18.2', '0.20.0'; got {like!r}{way_out}"
     )
+
+
+FEATURES = (
+    "sets_owner_references",
+    "has_infinite_sleep_interval",
+    "has_shared_devices_allocation_policy",
+    "has_cdi_disable_hooks",
+    "honours_mps_fail_requests",
+    "config_manager_survives_host_pid",
+)
+
+
+def test_everything_that_is_asked_of_a_release_came_after_0_18_2_and_is_there_in_0_20_0():
+    facts = {name for name, value in vars(DEVICE_PLUGIN["0.20.0"]).items() if isinstance(value, bool)}
+    assert facts == set(FEATURES)
+    assert not any(getattr(DEVICE_PLUGIN["0.18.2"], name) for name in FEATURES)
+    assert all(getattr(DEVICE_PLUGIN["0.20.0"], name) for name in FEATURES)
+
+
+@pytest.mark.parametrize("like", ["0.18.2", "0.20.0"])
+def test_a_forced_release_has_what_the_one_that_it_is_like_has(like):
+    release = release_of(DEVICE_PLUGIN, Unverified("0.19.3", like=like), "the device plugin")
+    assert {getattr(release, name) for name in FEATURES} == {like == "0.20.0"}
+
+
+def test_no_release_we_know_hands_out_rdma_devices_unasked():
+    assert set(versions.RDMA_ON_BY_DEFAULT) == {"0.19.0", "0.19.1", "0.19.2"}
+    assert set(versions.RDMA_ON_BY_DEFAULT).isdisjoint(DEVICE_PLUGIN)
+
+
+def test_node_feature_discovery_has_what_its_release_brought():
+    old, new = (release.node_feature_discovery for release in DEVICE_PLUGIN.values())
+    facts = [name for name, value in vars(new).items() if isinstance(value, bool)]
+    assert len(facts) == 4
+    for name in facts:
+        assert (getattr(old, name), getattr(new, name)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "is_newer"), [("0.17.3", True), ("0.17.4", False), ("0.18.0", False), ("0.9.9", True), ("1.0.0", False)]
+)
+def test_releases_of_node_feature_discovery_are_compared_as_numbers(version, is_newer):
+    assert DEVICE_PLUGIN["0.18.2"].node_feature_discovery.is_at_least(version) is is_newer
+
+
+def test_what_a_later_node_feature_discovery_brought_is_refused_by_its_name():
+    old, new = (release.node_feature_discovery for release in DEVICE_PLUGIN.values())
+    new.require("worker.owner_refs", "0.19.0")
+    with pytest.raises(GpuConstructsError) as refused:
+        old.require("worker.owner_refs", "0.19.0")
+    assert str(refused.value) == (
+        "worker.owner_refs needs Node Feature Discovery 0.19.0, and this is 0.17.3; leave it out or take a later "
+        "release of the device plugin"
+    )

@@ -1,4 +1,4 @@
-"""What the pods of the device plugin and of GPU Feature Discovery have in common, as plain manifests."""
+"""What the pods of the device plugin's image have in common, as plain manifests."""
 
 from __future__ import annotations
 
@@ -6,115 +6,203 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_constructs import placement
 from gpu_constructs._container_security import POD, container_security
 from gpu_constructs._daemonset import daemonset
-from gpu_constructs._labels import object_labels
-from gpu_constructs.device_plugin.config import CONFIG_FILE, MigStrategy
+from gpu_constructs._labels import object_labels, selector_labels
+from gpu_constructs._resources import Resources, container_resources
+from gpu_constructs.device_plugin.component import Component
+from gpu_constructs.device_plugin.config import CONFIG_FILE
+from gpu_constructs.device_plugin.delivery import Delivery
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.platforms import Platform
+from gpu_constructs.update_strategy import UpdateStrategy
+
+APP = "nvidia-device-plugin"
+
+NODE_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
+"""What config-manager reads: the labels of its node, for which it lists them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuAgent:
-    """What the plugin's and GPU Feature Discovery's pods have in common.
+    """What the plugin's, GPU Feature Discovery's and the MPS control daemon's pods have in common.
 
     Attributes:
-        namespace: Where the DaemonSet lives.
-        image: ``repository:tag`` of both programs.
+        namespace: Where they live.
+        name: In front of the names of all objects.
+        instance: Of the labels.
+        image: ``repository:tag`` of all programs.
+        image_pull_policy: As Kubernetes writes it.
+        image_pull_secrets: Names of Secrets.
         version: Release, for the label.
+        sets_owner_references: Whether GFD of this release reads its own pod.
         runtime_class: ``runtimeClassName``, or None for the nodes' default runtime.
-        affinity: Node affinity, or None.
+        affinity: As Kubernetes writes it, or None.
         node_selector: Node labels asked for besides.
         tolerations: As Kubernetes writes them.
-        priority_class_name: ``priorityClassName``.
-        resources: Of the container.
-        config_map: Name of the ConfigMap with the configuration file.
-        config_sha256: Its checksum: a changed file restarts the pods.
-        mig_strategy: ``none``, ``single`` or ``mixed``.
-        device_discovery_strategy: None leaves it to the program.
-        fail_on_init_error: None leaves it to the program, which fails.
+        priority_class_name: ``priorityClassName``, or None.
+        pod_annotations: Of every pod.
+        pod_security_context: On top of our own.
+        update_strategy: Of every DaemonSet.
+        resources: Of the main containers; None is each program's own default.
         platform: Decides what MIG needs.
     """
 
     namespace: str
+    name: str
+    instance: str
     image: str
+    image_pull_policy: str
+    image_pull_secrets: Sequence[str]
     version: str
+    sets_owner_references: bool
     runtime_class: str | None
     affinity: Mapping[str, Any] | None
     node_selector: Mapping[str, str]
     tolerations: Sequence[Mapping[str, Any]]
-    priority_class_name: str
-    resources: Mapping[str, Any]
-    config_map: str
-    config_sha256: str
-    mig_strategy: MigStrategy
-    device_discovery_strategy: str | None
-    fail_on_init_error: bool | None
+    priority_class_name: str | None
+    pod_annotations: Mapping[str, str]
+    pod_security_context: Mapping[str, Any]
+    update_strategy: UpdateStrategy
+    resources: Resources | None
     platform: Platform
 
-    def security_context(self, *, add: tuple[str, ...] = (), privileged: bool = False) -> dict[str, Any]:
-        """Give the container's rights: none, unless MIG is watched.
+    def selector(self, component: str, delivery: Delivery) -> dict[str, str]:
+        """Give the labels that tell these pods from all others.
 
-        Watching MIG devices takes SYS_ADMIN; the container toolkit of Talos 1.12 and later grants its MIG
-        monitor to privileged containers only (NVIDIA/nvidia-container-toolkit#1740).
+        Those of the default configuration are the same with and without others beside it: a selector cannot
+        be changed.
         """
-        if self.mig_strategy != "none":
-            add = tuple(dict.fromkeys((*add, "SYS_ADMIN")))
-            privileged = privileged or self.platform.mig_needs_privileged
-        return container_security(add=add, privileged=privileged)
+        return selector_labels(name=APP, instance=self.instance, component=f"{component}{delivery.suffix}")
 
-    def environment(self) -> list[dict[str, Any]]:
-        """Give the variables both programs read."""
-        variables: dict[str, str | None] = {
+    def metadata(self, selector: dict[str, str], *, name: str) -> dict[str, Any]:
+        """Give the metadata of an object."""
+        return {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": object_labels(selector, version=self.version),
+        }
+
+    def security_context(self, component: Component, delivery: Delivery) -> dict[str, Any]:
+        """Give the main container's rights: the user's own, else those that the options in use need.
+
+        Raises:
+            GpuConstructsError: The user's own lack something.
+        """
+        needed = component.rights(delivery.uses, self.platform)
+        own = component.security_context
+        if own is None:
+            return needed.to_manifest()
+        if not needed.are_in(own):
+            why = ", ".join(component.needs_rights_for(delivery.uses))
+            raise GpuConstructsError(
+                f"{component._NAME}.security_context must hold {needed} for {why}; got {dict(own)!r}; leave it out for "
+                "what the configuration needs"
+            )
+        return dict(own)
+
+    def environment(self, component: Component, delivery: Delivery, variables: Mapping[str, str]) -> list[Any]:
+        """Give a main container's variables: what every program reads, its own, and the user's."""
+        ours = {
             "CONFIG_FILE": CONFIG_FILE,
-            "DEVICE_DISCOVERY_STRATEGY": self.device_discovery_strategy,
-            "FAIL_ON_INIT_ERROR": None if self.fail_on_init_error is None else str(self.fail_on_init_error).lower(),
             "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
             # These pods look at every GPU without taking one, so they ask for no resource.
             "NVIDIA_VISIBLE_DEVICES": "all",
-            "NVIDIA_MIG_MONITOR_DEVICES": "all" if self.mig_strategy != "none" else None,
+            **({"NVIDIA_MIG_MONITOR_DEVICES": "all"} if "mig" in delivery.uses else {}),
+            **variables,
         }
-        return [{"name": name, "value": value} for name, value in variables.items() if value is not None]
+        given = component.environment()
+        kept = [{"name": name, "value": value} for name, value in ours.items() if name not in component.env]
+        return sorted([*kept, *given], key=lambda variable: str(variable["name"]))
+
+    def container(
+        self, component: Component, *, delivery: Delivery, mounts: Sequence[Mapping[str, Any]] = (), **fields: Any
+    ) -> dict[str, Any]:
+        """Give a main container."""
+        return {
+            "image": self.image,
+            "imagePullPolicy": self.image_pull_policy,
+            "resources": container_resources(
+                self.resources if component.resources is None else component.resources,
+                default=component._DEFAULT_RESOURCES,
+            ),
+            **fields,
+            "volumeMounts": [*delivery.mounts(), *mounts],
+        }
 
     def daemonset(
         self,
+        component: Component,
         *,
         name: str,
-        selector: dict[str, str],
+        label: str,
+        delivery: Delivery,
         container: Mapping[str, Any],
+        init_containers: Sequence[Mapping[str, Any]] = (),
         volumes: Sequence[Mapping[str, Any]] = (),
+        node_selector: Mapping[str, str] | None = None,
         service_account: str | None = None,
+        host_pid: bool = False,
+        shares_processes: bool = False,
     ) -> dict[str, Any]:
-        """Give the DaemonSet around one container."""
+        """Give the DaemonSet around one main container."""
+        selector = self.selector(label, delivery)
+        init, sidecars = list(init_containers), []
+        if delivery.config_manager is not None:
+            process = str(container["command"][0])
+            sidecars.append(self._config_manager(component, delivery, container, process=process))
+            init.append(self._config_manager(component, delivery, container, process=None))
+        metadata = self.metadata(selector, name=name)
         return daemonset(
-            metadata={
-                "name": name,
-                "namespace": self.namespace,
-                "labels": object_labels(selector, version=self.version),
-            },
+            metadata={**metadata, "labels": {**metadata["labels"], **delivery.labels}},
             selector=selector,
-            annotations={"gpu-constructs/config-sha256": self.config_sha256},
+            annotations={**self.pod_annotations, **delivery.checksum},
+            update_strategy=self.update_strategy.to_manifest(),
             pod_spec={
-                "affinity": self.affinity,
+                "affinity": placement.with_node_expressions(self.affinity, delivery.node_expressions),
                 "automountServiceAccountToken": service_account is not None,
-                "containers": [
-                    {
-                        "image": self.image,
-                        "imagePullPolicy": "IfNotPresent",
-                        "resources": self.resources,
-                        **container,
-                        "volumeMounts": [
-                            {"name": "config", "mountPath": "/config", "readOnly": True},
-                            *container.get("volumeMounts", ()),
-                        ],
-                    }
-                ],
+                "containers": [*sidecars, container],
+                "dnsPolicy": "ClusterFirstWithHostNet" if component.host_network else None,
                 "enableServiceLinks": False,
-                "nodeSelector": self.node_selector or None,
+                "hostNetwork": component.host_network or None,
+                "hostPID": host_pid or None,
+                "imagePullSecrets": [{"name": secret} for secret in self.image_pull_secrets] or None,
+                "initContainers": init or None,
+                "nodeSelector": {**(node_selector or {}), **self.node_selector, **component.node_selector} or None,
                 "priorityClassName": self.priority_class_name,
                 "runtimeClassName": self.runtime_class,
-                "securityContext": POD,
+                "securityContext": {**POD, **self.pod_security_context},
                 "serviceAccountName": service_account,
+                "shareProcessNamespace": shares_processes or None,
                 "tolerations": list(self.tolerations),
-                "volumes": [{"name": "config", "configMap": {"name": self.config_map}}, *volumes],
+                "volumes": [*delivery.volumes(), *volumes],
             },
         )
+
+    def _config_manager(
+        self, component: Component, delivery: Delivery, container: Mapping[str, Any], *, process: str | None
+    ) -> dict[str, Any]:
+        """Give config-manager: once before the main container, then beside it, telling it to read anew."""
+        assert delivery.config_manager is not None
+        is_sidecar = process is not None
+        variables = {
+            **delivery.config_manager,
+            "ONESHOT": str(not is_sidecar).lower(),
+            "SEND_SIGNAL": str(is_sidecar).lower(),
+            **({"PROCESS_TO_SIGNAL": process, "SIGNAL": "1"} if process else {}),
+        }
+        env: list[dict[str, Any]] = [{"name": n, "value": v} for n, v in variables.items() if v]
+        env.append({"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}})
+        base = str(container["name"]).removesuffix("-ctr")
+        return {
+            "name": f"{base}-{'sidecar' if is_sidecar else 'init'}",
+            "image": self.image,
+            "imagePullPolicy": self.image_pull_policy,
+            "command": ["config-manager"],
+            "env": sorted(env, key=lambda variable: str(variable["name"])),
+            "resources": container["resources"],
+            # It signals a process that may be privileged, and such a one listens to its equals only.
+            "securityContext": container["securityContext"] if is_sidecar else container_security(),
+            "volumeMounts": delivery.mounts(writes=True),
+        }

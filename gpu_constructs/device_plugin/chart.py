@@ -2,52 +2,63 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+import cdk8s
 from constructs import Construct
 
-from gpu_constructs import _fields, _kinds, placement, versions
-from gpu_constructs._config_map import config_map, sha256, yaml_text
+from gpu_constructs import _fields, _kinds, _rbac, _references, placement, versions
 from gpu_constructs._construct import GpuChart, checked
+from gpu_constructs._container_security import POD_SECURITY_CONTEXT
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
 from gpu_constructs._resources import Resources, container_resources
-from gpu_constructs.device_plugin.agent import GpuAgent
-from gpu_constructs.device_plugin.config import MigStrategy, plugin_config
-from gpu_constructs.device_plugin.daemonset import device_plugin_daemonset
-from gpu_constructs.errors import GpuConstructsError, GpuConstructsWarning
+from gpu_constructs.device_plugin import helm
+from gpu_constructs.device_plugin.agent import APP, NODE_RULES, GpuAgent
+from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
+from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
+from gpu_constructs.device_plugin.consistency import check, check_names, plugin_configs
+from gpu_constructs.device_plugin.daemonset import DevicePlugin, device_plugin_daemonset
+from gpu_constructs.device_plugin.delivery import CHECKSUM, Defaults, Delivery, deliveries
+from gpu_constructs.device_plugin.mps_control_daemon import MpsControlDaemon, mps_control_daemon
+from gpu_constructs.errors import GpuConstructsError, short_errors, warn
 from gpu_constructs.feature_discovery import gfd, nfd
+from gpu_constructs.feature_discovery.gfd import GpuFeatureDiscovery
+from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, GpuNamespace, component_namespace
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import (
     DEFAULT_PLATFORM,
-    GPU_PRESENT,
     DeviceDiscoveryStrategy,
     DeviceListStrategy,
+    Kubernetes,
     Platform,
 )
 from gpu_constructs.provided import Provided
 from gpu_constructs.runtime_class import NvidiaRuntimeClass, runtime_class_name
-from gpu_constructs.sharing import Sharing
+from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.update_strategy import UpdateStrategy
 
-NAME = "nvidia-device-plugin"
-CONFIG_MAP = f"{NAME}-config"
-_RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
+_HOMES = {"device_list_strategy": "flags.plugin.device_list_strategy"}
+_AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class DevicePluginChart(GpuChart):
     """Makes the GPUs of a cluster schedulable: NVIDIA's device plugin, standalone, with node discovery.
 
     Emits, into one file: Namespace and RuntimeClass when given by name; the NFD custom resource definitions;
-    ConfigMap ``nvidia-device-plugin-config``; DaemonSet ``nvidia-device-plugin``; with GPU Feature Discovery
-    the DaemonSet ``nvidia-device-plugin-gpu-feature-discovery`` and its rights; with Node Feature Discovery
-    its master, garbage collector and worker, which also publish the node label ``nvidia.com/gpu.present``.
+    a ConfigMap ``nvidia-device-plugin-config`` and a DaemonSet ``nvidia-device-plugin``, for several
+    configurations one pair each; with GPU Feature Discovery as many DaemonSets
+    ``nvidia-device-plugin-gpu-feature-discovery`` and their rights; where a configuration shares by MPS the
+    DaemonSet ``nvidia-device-plugin-mps-control-daemon``; with Node Feature Discovery its master, garbage
+    collector and worker, which also publish the node label ``nvidia.com/gpu.present``.
 
     Attributes:
-        provides: The node labels it publishes and the GPU resource it advertises, checked by ``synth``.
-        api_object: The plugin's DaemonSet.
+        provides: The node labels it publishes and the GPU resources it advertises, checked by ``synth``.
+        api_object: The plugin's DaemonSet; that of GPU Feature Discovery where there is no plugin; else
+            the first object.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, deployments/helm/nvidia-device-plugin
@@ -62,20 +73,31 @@ class DevicePluginChart(GpuChart):
         namespace: object = DEFAULT_NAMESPACE,
         platform: Platform = DEFAULT_PLATFORM,
         version: str | versions.Unverified = versions.DEFAULT_DEVICE_PLUGIN,
-        sharing: Sharing = Sharing.none(),  # noqa: B008
-        mig_strategy: MigStrategy = "none",
+        name: str = APP,
+        instance: str | None = None,
+        config: PluginConfig | Configs | None = None,
+        sharing: Sharing | None = None,
+        mig_strategy: MigStrategy | None = None,
         device_list_strategy: DeviceListStrategy | Sequence[DeviceListStrategy] | None = None,
         device_discovery_strategy: DeviceDiscoveryStrategy | None = None,
         fail_on_init_error: bool | None = None,
-        node_feature_discovery: bool = True,
-        gpu_feature_discovery: bool = True,
-        vgpu: bool = False,
+        device_plugin: bool | DevicePlugin = True,
+        gpu_feature_discovery: bool | GpuFeatureDiscovery = True,
+        node_feature_discovery: bool | Literal["external"] | NodeFeatureDiscovery = True,
+        mps_control_daemon: MpsControlDaemon | None = None,
         runtime_class: object = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
+        affinity: Mapping[str, Any] | None = None,
         image: str | None = None,
+        image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent",
+        image_pull_secrets: Sequence[object] = (),
         resources: Resources | None = None,
-        priority_class_name: str = "system-node-critical",
+        priority_class_name: str | None = "system-node-critical",
+        update_strategy: UpdateStrategy | None = None,
+        pod_annotations: Mapping[str, str] | None = None,
+        pod_security_context: Mapping[str, Any] | None = None,
+        allow_default_namespace: bool = False,
     ) -> None:
         """Make the chart.
 
@@ -87,9 +109,13 @@ class DevicePluginChart(GpuChart):
             platform: ``Talos("1.12")`` or ``Kubernetes()``; decides every default below that says so.
             version: Release of the plugin, ``"0.18.2"`` or ``"0.20.0"``; it brings the matching releases of
                 GPU and Node Feature Discovery. The newest by default.
+            name: In front of the names of all objects.
+            instance: The label ``app.kubernetes.io/instance``; the chart's id by default.
+            config: The whole configuration file, or ``Configs.named(...)`` for several, chosen by the node
+                label ``nvidia.com/device-plugin.config``. Instead of the five keywords that follow.
             sharing: ``Sharing.none()`` by default.
-            mig_strategy: ``none``, ``single`` or ``mixed``; the last two make the pods privileged, or give
-                them SYS_ADMIN, as the platform's toolkit needs to watch MIG devices.
+            mig_strategy: ``none`` (the default), ``single`` or ``mixed``; the last two make the pods
+                privileged, or give them SYS_ADMIN, as the platform's toolkit needs to watch MIG devices.
             device_list_strategy: How allocated devices are handed to the runtime: one of ``envvar``,
                 ``volume-mounts``, ``cdi-annotations``, ``cdi-cri`` or a list of them. None: the platform
                 decides; on Talos ``envvar``, elsewhere the plugin's own default, which is the same.
@@ -97,160 +123,357 @@ class DevicePluginChart(GpuChart):
                 ``nvml``, since ``auto`` probes host paths that are not there.
             fail_on_init_error: False keeps the pod quietly running on a node without a usable GPU. None
                 leaves the plugin's default, True.
-            node_feature_discovery: Whether to install Node Feature Discovery. Without it the plugin runs on
-                nodes with a Talos driver extension, on plain Kubernetes on every node.
-            gpu_feature_discovery: Whether to label nodes with product, memory and sharing of their GPUs. It
-                publishes through Node Feature Discovery, this one or one that is already there.
-            vgpu: Whether GPU Feature Discovery should recognise vGPUs, which takes a privileged container.
+            device_plugin: Whether to install the plugin, or what is special about its pods.
+            gpu_feature_discovery: Whether to label nodes with product, memory and sharing of their GPUs, or
+                what is special about its pods. It publishes through Node Feature Discovery.
+            node_feature_discovery: Whether to install Node Feature Discovery, or how. ``"external"`` says
+                that the cluster runs one, whose labels are then taken in either form. With False the plugin
+                runs on nodes with a Talos driver extension, on plain Kubernetes on every node.
+            mps_control_daemon: What is special about the pods of the MPS control daemon, which are there
+                where a configuration shares by MPS.
             runtime_class: Name of a RuntimeClass, which the chart then makes, or an ``NvidiaRuntimeClass``
                 that it uses. None: the platform decides; on Talos ``nvidia``, elsewhere none.
-            tolerations: Taints of the GPU nodes, for plugin, GPU Feature Discovery and Node Feature
-                Discovery alike, on top of ``nvidia.com/gpu`` and ``CriticalAddonsOnly``.
-            node_selector: Node labels asked for besides; of plugin and GPU Feature Discovery.
+            tolerations: Taints of the GPU nodes, for all pods of the chart alike, on top of
+                ``nvidia.com/gpu`` and ``CriticalAddonsOnly``.
+            node_selector: Node labels asked for besides; not of Node Feature Discovery.
+            affinity: As Kubernetes writes it, instead of our own, which leads GPU pods to the nodes that
+                Node Feature Discovery found; an empty one takes every node. Several configurations add
+                their own condition to it.
             image: Another ``repository:tag`` or digest of the plugin's image.
+            image_pull_policy: ``IfNotPresent`` by default: the image is pinned.
+            image_pull_secrets: Names or objects of Secrets in the namespace, for a registry of your own.
             resources: Of each GPU container; by default requests of 10m CPU and 64Mi, a limit of 512Mi and
-                no CPU limit, which would only delay allocations.
+                no CPU limit, which would only delay allocations; the MPS control daemon has no limit, since with
+                it every container it serves would die.
             priority_class_name: ``system-node-critical`` as in NVIDIA's chart: without the plugin no GPU pod
-                starts.
+                starts. None sets none.
+            update_strategy: ``UpdateStrategy.rolling_update()`` by default; without surge.
+            pod_annotations: Of every GPU pod.
+            pod_security_context: On top of the seccomp profile ``RuntimeDefault``.
+            allow_default_namespace: Take the namespace ``default``, whose Pod Security level is the
+                cluster's to set.
 
         Raises:
-            GpuConstructsError: A value above is not allowed, alone or together with the platform.
+            GpuConstructsError: A value above is not allowed, alone or together with others.
         """
         _fields.label_value("id", id)
-        name = component_namespace(namespace)
+        _fields.dns_subdomain("name", name)
+        _fields.label_value("instance", instance or id)
+        lives_in = component_namespace(namespace, allow_default=allow_default_namespace)
         release = versions.release_of(versions.DEVICE_PLUGIN, version, "the device plugin")
-        strategies = _device_list_strategies(device_list_strategy, platform)
-        discovery = device_discovery_strategy or platform.device_discovery_strategy
-        _fields.labels("node_selector", node_selector or {})
-        _fields.dns_subdomain("priority_class_name", priority_class_name)
-        if image is not None:
-            _fields.image("image", image)
-        runtime = runtime_class_name(runtime_class, platform)
-        amounts = container_resources(resources, default=_RESOURCES)
-        if gpu_feature_discovery and not node_feature_discovery:
-            warnings.warn(
-                f"{id}: gpu_feature_discovery publishes through Node Feature Discovery, which this chart was "
-                "told not to install; the cluster must run one, or pass gpu_feature_discovery=False",
-                GpuConstructsWarning,
-                stacklevel=5,
+        shorthand = {
+            "sharing": sharing,
+            "mig_strategy": mig_strategy,
+            "device_list_strategy": device_list_strategy,
+            "device_discovery_strategy": device_discovery_strategy,
+            "fail_on_init_error": fail_on_init_error,
+        }
+        configs = _configs(config, shorthand)
+        plugin = _component(device_plugin, DevicePlugin)
+        labeler = _component(gpu_feature_discovery, GpuFeatureDiscovery)
+        if plugin is None and labeler is None:
+            warn(f"{id}: device_plugin and gpu_feature_discovery are both False: nothing looks at a GPU")
+        if labeler is not None and node_feature_discovery is False:
+            raise GpuConstructsError(
+                "gpu_feature_discovery publishes through Node Feature Discovery, which is False; leave "
+                "node_feature_discovery out to install it, pass node_feature_discovery='external' if the cluster runs "
+                "one, or pass gpu_feature_discovery=False"
             )
-        super().__init__(scope, id, namespace=name)
-        self.provides = Provided(
-            node_labels=_published_labels(node_feature_discovery, gpu_feature_discovery),
-            gpu_resources={
-                sharing.gpu_resource: sharing,
-                **({"nvidia.com/mig-*": Sharing.none()} if mig_strategy == "mixed" else {}),
-            },
-            pod_security_default=platform.pod_security_default,
+        discovery = _nfd(node_feature_discovery)
+        if labeler is not None and discovery is not None and discovery.denies_features_of_others:
+            raise GpuConstructsError(
+                "node_feature_discovery.master.config.restrictions.denyNodeFeatureLabels must not be True beside "
+                "gpu_feature_discovery, whose labels the master would drop without a word; leave it out"
+            )
+        if plugin is not None:
+            plugin.check_release(release)
+        settings = Defaults(
+            device_list_strategy=platform.device_list_strategy
+            if device_list_strategy is None
+            else device_list_strategies("device_list_strategy", device_list_strategy),
+            device_discovery_strategy=device_discovery_strategy or platform.device_discovery_strategy,
+            fail_on_init_error=fail_on_init_error,
+            mps_root=(mps_control_daemon or MpsControlDaemon()).root,
         )
-        if isinstance(namespace, str) and name not in _kinds.NAMESPACES_OF_EVERY_CLUSTER:
-            GpuNamespace(self, "namespace", name=name)
-        if runtime is not None and (runtime_class is None or isinstance(runtime_class, str)):
-            NvidiaRuntimeClass(self, "runtime-class", name=runtime)
-
-        config = yaml_text(plugin_config(sharing=sharing, mig_strategy=mig_strategy))
+        check(
+            configs,
+            settings,
+            id=id,
+            release=release,
+            platform=platform,
+            has_plugin=plugin is not None,
+            has_gpu_feature_discovery=labeler is not None,
+        )
+        served = deliveries(configs, name=name, platform=platform, defaults=settings)
+        discovers_tegra = _may_find_tegra(configs, settings)
+        runtime = runtime_class_name(runtime_class, platform)
         agent = GpuAgent(
-            namespace=name,
-            image=image or release.image,
+            namespace=lives_in,
+            name=name,
+            instance=instance or id,
+            image=_pinned(image) or release.image,
+            image_pull_policy=image_pull_policy,
+            image_pull_secrets=[_references.name_of("image_pull_secrets", s, "Secret") for s in image_pull_secrets],
             version=release.version,
+            sets_owner_references=release.sets_owner_references,
             runtime_class=runtime,
-            affinity=_affinity(platform, node_feature_discovery),
+            affinity=_affinity(affinity, platform, node_feature_discovery, tegra=discovers_tegra),
             node_selector=node_selector or {},
             tolerations=placement.tolerations((placement.CRITICAL_ADDONS, placement.GPU_TAINT), tolerations),
             priority_class_name=priority_class_name,
-            resources=amounts,
-            config_map=CONFIG_MAP,
-            config_sha256=sha256(config),
-            mig_strategy=mig_strategy,
-            device_discovery_strategy=discovery,
-            fail_on_init_error=fail_on_init_error,
+            pod_annotations=pod_annotations or {},
+            pod_security_context=pod_security_context or {},
+            update_strategy=update_strategy or UpdateStrategy.rolling_update(),
+            resources=resources,
             platform=platform,
         )
-        selector = selector_labels(name=NAME, instance=id, component="device-plugin")
-        metadata = {"name": CONFIG_MAP, "namespace": name, "labels": object_labels(selector)}
-        Manifest(self, "config", config_map(metadata, {"config.yaml": config}))
-        cdi = any(strategy.startswith("cdi-") for strategy in strategies)
-        Manifest(
-            self,
-            "Default",
-            device_plugin_daemonset(
-                agent,
-                name=NAME,
-                selector=selector,
-                device_list_strategy=strategies,
-                nvidia_driver_root=platform.nvidia_driver_root if cdi else None,
+        _check_agent(agent)
+        manifests = _gpu_manifests(agent, served, plugin, labeler, mps_control_daemon or MpsControlDaemon(), release)
+        if discovery is not None:
+            manifests |= {
+                f"node-feature-discovery/{child}": manifest
+                for child, manifest in nfd.node_feature_discovery(
+                    discovery,
+                    release=release.node_feature_discovery,
+                    namespace=lives_in,
+                    default_prefix=f"{name}-node-feature-discovery",
+                    instance=instance or id,
+                    tolerations=placement.tolerations((placement.GPU_TAINT,), tolerations),
+                ).items()
+            }
+        check_names(list(manifests.values()))
+
+        super().__init__(scope, id, namespace=lives_in)
+        self.provides = Provided(
+            node_labels=_published_labels(
+                discovery,
+                is_external=node_feature_discovery == "external",
+                has_labeler=labeler is not None,
+                configs=configs,
             ),
+            gpu_resources=_advertised(configs) if plugin is not None else {},
+            pod_security_default=platform.pod_security_default,
         )
-        if gpu_feature_discovery:
-            labeler = Construct(self, "gpu-feature-discovery")
-            manifests = gfd.gpu_feature_discovery(
-                agent,
-                name=f"{NAME}-gpu-feature-discovery",
-                selector=selector_labels(name=NAME, instance=id, component="gpu-feature-discovery"),
-                vgpu=vgpu,
-            )
-            for child, manifest in manifests.items():
-                Manifest(labeler, child, manifest)
-        if node_feature_discovery:
-            self._add_node_feature_discovery(release.node_feature_discovery, name, id, tolerations)
+        for made, given in (("namespace", namespace), ("node-feature-discovery-namespace", _nfd_namespace(discovery))):
+            is_new = made == "namespace" or given != lives_in
+            if isinstance(given, str) and given not in _kinds.NAMESPACES_OF_EVERY_CLUSTER and is_new:
+                GpuNamespace(self, made, name=given)
+        if runtime is not None and (runtime_class is None or isinstance(runtime_class, str)):
+            NvidiaRuntimeClass(self, "runtime-class", name=runtime)
+        self._main: Manifest | None = None
+        scopes: dict[str, Construct] = {"": self}
+        for path, manifest in manifests.items():
+            owner, _, child = path.rpartition("/")
+            if owner not in scopes:
+                scopes[owner] = Construct(self, owner)
+            made_object = Manifest(scopes[owner], child, manifest)
+            if path in ("Default", "gpu-feature-discovery/daemonset"):
+                self._main = self._main or made_object
 
-    def _add_node_feature_discovery(
-        self,
-        release: versions.NodeFeatureDiscoveryRelease,
+    @classmethod
+    @short_errors
+    def from_helm_values(
+        cls,
+        scope: Construct,
+        id: str,
+        values: Mapping[str, Any],
+        *,
+        release_name: str,
         namespace: str,
-        instance: str,
-        tolerations: Sequence[Toleration],
-    ) -> None:
-        scope = Construct(self, "node-feature-discovery")
-        files = {"master": yaml_text(nfd.MASTER_CONFIG), "worker": yaml_text(nfd.WORKER_CONFIG)}
-        installation = nfd.NodeFeatureDiscovery(
-            release=release,
+        version: str | versions.Unverified = versions.DEFAULT_DEVICE_PLUGIN,
+        platform: Platform = Kubernetes(),  # noqa: B008
+        strict: bool = True,
+    ) -> DevicePluginChart:
+        """Make the chart from the values of NVIDIA's Helm chart.
+
+        Emits the same objects under the same names, but for the deviations that the page "Coming from the
+        Helm chart" lists.
+
+        Args:
+            scope: The cdk8s App.
+            id: Chart id: the file's name in dist/.
+            values: What the values file says, as Python; the chart's own defaults need not be in it.
+            release_name: Of the Helm release; names and labels are made from it as Helm does.
+            namespace: Of the Helm release.
+            version: Of the chart.
+            platform: What the values cannot say; plain Kubernetes by default, which adds nothing.
+            strict: Refuse a key that the chart does not read, or whose value it or the programs would refuse
+                or ignore. False drops such a key with a warning.
+
+        Raises:
+            GpuConstructsError: See ``strict``; and whatever the chart's own keywords raise.
+        """
+        _fields.of_type("values", values, Mapping)
+        _fields.dns_subdomain("release_name", release_name)
+        release = versions.release_of(versions.DEVICE_PLUGIN, version, "the device plugin")
+        options = helm.chart_options(
+            values,
+            release_name=release_name,
             namespace=namespace,
-            prefix=f"{NAME}-node-feature-discovery",
-            instance=instance,
-            tolerations=placement.tolerations((placement.GPU_TAINT,), tolerations),
-            worker_config_sha256=sha256(files["worker"]),
-            master_config_sha256=sha256(files["master"]),
+            release=release,
+            platform=platform,
+            behaves_like=version.like if isinstance(version, versions.Unverified) else version,
+            strict=strict,
         )
-        for definition in nfd.custom_resource_definitions(release.version):
-            Manifest(scope, definition["spec"]["names"]["plural"], definition)
-        for component, text in files.items():
-            metadata = installation.metadata(component, name=installation.config_map_name(component))
-            Manifest(scope, f"{component}-config", config_map(metadata, {f"nfd-{component}.conf": text}))
-        for child, manifest in installation.manifests().items():
-            Manifest(scope, child, manifest)
+        return cls(scope, id, version=version, platform=platform, **options)
+
+    @property
+    def api_object(self) -> cdk8s.ApiObject:
+        """The main object this chart emits: the place for ``add_json_patch``."""
+        if self._main is not None:
+            return self._main
+        for construct in self.node.find_all():
+            if isinstance(construct, cdk8s.ApiObject):
+                return construct
+        raise GpuConstructsError("this chart makes no object", path=self.node.path)
 
 
-def _published_labels(node_feature_discovery: bool, gpu_feature_discovery: bool) -> tuple[str, ...]:
-    hardware = (nfd.LABELS, GPU_PRESENT) if node_feature_discovery else ()
-    return (*hardware, *(gfd.LABELS if gpu_feature_discovery else ()))
+def _configs(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any]) -> Configs:
+    if given is None:
+        flags = Flags(mig_strategy=shorthand["mig_strategy"] or "none")
+        given = PluginConfig(flags=flags, sharing=shorthand["sharing"] or Sharing.none())
+    else:
+        for keyword, value in shorthand.items():
+            if value is not None:
+                home = "sharing" if keyword == "sharing" else _HOMES.get(keyword, f"flags.{keyword}")
+                raise GpuConstructsError(
+                    f"{keyword} must be left out beside config, got {value!r}: a setting has one place; set {home} in "
+                    "config"
+                )
+    return Configs.named({"default": given}, default="default") if isinstance(given, PluginConfig) else given
 
 
-def _affinity(platform: Platform, node_feature_discovery: bool) -> dict[str, Any] | None:
-    if node_feature_discovery:
-        return placement.gpu_node_affinity()
+def _component(given: Any, struct: Any) -> Any:
+    if isinstance(given, bool):
+        return struct() if given else None
+    return given
+
+
+def _nfd(given: bool | Literal["external"] | NodeFeatureDiscovery) -> NodeFeatureDiscovery | None:
+    if isinstance(given, NodeFeatureDiscovery):
+        return given
+    return NodeFeatureDiscovery() if given is True else None
+
+
+def _nfd_namespace(discovery: NodeFeatureDiscovery | None) -> object:
+    return None if discovery is None else discovery.namespace
+
+
+def _pinned(image: str | None) -> str | None:
+    if image is not None:
+        _fields.image("image", image)
+    return image
+
+
+def _check_agent(agent: GpuAgent) -> None:
+    container_resources(agent.resources, default={})
+    if agent.update_strategy.max_surge not in (None, 0, "0%"):
+        raise GpuConstructsError(
+            "update_strategy must not surge: two plugins on a node would share one socket, which the old one removes "
+            f"when it ends; got max_surge={agent.update_strategy.max_surge!r}; use max_unavailable"
+        )
+    _fields.labels("node_selector", agent.node_selector)
+    if agent.priority_class_name is not None:
+        _fields.dns_subdomain("priority_class_name", agent.priority_class_name)
+    _fields.labels("pod_annotations", dict.fromkeys(agent.pod_annotations, ""))
+    for key in agent.pod_annotations:
+        if key.endswith(CHECKSUM):
+            raise GpuConstructsError(f"pod_annotations must not hold {key!r}: this library sets it; leave it out")
+    _check_affinity(agent.affinity or {})
+    for key in agent.pod_security_context:
+        _fields.one_of("pod_security_context key", key, POD_SECURITY_CONTEXT)
+
+
+def _check_affinity(affinity: Mapping[str, Any]) -> None:
+    for key, rules in affinity.items():
+        _fields.one_of("affinity key", key, _AFFINITIES)
+        _fields.of_type(f"affinity[{key!r}]", rules, Mapping[str, Any] | None)
+    required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED)
+    if required is None:
+        return
+    # We add to these terms where there are several configurations.
+    _fields.of_type(f"affinity['nodeAffinity'][{_REQUIRED!r}]", required, Mapping[str, Sequence[Mapping[str, Any]]])
+    if not required.get("nodeSelectorTerms"):
+        raise GpuConstructsError(
+            f"affinity['nodeAffinity'][{_REQUIRED!r}] must hold 'nodeSelectorTerms' with at least one term; "
+            f"got {dict(required)!r}"
+        )
+
+
+def _gpu_manifests(
+    agent: GpuAgent,
+    served: Sequence[Delivery],
+    plugin: DevicePlugin | None,
+    labeler: GpuFeatureDiscovery | None,
+    daemon: MpsControlDaemon,
+    release: versions.DevicePluginRelease,
+) -> dict[str, dict[str, Any]]:
+    """Give the objects around the GPUs by construct path."""
+    manifests: dict[str, dict[str, Any]] = {}
+    selector = selector_labels(name=APP, instance=agent.instance, component="device-plugin")
+    metadata = {**agent.metadata(selector, name=agent.name), "labels": object_labels(selector)}
+    needs_nodes = served[0].config_manager is not None
+    if needs_nodes and plugin is not None:
+        manifests |= {**_rbac.service_account(metadata), **_rbac.cluster_role(metadata, NODE_RULES)}
+    account = agent.name if needs_nodes else None
+    for one in served:
+        file = one.manifest(metadata)
+        if file is not None and (plugin is not None or labeler is not None):
+            manifests[f"config{one.suffix}"] = file
+        if plugin is not None:
+            child = "Default" if not one.suffix else f"daemonset{one.suffix}"
+            manifests[child] = device_plugin_daemonset(agent, one, component=plugin, service_account=account)
+        if plugin is not None and "mps" in one.uses:
+            manifests[f"mps-control-daemon{one.suffix}"] = mps_control_daemon(
+                agent, one, component=daemon, release=release, service_account=account
+            )
+    if labeler is not None:
+        objects = gfd.gpu_feature_discovery(agent, served, component=labeler)
+        manifests |= {f"gpu-feature-discovery/{child}": manifest for child, manifest in objects.items()}
+    return manifests
+
+
+def _published_labels(
+    discovery: NodeFeatureDiscovery | None, *, is_external: bool, has_labeler: bool, configs: Configs
+) -> tuple[str, ...]:
+    hardware = nfd.published_labels(discovery or NodeFeatureDiscovery()) if discovery or is_external else ()
+    chosen = (NODE_LABEL,) if len(configs.configs) != 1 else ()  # set by hand, as the label's documentation says
+    return (*hardware, *(gfd.LABELS if has_labeler else ()), *chosen)
+
+
+def _advertised(configs: Configs) -> dict[str, Sharing]:
+    """Give the resources of all nodes; where nodes differ, with the sharing that asks least of a container."""
+    offered: dict[str, Sharing] = {}
+    for config in plugin_configs(configs):
+        names = {GPU, *config.sharing.resources}
+        for resource in names:
+            sharing = config.sharing if resource in config.sharing.resources else Sharing.none()
+            name = sharing.resource_name(resource)
+            if name not in offered or offered[name].fail_requests_greater_than_one:
+                offered[name] = sharing
+        if config.mig_strategy == "mixed":
+            offered["nvidia.com/mig-*"] = Sharing.none()
+    if configs.delivery == "external":
+        offered |= dict.fromkeys((f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none())
+    return offered
+
+
+def _may_find_tegra(configs: Configs, settings: Defaults) -> bool:
+    found = {c.flags.device_discovery_strategy or settings.device_discovery_strategy for c in plugin_configs(configs)}
+    return bool(found - {"nvml"})
+
+
+def _affinity(
+    given: Mapping[str, Any] | None,
+    platform: Platform,
+    node_feature_discovery: bool | Literal["external"] | NodeFeatureDiscovery,
+    *,
+    tegra: bool,
+) -> Mapping[str, Any] | None:
+    if given is not None:
+        return given or None
+    if node_feature_discovery is not False:
+        return placement.gpu_node_affinity(tegra=tegra, foreign=node_feature_discovery == "external")
     if not platform.driver_node_labels:
         return None
     return placement.required_node_affinity([[placement.label_exists(label)] for label in platform.driver_node_labels])
-
-
-def _device_list_strategies(
-    given: DeviceListStrategy | Sequence[DeviceListStrategy] | None, platform: Platform
-) -> tuple[str, ...]:
-    if given is None:
-        return platform.device_list_strategy
-    strategies: tuple[str, ...] = (given,) if isinstance(given, str) else tuple(given)
-    if not strategies:
-        raise GpuConstructsError(
-            "device_list_strategy must name at least one strategy, got an empty list: pods would get no GPU; "
-            "leave it out for the platform's default"
-        )
-    if len(set(strategies)) < len(strategies):
-        raise GpuConstructsError(f"device_list_strategy must not repeat a strategy; got {list(strategies)!r}")
-    cdi = [strategy for strategy in strategies if strategy.startswith("cdi-")]
-    if cdi and not platform.supports_cdi:
-        raise GpuConstructsError(
-            f"device_list_strategy {cdi[0]!r} cannot work on {platform}: a CDI spec would name host paths that "
-            "exist from Talos 1.13 on; use 'envvar'"
-        )
-    return strategies

@@ -1,0 +1,345 @@
+"""Reads a user's plugin configuration as strictly as the plugin does not: the plugin skips what it does not know."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import yaml
+
+from gpu_constructs import _fields
+from gpu_constructs._durations import from_go_duration
+from gpu_constructs.device_plugin import config_yaml
+from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.sharing import GPU, Sharing
+
+_Made = TypeVar("_Made")
+
+_DOMAIN = "nvidia.com/"
+_LONGEST_SHOWN = 80
+_SHARING_KEYS = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
+_RESOURCE_KEYS = ("name", "replicas")
+_STRATEGIES = {"timeSlicing": "time-slicing", "mps": "mps"}
+_IGNORED = {
+    "resources": "the plugin reads it, warns and throws it away, so resources keep their names; delete it",
+    "rename": "the plugin reads it, warns and throws it away; delete it, or use renameByDefault",
+    "devices": "the plugin reads it, warns and shares every device alike; delete it",
+}
+_PLAIN_KEY = re.compile(r"[\w.-]+\Z")
+
+
+class _Refused(GpuConstructsError):
+    """A problem of the file, with the node that must go for it to go."""
+
+    def __init__(self, problem: str, node: yaml.Node) -> None:
+        super().__init__(problem)
+        self.node = node
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A value of the file with the path that leads to it and the line of its key."""
+
+    node: yaml.Node
+    path: str
+    line: int
+
+    @property
+    def shown(self) -> str:
+        """What stands in the file, in a few words."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            return "a list" if isinstance(self.node, yaml.SequenceNode) else "keys and values"
+        text = self.node.value if len(self.node.value) <= _LONGEST_SHOWN else f"{self.node.value[:_LONGEST_SHOWN]}…"
+        return repr(text) if self.node.tag.endswith(":str") else text or "nothing"
+
+    def refuse(self, problem: str, *, culprit: _Value | None = None) -> _Refused:
+        return _Refused(f"line {self.line}: {problem}", (culprit or self).node)
+
+    def scalar(self) -> Any:
+        """Give a plain value: text, a number, a boolean or None."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            raise self.refuse(f"{self.path} must be a plain value; got {self.shown}")
+        try:
+            value = config_yaml.scalar(self.node)
+        except ValueError:
+            raise self.refuse(f"{self.path} must be a number that can be read; got {self.shown}") from None
+        if isinstance(value, int) and value.bit_length() > 63:
+            raise self.refuse(f"{self.path} must be a number of at most 64 bits; got {self.shown}")
+        return value
+
+    def items(self) -> Mapping[str, _Value]:
+        """Give the members of a mapping, each key once."""
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.refuse(f"{self.path or 'the file'} must hold keys and values; got {self.shown}")
+        found: dict[str, _Value] = {}
+        for key, value in self.node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
+                problem = f"{self.path or 'the file'} must have plain keys, neither merged (<<) nor composed"
+                raise _Refused(f"line {line}: {problem}", key)
+            path = f"{self.path}.{_name(key.value)}".removeprefix(".")
+            if key.value in found:
+                before = found[key.value]
+                raise _Value(before.node, path, line).refuse(
+                    f"{path} is given twice (before on line {before.line}): the plugin would take the last one without "
+                    "a word; keep one"
+                )
+            found[key.value] = _Value(value, path, line)
+        return found
+
+    def elements(self) -> list[_Value]:
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.refuse(f"{self.path} must be a list; got {self.shown}")
+        return [
+            _Value(element, f"{self.path}[{index}]", element.start_mark.line + 1)
+            for index, element in enumerate(self.node.value)
+        ]
+
+
+def _name(key: str) -> str:
+    return key if _PLAIN_KEY.match(key) else repr(key[:_LONGEST_SHOWN])
+
+
+def read(text: str) -> PluginConfig:
+    """Read the file."""
+    root = _root(text)
+    if root is None:
+        raise GpuConstructsError("text is empty: the plugin would run with its defaults; say so with PluginConfig()")
+    try:
+        return _config(root)
+    except _Refused as refused:
+        raise GpuConstructsError(refused.problem) from None
+
+
+def read_without(text: str, drop: Callable[[str], None]) -> PluginConfig:
+    """Read the file without the keys that would be refused, each of whose problems goes to ``drop``."""
+    try:
+        root = _root(text)
+    except GpuConstructsError as error:
+        drop(error.problem)
+        return PluginConfig()
+    while root is not None:
+        try:
+            return _config(root)
+        except _Refused as refused:
+            drop(refused.problem)
+            root = None if refused.node is root else _cut(root, refused.node)
+    return PluginConfig()
+
+
+def _cut(node: yaml.Node, culprit: yaml.Node) -> yaml.Node:
+    if isinstance(node, yaml.MappingNode):
+        node.value = [pair for pair in node.value if culprit not in pair]
+        for pair in node.value:
+            _cut(pair[1], culprit)
+    elif isinstance(node, yaml.SequenceNode):
+        node.value = [_cut(child, culprit) for child in node.value if child is not culprit]
+    return node
+
+
+def _root(text: str) -> yaml.Node | None:
+    _fields.of_type("text", text, str)
+    root = config_yaml.compose(text)
+    return None if root is None or root.tag == "tag:yaml.org,2002:null" else root
+
+
+def _config(root: yaml.Node) -> PluginConfig:
+    top = _Value(root, "", root.start_mark.line + 1)
+    members = top.items()
+    if "kind" in members:
+        raise _Refused(
+            "text is a whole Kubernetes object, of which the plugin would read nothing; pass the text below a key of "
+            "its data",
+            root,
+        )
+    _known(members, "the file", ("version", "flags", "sharing", "imex", "resources"))
+    version, resources = members.get("version"), members.get("resources")
+    if version and version.scalar() not in ("v1", None):
+        raise version.refuse(f"version must be 'v1'; got {version.shown}")
+    if (
+        resources
+        and not _is_null(resources)
+        and (not isinstance(resources.node, yaml.MappingNode) or resources.items())
+    ):
+        raise resources.refuse(f"resources must be left out: {_IGNORED['resources']}")
+    given: dict[str, Any] = {}
+    if "flags" in members:
+        given["flags"] = _struct(members["flags"], Flags)
+    if "imex" in members:
+        given["imex"] = _struct(members["imex"], Imex)
+    if "sharing" in members:
+        given["sharing"] = _sharing(members["sharing"])
+    return _at(members.get("sharing", top), lambda: PluginConfig(**given))
+
+
+def _struct(value: _Value, struct: Any) -> Any:
+    """Read one section into its struct: each member alone first, so that an error has the member's own line."""
+    if _is_null(value):
+        return struct()
+    fields = {field.metadata["key"]: field for field in dataclasses.fields(struct)}
+    hints = typing.get_type_hints(struct)
+    members = value.items()
+    _known(members, value.path, tuple(fields))
+    given: dict[str, Any] = {}
+    for key, member in members.items():
+        name = fields[key].name
+        if _is_null(member):
+            continue
+        if dataclasses.is_dataclass(hints[name]):
+            given[name] = _struct(member, hints[name])
+            continue
+        read = _span(member) if name == "sleep_interval" else _plain(member, hints[name])
+        if key == "deviceListStrategy" and isinstance(read, str) and "," in read:
+            raise member.refuse(f"{member.path} must be a list in the file, not text with commas; got {read!r}")
+        if name != "required":
+            _at(member, partial(struct, **{name: read}))
+        given[name] = read
+    return _at(value, lambda: struct(**given))
+
+
+def _plain(value: _Value, hint: Any) -> Any:
+    """Read a member by the hint of its struct, so that a wrong kind of value is refused as YAML, not as Python."""
+    options = typing.get_args(hint) or (hint,)
+    if int in options:
+        return [_whole_number(element) for element in value.elements()]
+    if isinstance(value.node, yaml.SequenceNode) and any(typing.get_origin(option) is Sequence for option in options):
+        return [element.scalar() for element in value.elements()]
+    read = value.scalar()
+    if bool in options and not isinstance(read, bool):
+        raise value.refuse(f"{value.path} must be true or false; got {value.shown}")
+    if str in options and not isinstance(read, str):
+        raise value.refuse(f"{value.path} must be text; got {value.shown}; quote it")
+    return read
+
+
+def _whole_number(value: _Value) -> int:
+    number = value.scalar()
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise value.refuse(f"{value.path} must be a whole number; got {value.shown}")
+    return number
+
+
+def _span(value: _Value) -> Any:
+    text = value.scalar()
+    if isinstance(text, bool) or not isinstance(text, int | float | str):
+        raise value.refuse(f"{value.path} must be a duration like '60s'; got {value.shown}")
+    if not isinstance(text, str):
+        raise value.refuse(
+            f"{value.path} must have a unit: the plugin takes {value.shown} for nanoseconds; write "
+            f"'{value.shown}s' for seconds"
+        )
+    return text if text == "infinite" else _at(value, lambda: from_go_duration(value.path, text))
+
+
+def _sharing(value: _Value) -> Sharing:
+    if _is_null(value):
+        return Sharing.none()
+    members = value.items()
+    _known(members, "sharing", tuple(_STRATEGIES))
+    sharings = {key: member for key, member in members.items() if not (key == "mps" and _is_null(member))}
+    if len(sharings) > 1:
+        raise sharings["timeSlicing"].refuse(
+            "sharing must hold timeSlicing or mps: with both the plugin takes mps without a word; delete one"
+        )
+    for key, member in sharings.items():
+        return _replicated(member, _STRATEGIES[key])
+    return Sharing.none()
+
+
+def _replicated(value: _Value, strategy: Any) -> Sharing:
+    members = {} if _is_null(value) else value.items()
+    _known(members, value.path, _SHARING_KEYS)
+    listed = members.get("resources")
+    entries = [] if listed is None or _is_null(listed) else listed.elements()
+    if not entries:
+        raise (listed or value).refuse(
+            f"{value.path}.resources must name what is shared; the plugin refuses to start", culprit=value
+        )
+    resources: dict[str, int] = {}
+    for entry in entries:
+        name, replicas = _resource(entry)
+        if name in resources:
+            raise entry.refuse(f"{entry.path}.name {name!r} is listed twice; the plugin would take the larger number")
+        resources[name] = replicas
+        _at(entry, partial(Sharing, strategy=strategy, resources={name: replicas}))
+    switches = {"renameByDefault": False, "failRequestsGreaterThanOne": strategy == "mps"}
+    for key in switches:
+        if key in members and not _is_null(members[key]):
+            switches[key] = _plain(members[key], bool)
+    return _at(
+        value,
+        lambda: Sharing(
+            strategy=strategy,
+            resources=resources,
+            rename_by_default=switches["renameByDefault"],
+            fail_requests_greater_than_one=switches["failRequestsGreaterThanOne"],
+        ),
+    )
+
+
+def _resource(entry: _Value) -> tuple[str, Any]:
+    members = entry.items()
+    for key in ("rename", "devices"):
+        if key in members and not (key == "devices" and members[key].shown == "'all'"):
+            raise members[key].refuse(f"{members[key].path} must be left out: {_IGNORED[key]}")
+    _known(members, entry.path, (*_RESOURCE_KEYS, "rename", "devices"))
+    for key in _RESOURCE_KEYS:
+        if key not in members or _is_null(members[key]):
+            raise entry.refuse(f"{entry.path}.{key} is required")
+    name, replicas = members["name"].scalar(), _whole_number(members["replicas"])
+    if not isinstance(name, str):
+        raise members["name"].refuse(f"{entry.path}.name must be text like {GPU!r}; got {members['name'].shown}")
+    return name if name.startswith(_DOMAIN) else _DOMAIN + name, replicas
+
+
+def _is_null(value: _Value) -> bool:
+    return value.node.tag == "tag:yaml.org,2002:null"
+
+
+def _homes() -> Iterator[tuple[str, str]]:
+    for section, struct in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex)):
+        for field in dataclasses.fields(struct):
+            yield field.metadata["key"], section
+    for key in _SHARING_KEYS:
+        yield key, "sharing.timeSlicing or sharing.mps"
+    for key in _RESOURCE_KEYS:
+        yield key, "an entry of sharing.timeSlicing.resources or sharing.mps.resources"
+    for key in _STRATEGIES:
+        yield key, "sharing"
+    for key in ("flags", "sharing", "imex"):
+        yield key, "the top of the file"
+
+
+_HOMES = dict(reversed(list(_homes())))
+
+
+def _known(members: Mapping[str, _Value], where: str, keys: tuple[str, ...]) -> None:
+    for key, member in members.items():
+        if key in keys:
+            continue
+        same = [right for right in keys if right.casefold() == key.casefold()]
+        if same:
+            raise member.refuse(
+                f"{_name(key)} of {where} must be written {same[0]}: the plugin takes other spellings of some keys and "
+                "skips those of others"
+            )
+        if key in _HOMES:
+            problem = f", the plugin would not take it from there; it belongs to {_HOMES[key]}"
+        else:
+            problem = ", the plugin would skip it without a word"
+            problem += _fields.did_you_mean(key, keys) or f"; it has {', '.join(keys)}"
+        raise member.refuse(f"{_name(key)} is no key of {where}{problem}")
+
+
+def _at(value: _Value, make: Callable[[], _Made]) -> _Made:
+    """Make something of a value; what is refused gets the value's line."""
+    try:
+        return make()
+    except GpuConstructsError as error:
+        raise value.refuse(error.problem) from None

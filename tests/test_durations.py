@@ -1,0 +1,95 @@
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs._durations import LONGEST, from_go_duration, go_duration
+
+
+@pytest.mark.parametrize(
+    ("span", "text"),
+    [
+        (timedelta(seconds=60), "60s"),
+        (timedelta(0), "0s"),
+        (timedelta(hours=1, minutes=30), "5400s"),
+        (timedelta(seconds=1.5), "1500000us"),
+        (timedelta(microseconds=1), "1us"),
+        (timedelta(seconds=-5), "-5s"),
+        (timedelta(days=365), "31536000s"),
+    ],
+)
+def test_a_span_is_written_with_its_unit_in_whole_numbers(span, text):
+    assert go_duration(span) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "span"),
+    [
+        ("60s", timedelta(seconds=60)),
+        ("1h30m", timedelta(hours=1, minutes=30)),
+        ("1.5h", timedelta(minutes=90)),
+        ("100ms", timedelta(milliseconds=100)),
+        ("200us", timedelta(microseconds=200)),
+        ("200µs", timedelta(microseconds=200)),
+        ("200μs", timedelta(microseconds=200)),
+        ("5000ns", timedelta(microseconds=5)),
+        (".5s", timedelta(milliseconds=500)),
+        ("5.s", timedelta(seconds=5)),
+        ("1s1s", timedelta(seconds=2)),
+        ("+90s", timedelta(seconds=90)),
+        ("-5s", timedelta(seconds=-5)),
+        ("0", timedelta(0)),
+        ("-0", timedelta(0)),
+        ("0.1s", timedelta(milliseconds=100)),
+        ("1.0000019s", timedelta(seconds=1, microseconds=1)),
+        ("2562047h47m16.854775807s", LONGEST),
+    ],
+)
+def test_a_span_is_read_as_go_reads_it(text, span):
+    assert from_go_duration("field", text) == span
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "60",
+        "s",
+        ".s",
+        "60 s",
+        " 60s",
+        "60s ",
+        "60s\n",
+        "1d",
+        "1w",
+        "infinite",
+        "1e3s",
+        "1S",
+        "--5s",
+        "+",
+        "-",
+        "1:30",
+        "\u0661s",
+        "5s5",
+    ],
+)
+def test_text_that_go_would_refuse_is_refused(text):
+    with pytest.raises(GpuConstructsError) as refused:
+        from_go_duration("flags.gfd.sleepInterval", text)
+    assert str(refused.value) == (
+        f"flags.gfd.sleepInterval must be a duration with a unit, like '60s' or '1h30m'; got {text!r}"
+    )
+
+
+@pytest.mark.parametrize("text", ["2562047h47m16.854775808s", "99999999h", "-99999999h", "9" * 5000 + "s"])
+def test_spans_beyond_64_bits_of_nanoseconds_are_refused(text):
+    with pytest.raises(GpuConstructsError) as refused:
+        from_go_duration("wait", text)
+    assert str(refused.value) == f"wait must be a duration of at most 292 years; got {text!r}"
+
+
+@given(st.timedeltas(-LONGEST, LONGEST))
+def test_what_is_written_is_read_back_the_same(span):
+    assert from_go_duration("field", go_duration(span)) == span
