@@ -1,0 +1,43 @@
+"""Least privilege of DevicePluginChart as a table: computed from the options, a reason for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import dist
+from option_rights import ADDED, DEFAULTS, REASONS, held_by, table_of_defaults, table_of_options
+
+PAGE = dist.ROOT / "docs" / "security.md"
+
+
+def test_every_right_that_some_option_takes_has_a_reason_and_no_reason_is_stale() -> None:
+    computed = DEFAULTS.union(*ADDED.values())
+    assert sorted(computed - set(REASONS)) == []
+    assert sorted(set(REASONS) - computed) == []
+    assert all(REASONS.values())
+
+
+def test_time_slicing_and_a_daemonset_for_each_configuration_take_nothing() -> None:
+    assert ADDED["sharing=Sharing.time_slicing(...)"] == set()
+    assert ADDED["config=Configs.named(...)"] == set()
+
+
+def test_only_options_make_anything_privileged() -> None:
+    assert [rule for _, rule in DEFAULTS if "privileged" in rule or "capability" in rule or "host PID" in rule] == []
+
+
+def test_a_right_shows_with_the_scope_it_reaches() -> None:
+    role = {
+        "kind": "ClusterRole",
+        "metadata": {"name": "r", "labels": {"app.kubernetes.io/component": "master"}},
+        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}],
+    }
+    assert held_by([role]) == {("NFD master", "may get nodes in every namespace")}
+    assert held_by([{**role, "kind": "Role"}]) == {("NFD master", "may get nodes in its namespace")}
+
+
+@pytest.mark.parametrize("table", [table_of_defaults, table_of_options], ids=["defaults", "options"])
+def test_the_page_shows_the_whole_table(table: Callable[[], str]) -> None:
+    assert table() in PAGE.read_text(encoding="utf-8"), f"put this into {PAGE.name}:\n\n{table()}"
