@@ -11,6 +11,7 @@ import pytest
 
 import dist
 import documents
+from gpu_constructs.device_plugin.configs import NODE_LABEL
 from gpu_constructs.placement import GPU_PCI_PRESENT
 from gpu_constructs.platforms import GPU_PRESENT
 
@@ -21,6 +22,7 @@ NOT_OURS = {
 NODE_LABELS = {
     GPU_PRESENT: "published by our Node Feature Discovery",
     GPU_PCI_PRESENT: "published by our Node Feature Discovery",
+    NODE_LABEL: "set by the reader, selected on by the DaemonSets of Configs.named",
     "nvidia.com/gpu.deploy.operator-validator": "set by the reader, read by the operator",
     "node-role.kubernetes.io/gpu": "an old label that the reader looks for",
 }

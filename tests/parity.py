@@ -1,0 +1,106 @@
+"""The parity proof: what this library makes of Helm values, beside what NVIDIA's chart renders from them.
+
+``python -m tests.parity DIR [DIR ...]`` reads every case below the folders and compares field by field. It exits
+with 1 when a difference is not explained by the table in ``deviations``, when a case crashes, or when there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import traceback
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import deviations
+from parity_cases import Case, UnreadableCase, find_cases
+from parity_chart import CHART, NFD_VERSIONS, Release
+from parity_compare import Result, compare, synthesize
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the proof and give the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.parity", description=__doc__.split("\n\n")[0])
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DIR", help="searched for cases.json at any depth")
+    parser.add_argument("-v", "--verbose", action="store_true", help="list every intended deviation of every field")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name holds this text")
+    options = parser.parse_args(arguments)
+    try:
+        found = [case for folder in options.folders for case in _cases(folder) if options.only in case.name]
+    except UnreadableCase as error:
+        print(f"UNREADABLE {error}")
+        return 1
+    mapped = [case for case in found if is_mapped(case)]
+    unexplained = sum(not _run(case, is_verbose=options.verbose) for case in mapped)
+    skipped = [case for case in found if case not in mapped]
+    for (chart, version), count in sorted(Counter((case.chart, case.version) for case in skipped).items()):
+        print(f"SKIPPED {count} of chart {chart} {version}: this library does not read its values")
+    print(
+        f"{len(mapped)} cases compared: {len(mapped) - unexplained} explained, {unexplained} not; "
+        f"{len(skipped)} skipped"
+    )
+    if not mapped:
+        print("NOTHING WAS COMPARED: no case of a chart that this library reads")
+    return 1 if unexplained or not mapped else 0
+
+
+def is_mapped(case: Case) -> bool:
+    """Whether this library reads the values of the case's chart."""
+    return case.chart == CHART and case.version in NFD_VERSIONS
+
+
+def _cases(folder: Path) -> list[Case]:
+    if not folder.is_dir():
+        raise UnreadableCase(f"{folder}: not a folder")
+    return find_cases(folder)
+
+
+def _run(case: Case, *, is_verbose: bool) -> bool:
+    """Compare one case, print what came of it, and say whether all of it is explained."""
+    try:
+        result = check(case)
+    except Exception as error:
+        if not isinstance(error, UnreadableCase):
+            traceback.print_exc(file=sys.stdout)
+        print(f"{case.name}: CRASHED: {type(error).__name__}: {error}")
+        return False
+    intended = [*result.intended, *result.dropped]
+    counts = Counter(number for number, _ in intended)
+    print(
+        f"{case.name}: {result.matched} fields equal, {len(intended)} intended deviations, "
+        f"{len(result.unexplained)} unexplained differences"
+    )
+    for deviation in deviations.DEVIATIONS:
+        if counts[deviation.number]:
+            print(f"    {deviation.number:4}{counts[deviation.number]:5}  {deviation.what}: {deviation.why}")
+            for number, what in intended if is_verbose else result.dropped:
+                if number == deviation.number:
+                    print(f"               {what}")
+    for difference in result.unexplained:
+        print(f"    UNEXPLAINED  {difference}")
+    return not result.unexplained
+
+
+def check(case: Case) -> Result:
+    """Compare one case."""
+    release = Release(release=case.release, namespace=case.namespace, version=case.version, values=case.read_values())
+    ours, warned = synthesize(release)
+    phantoms = {}
+    dropped = [match[1] for match in (re.match(r"values\.(\S+) is dropped: ", text) for text in warned) if match]
+    as_read = release.as_read(dropped)
+    if as_read is not None:
+        # What a switch of the wrong type turns on in the chart is compared with what the right one turns on here.
+        here = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in ours}
+        ours, _ = synthesize(as_read)
+        names = ((manifest["kind"], manifest["metadata"]["name"]) for manifest in ours)
+        phantoms = {name: deviations.WRONG_TYPE for name in names if name not in here}
+        release = as_read
+    return compare(release, case.read_objects(), ours, warned, deviations, phantoms)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

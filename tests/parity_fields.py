@@ -1,0 +1,465 @@
+"""A manifest as flat fields: every leaf once, under a path that does not depend on order or on private names.
+
+Lists are keyed by what Kubernetes tells their items apart by, sets are sets, a volume is told by what it mounts
+where, and names of objects that each side calls its own way are replaced by the object's role.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+Path = tuple[str, ...]
+Value = str | int | float | bool | None
+Fields = dict[Path, Value]
+
+
+class Names:
+    """What is known of the objects that a manifest names; nothing here, more where a whole side is known."""
+
+    def refer(self, kind: str, name: str) -> str:
+        """Give the role of an object, or its name."""
+        return name
+
+    def files(self, config_map: str) -> Sequence[str]:
+        """Give the keys of a ConfigMap."""
+        return ()
+
+
+AS_WRITTEN = Names()
+
+POD_KINDS = ("DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet")
+
+DEFAULTS: tuple[tuple[str, Value], ...] = (
+    # kubernetes/kubernetes@v1.33.0:pkg/apis/apps/v1/defaults.go
+    ("spec.replicas", 1),
+    ("spec.revisionHistoryLimit", 10),
+    ("spec.updateStrategy.type", "RollingUpdate"),
+    ("spec.strategy.type", "RollingUpdate"),
+    # kubernetes/kubernetes@v1.33.0:pkg/apis/core/v1/defaults.go
+    ("pod.dnsPolicy", "ClusterFirst"),
+    ("pod.enableServiceLinks", True),
+    ("pod.hostIPC", False),
+    ("pod.hostNetwork", False),
+    ("pod.hostPID", False),
+    ("pod.shareProcessNamespace", False),
+    ("pod.restartPolicy", "Always"),
+    ("pod.schedulerName", "default-scheduler"),
+    ("pod.serviceAccountName", "default"),
+    ("pod.terminationGracePeriodSeconds", 30),
+    ("pod.containers[*].ports[*].protocol", "TCP"),
+    ("pod.initContainers[*].ports[*].protocol", "TCP"),
+    ("pod.containers[*].*.httpGet.scheme", "HTTP"),
+    ("pod.containers[*].*.initialDelaySeconds", 0),
+    ("pod.containers[*].*.periodSeconds", 10),
+    ("pod.containers[*].*.timeoutSeconds", 1),
+    ("pod.containers[*].*.successThreshold", 1),
+    ("pod.containers[*].*.failureThreshold", 3),
+    ("pod.containers[*].securityContext.privileged", False),
+    ("pod.initContainers[*].securityContext.privileged", False),
+    ("pod.containers[*].env[*].valueFrom.fieldRef.apiVersion", "v1"),
+    ("pod.initContainers[*].env[*].valueFrom.fieldRef.apiVersion", "v1"),
+    ("pod.containers[*].mounts[*].readOnly", False),
+    ("pod.initContainers[*].mounts[*].readOnly", False),
+    ("pod.containers[*].mounts[*].mountPropagation", "None"),
+    ("pod.initContainers[*].mounts[*].mountPropagation", "None"),
+    ("pod.containers[*].mounts[*].hostPath.type", ""),
+    ("pod.initContainers[*].mounts[*].hostPath.type", ""),
+    ("pod.volumes[*].hostPath.type", ""),
+)
+"""What the API server writes itself where nothing stands: saying it is no difference from not saying it."""
+
+_EMPTY_IS_ABSENT = frozenset(
+    {
+        "affinity",
+        "annotations",
+        "args",
+        "command",
+        "env",
+        "envFrom",
+        "imagePullSecrets",
+        "initContainers",
+        "labels",
+        "nodeSelector",
+        "resources",
+        "requests",
+        "limits",
+        "securityContext",
+        "tolerations",
+        "updateStrategy",
+        "volumes",
+        "volumeMounts",
+        "ports",
+    }
+)
+"""Members of a pod or of its owner for which an empty value means what none means."""
+
+_FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "properties", "ports"})
+"""Maps whose keys are names, not members."""
+
+_QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:([eE][+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)\Z")
+_SUFFIXES = {
+    **{suffix: Decimal(1000) ** power for power, suffix in enumerate(("n", "u", "m", "", "k", "M", "G", "T"), -3)},
+    **{"P": Decimal(10) ** 15, "E": Decimal(10) ** 18},
+    **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", 1)},
+}
+
+
+def show(path: Path) -> str:
+    """Write a path the way patterns are written."""
+    return ".".join(path).replace(".[", "[")
+
+
+_SEGMENT = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
+
+
+@lru_cache(maxsize=2**17)
+def matches(pattern: str, path: Path) -> bool:
+    """Whether a path fits a pattern: ``*`` for a member, ``[*]`` or ``[a|b]`` for a key, ``**`` for all below."""
+    segments = _segments(pattern)
+    if segments and segments[-1] == "**":
+        segments, path = segments[:-1], path[: len(segments) - 1]
+    return len(segments) == len(path) and all(map(_fits, segments, path))
+
+
+_SEGMENTS: dict[str, tuple[str, ...]] = {}
+
+
+def _segments(pattern: str) -> tuple[str, ...]:
+    if pattern not in _SEGMENTS:
+        _SEGMENTS[pattern] = tuple(_SEGMENT.findall(pattern))
+    return _SEGMENTS[pattern]
+
+
+def _fits(pattern: str, segment: str) -> bool:
+    if pattern == segment:
+        return True
+    if pattern.startswith("[") != segment.startswith("["):
+        return False
+    words = pattern.strip("[]").split("|")
+    return "*" in words or segment.removeprefix("[").removesuffix("]") in words
+
+
+def fields_of(manifest: Mapping[str, Any], names: Names = AS_WRITTEN) -> Fields:
+    """Give every leaf of a manifest but its name, which says only which object it is."""
+    found: Fields = {}
+    for path, value in _manifest(manifest, names):
+        while path in found:
+            path = (*path, "[again]")
+        found[path] = value
+    if found.get(("pod", "dnsPolicy")) == "ClusterFirstWithHostNet" and ("pod", "hostNetwork") not in found:
+        # kubernetes/kubernetes@v1.33.0:pkg/kubelet/network/dns/dns.go: without the host's network it is ClusterFirst.
+        del found["pod", "dnsPolicy"]
+    return found
+
+
+def _manifest(manifest: Mapping[str, Any], names: Names) -> Iterator[tuple[Path, Value]]:
+    rest = dict(manifest)
+    kind = rest.pop("kind", "")
+    metadata = dict(rest.pop("metadata", None) or {})
+    metadata.pop("name", None)
+    yield from _members(metadata, ("metadata",))
+    if kind in POD_KINDS:
+        spec = dict(rest.pop("spec", None) or {})
+        template = dict(spec.pop("template", None) or {})
+        yield from _without_defaults(_members(spec, ("spec",)))
+        yield from _without_defaults(_members(template.pop("metadata", None) or {}, ("pod",)))
+        yield from _without_defaults(_pod(dict(template.pop("spec", None) or {}), names))
+        yield from _members(template, ("template",))
+    if kind == "NetworkPolicy" and rest.get("spec"):
+        rest["spec"] = _network_policy(dict(rest["spec"]))
+    if kind == "PodMonitor" and rest.get("spec"):
+        rest["spec"] = {**rest["spec"], "selector": _selector(rest["spec"].get("selector") or {})}
+    if kind in ("Role", "ClusterRole"):
+        for rule in rest.pop("rules", None) or ():
+            yield from _rights(rule)
+    if kind in ("RoleBinding", "ClusterRoleBinding"):
+        yield from _binding(rest.pop("roleRef", None) or {}, rest.pop("subjects", None) or (), names)
+    yield from _members(rest, ())
+
+
+def _network_policy(spec: dict[str, Any]) -> dict[str, Any]:
+    """Give a policy without the order of its ports; no rule and no list of rules let nothing through alike.
+
+    Source: kubernetes/kubernetes@v1.33.0:staging/src/k8s.io/api/networking/v1/types.go, Ingress and Egress.
+    """
+    for direction in ("ingress", "egress"):
+        rules = spec.pop(direction, None) or ()
+        if rules:
+            spec[direction] = [
+                {**rule, "ports": {canonical({"protocol": "TCP", **port}): True for port in rule["ports"]}}
+                if rule.get("ports")
+                else rule
+                for rule in rules
+            ]
+    return spec
+
+
+def _selector(selector: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a label selector whose expressions with one allowed value are plain labels."""
+    labels = dict(selector.get("matchLabels") or {})
+    others = []
+    for expression in selector.get("matchExpressions") or ():
+        values = expression.get("values") or ()
+        if expression.get("operator") == "In" and len(values) == 1 and expression["key"] not in labels:
+            labels[expression["key"]] = values[0]
+        else:
+            others.append(expression)
+    return {**selector, "matchLabels": labels or None, "matchExpressions": others or None}
+
+
+def _without_defaults(leaves: Iterator[tuple[Path, Value]]) -> Iterator[tuple[Path, Value]]:
+    for path, value in leaves:
+        if not any(value == default and matches(pattern, path) for pattern, default in _DEFAULTS[path[-1]]):
+            yield path, value
+
+
+class _ByLastSegment(dict[str, list[tuple[str, Value]]]):
+    def __missing__(self, key: str) -> list[tuple[str, Value]]:
+        return []
+
+
+_DEFAULTS = _ByLastSegment()
+for _pattern, _default in DEFAULTS:
+    _DEFAULTS.setdefault(_segments(_pattern)[-1], []).append((_pattern, _default))
+
+
+def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Value]]:
+    """Give the leaves of a value: null is nothing, lists of named things are keyed by name, others by place."""
+    if value is None:
+        return
+    if isinstance(value, Mapping):
+        if not value and path[-1] not in _EMPTY_IS_ABSENT:
+            yield path, "{}"
+        yield from _members(value, path)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        if not value and path[-1] not in _EMPTY_IS_ABSENT:
+            yield path, "[]"
+        for key, item in zip(_keys(value), value, strict=True):
+            yield from _leaves(item, (*path, f"[{key}]"))
+    else:
+        yield path, value
+
+
+def _members(mapping: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Value]]:
+    """Give the leaves of a mapping's members; that it has none is no leaf."""
+    is_free = bool(path) and path[-1] in _FREE_KEYS
+    for key, member in mapping.items():
+        yield from _leaves(member, (*path, f"[{key}]" if is_free else str(key)))
+
+
+def _keys(items: Sequence[Any]) -> list[str]:
+    names = [item.get("name") if isinstance(item, Mapping) else None for item in items]
+    if None not in names and len(set(map(str, names))) == len(names):
+        return [str(name) for name in names]
+    return [str(place) for place in range(len(items))]
+
+
+def _pod(spec: dict[str, Any], names: Names) -> Iterator[tuple[Path, Value]]:
+    for key in _LISTS_OF_OBJECTS:
+        if not _is_list_of_objects(spec.get(key)):
+            # No manifest that the API server would take, but a difference all the same.
+            yield ("pod", key), canonical(spec.pop(key))
+    volumes: dict[str, Any] = {}
+    for volume in spec.pop("volumes", None) or ():
+        if volume.get("name") in volumes:
+            yield ("pod", "volumes", f"[{volume['name']}]"), "is there twice"
+        volumes[str(volume.get("name"))] = volume
+    shared = _shared_volumes(spec, volumes)
+    for kind in ("initContainers", "containers"):
+        before: list[str] = []
+        for container in spec.pop(kind, None) or ():
+            name = str(container.get("name"))
+            if kind == "initContainers" and before:
+                yield ("pod", kind, f"[{name}]", "after"), ", ".join(before)
+            before.append(name)
+            yield from _container(dict(container), ("pod", kind, f"[{name}]"), volumes, shared, names)
+    for name, volume in volumes.items():
+        if name not in shared:
+            source = {key: member for key, member in volume.items() if key != "name"}
+            yield from _members(source, ("pod", "volumes", f"[{canonical(source)}]"))
+    for toleration in spec.pop("tolerations", None) or ():
+        yield ("pod", "tolerations", f"[{canonical(toleration_of(toleration))}]"), True
+    account = spec.pop("serviceAccountName", None)
+    if account is not None:
+        yield ("pod", "serviceAccountName"), names.refer("ServiceAccount", account)
+    yield from _affinity(dict(spec.pop("affinity", None) or {}))
+    yield from _members(spec, ("pod",))
+
+
+_LISTS_OF_OBJECTS = ("volumes", "initContainers", "containers", "tolerations")
+
+
+def _is_list_of_objects(value: Any) -> bool:
+    return value is None or (isinstance(value, list | tuple) and all(isinstance(item, Mapping) for item in value))
+
+
+def _shared_volumes(spec: Mapping[str, Any], volumes: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Give for every volume that is mounted who mounts it."""
+    mounted: dict[str, list[str]] = {}
+    for kind in ("initContainers", "containers"):
+        for container in spec.get(kind) or ():
+            for mount in container.get("volumeMounts") or ():
+                mounted.setdefault(mount["name"], []).append(str(container.get("name")))
+    return mounted
+
+
+def _container(
+    container: dict[str, Any], path: Path, volumes: Mapping[str, Any], shared: Mapping[str, list[str]], names: Names
+) -> Iterator[tuple[Path, Value]]:
+    container.pop("name", None)
+    for variable in container.pop("env", None) or ():
+        here = (*path, "env", f"[{variable.get('name')}]")
+        rest = {key: member for key, member in variable.items() if key not in ("name", "value")}
+        if not rest.get("valueFrom") or variable.get("value") is not None:
+            # An empty value and none are the same empty variable.
+            yield here, "" if variable.get("value") is None else variable["value"]
+        yield from _members(rest, here)
+    for mount in container.pop("volumeMounts", None) or ():
+        here = (*path, "mounts", f"[{mount.get('mountPath')}]")
+        volume = volumes.get(mount["name"])
+        if volume is None:
+            yield (*here, "volume"), f"{mount['name']} is not there"
+            volume = {}
+        yield from _source(volume, here, shared.get(mount["name"], ()), names)
+        rest = {key: member for key, member in mount.items() if key not in ("name", "mountPath")}
+        yield from _members(rest, here)
+    for port in container.pop("ports", None) or ():
+        yield from _leaves(port, (*path, "ports", f"[{port.get('name', port.get('containerPort'))}]"))
+    resources = container.pop("resources", None) or {}
+    if not isinstance(resources, Mapping):
+        yield (*path, "resources"), canonical(resources)
+        resources = {}
+    for kind, amounts in resources.items():
+        if kind in ("requests", "limits") and isinstance(amounts, Mapping | None):
+            for resource, amount in (amounts or {}).items():
+                yield (*path, "resources", kind, f"[{resource}]"), quantity(amount)
+        else:
+            yield from _leaves(amounts, (*path, "resources", kind))
+    security = dict(container.pop("securityContext", None) or {})
+    for kind, names in (security.pop("capabilities", None) or {}).items():
+        for name in names or ():
+            yield (*path, "securityContext", "capabilities", kind, f"[{name}]"), True
+    yield from _members(security, (*path, "securityContext"))
+    image = container.get("image")
+    if "imagePullPolicy" not in container and isinstance(image, str):
+        container["imagePullPolicy"] = _pull_policy(image)
+    yield from _arguments(container.pop("args", None) or (), (*path, "args"))
+    yield from _members(container, path)
+
+
+def _pull_policy(image: str) -> str:
+    """What the API server writes (pkg/apis/core/v1/defaults.go): newest images always, others once."""
+    tag = image.rpartition("/")[2].partition(":")[2]
+    return "Always" if "@" not in image and tag in ("", "latest") else "IfNotPresent"
+
+
+def _source(volume: Mapping[str, Any], path: Path, users: Sequence[str], names: Names) -> Iterator[tuple[Path, Value]]:
+    source = {key: member for key, member in volume.items() if key != "name"}
+    config_map = source.pop("configMap", None)
+    if config_map is not None:
+        yield (*path, "configMap"), names.refer("ConfigMap", str(config_map.get("name")))
+        yield from _members({k: v for k, v in config_map.items() if k not in ("name", "items")}, (*path, "configMap"))
+        every = [{"key": key, "path": key} for key in names.files(str(config_map.get("name")))]
+        for item in config_map.get("items") or every:
+            here = (*path, "configMap", "files", f"[{item.get('path')}]")
+            yield from _members({key: member for key, member in item.items() if key != "path"}, here)
+    if "emptyDir" in source:
+        yield (*path, "shared with"), ", ".join(sorted(set(users)))
+    yield from _members(source, path)
+
+
+def _arguments(args: Sequence[Any], path: Path) -> Iterator[tuple[Path, Value]]:
+    """Give flags by name, whose order does not matter to Go's flag package, or words by place."""
+    words = [str(word) for word in args]
+    if all(word.startswith("-") for word in words):
+        flags: dict[str, list[str]] = {}
+        for word in words:
+            flags.setdefault(word.partition("=")[0], []).append(word.partition("=")[2])
+        for flag, values in flags.items():
+            # Of a flag given twice the last one counts, or both do: that is the program's.
+            yield (*path, f"[{flag}]"), " then ".join(values)
+    else:
+        for place, word in enumerate(words):
+            yield (*path, f"[{place}]"), word
+
+
+def _affinity(affinity: dict[str, Any]) -> Iterator[tuple[Path, Value]]:
+    node = dict(affinity.pop("nodeAffinity", None) or {})
+    required = dict(node.pop("requiredDuringSchedulingIgnoredDuringExecution", None) or {})
+    for term in required.pop("nodeSelectorTerms", None) or ():
+        yield ("pod", "nodes", f"[{canonical(term_of(term))}]"), True
+    yield from _members(required, ("pod", "nodes"))
+    for preferred in node.pop("preferredDuringSchedulingIgnoredDuringExecution", None) or ():
+        term = term_of(preferred.get("preference") or {})
+        rest = {key: member for key, member in preferred.items() if key != "preference"}
+        yield ("pod", "preferred nodes", f"[{canonical({'preference': term, **rest})}]"), True
+    yield from _members(node, ("pod", "affinity", "nodeAffinity"))
+    yield from _members(affinity, ("pod", "affinity"))
+
+
+def term_of(term: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a node selector term with its expressions, and their values, in one order."""
+    return {
+        kind: sorted(
+            ({**e, **({"values": sorted(e["values"])} if e.get("values") else {})} for e in found), key=canonical
+        )
+        if isinstance(found, list)
+        else found
+        for kind, found in term.items()
+        if found
+    }
+
+
+def node_term(segment: str) -> dict[str, Any]:
+    """Give back the node selector term that a path names."""
+    return dict(json.loads(segment[1:-1]))
+
+
+def toleration_of(toleration: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a toleration with what Kubernetes adds, and without what says nothing."""
+    words = {key: value for key, value in toleration.items() if value not in (None, "")}
+    return {"operator": "Equal", **words}
+
+
+def _rights(rule: Mapping[str, Any]) -> Iterator[tuple[Path, Value]]:
+    rest = {k: v for k, v in rule.items() if k not in ("apiGroups", "resources", "resourceNames", "verbs")}
+    if rest:
+        yield from _leaves(rest, ("rules", f"[{canonical(rule)}]"))
+    for group in rule.get("apiGroups") or ("(no group)",):
+        for resource in rule.get("resources") or ("(nothing)",):
+            for name in rule.get("resourceNames") or ("",):
+                for verb in rule.get("verbs") or ():
+                    what = f"{resource}.{group}" if group else resource
+                    yield ("rules", f"[{verb} {what}{' ' + name if name else ''}]"), True
+
+
+def _binding(
+    role: Mapping[str, Any], subjects: Sequence[Mapping[str, Any]], names: Names
+) -> Iterator[tuple[Path, Value]]:
+    if role:
+        yield ("roleRef", "name"), names.refer(str(role.get("kind")), str(role.get("name")))
+    yield from _members({key: member for key, member in role.items() if key != "name"}, ("roleRef",))
+    for subject in subjects:
+        who = names.refer(str(subject.get("kind")), str(subject.get("name")))
+        rest = {key: member for key, member in subject.items() if key != "name"}
+        yield from _members(rest, ("subjects", f"[{who}]"))
+
+
+def canonical(value: Any) -> str:
+    """Give a value as text that is the same for the same value; strings in it keep apart from numbers."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def quantity(amount: Any) -> str:
+    """Give a Kubernetes quantity in one spelling: 0.1 and 100m are the same."""
+    match = _QUANTITY.match(str(amount))
+    if match is None:
+        return str(amount)
+    number, exponent, suffix = match.groups()
+    value = Decimal(number + exponent) if exponent else Decimal(number) * _SUFFIXES[suffix or ""]
+    return f"{value.normalize():f}"

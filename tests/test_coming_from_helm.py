@@ -1,0 +1,96 @@
+"""The page for those who come from the Helm chart: its program runs, and its tables are the ones in the code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import deviations
+import dist
+import documents
+import helm_keys
+
+TEXT = helm_keys.PAGE.read_text(encoding="utf-8")
+
+
+def marked(name: str) -> str:
+    start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    return TEXT[TEXT.index(start) + len(start) : TEXT.index(end)]
+
+
+def test_the_program_runs_as_written_on_values_that_lie_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (program,) = documents.blocks(helm_keys.PAGE, "python")
+    monkeypatch.chdir(tmp_path)
+    for values in ("", "migStrategy: single\ngfd: {enabled: true}\n"):
+        (tmp_path / "values.yaml").write_text(values, encoding="utf-8")
+        exec(compile(program.text, "coming-from-helm.md", "exec"), {})
+        assert (tmp_path / "dist" / "nvdp.k8s.yaml").is_file()
+
+
+def test_the_page_shows_every_key_of_the_values() -> None:
+    assert marked("keys").strip() == helm_keys.markdown().strip(), "run python tests/helm_keys.py"
+
+
+def test_the_page_shows_every_deviation() -> None:
+    assert marked("deviations") == deviations.markdown(), f"put this into the page:\n\n{deviations.markdown()}"
+
+
+def test_the_case_that_is_shown_is_one_that_the_comparison_reads() -> None:
+    (shown,) = documents.blocks(helm_keys.PAGE, "json")
+    ((name, case),) = json.loads(shown.text).items()
+    assert (case["values"], case["render"]) == (f"{name}.values.yaml", f"{name}.yaml")
+    assert set(case) == {"chart", "version", "release", "namespace", "values", "render"}
+
+
+# What the page asks of Helm, and the flags that it has for that.
+HELM = {
+    "get values": {"--namespace", "--output"},
+    "template": {"--repo", "--version", "--namespace", "--values", "--include-crds"},
+    "uninstall": {"--namespace", "--no-hooks", "--cascade", "--wait"},
+}
+
+
+def test_every_helm_command_is_about_the_release_of_the_program() -> None:
+    (program,) = documents.blocks(helm_keys.PAGE, "python")
+    commands = [command for command in documents.commands(helm_keys.PAGE) if command[0] == "helm"]
+    assert commands
+    for command in commands:
+        verb = next(verb for verb in HELM if " ".join(command[1:]).startswith(verb))
+        release = command[1 + len(verb.split())]
+        assert f'release_name="{release}"' in program.text
+        assert f'namespace="{_after(command, "--namespace")}"' in program.text
+        if "--version" in command:
+            assert f'version="{_after(command, "--version")}"' in program.text
+        assert {word for word in command if word.startswith("--")} <= HELM[verb]
+
+
+def _after(command: list[str], flag: str) -> str:
+    return command[command.index(flag) + 1]
+
+
+def test_every_other_command_is_one_that_is_there() -> None:
+    others = {
+        " ".join(command) for command in documents.commands(helm_keys.PAGE) if command[0] not in ("helm", "kubectl")
+    }
+    assert others == {
+        "cat dist/*.k8s.yaml > ours.yaml",
+        "diff helm.yaml ours.yaml",
+        "mkdir goldens",
+        "cp values.yaml goldens/mine.values.yaml",
+        "uv run python -m tests.parity goldens",
+    }
+    assert (dist.ROOT / "tests" / "parity.py").is_file()
+
+
+def test_the_files_of_the_shown_case_are_those_that_the_commands_write() -> None:
+    (shown,) = documents.blocks(helm_keys.PAGE, "json")
+    (case,) = json.loads(shown.text).values()
+    words = [word for command in documents.commands(helm_keys.PAGE) for word in command]
+    assert {f"goldens/{case['values']}", f"goldens/{case['render']}"} <= set(words)
+    (rendered,) = [c for c in documents.commands(helm_keys.PAGE) if f"goldens/{case['render']}" in c]
+    assert rendered[2:4] == [case["release"], case["chart"]]
+    assert (_after(rendered, "--version"), _after(rendered, "--namespace")) == (case["version"], case["namespace"])

@@ -1,0 +1,105 @@
+import pytest
+
+from parity_fields import fields_of
+from parity_values import decides, fields_decided_by, follows
+
+MAIN = ("pod", "containers", "[nvidia-device-plugin-ctr]")
+
+
+@pytest.mark.parametrize(
+    ("key", "objects", "path", "chart", "given"),
+    [
+        ("migStrategy", "gfd DaemonSet", ("settings", "flags", "migStrategy"), "x", "x"),
+        ("nvidiaDriverRoot", "plugin DaemonSet", (*MAIN, "mounts", "[/driver-root]", "readOnly"), True, "relative"),
+        ("image.tag", "mps DaemonSet", (*MAIN, "image"), "repo:1.1", 1.1),
+        ("image.tag", "mps DaemonSet", (*MAIN, "image"), "repo:2.0250101e+07", 20250101),
+        ("nodeSelector", "plugin DaemonSet", ("pod", "nodeSelector", "[gpu]"), True, {"gpu": True}),
+        (
+            "tolerations[0]",
+            "plugin DaemonSet",
+            ("pod", "tolerations", '[{"key":"a","operator":"Equal"}]'),
+            True,
+            [{"key": "a"}],
+        ),
+        ("tolerations", "plugin DaemonSet", ("pod", "tolerations"), '{"key":"a"}', {"key": "a"}),
+        (
+            "nfd.master.extraArgs",
+            "nfd-master Deployment",
+            ("pod", "containers", "[master]", "args", "[-v]"),
+            "4",
+            ["-v=4"],
+        ),
+        (
+            "nfd.master.extraArgs",
+            "nfd-master Deployment",
+            ("pod", "containers", "[master]", "args", "[-x]"),
+            "",
+            ["-x"],
+        ),
+        ("nfd.featureGates", "nfd-worker DaemonSet", (*MAIN, "args", "[-feature-gates]"), "A=true", {"A": "true"}),
+        ("securityContext", "plugin DaemonSet", (*MAIN, "securityContext", "runAsUser"), 0, {"runAsUser": 0}),
+        (
+            "nfd.worker.config",
+            "nfd-worker ConfigMap",
+            ("data", "[nfd-worker.conf]", "core", "x"),
+            1,
+            {"core": {"x": 1}},
+        ),
+        (
+            "nfd.gc.initContainers",
+            "nfd-gc Deployment",
+            ("pod", "initContainers", "[i]", "imagePullPolicy"),
+            "Always",
+            [],
+        ),
+    ],
+)
+def test_a_key_decides_its_fields_with_what_it_was_given(key, objects, path, chart, given):
+    assert decides(key, objects, path, chart, given)
+
+
+@pytest.mark.parametrize(
+    ("key", "objects", "path", "chart", "given"),
+    [
+        ("migStrategy", "gfd DaemonSet", ("settings", "flags", "migStrategy"), "y", "x"),
+        ("migStrategy", "gfd DaemonSet", ("settings", "flags", "mpsRoot"), "x", "x"),
+        ("migStrategy", "nfd-worker DaemonSet", ("settings", "flags", "migStrategy"), "x", "x"),
+        ("nodeSelector", "plugin DaemonSet", ("pod", "nodeSelector", "[zone]"), "a", {"gpu": True}),
+        (
+            "nfd.master.extraArgs",
+            "nfd-worker DaemonSet",
+            ("pod", "containers", "[worker]", "args", "[-v]"),
+            "4",
+            ["-v=4"],
+        ),
+        ("securityContext", "gfd DaemonSet", (*MAIN, "securityContext", "runAsUser"), 0, {"runAsUser": 0}),
+        ("unknown", "plugin DaemonSet", ("pod", "hostPID"), True, True),
+    ],
+)
+def test_a_key_decides_nothing_else(key, objects, path, chart, given):
+    assert not decides(key, objects, path, chart, given)
+
+
+def test_a_key_below_another_decides_what_that_does():
+    assert fields_decided_by("tolerations[3]") == fields_decided_by("tolerations")
+    assert fields_decided_by("nfd.worker.securityContext.privileged") == fields_decided_by("nfd.worker.securityContext")
+    assert fields_decided_by("nothing.at.all") == ()
+
+
+def test_text_for_another_word_does_not_follow():
+    assert follows("a", "[x]", {"x": "a"})
+    assert not follows("ab", "[x]", {"x": "a"})
+    assert not follows(True, "[y]", {"x": "a"})
+
+
+def test_kinds_of_fields_are_those_that_manifests_have():
+    pod = {
+        "spec": {
+            "containers": [{"name": "m", "resources": {"limits": {"cpu": 1}}}],
+            "imagePullSecrets": [{"name": "s"}],
+        }
+    }
+    manifest = {"kind": "DaemonSet", "metadata": {}, "spec": {"template": pod}}
+    paths = fields_of(manifest)
+    assert all(decides("resources", "plugin DaemonSet", p, "1", {"cpu": 1}) for p in paths if "resources" in p)
+    assert all(decides("imagePullSecrets", "plugin DaemonSet", p, "s", ["s"]) for p in paths if "imagePullSecrets" in p)
