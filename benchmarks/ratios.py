@@ -125,19 +125,65 @@ def one_object(rounds: int) -> float:
     )
 
 
-def main() -> None:
+def device_plugin_chart(rounds: int) -> float:
+    """A DevicePluginChart with both discoveries and MPS against as many bare ApiObjects of the same bodies."""
+    from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Testing
+
+    from gpu_constructs import DevicePluginChart, Kubernetes, Sharing
+
+    class Bare(ApiObject):
+        def __init__(self, scope: Chart, id: str, body: dict[str, Any]) -> None:
+            self._body = body
+            metadata = ApiObjectMetadata(**body["metadata"])
+            super().__init__(scope, id, api_version=body["apiVersion"], kind=body["kind"], metadata=metadata)
+
+        def to_json(self) -> Any:
+            rest = {key: value for key, value in self._body.items() if key not in ("apiVersion", "kind", "metadata")}
+            return {**super().to_json(), **rest}
+
+    def ours(app: App) -> Chart:
+        return DevicePluginChart(app, "plugin", platform=Kubernetes(), sharing=Sharing.mps(replicas=4))
+
+    bodies = Testing.synth(ours(App()))
+
+    def bare(app: App) -> None:
+        chart = Chart(app, "plugin")
+        for index, body in enumerate(bodies):
+            Bare(chart, f"o{index}", body)
+
+    def seconds(make: Callable[[App], object]) -> float:
+        start = time.perf_counter()
+        for _ in range(5):
+            with tempfile.TemporaryDirectory() as folder:
+                app = App(outdir=folder)
+                make(app)
+                app.synth()
+        return time.perf_counter() - start
+
+    return in_turn(lambda: seconds(ours), lambda: seconds(bare), rounds)
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three rounds instead of nine")
     rounds = 3 if parser.parse_args().quick else 9
     everything = "from gpu_constructs import *"
+    too_slow = 0
     for name, measure, hold in (
-        ("python app.py / empty cdk8s app", whole_app, "at most 1.5"),
-        ("import gpu_constructs / import cdk8s", partial(importing, "import gpu_constructs"), "at most 1.1"),
-        ("every public name / import cdk8s", partial(importing, everything), "for comparison"),
-        ("one object / bare ApiObject", one_object, "at most 1.5"),
+        ("python app.py / empty cdk8s app", whole_app, 1.5),
+        ("import gpu_constructs / import cdk8s", partial(importing, "import gpu_constructs"), 1.1),
+        ("every public name / import cdk8s", partial(importing, everything), None),
+        ("one object / bare ApiObject", one_object, 1.5),
+        ("DevicePluginChart / bare ApiObjects", device_plugin_chart, 1.5),
     ):
-        print(f"{name:40} {measure(rounds):5.2f}  ({hold})", flush=True)
+        ratio = measure(rounds)
+        if hold is not None and ratio > hold:
+            # A busy machine may spoil a few rounds; a slow library spoils them all.
+            ratio = measure(3 * rounds)
+        too_slow += hold is not None and ratio > hold
+        print(f"{name:40} {ratio:5.2f}  ({f'at most {hold}' if hold is not None else 'for comparison'})", flush=True)
+    return 1 if too_slow else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
