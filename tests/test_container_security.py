@@ -95,7 +95,7 @@ def test_rights_become_the_security_context_that_holds_them_and_no_more():
         ({"capabilities": {"add": ["ALL"]}, "privileged": False}, {NONE, SYS_ADMIN}),
         ({"privileged": True}, {NONE, SYS_ADMIN, PRIVILEGED}),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
 def test_rights_are_held_by_a_context_that_grants_at_least_them(context, held):
     assert {rights for rights in (NONE, SYS_ADMIN, PRIVILEGED) if rights.are_in(context)} == held

@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 
 import pytest
@@ -144,7 +145,7 @@ def test_an_init_container_may_not_have_the_components_own_name(name):
         {"tolerations": [Toleration(operator="Exists")]},
         {"resources": {"requests": {"cpu": "1"}}},
     ],
-    ids=str,
+    ids=lambda value: re.sub(r" object at 0x[0-9a-f]+", "", str(value)),
 )
 def test_every_component_takes_what_kubernetes_takes(name, given):
     assert COMPONENTS[name](**given)
