@@ -75,6 +75,8 @@ class Values:
         elif key.why_not:
             if value not in (None, "", {}, [], key.default):
                 self.refuse(path, key.why_not)
+        elif value in (None, "") and path.endswith(("image.repository", "image.pullPolicy")):
+            self.refuse(path, "cannot be taken over: the chart would render nothing there; leave it out")
         elif value is None:
             self._read[path] = _NOTHING.get(key.type) if key.default else None
         elif not isinstance(value, _TYPES[key.type][1]) or (key.type.startswith("number") and isinstance(value, bool)):

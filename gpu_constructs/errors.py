@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -50,30 +51,46 @@ class ShortErrors(type):
 
     def __call__(cls: type[_Made], *args: Any, **kwargs: Any) -> _Made:
         """Make the object, or raise the error anew from here."""
-        if dataclasses.is_dataclass(cls):
-            _refuse_unknown_members(cls, kwargs)
         try:
+            if dataclasses.is_dataclass(cls):
+                _refuse_other_members(cls, args, kwargs)
             return cast(_Made, super().__call__(*args, **kwargs))  # type: ignore[misc]
         except GpuConstructsError as error:
             problem = error
         raise problem.with_traceback(None) from None
 
 
-def _refuse_unknown_members(struct: Any, given: dict[str, Any]) -> None:
+def _refuse_other_members(struct: Any, positional: tuple[Any, ...], given: dict[str, Any]) -> None:
     members = {field.name: field for field in dataclasses.fields(struct)}
+    if positional and all(field.kw_only for field in members.values()):
+        raise GpuConstructsError(
+            f"{struct.__name__} takes everything by keyword; got {positional[0]!r} without one; "
+            f"it has {', '.join(members)}"
+        )
     for name in given:
         if name not in members:
             why = struct._NOT_TAKEN.get(name)
             reason = f": {why}" if why else did_you_mean(name, members)
             raise GpuConstructsError(f"{name} is no member of {struct.__name__}{reason}")
+    for name, field in list(members.items())[len(positional) :]:
+        has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        if field.init and not has_default and name not in given:
+            raise GpuConstructsError(f"{name} is required by {struct.__name__}")
 
 
 def short_errors(factory: _Factory) -> _Factory:
     """Do for a factory what ``ShortErrors`` does for a class."""
+    parameters = inspect.signature(factory).parameters
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
     @wraps(factory)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
+            for name in kwargs:
+                if name not in parameters and not takes_any:
+                    raise GpuConstructsError(
+                        f"{name} is no keyword of {factory.__qualname__}{did_you_mean(name, parameters)}"
+                    )
             return factory(*args, **kwargs)
         except GpuConstructsError as error:
             problem = error

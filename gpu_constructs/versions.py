@@ -277,6 +277,8 @@ def _unknown(known: Mapping[str, _Release], version: str, field: str, *, can_be_
         return f"{problem}; it is older than anything supported: move up to {oldest!r} or later"
     if not can_be_forced:
         return problem
+    if bare in RDMA_ON_BY_DEFAULT and known is DEVICE_PLUGIN:
+        problem += "; it hands GDS, GDRCopy and MOFED devices to every container (NVIDIA/k8s-device-plugin#1692)"
     newest = known[list(known)[-1]]
     image = "" if newest.image.endswith(f":v{newest.version}") else ", image='...'"
     return f"{problem}; force it with Unverified({bare!r}, like={newest.version!r}{image})"

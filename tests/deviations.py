@@ -110,7 +110,7 @@ _NAME, _COMPONENT, _VERSION, _MANAGER = (
 
 WRONG_TYPE = "D41"
 _WRONG_TYPE = r"must be (true or false|text|a whole number( or text)?|a list|a mapping), got "
-_REFUSED = r"cannot be taken over: (?!line [0-9]+: )|is given twice|must have a name"
+_REFUSED = r"cannot be taken over: (?!(\S+: )?line [0-9]+: |text is no YAML)|is given twice|must have a name"
 _NO_CHOICE = r"cannot be True|becomes a flag"
 
 DEVIATIONS: tuple[Deviation, ...] = (
@@ -722,9 +722,10 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "They skip a misplaced key without a word",
         (
             Rule(f"{_GPU} DaemonSet", "settings.**", GIVEN, ABSENT, on.is_part_of_a_file_that_was_dropped),
+            Rule(f"{_GPU} DaemonSet", "settings.**", ANY, on.the_default, on.is_part_of_a_file_that_was_dropped),
             Rule("configs ConfigMap", "file.**", GIVEN, ABSENT, on.is_part_of_a_file_that_was_dropped),
         ),
-        dropped=r"cannot be taken over: line [0-9]+: ",
+        dropped=r"cannot be taken over: (\S+: )?line [0-9]+: |cannot be taken over: text is no YAML",
     ),
     Deviation(
         "D43",

@@ -454,16 +454,17 @@ def _with_nodes(fields: Fields, context: Context) -> Fields:
         return fields
     terms = {path: node_term(path[2]) for path in fields if path[:2] == ("pod", "nodes") and len(path) == 3}
     kept = {path: value for path, value in fields.items() if path not in terms}
-    verdicts = set()
+    verdicts, named = set(), set()
     for term in terms.values():
         expressions = term.get("matchExpressions", [])
         about = [e for e in expressions if e.get("key") == NODE_LABEL]
+        named |= {value for e in about for value in e.get("values") or ()}
         verdicts.add(tuple(all(_lets_in(e, label) for e in about) for label in _labels(context)))
         rest = {**term, "matchExpressions": [e for e in expressions if e.get("key") != NODE_LABEL]}
         rest = {key: value for key, value in rest.items() if value}
-        if rest:
+        if rest or len(terms) > 1:
             kept["pod", "nodes", f"[{canonical(rest)}]"] = True
-    if len(verdicts) > 1:
+    if len(verdicts) > 1 or not named <= {*release.configs}:
         return fields
     verdict = verdicts.pop() if verdicts else tuple(True for _ in _labels(context))
     return {**kept, **{("serves", f"[{label}]"): yes for label, yes in zip(_labels(context), verdict, strict=True)}}

@@ -16,7 +16,7 @@ from parity_cases import UnreadableCase, load
 from parity_chart import NODE_LABEL, UNKNOWN, UNLABELLED, Manifest, Release, object_suffix
 from parity_compare import A_CHECKSUM, ABSENT, Context, Difference, OneSided, configs_of, same
 from parity_fields import Fields, canonical, fields_of, toleration_of
-from parity_settings import PROGRAMS, of_text
+from parity_settings import PROGRAMS, default_of, of_text
 from parity_values import SETTINGS_OF_VALUES, decides, decides_path
 
 __all__ = ["ABSENT", "NODE_LABEL"]
@@ -296,7 +296,7 @@ def is_config_deleted(difference: Difference, context: Context) -> bool:
 
 
 def says_no_affinity(difference: Difference, context: Context) -> bool:
-    return context.release.given_value(f"{_nfd_key(difference)}.affinity") is None
+    return context.release.given_value(f"{_nfd_key(difference)}.affinity") in (None, {})
 
 
 def _nfd_key(difference: Difference) -> str:
@@ -464,13 +464,30 @@ def is_part_of_a_file_that_was_dropped(difference: Difference, context: Context)
     told = [reason for key, reason in context.dropped if key == f"config.map.{name}"]
     path = [part.strip("[]") for part in difference.path[1:]]
     if path == ["unreadable"]:
-        unread = re.compile(r"cannot be taken over: line [0-9]+: (text is no YAML|the file must hold)")
+        unread = re.compile(r"cannot be taken over: (line [0-9]+: )?(text is no YAML|the file must hold)")
         return any(unread.match(reason) for reason in told)
     if path[0] == "ignored":
         path = path[1:]
-    named = [match[1] for match in (re.search(r": line [0-9]+: (\S+)", reason) for reason in told) if match]
-    keys = [re.findall(r"[^.\[\]]+", name) for name in named]
-    return any(path[: len(key)] == key for key in keys)
+    named = [
+        match[1] for match in (re.match(r"cannot be taken over: (\S+): line ", reason) for reason in told) if match
+    ]
+    # The programs take most keys in any case.
+    keys = [re.findall(r"[^.\[\]]+", name.lower()) for name in named]
+    path = [part.lower() for part in path]
+    return any(path[: len(key)] == key for named in keys for key in (named, _as_compared(named)))
+
+
+def _as_compared(key: list[str]) -> list[str]:
+    """Sharing is compared by strategy, and a shared resource by its name, not by its place in the list."""
+    if key[0] != "sharing" or len(key) < 3:
+        return key[:1] if key[0] == "sharing" else key
+    return ["sharing", "resources"] if key[2] == "resources" else ["sharing", key[2]]
+
+
+def the_default(difference: Difference, context: Context) -> Any:
+    """What a program does where neither file nor environment says."""
+    found = default_of(".".join(part.strip("[]") for part in difference.path[1:]), context.version)
+    return ABSENT if found is None else found
 
 
 # --- what the chart meant -------------------------------------------------------------------------------------

@@ -341,8 +341,8 @@ def _container(
         else:
             yield from _leaves(amounts, (*path, "resources", kind))
     security = dict(container.pop("securityContext", None) or {})
-    for kind, names in (security.pop("capabilities", None) or {}).items():
-        for name in names or ():
+    for kind, listed in (security.pop("capabilities", None) or {}).items():
+        for name in listed or ():
             yield (*path, "securityContext", "capabilities", kind, f"[{name}]"), True
     yield from _members(security, (*path, "securityContext"))
     image = container.get("image")

@@ -299,6 +299,13 @@ def _default(setting: Setting, version: str) -> Value:
     return setting.default
 
 
+def default_of(path: str, version: str) -> Value | None:
+    """What the programs do where nothing says; None for what is no setting of theirs."""
+    if path == "sharing.strategy":
+        return "none"
+    return next((_default(setting, version) for setting in known(version) if setting.path == path), None)
+
+
 @cache
 def variables(program: str, version: str) -> frozenset[str]:
     """The variables over the settings of a program."""

@@ -213,10 +213,18 @@ def _is_at(field: Field, objects: str, path: Path) -> bool:
     return is_object and matches(field.path, path)
 
 
+_REPOSITORIES = ("nvcr.io/nvidia/k8s-device-plugin", "registry.k8s.io/nfd/node-feature-discovery", "")
+
+
 def follows(chart: Any, last: str, given: Any) -> bool:
     """Whether a value of the chart, or the key it stands under, is made of what was given."""
     words = set(_words(given))
     key, text = last.strip("[]"), _text(chart)
+    if key == "image":
+        repository, _, tag = text.rpartition(":")
+        return (repository in words and (tag in words or re.match(r"v[0-9]", tag) is not None)) or (
+            repository in _REPOSITORIES and tag in words
+        )
     if chart is True and key.startswith("{"):
         return set(_words(load(key))) <= words | {"operator", "Equal"}
     return (

@@ -15,7 +15,7 @@ from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginCon
 from gpu_constructs.versions import DEVICE_PLUGIN
 
 quickly = settings(
-    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 
 # --- what must hold ----------------------------------------------------------

@@ -1,5 +1,6 @@
 """A user's file, read more strictly than the plugin does. Each refusal names its line and the way out."""
 
+import re
 import textwrap
 from datetime import timedelta
 
@@ -767,7 +768,7 @@ def test_without_what_is_refused_the_rest_is_read():
             resources={"nvidia.com/gpu": 4, "nvidia.com/mig-1g.5gb": 2}, fail_requests_greater_than_one=False
         ),
     )
-    assert sorted(int(problem.removeprefix("line ").partition(":")[0]) for problem in dropped) == [
+    assert sorted(int(re.findall(r"line ([0-9]+): ", problem)[0]) for problem in dropped) == [
         1,
         5,
         6,
@@ -780,7 +781,7 @@ def test_without_what_is_refused_the_rest_is_read():
 
 def test_what_is_dropped_is_told_in_the_words_of_the_refusal():
     text = "flags: {foo: 1}"
-    assert read_without(text) == (PluginConfig(), [refusal(text)])
+    assert read_without(text) == (PluginConfig(), [f"flags.foo: {refusal(text)}"])
 
 
 @pytest.mark.parametrize("text", ["a: b: c", "[a]", "kind: ConfigMap\ndata: {}"])
@@ -809,3 +810,23 @@ def test_of_a_key_given_twice_the_last_is_kept_as_the_plugin_does():
 def test_a_sharing_left_without_resources_is_dropped_too():
     config, dropped = read_without("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 1}]}}")
     assert (config, len(dropped)) == (PluginConfig(), 2)
+
+
+def test_what_is_left_out_is_told_with_the_keys_that_lead_to_it():
+    text = """
+flags:
+  renameByDefault: true
+  gfd: {sleepInterval: 60}
+sharing:
+  timeSlicing:
+    resources:
+      - {name: nvidia.com/gpu, replicas: 1}
+"""
+    config, told = read_without(text)
+    assert config == PluginConfig()
+    assert [problem.partition(": ")[0] for problem in told] == [
+        "flags.renameByDefault",
+        "flags.gfd.sleepInterval",
+        "sharing.timeSlicing.resources[0]",
+        "sharing.timeSlicing",
+    ]

@@ -133,3 +133,13 @@ def test_flags_of_an_external_config_map_are_kept():
 )
 def test_a_name_becomes_part_of_an_objects_name(name, suffix):
     assert object_suffix(name) == suffix
+
+
+def test_an_external_config_map_needs_a_default_where_nothing_is_fallen_back_on():
+    with pytest.raises(GpuConstructsError) as refused:
+        Configs.external("theirs", fallback_strategies=[])
+    assert str(refused.value) == (
+        "configs.default is required without fallback_strategies: config-manager fails on every node without a label; "
+        "name a key of the ConfigMap"
+    )
+    assert Configs.external("theirs", default="a", fallback_strategies=[]).default == "a"

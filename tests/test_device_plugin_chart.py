@@ -1310,3 +1310,20 @@ def test_two_plugins_on_one_node_are_refused():
         f"{NAME}: update_strategy must not surge: two plugins on a node would share one socket, which the old one "
         "removes when it ends; got max_surge=1; use max_unavailable"
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"release_name": None}, "release_name must be str; got None"),
+        ({"release_name": 5}, "release_name must be str; got int: 5"),
+        ({"version": 20}, "version must be one of (str, Unverified); got int: 20"),
+        ({"strict": "no"}, "strict must be bool; got str: 'no'"),
+        ({"values": {"gfd": 1}}, "values.gfd must be a mapping, got 1: "),
+    ],
+)
+def test_what_helm_values_are_taken_with_is_checked_and_refused_with_the_charts_path(given, problem):
+    options = {"values": {}, "release_name": "nvdp", "namespace": "gpu", "version": "0.20.0", **given}
+    with pytest.raises(GpuConstructsError) as refused:
+        DevicePluginChart.from_helm_values(App(), NAME, options.pop("values"), **options)
+    assert str(refused.value).startswith(f"{NAME}: {problem}")

@@ -256,8 +256,9 @@ def test_options_are_given_by_name_and_do_not_change(struct):
     (first, *_) = dataclasses.fields(struct)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(made, first.name, None)
-    with pytest.raises(TypeError):
+    with pytest.raises(GpuConstructsError) as refused:
         struct(None)
+    assert str(refused.value).startswith(f"{struct.__name__} takes everything by keyword; got None without one; it has ")
 
 
 # --- what is asked of it -----------------------------------------------------

@@ -57,7 +57,9 @@ def refusal(values, **given):
     with pytest.raises(GpuConstructsError) as refused:
         made(values, **given)
     (line,) = str(refused.value).splitlines()
-    return line
+    path = "plugin: "
+    assert line.startswith(path)
+    return line.removeprefix(path)
 
 
 def dropped(values, **given):
@@ -163,7 +165,7 @@ SAMPLES: dict[str, Sample] = {
     "noTimestamp": Sample(True, FILE, "noTimestamp: true"),
     "sleepInterval": Sample("2m", FILE, 'sleepInterval: "120s"'),
     "cdi.nvidiaHookPath": Sample("/opt/nvidia-ctk", FILE, "nvidiaCTKPath: /opt/nvidia-ctk"),
-    "cdi.featureFlags": Sample(f"{FEATURE}, ", "plugin", f"value: {FEATURE}"),
+    "cdi.featureFlags": Sample(FEATURE, "plugin", f"value: {FEATURE}"),
     "image.repository": Sample("registry.example/plugin", ALL, "image: registry.example/plugin:v", WITH_MPS),
     "image.tag": Sample("v0.19.9", ALL, "image: nvcr.io/nvidia/k8s-device-plugin:v0.19.9", WITH_MPS),
     "image.pullPolicy": Sample("Always", ALL, "imagePullPolicy: Always", WITH_MPS),
@@ -394,7 +396,13 @@ def test_what_the_chart_would_not_take_is_refused_with_its_key_or_dropped_alone(
             "'nvml' or pass device_plugin=False",
         ),
         ({"image": {"repository": "r/plugin", "tag": "latest"}}, "image", f"{PINNED}; got 'r/plugin:latest'"),
-        ({"image": {"repository": None}}, "image", f"{PINNED}; got ':v0.20.0'"),
+        ({"image": {"repository": None}}, "image.repository", "the chart would render nothing there; leave it out"),
+        ({"image": {"pullPolicy": ""}}, "image.pullPolicy", "the chart would render nothing there; leave it out"),
+        (
+            {"nfd": {"image": {"repository": ""}}},
+            "nfd.image.repository",
+            "the chart would render nothing there; leave it out",
+        ),
         ({"podAnnotations": {"rev": 12}}, "podAnnotations", "pod_annotations must hold text, got 12; quote it"),
         (
             {"resources": {"limits": {"nvidia.com/gpu": 1}}},
@@ -420,8 +428,8 @@ def test_what_the_chart_would_not_take_is_refused_with_its_key_or_dropped_alone(
         (
             config(map={"a": "version: v1\nflags:\n  migStrategey: single"}),
             "config.map.a",
-            "line 3: migStrategey is no key of flags, the plugin would skip it without a word (did you mean "
-            "'migStrategy'?)",
+            "flags.migStrategey: line 3: migStrategey is no key of flags, the plugin would skip it without a word (did "
+            "you mean 'migStrategy'?)",
         ),
         (config(map={"A b": "version: v1"}), "config.map.A b", f"{NAMES}; got 'A b'"),
         (
@@ -565,7 +573,7 @@ def test_the_rest_of_a_file_is_kept():
     file = f"flags: {{migStrategey: single, failOnInitError: false}}\n{TIME_SLICING}"
     (text,), objects = dropped(config(map={"a": file}))
     assert text.startswith(
-        "values.config.map.a is dropped: it cannot be taken over: line 1: migStrategey is no key of flags, "
+        "values.config.map.a is dropped: it cannot be taken over: flags.migStrategey: line 1: migStrategey is no key "
     )
     assert config_of(objects)["flags"] == {"failOnInitError": False}
     assert config_of(objects)["sharing"]["timeSlicing"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
@@ -692,6 +700,28 @@ def test_values_override_a_config_map_that_is_there():
     assert (environment["MIG_STRATEGY"], environment["GDS_ENABLED"]) == ("single", "true")
 
 
+@pytest.mark.parametrize(
+    ("release", "mps", "is_there"),
+    [(NEW, {}, True), (OLD, {}, False), (OLD, {"enableHostPID": False}, True)],
+)
+def test_a_config_map_that_is_there_may_use_mps_unless_config_manager_would_die_of_it(release, mps, is_there):
+    with pytest.warns(GpuConstructsWarning):
+        objects = rendered(laid(BOTH_ON, config(name="mine"), {"mps": mps}), version=release)
+    assert (("DaemonSet", MPS) in objects) is is_there
+
+
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [({}, True), ({"migStrategy": "none"}, True), ({"migStrategy": "none", "deviceListStrategy": "envvar"}, False)],
+)
+def test_a_config_map_that_is_there_may_use_what_no_value_decides(said, held):
+    with pytest.warns(GpuConstructsWarning):
+        objects = rendered(config(name="mine") | said)
+    assert ("SYS_ADMIN" in container_of(objects)["securityContext"]["capabilities"].get("add", ())) is held
+    volumes = [volume["name"] for volume in pod_of(objects)["volumes"]]
+    assert ("cdi-root" in volumes) is ("deviceListStrategy" not in said)
+
+
 # --- as Helm lays them over its defaults -------------------------------------------------------------------------
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -794,6 +824,13 @@ def test_null_where_the_chart_has_nothing_says_nothing():
     nothing = dict.fromkeys(("migStrategy", "failOnInitError", "runtimeClassName", "resources", "tolerations"))
     sections = {"image": {"tag": None}, "cdi": {"featureFlags": None}, "config": {"map": None, "name": None}}
     assert rendered({**nothing, **sections}) == rendered({})
+
+
+def test_a_section_of_node_feature_discovery_with_nothing_in_it_takes_what_nvidias_chart_says_of_it_away():
+    objects = rendered({"gfd": {"enabled": True}, "nfd": None})
+    assert ("DaemonSet", "nvdp-nfd-worker") in objects
+    worker = yaml.safe_load(objects["ConfigMap", "nvdp-nfd-worker-conf"]["data"]["nfd-worker.conf"])
+    assert "pci" not in worker["sources"]
 
 
 DEFAULTS = yaml.safe_load(
@@ -974,6 +1011,11 @@ def test_an_image_by_digest_is_put_together_as_the_chart_does():
     digest = "0123456789abcdef" * 4
     image = {"repository": "nvcr.io/nvidia/k8s-device-plugin@sha256", "tag": digest}
     assert container_of(rendered({"image": image}))["image"] == f"nvcr.io/nvidia/k8s-device-plugin@sha256:{digest}"
+
+
+def test_feature_flags_of_cdi_are_words_between_commas():
+    values = {"cdi": {"featureFlags": f" {FEATURE}, ,"}}
+    assert {"name": "CDI_FEATURE_FLAGS", "value": FEATURE} in container_of(rendered(values))["env"]
 
 
 def test_the_platform_says_what_values_cannot():

@@ -200,3 +200,19 @@ def test_a_refused_chart_leaves_no_line_of_the_library_but_one_and_still_warns_w
         nothing_looks_at_a_gpu(App(), priority_class_name="very high")
     assert frames_of(refused.value) == ["__call__"]
     assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: Toleration("dedicated"), "Toleration takes everything by keyword; got 'dedicated' without one; "),
+        (lambda: Unverified("0.21.0"), "like is required by Unverified"),
+        (lambda: Sharing.mps(replica=4), "replica is no keyword of Sharing.mps (did you mean 'replicas'?)"),
+        (lambda: Sharing.mps(replicas=4, resources={}), "resources is no keyword of Sharing.mps"),
+    ],
+)
+def test_a_call_that_does_not_fit_is_refused_in_one_line_at_the_line_of_the_caller(make, problem):
+    with pytest.raises(GpuConstructsError) as refused:
+        make()
+    assert str(refused.value).startswith(problem)
+    assert "\n" not in str(refused.value)

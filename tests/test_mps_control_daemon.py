@@ -161,3 +161,13 @@ def test_the_users_own_security_context_arrives():
 def test_it_watches_mig_only_beside_a_configuration_that_uses_it(platform):
     assert "NVIDIA_MIG_MONITOR_DEVICES" not in environment(MPS, platform=platform)
     assert environment(MANAGED, platform=platform)["NVIDIA_MIG_MONITOR_DEVICES"] == "all"
+
+
+@pytest.mark.parametrize("root", ["/", "//"])
+def test_the_root_of_the_node_is_no_directory_for_the_daemon(root):
+    with pytest.raises(GpuConstructsError) as refused:
+        MpsControlDaemon(root=root)
+    assert str(refused.value) == (
+        "mps_control_daemon.root must be a directory of its own: it is mounted writable into a privileged pod; got "
+        f"{root!r}; leave it out for '/run/nvidia/mps'"
+    )

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from cdk8s import App, Testing
 from hypothesis import given
 from hypothesis import strategies as st
 
 import helm_keys
-from gpu_constructs import GpuConstructsError, GpuConstructsWarning, versions
+from gpu_constructs import DevicePluginChart, GpuConstructsError, GpuConstructsWarning, versions
 from gpu_constructs._helm import Values
 from gpu_constructs.device_plugin.helm import KEYS as ALL_KEYS
 from gpu_constructs.feature_discovery import nfd
@@ -179,7 +180,12 @@ for _component in ("master", "gc"):
             True, "kind: PodDisruptionBudget", "PodDisruptionBudget", {"replicaCount": 3}
         ),
         "podDisruptionBudget.minAvailable": Sample(2, "minAvailable: 2", "PodDisruptionBudget", BUDGET),
-        "podDisruptionBudget.maxUnavailable": Sample("50%", "maxUnavailable: 50%", "PodDisruptionBudget", BUDGET),
+        "podDisruptionBudget.maxUnavailable": Sample(
+            "50%",
+            "maxUnavailable: 50%",
+            "PodDisruptionBudget",
+            laid(BUDGET, {"podDisruptionBudget": {"minAvailable": None}}),
+        ),
         "podDisruptionBudget.unhealthyPodEvictionPolicy": Sample(
             "IfHealthyBudget", "unhealthyPodEvictionPolicy: IfHealthyBudget", "PodDisruptionBudget", BUDGET
         ),
@@ -426,11 +432,16 @@ def test_what_the_chart_would_not_take_is_refused_with_its_key_or_dropped_alone(
         (
             NEW,
             {"worker": {"extraEnvs": [{"value": "b"}]}},
-            "worker.extraEnvs",
+            "worker.extraEnvs[0]",
             "variable must have a name, got {'value'",
         ),
-        (NEW, {"worker": {"extraEnvs": [{"name": "A", "value": 1}]}}, "worker.extraEnvs", "value must be text, got 1"),
-        (NEW, {"worker": {"extraEnvs": ["A=b"]}}, "worker.extraEnvs", "variable must be "),
+        (
+            NEW,
+            {"worker": {"extraEnvs": [{"name": "A", "value": 1}]}},
+            "worker.extraEnvs[0]",
+            "value must be text, got 1",
+        ),
+        (NEW, {"worker": {"extraEnvs": ["A=b"]}}, "worker.extraEnvs[0]", "variable must be "),
         (
             NEW,
             {"worker": {"livenessProbe": {"failureThreshold": 0}}},
@@ -607,11 +618,17 @@ def test_the_rules_of_a_network_policy_replace_the_charts(given, egress):
     assert sum(len(rule["ports"]) for rule in policy["ingress"]) == 1
 
 
-def test_a_budget_by_pods_that_may_go_needs_no_null_for_the_charts_other_number():
-    for said in ({"maxUnavailable": 1}, {"minAvailable": None, "maxUnavailable": 1}):
-        objects = rendered({"gc": {"podDisruptionBudget": {"enable": True, **said}}})
-        budget = objects["PodDisruptionBudget", f"{NAME}-gc"]["spec"]
-        assert (budget.get("minAvailable"), budget["maxUnavailable"]) == (None, 1)
+def test_a_budget_by_pods_that_may_go_needs_null_for_the_charts_other_number():
+    values = {"gc": {"replicaCount": 2, "podDisruptionBudget": {"enable": True, "maxUnavailable": 1}}}
+    problem = "needs minAvailable: null beside it: the chart has 1, and both are refused"
+    path = "values.nfd.gc.podDisruptionBudget.maxUnavailable"
+    assert refusal(values) == f"{path} {problem}; or pass strict=False to drop it"
+    texts, objects = dropped(values)
+    assert texts == [f"{path} is dropped: it {problem}"]
+    assert objects["PodDisruptionBudget", f"{NAME}-gc"]["spec"]["minAvailable"] == 1
+    objects = rendered(laid(values, {"gc": {"podDisruptionBudget": {"minAvailable": None}}}))
+    budget = objects["PodDisruptionBudget", f"{NAME}-gc"]["spec"]
+    assert (budget.get("minAvailable"), budget["maxUnavailable"]) == (None, 1)
 
 
 @pytest.mark.parametrize(
@@ -769,3 +786,38 @@ def test_one_bad_key_is_never_in_the_way_when_not_strict(path):
         for value in ANYTHING[PATHS.index(path) % 15 :: 15]:
             release = OLD if KEYS[path].releases == (OLD,) else NEW
             options(laid(only, nested(path, value)["nfd"]), version=release, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_refused"),
+    [
+        ("DB_PASSWORD", "hunter2", True),
+        ("AWS_SECRET_ACCESS_KEY", "hunter2", True),
+        ("API_TOKEN", "hunter2", True),
+        ("PEM", "-----BEGIN PRIVATE KEY-----\nabc", True),
+        ("DB_PASSWORD", "", False),
+        ("HTTPS_PROXY", "http://proxy:3128", False),
+    ],
+)
+def test_passwords_and_private_keys_in_plain_text_are_refused_with_the_way_out(name, value, is_refused):
+    values = {"nfd": {"enabled": True, "worker": {"extraEnvs": [{"name": name, "value": value}]}}}
+
+    def chart(strict):
+        return DevicePluginChart.from_helm_values(
+            App(), "p", values, release_name="r", namespace="gpu", version="0.20.0", strict=strict
+        )
+
+    if not is_refused:
+        chart(True)
+        return
+    with pytest.raises(GpuConstructsError) as refused:
+        chart(True)
+    problem = (
+        f"cannot be taken over: {name} looks like a password or a private key in plain text, which all would read in "
+        "dist/ and in the cluster; put it into a Secret and use valueFrom.secretKeyRef"
+    )
+    assert str(refused.value) == f"p: values.nfd.worker.extraEnvs[0] {problem}; or pass strict=False to drop it"
+    with pytest.warns(GpuConstructsWarning) as told:
+        made = chart(False)
+    assert [str(w.message) for w in told] == [f"values.nfd.worker.extraEnvs[0] is dropped: it {problem}"]
+    assert value not in str(Testing.synth(made))

@@ -25,12 +25,12 @@ def test_a_case_tells_its_facts_values_and_objects(tmp_path):
     write(
         tmp_path,
         values="a: {1: x, yes: z}",
-        render="# Source: x\n---\nkind: A\n---\n\n--- # next\nkind: B\n--- {kind: C}\n---\n",
+        render="# Source: x\n---\nkind: A # a---b\nof: ---c\n---\n\n--- # next\nkind: B\n--- {kind: C}\n---\n",
     )
     (case,) = find_cases(tmp_path)
     assert (case.chart, case.version, case.release, case.namespace) == ("c", "1", "r", "n")
     assert case.read_values() == {"a": {"1": "x", "true": "z"}}
-    assert case.read_objects() == [{"kind": "A"}, {"kind": "B"}, {"kind": "C"}]
+    assert case.read_objects() == [{"kind": "A", "of": "---c"}, {"kind": "B"}, {"kind": "C"}]
 
 
 @pytest.mark.parametrize("values", ["", "# nothing", "{}"])

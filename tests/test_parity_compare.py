@@ -6,8 +6,8 @@ import deviations
 import helm_like
 from helm_like import NAME, NEW, OLD
 from parity_chart import Release
-from parity_compare import ABSENT, OneSided, compare, synthesize
-from parity_fields import show
+from parity_compare import ABSENT, OneSided, compare, same, synthesize
+from parity_fields import canonical, show
 
 
 class Nothing:
@@ -75,6 +75,14 @@ def told(result, field=""):
         for d in result.unexplained
         if show(d.path).startswith(field)
     }
+
+
+@pytest.mark.parametrize("others", [(True, 1), (False, 0), (1, "1"), ("", ABSENT), (False, ABSENT), ("a", "b")])
+def test_leaves_are_the_same_only_if_value_and_type_are(others):
+    one, other = others
+    assert same(one, one)
+    assert not same(one, other)
+    assert not same(other, one)
 
 
 def test_equal_objects_have_no_difference():
@@ -148,6 +156,63 @@ def test_each_configuration_is_compared_with_the_daemonset_that_serves_it():
     assert told(result, "pod.nodes") == {}
 
 
+def test_a_configuration_that_the_charts_config_map_lacks_is_no_file_of_defaults():
+    values = {"config": {"map": {"default": "version: v1"}}}
+    chart = [daemonset(), files(f"{NAME}-configs")]
+    ours = [daemonset(**config_of(f"{NAME}-config")), files(f"{NAME}-config", config_yaml="version: v1")]
+    found = told(result_of(values, chart, ours), "settings")
+    assert found == {("plugin DaemonSet", None, "settings.missing"): ("default", ABSENT)}
+
+
+def test_a_checksum_is_compared_by_where_it_stands_unless_the_user_wrote_it():
+    def summed(text):
+        manifest = daemonset()
+        manifest["spec"]["template"]["metadata"] = {"annotations": {"checksum/config": text}}
+        return manifest
+
+    where = ("plugin DaemonSet", None, "pod.annotations[checksum/config]")
+    own = {"podAnnotations": {"checksum/config": "a" * 64}}
+    assert told(result_of({}, [summed("a" * 64)], [daemonset()])) == {where: ("(a SHA-256)", ABSENT)}
+    assert told(result_of({}, [summed("a")], [daemonset()])) == {where: ("a", ABSENT)}
+    assert told(result_of(own, [summed("a" * 64)], [summed("a" * 64)])) == {}
+    assert told(result_of(own, [summed("a" * 64)], [summed("b" * 64)])) == {where: ("a" * 64, "b" * 64)}
+
+
+def with_terms(manifest, *terms):
+    required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    manifest["spec"]["template"]["spec"]["affinity"] = affinity
+    return manifest
+
+
+def test_every_term_lets_the_same_nodes_in():
+    values = {"config": {"map": {"default": "version: v1"}}}
+    gpu = {"key": "gpu", "operator": "Exists"}
+    of_label = {"key": LABEL, "operator": "In", "values": ["default"]}
+    chart = [with_terms(daemonset(), [gpu]), files(f"{NAME}-configs", default="version: v1")]
+
+    def written(*expressions):
+        return f"pod.nodes[{canonical({'matchExpressions': list(expressions)})}]"
+
+    def serves(*terms):
+        ours = with_terms(daemonset(**config_of(f"{NAME}-config")), *terms)
+        result = result_of(values, chart, [ours, files(f"{NAME}-config", config_yaml="version: v1")])
+        return {show(difference.path) for difference in result.unexplained if difference.path[1] == "nodes"}
+
+    assert serves([gpu, of_label]) == serves([gpu]) == set()
+    assert serves([gpu, of_label], [gpu]) == {written(gpu, of_label)}
+    assert serves([gpu, of_label], [of_label]) == {"pod.nodes[{}]"}
+    of_another = {"key": LABEL, "operator": "NotIn", "values": ["b"]}
+    assert serves([gpu, of_another]) == {written(gpu), written(gpu, of_another)}
+
+
+def test_an_expression_about_the_label_that_nobody_writes_lets_nobody_in():
+    chart = [daemonset(), files(f"{NAME}-configs", **CONFIGS["map"])]
+    ours = two([{"key": LABEL, "operator": "Gt"}], [{"key": LABEL, "operator": "In", "values": ["b"]}])
+    found = told(result_of({"config": CONFIGS}, chart, ours), "serves")
+    assert {(config, path) for _, config, path in found} == {("a", "serves[(no label)]"), ("a", "serves[a]")}
+
+
 @pytest.mark.parametrize(
     ("default", "other", "expected"),
     [
@@ -213,7 +278,8 @@ def test_what_one_side_alone_holds_is_explained_field_by_field(is_added):
 
     good = result([named])
     assert (good.unexplained, [number for number, _ in good.intended]) == ([], ["D1", "D1"])
-    assert result([{**named, "secrets": ["b"]}]).unexplained
+    (difference,) = result([{**named, "secrets": ["b"]}]).unexplained
+    assert str(difference).endswith("(D1 has 'a' here)")
     assert result([{**named, "secrets": ["a", "b"]}]).unexplained
     assert result([]).unexplained
     assert result([{**named, "secrets": []}]).unexplained

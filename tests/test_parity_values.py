@@ -11,8 +11,8 @@ MAIN = ("pod", "containers", "[nvidia-device-plugin-ctr]")
     [
         ("migStrategy", "gfd DaemonSet", ("settings", "flags", "migStrategy"), "x", "x"),
         ("nvidiaDriverRoot", "plugin DaemonSet", (*MAIN, "mounts", "[/driver-root]", "readOnly"), True, "relative"),
-        ("image.tag", "mps DaemonSet", (*MAIN, "image"), "repo:1.1", 1.1),
-        ("image.tag", "mps DaemonSet", (*MAIN, "image"), "repo:2.0250101e+07", 20250101),
+        ("image.tag", "mps DaemonSet", (*MAIN, "image"), "nvcr.io/nvidia/k8s-device-plugin:1.1", 1.1),
+        ("image.tag", "mps DaemonSet", (*MAIN, "image"), "nvcr.io/nvidia/k8s-device-plugin:2.0250101e+07", 20250101),
         ("nodeSelector", "plugin DaemonSet", ("pod", "nodeSelector", "[gpu]"), True, {"gpu": True}),
         (
             "tolerations[0]",
@@ -103,3 +103,18 @@ def test_kinds_of_fields_are_those_that_manifests_have():
     paths = fields_of(manifest)
     assert all(decides("resources", "plugin DaemonSet", p, "1", {"cpu": 1}) for p in paths if "resources" in p)
     assert all(decides("imagePullSecrets", "plugin DaemonSet", p, "s", ["s"]) for p in paths if "imagePullSecrets" in p)
+
+
+@pytest.mark.parametrize(
+    ("image", "given", "is_made_of_it"),
+    [
+        ("registry.k8s.io/nfd/node-feature-discovery:latest", "latest", True),
+        ("evil.example/x:latest", "latest", False),
+        ("mine.example/nfd:v0.19.0", "mine.example/nfd", True),
+        ("mine.example/nfd:other", "mine.example/nfd", False),
+    ],
+)
+def test_an_image_is_made_of_the_tag_or_the_repository_that_was_given_and_of_the_charts_own(
+    image, given, is_made_of_it
+):
+    assert follows(image, "image", given) == is_made_of_it

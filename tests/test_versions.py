@@ -49,7 +49,15 @@ def test_a_release_older_than_any_is_refused_with_the_way_up():
     )
 
 
-@pytest.mark.parametrize("version", ["0.19.0", "0.21.0", "1.0.0", "0.18.10"])
+@pytest.mark.parametrize("version", ["0.19.0", "v0.19.1", "0.19.2"])
+def test_a_release_with_a_trap_is_refused_with_the_trap(version):
+    trap = (
+        "; it hands GDS, GDRCopy and MOFED devices to every container (NVIDIA/k8s-device-plugin#1692); force it with "
+    )
+    assert trap in refusal(DEVICE_PLUGIN, version)
+
+
+@pytest.mark.parametrize("version", ["0.19.3", "0.21.0", "1.0.0", "0.18.10"])
 def test_a_release_we_do_not_know_is_refused_with_the_way_to_force_it(version):
     assert refusal(DEVICE_PLUGIN, version) == (
         f"version of the device plugin must be one of '0.18.2', '0.20.0'; got {version!r}; "

@@ -303,18 +303,11 @@ class DevicePluginChart(GpuChart):
         Raises:
             GpuConstructsError: See ``strict``; and whatever the chart's own keywords raise.
         """
-        _fields.of_type("values", values, Mapping)
-        _fields.dns_subdomain("release_name", release_name)
-        release = versions.release_of(versions.DEVICE_PLUGIN, version, "the device plugin")
-        options = helm.chart_options(
-            values,
-            release_name=release_name,
-            namespace=namespace,
-            release=release,
-            platform=platform,
-            behaves_like=version.like if isinstance(version, versions.Unverified) else version,
-            strict=strict,
-        )
+        path = f"{scope.node.path}/{id}".lstrip("/") if isinstance(scope, Construct) else ""
+        try:
+            options = _options_from_helm(values, release_name, namespace, version, platform, strict=strict)
+        except GpuConstructsError as error:
+            raise error.at(path) from None
         return cls(scope, id, version=version, platform=platform, **options)
 
     @property
@@ -326,6 +319,35 @@ class DevicePluginChart(GpuChart):
             if isinstance(construct, cdk8s.ApiObject):
                 return construct
         raise GpuConstructsError("this chart makes no object", path=self.node.path)
+
+
+def _options_from_helm(
+    values: Mapping[str, Any],
+    release_name: str,
+    namespace: str,
+    version: str | versions.Unverified,
+    platform: Platform,
+    *,
+    strict: bool,
+) -> dict[str, Any]:
+    for field, got, kind in (
+        ("release_name", release_name, str),
+        ("namespace", namespace, str),
+        ("version", version, str | versions.Unverified),
+        ("platform", platform, Platform),
+        ("strict", strict, bool),
+    ):
+        _fields.of_type(field, got, kind)
+    _fields.dns_subdomain("release_name", release_name)
+    return helm.chart_options(
+        values,
+        release_name=release_name,
+        namespace=namespace,
+        release=versions.release_of(versions.DEVICE_PLUGIN, version, "the device plugin"),
+        platform=platform,
+        behaves_like=version.like if isinstance(version, versions.Unverified) else version,
+        strict=strict,
+    )
 
 
 def _configs(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any]) -> Configs:

@@ -128,9 +128,25 @@ def read_without(text: str, drop: Callable[[str], None]) -> PluginConfig:
         try:
             return _config(root)
         except _Refused as refused:
-            drop(refused.problem)
+            drop(f"{_path_to(root, refused.node)}: {refused.problem}".removeprefix(": "))
             root = None if refused.node is root else _cut(root, refused.node)
     return PluginConfig()
+
+
+def _path_to(node: yaml.Node, culprit: yaml.Node) -> str:
+    """Give the keys that lead to a value or its key; nothing for the whole file."""
+    children: list[tuple[str, Any]] = []
+    if isinstance(node, yaml.MappingNode):
+        children = [(f".{key.value}", (key, value)) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        children = [(f"[{index}]", (child, child)) for index, child in enumerate(node.value)]
+    for step, (key, value) in children:
+        if culprit is key or culprit is value:
+            return step.removeprefix(".")
+        below = _path_to(value, culprit)
+        if below:
+            return f"{step}{'' if below.startswith('[') else '.'}{below}".removeprefix(".")
+    return ""
 
 
 def _cut(node: yaml.Node, culprit: yaml.Node) -> yaml.Node:

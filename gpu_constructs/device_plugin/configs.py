@@ -58,6 +58,11 @@ class Configs(metaclass=ShortErrors):
             _fields.dns_subdomain("configs.config_map", self.config_map)
             if self.default is not None:
                 _check_name("configs.default", self.default)
+            elif not self.fallback_strategies:
+                raise GpuConstructsError(
+                    "configs.default is required without fallback_strategies: config-manager fails on every node "
+                    "without a label; name a key of the ConfigMap"
+                )
             return
         if self.config_map is not None or self.flags != Flags() or self.may_use:
             raise GpuConstructsError("configs.config_map, flags and may_use are for Configs.external; leave them out")

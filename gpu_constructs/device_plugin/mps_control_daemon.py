@@ -44,6 +44,11 @@ class MpsControlDaemon(Component):
     def __post_init__(self) -> None:
         super().__post_init__()
         _fields.absolute_path("mps_control_daemon.root", self.root)
+        if not self.root.strip("/"):
+            raise GpuConstructsError(
+                "mps_control_daemon.root must be a directory of its own: it is mounted writable into a privileged pod; "
+                f"got {self.root!r}; leave it out for '/run/nvidia/mps'"
+            )
         if self.security_context is not None and not self.security_context.get("privileged"):
             raise GpuConstructsError(
                 "mps_control_daemon.security_context must be privileged: the daemon changes the GPUs' compute mode; "

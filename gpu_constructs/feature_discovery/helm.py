@@ -357,9 +357,14 @@ def _component(read: Values, component: str, install: _Install) -> Any:
     return read.made_of(alone, given)
 
 
+_PRIVATE_KEY = "PRIVATE KEY-----"
+_SECRET = re.compile(r"(?i)(password|passwd|secret|token|credentials?|(private|secret|access|api|tls)_?key)\Z")
+
+
 def _extra_envs(read: Values, at: str) -> dict[str, object] | None:
-    listed = read.get(f"{at}.extraEnvs")
-    return read.attempt(f"{at}.extraEnvs", lambda: dict(map(_variable, listed))) if listed else None
+    path = f"{at}.extraEnvs"
+    made = [read.attempt(f"{path}[{i}]", partial(_variable, one)) for i, one in enumerate(read.get(path) or ())]
+    return dict(variable for variable in made if variable is not None) or None
 
 
 def _variable(given: Any) -> tuple[str, object]:
@@ -370,6 +375,11 @@ def _variable(given: Any) -> tuple[str, object]:
         return given["name"], EnvValue(value_from=given["valueFrom"])
     if not isinstance(given.get("value"), str):
         raise GpuConstructsError(f"value must be text, got {given.get('value')!r}")
+    if _PRIVATE_KEY in given["value"] or (given["value"] and _SECRET.search(given["name"])):
+        raise GpuConstructsError(
+            f"{given['name']} looks like a password or a private key in plain text, which all would read in dist/ "
+            "and in the cluster; put it into a Secret and use valueFrom.secretKeyRef"
+        )
     return given["name"], given["value"]
 
 
@@ -404,13 +414,19 @@ def _network_policy(read: Values, at: str) -> Any:
 
 
 def _budget(read: Values, at: str) -> Any:
-    given = read.below(f"{at}.podDisruptionBudget")
+    path = f"{at}.podDisruptionBudget"
+    given = read.below(path)
     if not given.pop("enable", False):
         return None
     members = {_snake(key): value for key, value in given.items()}
+    if "max_unavailable" in members and f"{path}.minAvailable" not in read:
+        read.refuse(
+            f"{path}.maxUnavailable", "needs minAvailable: null beside it: the chart has 1, and both are refused"
+        )
+        del members["max_unavailable"]
     if "max_unavailable" not in members:
         members.setdefault("min_available", 1)
-    return read.attempt(f"{at}.podDisruptionBudget", lambda: NfdPodDisruptionBudget(**members))
+    return read.attempt(path, lambda: NfdPodDisruptionBudget(**members))
 
 
 def _tolerations(read: Values, at: str) -> Any:
