@@ -258,7 +258,9 @@ def test_options_are_given_by_name_and_do_not_change(struct):
         setattr(made, first.name, None)
     with pytest.raises(GpuConstructsError) as refused:
         struct(None)
-    assert str(refused.value).startswith(f"{struct.__name__} takes everything by keyword; got None without one; it has ")
+    assert str(refused.value).startswith(
+        f"{struct.__name__} takes everything by keyword; got None without one; it has "
+    )
 
 
 # --- what is asked of it -----------------------------------------------------
