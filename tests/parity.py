@@ -98,7 +98,6 @@ def check(case: Case) -> Result:
         ours, _ = synthesize(as_read)
         names = ((manifest["kind"], manifest["metadata"]["name"]) for manifest in ours)
         phantoms = {name: deviations.WRONG_TYPE for name in names if name not in here}
-        release = as_read
     return compare(release, case.read_objects(), ours, warned, deviations, phantoms)
 
 

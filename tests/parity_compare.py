@@ -422,7 +422,7 @@ def _with_parsed_data(manifest: Manifest, side: Side) -> Fields:
         try:
             document = load(str(text))
         except UnreadableCase:
-            document = None
+            document = text
         if isinstance(document, Mapping) and document:
             parsed = fields_of({"kind": "", "file": document})
             fields.update({("data", f"[{name}]", *path[1:]): value for path, value in parsed.items()})

@@ -649,6 +649,29 @@ def test_the_account_of_a_master_that_makes_none_is_the_one_that_the_chart_names
 
 
 @pytest.mark.parametrize(
+    ("component", "probe", "given", "left"),
+    [
+        ("master", "startupProbe", {"failureThreshold": None}, {"failureThreshold": 3}),
+        ("master", "startupProbe", {"failureThreshold": 30}, {"failureThreshold": 30}),
+        ("master", "livenessProbe", {"failureThreshold": None}, {}),
+        ("worker", "livenessProbe", {"initialDelaySeconds": None}, {"initialDelaySeconds": 0}),
+        ("worker", "readinessProbe", {"failureThreshold": None}, {"initialDelaySeconds": 5, "failureThreshold": 3}),
+        ("worker", "readinessProbe", {"timeoutSeconds": None}, {"initialDelaySeconds": 5, "failureThreshold": 10}),
+        ("gc", "livenessProbe", {"initialDelaySeconds": None}, {"initialDelaySeconds": 0}),
+        ("topologyUpdater", "livenessProbe", {"initialDelaySeconds": None}, {"initialDelaySeconds": 0}),
+    ],
+)
+def test_null_leaves_of_a_probes_number_what_kubernetes_has(component, probe, given, left):
+    found = container_of(rendered(laid(UPDATER, {component: {probe: given}})), component)[probe]
+    assert {key: value for key, value in found.items() if key != "httpGet"} == left
+
+
+def test_nobody_owns_what_a_worker_publishes_where_null_or_nothing_says_so():
+    for nobody in (None, []):
+        assert "-owner-refs=" in container_of(rendered({"worker": {"ownerRefs": nobody}}), "worker")["args"]
+
+
+@pytest.mark.parametrize(
     ("given", "flags"),
     [
         ({}, ["-sleep-interval=60s"]),

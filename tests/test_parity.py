@@ -203,7 +203,10 @@ def test_a_changed_render_is_unexplained(tmp_path, capsys, change, told):
     assert printed.splitlines()[-1] == "1 cases compared: 0 explained, 1 not; 0 skipped"
 
 
-@pytest.mark.parametrize(("chart", "version"), [("dcgm-exporter", "4.8.2"), ("nvidia-device-plugin", "0.19.3")])
+@pytest.mark.parametrize(
+    ("chart", "version"),
+    [("dcgm-exporter", "4.8.2"), ("nvidia-device-plugin", "0.19.3"), ("another", NEW)],
+)
 def test_a_chart_that_cannot_be_mapped_is_named_and_never_counted_as_passed(tmp_path, capsys, chart, version):
     write(tmp_path / "b", chart=chart, version=version, render=[])
     skipped = f"SKIPPED 1 of chart {chart} {version}: this library does not read its values"
@@ -291,6 +294,9 @@ def test_a_switch_of_the_wrong_type_is_compared_with_what_it_turns_on_in_the_cha
     code, printed = run(capsys, write(tmp_path, values=values, render=render))
     assert code == 0
     assert "values.gfd.enabled is dropped" in printed
+    _, printed = run(capsys, "--verbose", tmp_path)
+    in_chart = "gfd DaemonSet: pod.containers[gpu-feature-discovery-ctr].command[0]: chart 'gpu-feature-discovery', "
+    assert f"{in_chart}ours nothing" in printed
     main_of(find(render, "DaemonSet", f"{NAME}-gpu-feature-discovery"))["command"] = ["other"]
     code, printed = run(capsys, write(tmp_path, values=values, render=render))
     assert code == 1

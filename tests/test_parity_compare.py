@@ -4,7 +4,7 @@ import pytest
 
 import deviations
 import helm_like
-from helm_like import NAME, NEW, OLD
+from helm_like import NAME, NEW, NFD, OLD
 from parity_chart import Release
 from parity_compare import ABSENT, OneSided, compare, same, synthesize
 from parity_fields import canonical, show
@@ -162,6 +162,29 @@ def test_a_configuration_that_the_charts_config_map_lacks_is_no_file_of_defaults
     ours = [daemonset(**config_of(f"{NAME}-config")), files(f"{NAME}-config", config_yaml="version: v1")]
     found = told(result_of(values, chart, ours), "settings")
     assert found == {("plugin DaemonSet", None, "settings.missing"): ("default", ABSENT)}
+
+
+def test_without_a_default_nodes_without_a_label_run_with_nothing():
+    values = {"config": {**CONFIGS, "default": "", "fallbackStrategies": ["empty"]}}
+    chart = [daemonset(), files(f"{NAME}-configs", **CONFIGS["map"])]
+    result = result_of(values, chart, [])
+    served = {(config, path): chart for (_, config, path), (chart, _) in told(result, "serves").items()}
+    assert {place for place, yes in served.items() if yes} == {
+        ("a", "serves[a]"),
+        ("b", "serves[b]"),
+        (None, "serves[(no label)]"),
+    }
+
+
+@pytest.mark.parametrize("text", ["- a", "a", "{"])
+def test_a_file_of_nfd_that_is_no_mapping_is_compared_as_it_stands(text):
+    def conf(name, data):
+        return {"kind": "ConfigMap", "metadata": {"name": name}, "data": {"nfd-worker.conf": data}}
+
+    name = f"{NFD}-worker-conf"
+    where = ("nfd-worker ConfigMap", None, "data[nfd-worker.conf]")
+    assert told(result_of({}, [conf(name, text)], [conf(name, "{}")])) == {where: (text, ABSENT)}
+    assert told(result_of({}, [conf(name, text)], [conf(name, text)])) == {}
 
 
 def test_a_checksum_is_compared_by_where_it_stands_unless_the_user_wrote_it():

@@ -124,6 +124,11 @@ def test_what_means_the_same_is_the_same(change):
     assert fields_of(SAME[change]) == fields_of(DAEMONSET)
 
 
+def of_nodes(**members):
+    required = {**POD["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"], **members}
+    return daemonset(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+
+
 MOUNT = POD["containers"][0]["volumeMounts"][0]
 DIFFERENT = {
     "image": container(image="example.com/main:2"),
@@ -164,12 +169,39 @@ DIFFERENT = {
     "the DNS policy in the host's network": daemonset(dnsPolicy="Default"),
     "a field nobody thought of": daemonset(overhead={"cpu": "1"}),
     "a pull policy": container(imagePullPolicy="Always"),
+    "a claim": container(resources={**POD["containers"][0]["resources"], "claims": [{"name": "gpu"}]}),
+    "a volume that is there twice": daemonset(volumes=[*POD["volumes"], POD["volumes"][0]]),
+    "a condition on nodes that nobody thought of": of_nodes(strict=True),
+    "a member of the conditions that nobody thought of": daemonset(
+        affinity={"nodeAffinity": {**POD["affinity"]["nodeAffinity"], "x": 1}}
+    ),
+    "a member of the template": {
+        **DAEMONSET,
+        "spec": {**DAEMONSET["spec"], "template": {**DAEMONSET["spec"]["template"], "x": 1}},
+    },
 }
 
 
 @pytest.mark.parametrize("change", DIFFERENT)
 def test_what_means_something_else_is_different(change):
     assert fields_of(DIFFERENT[change]) != fields_of(DAEMONSET)
+
+
+def test_a_toleration_without_an_operator_asks_for_the_value():
+    said = daemonset(tolerations=[{"key": "a", "operator": "Equal", "value": "x", "effect": ""}])
+    assert fields_of(daemonset(tolerations=[{"key": "a", "value": "x"}])) == fields_of(said)
+
+
+def test_words_that_are_no_flags_keep_their_order():
+    assert shown(container(args=["run", "-quiet"])).items() >= {
+        ("pod.containers[main].args[0]", "run"),
+        ("pod.containers[main].args[1]", "-quiet"),
+    }
+
+
+def test_a_mount_of_a_volume_that_is_not_there_says_so():
+    found = shown(container(volumeMounts=[{**MOUNT, "name": "none"}]))
+    assert found["pod.containers[main].mounts[/host].volume"] == "none is not there"
 
 
 def test_the_dns_policy_counts_in_the_hosts_network():
@@ -257,6 +289,7 @@ def test_rights_are_a_set_of_what_may_be_done_to_what():
         {**RULES[1], "apiGroups": ["h"]},
         {**RULES[1], "resourceNames": ["two"]},
         {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+        {**RULES[1], "nonResourceURLs": ["/metrics"]},
     ],
 )
 def test_another_right_is_a_difference(rule):

@@ -1,7 +1,7 @@
 import pytest
 
 from parity_fields import fields_of
-from parity_values import decides, fields_decided_by, follows
+from parity_values import decides, decides_path, fields_decided_by, follows
 
 MAIN = ("pod", "containers", "[nvidia-device-plugin-ctr]")
 
@@ -78,6 +78,19 @@ def test_a_key_decides_its_fields_with_what_it_was_given(key, objects, path, cha
 )
 def test_a_key_decides_nothing_else(key, objects, path, chart, given):
     assert not decides(key, objects, path, chart, given)
+
+
+@pytest.mark.parametrize(
+    ("key", "objects", "path", "is_decided"),
+    [
+        ("tolerations", "plugin DaemonSet", ("pod", "tolerations", '[{"key":"a"}]'), True),
+        ("tolerations", "nfd-worker DaemonSet", ("pod", "tolerations", '[{"key":"a"}]'), False),
+        ("tolerations", "plugin DaemonSet", ("pod", "hostPID"), False),
+        ("typo", "plugin DaemonSet", ("pod", "tolerations", '[{"key":"a"}]'), False),
+    ],
+)
+def test_a_key_decides_its_fields_where_the_chart_has_none(key, objects, path, is_decided):
+    assert decides_path(key, objects, path) is is_decided
 
 
 def test_a_key_below_another_decides_what_that_does():

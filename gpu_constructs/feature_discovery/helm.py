@@ -103,6 +103,8 @@ _OF_SOME: Mapping[str, Mapping[str, tuple[str, Sequence[str]]]] = {
         "securityContext": ("map", ()),
     },
 }
+# What a null leaves where the chart has a number of its own.
+_KUBERNETES = {"initialDelaySeconds": 0, "failureThreshold": 3}
 # What the chart has for keys of a component where a null, or only a part of it, may be given.
 _EGRESS = [{"port": port, "protocol": "TCP"} for port in (80, 443, 53)]
 _EGRESS += [{"port": 53, "protocol": "UDP"}, {"port": 6443, "protocol": "TCP"}]
@@ -118,6 +120,20 @@ _DEFAULTS: Mapping[str, Any] = {
     "gc.resources": {"requests": {"cpu": "10m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
     "topologyUpdater.resources": {"requests": {"cpu": "50m", "memory": "40Mi"}, "limits": {"memory": "60Mi"}},
     "worker.updateStrategy": {"rollingUpdate": {"maxUnavailable": "10%"}},
+    "worker.ownerRefs": ["pod", "ds"],
+    "master.startupProbe.failureThreshold": 30,
+    "master.readinessProbe.failureThreshold": 10,
+    "gc.livenessProbe.initialDelaySeconds": 10,
+    "gc.readinessProbe.initialDelaySeconds": 5,
+    **{
+        f"{component}.{key}": number
+        for component in ("worker", "topologyUpdater")
+        for key, number in (
+            ("livenessProbe.initialDelaySeconds", 10),
+            ("readinessProbe.initialDelaySeconds", 5),
+            ("readinessProbe.failureThreshold", 10),
+        )
+    },
     **{f"{component}.{key}.create": True for component in _STRUCTS for key in ("serviceAccount", "rbac")},
     **{f"{component}.networkPolicy.egress": [{"ports": _EGRESS}] for component in _STRUCTS},
     **{
@@ -344,6 +360,10 @@ def _component(read: Values, component: str, install: _Install) -> Any:
         given[_snake(key)] = (f"{at}.{key}", make(read, at))
     for probe in _PROBES[component]:
         numbers = {_snake(k): v for k, v in read.below(f"{at}.{probe}").items() if k in _NUMBERS}
+        for key, number in _KUBERNETES.items():
+            path = f"{at}.{probe}.{key}"
+            if path in read and read.get(path) is None and f"{component}.{probe}.{key}" in _DEFAULTS:
+                numbers[_snake(key)] = number
         made = read.attempt(f"{at}.{probe}", partial(NfdProbe, **numbers)) if numbers else None
         given[_snake(probe)] = (f"{at}.{probe}", made)
     if component == "topologyUpdater":
