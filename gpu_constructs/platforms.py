@@ -10,6 +10,9 @@ from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.versions import KUBERNETES_RELEASES
 
+RuntimeMode = Literal["legacy", "cdi"]
+MachineConfigShape = Literal["v1alpha1", "multi-document"]
+
 GPU_PRESENT = "nvidia.com/gpu.present"
 """The node label our constructs select on; who publishes it is checked at synth."""
 
@@ -22,12 +25,42 @@ TALOS_GPU_EXTENSIONS = (
 """System extensions with kernel modules; Talos labels a node ``extensions.talos.dev/<name>`` for each."""
 
 
+Route = Literal["device-plugin", "device-plugin-cdi", "gpu-operator", "gpu-operator-bridge", "dra"]
+ROUTES: Mapping[Route, str] = {
+    "device-plugin": "the device plugin alone, devices by environment (DevicePluginChart)",
+    "device-plugin-cdi": "the device plugin alone, devices by CDI (DevicePluginChart, device_list_strategy='cdi-cri')",
+    "gpu-operator": "the GPU Operator alone (GpuOperator)",
+    "gpu-operator-bridge": "the GPU Operator beside a ValidationBridge (GpuOperator, ValidationBridge)",
+    "dra": "NVIDIA's DRA driver",
+}
+"""The ways to bring GPUs into a cluster."""
+
+_NO_CDI_PATHS = (
+    "until Talos 1.12 driver libraries and nvidia-ctk lie where no CDI spec looks for them (siderolabs/talos#13021)"
+)
+_GLIBC_LAYOUT: Mapping[Route, str] = {
+    "device-plugin-cdi": _NO_CDI_PATHS,
+    "gpu-operator": (
+        "until Talos 1.12 no folder holds both driver libraries and nvidia-smi, so the operator's validator never "
+        "passes (siderolabs/extensions#527)"
+    ),
+    "dra": f"its devices are handed out by CDI, and {_NO_CDI_PATHS}",
+}
+_USR_LOCAL_LAYOUT: Mapping[Route, str] = {
+    "gpu-operator-bridge": (
+        "from Talos 1.13 on the operator's own validator passes with driver.enabled=false, toolkit.enabled=false and "
+        "hostPaths.driverInstallDir=/usr/local, and a bridge would hide what it finds; leave the bridge out"
+    ),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class _TalosFacts:
     kubernetes: str
-    gpu_operator_needs_bridge: bool
-    supports_cdi: bool
-    mig_needs_privileged: bool
+    runtime_mode: RuntimeMode
+    machine_config: MachineConfigShape = "v1alpha1"
+    has_gdrdrv: bool = True
+    mig_needs_privileged: bool = True
     mps_is_doubtful: bool = False
 
 
@@ -35,25 +68,11 @@ class _TalosFacts:
 # Until 1.12 the driver's libraries lie under /usr/local/glibc, where neither the operator's validator nor
 # a generated CDI spec looks; since 1.13 they lie under /usr/local/lib and containerd reads /run/cdi.
 _TALOS: Mapping[str, _TalosFacts] = {
-    "1.10": _TalosFacts(
-        kubernetes="1.33", gpu_operator_needs_bridge=True, supports_cdi=False, mig_needs_privileged=False
-    ),
-    "1.11": _TalosFacts(
-        kubernetes="1.34", gpu_operator_needs_bridge=True, supports_cdi=False, mig_needs_privileged=False
-    ),
-    "1.12": _TalosFacts(
-        kubernetes="1.35",
-        gpu_operator_needs_bridge=True,
-        supports_cdi=False,
-        mig_needs_privileged=True,
-        mps_is_doubtful=True,
-    ),
-    "1.13": _TalosFacts(
-        kubernetes="1.36", gpu_operator_needs_bridge=False, supports_cdi=True, mig_needs_privileged=True
-    ),
-    "1.14": _TalosFacts(
-        kubernetes="1.37", gpu_operator_needs_bridge=False, supports_cdi=True, mig_needs_privileged=True
-    ),
+    "1.10": _TalosFacts(kubernetes="1.33", runtime_mode="legacy", has_gdrdrv=False, mig_needs_privileged=False),
+    "1.11": _TalosFacts(kubernetes="1.34", runtime_mode="legacy", has_gdrdrv=False, mig_needs_privileged=False),
+    "1.12": _TalosFacts(kubernetes="1.35", runtime_mode="legacy", mps_is_doubtful=True),
+    "1.13": _TalosFacts(kubernetes="1.36", runtime_mode="cdi"),
+    "1.14": _TalosFacts(kubernetes="1.37", runtime_mode="cdi", machine_config="multi-document"),
 }
 
 
@@ -85,15 +104,25 @@ class Talos(metaclass=ShortErrors):
 
     @property
     def _facts(self) -> _TalosFacts:
-        return _TALOS[".".join(self.version.removeprefix("v").split(".")[:2])]
+        return _TALOS[self.line]
 
     def __str__(self) -> str:
         return f"Talos {self.version}"
 
     @property
+    def line(self) -> str:
+        """The release line: ``1.12`` for ``v1.12.4``."""
+        return ".".join(self.version.removeprefix("v").split(".")[:2])
+
+    @property
     def kubernetes(self) -> str:
         """The Kubernetes release this Talos line installs by default."""
         return self._facts.kubernetes
+
+    @property
+    def brings_driver(self) -> bool:
+        """Whether driver and container toolkit belong to the nodes' image: nothing else may install them."""
+        return True
 
     @property
     def runtime_class(self) -> str | None:
@@ -117,7 +146,48 @@ class Talos(metaclass=ShortErrors):
     @property
     def supports_cdi(self) -> bool:
         """Whether a CDI spec written by the plugin can work."""
-        return self._facts.supports_cdi
+        return self.runtime_mode == "cdi"
+
+    @property
+    def runtime_mode(self) -> RuntimeMode:
+        """How the toolkit extension's runtime brings a driver into a container.
+
+        ``legacy`` runs nvidia-container-cli; ``cdi`` reads the spec that the node writes at boot.
+        """
+        return self._facts.runtime_mode
+
+    @property
+    def driver_library_path(self) -> str:
+        """Where the extension puts the driver's libraries on the node."""
+        return "/usr/local/lib" if self.supports_cdi else "/usr/local/glibc/usr/lib"
+
+    @property
+    def driver_program_path(self) -> str:
+        """Where the extension puts nvidia-smi on the node."""
+        return "/usr/local/bin"
+
+    @property
+    def machine_config(self) -> MachineConfigShape:
+        """The shape of a machine configuration patch: one v1alpha1 document, or one document for each matter."""
+        return self._facts.machine_config
+
+    @property
+    def needs_bpf_jit_harden(self) -> bool:
+        """Whether the sysctl net.core.bpf_jit_harden must be 1: nvidia-container-cli loads a BPF program."""
+        return self.runtime_mode == "legacy"
+
+    @property
+    def has_gdrdrv(self) -> bool:
+        """Whether there is an extension with the kernel module of GDRCopy."""
+        return self._facts.has_gdrdrv
+
+    @property
+    def node_taints_reach_workers(self) -> bool:
+        """Whether taints of the machine configuration are there when a worker registers.
+
+        Before, the worker set them later by its own rights, which NodeRestriction refuses (siderolabs/talos#13443).
+        """
+        return self.machine_config == "multi-document"
 
     @property
     def pod_security_default(self) -> str | None:
@@ -145,7 +215,11 @@ class Talos(metaclass=ShortErrors):
     @property
     def gpu_operator_needs_bridge(self) -> bool:
         """Whether the GPU Operator's own validator can never pass and needs the validation bridge."""
-        return self._facts.gpu_operator_needs_bridge
+        return self.refusal_of("gpu-operator") is not None
+
+    def refusal_of(self, route: Route) -> str | None:
+        """Why a route does not work here; None where it does."""
+        return (_USR_LOCAL_LAYOUT if self.supports_cdi else _GLIBC_LAYOUT).get(route)
 
     @property
     def gpu_node_selector(self) -> Mapping[str, str]:
@@ -185,6 +259,11 @@ class Kubernetes(metaclass=ShortErrors):
     def kubernetes(self) -> str:
         """The Kubernetes release itself."""
         return self.version
+
+    @property
+    def brings_driver(self) -> bool:
+        """Whether the nodes' image cannot do without its own: not known here."""
+        return False
 
     @property
     def runtime_class(self) -> str | None:
@@ -231,6 +310,12 @@ class Kubernetes(metaclass=ShortErrors):
         """The operator's validator is taken to work."""
         return False
 
+    def refusal_of(self, route: Route) -> str | None:
+        """Why a route does not work here; None where it does."""
+        if route == "dra" and KUBERNETES_RELEASES.index(self.version) < KUBERNETES_RELEASES.index(_FIRST_WITH_DRA):
+            return f"the API resource.k8s.io/v1 is served from Kubernetes {_FIRST_WITH_DRA} on"
+        return None
+
     @property
     def gpu_node_selector(self) -> Mapping[str, str]:
         """Empty: the resource request alone leads a pod to a GPU node."""
@@ -242,8 +327,30 @@ class Kubernetes(metaclass=ShortErrors):
         return ()
 
 
+_FIRST_WITH_DRA = "1.34"
+
 Platform = Talos | Kubernetes
 DEFAULT_PLATFORM = Talos("1.12")
+
+
+def routes(platform: Platform) -> tuple[Route, ...]:
+    """Give the routes that work on a platform."""
+    return tuple(route for route in ROUTES if platform.refusal_of(route) is None)
+
+
+def require(platform: Platform, route: Route) -> None:
+    """Refuse a route that does not work on a platform.
+
+    Raises:
+        GpuConstructsError: With the reason and the routes that do work there.
+    """
+    why = platform.refusal_of(route)
+    if why:
+        listed = "; ".join(ROUTES[other] for other in routes(platform))
+        raise GpuConstructsError(
+            f"platform {platform} does not go with {ROUTES[route]}: {why}. Supported there: {listed}"
+        )
+
 
 DeviceListStrategy = Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"]
 DeviceDiscoveryStrategy = Literal["auto", "nvml", "tegra"]

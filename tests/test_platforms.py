@@ -1,7 +1,7 @@
 import pytest
 
 from gpu_constructs import GpuConstructsError, Kubernetes, Talos
-from gpu_constructs.platforms import DEFAULT_PLATFORM
+from gpu_constructs.platforms import DEFAULT_PLATFORM, ROUTES, require, routes
 from gpu_constructs.versions import KUBERNETES_RELEASES
 
 TALOS = ["1.10", "1.11", "1.12", "1.13", "1.14"]
@@ -120,3 +120,66 @@ def test_mps_is_doubtful_on_the_one_line_of_talos_that_it_was_reported_on(versio
 
 def test_nothing_is_known_against_mps_on_plain_kubernetes():
     assert not Kubernetes().mps_is_doubtful
+
+
+@pytest.mark.parametrize(("version", "is_new"), list(zip(TALOS, [False, False, False, True, True], strict=True)))
+def test_talos_moved_the_driver_and_its_runtime_at_1_13(version, is_new):
+    platform = Talos(version)
+    assert platform.runtime_mode == ("cdi" if is_new else "legacy")
+    assert platform.driver_library_path == ("/usr/local/lib" if is_new else "/usr/local/glibc/usr/lib")
+    assert platform.driver_program_path == "/usr/local/bin"
+    assert platform.needs_bpf_jit_harden is not is_new
+
+
+@pytest.mark.parametrize("version", TALOS)
+def test_talos_configures_machines_by_documents_from_1_14_on(version):
+    platform = Talos(version)
+    assert platform.machine_config == ("multi-document" if version == "1.14" else "v1alpha1")
+    assert platform.node_taints_reach_workers is (version == "1.14")
+
+
+@pytest.mark.parametrize("version", TALOS)
+def test_talos_has_gdrcopy_from_1_12_on(version):
+    assert Talos(version).has_gdrdrv is (version not in ("1.10", "1.11"))
+
+
+def test_the_nodes_of_talos_bring_the_driver_and_those_of_others_may_not():
+    assert Talos().brings_driver
+    assert not Kubernetes().brings_driver
+
+
+OLD = ("device-plugin", "gpu-operator-bridge")
+NEW = ("device-plugin", "device-plugin-cdi", "gpu-operator", "dra")
+ANY = ("device-plugin", "device-plugin-cdi", "gpu-operator", "gpu-operator-bridge", "dra")
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"),
+    [
+        *((Talos(version), OLD if version < "1.13" else NEW) for version in TALOS),
+        (Kubernetes("1.33"), ANY[:-1]),
+        (Kubernetes("1.34"), ANY),
+        (Kubernetes(), ANY),
+    ],
+    ids=str,
+)
+def test_each_platform_has_its_routes(platform, expected):
+    assert routes(platform) == expected
+
+
+def test_a_route_that_does_not_work_is_refused_with_the_reason_and_those_that_do():
+    with pytest.raises(GpuConstructsError) as refused:
+        require(Talos("1.13"), "gpu-operator-bridge")
+    problem, _, listed = str(refused.value).partition(". Supported there: ")
+    assert problem == (
+        "platform Talos 1.13 does not go with the GPU Operator beside a ValidationBridge (GpuOperator, "
+        "ValidationBridge): from Talos 1.13 on the operator's own validator passes with driver.enabled=false, "
+        "toolkit.enabled=false and hostPaths.driverInstallDir=/usr/local, and a bridge would hide what it finds; leave "
+        "the bridge out"
+    )
+    assert listed.split("; ") == [ROUTES[route] for route in NEW]
+
+
+@pytest.mark.parametrize("route", OLD)
+def test_a_route_that_works_is_taken(route):
+    require(Talos("1.12"), route)
