@@ -26,16 +26,18 @@ class Finding:
     """One problem.
 
     Attributes:
-        subject: Index of the manifest it is about.
+        subject: Index of the manifest it is about; None where it is about the first of the providers.
         problem: The message, without the construct path.
         others: Indexes of further manifests to name, in the order of ``{0}``, ``{1}`` in the message.
         providers: Indexes of providers to name likewise, after the manifests.
+        is_warning: Whether the app may be right all the same.
     """
 
-    subject: int
+    subject: int | None
     problem: str
     others: tuple[int, ...] = ()
     providers: tuple[int, ...] = ()
+    is_warning: bool = False
 
 
 def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[Finding]:
@@ -55,6 +57,10 @@ def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[F
         *_shared_gpus_are_asked_for_one_by_one(manifests, provided),
         *_memory_shared_with_mps_is_not_hidden(manifests, provided),
         *_allocated_gpus_are_not_overridden(manifests),
+        *_components_run_once(provided),
+        *_needed_components_are_there(provided),
+        *_wanted_node_labels_are_set(provided),
+        *_later_pods_find_a_privileged_namespace(manifests, provided),
     ]
 
 
@@ -108,6 +114,17 @@ def _runtime_classes_exist(manifests: Sequence[Manifest], provided: Sequence[Pro
                     f"runtime_class {wanted!r} is used but no RuntimeClass of that name is in this app; add an "
                     f"NvidiaRuntimeClass, declare it with External(app, 'existing', runtime_classes=[{wanted!r}]), or "
                     "pass platform=Kubernetes() where the nodes' default runtime knows NVIDIA devices",
+                )
+
+    elsewhere = {name: index for index, offer in enumerate(provided) for name in offer.runtime_classes}
+    for index, manifest in enumerate(manifests):
+        if _identity(manifest)[:2] == ("node.k8s.io", "RuntimeClass"):
+            name = manifest["metadata"]["name"]
+            if name in elsewhere:
+                yield Finding(
+                    index,
+                    f"RuntimeClass {name!r} comes from {{0}} already, and two owners undo each other's; leave one out",
+                    providers=(elsewhere[name],),
                 )
 
 
@@ -249,3 +266,60 @@ def _allocated_gpus_are_not_overridden(manifests: Sequence[Manifest]) -> Iterato
                         "allocated, and 'all' shows every GPU of the node; leave it out, or annotate the object with "
                         f"{VISIBLE_DEVICES_ANNOTATION}=unmanaged",
                     )
+
+
+def _components_run_once(provided: Sequence[Provided]) -> Iterator[Finding]:
+    for index, offer in enumerate(provided):
+        if not offer.is_alone:
+            continue
+        for other, rival in enumerate(provided):
+            both = [component for component in offer.components if component in rival.components]
+            if other != index and both and not (rival.is_alone and other < index):
+                yield Finding(
+                    None,
+                    f"brings {' and '.join(both)} to every GPU node, and so does {{1}}; keep one of the two, or switch "
+                    "the component off in one of them",
+                    providers=(index, other),
+                )
+
+
+def _needed_components_are_there(provided: Sequence[Provided]) -> Iterator[Finding]:
+    there = {component for offer in provided for component in offer.components}
+    for index, offer in enumerate(provided):
+        for component, way_out in offer.needs.items():
+            if component not in there:
+                yield Finding(None, f"needs {component} beside it: {way_out}", providers=(index,))
+
+
+def _wanted_node_labels_are_set(provided: Sequence[Provided]) -> Iterator[Finding]:
+    # A pattern for all labels of NVIDIA says nothing about this one.
+    known = [label for offer in provided for label in offer.node_labels if label.rstrip("*") != "nvidia.com/"]
+    for index, offer in enumerate(provided):
+        for label, else_happens in offer.wants_node_labels.items():
+            if not _is_among(label.partition("=")[0], known):
+                yield Finding(
+                    None,
+                    f"wants the node label {label}, which nothing in this app sets: {else_happens}",
+                    providers=(index,),
+                    is_warning=True,
+                )
+
+
+def _later_pods_find_a_privileged_namespace(
+    manifests: Sequence[Manifest], provided: Sequence[Provided]
+) -> Iterator[Finding]:
+    default = next((offer.pod_security_default for offer in provided if offer.pod_security_default), None)
+    wanted = {name: index for index, offer in enumerate(provided) for name in offer.privileged_namespaces}
+    for index, manifest in enumerate(manifests):
+        if _identity(manifest)[:2] != ("", "Namespace") or manifest["metadata"]["name"] not in wanted:
+            continue
+        stated = (manifest["metadata"].get("labels") or {}).get("pod-security.kubernetes.io/enforce")
+        level = stated or default
+        if level not in (None, "privileged"):
+            says = f"enforces {stated!r}" if stated else f"states no Pod Security level, so {default!r} holds"
+            yield Finding(
+                index,
+                f"{says}, under which the pods that {{0}} brings would be refused, since they mount host paths; make "
+                "it GpuNamespace(pod_security='privileged')",
+                providers=(wanted[manifest["metadata"]["name"]],),
+            )

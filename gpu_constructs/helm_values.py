@@ -11,6 +11,7 @@ from constructs import Construct
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct, checked
 from gpu_constructs._yaml import yaml_text
+from gpu_constructs.side_files import SideFile
 
 
 class HelmValues(GpuConstruct):
@@ -36,6 +37,10 @@ class HelmValues(GpuConstruct):
         super().__init__(scope, id)
         self.release = release
         self.values = copy.deepcopy(dict(values))
+
+    def side_files(self) -> list[SideFile]:
+        """Give the values file."""
+        return [SideFile(folder="helm-values", stem=self.release, text=self.to_yaml())]
 
     def to_yaml(self) -> str:
         """Give the file's text; a value of None, by which Helm drops a default, is kept as null."""

@@ -19,14 +19,13 @@ from jsii.errors import JavaScriptError
 
 from gpu_constructs import _kinds
 from gpu_constructs.cluster_checks import Finding, check
-from gpu_constructs.errors import GpuConstructsError, SynthesisError
-from gpu_constructs.helm_values import HelmValues
+from gpu_constructs.errors import GpuConstructsError, SynthesisError, warn
 from gpu_constructs.provided import Provider
+from gpu_constructs.side_files import FOLDERS, WritesSideFiles
 
 NAMESPACES_FILE = "00-namespaces"
 CRDS_FILE = "01-crds"
 NEEDS_CRDS_FOLDER = "needs-crds"
-HELM_VALUES_FOLDER = "helm-values"
 SUFFIX = ".k8s.yaml"
 HEADER = "# Written by gpu_constructs: change the app, not this file.\n"
 
@@ -39,7 +38,8 @@ def synth(*apps: App) -> None:
     Each app goes to its own ``outdir``: all Namespaces to ``00-namespaces.k8s.yaml``, custom resource
     definitions to ``01-crds.k8s.yaml``, objects of kinds that Kubernetes does not define itself to
     ``needs-crds/``, to be applied second, the rest to one file a chart. ``kubectl apply -f`` reads the files
-    of a folder in that order. Helm values go to ``helm-values/``, beside the clusters where there are several.
+    of a folder in that order. Helm values go to ``helm-values/`` and machine configuration to
+    ``machine-config/``, beside the clusters where there are several.
     Each file says in its first line that it is generated.
 
     What no chart writes any more is removed: in an app's outdir every ``*.k8s.yaml``, beside it only files
@@ -138,9 +138,9 @@ class _Dist:
         for outdir in self.outdirs:
             for pattern in (f"*{SUFFIX}", f"{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
                 yield from (file for file in outdir.glob(pattern) if file.is_file())
-        beside = [f"{HELM_VALUES_FOLDER}/*.values.yaml"]
+        beside = [f"{folder}/*{ending}" for folder, ending in FOLDERS.items()]
         if not self.is_single:
-            beside += [f"{HELM_VALUES_FOLDER}/*/*.values.yaml"]
+            beside += [f"{folder}/*/*{ending}" for folder, ending in FOLDERS.items()]
             beside += [f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"]
         for pattern in beside:
             yield from (file for file in self.root.glob(pattern) if _is_ours(file))
@@ -207,8 +207,11 @@ def _render(app: App, dist: _Dist) -> list[str]:
     constructs = app.node.find_all()
     providers = [construct for construct in constructs if isinstance(construct, Provider)]
     findings = check(manifests, [provider.provides for provider in providers])
-    if findings:
-        return [_sentence(finding, rendered, providers) for finding in findings]
+    problems = [_sentence(finding, rendered, providers) for finding in findings if not finding.is_warning]
+    if problems:
+        return problems
+    for finding in findings:
+        warn(_sentence(finding, rendered, providers))
     outdir = Path(app.outdir).resolve()
     files: dict[Path, list[dict[str, Any]]] = defaultdict(list)
     for chart, own in spans:
@@ -220,11 +223,16 @@ def _render(app: App, dist: _Dist) -> list[str]:
     for path, objects in files.items():
         dist.texts[path] = HEADER + Yaml.stringify(*objects)
     for construct in constructs:
-        if isinstance(construct, HelmValues):
-            path = dist.folder(HELM_VALUES_FOLDER, app) / f"{construct.release}.values.yaml"
+        if not isinstance(construct, WritesSideFiles):
+            continue
+        for file in construct.side_files():
+            path = dist.folder(file.folder, app) / f"{file.stem}{FOLDERS[file.folder]}"
             if path in dist.texts:
-                return [f"{construct.node.path}: release {construct.release!r} has values already; give them once"]
-            dist.texts[path] = HEADER + construct.to_yaml()
+                return [
+                    f"{construct.node.path}: {file.folder}/{path.name} is written by another construct already; "
+                    "give one of them another name"
+                ]
+            dist.texts[path] = HEADER + file.text
     return []
 
 
@@ -246,7 +254,8 @@ def _sentence(finding: Finding, rendered: _Rendered, providers: Sequence[IConstr
     problem = finding.problem
     for number, path in enumerate(named):
         problem = problem.replace(f"{{{number}}}", path)
-    return f"{rendered.path_of(finding.subject)}: {problem}"
+    subject = named[len(finding.others)] if finding.subject is None else rendered.path_of(finding.subject)
+    return f"{subject}: {problem}"
 
 
 def _unwrapped(error: RuntimeError) -> list[str]:

@@ -756,3 +756,99 @@ def test_an_external_anywhere_in_the_app_serves_the_whole_app(app, chart):
     External(Construct(chart, "deep"), "existing", runtime_classes=["nvidia"], node_labels=[PRESENT])
     GpuWorkload(Chart(app, "train"), "train", image="a:1", kind="Job")
     assert problems_of(app) == []
+
+
+PLUGIN = "the device plugin"
+OPERATOR = Provided(components=("the GPU Operator", PLUGIN, "the DCGM exporter"), is_alone=True)
+
+
+def test_what_must_be_alone_is_not_installed_a_second_time():
+    plugin = Provided(components=(PLUGIN, "GPU Feature Discovery"))
+    assert check([], [plugin, OPERATOR]) == [
+        Finding(
+            None,
+            "brings the device plugin to every GPU node, and so does {1}; keep one of the two, or switch the component "
+            "off in one of them",
+            providers=(1, 0),
+        )
+    ]
+
+
+def test_two_that_must_be_alone_are_told_once_with_all_they_share():
+    (problem,) = check([], [OPERATOR, OPERATOR])
+    assert problem.problem.startswith("brings the GPU Operator and the device plugin and the DCGM exporter")
+    assert problem.providers == (0, 1)
+
+
+def test_components_of_constructs_that_need_not_be_alone_may_be_there_twice():
+    plugin = Provided(components=(PLUGIN,))
+    assert check([], [plugin, plugin]) == []
+
+
+def test_components_that_differ_do_not_meet():
+    assert check([], [OPERATOR, Provided(components=("Node Feature Discovery",))]) == []
+
+
+def test_a_needed_component_that_nothing_brings_is_missed_with_the_way_out():
+    needy = Provided(needs={"the validation bridge": "add a bridge"})
+    assert check([], [needy]) == [Finding(None, "needs the validation bridge beside it: add a bridge", providers=(0,))]
+    assert check([], [needy, Provided(components=("the validation bridge",))]) == []
+
+
+WANTS = Provided(wants_node_labels={"nvidia.com/gpu.deploy.operator-validator=false": "files are deleted"})
+
+
+@pytest.mark.parametrize("labels", [(), ("nvidia.com/*",), ("nvidia.com/gpu.present",), ("feature/*",)], ids=str)
+def test_a_wanted_node_label_that_nothing_sets_is_a_warning(labels):
+    (finding,) = check([], [Provided(node_labels=labels), WANTS])
+    assert finding == Finding(
+        None,
+        "wants the node label nvidia.com/gpu.deploy.operator-validator=false, which nothing in this app sets: files "
+        "are deleted",
+        providers=(1,),
+        is_warning=True,
+    )
+
+
+@pytest.mark.parametrize("label", ["nvidia.com/gpu.deploy.operator-validator", "nvidia.com/gpu.deploy.*"])
+def test_a_wanted_node_label_that_something_sets_is_no_warning(label):
+    assert check([], [WANTS, Provided(node_labels=(label,))]) == []
+
+
+LATER = Provided(privileged_namespaces=("gpu",))
+
+
+@pytest.mark.parametrize(
+    ("made", "default", "says"),
+    [
+        (namespace("gpu", enforce="baseline"), None, "enforces 'baseline', under which"),
+        (namespace("gpu", enforce="restricted"), None, "enforces 'restricted', under which"),
+        (namespace("gpu"), "baseline", "states no Pod Security level, so 'baseline' holds, under which"),
+    ],
+)
+def test_a_namespace_that_refuses_the_pods_brought_later_is_told(made, default, says):
+    (finding,) = check([made], [LATER, Provided(pod_security_default=default)])
+    assert finding.problem.startswith(says)
+    assert (finding.subject, finding.providers) == (0, (0,))
+
+
+@pytest.mark.parametrize(
+    "made", [namespace("gpu", enforce="privileged"), namespace("gpu"), namespace("other", enforce="baseline")]
+)
+def test_a_namespace_that_takes_them_is_not(made):
+    assert check([made], [LATER]) == []
+
+
+def test_a_runtime_class_has_one_owner(app, chart):
+    External(app, "operator", runtime_classes=["nvidia"])
+    NvidiaRuntimeClass(chart, "runtime-class")
+    assert problems_of(app) == [
+        f"{chart.node.path}/runtime-class: RuntimeClass 'nvidia' comes from operator already, and two owners undo each "
+        "other's; leave one out"
+    ]
+
+
+def test_a_runtime_class_of_another_name_is_nobody_elses(app, chart):
+    External(app, "operator", runtime_classes=["nvidia"])
+    NvidiaRuntimeClass(chart, "runtime-class", name="nvidia-own")
+    assert problems_of(app) == []

@@ -1,4 +1,4 @@
-from gpu_constructs import DevicePluginChart, External, GpuNamespace, GpuWorkload, Kubernetes, Sharing
+from gpu_constructs import DcgmExporter, DevicePluginChart, External, GpuNamespace, GpuWorkload, Kubernetes, Sharing
 from gpu_constructs.provided import Provided, Provider
 
 
@@ -14,6 +14,19 @@ def test_nothing_is_provided_unless_said():
     assert Provided() == Provided(
         node_labels=(), runtime_classes=(), namespaces=(), gpu_resources={}, pod_security_default=None
     )
+    assert Provided() == Provided(components=(), is_alone=False, needs={}, wants_node_labels={})
+
+
+def test_the_chart_of_the_plugin_says_which_components_it_installs(app):
+    everything = DevicePluginChart(app, "everything").provides
+    assert everything.components == ("the device plugin", "GPU Feature Discovery", "Node Feature Discovery")
+    discovery = DevicePluginChart(app, "discovery", device_plugin=False, node_feature_discovery="external")
+    assert discovery.provides.components == ("GPU Feature Discovery",)
+    assert not everything.is_alone
+
+
+def test_the_exporter_is_a_component(chart):
+    assert DcgmExporter(chart, "exporter").provides.components == ("the DCGM exporter",)
 
 
 def test_the_plugin_provides_the_labels_of_its_discovery_and_the_resource_of_its_sharing(app):

@@ -7,13 +7,14 @@ import jsii
 import pytest
 import yaml
 from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, JsonPatch, Testing, Yaml
-from constructs import IValidation
+from constructs import Construct, IValidation
 
 import gpu_constructs
 from gpu_constructs import (
     DevicePluginChart,
     External,
     GpuConstructsError,
+    GpuConstructsWarning,
     GpuNamespace,
     GpuWorkload,
     HelmValues,
@@ -22,6 +23,7 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs._manifest import Manifest
+from gpu_constructs.provided import Provided
 from gpu_constructs.synthesis import HEADER
 
 
@@ -672,3 +674,32 @@ def test_a_chart_that_bears_the_name_of_a_shared_file_is_refused(app, name):
     obj(Chart(app, name), "v1", "ConfigMap", namespace="default")
     with pytest.raises(SynthesisError, match=f"{name}: id must not be '{name}', the file that"):
         synthesize(app)
+
+
+class Wants(Construct):
+    """A construct that works only where somebody labels the nodes."""
+
+    def __init__(self, scope, id):
+        super().__init__(scope, id)
+        self.provides = Provided(wants_node_labels={"example.com/label=false": "it fails"})
+
+
+def test_what_may_be_right_all_the_same_is_a_warning_with_its_path_and_everything_is_written(app, chart, tmp_path):
+    obj(chart, "v1", "ConfigMap", data={})
+    Wants(chart, "needy")
+    message = (
+        f"^{chart.node.path}/needy: wants the node label example.com/label=false, which nothing in this app sets: it "
+        "fails$"
+    )
+    with pytest.warns(GpuConstructsWarning, match=message) as warned:
+        synthesize(app)
+    assert [warning.filename for warning in warned] == [__file__]
+    assert list(Path(app.outdir).glob("*.k8s.yaml"))
+
+
+def test_a_problem_stands_alone_without_the_warnings(app, chart, recwarn):
+    Wants(chart, "needy")
+    GpuWorkload(chart, "train", image="a:1")
+    with pytest.raises(SynthesisError):
+        synthesize(app)
+    assert not recwarn.list

@@ -18,7 +18,7 @@ from gpu_constructs.device_plugin import helm
 from gpu_constructs.device_plugin.agent import APP, NODE_RULES, GpuAgent
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
-from gpu_constructs.device_plugin.consistency import check, check_names, plugin_configs
+from gpu_constructs.device_plugin.consistency import advertised_resources, check, check_names, plugin_configs
 from gpu_constructs.device_plugin.daemonset import DevicePlugin, device_plugin_daemonset
 from gpu_constructs.device_plugin.delivery import CHECKSUM, Defaults, Delivery, deliveries
 from gpu_constructs.device_plugin.mps_control_daemon import MpsControlDaemon, mps_control_daemon
@@ -35,9 +35,9 @@ from gpu_constructs.platforms import (
     Kubernetes,
     Platform,
 )
-from gpu_constructs.provided import Provided
+from gpu_constructs.provided import Component, Provided
 from gpu_constructs.runtime_class import NvidiaRuntimeClass, runtime_class_name
-from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.sharing import Sharing
 from gpu_constructs.update_strategy import UpdateStrategy
 
 _HOMES = {"device_list_strategy": "flags.plugin.device_list_strategy"}
@@ -251,8 +251,9 @@ class DevicePluginChart(GpuChart):
                 has_labeler=labeler is not None,
                 configs=configs,
             ),
-            gpu_resources=_advertised(configs) if plugin is not None else {},
+            gpu_resources=advertised_resources(configs) if plugin is not None else {},
             pod_security_default=platform.pod_security_default,
+            components=_components(plugin, labeler, discovery),
         )
         for made, given in (("namespace", namespace), ("node-feature-discovery-namespace", _nfd_namespace(discovery))):
             is_new = made == "namespace" or given != lives_in
@@ -463,21 +464,15 @@ def _published_labels(
     return (*hardware, *(gfd.LABELS if has_labeler else ()), *chosen)
 
 
-def _advertised(configs: Configs) -> dict[str, Sharing]:
-    """Give the resources of all nodes; where nodes differ, with the sharing that asks least of a container."""
-    offered: dict[str, Sharing] = {}
-    for config in plugin_configs(configs):
-        names = {GPU, *config.sharing.resources}
-        for resource in names:
-            sharing = config.sharing if resource in config.sharing.resources else Sharing.none()
-            name = sharing.resource_name(resource)
-            if name not in offered or offered[name].fail_requests_greater_than_one:
-                offered[name] = sharing
-        if config.mig_strategy == "mixed":
-            offered["nvidia.com/mig-*"] = Sharing.none()
-    if configs.delivery == "external":
-        offered |= dict.fromkeys((f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none())
-    return offered
+def _components(
+    plugin: DevicePlugin | None, labeler: GpuFeatureDiscovery | None, discovery: NodeFeatureDiscovery | None
+) -> tuple[Component, ...]:
+    installed: Mapping[Component, object] = {
+        "the device plugin": plugin,
+        "GPU Feature Discovery": labeler,
+        "Node Feature Discovery": discovery,
+    }
+    return tuple(component for component, installed_as in installed.items() if installed_as is not None)
 
 
 def _may_find_tegra(configs: Configs, settings: Defaults) -> bool:

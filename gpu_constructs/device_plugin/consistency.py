@@ -11,6 +11,7 @@ from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.device_plugin.delivery import DEFAULT_MPS_ROOT, Defaults
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.platforms import Platform
+from gpu_constructs.sharing import GPU, Sharing
 
 _LONGEST_NAME = 63
 
@@ -18,6 +19,23 @@ _LONGEST_NAME = 63
 def plugin_configs(configs: Configs) -> list[PluginConfig]:
     """Give every configuration we see: those by name, and the settings that override an external file."""
     return list(configs.configs.values()) or [PluginConfig(flags=configs.flags)]
+
+
+def advertised_resources(configs: Configs) -> dict[str, Sharing]:
+    """Give the resources of all nodes; where nodes differ, with the sharing that asks least of a container."""
+    offered: dict[str, Sharing] = {}
+    for config in plugin_configs(configs):
+        names = {GPU, *config.sharing.resources}
+        for resource in names:
+            sharing = config.sharing if resource in config.sharing.resources else Sharing.none()
+            name = sharing.resource_name(resource)
+            if name not in offered or offered[name].fail_requests_greater_than_one:
+                offered[name] = sharing
+        if config.mig_strategy == "mixed":
+            offered["nvidia.com/mig-*"] = Sharing.none()
+    if configs.delivery == "external":
+        offered |= dict.fromkeys((f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none())
+    return offered
 
 
 def check(
