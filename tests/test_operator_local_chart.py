@@ -1,0 +1,285 @@
+import io
+import json
+import os
+import tarfile
+
+import pytest
+import yaml
+from cdk8s import Chart
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs._manifest import Manifest
+from gpu_constructs.operator import local_chart
+from gpu_constructs.operator.delivery import Delivery
+from gpu_constructs.synthesis import synthesize
+
+RENDERED = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: clusterpolicies.nvidia.com, creationTimestamp: null}
+spec: {group: nvidia.com, names: {kind: ClusterPolicy, plural: clusterpolicies}, scope: Cluster, versions: []}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: gpu-operator, labels: {app: gpu-operator}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: elsewhere, namespace: kube-public}
+data: {version: "1.10", flag: "off"}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: gpu-operator}
+rules: []
+---
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata: {name: cluster-policy}
+spec: {driver: {enabled: false}}
+"""
+HOOK = """
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: gpu-operator-node-feature-discovery-prune, annotations: {helm.sh/hook: post-delete}}
+"""
+CHART_YAML = "apiVersion: v2\nname: gpu-operator\nversion: v26.7.0\n"
+FAKE = """#!/bin/sh
+printf '%s\\n' "$@" > {folder}/arguments
+while [ $# -gt 0 ]; do
+  if [ "$1" = -f ]; then cp "$2" {folder}/values.yaml; fi
+  shift
+done
+cat {folder}/said >&2
+cat {folder}/rendered
+exit {status}
+"""
+
+
+@pytest.fixture
+def helm(tmp_path):
+    """A program that notes what it is asked and prints what it is told."""
+
+    def make(*, rendered=RENDERED, said="", status=0, executable="helm"):
+        (tmp_path / "rendered").write_text(rendered)
+        (tmp_path / "said").write_text(said)
+        program = tmp_path / executable
+        program.write_text(FAKE.format(folder=tmp_path, status=status))
+        program.chmod(0o755)
+        return str(program)
+
+    return make
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return chart_folder(tmp_path / "gpu-operator")
+
+
+def chart_folder(path, text=CHART_YAML):
+    path.mkdir()
+    (path / "Chart.yaml").write_text(text)
+    return str(path)
+
+
+def archive(path, text=CHART_YAML, name="gpu-operator/Chart.yaml"):
+    data = text.encode()
+    with tarfile.open(path, "w:gz") as tar:
+        for member in ("gpu-operator/charts/node-feature-discovery/Chart.yaml", name):
+            info = tarfile.TarInfo(member)
+            content = data if member == name else b"name: node-feature-discovery\nversion: 0.19.0\n"
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return str(path)
+
+
+def manifests(chart, executable, **changed):
+    release = {
+        "release_name": "gpu-operator",
+        "namespace": "gpu-system",
+        "chart_version": "v26.7.0",
+        "values": {"driver": {"enabled": False}},
+    }
+    return local_chart.manifests(Delivery.helm(chart=chart, executable=executable), **{**release, **changed})
+
+
+def refusal(*given, **changed):
+    with pytest.raises(GpuConstructsError) as refused:
+        manifests(*given, **changed)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def by_kind(found):
+    return {manifest["kind"]: manifest for manifest in found}
+
+
+def test_helm_is_asked_for_definitions_and_no_hooks(helm, folder, tmp_path):
+    manifests(folder, helm(), kubernetes="1.33")
+    said = (tmp_path / "arguments").read_text().split()
+    assert said[0] == "template"
+    assert said[-2:] == ["gpu-operator", folder]
+    assert {"--no-hooks", "--include-crds"} < set(said)
+    assert said[said.index("--namespace") + 1] == "gpu-system"
+    assert said[said.index("--kube-version") + 1] == "1.33.0"
+    assert "--api-versions" not in said
+
+
+@pytest.mark.parametrize(("kubernetes", "version"), [("1.34", "1.34.0"), ("1.37.2", "1.37.2")])
+def test_a_cluster_with_device_classes_is_said_to_have_them(helm, folder, tmp_path, kubernetes, version):
+    manifests(folder, helm(), kubernetes=kubernetes)
+    said = (tmp_path / "arguments").read_text().split()
+    assert said[said.index("--kube-version") + 1] == version
+    assert said[said.index("--api-versions") + 1] == "resource.k8s.io/v1/DeviceClass"
+
+
+def test_helm_reads_the_values_as_given_but_for_what_needs_hooks(helm, folder, tmp_path):
+    values = {
+        "operator": {"upgradeCRD": True, "cleanupCRD": True, "logging": {"develMode": True}},
+        "daemonsets": {"labels": None},
+        "hostPaths": {"driverInstallDir": "/usr/local"},
+        "toolkit": {"version": "1e3"},
+        "n": 48,
+    }
+    manifests(folder, helm(), values=values)
+    read = yaml.safe_load((tmp_path / "values.yaml").read_text())
+    operator = {"upgradeCRD": False, "cleanupCRD": False, "logging": {"develMode": True}}
+    assert read == {**values, "operator": operator}
+    assert values["operator"]["upgradeCRD"] is True
+
+
+def test_what_helm_prints_comes_back_as_it_is(helm, folder):
+    found = by_kind(manifests(folder, helm()))
+    assert found["ConfigMap"]["data"] == {"version": "1.10", "flag": "off"}
+    assert found["ClusterPolicy"]["spec"] == {"driver": {"enabled": False}}
+    assert found["CustomResourceDefinition"]["metadata"] == {"name": "clusterpolicies.nvidia.com"}
+
+
+def test_objects_without_a_namespace_get_the_operators_if_they_live_in_one(helm, folder):
+    namespaces = {kind: one["metadata"].get("namespace") for kind, one in by_kind(manifests(folder, helm())).items()}
+    assert namespaces == {
+        "CustomResourceDefinition": None,
+        "ServiceAccount": "gpu-system",
+        "ConfigMap": "kube-public",
+        "ClusterRole": None,
+        "ClusterPolicy": None,
+    }
+
+
+def test_the_chart_may_be_an_archive(helm, tmp_path):
+    assert len(manifests(archive(tmp_path / "chart.tgz"), helm())) == 5
+
+
+def test_a_relative_path_counts_from_where_the_app_runs(helm, folder, tmp_path, monkeypatch):
+    helm()
+    monkeypatch.chdir(tmp_path)
+    assert len(manifests("./gpu-operator", "./helm")) == 5
+    assert (tmp_path / "arguments").read_text().split()[-1] == folder
+
+
+def test_the_program_is_looked_for_on_the_path(helm, folder, tmp_path, monkeypatch):
+    helm(executable="helm-of-this-test")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert len(manifests(folder, "helm-of-this-test")) == 5
+
+
+def test_two_renders_give_the_same(helm, folder):
+    program = helm()
+    assert json.dumps(manifests(folder, program)) == json.dumps(manifests(folder, program))
+
+
+def test_definitions_are_written_first_and_the_cluster_policy_where_it_is_applied_second(helm, folder, app, tmp_path):
+    chart = Chart(app, "operator")
+    for one in manifests(folder, helm(), namespace="kube-system"):
+        Manifest(chart, f"{one['kind']}-{one['metadata']['name']}", one)
+    synthesize(app)
+    kinds = {
+        str(file.relative_to(app.outdir)): {one["kind"] for one in yaml.safe_load_all(file.read_text())}
+        for file in (tmp_path / "dist").rglob("*.yaml")
+    }
+    assert kinds == {
+        "01-crds.k8s.yaml": {"CustomResourceDefinition"},
+        "needs-crds/operator.k8s.yaml": {"ClusterPolicy"},
+        "operator.k8s.yaml": {"ServiceAccount", "ConfigMap", "ClusterRole"},
+    }
+
+
+def test_a_hook_that_helm_prints_all_the_same_is_refused(helm, folder):
+    assert refusal(folder, helm(rendered=RENDERED + HOOK)) == (
+        "delivery.helm.chart must render without hooks, since applied as plain objects they run at once; got Job "
+        f"gpu-operator-node-feature-discovery-prune from '{folder}'; use a helm that heeds --no-hooks"
+    )
+
+
+def test_a_missing_program_is_told_with_what_does_without(folder):
+    assert refusal(folder, "no-such-helm") == (
+        "delivery.helm.executable must be the helm program; got 'no-such-helm', which is not found; install Helm, or "
+        "use Delivery.flux(), Delivery.argo_cd() or Delivery.values(), which do without"
+    )
+
+
+def test_a_missing_chart_is_told_with_the_place_and_the_way_to_get_it(helm, tmp_path):
+    chart = str(tmp_path / "nowhere.tgz")
+    assert refusal(chart, helm()) == (
+        f"delivery.helm.chart must exist; got '{chart}', which resolves to {chart}; get it with 'helm pull "
+        "gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.0'"
+    )
+
+
+@pytest.mark.parametrize("make", [chart_folder, archive])
+def test_a_chart_of_another_release_is_refused(helm, tmp_path, make):
+    chart = make(tmp_path / "chart", CHART_YAML.replace("26.7.0", "1.0.0-devel"))
+    assert refusal(chart, helm()).startswith(
+        "delivery.helm.chart must be release '26.7.0', as the operator's version asks; got 'v1.0.0-devel' in "
+    )
+
+
+@pytest.mark.parametrize("text", ["name: nvidia-device-plugin\nversion: v26.7.0\n", "- 1\n", "a: [", ""])
+@pytest.mark.parametrize("make", [chart_folder, archive])
+def test_another_chart_is_refused(helm, tmp_path, make, text):
+    assert "delivery.helm.chart must be the chart 'gpu-operator'; got " in refusal(
+        make(tmp_path / "chart", text), helm()
+    )
+
+
+def test_a_file_that_is_no_chart_is_refused(helm, tmp_path):
+    (tmp_path / "notes.tgz").write_text("notes")
+    assert "delivery.helm.chart must be readable; got" in refusal(str(tmp_path / "notes.tgz"), helm())
+    (tmp_path / "empty").mkdir()
+    assert "delivery.helm.chart must hold a Chart.yaml; got" in refusal(str(tmp_path / "empty"), helm())
+    misplaced = archive(tmp_path / "misplaced.tgz", name="Chart.yaml")
+    assert "delivery.helm.chart must hold a Chart.yaml; got" in refusal(misplaced, helm())
+
+
+def test_what_helm_says_when_it_fails_is_passed_on_in_one_line(helm, folder, capfd):
+    said = (
+        "WARNING: Kubernetes configuration file is group-readable\nError: execution error at (validations.yaml:14:3):\n"
+        "the NRI Plugin cannot be enabled\n"
+    )
+    assert refusal(folder, helm(said=said, status=1)) == (
+        "delivery.helm.chart must render with these values; helm says: execution error at (validations.yaml:14:3): "
+        "the NRI Plugin cannot be enabled; change what it names, or take another copy of the chart"
+    )
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_long_message_of_helm_is_cut(helm, folder):
+    assert len(refusal(folder, helm(said="x" * 5000, status=1))) < 600
+
+
+def test_what_is_no_yaml_is_told_as_a_failed_render(helm, folder):
+    assert refusal(folder, helm(rendered="a: [")).startswith("delivery.helm.chart must render with these values; ")
+
+
+def test_a_warning_of_helm_beside_a_render_is_no_error(helm, folder):
+    assert len(manifests(folder, helm(said="WARNING: something\n"))) == 5
+
+
+def test_a_release_name_that_helm_does_not_take_is_refused(helm, folder):
+    assert "release_name must have at most 53 characters" in refusal(folder, helm(), release_name="g" * 54)
+
+
+def test_a_rendered_chart_is_no_pure_function():
+    with pytest.raises(GpuConstructsError, match=r"gives its objects by local_chart\.manifests"):
+        Delivery.helm(chart="./gpu-operator").manifests()
