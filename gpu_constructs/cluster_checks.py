@@ -60,6 +60,7 @@ def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[F
         *_components_run_once(provided),
         *_needed_components_are_there(provided),
         *_wanted_node_labels_are_set(provided),
+        *_labels_of_the_operator_are_left_to_it(provided),
         *_later_pods_find_a_privileged_namespace(manifests, provided),
     ]
 
@@ -134,7 +135,7 @@ def _is_among(name: str, offered: Iterable[str]) -> bool:
 
 
 def _selected_labels_are_published(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
-    published = {label for offer in provided for label in offer.node_labels}
+    published = {label for offer in provided for label in (*offer.node_labels, *offer.fixed_node_labels)}
     for index, manifest in enumerate(manifests):
         for spec in pod_specs(manifest):
             for alternatives in node_labels_required(spec):
@@ -293,16 +294,30 @@ def _needed_components_are_there(provided: Sequence[Provided]) -> Iterator[Findi
 
 def _wanted_node_labels_are_set(provided: Sequence[Provided]) -> Iterator[Finding]:
     # A pattern for all labels of NVIDIA says nothing about this one.
-    known = [label for offer in provided for label in offer.node_labels if label.rstrip("*") != "nvidia.com/"]
+    declared = [label for offer in provided for label in offer.node_labels if label.rstrip("*") != "nvidia.com/"]
+    fixed = {f"{key}={value}" for offer in provided for key, value in offer.fixed_node_labels.items()}
     for index, offer in enumerate(provided):
         for label, else_happens in offer.wants_node_labels.items():
-            if not _is_among(label.partition("=")[0], known):
+            if label not in fixed and not _is_among(label.partition("=")[0], declared):
                 yield Finding(
                     None,
                     f"wants the node label {label}, which nothing in this app sets: {else_happens}",
                     providers=(index,),
                     is_warning=True,
                 )
+
+
+def _labels_of_the_operator_are_left_to_it(provided: Sequence[Provided]) -> Iterator[Finding]:
+    operators = [index for index, offer in enumerate(provided) if "the GPU Operator" in offer.components]
+    for index, offer in enumerate(provided):
+        if operators and GPU_PRESENT in offer.fixed_node_labels:
+            yield Finding(
+                None,
+                f"gives nodes the label {GPU_PRESENT}, which {{1}} sets and removes by what it finds: the two undo "
+                "each other's; leave it to the operator",
+                providers=(index, operators[0]),
+                is_warning=True,
+            )
 
 
 def _later_pods_find_a_privileged_namespace(

@@ -35,7 +35,9 @@ class Provided:
         components: What it runs on the GPU nodes of the whole cluster.
         is_alone: Whether none of its components may be there a second time, from another construct.
         needs: Components that must be there beside it, each with what to do where they are not.
-        wants_node_labels: Node labels that somebody must set for it to work, each with what else happens.
+        fixed_node_labels: Labels that the configuration of nodes gives them, with their values.
+        wants_node_labels: Node labels, ``key=value``, that somebody must set for it to work, each with what
+            else happens.
         privileged_namespaces: Namespaces whose pods it brings later, host paths and privileged ones among them.
     """
 
@@ -47,6 +49,7 @@ class Provided:
     components: Sequence[Component] = ()
     is_alone: bool = False
     needs: Mapping[Component, str] = field(default_factory=dict)
+    fixed_node_labels: Mapping[str, str] = field(default_factory=dict)
     wants_node_labels: Mapping[str, str] = field(default_factory=dict)
     privileged_namespaces: Sequence[str] = ()
 

@@ -815,6 +815,31 @@ def test_a_wanted_node_label_that_something_sets_is_no_warning(label):
     assert check([], [WANTS, Provided(node_labels=(label,))]) == []
 
 
+@pytest.mark.parametrize(("value", "is_set"), [("false", True), ("true", False)])
+def test_a_wanted_node_label_that_the_nodes_configuration_gives_must_have_the_value(value, is_set):
+    node = Provided(fixed_node_labels={"nvidia.com/gpu.deploy.operator-validator": value})
+    assert (check([], [node, WANTS]) == []) is is_set
+
+
+def test_a_label_that_the_operator_sets_is_left_to_it():
+    node = Provided(fixed_node_labels={PRESENT: "true", "a": "b"})
+    assert check([], [OPERATOR, node]) == [
+        Finding(
+            None,
+            "gives nodes the label nvidia.com/gpu.present, which {1} sets and removes by what it finds: the two undo "
+            "each other's; leave it to the operator",
+            providers=(1, 0),
+            is_warning=True,
+        )
+    ]
+    assert check([], [node]) == check([], [OPERATOR, Provided(fixed_node_labels={"a": "b"})]) == []
+
+
+def test_a_label_of_the_nodes_configuration_is_published():
+    selecting = deployment(nodeSelector={PRESENT: "true"})
+    assert found([selecting], Provided(fixed_node_labels={PRESENT: "true"})) == []
+
+
 LATER = Provided(privileged_namespaces=("gpu",))
 
 

@@ -1,0 +1,1 @@
+"""Talos Linux nodes with NVIDIA GPUs: what their installer holds and how they are configured."""

@@ -1,0 +1,182 @@
+"""The machine configuration of ``TalosGpuNode`` beside the schemas of Talos itself.
+
+``python -m tests.talos_schemas DIR`` takes a folder with ``schema-<line>.json`` for each release line (see
+``talos_structure``) and ``driver-versions.json``. Each variant of a node must be valid for exactly the lines whose
+shape it has, the committed structure must be the reduced schema, and the driver table must be the one of the releases.
+It prints a line for each check, and exits with 1 when one fails or cannot be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import cdk8s
+import yaml
+from jsonschema import Draft202012Validator
+
+import gpu_constructs  # noqa: F401  (first: it finds Node.js before jsii looks for it)
+import talos_structure
+from gpu_constructs.platforms import Talos
+from gpu_constructs.talos.config_patches import _CONFIG_KEYS, DOCUMENT_KEYS
+from gpu_constructs.talos.driver_versions import driver_version
+from gpu_constructs.talos.gpu_node import TalosGpuNode
+from gpu_constructs.talos.kernel_module import KernelModule
+from gpu_constructs.talos.taint import Taint
+
+LINES = tuple(talos_structure.SOURCES)
+_TAINTS = [Taint(value="present"), Taint(key="dedicated", value="gpu", effect="NoExecute"), Taint(key="bare")]
+_EVERYTHING: dict[str, Any] = {
+    "kernel_module_type": "proprietary",
+    "branch": "lts",
+    "fabric_manager": True,
+    "extensions": ["iscsi-tools", "siderolabs/util-linux-tools"],
+    "extra_kernel_args": ["console=ttyS0", "-console"],
+    "kernel_modules": [KernelModule(name="nvidia", parameters=["NVreg_EnableGpuFirmware=0"])],
+    "sysctls": {"vm.nr_hugepages": "1024"},
+    "default_runtime": True,
+    "operator_validator": False,
+    "node_labels": {"gpu-model": "rtx-3090", "empty": ""},
+    "node_annotations": {"example.com/rack": "r 1: a#b"},
+    "taints": _TAINTS,
+    "installer_platform": "aws",
+    "secureboot": True,
+}
+_PATCHES = {
+    "v1alpha1": [
+        {"machine": {"nodeLabels": {"more": "1"}, "kubelet": {"extraConfig": {"topologyManagerPolicy": "restricted"}}}},
+        {
+            "machine": {
+                "files": [{"op": "create", "path": "/var/etc/x.conf", "permissions": 0o600, "content": "a\nb\n"}]
+            }
+        },
+    ],
+    "multi-document": [
+        {"apiVersion": "v1alpha1", "kind": "KubeNodeConfig", "labels": {"more": "1"}},
+        {"apiVersion": "v1alpha1", "kind": "CRICustomizationConfig", "name": "metrics", "content": "[metrics]\n"},
+    ],
+}
+VARIANTS: Mapping[str, Callable[[Talos], dict[str, Any]]] = {
+    "bare": lambda _: {},
+    "everything": lambda _: _EVERYTHING,
+    "control plane": lambda _: {**_EVERYTHING, "role": "controlplane"},
+    "gdrdrv": lambda platform: {"gdrdrv": platform.has_gdrdrv},
+    "patched": lambda platform: {"taints": _TAINTS, "config_patches": _PATCHES[platform.machine_config]},
+}
+
+
+def written(platform: Talos, variant: str) -> list[dict[str, Any]]:
+    """Give the documents of a variant as they are read from the file it writes."""
+    node = TalosGpuNode(cdk8s.App(), "gpu", platform=platform, **VARIANTS[variant](platform))
+    return list(yaml.safe_load_all(node.side_files()[0].text))
+
+
+def platforms() -> list[Talos]:
+    """Give each line, and a patch release of it."""
+    return [Talos(version) for line in LINES for version in (line, f"{line}.1")]
+
+
+def claimed(platform: Talos) -> set[str]:
+    """Give the lines whose shape a platform's configuration has."""
+    return {line for line in LINES if Talos(line).machine_config == platform.machine_config}
+
+
+def against(structures: Mapping[str, Mapping[str, Any]], platform: Talos, variant: str) -> Iterator[str]:
+    """Say where a variant is invalid for a line it is for, or valid for another."""
+    documents = written(platform, variant)
+    for line in LINES:
+        found = [problem for document in documents for problem in talos_structure.problems(structures[line], document)]
+        if line in claimed(platform):
+            yield from (f"invalid for {line}: {problem}" for problem in found)
+        elif not found:
+            yield f"valid for {line} too, whose shape it does not have"
+
+
+def unknown_keys(structures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Say which keys our checks of the user's patches refuse though a release knows them."""
+    for line, kinds in structures.items():
+        for kind, keys in DOCUMENT_KEYS.items():
+            if kind in kinds:
+                yield from _differing(f"{line} {kind}", keys, kinds[kind], is_exact=True)
+        for place, keys in _CONFIG_KEYS.items():
+            level = kinds[talos_structure.CONFIG]
+            for name in filter(None, place.split(".")):
+                level = level["properties"].get(name, {}) if "properties" in level else {}
+            yield from _differing(f"{line} {place or 'config'}", keys, level, is_exact=False)
+
+
+def _differing(where: str, keys: Sequence[str], level: Mapping[str, Any], *, is_exact: bool) -> Iterator[str]:
+    known = set(level.get("properties", {}))
+    yield from (f"{where}: {key} is refused" for key in sorted(known - set(keys)))
+    if is_exact:
+        yield from (f"{where}: {key} is taken" for key in sorted(set(keys) - known))
+
+
+def wrong_drivers(releases: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """Say which releases' drivers our table has wrong."""
+    of_ours = {
+        tag: facts for tag, facts in releases.items() if ".".join(tag[1:].split(".")[:2]) in LINES and "-" not in tag
+    }
+    if not of_ours:
+        yield "no release of ours among them"
+    for tag, facts in of_ours.items():
+        for branch in ("lts", "production"):
+            ours = driver_version(Talos(tag), branch)
+            if ours != facts[branch]:
+                yield f"{tag} {branch} is {facts[branch]}, not {ours}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the checks and give the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.talos_schemas", description=__doc__.split("\n\n")[0])
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    folder = parser.parse_args(arguments).folder
+    try:
+        schemas = {line: talos_structure.read_schema(folder, line) for line in LINES}
+        releases = json.loads((folder / "driver-versions.json").read_text(encoding="utf-8"))
+        for schema in schemas.values():
+            Draft202012Validator.check_schema(schema)
+    except (OSError, ValueError, KeyError) as error:
+        print(f"UNREADABLE {error}")
+        return 1
+    structures = {line: talos_structure.whole(schema) for line, schema in schemas.items()}
+    reduced = {line: talos_structure.reduced(schema) for line, schema in schemas.items()}
+    checks: dict[str, Callable[[], Iterator[str]]] = {
+        f"{platform}, {variant}: valid for {', '.join(sorted(claimed(platform)))} only": (
+            lambda platform=platform, variant=variant: against(structures, platform, variant)
+        )
+        for platform in platforms()
+        for variant in VARIANTS
+    }
+    for line in LINES:
+        checks[f"committed structure of {line}"] = lambda line=line: (
+            iter(()) if talos_structure.committed().get(line) == reduced[line] else iter(["is not the reduced schema"])
+        )
+    checks["keys that patches may hold"] = lambda: unknown_keys(reduced)
+    checks["drivers by release"] = lambda: wrong_drivers(releases)
+    failed = sum(not _holds(name, check) for name, check in checks.items())
+    print(f"{len(checks)} checks: {len(checks) - failed} hold, {failed} do not")
+    return 1 if failed else 0
+
+
+def _holds(name: str, check: Callable[[], Iterator[str]]) -> bool:
+    try:
+        problems = list(check())
+    except Exception as error:
+        traceback.print_exc(file=sys.stdout)
+        problems = [f"CRASHED: {type(error).__name__}: {error}"]
+    print(f"{'FAILED' if problems else 'ok':6} {name}")
+    for problem in problems:
+        print(f"       {problem}")
+    return not problems
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

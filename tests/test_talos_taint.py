@@ -1,0 +1,31 @@
+import pytest
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.talos.taint import Taint
+
+
+def test_a_taint_is_written_as_kubernetes_and_as_talos_write_it():
+    taint = Taint(value="present", effect="NoExecute")
+    assert taint.to_manifest() == {"key": "nvidia.com/gpu", "value": "present", "effect": "NoExecute"}
+    assert taint.to_text() == "present:NoExecute"
+
+
+def test_a_taint_without_a_value_has_none():
+    assert Taint(key="dedicated").to_manifest() == {"key": "dedicated", "effect": "NoSchedule"}
+    assert Taint(key="dedicated").to_text() == ":NoSchedule"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"key": "a b"}, "taint.key has a key that is no label key; got 'a b'"),
+        ({"key": "nvidia.com/gpu=present"}, "taint.key has a key that is no label key; got 'nvidia.com/gpu=present'"),
+        ({"value": "a:b"}, "taint.value must be a label value"),
+        ({"effect": "NoSchedul"}, "taint.effect must be one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'; got"),
+        ({"efect": "NoSchedule"}, "efect is no member of Taint (did you mean 'effect'?)"),
+    ],
+)
+def test_what_kubernetes_would_not_take_is_refused(given, message):
+    with pytest.raises(GpuConstructsError) as refused:
+        Taint(**given)
+    assert str(refused.value).startswith(message)
