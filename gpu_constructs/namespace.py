@@ -100,3 +100,16 @@ def component_namespace(namespace: object, *, allow_default: bool = False) -> st
             f"privileged; leave it out for {DEFAULT_NAMESPACE!r} or name one of your own"
         )
     return name
+
+
+def require_privileged(field: str, namespace: object, why: str) -> None:
+    """Refuse a ``GpuNamespace`` under whose Pod Security level pods with host paths would be refused.
+
+    Raises:
+        GpuConstructsError: Its level is ``baseline`` or ``restricted``.
+    """
+    if isinstance(namespace, GpuNamespace) and namespace.pod_security != "privileged":
+        raise GpuConstructsError(
+            f"{field} must be privileged, since {why}; got GpuNamespace {namespace.name!r} with "
+            f"pod_security={namespace.pod_security!r}; pass pod_security='privileged' there"
+        )

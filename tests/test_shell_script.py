@@ -6,6 +6,8 @@ from gpu_constructs._shell_script import SCRIPT_MODE, shell_script
 
 SHIPPED = [
     ("gpu_constructs.operator", "validation_bridge.sh"),
+    ("gpu_constructs.operator", "validation_bridge_markers.sh"),
+    ("gpu_constructs.operator", "validation_bridge_stage.sh"),
     ("gpu_constructs.power", "power_limit.sh"),
 ]
 

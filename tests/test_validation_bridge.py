@@ -1,9 +1,10 @@
-from importlib import resources
+from typing import Any
 
 import pytest
 from cdk8s import Testing
 
 from gpu_constructs import GpuNamespace, Kubernetes, Talos, Toleration, ValidationBridge
+from gpu_constructs.operator.validation_bridge import script as script_of
 from scripted_daemonset import ScriptedDaemonSet, without_script
 
 NAME = "nvidia-validation-bridge"
@@ -15,6 +16,18 @@ made = ScriptedDaemonSet(ValidationBridge, "bridge")
 chart_with, rendered, refusal = made.chart_with, made.rendered, made.refusal
 daemonset, pod, container, environment = made.daemonset, made.pod, made.container, made.environment
 script = made.script
+STAGE = "/var/lib/gpu-constructs/driver"
+LIBRARIES, PROGRAMS = "/usr/local/glibc/usr/lib", "/usr/local/bin"
+ELSEWHERE: dict[str, Any] = {
+    "platform": Kubernetes(),
+    "strategy": "stage",
+    "source_lib_dir": "/opt/driver/lib64",
+    "source_bin_dir": "/opt/driver/bin",
+}
+
+
+def host_paths(**given: Any) -> list[dict[str, Any]]:
+    return [volume["hostPath"] for volume in pod(**given)["volumes"] if "hostPath" in volume]
 
 
 def test_on_talos_1_12(objects, snapshot):
@@ -23,6 +36,10 @@ def test_on_talos_1_12(objects, snapshot):
 
 def test_on_plain_kubernetes(objects, snapshot):
     assert without_script(objects(chart_with(platform=Kubernetes()))) == snapshot
+
+
+def test_staging_on_talos_1_12(objects, snapshot):
+    assert without_script(objects(chart_with(strategy="stage"))) == snapshot
 
 
 def test_it_makes_a_config_map_and_a_daemonset_of_one_name_and_no_rights():
@@ -37,13 +54,18 @@ def test_the_daemonset_is_its_main_object(chart):
     assert (bridge.api_object.kind, bridge.api_object.name) == ("DaemonSet", NAME)
 
 
-def test_the_script_in_the_config_map_is_the_file_that_is_shipped():
-    shipped = resources.files("gpu_constructs.operator") / "validation_bridge.sh"
-    assert script() == shipped.read_text(encoding="utf-8")
+def test_the_script_in_the_config_map_is_the_one_of_the_strategy(chart):
+    assert script() == script_of("markers")
+    (config_map, _) = rendered(strategy="stage")
+    assert config_map["data"] == {SCRIPT: script_of("stage")}
+    assert script_of("stage") != script_of("markers")
 
 
-def test_the_script_says_what_runs_it():
-    assert script().startswith("#!/bin/sh\n")
+@pytest.mark.parametrize("strategy", ["markers", "stage"])
+def test_the_script_says_once_what_runs_it(strategy):
+    lines = script_of(strategy).splitlines()
+    assert lines[0] == "#!/bin/sh"
+    assert [line for line in lines[1:] if line.startswith("#!")] == []
 
 
 def test_the_pod_runs_the_script_from_a_mount_nobody_can_write():
@@ -53,25 +75,102 @@ def test_the_pod_runs_the_script_from_a_mount_nobody_can_write():
 
 
 @pytest.mark.parametrize("platform", [Talos("1.10"), Kubernetes()], ids=str)
-def test_only_one_path_of_the_host_is_mounted(platform):
-    paths = [volume["hostPath"] for volume in pod(platform=platform)["volumes"] if "hostPath" in volume]
-    assert paths == [{"path": VALIDATIONS, "type": "DirectoryOrCreate"}]
+def test_for_markers_only_one_path_of_the_host_is_mounted(platform):
+    assert host_paths(platform=platform) == [{"path": VALIDATIONS, "type": "DirectoryOrCreate"}]
 
 
-def test_it_is_root_and_holds_nothing_else():
-    assert pod()["securityContext"] == {
+def test_for_staging_the_drivers_folders_are_mounted_read_only_and_one_directory_writable():
+    mounts = {mount["name"]: mount for mount in container(strategy="stage")["volumeMounts"]}
+    host = {v["name"]: v["hostPath"] for v in pod(strategy="stage")["volumes"] if "hostPath" in v}
+    assert host == {
+        "driver-libraries": {"path": LIBRARIES},
+        "driver-programs": {"path": PROGRAMS},
+        "stage": {"path": STAGE, "type": "DirectoryOrCreate"},
+    }
+    assert [mounts[name].get("readOnly", False) for name in host] == [True, True, False]
+    assert mounts["stage"]["mountPath"] == STAGE
+
+
+def test_the_drivers_folders_have_no_type_for_talos_kubelet_to_look_for_in_its_own_container():
+    assert [path for path in host_paths(strategy="stage") if path.get("type") == "Directory"] == []
+
+
+def test_no_program_of_the_host_is_on_the_path_of_the_shell():
+    on_path = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+    assert on_path.isdisjoint(mount["mountPath"] for mount in container(strategy="stage")["volumeMounts"])
+
+
+def test_for_staging_the_environment_names_the_mounts():
+    assert environment(strategy="stage") == {
+        "INTERVAL_SECONDS": "10",
+        "RETRACT_ON_EXIT": "true",
+        "SOURCE_BIN_DIR": f"/host{PROGRAMS}",
+        "SOURCE_LIB_DIR": f"/host{LIBRARIES}",
+        "STAGE_DIR": STAGE,
+        "STATE_DIR": "/tmp",
+    }
+    mounted = {mount["mountPath"] for mount in container(strategy="stage")["volumeMounts"]}
+    assert {f"/host{PROGRAMS}", f"/host{LIBRARIES}", STAGE, "/tmp"} <= mounted
+
+
+def test_another_directory_can_be_staged_to():
+    given = {"strategy": "stage", "stage_dir": "/var/nvidia-driver"}
+    assert environment(**given)["STAGE_DIR"] == "/var/nvidia-driver"
+    assert {"path": "/var/nvidia-driver", "type": "DirectoryOrCreate"} in host_paths(**given)
+
+
+def test_elsewhere_the_drivers_folders_are_the_users():
+    assert [path["path"] for path in host_paths(**ELSEWHERE)] == ["/opt/driver/lib64", "/opt/driver/bin", STAGE]
+    assert environment(**ELSEWHERE)["SOURCE_LIB_DIR"] == "/host/opt/driver/lib64"
+    assert environment(**ELSEWHERE)["SOURCE_BIN_DIR"] == "/host/opt/driver/bin"
+
+
+def test_on_talos_the_drivers_folders_can_be_replaced():
+    given = environment(strategy="stage", source_lib_dir="/var/lib/nvidia/lib")
+    assert (given["SOURCE_LIB_DIR"], given["SOURCE_BIN_DIR"]) == ("/host/var/lib/nvidia/lib", f"/host{PROGRAMS}")
+
+
+def test_one_folder_with_library_and_program_is_mounted_once():
+    given = {**ELSEWHERE, "source_bin_dir": ELSEWHERE["source_lib_dir"]}
+    assert [path["path"] for path in host_paths(**given)] == ["/opt/driver/lib64", STAGE]
+
+
+@pytest.mark.parametrize("strategy", ["markers", "stage"])
+def test_the_nodes_devices_are_mounted_when_one_is_asked_for(strategy):
+    given = {"strategy": strategy, "required_devices": ["nvidiactl", "/dev/nvidia-caps/nvidia-cap1"]}
+    assert {"path": "/dev"} in host_paths(**given)
+    assert {"name": "dev", "mountPath": "/host/dev", "readOnly": True} in container(**given)["volumeMounts"]
+    assert environment(**given)["REQUIRED_DEVICES"] == "nvidiactl nvidia-caps/nvidia-cap1"
+    assert environment(**given)["DEV_ROOT"] == "/host/dev"
+
+
+def test_other_modules_can_be_required():
+    assert environment(required_modules=["nvidia", "nvidia_modeset"])["REQUIRED_MODULES"] == "nvidia nvidia_modeset"
+
+
+def test_it_says_its_strategy_its_namespace_and_where_the_operator_must_look(chart):
+    markers = ValidationBridge(chart, "markers")
+    stage = ValidationBridge(chart, "stage", strategy="stage", namespace="operator")
+    assert (markers.strategy, markers.namespace, markers.driver_install_dir) == ("markers", "nvidia-gpu-operator", None)
+    assert (stage.strategy, stage.namespace, stage.driver_install_dir) == ("stage", "operator", STAGE)
+
+
+@pytest.mark.parametrize("strategy", ["markers", "stage"])
+def test_it_is_root_and_holds_nothing_else(strategy):
+    spec = pod(strategy=strategy)
+    assert spec["securityContext"] == {
         "runAsUser": 0,
         "runAsGroup": 0,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    assert container()["securityContext"] == {
+    assert spec["containers"][0]["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "readOnlyRootFilesystem": True,
     }
-    assert pod()["automountServiceAccountToken"] is False
-    assert "serviceAccountName" not in pod()
-    assert pod().keys().isdisjoint({"hostNetwork", "hostPID", "hostIPC"})
+    assert spec["automountServiceAccountToken"] is False
+    assert "serviceAccountName" not in spec
+    assert spec.keys().isdisjoint({"hostNetwork", "hostPID", "hostIPC"})
 
 
 def test_its_memory_limit_has_room_for_what_the_runtime_starts_for_each_probe():
@@ -110,9 +209,15 @@ def test_the_environment_is_the_contract_of_the_script():
     }
 
 
-def test_every_variable_is_one_the_script_reads():
-    names = environment(expected_driver_version="570.211.01").keys()
-    assert [name for name in names if f': "${{{name}:=' not in script()] == []
+@pytest.mark.parametrize("strategy", ["markers", "stage"])
+def test_every_variable_is_one_the_script_reads(strategy):
+    names = environment(
+        strategy=strategy,
+        expected_driver_version="570.211.01",
+        required_modules=["nvidia"],
+        required_devices=["nvidia0"],
+    )
+    assert [name for name in names if f': "${{{name}:=' not in script_of(strategy)] == []
 
 
 def test_every_keyword_arrives_in_the_environment():
@@ -139,9 +244,11 @@ def test_its_state_lies_in_memory():
     assert {"name": "state", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}} in pod()["volumes"]
 
 
-def test_every_mount_has_its_volume():
-    mounted = sorted(mount["name"] for mount in container()["volumeMounts"])
-    assert mounted == sorted(volume["name"] for volume in pod()["volumes"])
+@pytest.mark.parametrize("given", [{}, {"strategy": "stage"}, {"required_devices": ["nvidia0"]}], ids=str)
+def test_every_mount_has_its_volume(given):
+    mounted = [mount["name"] for mount in container(**given)["volumeMounts"]]
+    assert mounted == [volume["name"] for volume in pod(**given)["volumes"]]
+    assert len({mount["mountPath"] for mount in container(**given)["volumeMounts"]}) == len(mounted)
 
 
 def test_its_selector_matches_its_pods():
@@ -178,20 +285,113 @@ def test_talos_needs_it_until_1_12(release):
     assert len(rendered(platform=Talos(release))) == 2
 
 
+@pytest.mark.parametrize("strategy", ["markers", "stage"])
 @pytest.mark.parametrize("release", ["1.13", "1.14"])
-def test_later_talos_needs_none(release):
-    assert refusal(platform=Talos(release)) == (
-        f"gpu/bridge: platform Talos {release} needs no ValidationBridge: from Talos 1.13 on the operator's own "
-        "validator passes with driver.enabled=false, toolkit.enabled=false and hostPaths.driverInstallDir=/usr/local; "
-        "leave the bridge out"
+def test_later_talos_needs_none(release, strategy):
+    refused = refusal(platform=Talos(release), strategy=strategy)
+    assert refused.startswith(f"gpu/bridge: platform Talos {release} does not go with the GPU Operator beside a ")
+    assert "hostPaths.driverInstallDir=/usr/local" in refused
+    assert "leave the bridge out" in refused
+
+
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_a_namespace_that_would_refuse_its_pods_is_refused(chart, level):
+    namespace = GpuNamespace(chart, "namespace", name="operator", pod_security=level)
+    assert refusal(namespace=namespace) == (
+        "gpu/bridge: namespace must be privileged, since the bridge mounts a host path; got GpuNamespace 'operator' "
+        f"with pod_security={level!r}; pass pod_security='privileged' there"
+    )
+
+
+WAY_OUT = f"leave it out for '{STAGE}'"
+
+
+@pytest.mark.parametrize(
+    ("stage_dir", "why"),
+    [
+        (
+            "/run/nvidia/driver",
+            "must not be below /run, which is mounted nosuid,noexec, so that the operator could not ",
+        ),
+        ("/run", "must not be below /run, "),
+        ("/var/run/nvidia", "must not be below /var/run, which is mounted nosuid,noexec"),
+        ("/usr/local", "must be below /var, the one part of a Talos node that can be written and run from; "),
+        ("/etc/nvidia", "must be below /var, "),
+        ("/variable/driver", "must be below /var, "),
+        ("/", "must be an absolute path "),
+        ("var/driver", "must be an absolute path "),
+        ("/var/lib/../driver", "must be an absolute path "),
+        ("/var/driver/", "must be an absolute path "),
+        ("/var/./driver", "must be an absolute path "),
+        ("/var/my driver", "must be an absolute path "),
+        ("/var/a:b", "must be an absolute path "),
+        ("", "must be an absolute path "),
+        ("/var", "must be a directory of its own, apart from /var/lib/containerd; "),
+        ("/var/lib", "must be a directory of its own, apart from /var/lib/containerd; "),
+        ("/var/lib/kubelet/driver", "must be a directory of its own, apart from /var/lib/kubelet; "),
+    ],
+)
+def test_a_directory_the_driver_cannot_be_run_from_is_refused(stage_dir, why):
+    refused = refusal(strategy="stage", stage_dir=stage_dir)
+    assert refused.startswith(f"gpu/bridge: stage_dir {why}")
+    assert f"got {stage_dir!r}" in refused
+    assert refused.endswith(WAY_OUT) or "absolute path" in why
+
+
+def test_the_stage_does_not_lie_in_the_drivers_folders_or_around_them():
+    given = {**ELSEWHERE, "source_lib_dir": "/var/driver/usr/lib64", "stage_dir": "/var/driver"}
+    assert refusal(**given) == (
+        "gpu/bridge: stage_dir must be a directory of its own, apart from /var/driver/usr/lib64; got '/var/driver'; "
+        f"{WAY_OUT}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("missing", "file"), [("source_lib_dir", "libnvidia-ml.so.1"), ("source_bin_dir", "nvidia-smi")]
+)
+def test_elsewhere_the_drivers_folders_must_be_given(missing, file):
+    assert refusal(**{**ELSEWHERE, missing: None}) == (
+        f"gpu/bridge: {missing} is required with strategy 'stage' on {Kubernetes()}, where nothing is known of the "
+        f"driver's place; pass the folder of the nodes that holds {file}"
+    )
+
+
+@pytest.mark.parametrize("option", ["stage_dir", "source_lib_dir", "source_bin_dir"])
+def test_an_option_of_staging_is_refused_beside_markers(option):
+    assert refusal(**{option: "/var/driver"}) == (
+        f"gpu/bridge: {option} must be left out with strategy 'markers', which copies nothing; got '/var/driver'; "
+        "leave it out, or pass strategy='stage'"
     )
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"strategy": "stage"}, "strategy must be one of 'markers'; got 'stage'"),
-        ({"strategy": 5}, "strategy must be one of 'markers'; got 5"),
+        ({"strategy": "none"}, "strategy must be one of 'markers', 'stage'; got 'none'"),
+        ({"strategy": 5}, "strategy must be one of 'markers', 'stage'; got 5"),
+        (
+            {"strategy": "stage", "source_bin_dir": "bin"},
+            "source_bin_dir must be an absolute path of letters, digits, '-', '_' and '.', without '..' and a trailing "
+            "'/'; got 'bin'",
+        ),
+        (
+            {"required_modules": []},
+            "required_modules must name a kernel module; got an empty list; leave it out for nvidia and nvidia_uvm",
+        ),
+        (
+            {"required_modules": ["nvidia", "nvidia-uvm"]},
+            "required_modules[1] must be a kernel module's name as in /proc/modules (letters, digits, '_'); "
+            "got 'nvidia-uvm' (did you mean 'nvidia_uvm'?)",
+        ),
+        ({"required_modules": "nvidia"}, "required_modules must be a list, got 'nvidia' (str)"),
+        (
+            {"required_devices": ["nvidia*"]},
+            "required_devices[0] must be a name below /dev, like 'nvidiactl'; got 'nvidia*'",
+        ),
+        (
+            {"required_devices": ["../etc/passwd"]},
+            "required_devices[0] must be a name below /dev, like 'nvidiactl'; got '../etc/passwd'",
+        ),
         ({"interval_seconds": 0}, "interval_seconds must be at least 1, got 0"),
         ({"interval_seconds": True}, "interval_seconds must be an int, got True (bool)"),
         ({"interval_seconds": "10"}, "interval_seconds must be an int, got '10' (str)"),

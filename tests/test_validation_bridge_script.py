@@ -1,12 +1,13 @@
 import os
 import signal
-from collections.abc import Iterator
-from importlib import resources
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
-from shell import SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_until
+from bridged_node import BridgedNode
+from gpu_constructs.operator.validation_bridge import script
+from shell import SHELLS, launcher, shellcheck, wait_until
 
 DRIVER_READY = """\
 IS_HOST_DRIVER=true
@@ -15,88 +16,22 @@ DRIVER_ROOT_CTR_PATH=/host
 NVIDIA_DEV_ROOT=/
 DEV_ROOT_CTR_PATH=/host
 """
-VERSION = (
-    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build\n"
-    "GCC version:  gcc version 14.2.0 (GCC)\n"
-)
+SCRIPT = script("markers")
 
 
-def script() -> str:
-    return (resources.files("gpu_constructs") / "operator" / "validation_bridge.sh").read_text()
-
-
-class Node:
-    """The files of a node that the bridge looks at, and the bridge itself."""
-
-    def __init__(self, root: Path, scripts: Launcher) -> None:
-        self.root, self.scripts = root, scripts
-        self.validations = root / "run" / "validations"
-        self.state = root / "state"
-        self.devices = root / "dev"
-        self.devices.mkdir()
-
-    def module(self, name: str, state: str) -> None:
-        directory = self.root / "sys" / "module" / name
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "initstate").write_text(f"{state}\n")
-
-    def unload(self, name: str) -> None:
-        (self.root / "sys" / "module" / name / "initstate").unlink()
-
-    def version(self, text: str) -> None:
-        file = self.root / "proc" / "driver" / "nvidia" / "version"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-
-    def bind_gpu(self) -> None:
-        (self.root / "proc" / "driver" / "nvidia" / "gpus" / "0000:01:00.0").mkdir(parents=True)
-
-    def with_driver(self) -> "Node":
-        self.module("nvidia", "live")
-        self.module("nvidia_uvm", "live")
-        self.version(VERSION)
-        self.bind_gpu()
-        return self
-
-    def environment(self, env: dict[str, str]) -> dict[str, str]:
-        return {
-            "VALIDATIONS_DIR": str(self.validations),
-            "STATE_DIR": str(self.state),
-            "SYS_ROOT": str(self.root / "sys"),
-            "PROC_ROOT": str(self.root / "proc"),
-            "DEV_ROOT": str(self.devices),
-            "INTERVAL_SECONDS": "0.02",
-            **env,
-        }
-
-    def start(self, text: str | None = None, /, **env: str) -> RunningScript:
-        return self.scripts.start(text or script(), self.environment(env))
-
-    def start_on_a_full_disk(self) -> RunningScript:
-        return self.scripts.start(script(), self.environment({}), full_disk=True)
-
-    def start_ready(self, **env: str) -> RunningScript:
-        bridge = self.start(**env)
-        self.wait_ready()
-        return bridge
+class Node(BridgedNode):
+    """A node with the directory of the markers."""
 
     @property
-    def ready(self) -> bool:
-        return (self.state / "ready").exists()
+    def validations(self) -> Path:
+        return self.root / "run" / "validations"
 
-    def wait_ready(self) -> None:
-        wait_until(lambda: self.ready, "ready")
+    def paths(self) -> Mapping[str, str]:
+        return {"VALIDATIONS_DIR": str(self.validations)}
 
-    def wait_not_ready(self) -> None:
-        wait_until(lambda: not self.ready, "not ready")
-
-    def wait_turns(self, turns: int = 3) -> None:
-        """Alive comes back that many times after it was taken away, as the liveness probe does."""
-        alive = self.state / "alive"
-        for _ in range(turns):
-            wait_until(alive.exists, "alive")
-            alive.unlink()
-        wait_until(alive.exists, "alive")
+    def with_driver(self) -> "Node":
+        self.load_driver()
+        return self
 
     @property
     def files(self) -> list[str]:
@@ -114,7 +49,7 @@ class Node:
 @pytest.fixture(params=SHELLS)
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
     with launcher(request.param, tmp_path) as scripts:
-        yield Node(tmp_path, scripts)
+        yield Node(tmp_path, scripts, SCRIPT)
 
 
 MARKERS = ["driver-ready", "toolkit-ready"]
@@ -170,7 +105,7 @@ def test_the_modules_that_must_be_live_can_be_named(node: Node) -> None:
 def test_live_modules_without_a_bound_gpu_keep_the_markers_away(node: Node) -> None:
     node.module("nvidia", "live")
     node.module("nvidia_uvm", "live")
-    node.version(VERSION)
+    node.version("NVRM version: 570.133.20\n")
     bridge = node.start()
     bridge.wait_for_log("not ready: no GPU is bound to the driver")
     node.wait_turns()
@@ -213,6 +148,7 @@ def test_markers_that_the_validator_deletes_are_written_again(node: Node) -> Non
         node.marker(name).unlink()
     wait_until(lambda: node.files == MARKERS, "both markers again")
     assert node.marker("driver-ready").read_text() == DRIVER_READY
+    node.wait_turns()
     bridge.terminate()
     assert bridge.count("wrote ") == 4
 
@@ -376,15 +312,48 @@ def test_a_directory_that_cannot_be_written_is_told_once_and_used_when_it_can(no
 
 
 def test_a_marker_that_could_not_be_written_is_not_taken_for_ours_later(node: Node) -> None:
-    shebang, rest = script().split("\n", 1)
     no_room_for_the_copy = 'cp() { : >"$2"; return 1; }'
-    bridge = node.with_driver().start("\n".join([shebang, no_room_for_the_copy, rest]), MARKERS="toolkit-ready")
+    bridge = node.with_driver().start_with(no_room_for_the_copy, MARKERS="toolkit-ready")
     bridge.wait_for_log("not ready: cannot write ")
     node.foreign("toolkit-ready", "")
     node.wait_ready()
     node.unload("nvidia")
     node.wait_not_ready()
     assert node.files == ["toolkit-ready"]
+
+
+@pytest.mark.parametrize("name", MARKERS)
+def test_a_directory_in_a_markers_place_is_told_and_nothing_is_put_into_it(node: Node, name: str) -> None:
+    node.marker(name).mkdir(parents=True)
+    bridge = node.with_driver().start()
+    bridge.wait_for_log(f"not ready: {node.marker(name)} is not a file")
+    node.wait_turns()
+    assert not node.ready
+    assert os.listdir(node.marker(name)) == []
+
+    node.marker(name).rmdir()
+    node.wait_ready()
+    assert node.files == MARKERS
+
+
+def test_a_marker_that_cannot_be_removed_is_told_once_and_removed_when_it_can(node: Node) -> None:
+    stuck = f"""rm() {{
+        [ "$2" = "{node.marker("driver-ready")}" ] && [ -e "{node.root}/stuck" ] || {{ command rm "$@"; return; }}
+        echo 'rm: Read-only file system'
+        return 1
+    }}"""
+    (node.root / "stuck").touch()
+    bridge = node.with_driver().start_with(stuck)
+    node.wait_ready()
+    node.unload("nvidia")
+    bridge.wait_for_log("not ready: module nvidia is not loaded; cannot remove ")
+    node.wait_turns()
+    assert node.files == ["driver-ready"]
+    assert bridge.count("Read-only file system") == 1
+
+    (node.root / "stuck").unlink()
+    wait_until(lambda: node.files == [], "driver-ready gone")
+    bridge.wait_for_log("Z not ready: module nvidia is not loaded\n")
 
 
 def test_a_directory_lost_while_ready_clears_the_readiness(node: Node) -> None:
@@ -416,8 +385,7 @@ def test_no_temporary_name_ends_in_ready_and_markers_appear_whole_by_a_rename(no
         echo "$@" >>"{node.root}/moves"
         command mv "$@"
     }}"""
-    first, rest = script().split("\n", 1)
-    node.with_driver().start(f"{first}\n{spy}\n{rest}")
+    node.with_driver().start_with(spy)
     node.wait_ready()
     moves = [line.split() for line in (node.root / "moves").read_text().splitlines()]
     assert [Path(target).name for *_, target in moves] == MARKERS
@@ -490,11 +458,16 @@ DEFAULTS = {
     "PROC_ROOT": "/proc",
     "DEV_ROOT": "/dev",
     "RETRACT_ON_EXIT": "true",
+    "IS_HOST_DRIVER": "true",
+    "NVIDIA_DRIVER_ROOT": "/",
+    "DRIVER_ROOT_CTR_PATH": "/host",
+    "NVIDIA_DEV_ROOT": "/",
+    "DEV_ROOT_CTR_PATH": "/host",
 }
 
 
 def test_the_defaults_are_in_the_script(node: Node) -> None:
-    before_the_first_file, _ = script().split("trap leave", 1)
+    before_the_first_file, _ = SCRIPT.split("trap leave", 1)
     show = "".join(f'echo "{name}=${name}"\n' for name in DEFAULTS)
     bridge = node.scripts.start(f"{before_the_first_file}\n{show}", {})
     assert bridge.wait() == 0
@@ -503,5 +476,5 @@ def test_the_defaults_are_in_the_script(node: Node) -> None:
 
 @pytest.mark.system_tools
 def test_shellcheck_has_nothing_to_say() -> None:
-    assert script().startswith("#!/bin/sh\n")
-    assert shellcheck(script()) == ""
+    assert SCRIPT.startswith("#!/bin/sh\n")
+    assert shellcheck(SCRIPT) == ""
