@@ -7,8 +7,8 @@ import os  # noqa: I001
 from pathlib import Path
 
 from gpu_constructs import (
-    DcgmExporter, DevicePluginChart, External, GpuNamespace, GpuWorkload, HelmValues, Kubernetes,
-    NvidiaRuntimeClass, PowerLimit, Probe, Sharing, Talos, Toleration, ValidationBridge, Volume, synth,
+    DcgmExporter, Delivery, DevicePluginChart, GpuNamespace, GpuOperator, GpuWorkload, Kubernetes, NvidiaRuntimeClass,
+    PowerLimit, Probe, Sharing, Taint, Talos, TalosGpuNode, Toleration, ValidationBridge, Volume, synth,
 )  # fmt: skip
 import cdk8s_plus_27 as kplus
 from cdk8s import ApiObjectMetadata, App, Chart, Size
@@ -107,8 +107,10 @@ def kubeflow(app: App, platform: Talos, taints: list[Toleration]) -> None:
 
 def talos_rtx5070ti() -> App:
     """One RTX 5070 Ti with 16 GB, shared by five; tainted for AI; metrics scraped by VictoriaMetrics."""
-    app, platform = cluster("talos-rtx5070ti"), Talos("1.12")
-    taints = [Toleration(key="dedicated", value="ai", effect="NoSchedule")]
+    app, platform = cluster("talos-rtx5070ti"), Talos("1.12.11")
+    taint = Taint(key="dedicated", value="ai", effect="NoSchedule")
+    taints = [taint.toleration]
+    TalosGpuNode(app, "gpu-node", platform=platform, gpu_architecture="blackwell", taints=[taint])
     chart = Chart(app, "gpu-cluster")
     namespace, runtime_class = GpuNamespace(chart, "namespace"), NvidiaRuntimeClass(chart, "runtime-class")
     DevicePluginChart(
@@ -123,7 +125,8 @@ def talos_rtx5070ti() -> App:
 
 def talos_rtx3090() -> App:
     """Two RTX 3090, four slots each, held at 300 W; a smoke test that needs nine slots and finds eight."""
-    app, platform, namespace = cluster("talos-rtx3090"), Talos("1.10"), "gpu-device-plugin"
+    app, platform, namespace = cluster("talos-rtx3090"), Talos("1.10.9"), "gpu-device-plugin"
+    TalosGpuNode(app, "gpu-node", platform=platform, kernel_module_type="proprietary", default_runtime=True)
     DevicePluginChart(
         app, "nvidia-device-plugin", platform=platform, namespace=namespace, sharing=Sharing.time_slicing(replicas=4)
     )
@@ -139,19 +142,16 @@ def talos_rtx3090() -> App:
 
 
 def talos_gpu_operator() -> App:
-    """The GPU Operator, installed by Helm with these values, and the bridge that it needs until Talos 1.12."""
-    app, platform = cluster("talos-gpu-operator"), Talos("1.12")
+    """The GPU Operator, installed by Flux, and the bridge that it needs until Talos 1.12."""
+    app, platform = cluster("talos-gpu-operator"), Talos("1.12.11")
+    TalosGpuNode(app, "gpu-node", platform=platform, gpu_architecture="blackwell", operator_validator=False)
     chart = Chart(app, "gpu-operator")
-    ValidationBridge(chart, "validation-bridge", platform=platform, namespace=GpuNamespace(chart, "namespace"))
-    External(app, "operator", runtime_classes=["nvidia"], node_labels=["nvidia.com/gpu.present"])
-    values = {
-        "driver": {"enabled": False},
-        "toolkit": {"enabled": False},
-        "cdi": {"enabled": False},
-        "migManager": {"enabled": False},
-        "devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}]},
-    }
-    HelmValues(app, "values", release="gpu-operator", values=values)
+    namespace = GpuNamespace(chart, "namespace")
+    bridge = ValidationBridge(chart, "validation-bridge", platform=platform, namespace=namespace)
+    GpuOperator(
+        chart, "gpu-operator", platform=platform, version="25.10.1", delivery=Delivery.flux(), namespace=namespace,
+        bridge=bridge, device_list_strategy="envvar",
+    )  # fmt: skip
     for users in (ollama, comfyui):
         users(app, platform, [])
     return app

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gpu_constructs.namespace import GpuNamespace
     from gpu_constructs.observability.dcgm_exporter import DcgmExporter
     from gpu_constructs.observability.metrics import Metric
+    from gpu_constructs.operator.delivery import Delivery
+    from gpu_constructs.operator.gpu_operator import GpuOperator
     from gpu_constructs.operator.validation_bridge import ValidationBridge
     from gpu_constructs.placement import Toleration
     from gpu_constructs.platforms import Kubernetes, Talos
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     from gpu_constructs.runtime_class import NvidiaRuntimeClass
     from gpu_constructs.sharing import Sharing
     from gpu_constructs.synthesis import synth, synthesize
+    from gpu_constructs.talos.gpu_node import TalosGpuNode
+    from gpu_constructs.talos.kernel_module import KernelModule
+    from gpu_constructs.talos.schematic import TalosSchematic
+    from gpu_constructs.talos.taint import Taint
     from gpu_constructs.update_strategy import UpdateStrategy
     from gpu_constructs.versions import Unverified
     from gpu_constructs.workload.env import EnvValue
@@ -46,6 +52,7 @@ __all__ = [  # noqa: RUF022
     "GpuWorkload",
     # And what goes with them.
     "Configs",
+    "Delivery",
     "DevicePlugin",
     "EnvValue",
     "External",
@@ -54,8 +61,10 @@ __all__ = [  # noqa: RUF022
     "GpuConstructsError",
     "GpuConstructsWarning",
     "GpuFeatureDiscovery",
+    "GpuOperator",
     "HelmValues",
     "Imex",
+    "KernelModule",
     "Kubernetes",
     "Metric",
     "MpsControlDaemon",
@@ -66,7 +75,10 @@ __all__ = [  # noqa: RUF022
     "Probe",
     "Sharing",
     "SynthesisError",
+    "Taint",
     "Talos",
+    "TalosGpuNode",
+    "TalosSchematic",
     "Toleration",
     "Unverified",
     "UpdateStrategy",
@@ -89,6 +101,8 @@ _HOMES = {
     "namespace": ("GpuNamespace",),
     "observability.dcgm_exporter": ("DcgmExporter",),
     "observability.metrics": ("Metric",),
+    "operator.delivery": ("Delivery",),
+    "operator.gpu_operator": ("GpuOperator",),
     "operator.validation_bridge": ("ValidationBridge",),
     "placement": ("Toleration",),
     "platforms": ("Kubernetes", "Talos"),
@@ -96,6 +110,10 @@ _HOMES = {
     "runtime_class": ("NvidiaRuntimeClass",),
     "sharing": ("Sharing",),
     "synthesis": ("synth", "synthesize"),
+    "talos.gpu_node": ("TalosGpuNode",),
+    "talos.kernel_module": ("KernelModule",),
+    "talos.schematic": ("TalosSchematic",),
+    "talos.taint": ("Taint",),
     "update_strategy": ("UpdateStrategy",),
     "versions": ("Unverified",),
     "workload.env": ("EnvValue",),

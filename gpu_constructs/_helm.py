@@ -54,7 +54,7 @@ class Values:
     def __init__(self, values: Mapping[str, Any], keys: Mapping[str, Key], *, release: str, strict: bool) -> None:
         if not isinstance(values, Mapping):
             hints = {str: "; parse it: yaml.safe_load(text)", type(None): "; for an empty file pass {}"}
-            raise GpuConstructsError(f"values must be a mapping, got {_shown(values)}{hints.get(type(values), '')}")
+            raise GpuConstructsError(f"values must be a mapping, got {shown(values)}{hints.get(type(values), '')}")
         self.release = release
         self._strict = strict
         self._read: dict[str, Any] = {}
@@ -65,9 +65,9 @@ class Values:
         key = keys.get(path)
         if key is None and _is_section(path, keys):
             if value is not None or path != "global":
-                self.refuse(path, f"must be a mapping, got {_shown(value)}: the chart would fail; leave it out")
+                self.refuse(path, f"must be a mapping, got {shown(value)}: the chart would fail; leave it out")
         elif key is None:
-            near = _nearest(path, keys, self.release)
+            near = nearest(path, keys, self.release)
             hint = f" (did you mean {near!r}?)" if near else ""
             self.refuse(path, f"is no key of the chart, which would skip it without a word{hint}")
         elif key.releases and self.release not in key.releases:
@@ -80,7 +80,7 @@ class Values:
         elif value is None:
             self._read[path] = _NOTHING.get(key.type) if key.default else None
         elif not isinstance(value, _TYPES[key.type][1]) or (key.type.startswith("number") and isinstance(value, bool)):
-            self.refuse(path, f"must be {_TYPES[key.type][0]}, got {_shown(value)}{_quotes(key.type, value)}")
+            self.refuse(path, f"must be {_TYPES[key.type][0]}, got {shown(value)}{_quotes(key.type, value)}")
         else:
             laid = coalesced(key.default, value)
             if laid != key.default:
@@ -157,7 +157,7 @@ def _is_section(path: str, keys: Mapping[str, Key]) -> bool:
     return any(known.startswith(f"{path}.") for known in keys)
 
 
-def _nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
+def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
     """Name the key or section likely meant: nearly this word beside it, this word elsewhere, nearly this path."""
     real = [known for known, key in keys.items() if not key.why_not and release in (key.releases or (release,))]
     sections = [known[:end] for known in real for end, letter in enumerate(known) if letter == "."]
@@ -173,7 +173,8 @@ def _nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
     return near[0] if near else ""
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Give a value as an error shows it, cut where it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 

@@ -157,12 +157,17 @@ class Talos(metaclass=ShortErrors):
         return self._facts.runtime_mode
 
     @property
-    def driver_library_path(self) -> str:
+    def driver_install_dir(self) -> str | None:
+        """The folder that holds libraries and programs of the driver alike; None where there is none."""
+        return "/usr/local" if self.supports_cdi else None
+
+    @property
+    def driver_library_path(self) -> str | None:
         """Where the extension puts the driver's libraries on the node."""
         return "/usr/local/lib" if self.supports_cdi else "/usr/local/glibc/usr/lib"
 
     @property
-    def driver_program_path(self) -> str:
+    def driver_program_path(self) -> str | None:
         """Where the extension puts nvidia-smi on the node."""
         return "/usr/local/bin"
 
@@ -210,7 +215,7 @@ class Talos(metaclass=ShortErrors):
     @property
     def nvidia_driver_root(self) -> str | None:
         """Where the driver's files lie on the node, for a CDI spec written by the plugin."""
-        return "/usr/local" if self.supports_cdi else None
+        return self.driver_install_dir
 
     @property
     def gpu_operator_needs_bridge(self) -> bool:
@@ -299,6 +304,26 @@ class Kubernetes(metaclass=ShortErrors):
     def mps_is_doubtful(self) -> bool:
         """Nothing is known against it."""
         return False
+
+    @property
+    def driver_install_dir(self) -> str | None:
+        """None: where the driver lies is not known."""
+        return None
+
+    @property
+    def driver_library_path(self) -> str | None:
+        """None: where the driver lies is not known."""
+        return None
+
+    @property
+    def driver_program_path(self) -> str | None:
+        """None: where the driver lies is not known."""
+        return None
+
+    @property
+    def has_gdrdrv(self) -> bool:
+        """GDRCopy is up to the nodes."""
+        return True
 
     @property
     def nvidia_driver_root(self) -> str | None:

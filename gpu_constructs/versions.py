@@ -110,6 +110,32 @@ class DcgmExporterRelease:
     source: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class GpuOperatorRelease:
+    """A release of the NVIDIA GPU Operator and its Helm chart.
+
+    Attributes:
+        version: Release without the leading v.
+        behaves_like: The known release whose chart keys it has: itself, unless it is unverified.
+        node_feature_discovery: The release of the bundled chart of Node Feature Discovery.
+        device_plugin: The release of the device plugin that it runs.
+        source: Where the facts were read.
+    """
+
+    version: str
+    behaves_like: str
+    node_feature_discovery: str
+    device_plugin: DevicePluginRelease
+    source: str
+
+    def is_at_least(self, version: str) -> bool:
+        """Tell whether this release is that one or a later one."""
+        mine, other = (
+            [int(part) for part in re.findall(r"[0-9]+", release)[:3]] for release in (self.version, version)
+        )
+        return mine >= other
+
+
 @dataclass(frozen=True)
 class Unverified(metaclass=ShortErrors):
     """A release we have not checked: rendered like a known one, at the user's own risk.
@@ -222,6 +248,42 @@ DCGM_EXPORTER: Mapping[str, DcgmExporterRelease] = {
 }
 DEFAULT_DCGM_EXPORTER = "4.8.3"
 
+GPU_OPERATOR: Mapping[str, GpuOperatorRelease] = {
+    "25.10.1": GpuOperatorRelease(
+        version="25.10.1",
+        behaves_like="25.10.1",
+        node_feature_discovery="0.18.2",
+        device_plugin=replace(DEVICE_PLUGIN["0.18.2"], version="0.18.1"),
+        source="NVIDIA/gpu-operator@v25.10.1:deployments/gpu-operator",
+    ),
+    "26.3.3": GpuOperatorRelease(
+        version="26.3.3",
+        behaves_like="26.3.3",
+        node_feature_discovery="0.18.3",
+        device_plugin=replace(
+            DEVICE_PLUGIN["0.18.2"],
+            version="0.19.3",
+            sets_owner_references=True,
+            has_infinite_sleep_interval=True,
+        ),
+        source="NVIDIA/gpu-operator@v26.3.3:deployments/gpu-operator",
+    ),
+    "26.7.0": GpuOperatorRelease(
+        version="26.7.0",
+        behaves_like="26.7.0",
+        node_feature_discovery="0.19.0",
+        device_plugin=DEVICE_PLUGIN["0.20.0"],
+        source="NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator",
+    ),
+}
+DEFAULT_GPU_OPERATOR = "26.7.0"
+
+FAILS_ON_TALOS = ("26.3.0",)
+"""Releases of the GPU Operator that cannot read a Talos version such as v1.12.6 (NVIDIA/gpu-operator#2239)."""
+
+FIRST_GPU_OPERATOR_FOR_CDI_ON_TALOS = "26.3.1"
+"""The first release that Sidero documents for Talos 1.13 and later."""
+
 BUSYBOX_IMAGE = "docker.io/library/busybox:1.37.0"
 """A shell and nothing else, for the validation bridge (Docker official image, release 1.37.0)."""
 
@@ -231,7 +293,7 @@ DEBIAN_IMAGE = "docker.io/library/debian:bookworm-20250929-slim"
 KUBERNETES_RELEASES = tuple(f"1.{minor}" for minor in range(27, 38))
 """The Kubernetes releases whose schemas every manifest is checked with."""
 
-_Release = TypeVar("_Release", DevicePluginRelease, DcgmExporterRelease)
+_Release = TypeVar("_Release", DevicePluginRelease, DcgmExporterRelease, GpuOperatorRelease)
 
 
 def release_of(known: Mapping[str, _Release], version: str | Unverified, what: str) -> _Release:
@@ -253,6 +315,12 @@ def release_of(known: Mapping[str, _Release], version: str | Unverified, what: s
     if version.like not in known:
         raise GpuConstructsError(_unknown(known, version.like, f"version.like of {what}", can_be_forced=False))
     release = known[version.like]
+    if isinstance(release, GpuOperatorRelease):
+        if version.image is not None:
+            raise GpuConstructsError(
+                f"version.image is not for {what}, whose images are values of its chart; got {version.image!r}"
+            )
+        return replace(release, version=version.version, source="not verified by this library")
     image = version.image
     if image is None:
         tag = release.image.rpartition(":")[2]
@@ -280,5 +348,6 @@ def _unknown(known: Mapping[str, _Release], version: str, field: str, *, can_be_
     if bare in RDMA_ON_BY_DEFAULT and known is DEVICE_PLUGIN:
         problem += "; it hands GDS, GDRCopy and MOFED devices to every container (NVIDIA/k8s-device-plugin#1692)"
     newest = known[list(known)[-1]]
-    image = "" if newest.image.endswith(f":v{newest.version}") else ", image='...'"
+    is_plain = isinstance(newest, GpuOperatorRelease) or newest.image.endswith(f":v{newest.version}")
+    image = "" if is_plain else ", image='...'"
     return f"{problem}; force it with Unverified({bare!r}, like={newest.version!r}{image})"

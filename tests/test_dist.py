@@ -79,10 +79,17 @@ def test_another_run_from_another_folder_gives_the_same_bytes(fresh: Path, tmp_p
     assert dist.all_texts(tmp_path) == {f"dist/{name}": text for name, text in dist.all_texts(fresh).items()}
 
 
-def test_dist_holds_the_four_clusters_and_the_helm_values_only() -> None:
-    assert sorted(path.name for path in dist.DIST.iterdir()) == sorted([*dist.CLUSTERS, "helm-values"])
+def test_dist_holds_the_four_clusters_helm_values_and_machine_configuration_only() -> None:
+    beside = {"helm-values", "machine-config"}
+    assert {path.name for path in dist.DIST.iterdir()} == {*dist.CLUSTERS, *beside}
     folders = {path.parent.relative_to(dist.DIST).as_posix() for path in dist.DIST.rglob("*") if path.is_file()}
-    assert folders == {*dist.CLUSTERS, f"{RTX5070TI}/needs-crds", f"helm-values/{OPERATOR}"}
+    assert folders == {
+        *dist.CLUSTERS,
+        f"{RTX5070TI}/needs-crds",
+        f"{OPERATOR}/needs-crds",
+        f"helm-values/{OPERATOR}",
+        *(f"machine-config/{cluster}" for cluster in dist.CLUSTERS if cluster.startswith("talos-")),
+    }
 
 
 @pytest.mark.parametrize("cluster", dist.CLUSTERS)
@@ -99,7 +106,13 @@ def test_every_row_of_the_externals_is_needed(row: dist.External) -> None:
 
 def test_custom_resources_are_valid_against_the_committed_crds() -> None:
     resources = [m for folder in dist.DIST.glob("*/needs-crds") for ms in dist.files(folder).values() for m in ms]
-    assert {manifest["kind"] for manifest in resources} == {"Experiment", "Notebook", "ServiceMonitor"}
+    assert {manifest["kind"] for manifest in resources} == {
+        "Experiment",
+        "HelmRelease",
+        "HelmRepository",
+        "Notebook",
+        "ServiceMonitor",
+    }
     crds = schemas.committed_crds()
     assert [error for m in resources for error in schemas.custom_resource_errors(m, crds)] == []
 

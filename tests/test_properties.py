@@ -427,6 +427,8 @@ BRIDGE = {
     "platform": st.sampled_from([Talos("1.10"), Talos("1.12"), Kubernetes()]),
     "strategy": st.just("markers"),
     "expected_driver_version": st.sampled_from([None, "570.211.01"]),
+    "required_modules": st.sampled_from([None, ["nvidia"], ["nvidia", "nvidia_uvm", "nvidia_modeset"]]),
+    "required_devices": st.sampled_from([[], ["nvidiactl"], ["nvidia0", "dri/card0"]]),
     "interval_seconds": st.integers(1, 3600),
     "retract_on_exit": st.booleans(),
 }

@@ -15,6 +15,7 @@ from gpu_constructs import Kubernetes, Sharing, Talos, Toleration
 SIX = ["GpuNamespace", "NvidiaRuntimeClass", "DevicePluginChart", "ValidationBridge", "DcgmExporter", "GpuWorkload"]
 BESIDE = [
     "Configs",
+    "Delivery",
     "DevicePlugin",
     "EnvValue",
     "External",
@@ -23,8 +24,10 @@ BESIDE = [
     "GpuConstructsError",
     "GpuConstructsWarning",
     "GpuFeatureDiscovery",
+    "GpuOperator",
     "HelmValues",
     "Imex",
+    "KernelModule",
     "Kubernetes",
     "Metric",
     "MpsControlDaemon",
@@ -35,7 +38,10 @@ BESIDE = [
     "Probe",
     "Sharing",
     "SynthesisError",
+    "Taint",
     "Talos",
+    "TalosGpuNode",
+    "TalosSchematic",
     "Toleration",
     "Unverified",
     "UpdateStrategy",
@@ -80,6 +86,12 @@ FIXED = {
         "namespace": "nvidia-gpu-operator",
         "platform": Talos("1.12"),
         "strategy": "markers",
+        "expected_driver_version": None,
+        "required_modules": None,
+        "required_devices": (),
+        "interval_seconds": 10,
+        "retract_on_exit": True,
+        "stage_dir": None,
         "tolerations": (),
         "node_selector": None,
         "resources": None,
@@ -115,6 +127,31 @@ FIXED = {
         "node_selector": None,
         "resources": None,
     },
+    "GpuOperator": {
+        "delivery": inspect.Parameter.empty,
+        "platform": Talos("1.12"),
+        "version": "26.7.0",
+        "namespace": "nvidia-gpu-operator",
+        "release_name": "gpu-operator",
+        "bridge": None,
+        "tolerations": (),
+        "values": None,
+    },
+    "TalosGpuNode": {
+        "platform": inspect.Parameter.empty,
+        "name": None,
+        "role": "worker",
+        "kernel_module_type": "open",
+        "branch": "production",
+        "fabric_manager": False,
+        "gdrdrv": False,
+        "extensions": (),
+        "sysctls": None,
+        "default_runtime": False,
+        "operator_validator": True,
+        "node_labels": None,
+        "taints": (),
+    },
 }
 PUBLIC = [getattr(gpu_constructs, name) for name in gpu_constructs.__all__]
 PACKAGE = Path(gpu_constructs.__file__).parent
@@ -149,7 +186,7 @@ def test_a_construct_takes_scope_and_id_and_the_fixed_keywords_with_their_defaul
 
 
 def test_every_construct_that_makes_pods_takes_what_places_and_sizes_them():
-    for name in set(FIXED) - {"GpuNamespace", "NvidiaRuntimeClass"}:
+    for name in set(FIXED) - {"GpuNamespace", "NvidiaRuntimeClass", "GpuOperator", "TalosGpuNode"}:
         parameters = inspect.signature(getattr(gpu_constructs, name).__init__).parameters
         assert {"namespace", "platform", "tolerations", "node_selector", "image", "resources"} <= set(parameters)
 

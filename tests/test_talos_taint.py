@@ -29,3 +29,14 @@ def test_what_kubernetes_would_not_take_is_refused(given, message):
     with pytest.raises(GpuConstructsError) as refused:
         Taint(**given)
     assert str(refused.value).startswith(message)
+
+
+def test_its_toleration_is_what_pods_must_tolerate():
+    taint = Taint(key="dedicated", value="ai", effect="NoExecute")
+    assert taint.toleration.to_manifest() == {"operator": "Equal", **taint.to_manifest()}
+    assert Taint().toleration.to_manifest() == {
+        "key": "nvidia.com/gpu",
+        "operator": "Equal",
+        "value": "",
+        "effect": "NoSchedule",
+    }

@@ -35,6 +35,7 @@ NAMESPACED = {
     "svc": "Service",
     "configmap": "ConfigMap",
     "servicemonitor": "ServiceMonitor",
+    "helmrelease": "HelmRelease",
     "events": "Event",
     "all": "all",
 }  # fmt: skip

@@ -70,15 +70,20 @@ def check(
         _warn_of_the_plugin(configs, defaults, id=id, release=release, platform=platform)
 
 
-def _warn_of_the_plugin(
-    configs: Configs, defaults: Defaults, *, id: str, release: versions.DevicePluginRelease, platform: Platform
-) -> None:
+def warn_of_mps(configs: Configs, *, id: str, platform: Platform) -> None:
+    """Warn of sharing by MPS on a platform where it is reported not to start."""
     shared_by = {config.sharing.strategy for config in plugin_configs(configs)}
     if "mps" in shared_by | set(configs.may_use) and platform.mps_is_doubtful:
         warn(
             f"{id}: MPS is reported not to start on {platform} (NVIDIA/k8s-device-plugin#1614); try it on one node, or "
             "use Sharing.time_slicing"
         )
+
+
+def _warn_of_the_plugin(
+    configs: Configs, defaults: Defaults, *, id: str, release: versions.DevicePluginRelease, platform: Platform
+) -> None:
+    warn_of_mps(configs, id=id, platform=platform)
     strategies = [config.device_list_strategy or defaults.device_list_strategy for config in plugin_configs(configs)]
     if any({"envvar", "volume-mounts"} <= {*listed} for listed in strategies):
         warn(f"{id}: device_list_strategy 'volume-mounts' overwrites what 'envvar' says; leave one of them out")

@@ -20,7 +20,7 @@ from gpu_constructs._shell_script import SCRIPT_MODE, shell_script
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, component_namespace, require_privileged
 from gpu_constructs.placement import Toleration
-from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Platform, Talos, require
+from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Platform, require
 from gpu_constructs.provided import Provided
 
 Strategy = Literal["markers", "stage"]
@@ -306,9 +306,8 @@ def _refuse_stage(**given: str | None) -> None:
 
 
 def _sources(platform: Platform, lib_dir: str | None, bin_dir: str | None) -> dict[str, str]:
-    if isinstance(platform, Talos):
-        lib_dir = platform.driver_library_path if lib_dir is None else lib_dir
-        bin_dir = platform.driver_program_path if bin_dir is None else bin_dir
+    lib_dir = platform.driver_library_path if lib_dir is None else lib_dir
+    bin_dir = platform.driver_program_path if bin_dir is None else bin_dir
     found = {}
     for name, path, file in (
         ("source_lib_dir", lib_dir, "libnvidia-ml.so.1"),

@@ -7,6 +7,7 @@ from typing import Literal
 
 from gpu_constructs import _fields
 from gpu_constructs.errors import ShortErrors
+from gpu_constructs.placement import Toleration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,11 @@ class Taint(metaclass=ShortErrors):
         _fields.members(self, "taint")
         _fields.labels("taint.key", {self.key: ""})
         _fields.label_value("taint.value", self.value)
+
+    @property
+    def toleration(self) -> Toleration:
+        """What a pod must tolerate to run on a node with the taint."""
+        return Toleration(key=self.key, value=self.value, effect=self.effect)
 
     def to_manifest(self) -> dict[str, str]:
         """Give the taint as Kubernetes writes it."""

@@ -1,0 +1,217 @@
+"""What the GPU Operator's chart is told: by the platform, by typed keywords, by the user's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpu_constructs import placement
+from gpu_constructs._config_map import sha256
+from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig
+from gpu_constructs.device_plugin.configs import Configs
+from gpu_constructs.device_plugin.delivery import CHECKSUM
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.placement import Toleration
+from gpu_constructs.platforms import Platform
+from gpu_constructs.versions import DevicePluginRelease
+
+Values = dict[str, Any]
+
+CONFIG_MAP = "nvidia-device-plugin-configs"
+_ONLY_CONFIG = "default"
+_CONTROL_PLANE = Toleration(key="node-role.kubernetes.io/control-plane", effect="NoSchedule")
+
+# The operator states these as variables of its containers, which beat the file: NVIDIA/gpu-operator@v26.7.0,
+# assets/state-device-plugin and assets/gpu-feature-discovery, 0500_daemonset.yaml; the roots are sourced from
+# driver-ready.
+_OVERRIDDEN: Mapping[str, tuple[str, str, object]] = {
+    "flags.fail_on_init_error": ("FAIL_ON_INIT_ERROR", "devicePlugin", True),
+    "flags.plugin.pass_device_specs": ("PASS_DEVICE_SPECS", "devicePlugin", True),
+    "flags.plugin.device_id_strategy": ("DEVICE_ID_STRATEGY", "devicePlugin", "uuid"),
+    "flags.plugin.device_list_strategy": ("DEVICE_LIST_STRATEGY", "devicePlugin", None),
+    "flags.mps_root": ("MPS_ROOT", "devicePlugin", "/run/nvidia/mps"),
+    "flags.nvidia_driver_root": ("NVIDIA_DRIVER_ROOT", "devicePlugin", None),
+    "flags.nvidia_dev_root": ("NVIDIA_DEV_ROOT", "devicePlugin", None),
+    "flags.plugin.container_driver_root": ("DRIVER_ROOT_CTR_PATH", "devicePlugin", None),
+    "flags.gfd.sleep_interval": ("GFD_SLEEP_INTERVAL", "gfd", None),
+}
+
+
+def of_platform(platform: Platform, *, driver_install_dir: str | None) -> Values:
+    """Give what a platform decides; the user's own values may say otherwise where the rules allow it.
+
+    Args:
+        platform: Where driver and toolkit belong to the nodes' image, the operator installs neither.
+        driver_install_dir: Where the driver's files were staged for the validator.
+    """
+    if not platform.brings_driver:
+        return {"hostPaths": {"driverInstallDir": driver_install_dir}} if driver_install_dir else {}
+    values: Values = {"driver": {"enabled": False}, "toolkit": {"enabled": False}}
+    if not platform.supports_cdi:
+        values["cdi"] = {"enabled": False}
+    directory = driver_install_dir or platform.driver_install_dir
+    if directory:
+        values["hostPaths"] = {"driverInstallDir": directory}
+    # It stops and starts services of a host with systemd (NVIDIA/gpu-operator#2501).
+    values["migManager"] = {"enabled": False}
+    return values
+
+
+def of_keywords(
+    *,
+    tolerations: Sequence[Toleration],
+    device_list_strategy: Sequence[str],
+    configs: Configs | None,
+    mig_strategy: str | None,
+    switches: Mapping[str, bool | None],
+) -> Values:
+    """Give what typed keywords say.
+
+    Args:
+        tolerations: Taints of the GPU nodes; the chart's own lists, which a list replaces, are kept.
+        device_list_strategy: Empty leaves it to the operator.
+        configs: Of the device plugin, as config-manager serves them.
+        mig_strategy: None leaves it to the chart, which takes ``single``.
+        switches: What is on or off, by its key; None leaves it to the chart.
+    """
+    values: Values = {}
+    for key, is_on in switches.items():
+        if is_on is not None:
+            _put(values, key, is_on)
+    if tolerations:
+        _put(values, "daemonsets.tolerations", placement.tolerations((placement.GPU_TAINT,), tolerations))
+        worker = placement.tolerations((_CONTROL_PLANE, placement.GPU_TAINT), tolerations)
+        if switches.get("nfd.enabled") is not False:
+            _put(values, "node-feature-discovery.worker.tolerations", worker)
+    if mig_strategy is not None:
+        _put(values, "mig.strategy", mig_strategy)
+    if device_list_strategy:
+        variable = {"name": "DEVICE_LIST_STRATEGY", "value": ",".join(device_list_strategy)}
+        _put(values, "devicePlugin.env", [variable])
+    if configs is not None:
+        _put_configs(values, configs)
+    return values
+
+
+def _put_configs(values: Values, configs: Configs) -> None:
+    config: Values = {"name": configs.config_map or CONFIG_MAP, "default": configs.default}
+    if configs.default is None:
+        del config["default"]
+    if configs.configs:
+        data = {name: one.to_yaml() for name, one in configs.configs.items()}
+        config = {"create": True, **config, "data": data}
+        # The operator looks at its custom resource, not at the ConfigMap: without this the pods keep the old file.
+        _put(values, "daemonsets.annotations", {CHECKSUM: sha256("\0".join(x for item in data.items() for x in item))})
+    _put(values, "devicePlugin.config", config)
+
+
+def plugin_configs(config: PluginConfig | Configs | None, release: DevicePluginRelease) -> Configs | None:
+    """Give the configurations as config-manager serves them, one alone under the name ``default``.
+
+    Raises:
+        GpuConstructsError: They are meant for one DaemonSet each, a setting came with a later release of the
+            plugin, or the operator's own variables would beat it.
+    """
+    if config is None:
+        return None
+    configs = (
+        Configs.managed({_ONLY_CONFIG: config}, default=_ONLY_CONFIG) if isinstance(config, PluginConfig) else config
+    )
+    if configs.delivery == "daemonsets":
+        raise GpuConstructsError(
+            "config must be a PluginConfig, Configs.managed(...) or Configs.external(...): the operator has one "
+            "DaemonSet with a config-manager; got Configs.named(...)"
+        )
+    if configs.delivery == "external" and (configs.flags != Flags() or configs.may_use):
+        raise GpuConstructsError(
+            "config.flags and config.may_use do nothing here: the operator's pods are privileged, and settings for "
+            "every node are values={'devicePlugin': {'env': [...]}}; leave them out"
+        )
+    for name, one in configs.configs.items():
+        one.check_release(release)
+        _check_overridden(one, name)
+    strategies = {one.mig_strategy for one in configs.configs.values()}
+    if len(strategies) > 1:
+        raise GpuConstructsError(
+            "config must have one flags.mig_strategy in all configurations, since the operator states it for all "
+            f"nodes; got {', '.join(map(repr, sorted(strategies)))}"
+        )
+    return configs
+
+
+def mig_strategy(configs: Configs | None) -> MigStrategy | None:
+    """Give the MIG strategy that the operator must be told, since its variable beats the file; None for any."""
+    known = [] if configs is None else list(configs.configs.values())
+    stated = {one.flags.mig_strategy for one in known} - {None}
+    if stated:
+        return stated.pop()
+    return "none" if any(one.sharing.strategy == "mps" for one in known) else None
+
+
+def _check_overridden(config: PluginConfig, name: str) -> None:
+    for path, (variable, section, value) in _OVERRIDDEN.items():
+        stated: Any = config
+        for member in path.split("."):
+            stated = getattr(stated, member)
+        if stated is None or stated == value:
+            continue
+        way_out = f"values={{{section!r}: {{'env': [{{'name': {variable!r}, 'value': ...}}]}}}}"
+        if variable == "DEVICE_LIST_STRATEGY":
+            way_out = "device_list_strategy=..."
+        raise GpuConstructsError(
+            f"config {name!r} must not state {path}: the operator states {variable} beside it, which wins; got "
+            f"{stated!r}; take it out and pass {way_out}"
+        )
+
+
+def _put(values: Values, path: str, value: Any) -> None:
+    *sections, last = path.split(".")
+    for section in sections:
+        values = values.setdefault(section, {})
+    values[last] = value
+
+
+def merged(base: Mapping[str, Any], stated: Mapping[str, Any], own: Mapping[str, Any]) -> Values:
+    """Lay the keywords over what the platform decides, and the user's own values over both.
+
+    Raises:
+        GpuConstructsError: The user's values and a keyword say different things of one key.
+    """
+    return _laid(_laid(base, stated), _agreeing(stated, own, ""))
+
+
+def _agreeing(stated: Mapping[str, Any], own: Mapping[str, Any], at: str) -> Values:
+    values = dict(own)
+    for key, ours in stated.items():
+        if key not in own:
+            continue
+        theirs, path = own[key], f"{at}{key}"
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            values[key] = _agreeing(ours, theirs, f"{path}.")
+        elif path.endswith(".env") and isinstance(theirs, Sequence):
+            values[key] = _variables(ours, theirs, path)
+        elif ours != theirs:
+            raise GpuConstructsError(
+                f"values.{path} is {theirs!r}, and a keyword of this construct says {ours!r}; say it in one place"
+            )
+    return values
+
+
+def _variables(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any], path: str) -> list[Any]:
+    stated = {variable["name"]: variable for variable in ours}
+    for variable in theirs:
+        name = variable.get("name") if isinstance(variable, Mapping) else None
+        if name in stated and variable != stated[name]:
+            raise GpuConstructsError(
+                f"values.{path} sets {name} to {variable.get('value')!r}, and a keyword of this construct says "
+                f"{stated[name]['value']!r}; say it in one place"
+            )
+    return [*ours, *(variable for variable in theirs if variable not in ours)]
+
+
+def _laid(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
+    values = dict(base)
+    for key, value in over.items():
+        below = values.get(key)
+        values[key] = _laid(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return values
