@@ -69,6 +69,11 @@ _CLUSTER_SCOPED = frozenset(
     }
 )
 
+# NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/crds
+_OF_THE_GPU_OPERATOR = frozenset(
+    {("nvidia.com", "ClusterPolicy"), ("nvidia.com", "GPUCluster"), ("nvidia.com", "NVIDIADriver")}
+)
+
 
 def group_of(api_version: str) -> str:
     """Give the API group of ``apps/v1`` (``apps``) or ``v1`` (the core group, empty)."""
@@ -76,5 +81,5 @@ def group_of(api_version: str) -> str:
 
 
 def is_cluster_scoped(api_version: str, kind: str) -> bool:
-    """Tell whether a built-in kind lives outside namespaces."""
-    return (group_of(api_version), kind) in _CLUSTER_SCOPED
+    """Tell whether a kind of Kubernetes, or of the GPU Operator, lives outside namespaces."""
+    return (group_of(api_version), kind) in _CLUSTER_SCOPED | _OF_THE_GPU_OPERATOR

@@ -14,6 +14,8 @@ from gpu_constructs.errors import GpuConstructsError
 
 Body = Mapping[str, Any]
 
+_KNOWN_METADATA = ("annotations", "finalizers", "labels", "name", "namespace")
+
 
 def _sorted(value: Any) -> Any:
     if isinstance(value, Mapping):
@@ -31,7 +33,14 @@ class Manifest(ApiObject):
     namespace even under ``Chart(namespace=...)``, and JSON patches apply last, to what is written.
     """
 
-    def __init__(self, scope: Construct, id: str, manifest: Body | Callable[[], Body]) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        manifest: Body | Callable[[], Body],
+        *,
+        is_cluster_scoped: bool | None = None,
+    ) -> None:
         """Make the object from a whole manifest.
 
         Args:
@@ -39,17 +48,23 @@ class Manifest(ApiObject):
             id: ``Default`` for the main object of a construct.
             manifest: apiVersion, kind, metadata and the rest; or a function that gives it, called at
                 once for its identity and again at synth for its body.
+            is_cluster_scoped: Whether its kind lives outside namespaces, where the caller knows it better than
+                ``_kinds``, as of a custom resource.
         """
         self._produce = manifest if callable(manifest) else lambda: manifest
         self._patches: list[JsonPatch] = []
         made = self._produce()
-        self._is_cluster_scoped = _kinds.is_cluster_scoped(made["apiVersion"], made["kind"])
+        self._is_cluster_scoped = (
+            _kinds.is_cluster_scoped(made["apiVersion"], made["kind"])
+            if is_cluster_scoped is None
+            else is_cluster_scoped
+        )
         super().__init__(
             scope,
             id,
             api_version=made["apiVersion"],
             kind=made["kind"],
-            metadata=ApiObjectMetadata(**made["metadata"]),
+            metadata=ApiObjectMetadata(**{key: made["metadata"].get(key) for key in _KNOWN_METADATA}),
         )
 
     def add_json_patch(self, *ops: JsonPatch) -> None:
@@ -61,7 +76,12 @@ class Manifest(ApiObject):
         rendered = super().to_json()
         if self._is_cluster_scoped:
             rendered["metadata"].pop("namespace", None)
-        body = {k: v for k, v in self._produce().items() if k not in ("apiVersion", "kind", "metadata")}
+        made = self._produce()
+        # Such as ownerReferences, of which a constructor of cdk8s takes no plain data.
+        more = {key: value for key, value in made["metadata"].items() if key not in _KNOWN_METADATA}
+        if more:
+            rendered["metadata"] = _sorted({**rendered["metadata"], **more})
+        body = {k: v for k, v in made.items() if k not in ("apiVersion", "kind", "metadata")}
         rendered.update(_sorted(body))
         if self._patches:
             try:

@@ -24,7 +24,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     style = None if _PLAIN.match(value) and value.lower() not in _WORDS else '"'
-    if "\n" in value:
+    # A block keeps nothing but plain lines: next line and line separator would break one.
+    if "\n" in value and all(letter.isprintable() or letter in "\n\t" for letter in value):
         style = "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 

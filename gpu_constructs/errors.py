@@ -7,7 +7,7 @@ import difflib
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -79,24 +79,44 @@ def _refuse_other_members(struct: Any, positional: tuple[Any, ...], given: dict[
 
 
 def short_errors(factory: _Factory) -> _Factory:
-    """Do for a factory what ``ShortErrors`` does for a class."""
-    parameters = inspect.signature(factory).parameters
-    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    """Do for a factory what ``ShortErrors`` does for a class, and refuse arguments it cannot be called with."""
+    signature = inspect.signature(factory)
 
     @wraps(factory)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
-            for name in kwargs:
-                if name not in parameters and not takes_any:
-                    raise GpuConstructsError(
-                        f"{name} is no keyword of {factory.__qualname__}{did_you_mean(name, parameters)}"
-                    )
+            _refuse_other_arguments(factory, signature, args, kwargs)
             return factory(*args, **kwargs)
         except GpuConstructsError as error:
             problem = error
         raise problem.with_traceback(None) from None
 
     return cast(_Factory, wrapper)
+
+
+def _refuse_other_arguments(
+    factory: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    name, parameters = factory.__qualname__, signature.parameters
+    kinds = {parameter.kind for parameter in parameters.values()}
+    by_place = [key for key, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    # What a class method is called on is named by nobody.
+    of_user = {key: one for key, one in parameters.items() if key != "cls"}
+    if len(args) > len(by_place) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        allowed = [key for key in by_place if key != "cls"]
+        takes = f"only {', '.join(allowed)} without a keyword" if allowed else "everything by keyword"
+        raise GpuConstructsError(
+            f"{name} takes {takes}; got {args[len(by_place)]!r} without one; it has {', '.join(of_user) or 'none'}"
+        )
+    for key in kwargs:
+        if key not in of_user and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise GpuConstructsError(f"{key} is no keyword of {name}{did_you_mean(key, of_user)}")
+        if key in by_place[: len(args)]:
+            raise GpuConstructsError(f"{key} is given twice to {name}; leave one of them out")
+    for key, one in of_user.items():
+        is_given = key in kwargs or key in by_place[: len(args)] or one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        if one.default is one.empty and not is_given:
+            raise GpuConstructsError(f"{key} is required by {name}; pass {key}=...")
 
 
 class SynthesisError(GpuConstructsError):

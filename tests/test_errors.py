@@ -6,7 +6,18 @@ import pytest
 from cdk8s import App
 
 import gpu_constructs
-from gpu_constructs import DevicePluginChart, EnvValue, Probe, Sharing, Talos, Toleration, Unverified, Volume
+from gpu_constructs import (
+    Configs,
+    Delivery,
+    DevicePluginChart,
+    EnvValue,
+    Probe,
+    Sharing,
+    Talos,
+    Toleration,
+    Unverified,
+    Volume,
+)
 from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
 from gpu_constructs.errors import GpuConstructsError, GpuConstructsWarning, ShortErrors, SynthesisError
 
@@ -209,6 +220,19 @@ def test_a_refused_chart_leaves_no_line_of_the_library_but_one_and_still_warns_w
         (lambda: Unverified("0.21.0"), "like is required by Unverified"),
         (lambda: Sharing.mps(replica=4), "replica is no keyword of Sharing.mps (did you mean 'replicas'?)"),
         (lambda: Sharing.mps(replicas=4, resources={}), "resources is no keyword of Sharing.mps"),
+        (lambda: Sharing.mps(4), "Sharing.mps takes everything by keyword; got 4 without one; it has replicas"),
+        (lambda: Sharing.mps(cls=4), "cls is no keyword of Sharing.mps"),
+        (lambda: Delivery.helm(), "chart is required by Delivery.helm; pass chart=..."),
+        (lambda: Configs.managed({}), "default is required by Configs.managed; pass default=..."),
+        (lambda: Configs.named(default="a"), "configs is required by Configs.named; pass configs=..."),
+        (
+            lambda: Configs.named({}, "a"),
+            "Configs.named takes only configs without a keyword; got 'a' without one; it has",
+        ),
+        (
+            lambda: Configs.named({}, configs={}, default="a"),
+            "configs is given twice to Configs.named; leave one of them",
+        ),
     ],
 )
 def test_a_call_that_does_not_fit_is_refused_in_one_line_at_the_line_of_the_caller(make, problem):

@@ -32,6 +32,9 @@ def test_the_group_of_an_api_version_is_what_stands_before_the_version(api_versi
         ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
         ("resource.k8s.io/v1", "DeviceClass"),
         ("resource.k8s.io/v1beta1", "DeviceClass"),
+        ("nvidia.com/v1", "ClusterPolicy"),
+        ("nvidia.com/v1alpha1", "NVIDIADriver"),
+        ("nvidia.com/v1alpha1", "GPUCluster"),
     ],
 )
 def test_a_kind_outside_namespaces_is_known_in_every_version(api_version, kind):

@@ -208,3 +208,20 @@ def test_plain_cdk8s_synth_writes_the_same_object(tmp_path, outdir):
     written = (tmp_path / outdir / "gpu.k8s.yaml").read_text()
     assert written == Yaml.stringify(*Testing.synth(chart))
     assert yaml.safe_load(written) == {**POD, "metadata": {**POD["metadata"], "labels": {"a": "b"}}}
+
+
+def test_a_kind_outside_namespaces_that_only_the_caller_knows_gets_none_from_the_chart():
+    chart = Chart(App(), "gpu", namespace="elsewhere")
+    rule = {"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeatureRule", "metadata": {"name": "x"}}
+    Manifest(chart, "known", rule, is_cluster_scoped=True)
+    Manifest(chart, "unknown", {**rule, "metadata": {"name": "y"}})
+    assert [one["metadata"].get("namespace") for one in Testing.synth(chart)] == [None, "elsewhere"]
+
+
+def test_metadata_of_every_kind_arrives(chart):
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "b"}
+    metadata = {"name": "x", "ownerReferences": [owner], "annotations": {"a": "b"}}
+    Manifest(chart, "owned", {**config_map(), "metadata": metadata})
+    (rendered,) = Testing.synth(chart)
+    assert rendered["metadata"] == metadata
+    keys_in_order(rendered["metadata"])
