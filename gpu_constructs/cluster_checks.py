@@ -10,7 +10,7 @@ from typing import Any
 from gpu_constructs import _kinds, pod_security
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.pod_specs import containers, node_labels_required, pod_specs
-from gpu_constructs.provided import Provided
+from gpu_constructs.provided import COMPONENTS, Component, GpuNodes, Provided
 
 Manifest = Mapping[str, Any]
 
@@ -18,6 +18,7 @@ VISIBLE_DEVICES_ANNOTATION = "gpu-constructs/visible-devices"
 """On an object that chooses its GPUs by itself: ``unmanaged``."""
 
 _GPU = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
+_OF_GPU_NODES = ("nvidia.com/", "extensions.talos.dev/n", "feature.node.kubernetes.io/pci-")
 _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/", "node-role.kubernetes.io/gpu")
 
 
@@ -59,7 +60,11 @@ def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[F
         *_allocated_gpus_are_not_overridden(manifests),
         *_components_run_once(provided),
         *_needed_components_are_there(provided),
+        *_refused_components_are_not_there(provided),
+        *_drivers_are_looked_for_where_they_are_staged(provided),
         *_wanted_node_labels_are_set(provided),
+        *_unwanted_node_labels_are_not_set(provided),
+        *_gpu_pods_tolerate_the_taints_of_gpu_nodes(manifests, provided),
         *_labels_of_the_operator_are_left_to_it(provided),
         *_later_pods_find_a_privileged_namespace(manifests, provided),
     ]
@@ -100,6 +105,17 @@ def _namespaces_exist(manifests: Sequence[Manifest], provided: Sequence[Provided
                 f"namespace {namespace!r} is not in this app; add GpuNamespace(chart, 'namespace', "
                 f"name={namespace!r}) or declare it with External(app, 'existing', namespaces=[{namespace!r}])",
             )
+    for provider, offer in enumerate(provided):
+        for namespace in offer.privileged_namespaces:
+            if namespace not in known and namespace not in reported:
+                reported.add(namespace)
+                yield Finding(
+                    None,
+                    f"namespace {namespace!r}, which its pods go to, is not in this app; add GpuNamespace(chart, "
+                    f"'namespace', name={namespace!r}) or declare it with External(app, 'existing', "
+                    f"namespaces=[{namespace!r}])",
+                    providers=(provider,),
+                )
 
 
 def _runtime_classes_exist(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
@@ -135,7 +151,9 @@ def _is_among(name: str, offered: Iterable[str]) -> bool:
 
 
 def _selected_labels_are_published(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
-    published = {label for offer in provided for label in (*offer.node_labels, *offer.fixed_node_labels)}
+    published = {label for offer in provided for label in offer.node_labels}
+    published.update(label for _, gpu_nodes in _gpu_nodes(provided) for label in gpu_nodes.labels)
+    operators = tuple(index for index, offer in enumerate(provided) if "gpu-operator" in offer.components)[:1]
     for index, manifest in enumerate(manifests):
         for spec in pod_specs(manifest):
             for alternatives in node_labels_required(spec):
@@ -146,11 +164,13 @@ def _selected_labels_are_published(manifests: Sequence[Manifest], provided: Sequ
                 # Of nvidia.com/, Node Feature Discovery publishes this one alone.
                 is_of_gfd = label.startswith("nvidia.com/") and label != GPU_PRESENT
                 way_out = "gpu_feature_discovery=True" if is_of_gfd else "node_feature_discovery=True"
+                maker = "make {0} with" if operators else "add a DevicePluginChart with"
                 yield Finding(
                     index,
                     f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods "
-                    f"would never be scheduled; add a DevicePluginChart with {way_out} or "
+                    f"would never be scheduled; {maker} {way_out} or "
                     f"declare it with External(app, 'existing', node_labels=[{label!r}])",
+                    providers=operators,
                 )
 
 
@@ -278,8 +298,8 @@ def _components_run_once(provided: Sequence[Provided]) -> Iterator[Finding]:
             if other != index and both and not (rival.is_alone and other < index):
                 yield Finding(
                     None,
-                    f"brings {' and '.join(both)} to every GPU node, and so does {{1}}; keep one of the two, or switch "
-                    "the component off in one of them",
+                    f"brings {_listed(both)} to every GPU node, and so does {{1}}; keep one of the two, or switch the "
+                    "component off in one of them",
                     providers=(index, other),
                 )
 
@@ -289,33 +309,147 @@ def _needed_components_are_there(provided: Sequence[Provided]) -> Iterator[Findi
     for index, offer in enumerate(provided):
         for component, way_out in offer.needs.items():
             if component not in there:
-                yield Finding(None, f"needs {component} beside it: {way_out}", providers=(index,))
+                yield Finding(None, f"needs {COMPONENTS[component]} beside it: {way_out}", providers=(index,))
+
+
+def _listed(components: Sequence[Component]) -> str:
+    *first, last = (COMPONENTS[component] for component in components)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _refused_components_are_not_there(provided: Sequence[Provided]) -> Iterator[Finding]:
+    for index, offer in enumerate(provided):
+        for component, why in offer.refuses.items():
+            for other, rival in enumerate(provided):
+                if component in rival.components:
+                    yield Finding(
+                        None,
+                        f"does not go with {COMPONENTS[component]}, which {{1}} is: {why}",
+                        providers=(index, other),
+                    )
+
+
+def _drivers_are_looked_for_where_they_are_staged(provided: Sequence[Provided]) -> Iterator[Finding]:
+    staged = [(index, offer.stages_driver_in) for index, offer in enumerate(provided) if offer.stages_driver_in]
+    for index, offer in enumerate(provided):
+        for bridge, folder in staged:
+            if "gpu-operator" in offer.components and offer.driver_install_dir != folder:
+                yield Finding(
+                    None,
+                    f"its validator does not look in {folder}, where {{1}} puts the driver's files; hand the bridge to "
+                    "it: GpuOperator(..., bridge=...)",
+                    providers=(index, bridge),
+                )
+
+
+def _gpu_nodes(provided: Sequence[Provided]) -> list[tuple[int, GpuNodes]]:
+    return [(index, offer.gpu_nodes) for index, offer in enumerate(provided) if offer.gpu_nodes is not None]
+
+
+def _has(nodes: GpuNodes, label: str) -> bool:
+    key, _, value = label.partition("=")
+    return nodes.labels.get(key) == value
 
 
 def _wanted_node_labels_are_set(provided: Sequence[Provided]) -> Iterator[Finding]:
     # A pattern for all labels of NVIDIA says nothing about this one.
-    declared = [label for offer in provided for label in offer.node_labels if label.rstrip("*") != "nvidia.com/"]
-    fixed = {f"{key}={value}" for offer in provided for key, value in offer.fixed_node_labels.items()}
+    by_hand = [offer for offer in provided if "gpu-operator" not in offer.components]
+    declared = [label for offer in by_hand for label in offer.node_labels if label.rstrip("*") != "nvidia.com/"]
+    nodes = _gpu_nodes(provided)
     for index, offer in enumerate(provided):
         for label, else_happens in offer.wants_node_labels.items():
-            if label not in fixed and not _is_among(label.partition("=")[0], declared):
+            if _is_among(label.partition("=")[0], declared):
+                continue
+            without = tuple(node for node, gpu_nodes in nodes if not _has(gpu_nodes, label))
+            if without or not nodes:
+                who = "{1} does not set" if without else "nothing in this app sets"
                 yield Finding(
                     None,
-                    f"wants the node label {label}, which nothing in this app sets: {else_happens}",
-                    providers=(index,),
+                    f"wants the node label {label}, which {who}: {else_happens}",
+                    providers=(index, *without[:1]),
                     is_warning=True,
                 )
 
 
-def _labels_of_the_operator_are_left_to_it(provided: Sequence[Provided]) -> Iterator[Finding]:
-    operators = [index for index, offer in enumerate(provided) if "the GPU Operator" in offer.components]
+def _unwanted_node_labels_are_not_set(provided: Sequence[Provided]) -> Iterator[Finding]:
     for index, offer in enumerate(provided):
-        if operators and GPU_PRESENT in offer.fixed_node_labels:
+        for label, why in offer.unwanted_node_labels.items():
+            for node, gpu_nodes in _gpu_nodes(provided):
+                if _has(gpu_nodes, label):
+                    yield Finding(
+                        None,
+                        f"cannot work with the node label {label}, which {{1}} sets: {why}",
+                        providers=(index, node),
+                        is_warning=True,
+                    )
+
+
+def _gpu_pods_tolerate_the_taints_of_gpu_nodes(
+    manifests: Sequence[Manifest], provided: Sequence[Provided]
+) -> Iterator[Finding]:
+    """Kubernetes says nothing about a DaemonSet whose pods no node takes."""
+    nodes = _gpu_nodes(provided)
+    for index, manifest in enumerate(manifests):
+        for spec in pod_specs(manifest):
+            if not nodes or not _is_for_gpu_nodes(spec):
+                continue
+            tolerations = spec.get("tolerations") or ()
+            repelling = [(node, taint) for node, all_of in nodes for taint in _untolerated(all_of, tolerations)]
+            if {node for node, _ in repelling} == {node for node, _ in nodes}:
+                node, taint = repelling[0]
+                problem = _repelled(taint).replace("{node}", "{0}")
+                yield Finding(index, problem, providers=(node,), is_warning=True)
+    for index, offer in enumerate(provided):
+        if offer.later_tolerations is None or not nodes:
+            continue
+        repelling = [(node, taint) for node, all_of in nodes for taint in _untolerated(all_of, offer.later_tolerations)]
+        if {node for node, _ in repelling} == {node for node, _ in nodes}:
+            node, taint = repelling[0]
+            problem = _repelled(taint).replace("{node}", "{1}")
+            yield Finding(None, problem, providers=(index, node), is_warning=True)
+
+
+def _repelled(taint: Mapping[str, str]) -> str:
+    text = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+    return (
+        f"does not tolerate the taint {text} of {{node}}, so its pods would never run there; pass "
+        f"tolerations=[Toleration(key={taint['key']!r}, operator='Exists', effect={taint['effect']!r})]"
+    )
+
+
+def _is_for_gpu_nodes(spec: Manifest) -> bool:
+    limits = (container.get("resources", {}).get("limits") or {} for container in containers(spec))
+    if any(_GPU.match(resource) for each in limits for resource in each):
+        return True
+    required = (label for alternatives in node_labels_required(spec) for label in alternatives)
+    return any(label.startswith(_OF_GPU_NODES) for label in required)
+
+
+def _untolerated(nodes: GpuNodes, tolerations: Sequence[Manifest]) -> list[Mapping[str, str]]:
+    return [
+        taint
+        for taint in nodes.taints
+        if taint["effect"] != "PreferNoSchedule" and not any(_tolerates(one, taint) for one in tolerations)
+    ]
+
+
+def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
+    if toleration.get("effect") not in (None, "", taint["effect"]):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", taint["key"])
+    return toleration.get("key") == taint["key"] and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def _labels_of_the_operator_are_left_to_it(provided: Sequence[Provided]) -> Iterator[Finding]:
+    operators = [index for index, offer in enumerate(provided) if "gpu-operator" in offer.components]
+    for node, gpu_nodes in _gpu_nodes(provided):
+        if operators and GPU_PRESENT in gpu_nodes.labels:
             yield Finding(
                 None,
                 f"gives nodes the label {GPU_PRESENT}, which {{1}} sets and removes by what it finds: the two undo "
                 "each other's; leave it to the operator",
-                providers=(index, operators[0]),
+                providers=(node, operators[0]),
                 is_warning=True,
             )
 

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct, checked
-from gpu_constructs.provided import Provided
+from gpu_constructs.provided import Component, Provided
 
 
 class External(GpuConstruct):
@@ -24,6 +24,7 @@ class External(GpuConstruct):
         runtime_classes: Sequence[str] = (),
         node_labels: Sequence[str] = (),
         namespaces: Sequence[str] = (),
+        components: Sequence[Component] = (),
     ) -> None:
         """Declare it.
 
@@ -34,6 +35,8 @@ class External(GpuConstruct):
             node_labels: Labels on nodes, as the GPU Operator or Talos' ``machine.nodeLabels`` set
                 ``nvidia.com/gpu.present``; a trailing ``*`` stands for the rest of the key.
             namespaces: Namespaces.
+            components: What runs on the GPU nodes already, as ``node-feature-discovery`` or a
+                ``validation-bridge`` of another app.
 
         Raises:
             GpuConstructsError: A name that Kubernetes would not take.
@@ -49,4 +52,5 @@ class External(GpuConstruct):
             runtime_classes=tuple(runtime_classes),
             node_labels=tuple(node_labels),
             namespaces=tuple(namespaces),
+            components=tuple(components),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -76,6 +77,9 @@ _TALOS: Mapping[str, _TalosFacts] = {
 }
 
 
+_TALOS_VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+(?:-(?:alpha|beta|rc)\.[0-9]+)?)?\Z")
+
+
 @dataclass(frozen=True)
 class Talos(metaclass=ShortErrors):
     """A cluster of Talos Linux nodes.
@@ -84,7 +88,8 @@ class Talos(metaclass=ShortErrors):
     containerd runtime named ``nvidia`` that is not the default one, so every GPU pod names a runtime class.
 
     Attributes:
-        version: ``"1.10"`` to ``"1.14"``; a patch release (``"1.12.4"``) is taken for its line.
+        version: ``"1.10"`` to ``"1.14"``; a patch release (``"1.12.4"``), or one before it (``"1.14.0-rc.1"``), is
+            taken for its line.
 
     Raises:
         GpuConstructsError: The version is none we know.
@@ -94,9 +99,7 @@ class Talos(metaclass=ShortErrors):
 
     def __post_init__(self) -> None:
         _fields.members(self, "platform")
-        line = ".".join(self.version.removeprefix("v").split(".")[:2])
-        parts = self.version.removeprefix("v").split(".")
-        if line not in _TALOS or len(parts) > 3 or not all((part.isascii() and part.isdigit()) for part in parts):
+        if not _TALOS_VERSION.match(self.version) or self.line not in _TALOS:
             raise GpuConstructsError(
                 f"platform.version must be one of {', '.join(map(repr, _TALOS))} or a patch release of them; "
                 f"got {self.version!r}; take the nearest of them to the Talos you run"

@@ -8,18 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from gpu_constructs.sharing import Sharing
 
 Component = Literal[
-    "the device plugin",
-    "GPU Feature Discovery",
-    "Node Feature Discovery",
-    "the DCGM exporter",
-    "the GPU Operator",
-    "the validation bridge",
+    "dcgm-exporter",
+    "device-plugin",
+    "gpu-feature-discovery",
+    "gpu-operator",
+    "node-feature-discovery",
+    "validation-bridge",
 ]
+COMPONENTS: Mapping[Component, str] = {
+    "dcgm-exporter": "the DCGM exporter",
+    "device-plugin": "the device plugin",
+    "gpu-feature-discovery": "GPU Feature Discovery",
+    "gpu-operator": "the GPU Operator",
+    "node-feature-discovery": "Node Feature Discovery",
+    "validation-bridge": "the validation bridge",
+}
+"""What runs on the GPU nodes of a whole cluster, and what it is called in a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuNodes:
+    """What the configuration of nodes with GPUs gives them.
+
+    Attributes:
+        labels: Their labels.
+        taints: Their taints, as Kubernetes writes them.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +57,15 @@ class Provided:
         components: What it runs on the GPU nodes of the whole cluster.
         is_alone: Whether none of its components may be there a second time, from another construct.
         needs: Components that must be there beside it, each with what to do where they are not.
-        fixed_node_labels: Labels that the configuration of nodes gives them, with their values.
+        refuses: Components that must not be there beside it, each with why.
+        stages_driver_in: The folder it copies the driver's files to, for an operator that looks for them there.
+        driver_install_dir: The folder an operator looks for them in.
+        gpu_nodes: Nodes with GPUs, where it configures some.
         wants_node_labels: Node labels, ``key=value``, that somebody must set for it to work, each with what
             else happens.
+        unwanted_node_labels: Node labels, ``key=value``, with which it cannot work, each with why.
         privileged_namespaces: Namespaces whose pods it brings later, host paths and privileged ones among them.
+        later_tolerations: What those of its later pods tolerate that are for GPU nodes, as Kubernetes writes it.
     """
 
     node_labels: Sequence[str] = ()
@@ -49,9 +76,14 @@ class Provided:
     components: Sequence[Component] = ()
     is_alone: bool = False
     needs: Mapping[Component, str] = field(default_factory=dict)
-    fixed_node_labels: Mapping[str, str] = field(default_factory=dict)
+    refuses: Mapping[Component, str] = field(default_factory=dict)
+    stages_driver_in: str | None = None
+    driver_install_dir: str | None = None
+    gpu_nodes: GpuNodes | None = None
     wants_node_labels: Mapping[str, str] = field(default_factory=dict)
+    unwanted_node_labels: Mapping[str, str] = field(default_factory=dict)
     privileged_namespaces: Sequence[str] = ()
+    later_tolerations: Sequence[Mapping[str, Any]] | None = None
 
 
 @runtime_checkable

@@ -2,8 +2,8 @@
 
 ``python -m tests.talos_schemas DIR`` takes a folder with ``schema-<line>.json`` for each release line (see
 ``talos_structure``) and ``driver-versions.json``. Each variant of a node must be valid for exactly the lines whose
-shape it has, the committed structure must be the reduced schema, and the driver table must be the one of the releases.
-It prints a line for each check, and exits with 1 when one fails or cannot be made.
+shape it has, the committed structure must be the reduced schema, and the tables of keys, kinds and drivers must be
+those of the releases. It prints a line for each check, and exits with 1 when one fails or cannot be made.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from jsonschema import Draft202012Validator
 import gpu_constructs  # noqa: F401  (first: it finds Node.js before jsii looks for it)
 import talos_structure
 from gpu_constructs.platforms import Talos
-from gpu_constructs.talos.config_patches import _CONFIG_KEYS, DOCUMENT_KEYS
+from gpu_constructs.talos.config_merge import without_deletions
+from gpu_constructs.talos.config_schema import CONFIG_KEYS, DOCUMENT_KEYS, MOVED, document_kinds
 from gpu_constructs.talos.driver_versions import driver_version
 from gpu_constructs.talos.gpu_node import TalosGpuNode
 from gpu_constructs.talos.kernel_module import KernelModule
@@ -49,19 +50,39 @@ _EVERYTHING: dict[str, Any] = {
     "installer_platform": "aws",
     "secureboot": True,
 }
+_DELETED = {"$patch": "delete"}
 _PATCHES = {
     "v1alpha1": [
         {"machine": {"nodeLabels": {"more": "1"}, "kubelet": {"extraConfig": {"topologyManagerPolicy": "restricted"}}}},
         {
             "machine": {
-                "files": [{"op": "create", "path": "/var/etc/x.conf", "permissions": 0o600, "content": "a\nb\n"}]
+                "files": [{"op": "create", "path": "/var/etc/x.conf", "permissions": 0o600, "content": "a\nb\n"}],
+                "nodeLabels": {"node.kubernetes.io/exclude-from-external-load-balancers": _DELETED},
+                "install": {"extensions": _DELETED},
             }
         },
+        {"machine": {"kernel": {"modules": [{"name": "old", **_DELETED}]}, "certSANs": ["a"]}},
     ],
     "multi-document": [
         {"apiVersion": "v1alpha1", "kind": "KubeNodeConfig", "labels": {"more": "1"}},
         {"apiVersion": "v1alpha1", "kind": "CRICustomizationConfig", "name": "metrics", "content": "[metrics]\n"},
+        {"apiVersion": "v1alpha1", "kind": "KubeNodeConfig", "labels": {"less": _DELETED}},
+        {"apiVersion": "v1alpha1", "kind": "KubeletConfig", "config": {"maxPods": 50}},
+        {"machine": {"certSANs": ["a"], "nodeLabels": _DELETED}, "cluster": {"externalCloudProvider": {}}},
     ],
+}
+# What the Go types beside the schemas have, of the tags in talos_structure.SOURCES: deprecated fields without
+# documentation, a kind without a schema, and the names under which two kinds are registered.
+_UNPUBLISHED_KEYS = {
+    "": {"persist"},
+    "machine": {"disks"},
+    "machine.install": {"bootloader", "extensions"},
+    "cluster": {"allowSchedulingOnMasters"},
+}
+_UNPUBLISHED_KINDS = {"ImageVerificationConfig"}
+_MISNAMED_KINDS = {
+    "KubeSpanEndpoints": "KubeSpanEndpointsConfig",
+    "UnattendedInstall": "UnattendedInstallConfig",
 }
 VARIANTS: Mapping[str, Callable[[Talos], dict[str, Any]]] = {
     "bare": lambda _: {},
@@ -90,7 +111,7 @@ def claimed(platform: Talos) -> set[str]:
 
 def against(structures: Mapping[str, Mapping[str, Any]], platform: Talos, variant: str) -> Iterator[str]:
     """Say where a variant is invalid for a line it is for, or valid for another."""
-    documents = written(platform, variant)
+    documents = [without_deletions(document) for document in written(platform, variant)]
     for line in LINES:
         found = [problem for document in documents for problem in talos_structure.problems(structures[line], document)]
         if line in claimed(platform):
@@ -99,24 +120,39 @@ def against(structures: Mapping[str, Mapping[str, Any]], platform: Talos, varian
             yield f"valid for {line} too, whose shape it does not have"
 
 
-def unknown_keys(structures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Say which keys our checks of the user's patches refuse though a release knows them."""
+def wrong_keys(structures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Say which keys our checks of the user's patches refuse or take though the releases do not."""
     for line, kinds in structures.items():
         for kind, keys in DOCUMENT_KEYS.items():
             if kind in kinds:
-                yield from _differing(f"{line} {kind}", keys, kinds[kind], is_exact=True)
-        for place, keys in _CONFIG_KEYS.items():
-            level = kinds[talos_structure.CONFIG]
-            for name in filter(None, place.split(".")):
-                level = level["properties"].get(name, {}) if "properties" in level else {}
-            yield from _differing(f"{line} {place or 'config'}", keys, level, is_exact=False)
+                yield from _differing(f"{line} {kind}", keys, kinds[kind].get("properties", ()))
+    for shape in ("v1alpha1", "multi-document"):
+        configs = [structures[line][talos_structure.CONFIG] for line in LINES if Talos(line).machine_config == shape]
+        for place, keys in CONFIG_KEYS.items():
+            known = {key for config in configs for key in _level(config, place)}
+            moved = MOVED.get(place, ()) if shape == "multi-document" else ()
+            if known:
+                ours = set(keys).difference(moved, _UNPUBLISHED_KEYS.get(place, ()))
+                yield from _differing(f"{shape} {place or 'config'}", ours, known)
 
 
-def _differing(where: str, keys: Sequence[str], level: Mapping[str, Any], *, is_exact: bool) -> Iterator[str]:
-    known = set(level.get("properties", {}))
-    yield from (f"{where}: {key} is refused" for key in sorted(known - set(keys)))
-    if is_exact:
-        yield from (f"{where}: {key} is taken" for key in sorted(set(keys) - known))
+def _level(config: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    for name in filter(None, place.split(".")):
+        config = config.get("properties", {}).get(name, {})
+    return config.get("properties", {})
+
+
+def _differing(where: str, ours: Iterable[str], known: Iterable[str]) -> Iterator[str]:
+    yield from (f"{where}: {name} is refused" for name in sorted(set(known) - set(ours)))
+    yield from (f"{where}: {name} is taken" for name in sorted(set(ours) - set(known)))
+
+
+def wrong_kinds(listed: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Say which kinds of documents our table has wrong."""
+    for line in LINES:
+        known = {_MISNAMED_KINDS.get(kind, kind) for kind in listed[line]}
+        ours = {kind for kind in document_kinds(Talos(line)) if kind not in _UNPUBLISHED_KINDS}
+        yield from _differing(line, ours, known)
 
 
 def wrong_drivers(releases: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -159,7 +195,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         checks[f"committed structure of {line}"] = lambda line=line: (
             iter(()) if talos_structure.committed().get(line) == reduced[line] else iter(["is not the reduced schema"])
         )
-    checks["keys that patches may hold"] = lambda: unknown_keys(reduced)
+    checks["keys that patches may hold"] = lambda: wrong_keys(reduced)
+    checks["kinds of documents"] = lambda: wrong_kinds(
+        {line: talos_structure.document_kinds(schema) for line, schema in schemas.items()}
+    )
     checks["drivers by release"] = lambda: wrong_drivers(releases)
     failed = sum(not _holds(name, check) for name, check in checks.items())
     print(f"{len(checks)} checks: {len(checks) - failed} hold, {failed} do not")

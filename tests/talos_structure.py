@@ -4,7 +4,7 @@
 
 DIR holds a copy of siderolabs/talos:pkg/machinery/config/schemas/config.schema.json for each release line, named
 ``schema-<line>.json``. Kept are keys, types and enums; no descriptions. What lies beside our documents' own levels
-may hold anything.
+may hold anything. Beside it stand the names of all kinds of documents.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ CONFIG = "v1alpha1"
 
 KINDS = (CONFIG, "CRICustomizationConfig", "KernelModuleConfig", "KubeNodeConfig", "KubeletConfig", "SysctlConfig")
 _FOLLOWED = ("InstallConfig", "KernelConfig", "KernelModuleConfig", "KubeletConfig", "MachineConfig", "MachineFile")
+_NAMED = ("ClusterConfig",)
+"""Of these the keys are kept, which may hold anything."""
+
 _STRUCTURE = ("additionalProperties", "enum", "items", "oneOf", "patternProperties", "properties", "required", "type")
 
 
@@ -57,6 +60,9 @@ def _reduced(schema: Any, definitions: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         name = schema["$ref"].removeprefix("#/$defs/")
+        if name.removeprefix("v1alpha1.") in _NAMED:
+            keys = {key: {} for key in sorted(definitions[name]["properties"])}
+            return {"additionalProperties": False, "properties": keys, "type": "object"}
         is_followed = name.removeprefix("v1alpha1.") in _FOLLOWED and name.startswith("v1alpha1.")
         return _reduced(definitions[name], definitions) if is_followed else {}
     kept = {}
@@ -74,14 +80,21 @@ def _reduced(schema: Any, definitions: Mapping[str, Any]) -> Any:
     return kept
 
 
+def document_kinds(schema: Mapping[str, Any]) -> list[str]:
+    """Give the names of all kinds of documents that a whole schema has."""
+    return sorted(set(branches(schema)) - {CONFIG})
+
+
 def problems(kinds: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a structure, whole or reduced, has against a document: the kind is looked at first."""
+    """Say what a structure, whole or reduced, has against a patch: the kind is looked at first."""
     kind = document.get("kind", CONFIG)
     if kind not in kinds:
         yield f"no document kind {kind}"
         return
     for error in Draft202012Validator(kinds[kind]).iter_errors(document):
-        yield f"{kind} {error.json_path}: {error.message}"
+        # A patch names the kubelet's image only where it changes it.
+        if error.message != "'image' is a required property":
+            yield f"{kind} {error.json_path}: {error.message}"
 
 
 def whole(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,12 +112,26 @@ def committed() -> dict[str, Any]:
     return {line: entry["kinds"] for line, entry in yaml.safe_load(COMMITTED.read_text(encoding="utf-8")).items()}
 
 
+def committed_kinds() -> dict[str, list[str]]:
+    """Give the committed names of all kinds of documents, by release line."""
+    return {line: entry["documents"] for line, entry in yaml.safe_load(COMMITTED.read_text(encoding="utf-8")).items()}
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 def text(folder: Path) -> str:
-    entries = {
-        line: {"source": PATH.format(tag=tag), "kinds": reduced(read_schema(folder, line))}
-        for line, tag in SOURCES.items()
-    }
-    dumped = yaml.safe_dump(entries, sort_keys=False, width=118, default_flow_style=None)
+    entries = {}
+    for line, tag in SOURCES.items():
+        schema = read_schema(folder, line)
+        entries[line] = {
+            "source": PATH.format(tag=tag),
+            "documents": document_kinds(schema),
+            "kinds": reduced(schema),
+        }
+    dumped = yaml.dump(entries, Dumper=_Dumper, sort_keys=False, width=118, default_flow_style=None)
     return f"# Written by tests/talos_structure.py.\n{dumped}"
 
 

@@ -19,7 +19,7 @@ from gpu_constructs import (
 )
 from gpu_constructs._manifest import Manifest
 from gpu_constructs.cluster_checks import Finding, check
-from gpu_constructs.provided import Provided
+from gpu_constructs.provided import GpuNodes, Provided
 
 GPU = "nvidia.com/gpu"
 PRESENT = "nvidia.com/gpu.present"
@@ -758,17 +758,17 @@ def test_an_external_anywhere_in_the_app_serves_the_whole_app(app, chart):
     assert problems_of(app) == []
 
 
-PLUGIN = "the device plugin"
-OPERATOR = Provided(components=("the GPU Operator", PLUGIN, "the DCGM exporter"), is_alone=True)
+PLUGIN = "device-plugin"
+OPERATOR = Provided(components=("gpu-operator", PLUGIN, "dcgm-exporter"), is_alone=True)
 
 
 def test_what_must_be_alone_is_not_installed_a_second_time():
-    plugin = Provided(components=(PLUGIN, "GPU Feature Discovery"))
+    plugin = Provided(components=(PLUGIN, "gpu-feature-discovery"))
     assert check([], [plugin, OPERATOR]) == [
         Finding(
             None,
-            "brings the device plugin to every GPU node, and so does {1}; keep one of the two, or switch the component "
-            "off in one of them",
+            "brings the device plugin to every GPU node, and so does {1}; keep one of the two, or switch the "
+            "component off in one of them",
             providers=(1, 0),
         )
     ]
@@ -776,7 +776,7 @@ def test_what_must_be_alone_is_not_installed_a_second_time():
 
 def test_two_that_must_be_alone_are_told_once_with_all_they_share():
     (problem,) = check([], [OPERATOR, OPERATOR])
-    assert problem.problem.startswith("brings the GPU Operator and the device plugin and the DCGM exporter")
+    assert problem.problem.startswith("brings the GPU Operator, the device plugin and the DCGM exporter")
     assert problem.providers == (0, 1)
 
 
@@ -786,13 +786,13 @@ def test_components_of_constructs_that_need_not_be_alone_may_be_there_twice():
 
 
 def test_components_that_differ_do_not_meet():
-    assert check([], [OPERATOR, Provided(components=("Node Feature Discovery",))]) == []
+    assert check([], [OPERATOR, Provided(components=("node-feature-discovery",))]) == []
 
 
 def test_a_needed_component_that_nothing_brings_is_missed_with_the_way_out():
-    needy = Provided(needs={"the validation bridge": "add a bridge"})
+    needy = Provided(needs={"validation-bridge": "add a bridge"})
     assert check([], [needy]) == [Finding(None, "needs the validation bridge beside it: add a bridge", providers=(0,))]
-    assert check([], [needy, Provided(components=("the validation bridge",))]) == []
+    assert check([], [needy, Provided(components=("validation-bridge",))]) == []
 
 
 WANTS = Provided(wants_node_labels={"nvidia.com/gpu.deploy.operator-validator=false": "files are deleted"})
@@ -815,14 +815,23 @@ def test_a_wanted_node_label_that_something_sets_is_no_warning(label):
     assert check([], [WANTS, Provided(node_labels=(label,))]) == []
 
 
+def labelled(**labels):
+    return Provided(gpu_nodes=GpuNodes(labels=labels))
+
+
+def tainted(*taints):
+    made = [dict(zip(("key", "value", "effect"), taint, strict=True)) for taint in taints]
+    return Provided(gpu_nodes=GpuNodes(taints=made))
+
+
 @pytest.mark.parametrize(("value", "is_set"), [("false", True), ("true", False)])
 def test_a_wanted_node_label_that_the_nodes_configuration_gives_must_have_the_value(value, is_set):
-    node = Provided(fixed_node_labels={"nvidia.com/gpu.deploy.operator-validator": value})
+    node = labelled(**{"nvidia.com/gpu.deploy.operator-validator": value})
     assert (check([], [node, WANTS]) == []) is is_set
 
 
 def test_a_label_that_the_operator_sets_is_left_to_it():
-    node = Provided(fixed_node_labels={PRESENT: "true", "a": "b"})
+    node = labelled(**{PRESENT: "true", "a": "b"})
     assert check([], [OPERATOR, node]) == [
         Finding(
             None,
@@ -832,12 +841,134 @@ def test_a_label_that_the_operator_sets_is_left_to_it():
             is_warning=True,
         )
     ]
-    assert check([], [node]) == check([], [OPERATOR, Provided(fixed_node_labels={"a": "b"})]) == []
+    assert check([], [node]) == check([], [OPERATOR, labelled(a="b")]) == []
 
 
 def test_a_label_of_the_nodes_configuration_is_published():
     selecting = deployment(nodeSelector={PRESENT: "true"})
-    assert found([selecting], Provided(fixed_node_labels={PRESENT: "true"})) == []
+    assert found([selecting], labelled(**{PRESENT: "true"})) == []
+
+
+VALIDATOR_OFF = {"nvidia.com/gpu.deploy.operator-validator": "false"}
+
+
+def test_a_wanted_node_label_is_missed_on_the_nodes_that_lack_it():
+    (finding,) = check([], [labelled(**VALIDATOR_OFF), labelled(), WANTS])
+    assert finding.problem.startswith("wants the node label nvidia.com/gpu.deploy.operator-validator=false, which {1}")
+    assert finding.providers == (2, 1)
+
+
+def test_a_node_label_with_which_something_cannot_work_is_a_warning():
+    bridge = Provided(unwanted_node_labels={"nvidia.com/gpu.deploy.operator-validator=false": "nobody validates"})
+    (finding,) = check([], [labelled(**VALIDATOR_OFF), bridge])
+    assert finding == Finding(
+        None,
+        "cannot work with the node label nvidia.com/gpu.deploy.operator-validator=false, which {1} sets: nobody "
+        "validates",
+        providers=(1, 0),
+        is_warning=True,
+    )
+    assert check([], [labelled(a="b"), bridge]) == []
+
+
+DEDICATED = ("dedicated", "ai", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"limits": {GPU: 1}},
+        {"nodeSelector": {PRESENT: "true"}},
+        {"nodeSelector": {"extensions.talos.dev/nvidia-open-gpu-kernel-modules-production": ""}},
+    ],
+    ids=str,
+)
+def test_a_gpu_pod_that_no_gpu_node_would_take_is_a_warning(spec):
+    (finding,) = check([deployment(**spec)], [tainted(DEDICATED), Provided(node_labels=(PRESENT,))])
+    assert finding == Finding(
+        0,
+        "does not tolerate the taint dedicated=ai:NoSchedule of {0}, so its pods would never run there; pass "
+        "tolerations=[Toleration(key='dedicated', operator='Exists', effect='NoSchedule')]",
+        providers=(0,),
+        is_warning=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("toleration", "is_tolerated"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "dedicated", "operator": "Exists"}, True),
+        ({"key": "dedicated", "value": "ai"}, True),
+        ({"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}, True),
+        ({"key": "dedicated", "value": "other"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({"key": "dedicated", "value": "ai", "effect": "NoExecute"}, False),
+    ],
+)
+def test_a_taint_is_tolerated_as_kubernetes_has_it(toleration, is_tolerated):
+    made = deployment(limits={GPU: 1}, tolerations=[toleration])
+    assert (check([made], [tainted(DEDICATED)]) == []) is is_tolerated
+
+
+def test_one_gpu_node_that_takes_a_pod_is_enough():
+    assert check([deployment(limits={GPU: 1})], [tainted(DEDICATED), tainted()]) == []
+
+
+def test_a_taint_that_nodes_only_prefer_keeps_nobody_away():
+    assert check([deployment(limits={GPU: 1})], [tainted(("a", "b", "PreferNoSchedule"))]) == []
+
+
+def test_pods_that_are_not_for_gpu_nodes_need_tolerate_nothing():
+    assert check([deployment()], [tainted(DEDICATED)]) == []
+
+
+def test_an_operator_on_a_platform_that_refuses_a_bridge_does_not_go_with_one():
+    operator = Provided(components=("gpu-operator",), refuses={"validation-bridge": "it would hide what is wrong"})
+    assert check([], [Provided(components=("validation-bridge",)), operator]) == [
+        Finding(
+            None, "does not go with the validation bridge, which {1} is: it would hide what is wrong", providers=(1, 0)
+        )
+    ]
+    assert check([], [operator]) == []
+
+
+@pytest.mark.parametrize(("folder", "is_found"), [(None, True), ("/usr/local", True), ("/var/driver", False)])
+def test_an_operator_looks_for_the_driver_where_a_bridge_puts_it(folder, is_found):
+    bridge = Provided(components=("validation-bridge",), stages_driver_in="/var/driver")
+    findings = check([], [bridge, Provided(components=("gpu-operator",), driver_install_dir=folder)])
+    assert [finding.providers for finding in findings] == [(1, 0)] * is_found
+    assert all("does not look in /var/driver, where {1} puts" in finding.problem for finding in findings)
+
+
+def test_pods_that_are_brought_later_must_tolerate_the_taints_of_gpu_nodes():
+    later = Provided(later_tolerations=[{"key": "other", "operator": "Exists"}])
+    (finding,) = check([], [tainted(DEDICATED), later])
+    assert finding.problem.startswith("does not tolerate the taint dedicated=ai:NoSchedule of {1}")
+    assert (finding.subject, finding.providers, finding.is_warning) == (None, (1, 0), True)
+    tolerant = Provided(later_tolerations=[{"key": "dedicated", "operator": "Exists"}])
+    assert check([], [tainted(DEDICATED), tolerant]) == check([], [later]) == []
+
+
+def test_an_operator_does_not_set_by_itself_what_is_wanted_of_it():
+    operator = Provided(components=("gpu-operator",), node_labels=("nvidia.com/gpu.deploy.*",))
+    assert [finding.is_warning for finding in check([], [operator, WANTS])] == [True]
+
+
+def test_the_way_to_a_label_leads_through_the_operator_that_is_there():
+    selecting = deployment(nodeSelector={"nvidia.com/gpu.product": "L4"})
+    (finding,) = check([selecting], [Provided(components=("gpu-operator",))])
+    assert "make {0} with gpu_feature_discovery=True or declare it" in finding.problem
+    assert finding.providers == (0,)
+
+
+def test_the_namespace_of_pods_that_are_brought_later_must_be_there():
+    (finding,) = check([], [Provided(privileged_namespaces=("gpu",))])
+    assert finding.problem == (
+        "namespace 'gpu', which its pods go to, is not in this app; add GpuNamespace(chart, 'namespace', name='gpu') "
+        "or declare it with External(app, 'existing', namespaces=['gpu'])"
+    )
+    assert check([], [Provided(privileged_namespaces=("gpu",), namespaces=("gpu",))]) == []
 
 
 LATER = Provided(privileged_namespaces=("gpu",))
@@ -861,7 +992,7 @@ def test_a_namespace_that_refuses_the_pods_brought_later_is_told(made, default, 
     "made", [namespace("gpu", enforce="privileged"), namespace("gpu"), namespace("other", enforce="baseline")]
 )
 def test_a_namespace_that_takes_them_is_not(made):
-    assert check([made], [LATER]) == []
+    assert check([made], [LATER, Provided(namespaces=("gpu",))]) == []
 
 
 def test_a_runtime_class_has_one_owner(app, chart):

@@ -50,3 +50,13 @@ def test_a_later_change_of_the_given_list_changes_nothing(chart):
     external = External(chart, "existing", runtime_classes=names)
     names.append("other")
     assert external.provides.runtime_classes == ("nvidia",)
+
+
+def test_a_component_that_is_there_already_is_declared(app):
+    from_elsewhere = External(app, "existing", components=["validation-bridge", "node-feature-discovery"])
+    assert from_elsewhere.provides.components == ("validation-bridge", "node-feature-discovery")
+
+
+def test_a_component_we_do_not_know_is_refused_with_the_nearest(app):
+    with pytest.raises(GpuConstructsError, match=r"components\[0\] .*did you mean 'validation-bridge'"):
+        External(app, "existing", components=["validation-brige"])

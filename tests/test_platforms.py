@@ -15,8 +15,35 @@ def test_a_talos_line_is_taken_in_each_spelling_of_its_releases(version, spelt):
     assert platform.supports_cdi == Talos(version).supports_cdi
 
 
+@pytest.mark.parametrize("version", ["1.14.0-rc.1", "v1.12.0-beta.0", "1.13.0-alpha.2"])
+def test_a_release_before_the_first_is_taken_for_its_line(version):
+    platform = Talos(version)
+    assert platform.line == version.removeprefix("v")[:4]
+    assert platform.kubernetes == Talos(platform.line).kubernetes
+    assert str(platform) == f"Talos {version}"
+
+
 @pytest.mark.parametrize(
-    "version", ["1.9", "1.15", "1", "", "1.12.x", "1.12.4.1", "1.12-beta", "vv1.12", "latest", "1.1"]
+    "version",
+    [
+        "1.12-rc.1",
+        "1.12.0-rc",
+        "1.12.0-rc1",
+        "1.12.0-pre.1",
+        "1.12.0-rc.1.2",
+        "1.12.0-rc.1\n",
+        "1.9.0-rc.1",
+        "1.9",
+        "1.15",
+        "1",
+        "",
+        "1.12.x",
+        "1.12.4.1",
+        "1.12-beta",
+        "vv1.12",
+        "latest",
+        "1.1",
+    ],
 )
 def test_a_talos_version_we_do_not_know_is_refused_with_those_we_do(version):
     with pytest.raises(GpuConstructsError) as refused:

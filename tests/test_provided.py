@@ -19,14 +19,14 @@ def test_nothing_is_provided_unless_said():
 
 def test_the_chart_of_the_plugin_says_which_components_it_installs(app):
     everything = DevicePluginChart(app, "everything").provides
-    assert everything.components == ("the device plugin", "GPU Feature Discovery", "Node Feature Discovery")
+    assert everything.components == ("device-plugin", "gpu-feature-discovery", "node-feature-discovery")
     discovery = DevicePluginChart(app, "discovery", device_plugin=False, node_feature_discovery="external")
-    assert discovery.provides.components == ("GPU Feature Discovery",)
+    assert discovery.provides.components == ("gpu-feature-discovery",)
     assert not everything.is_alone
 
 
 def test_the_exporter_is_a_component(chart):
-    assert DcgmExporter(chart, "exporter").provides.components == ("the DCGM exporter",)
+    assert DcgmExporter(chart, "exporter").provides.components == ("dcgm-exporter",)
 
 
 def test_the_plugin_provides_the_labels_of_its_discovery_and_the_resource_of_its_sharing(app):

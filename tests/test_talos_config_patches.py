@@ -5,7 +5,9 @@ import pytest
 import talos_schemas
 import talos_structure
 from gpu_constructs import GpuConstructsError, Talos
+from gpu_constructs.talos.config_merge import deletions, without_deletions
 from gpu_constructs.talos.config_patches import patched
+from gpu_constructs.talos.machine_config import installer_image_of, node_labels_of, taints_of
 
 LEGACY = Talos("1.12.11")
 NEW = Talos("1.14")
@@ -48,6 +50,10 @@ def refusal(function, *given, **more):
     return str(refused.value)
 
 
+def _typed(place, what, got):
+    return f"config_patches[0].machine.{place} must be {what}; got {got!r}"
+
+
 def test_maps_merge_and_lists_grow():
     machine = legacy(
         {"nodeLabels": {"a": "b"}, "kubelet": {"extraConfig": {"cpuManagerPolicy": "static"}}},
@@ -75,6 +81,13 @@ def test_a_document_about_something_else_stands_behind_ours():
     made = patched([OURS], [hostname], platform=LEGACY, role="worker", schematic_id=ID)
     assert made == [OURS, hostname]
     assert new(hostname) == [*OURS_NEW, hostname]
+
+
+def test_a_machine_of_another_document_is_none_of_ours():
+    other = document("VolumeConfig", machine={"install": {"image": "other:v1"}})
+    assert patched([OURS], [other], platform=LEGACY, role="worker", schematic_id=ID) == [OURS, other]
+    assert installer_image_of([OURS, other]) == OURS["machine"]["install"]["image"]
+    assert installer_image_of([document("VolumeConfig", machine=1)]) is None
 
 
 def test_a_document_of_ours_is_merged():
@@ -150,7 +163,45 @@ def test_a_module_listed_again_is_listed_once():
             "config_patches[0].machine.kubelet.extraConfig.registerWithTaints[0]: taint.value must be str; "
             "got list: ['b']",
         ),
-        ({"sysctls": None}, "config_patches[0].machine.sysctls must have a value; got None; leave it out"),
+        ({"kubelet": {"clusterDNS": "10.0.0.1"}}, _typed("kubelet.clusterDNS", "a list of texts", "10.0.0.1")),
+        ({"kubelet": {"clusterDNS": [10]}}, _typed("kubelet.clusterDNS", "a list of texts", [10])),
+        ({"kubelet": {"extraArgs": ["a"]}}, _typed("kubelet.extraArgs", "a mapping", ["a"])),
+        ({"kubelet": {"extraMounts": {}}}, _typed("kubelet.extraMounts", "a list", {})),
+        ({"kubelet": {"image": 1}}, _typed("kubelet.image", "text", 1)),
+        ({"install": {"wipe": "true"}}, _typed("install.wipe", "true or false", "true")),
+        ({"install": {"image": "a\nb"}}, _typed("install.image", "an image's reference", "a\nb")),
+        (
+            {"kernel": {"modules": [{"name": "a", "parameters": ""}]}},
+            _typed("kernel.modules[0].parameters", "a list of texts", ""),
+        ),
+        (
+            {"files": [{"path": "/var/a", "op": "create", "permissions": True}]},
+            _typed("files[0].permissions", "a whole number", True),
+        ),
+        (
+            {"files": [{"path": "/var/a", "op": "creat"}]},
+            "config_patches[0].machine.files[0].op must be one of 'create', 'append', 'overwrite'; got 'creat' "
+            "(did you mean 'create'?)",
+        ),
+        (
+            {"files": [{"path": "/var/a", "content": ""}]},
+            "config_patches[0].machine.files[0].op must be one of 'create', 'append', 'overwrite'; got None",
+        ),
+        (
+            {"type": "controlplane"},
+            "config_patches[0].machine.type must be 'worker', the node's role; got 'controlplane'; "
+            "use role='controlplane'",
+        ),
+        (
+            {"sysctls": {"net/core/bpf_jit_harden": "2"}},
+            "config_patches[0].machine.sysctls['net/core/bpf_jit_harden'] must not contradict what is set already; "
+            "got '2' beside '1'",
+        ),
+        ({"type": "master"}, "config_patches[0].machine.type must be one of 'worker', 'controlplane'; got 'master'"),
+        (
+            {"certSANs": [None]},
+            "config_patches[0].machine.certSANs[0] must have a value; got None; leave it out",
+        ),
         ({"sysctls": []}, "config_patches[0].machine.sysctls must be a mapping; got []"),
         ({"kernel": []}, "config_patches[0].machine.kernel must be a mapping; got []"),
         ({"files": {}}, "config_patches[0].machine.files must be a list; got {}"),
@@ -203,10 +254,7 @@ def test_an_installer_without_the_extensions_is_refused(image):
 @pytest.mark.parametrize("image", [f"factory.example.com/metal-installer/{ID}:v1.12.11", "example.com/installer:v1"])
 def test_an_installer_of_the_users_own_takes_the_place_of_ours(image):
     assert legacy({"install": {"image": image, "disk": "/dev/sda"}})["install"] == {"image": image, "disk": "/dev/sda"}
-    assert refusal(legacy, {"install": {"image": image}}, {"install": {"image": "other:v1"}}) == (
-        "config_patches[1].machine.install.image must not contradict what is set already; "
-        f"got 'other:v1' beside {image!r}"
-    )
+    assert legacy({"install": {"image": image}}, {"install": {"image": "other:v1"}})["install"] == {"image": "other:v1"}
     assert legacy({"install": {"disk": "/dev/sda"}})["install"] == {**OURS["machine"]["install"], "disk": "/dev/sda"}
 
 
@@ -214,21 +262,33 @@ def test_an_installer_of_the_users_own_takes_the_place_of_ours(image):
     ("patch", "message"),
     [
         (
-            {"machine": {"sysctls": {"a": "b"}, "nodeLabels": {}}},
-            "config_patches[0] must be a document with a kind on Talos 1.14, which has one for each matter; got one "
-            "without; use KubeNodeConfig for machine.nodeLabels, SysctlConfig for machine.sysctls",
+            {"machine": {"sysctls": {"a": "b"}, "nodeLabels": {}, "token": "x"}, "cluster": {"clusterName": "a"}},
+            "config_patches[0] must not hold what Talos 1.14 has documents for; got machine.nodeLabels, "
+            "machine.sysctls, cluster.clusterName; use KubeNodeConfig for machine.nodeLabels, SysctlConfig for "
+            "machine.sysctls, KubeClusterConfig for cluster.clusterName",
         ),
         (
-            {"cluster": {}},
-            "config_patches[0] must be a document with a kind on Talos 1.14, which has one for each matter; got one "
-            "without; use the document for it",
+            {"machine": {"typ": "worker"}},
+            "config_patches[0].machine has a key that Talos does not know; got 'typ' (did you mean 'type'?)",
         ),
+        (
+            document("HostnamConfig"),
+            "config_patches[0].kind must be one that Talos 1.14 has; got 'HostnamConfig' (did you mean "
+            "'HostnameConfig'?)",
+        ),
+        (
+            {"machine": {"install": {"image": "other:v1"}}},
+            "config_patches[0] must not hold what Talos 1.14 has documents for; got machine.install; use "
+            "UnattendedInstallConfig for machine.install",
+        ),
+        ({"cluster": 5}, "config_patches[0].cluster must be a mapping; got 5"),
         ({"machine": 1}, "config_patches[0].machine must be a mapping; got 1"),
         (
             {"kind": "KubeNodeConfig"},
             "config_patches[0].apiVersion must be 'v1alpha1'; got None",
         ),
-        ({"kind": ["a"]}, "config_patches[0].kind must be text; got ['a']"),
+        ({"kind": ["a"]}, "config_patches[0].kind must be a document's, like 'KubeNodeConfig'; got ['a']"),
+        ({"kind": ""}, "config_patches[0].kind must be a document's, like 'KubeNodeConfig'; got ''"),
         (
             document("KubeNodeConfig", label={}),
             "config_patches[0] has a key that Talos does not know; got 'label' (did you mean 'labels'?)",
@@ -252,12 +312,16 @@ def test_an_installer_of_the_users_own_takes_the_place_of_ours(image):
             "use kernel_modules=[KernelModule(name='nvidia', parameters=...)]",
         ),
         (
-            document("KernelModuleConfig"),
-            "config_patches[0].name is required by KernelModuleConfig; got None",
+            document("KernelModuleConfig", name="a", parameters=False),
+            "config_patches[0].parameters must be a list of texts; got False",
         ),
         (
-            document("KubeletConfig", config={}),
-            "config_patches[0].image is required by KubeletConfig; got None; name the kubelet's image",
+            document("UnattendedInstallConfig", installer={"image": 1}),
+            "config_patches[0].installer.image must be an image's reference; got 1",
+        ),
+        (
+            document("KernelModuleConfig"),
+            "config_patches[0].name is required by KernelModuleConfig; got None",
         ),
         (
             document("CRICustomizationConfig", name="customization", content=""),
@@ -275,17 +339,171 @@ def test_a_document_that_talos_1_14_would_not_take_is_refused(patch, message):
     assert refusal(new, patch) == message
 
 
-def test_a_document_of_talos_1_14_is_refused_before_it():
-    given = {"platform": LEGACY, "role": "worker", "schematic_id": ID}
-    assert refusal(patched, [OURS], [document("SysctlConfig", params={})], **given) == (
-        "config_patches[0].kind must be one that Talos 1.12.11 has; got 'SysctlConfig', a document of Talos 1.14; "
-        "give its fields below machine, in a patch without a kind"
+@pytest.mark.parametrize(
+    ("platform", "kind", "line"),
+    [(LEGACY, "SysctlConfig", "1.14"), (Talos("1.10"), "HostnameConfig", "1.12")],
+)
+def test_a_document_of_a_later_talos_is_refused(platform, kind, line):
+    given = {"platform": platform, "role": "worker", "schematic_id": ID}
+    assert refusal(patched, [OURS], [document(kind)], **given) == (
+        f"config_patches[0].kind must be one that {platform} has; got {kind!r}, a document from Talos {line} on; "
+        "give its fields, where there are such, in a patch without a kind"
     )
 
 
-def test_a_directive_of_talos_is_no_unknown_key():
-    assert legacy({"install": {"$patch": "delete"}})["install"]["$patch"] == "delete"
+def test_no_key_that_a_release_knows_is_refused_and_no_other_taken():
+    assert list(talos_schemas.wrong_keys(talos_structure.committed())) == []
 
 
-def test_no_key_that_a_release_knows_is_refused():
-    assert list(talos_schemas.unknown_keys(talos_structure.committed())) == []
+def test_each_release_has_its_kinds_of_documents():
+    assert list(talos_schemas.wrong_kinds(talos_structure.committed_kinds())) == []
+
+
+@pytest.mark.parametrize(("key", "value"), [("bootloader", True), ("grubUseUKICmdline", False)])
+def test_keys_that_only_the_types_of_talos_have_are_taken(key, value):
+    assert legacy({"install": {key: value}})["install"][key] is value
+
+
+def test_a_key_without_a_value_is_as_good_as_absent():
+    assert legacy({"sysctls": None, "kubelet": {"image": None}}) == legacy({"kubelet": {}}) == OURS["machine"]
+    assert new({}, {"machine": None}) == OURS_NEW
+
+
+def test_what_has_no_document_of_its_own_may_be_patched_without_a_kind():
+    config = {"machine": {"certSANs": ["a"], "type": "worker"}, "cluster": {"externalCloudProvider": {"enabled": True}}}
+    assert new(config) == [*OURS_NEW, config]
+    assert new(config, {"machine": {"certSANs": ["b"]}})[-1]["machine"]["certSANs"] == ["a", "b"]
+    assert installer_image_of(new(config)) is None
+    assert installer_image_of([{"cluster": {}}]) is None
+
+
+def test_a_patch_of_the_kubelet_is_partial():
+    kubelet = document("KubeletConfig", config={"maxPods": 50})
+    assert new(kubelet) == [*OURS_NEW, kubelet]
+
+
+def test_a_later_patch_wins_over_an_earlier_one_but_not_over_ours():
+    names = [{"network": {"hostname": name}, "kubelet": {"image": name}} for name in ("a", "b")]
+    machine = legacy(*names)
+    assert machine["network"] == {"hostname": "b"}
+    assert machine["kubelet"]["image"] == "b"
+    assert new(*(document("HostnameConfig", hostname=name) for name in ("a", "b")))[-1]["hostname"] == "b"
+    labels = [document("KubeNodeConfig", labels={"c": value}) for value in ("1", "2")]
+    assert new(*labels)[-1]["labels"] == {"a": "b", "c": "2"}
+    assert refusal(legacy, {}, {"sysctls": {"net.core.bpf_jit_harden": "2"}}).startswith("config_patches[1].")
+
+
+DELETED = {"$patch": "delete"}
+LOAD_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+
+@pytest.mark.parametrize(
+    ("place", "machine"),
+    [
+        ("machine", DELETED),
+        ("machine.kernel", {"kernel": DELETED}),
+        ("machine.kernel.modules", {"kernel": {"modules": DELETED}}),
+        ("machine.kernel.modules[name=nvidia]", {"kernel": {"modules": [{"name": "nvidia", **DELETED}]}}),
+        ("machine.sysctls", {"sysctls": DELETED}),
+        ("machine.sysctls.net.core.bpf_jit_harden", {"sysctls": {"net.core.bpf_jit_harden": DELETED}}),
+        ("machine.kubelet", {"kubelet": DELETED}),
+        ("machine.kubelet.extraConfig", {"kubelet": {"extraConfig": DELETED}}),
+        ("machine.install.image", {"install": {"image": DELETED}}),
+        ("machine.files", {"files": DELETED}),
+    ],
+)
+def test_nothing_of_ours_can_be_deleted(place, machine):
+    assert refusal(legacy, machine) == (
+        f"config_patches[0] must not delete {place}, where this node's own configuration lies; leave it to the "
+        "keywords, delete what else lies there by its own key, or give the deletion to talosctl in a patch before "
+        "this one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "patch"),
+    [
+        ("the document", document("KernelModuleConfig", name="nvidia", **DELETED)),
+        ("the document", document("CRICustomizationConfig", name="nvidia-default-runtime", **DELETED)),
+        ("the document", document("KubeNodeConfig", **DELETED)),
+        ("labels", document("KubeNodeConfig", labels=DELETED)),
+        ("labels.a", document("KubeNodeConfig", labels={"a": DELETED})),
+    ],
+)
+def test_no_document_of_ours_can_be_deleted(place, patch):
+    assert refusal(new, patch).startswith(f"config_patches[0] must not delete {place}, where this node's own")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        {"nodeLabels": {LOAD_BALANCERS: DELETED}},
+        {"nodeLabels": DELETED},
+        {"nodeTaints": DELETED},
+        {"sysctls": {"vm.nr_hugepages": DELETED}},
+        {"sysctls": {"net/core/bpf_jit_harden": DELETED}},
+        {"install": {"extensions": DELETED}},
+        {"install": {"extensions": [{"image": "ghcr.io/siderolabs/gvisor:1", **DELETED}]}},
+        {"kernel": {"modules": [{"name": "nvidia-uvm", **DELETED}]}},
+        {"kubelet": {"extraArgs": DELETED, "extraConfig": {"cpuManagerPolicy": DELETED}}},
+        {"network": {"interfaces": [{"interface": "eth0", **DELETED}, {"interface": "eth0", "dhcp": True}]}},
+        {"files": [{"path": "/etc/x", **DELETED}]},
+        {"token": DELETED},
+    ],
+)
+@pytest.mark.parametrize("role", ["worker", "controlplane"])
+def test_what_is_not_ours_can_be_deleted(machine, role):
+    made = legacy(machine, role=role)
+    assert without_deletions({"machine": made})["machine"] == {
+        **OURS["machine"],
+        **without_deletions({"machine": machine}).get("machine", {}),
+    }
+    assert set(deletions("", {"machine": made})) == set(deletions("", {"machine": machine})) != set()
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        document("KubeNodeConfig", labels={LOAD_BALANCERS: DELETED}),
+        document("KubeNodeConfig", taints=DELETED),
+        document("KernelModuleConfig", name="nvidia", parameters=DELETED),
+    ],
+)
+def test_what_is_not_ours_can_be_deleted_from_a_document_of_ours(patch):
+    made = new(patch)
+    assert [without_deletions(one) for one in made] == OURS_NEW
+    assert [found for one in made for found in deletions("", one)] == deletions("", patch) != []
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        document("KernelModuleConfig", name="nvidia-", **DELETED),
+        document("CRICustomizationConfig", name="customization", **DELETED),
+        document("SysctlConfig", **DELETED),
+        document("HostnameConfig", hostname=DELETED),
+        {"machine": {"nodeLabels": {LOAD_BALANCERS: DELETED}, "certSANs": DELETED}},
+    ],
+)
+def test_a_document_that_is_not_ours_can_be_deleted(patch):
+    assert new(patch) == [*OURS_NEW, patch]
+
+
+def test_a_document_can_be_deleted_and_set_anew_but_not_the_other_way():
+    delete, anew = document("HostnameConfig", **DELETED), document("HostnameConfig", hostname="a")
+    assert new(delete, anew) == [*OURS_NEW, delete, anew]
+    assert refusal(new, anew, delete).startswith(
+        "config_patches[1] and the patches before it must not both set and delete the document: "
+    )
+
+
+def test_deletions_are_no_labels_and_no_taints():
+    made = new(document("KubeNodeConfig", labels={LOAD_BALANCERS: DELETED}, taints=DELETED))
+    assert node_labels_of(made) == {"a": "b"}
+    assert taints_of(made) == []
+
+
+def test_a_key_to_delete_that_talos_does_not_know_is_refused():
+    assert refusal(legacy, {"nodeLabel": {"a": DELETED}}) == (
+        "config_patches[0].machine has a key that Talos does not know; got 'nodeLabel' (did you mean 'nodeLabels'?)"
+    )

@@ -13,6 +13,7 @@ from gpu_constructs.talos.driver_versions import driver_branch, driver_version, 
         ("1.12.5", "580.126.16", "570.211.01"),
         ("v1.12.11", "580.126.20", "570.211.01"),
         ("1.13.9", "580.178.04", "595.91.07"),
+        ("v1.14.0-rc.1", "580.178.04", "595.91.07"),
     ],
 )
 def test_a_release_ships_one_driver_of_each_branch(release, lts, production):
@@ -20,7 +21,7 @@ def test_a_release_ships_one_driver_of_each_branch(release, lts, production):
     assert driver_version(Talos(release), "production") == production
 
 
-@pytest.mark.parametrize("release", ["1.12", "1.12.12", "1.14.0"])
+@pytest.mark.parametrize("release", ["1.12", "1.12.12", "1.14.0", "1.14.0-rc.0", "1.14.0-rc.2", "1.12.4-rc.1"])
 def test_the_driver_of_a_line_or_of_an_unknown_release_is_not_guessed(release):
     assert driver_version(Talos(release), "production") is None
 
@@ -33,11 +34,14 @@ def test_the_long_term_branch_is_the_newer_one_on_talos_1_12():
 @pytest.mark.parametrize("line", ["1.10", "1.11", "1.12", "1.13", "1.14"])
 def test_every_line_has_branches_and_a_release_to_name(line):
     assert driver_branch(Talos(line), "lts") >= 535
-    assert Talos(newest_known_release(Talos(line))).line == line
+    newest = Talos(newest_known_release(Talos(line)))
+    assert newest.line == line
+    assert driver_version(newest, "lts") is not None
+    assert newest_known_release(Talos("1.12")) == "1.12.11"
 
 
 @pytest.mark.parametrize(
-    ("version", "release"), [("1.12", None), ("v1.12", None), ("1.12.4", "1.12.4"), ("v1.12.04", "1.12.4")]
+    ("version", "release"), [("1.12", None), ("v1.12", None), ("v1.12.04", "1.12.4"), ("v1.14.0-rc.1", "1.14.0-rc.1")]
 )
 def test_a_patch_release_is_written_as_its_tag_is(version, release):
     assert patch_release(Talos(version)) == release

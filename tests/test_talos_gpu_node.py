@@ -143,13 +143,45 @@ def test_gdrdrv_is_an_extension_and_a_module(app):
 )
 def test_the_validators_label_is_provided_where_it_keeps_the_validator_off(app, version, given, is_provided):
     node = TalosGpuNode(app, "node", platform=Talos(version), **given)
-    assert (node.provides.fixed_node_labels.get(VALIDATOR) == "false") == is_provided
+    assert (node.provides.gpu_nodes.labels.get(VALIDATOR) == "false") == is_provided
 
 
 def test_labels_of_patches_are_provided(app):
     patch = {"machine": {"nodeLabels": {VALIDATOR: "false", "a": "b"}}}
     node = TalosGpuNode(app, "node", platform=Talos("1.12"), node_labels={"c": "d"}, config_patches=[patch])
-    assert node.provides.fixed_node_labels == {"c": "d", VALIDATOR: "false", "a": "b"}
+    assert node.provides.gpu_nodes.labels == {"c": "d", VALIDATOR: "false", "a": "b"}
+
+
+REGISTERED = {"machine": {"kubelet": {"extraConfig": {"registerWithTaints": [{"key": "a", "effect": "NoExecute"}]}}}}
+LISTED = {"machine": {"nodeTaints": {"a": "NoExecute"}}}
+OF_KIND = {"apiVersion": "v1alpha1", "kind": "KubeNodeConfig", "taints": {"a": ":NoExecute"}}
+
+
+@pytest.mark.parametrize(
+    ("version", "role", "patch"),
+    [("1.12", "worker", REGISTERED), ("1.12", "controlplane", LISTED), ("1.14", "worker", OF_KIND)],
+)
+def test_taints_of_patches_are_provided(app, version, role, patch):
+    given = {"platform": Talos(version), "role": role, "taints": [Taint(value="present")], "config_patches": [patch]}
+    assert TalosGpuNode(app, "node", **given).provides.gpu_nodes.taints == [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+        {"key": "a", "effect": "NoExecute"},
+    ]
+
+
+def test_a_candidate_of_a_release_has_its_installer_and_driver(app):
+    node = TalosGpuNode(app, "node", platform=Talos("1.14.0-rc.1"))
+    assert node.installer_image.endswith(":v1.14.0-rc.1")
+    assert node.driver_version == "595.91.07"
+
+
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [("1.12", "# For a node's first configuration. "), ("1.14", "# May be applied to a node again: ")],
+)
+def test_the_patch_says_whether_it_may_be_applied_again(app, version, text):
+    lines = TalosGpuNode(app, "node", platform=Talos(version)).side_files()[0].text.splitlines()
+    assert sum(line.startswith(text) for line in lines) == 1
 
 
 @pytest.mark.parametrize(

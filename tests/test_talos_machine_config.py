@@ -12,6 +12,7 @@ from gpu_constructs.talos.machine_config import (
     merged_sysctls,
     node_labels_of,
     node_taints_of,
+    taints_of,
 )
 from gpu_constructs.talos.taint import Taint
 
@@ -122,6 +123,29 @@ def test_a_sysctl_that_contradicts_the_release_is_refused(key):
         f"sysctls[{key!r}] must be '1' on Talos 1.12, where nvidia-container-cli loads a BPF program; got '2'; "
         "leave it out"
     )
+
+
+def test_a_sysctl_that_is_given_in_both_spellings_is_still_checked():
+    for keys in (("net.core.bpf_jit_harden", "net/core/bpf_jit_harden"), ("net/core/bpf_jit_harden",)):
+        with pytest.raises(GpuConstructsError, match=r"^sysctls\['net/core/bpf_jit_harden'\] must be '1' on"):
+            merged_sysctls(LEGACY, dict.fromkeys(keys, "1") | {"net/core/bpf_jit_harden": "2"})
+    both = {"net/core/bpf_jit_harden": "2", "net.core.bpf_jit_harden": "1"}
+    with pytest.raises(GpuConstructsError, match=r"^sysctls\['net/core/bpf_jit_harden'\] must be '1' on"):
+        merged_sysctls(LEGACY, both)
+
+
+def test_all_taints_are_found_as_kubernetes_writes_them():
+    taints = [PRESENT, Taint(key="bare", effect="NoExecute")]
+    for platform, role in ((LEGACY, "worker"), (LEGACY, "controlplane"), (NEW, "worker")):
+        made = machine_config(platform, role, settings(taints=taints))
+        assert taints_of(made) == [taint.to_manifest() for taint in taints]
+
+
+@pytest.mark.parametrize("key", ["a b", "vm.nr_hugepages\n", "ünïcödé"])
+def test_a_sysctl_that_no_kernel_has_is_refused(key):
+    with pytest.raises(GpuConstructsError) as refused:
+        merged_sysctls(NEW, {key: "1"})
+    assert str(refused.value) == f"sysctls must have kernel parameters like 'vm.nr_hugepages' for keys; got {key!r}"
 
 
 def test_a_modules_parameters_replace_the_bare_module():

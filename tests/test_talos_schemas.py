@@ -16,6 +16,8 @@ def folder(tmp_path):
     """Schemas made of the committed structure, and the drivers of one release."""
     for line, kinds in talos_structure.committed().items():
         definitions = {f"{'v1alpha1.' if kind == talos_structure.CONFIG else ''}{kind}": kinds[kind] for kind in kinds}
+        for kind in talos_structure.committed_kinds()[line]:
+            definitions.setdefault(kind, {"properties": {"kind": {"enum": [kind]}}})
         schema = {
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "$defs": definitions,
@@ -44,8 +46,8 @@ def failed(capsys) -> list[str]:
 def test_all_checks_hold_for_schemas_like_the_committed_structure(folder, capsys):
     assert talos_schemas.main([str(folder)]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert out[-1] == "57 checks: 57 hold, 0 do not"
-    assert len(out) == 58
+    assert out[-1] == "58 checks: 58 hold, 0 do not"
+    assert len(out) == 59
 
 
 def test_a_missing_schema_is_no_pass(folder, capsys):
@@ -73,6 +75,16 @@ def test_a_key_that_our_checks_refuse_fails(folder, capsys):
     edit(folder, "1.14", lambda defs: defs["SysctlConfig"]["properties"].update(more={}))
     assert talos_schemas.main([str(folder)]) == 1
     assert failed(capsys) == ["committed structure of 1.14", "keys that patches may hold"]
+
+
+def test_a_kind_that_our_table_lacks_fails(folder, capsys):
+    path = folder / "schema-1.13.json"
+    schema = json.loads(path.read_text())
+    schema["$defs"]["NewConfig"] = {"properties": {"kind": {"enum": ["NewConfig"]}}}
+    schema["oneOf"].append({"$ref": "#/$defs/NewConfig"})
+    path.write_text(json.dumps(schema))
+    assert talos_schemas.main([str(folder)]) == 1
+    assert failed(capsys) == ["kinds of documents"]
 
 
 @pytest.mark.parametrize("releases", [{RELEASE: {"lts": "1.2.3", "production": "570.211.01"}}, {}])

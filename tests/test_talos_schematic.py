@@ -123,6 +123,11 @@ def test_the_order_counts():
         "net.ifnames=0",
         "_",
         "-quiet",
+        "8250.nr_uarts=4",
+        "-8250.nr_uarts=4",
+        "1=2",
+        "2001-12-14=",
+        "1e5=:",
     ],
 )
 def test_a_kernel_argument_is_read_back_as_it_was_given(argument):
@@ -135,7 +140,27 @@ def test_a_last_colon_is_quoted_as_the_factory_quotes_it():
 
 
 @pytest.mark.parametrize(
-    "argument", ["", "a b", "a: b", "a #b", "on", "No", "null", "1", "0x10", "#a", "--a", "ä", "a\n"]
+    "argument",
+    [
+        "",
+        "a b",
+        "a: b",
+        "a #b",
+        "on",
+        "No",
+        "null",
+        "1",
+        "0x10",
+        "-1",
+        "1e5",
+        "1:20",
+        "2001-12-14",
+        "8250.nr_uarts",
+        "#a",
+        "--a",
+        "ä",
+        "a\n",
+    ],
 )
 def test_a_kernel_argument_whose_text_is_not_certain_is_refused(argument):
     with pytest.raises(

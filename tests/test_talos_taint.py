@@ -1,7 +1,7 @@
 import pytest
 
 from gpu_constructs import GpuConstructsError
-from gpu_constructs.talos.taint import Taint
+from gpu_constructs.talos.taint import Taint, taint_of_text
 
 
 def test_a_taint_is_written_as_kubernetes_and_as_talos_write_it():
@@ -40,3 +40,21 @@ def test_its_toleration_is_what_pods_must_tolerate():
         "value": "",
         "effect": "NoSchedule",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "taint"),
+    [
+        ("present:NoSchedule", Taint(key="a", value="present")),
+        (":NoExecute", Taint(key="a", effect="NoExecute")),
+        ("NoExecute", Taint(key="a", effect="NoExecute")),
+    ],
+)
+def test_a_taint_is_read_as_talos_writes_it(text, taint):
+    assert taint_of_text("a", text) == taint
+
+
+@pytest.mark.parametrize("text", ["", "present", "a:b:NoSchedule", "present:"])
+def test_a_text_that_is_no_taint_is_refused(text):
+    with pytest.raises(GpuConstructsError, match=r"^taint\.effect must be one of"):
+        taint_of_text("a", text)

@@ -35,6 +35,7 @@ from gpu_constructs.platforms import (
     Kubernetes,
     Platform,
 )
+from gpu_constructs.pod_specs import pod_specs
 from gpu_constructs.provided import Component, Provided
 from gpu_constructs.runtime_class import NvidiaRuntimeClass, runtime_class_name
 from gpu_constructs.sharing import Sharing
@@ -259,7 +260,8 @@ class DevicePluginChart(GpuChart):
             is_new = made == "namespace" or given != lives_in
             if isinstance(given, str) and given not in _kinds.NAMESPACES_OF_EVERY_CLUSTER and is_new:
                 GpuNamespace(self, made, name=given)
-        if runtime is not None and (runtime_class is None or isinstance(runtime_class, str)):
+        names_it = any(spec.get("runtimeClassName") for m in manifests.values() for spec in pod_specs(m))
+        if runtime is not None and names_it and (runtime_class is None or isinstance(runtime_class, str)):
             NvidiaRuntimeClass(self, "runtime-class", name=runtime)
         self._main: Manifest | None = None
         scopes: dict[str, Construct] = {"": self}
@@ -468,9 +470,9 @@ def _components(
     plugin: DevicePlugin | None, labeler: GpuFeatureDiscovery | None, discovery: NodeFeatureDiscovery | None
 ) -> tuple[Component, ...]:
     installed: Mapping[Component, object] = {
-        "the device plugin": plugin,
-        "GPU Feature Discovery": labeler,
-        "Node Feature Discovery": discovery,
+        "device-plugin": plugin,
+        "gpu-feature-discovery": labeler,
+        "node-feature-discovery": discovery,
     }
     return tuple(component for component, installed_as in installed.items() if installed_as is not None)
 

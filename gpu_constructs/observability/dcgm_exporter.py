@@ -134,7 +134,7 @@ class DcgmExporter(GpuObject):
         )
         super().__init__(scope, id)
         self.metrics = exported
-        self.provides = Provided(pod_security_default=platform.pod_security_default, components=("the DCGM exporter",))
+        self.provides = Provided(pod_security_default=platform.pod_security_default, components=("dcgm-exporter",))
 
         Manifest(self, "metrics", config_map(metrics_map, {METRICS_KEY: csv}))
         Manifest(self, "Default", exporter)

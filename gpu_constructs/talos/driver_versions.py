@@ -17,9 +17,11 @@ class _Drivers:
     last: int
     lts: str
     production: str
+    candidate: str = ""
 
 
-# siderolabs/extensions@v1.10.0..v1.14.0-rc.1:nvidia-gpu/vars.yaml; a row for the patch releases that share a pair.
+# siderolabs/extensions@v1.10.0..v1.14.0-rc.1:nvidia-gpu/vars.yaml; a row for the patch releases that share a pair,
+# and for a candidate where no release of the line is known yet.
 _DRIVERS = (
     _Drivers("1.10", 0, 1, "535.230.02", "570.124.06"),
     _Drivers("1.10", 2, 3, "535.247.01", "570.133.20"),
@@ -35,30 +37,29 @@ _DRIVERS = (
     _Drivers("1.13", 5, 6, "580.167.08", "595.71.05"),
     _Drivers("1.13", 7, 8, "580.173.02", "595.71.05"),
     _Drivers("1.13", 9, 9, "580.178.04", "595.91.07"),
-    # The release candidate 1: no patch release is known yet, the branches are.
-    _Drivers("1.14", 0, -1, "580.178.04", "595.91.07"),
+    _Drivers("1.14", 0, -1, "580.178.04", "595.91.07", candidate="1.14.0-rc.1"),
 )
 
 
 def patch_release(platform: Talos) -> str | None:
-    """Give ``1.12.4`` for ``Talos("v1.12.4")``, None for a mere line."""
-    patch = platform.version.removeprefix("v").removeprefix(platform.line).removeprefix(".")
-    return f"{platform.line}.{int(patch)}" if patch else None
+    """Give ``1.12.4`` for ``Talos("v1.12.4")``, ``1.14.0-rc.1`` for that candidate, None for a mere line."""
+    rest = platform.version.removeprefix("v").removeprefix(platform.line).removeprefix(".")
+    patch, dash, candidate = rest.partition("-")
+    return f"{platform.line}.{int(patch)}{dash}{candidate}" if patch else None
 
 
 def newest_known_release(platform: Talos) -> str:
-    """Give the newest patch release of the platform's line that we know, or its first."""
-    return f"{platform.line}.{max(0, *(row.last for row in _DRIVERS if row.line == platform.line))}"
+    """Give the newest patch release of the platform's line that we know, or a candidate for its first."""
+    row = [row for row in _DRIVERS if row.line == platform.line][-1]
+    return row.candidate or f"{row.line}.{row.last}"
 
 
 def driver_version(platform: Talos, branch: Branch) -> str | None:
     """Give the driver of a branch in a patch release; None for a line or a release we do not know."""
     release = patch_release(platform)
-    if release is None:
-        return None
-    patch = int(release.rpartition(".")[2])
     for row in _DRIVERS:
-        if row.line == platform.line and row.first <= patch <= row.last:
+        releases = [row.candidate, *(f"{row.line}.{patch}" for patch in range(row.first, row.last + 1))]
+        if release in releases:
             return row.lts if branch == "lts" else row.production
     return None
 

@@ -11,8 +11,8 @@ from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct, checked
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.errors import GpuConstructsError, short_errors
-from gpu_constructs.platforms import Platform, Talos
-from gpu_constructs.provided import Provided
+from gpu_constructs.platforms import MachineConfigShape, Platform, Talos
+from gpu_constructs.provided import GpuNodes, Provided
 from gpu_constructs.side_files import SideFile
 from gpu_constructs.talos.config_patches import patched
 from gpu_constructs.talos.driver_versions import Branch, driver_version, newest_known_release, patch_release
@@ -28,12 +28,23 @@ from gpu_constructs.talos.machine_config import (
     merged_modules,
     merged_sysctls,
     node_labels_of,
+    taints_of,
 )
 from gpu_constructs.talos.node_labels import OPERATOR_VALIDATOR, check_node_labels
 from gpu_constructs.talos.schematic import TalosSchematic
 from gpu_constructs.talos.taint import Taint
 
 IMAGE_FACTORY = "factory.talos.dev"
+_WHEN: Mapping[MachineConfigShape, str] = {
+    "v1alpha1": (
+        "For a node's first configuration. To change it later, apply the whole configuration anew: a second patch "
+        "would append its lists to those of the first."
+    ),
+    "multi-document": (
+        "May be applied to a node again: documents are known by kind and name. Only lists in them, as parameters of "
+        "kernel modules, are appended."
+    ),
+}
 
 InstallerPlatform = Literal[
     "akamai",
@@ -126,15 +137,18 @@ class TalosGpuNode(GpuConstruct):
             default_runtime: Whether every container of the node runs under the NVIDIA runtime. False by
                 default: GPU pods name the runtime class.
             operator_validator: Whether the GPU Operator's validator runs on the node. False sets the label
-                that ``ValidationBridge`` needs.
+                that ``ValidationBridge`` needs. A node that the operator has labelled keeps the operator's value,
+                which Talos does not own; there first run
+                ``kubectl label node <node> nvidia.com/gpu.deploy.operator-validator=false --overwrite``.
             node_labels: Labels of the node.
             node_annotations: Annotations of the node.
             taints: Taints of the node. A worker has them from its registration on; taint one that is
                 registered already with ``kubectl taint`` first, or Talos 1.14 sets none of its labels either.
             installer_platform: Where the node runs, in Talos' words.
             secureboot: Whether the installer is signed for SecureBoot.
-            config_patches: Further machine configuration: until Talos 1.13 partial v1alpha1 documents, merged
-                as Talos merges patches, or documents with a kind; from 1.14 on documents with a kind.
+            config_patches: Further machine configuration: partial v1alpha1 documents and documents with a kind,
+                merged in their order as Talos merges patches; from 1.14 on most of a v1alpha1 document has a
+                document with a kind of its own. ``{"$patch": "delete"}`` deletes what is not this node's own.
 
         Raises:
             GpuConstructsError: What Talos would refuse, what it would silently ignore, and what contradicts
@@ -189,7 +203,8 @@ class TalosGpuNode(GpuConstruct):
         self._branch: Branch = branch
         self._image = image
         self.provides = Provided(
-            fixed_node_labels=node_labels_of(documents), pod_security_default=platform.pod_security_default
+            gpu_nodes=GpuNodes(labels=node_labels_of(documents), taints=taints_of(documents)),
+            pod_security_default=platform.pod_security_default,
         )
 
     @property
@@ -237,6 +252,7 @@ class TalosGpuNode(GpuConstruct):
         )
         return (
             f"# For {self.platform}; the extensions come with the installer.\n"
+            f"# {_WHEN[self.platform.machine_config]}\n"
             f"# Installer: {image}\n"
             f"# Schematic, to be registered once with {IMAGE_FACTORY}: {self.name}.schematic.yaml\n"
         )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.platforms import Talos
+from gpu_constructs.talos.config_merge import without_deletions
 from gpu_constructs.talos.kernel_module import KernelModule, module_key
-from gpu_constructs.talos.taint import Taint
+from gpu_constructs.talos.taint import Taint, taint_of_text
 
 Role = Literal["worker", "controlplane"]
 Document = dict[str, Any]
@@ -17,6 +19,7 @@ Document = dict[str, Any]
 BPF_JIT_HARDEN = "net.core.bpf_jit_harden"
 CRI_CUSTOMIZATION_PATH = "/etc/cri/conf.d/20-customization.part"
 DEFAULT_RUNTIME_DOCUMENT = "nvidia-default-runtime"
+_SYSCTL = re.compile(r"[!-~]+\Z")
 _DEFAULT_RUNTIME = """\
 [plugins."io.containerd.cri.v1.runtime".containerd]
   default_runtime_name = "nvidia"
@@ -64,10 +67,13 @@ def merged_sysctls(platform: Talos, given: Mapping[str, str]) -> dict[str, str]:
     for key in given:
         if not key:
             raise GpuConstructsError("sysctls must not have an empty key; got ''")
+        if not _SYSCTL.match(key):
+            raise GpuConstructsError(
+                f"sysctls must have kernel parameters like 'vm.nr_hugepages' for keys; got {key!r}"
+            )
     needed = {BPF_JIT_HARDEN: "1"} if platform.needs_bpf_jit_harden else {}
-    by_dots = {key.replace("/", "."): (key, value) for key, value in given.items()}
-    for name, value in needed.items():
-        key, other = by_dots.get(name, (name, value))
+    for key, other in given.items():
+        value = needed.get(key.replace("/", "."), other)
         if other != value:
             raise GpuConstructsError(
                 f"sysctls[{key!r}] must be {value!r} on {platform}, where nvidia-container-cli loads a BPF program; "
@@ -142,8 +148,8 @@ def _document(kind: str, **fields: Any) -> Document:
 
 def installer_image_of(documents: Sequence[Document]) -> str | None:
     """Give the installer that the documents name."""
-    images = [((document.get("machine") or {}).get("install") or {}).get("image") for document in documents]
-    return next(filter(None, images), None)
+    installs = (_part(document, "machine", "install") for document in documents if "kind" not in document)
+    return next((install["image"] for install in installs if install.get("image")), None)
 
 
 def node_labels_of(documents: Sequence[Document]) -> Mapping[str, str]:
@@ -156,11 +162,27 @@ def node_taints_of(documents: Sequence[Document]) -> Mapping[str, str]:
     return _of_node(documents, "nodeTaints", "taints")
 
 
+def taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
+    """Give all taints that the documents give to the node, as Kubernetes writes them."""
+    found: list[dict[str, str]] = []
+    for document in documents:
+        config = _part(document, "machine", "kubelet", "extraConfig") if "kind" not in document else {}
+        for taint in config.get("registerWithTaints", ()):
+            found.append({member: taint[member] for member in ("key", "value", "effect") if taint.get(member)})
+    return found + [taint_of_text(key, text).to_manifest() for key, text in node_taints_of(documents).items()]
+
+
 def _of_node(documents: Sequence[Document], legacy: str, field: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for document in documents:
         kind = document.get("kind")
-        part = (document.get("machine") or {}).get(legacy) if kind is None else document.get(field)
         if kind in (None, "KubeNodeConfig"):
-            found |= part or {}
+            found |= _part(document, "machine", legacy) if kind is None else _part(document, field)
     return found
+
+
+def _part(document: Document, *path: str) -> Mapping[str, Any]:
+    part: Any = without_deletions(document)
+    for key in path:
+        part = part.get(key) or {}
+    return part  # type: ignore[no-any-return]

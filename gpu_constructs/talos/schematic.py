@@ -11,7 +11,8 @@ from typing import Any
 from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
-_KERNEL_ARGUMENT = re.compile(r"-?[A-Za-z_][!-~]*\Z")
+# No number, date, boolean or null of YAML holds a '=', so that behind a digit it makes certain text.
+_KERNEL_ARGUMENT = re.compile(r"-?(?:[A-Za-z_][!-~]*|[0-9][!-<>-~]*=[!-~]*)\Z")
 # Releases of the factory's YAML writer quote these in different ways, so that the identifier would not be certain.
 _UNCERTAIN = frozenset("y yes n no on off true false null".split())
 
@@ -47,8 +48,8 @@ class TalosSchematic(metaclass=ShortErrors):
         for argument in self.extra_kernel_args:
             if not _KERNEL_ARGUMENT.match(argument) or argument.lower() in _UNCERTAIN:
                 raise GpuConstructsError(
-                    "extra_kernel_args must hold one kernel argument in each item (a letter first, '-' before it to "
-                    f"remove one, no spaces); got {argument!r}"
+                    "extra_kernel_args must hold one kernel argument in each item (a letter first, or a digit and a "
+                    f"'=' behind it; '-' before it to remove one; no spaces); got {argument!r}"
                 )
 
     @property

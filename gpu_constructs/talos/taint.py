@@ -45,3 +45,14 @@ class Taint(metaclass=ShortErrors):
     def to_text(self) -> str:
         """Give value and effect as Talos writes them behind the key."""
         return f"{self.value}:{self.effect}"
+
+
+def taint_of_text(key: str, text: str) -> Taint:
+    """Give the taint that Talos writes as a key with ``value:effect``.
+
+    Raises:
+        GpuConstructsError: It is none.
+    """
+    value, colon, effect = text.partition(":")
+    value, effect = (value, effect) if colon else ("", value)
+    return Taint(key=key, value=value, effect=effect)  # type: ignore[arg-type]
