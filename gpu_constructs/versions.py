@@ -347,7 +347,8 @@ def _unknown(known: Mapping[str, _Release], version: str, field: str, *, can_be_
         return problem
     if bare in RDMA_ON_BY_DEFAULT and known is DEVICE_PLUGIN:
         problem += "; it hands GDS, GDRCopy and MOFED devices to every container (NVIDIA/k8s-device-plugin#1692)"
-    newest = known[list(known)[-1]]
+    line = bare.rpartition(".")[0]
+    newest = known[next((other for other in reversed(list(known)) if other.startswith(f"{line}.")), list(known)[-1])]
     is_plain = isinstance(newest, GpuOperatorRelease) or newest.image.endswith(f":v{newest.version}")
     image = "" if is_plain else ", image='...'"
     return f"{problem}; force it with Unverified({bare!r}, like={newest.version!r}{image})"

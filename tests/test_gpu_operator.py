@@ -1,6 +1,10 @@
+import math
+from collections import OrderedDict
+from types import MappingProxyType
+
 import pytest
 import yaml
-from cdk8s import App, Chart, Testing
+from cdk8s import App, Chart, JsonPatch, Testing
 
 from gpu_constructs import (
     Configs,
@@ -105,6 +109,15 @@ def test_a_bridge_that_stages_the_driver_tells_the_validator_where():
     assert operator(chart, bridge=bridge).values["hostPaths"] == {"driverInstallDir": bridge.driver_install_dir}
 
 
+@pytest.mark.parametrize("own", [{"driver": True}, {"values": {"cdi": {"enabled": True}}}], ids=str)
+def test_on_plain_kubernetes_a_bridge_answers_for_the_nodes_own_driver(own):
+    chart = Chart(App(), "gpu")
+    bridge = ValidationBridge(chart, "bridge", platform=Kubernetes())
+    off = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "cdi": {"enabled": False}}
+    assert operator(chart, bridge=bridge, platform=Kubernetes()).values == off
+    assert "beside a ValidationBridge" in refusal(bridge=bridge, platform=Kubernetes(), **own)
+
+
 def test_a_bridge_that_writes_markers_changes_no_value():
     chart = Chart(App(), "gpu")
     bridge = ValidationBridge(chart, "bridge", platform=OLD_TALOS)
@@ -144,10 +157,63 @@ def test_sharing_of_mig_devices_goes_with_the_mig_strategy():
     assert told["mig"] == {"strategy": "mixed"}
 
 
+def test_an_external_configuration_leaves_the_mig_strategy_to_its_keyword():
+    told = values(config=Configs.external("theirs", default="a"), mig_strategy="mixed")
+    assert told["mig"] == {"strategy": "mixed"}
+    assert told["devicePlugin"]["config"] == {"name": "theirs", "default": "a"}
+
+
+def test_a_configuration_written_as_text_is_looked_at():
+    config = {"create": True, "name": "a", "default": "b", "data": {"b": "version: v1\nodd: 1"}}
+    with pytest.warns(
+        GpuConstructsWarning, match=r"^gpu/operator: values\.devicePlugin\.config\.data\['b'\] may not do"
+    ):
+        operator(values={"devicePlugin": {"config": config}})
+
+
+@pytest.mark.parametrize("name", ["", "nvidia", None])
+def test_no_name_of_a_runtime_class_is_the_operators_own(name):
+    assert operator(values={"operator": {"runtimeClass": name}}).runtime_class == "nvidia"
+    assert operator(values={"operator": {"runtimeClass": "gpu"}}, platform=Kubernetes()).runtime_class == "gpu"
+
+
+def test_values_that_hold_themselves_are_refused():
+    own = {}
+    own["daemonsets"] = own
+    assert "values must be nested at most 64 deep" in refusal(values=own)
+
+
 def test_own_values_are_laid_over():
     told = values(values={"dcgmExporter": {"resources": {"limits": {"memory": "1Gi"}}}, "cdi": {"enabled": False}})
     assert told["dcgmExporter"] == {"resources": {"limits": {"memory": "1Gi"}}}
     assert told["driver"] == {"enabled": False}
+
+
+@pytest.mark.parametrize("kind", [OrderedDict, MappingProxyType])
+def test_own_values_may_be_a_mapping_of_any_kind(tmp_path, kind):
+    own = kind({"daemonsets": kind({"labels": kind({"a": "b"})})})
+    app, _, made = cluster(tmp_path, values=own, delivery=Delivery.flux())
+    synthesized(app)
+    assert made.values["daemonsets"] == {"labels": {"a": "b"}}
+    (file,) = tmp_path.glob("helm-values/*")
+    assert yaml.safe_load(file.read_text()) == made.values
+
+
+@pytest.mark.parametrize(
+    ("own", "problem"),
+    [
+        ({"operator": {"affinity": {"a": object}}}, "values.operator.affinity.a must be what YAML can hold; got "),
+        ({"operator": {"affinity": {"a": math.nan}}}, "values.operator.affinity.a must be a number within 2**53; got "),
+        ({"operator": {"affinity": {None: "a"}}}, "values.operator.affinity must have text for keys; got None"),
+        (
+            {"daemonsets": {"labels": {"a\nb": None}}},
+            "values.daemonsets.labels must have printable text for keys; got ",
+        ),
+    ],
+)
+def test_what_no_values_file_holds_is_refused(own, problem):
+    assert refusal(values=own).startswith(f"gpu/operator: {problem}")
+    assert "\n" not in refusal(values=own)
 
 
 def test_the_values_are_written_beside_the_manifests(tmp_path):
@@ -182,6 +248,108 @@ def test_argo_cd_installs_what_the_values_file_says():
     (application,) = Testing.synth(Chart.of(made))
     assert application["spec"]["source"]["helm"]["valuesObject"] == made.values
     assert made.api_object.kind == "Application"
+
+
+@pytest.mark.parametrize(
+    ("delivery", "path"),
+    [(Delivery.flux(), "/spec/values"), (Delivery.argo_cd(), "/spec/source/helm/valuesObject")],
+    ids=["flux", "argo-cd"],
+)
+def test_a_patch_of_the_values_reaches_the_file_too(delivery, path):
+    made = operator(delivery=delivery)
+    made.api_object.add_json_patch(JsonPatch.add(f"{path}/keyOfTomorrow", {"enabled": True}))
+    (file,) = made.side_files()
+    assert yaml.safe_load(file.text) == {**made.values, "keyOfTomorrow": {"enabled": True}}
+
+
+def test_what_was_told_cannot_be_changed_by_who_reads_it(tmp_path):
+    app, _, made = cluster(tmp_path)
+    made.values["driver"]["enabled"] = True
+    assert made.values["driver"] == {"enabled": False}
+    synthesized(app)
+    assert yaml.safe_load(next(tmp_path.glob("helm-values/*")).read_text()) == made.values
+
+
+def test_without_a_main_object_there_is_none_to_give():
+    with pytest.raises(GpuConstructsError) as refused:
+        operator().api_object  # noqa: B018
+    assert str(refused.value) == (
+        "gpu/operator: api_object must be asked of a delivery with a main object; got one that emits none; use "
+        "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy, or change values="
+    )
+
+
+CHART_OF_26_7 = "apiVersion: v2\nname: gpu-operator\nversion: v26.7.0\n"
+CLUSTER_POLICY = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}}
+
+
+@pytest.fixture
+def rendering(tmp_path):
+    """A delivery by a helm that prints what it is given."""
+
+    def make(*objects):
+        folder, program = tmp_path / "gpu-operator", tmp_path / "helm"
+        folder.mkdir()
+        (folder / "Chart.yaml").write_text(CHART_OF_26_7)
+        (tmp_path / "rendered").write_text(yaml.safe_dump_all(objects))
+        program.write_text(f"#!/bin/sh\ncat {tmp_path}/rendered\n")
+        program.chmod(0o755)
+        return Delivery.helm(chart=str(folder), executable=str(program))
+
+    return make
+
+
+def test_no_rendered_object_is_lost_and_the_cluster_policy_is_the_main_one(rendering):
+    def config_map(name, **metadata):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}}
+
+    others = [
+        config_map("a"),
+        config_map("a", namespace="b"),
+        {**config_map("a", namespace=NAMESPACE), "apiVersion": "a.example/v1"},
+        {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a"}},
+        {"apiVersion": "a.example/v1", "kind": "ClusterPolicy", "metadata": {"name": "first"}},
+        {**CLUSTER_POLICY, "metadata": {"name": "second"}},
+    ]
+    made = operator(delivery=rendering(*others[3:5], CLUSTER_POLICY, *others[:3], others[5]), namespace=NAMESPACE)
+    identities = [
+        (one["apiVersion"], one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+        for one in Testing.synth(Chart.of(made))
+    ]
+    assert len(set(identities)) == 7
+    assert (made.api_object.api_version, made.api_object.name) == ("nvidia.com/v1", "cluster-policy")
+
+
+def test_a_gpu_cluster_is_a_main_object_too(rendering):
+    gpu_cluster = {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "a"}}
+    own = {"gpuCluster": {"deployCR": True}, "clusterPolicy": {"deployCR": False}}
+    made = operator(delivery=rendering(gpu_cluster), platform=Kubernetes(), driver=False, values=own)
+    assert made.api_object.kind == "GPUCluster"
+
+
+def test_a_chart_with_a_namespace_gives_none_to_what_lives_outside(rendering):
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "rules.a.example"},
+        "spec": {"group": "a.example", "names": {"kind": "Rule"}, "scope": "Cluster", "versions": []},
+    }
+    rule = {"apiVersion": "a.example/v1", "kind": "Rule", "metadata": {"name": "a"}}
+    chart = Chart(App(), "gpu", namespace="elsewhere")
+    operator(chart, delivery=rendering(definition, rule, CLUSTER_POLICY))
+    assert [one for one in Testing.synth(chart) if "namespace" in one["metadata"]] == []
+
+
+def test_the_file_of_a_rendered_chart_says_what_was_rendered(rendering):
+    made = operator(delivery=rendering(CLUSTER_POLICY))
+    assert made.values["operator"] == {"upgradeCRD": False, "cleanupCRD": False}
+    (file,) = made.side_files()
+    assert yaml.safe_load(file.text) == made.values
+
+
+def test_a_rendered_chart_is_asked_for_no_hook(rendering):
+    hooks = {"operator": {"cleanupCRD": True}}
+    assert "values.operator.cleanupCRD must be false" in refusal(delivery=rendering(CLUSTER_POLICY), values=hooks)
 
 
 def test_values_alone_emit_nothing():
@@ -249,7 +417,8 @@ def test_until_talos_1_12_a_bridge_must_stand_beside_it(tmp_path):
     app, chart, _ = cluster(tmp_path, platform=OLD_TALOS)
     assert synthesized(app) == [
         "gpu/operator: needs the validation bridge beside it: on Talos 1.12 its own validator can never pass; add "
-        "ValidationBridge(chart, 'validation-bridge', platform=..., namespace=...)"
+        "ValidationBridge(chart, 'validation-bridge', platform=..., namespace=...) and hand it over with bridge=..., "
+        "or declare one with External(app, 'existing', components=['validation-bridge'])"
     ]
     assert not list(tmp_path.glob("**/*.yaml"))
     ValidationBridge(chart, "bridge", platform=OLD_TALOS)
@@ -309,7 +478,7 @@ def test_our_runtime_class_has_no_place_beside_that_of_the_operator(tmp_path):
     [
         (
             lambda app, chart: DevicePluginChart(app, "plugin", platform=Kubernetes()),
-            "the device plugin and GPU Feature Discovery and Node Feature Discovery",
+            "the device plugin, GPU Feature Discovery and Node Feature Discovery",
         ),
         (
             lambda app, chart: DcgmExporter(chart, "exporter", platform=NEW_TALOS, namespace=NAMESPACE),
@@ -337,7 +506,7 @@ def test_two_operators_are_one_too_many(tmp_path):
     app, chart, _ = cluster(tmp_path)
     GpuOperator(chart, "second", delivery=VALUES, platform=NEW_TALOS, release_name="second")
     (problem,) = synthesized(app)
-    assert problem.startswith("gpu/operator: brings the GPU Operator and the device plugin and")
+    assert problem.startswith("gpu/operator: brings the GPU Operator, the device plugin,")
 
 
 @pytest.mark.parametrize(
@@ -349,21 +518,43 @@ def test_two_operators_are_one_too_many(tmp_path):
         ),
         (
             {"config": PluginConfig(), "mig_strategy": "none"},
-            "mig_strategy must be left out beside config, which holds it; got both",
+            "mig_strategy must be left out beside config, which holds it; got 'none'; say it there, by PluginConfig",
         ),
         ({"release_name": "Operator"}, "release_name must be a DNS label"),
-        ({"delivery": "flux"}, "delivery must be"),
-        ({"delivery": None}, "delivery must be"),
+        (
+            {"delivery": "flux"},
+            "delivery must be made by Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...) or",
+        ),
+        ({"delivery": None}, "Delivery.values(); got None; pass one of them"),
+        ({"delivery": Delivery}, "Delivery.values(); got the class itself; pass one of them"),
         ({"namespace": "default"}, "namespace must not be 'default'"),
-        ({"values": {"driver": {"enabled": True}}, "driver": False}, "values.driver.enabled is True, and a keyword"),
+        (
+            {"values": {"driver": {"enabled": True}}, "driver": False},
+            "values.driver.enabled is True, and the keyword driver",
+        ),
         ({"values": {"devicePlugin": {"nodeSelector": {}}}}, "values.devicePlugin.nodeSelector"),
         ({"values": {"mig": {"stratgy": "none"}}}, "values.mig.stratgy"),
         ({"values": []}, "values must be"),
         ({"device_list_strategy": "envvars"}, "device_list_strategy must be one of"),
-        ({"driver": True}, "driver.enabled"),
-        ({"toolkit": True}, "toolkit.enabled"),
-        ({"cdi": True, "platform": OLD_TALOS}, "cdi.enabled"),
-        ({"cdi": True, "platform": NEW_TALOS, "device_list_strategy": "envvar"}, "envvar"),
+        ({"driver": True}, "gpu/operator: driver must be False on Talos; got True; "),
+        ({"toolkit": True}, "gpu/operator: toolkit must be False on Talos; got True; "),
+        ({"cdi": True, "platform": OLD_TALOS}, "gpu/operator: cdi must be False on Talos 1.12; got True; "),
+        (
+            {"cdi": True, "platform": NEW_TALOS, "device_list_strategy": "envvar"},
+            "gpu/operator: device_list_strategy must be a cdi- strategy while CDI is on, as it is by default; got",
+        ),
+        (
+            {"service_monitor": True, "dcgm_exporter": False},
+            "gpu/operator: service_monitor must be False while dcgm_exporter is False; got True; ",
+        ),
+        (
+            {"sharing": Sharing.mps(replicas=4), "values": {"mig": {"strategy": "mixed"}}, "platform": Kubernetes()},
+            "values.mig.strategy is 'mixed', and the keyword sharing says 'none'; leave one of the two out",
+        ),
+        (
+            {"values": {"devicePlugin": {"config": {"create": True, "name": "a", "data": {"b": "a: ["}}}}},
+            "values.devicePlugin.config.data['b'] must be YAML; got ",
+        ),
         ({"config": Configs.named({"a": PluginConfig()}, default="a")}, "config must be a PluginConfig"),
         ({"config": PluginConfig(flags=Flags(fail_on_init_error=False))}, "config 'default' must not state"),
         ({"drivr": True}, "drivr is no keyword of GpuOperator (did you mean 'driver'?)"),

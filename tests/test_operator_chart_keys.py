@@ -273,3 +273,44 @@ def test_the_comparison_names_what_the_table_lacks_and_has_too_much(
 def test_the_comparison_needs_a_folder_with_a_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path)]) == 1
     assert "no folder of a release in it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"driver.enabled": True},
+            "values['driver.enabled'] must be nested: Helm takes no key apart at its dots; got True; write it nested: "
+            "{'driver': {'enabled': ...}}",
+        ),
+        (
+            {"devicePlugin": {"config.name": "x"}},
+            "values.devicePlugin['config.name'] must be nested: Helm takes no key apart at its dots; got 'x'; write it "
+            "nested: {'config': {'name': ...}}",
+        ),
+    ],
+)
+def test_a_key_with_dots_is_refused_for_the_nested_one(values, told):
+    with pytest.raises(GpuConstructsError) as refused:
+        check_keys(values, GPU_OPERATOR["26.7.0"])
+    assert str(refused.value) == told
+
+
+def test_dots_in_keys_of_the_users_own_are_kept():
+    check_keys({"daemonsets": {"labels": {"a.example/b": "c"}}}, GPU_OPERATOR["26.7.0"])
+
+
+@pytest.mark.parametrize(
+    ("values", "near"),
+    [
+        ({"DRIVER": {}}, "driver"),
+        ({"device_plugin": {}}, "devicePlugin"),
+        ({"driver": {"Enabled": True}}, "driver.enabled"),
+        ({"nodeFeatureDiscovery": {}}, "node-feature-discovery"),
+        ({"DCGMEXPORTER": {}}, "dcgmExporter"),
+    ],
+)
+def test_a_key_in_other_letters_is_told_the_right_one(values, near):
+    with pytest.raises(GpuConstructsError) as refused:
+        check_keys(values, GPU_OPERATOR["26.7.0"])
+    assert str(refused.value).endswith(f"; did you mean {near!r}?")

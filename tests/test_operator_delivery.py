@@ -18,7 +18,7 @@ EVERY_FLUX_OPTION = {
     "service_account_name": "deployer",
     "interval": "30m",
     "source_interval": timedelta(hours=12),
-    "timeout": "15m",
+    "timeout": "20m",
     "retries": -1,
     "crds": "Create",
     "drift_detection": "enabled",
@@ -97,8 +97,13 @@ def test_flux_gets_a_release_and_the_helm_repository_it_comes_from():
         "install": {"crds": "CreateReplace", "remediation": {"retries": 3}},
         "upgrade": {"crds": "CreateReplace", "remediation": {"retries": 3}},
         "driftDetection": {"mode": "warn"},
+        "timeout": "15m",
         "values": VALUES,
     }
+
+
+def test_flux_waits_as_long_as_it_does_by_itself_when_asked_to():
+    assert "timeout" not in only(Delivery.flux(timeout=None), "HelmRelease")["spec"]
 
 
 def test_flux_takes_a_chart_in_a_registry_whole_and_by_its_tag():
@@ -141,7 +146,7 @@ def test_every_option_of_flux_arrives():
     }
     spec = release["spec"]
     assert (spec["chart"]["spec"]["chart"], spec["chart"]["spec"]["version"]) == ("other", "26.7.0")
-    assert (spec["interval"], spec["timeout"], spec["suspend"]) == ("30m", "15m", True)
+    assert (spec["interval"], spec["timeout"], spec["suspend"]) == ("30m", "20m", True)
     assert spec["install"] == spec["upgrade"] == {"crds": "Create", "remediation": {"retries": -1}}
     assert spec["driftDetection"] == {"mode": "enabled"}
     assert spec["serviceAccountName"] == "deployer"
@@ -183,6 +188,13 @@ def test_argo_cd_gets_an_application():
 def test_argo_cd_is_given_a_registry_without_its_scheme_and_the_chart_apart():
     source = only(Delivery.argo_cd(source=NVIDIA_OCI), "Application")["spec"]["source"]
     assert (source["repoURL"], source["chart"]) == ("nvcr.io/nvidia/cloud-native-charts", "gpu-operator")
+
+
+def test_a_registry_without_folders_is_taken():
+    source = only(Delivery.argo_cd(source="oci://zot.lan/gpu-operator"), "Application")["spec"]["source"]
+    assert (source["repoURL"], source["chart"]) == ("zot.lan", "gpu-operator")
+    url = only(Delivery.flux(source="oci://zot.lan:5000/gpu-operator"), "OCIRepository")["spec"]["url"]
+    assert url == "oci://zot.lan:5000/gpu-operator"
 
 
 def test_every_option_of_argo_cd_arrives():
@@ -321,7 +333,7 @@ def test_credentials_in_a_source_are_refused_and_not_repeated(make, source):
 
 
 @BOTH
-@pytest.mark.parametrize("source", ["oci://registry.example", "oci://registry.example/x", f"{NVIDIA_OCI}:v26.7.0"])
+@pytest.mark.parametrize("source", ["oci://registry.example", "oci://registry.example/", f"{NVIDIA_OCI}:v26.7.0"])
 def test_a_registry_must_be_followed_to_the_chart_and_no_tag(make, source):
     assert refusal(make, source=source) == (
         f"delivery.{make.__name__}.source must name the chart in a registry without a tag, like '{NVIDIA_OCI}'; got "
@@ -399,7 +411,7 @@ def test_what_flux_would_not_take_is_refused(options, problem):
         ({"sync_options": ["Validate"]}, "delivery.argo_cd.sync_options[0] must be 'Name=value'"),
         (
             {"sync_options": ["ServerSideApply=false"]},
-            "delivery.argo_cd.sync_options[0] must not be 'ServerSideApply=false': the chart's definitions need",
+            "delivery.argo_cd.sync_options[0] must not be 'ServerSideApply=false': the operator and the API server",
         ),
         (
             {"sync_options": ["CreateNamespace=true"]},
@@ -421,9 +433,24 @@ def test_a_chart_that_synth_would_have_to_download_is_refused(chart):
     )
 
 
-@pytest.mark.parametrize("options", [{"chart": " "}, {"chart": "--help"}, {"chart": "x", "executable": ""}])
+@pytest.mark.parametrize(
+    "options",
+    [{"chart": " "}, {"chart": "--help"}, {"chart": "a\nb"}, {"chart": "a\0b"}, {"chart": "x", "executable": ""}],
+)
 def test_a_path_that_helm_would_take_for_something_else_is_refused(options):
     assert "must be a path; got" in refusal(Delivery.helm, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: Delivery.helm(), "chart is required by Delivery.helm; pass chart=..."),
+        (lambda: Delivery.flux("https://a.example"), "Delivery.flux takes everything by keyword; got 'https://a.exa"),
+        (lambda: Delivery.values({}), "Delivery.values takes everything by keyword; got {} without one; it has none"),
+    ],
+)
+def test_a_delivery_called_wrongly_is_refused_in_the_house_style(make, problem):
+    assert refusal(make).startswith(problem)
 
 
 def test_a_delivery_is_made_by_one_of_its_four_forms():

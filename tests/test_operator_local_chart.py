@@ -1,7 +1,10 @@
+import gzip
 import io
 import json
 import os
+import struct
 import tarfile
+from pathlib import Path
 
 import pytest
 import yaml
@@ -136,7 +139,7 @@ def test_a_cluster_with_device_classes_is_said_to_have_them(helm, folder, tmp_pa
 
 def test_helm_reads_the_values_as_given_but_for_what_needs_hooks(helm, folder, tmp_path):
     values = {
-        "operator": {"upgradeCRD": True, "cleanupCRD": True, "logging": {"develMode": True}},
+        "operator": {"logging": {"develMode": True}},
         "daemonsets": {"labels": None},
         "hostPaths": {"driverInstallDir": "/usr/local"},
         "toolkit": {"version": "1e3"},
@@ -144,9 +147,18 @@ def test_helm_reads_the_values_as_given_but_for_what_needs_hooks(helm, folder, t
     }
     manifests(folder, helm(), values=values)
     read = yaml.safe_load((tmp_path / "values.yaml").read_text())
-    operator = {"upgradeCRD": False, "cleanupCRD": False, "logging": {"develMode": True}}
-    assert read == {**values, "operator": operator}
-    assert values["operator"]["upgradeCRD"] is True
+    assert read == local_chart.without_hooks(values)
+    assert read.pop("operator") == {"upgradeCRD": False, "cleanupCRD": False, "logging": {"develMode": True}}
+    assert read == {key: value for key, value in values.items() if key != "operator"}
+
+
+@pytest.mark.parametrize("key", ["upgradeCRD", "cleanupCRD"])
+def test_what_only_hooks_do_is_refused_where_it_is_asked_for(helm, folder, key):
+    assert refusal(folder, helm(), values={"operator": {key: True}}) == (
+        f"values.operator.{key} must be false with delivery.helm, which runs no hooks; got True; leave it out, or use "
+        "Delivery.flux(), Delivery.argo_cd() or Delivery.values()"
+    )
+    assert manifests(folder, helm(), values={"operator": {key: False}})
 
 
 def test_what_helm_prints_comes_back_as_it_is(helm, folder):
@@ -235,7 +247,9 @@ def test_a_chart_of_another_release_is_refused(helm, tmp_path, make):
     )
 
 
-@pytest.mark.parametrize("text", ["name: nvidia-device-plugin\nversion: v26.7.0\n", "- 1\n", "a: [", ""])
+@pytest.mark.parametrize(
+    "text", ["name: nvidia-device-plugin\nversion: v26.7.0\n", "- 1\n", "a: [", "", "a: 2026-99-99"]
+)
 @pytest.mark.parametrize("make", [chart_folder, archive])
 def test_another_chart_is_refused(helm, tmp_path, make, text):
     assert "delivery.helm.chart must be the chart 'gpu-operator'; got " in refusal(
@@ -250,6 +264,21 @@ def test_a_file_that_is_no_chart_is_refused(helm, tmp_path):
     assert "delivery.helm.chart must hold a Chart.yaml; got" in refusal(str(tmp_path / "empty"), helm())
     misplaced = archive(tmp_path / "misplaced.tgz", name="Chart.yaml")
     assert "delivery.helm.chart must hold a Chart.yaml; got" in refusal(misplaced, helm())
+
+
+def test_a_damaged_archive_is_refused(helm, tmp_path):
+    path = tmp_path / "chart.tgz"
+    tar = gzip.decompress(Path(archive(path, CHART_YAML + "#" * 100_000)).read_bytes())
+    half, no_such_block = tar[:50_000], b"\x07"
+    stored = b"\0" + struct.pack("<HH", len(half), len(half) ^ 0xFFFF) + half
+    path.write_bytes(gzip.compress(b"")[:10] + stored + no_such_block)
+    assert "delivery.helm.chart must be readable; got" in refusal(str(path), helm())
+
+
+def test_links_in_a_circle_are_refused(helm, tmp_path):
+    (tmp_path / "one").symlink_to(tmp_path / "two")
+    (tmp_path / "two").symlink_to(tmp_path / "one")
+    assert "delivery.helm.chart must be readable; got" in refusal(str(tmp_path / "one"), helm())
 
 
 def test_what_helm_says_when_it_fails_is_passed_on_in_one_line(helm, folder, capfd):
@@ -283,3 +312,63 @@ def test_a_release_name_that_helm_does_not_take_is_refused(helm, folder):
 def test_a_rendered_chart_is_no_pure_function():
     with pytest.raises(GpuConstructsError, match=r"gives its objects by local_chart\.manifests"):
         Delivery.helm(chart="./gpu-operator").manifests()
+
+
+def more(name, *, api_version="v1", kind="ConfigMap", **metadata):
+    return "---\n" + yaml.safe_dump({"apiVersion": api_version, "kind": kind, "metadata": {"name": name, **metadata}})
+
+
+@pytest.mark.parametrize(
+    ("namespace", "must"),
+    [
+        (
+            {},
+            "objects that differ in name, kind or stated namespace, by which cdk8s tells them apart; got 'a-configmap'",
+        ),
+        ({"namespace": "gpu-system"}, "each object once; got ConfigMap a"),
+    ],
+)
+def test_an_object_rendered_twice_is_refused(helm, folder, namespace, must):
+    twice = more("a", **namespace) + more("a")
+    assert refusal(folder, helm(rendered=RENDERED + twice)) == (
+        f"delivery.helm.chart must render {must} twice; rename or leave out the one in values.extraObjects"
+    )
+
+
+def test_objects_that_share_a_name_and_no_more_are_told_apart(helm, folder):
+    others = (
+        more("a"),
+        more("a", namespace="b"),
+        more("a", kind="Secret"),
+        more("a", api_version="a.example/v1", namespace="gpu-system"),
+    )
+    assert len(manifests(folder, helm(rendered=RENDERED + "".join(others)))) == 9
+
+
+@pytest.mark.parametrize(
+    ("metadata", "got"),
+    [("{generateName: x-}", "Job without one and with generateName 'x-'"), ("{}", "Job without one")],
+)
+def test_an_object_without_a_name_is_refused(helm, folder, metadata, got):
+    job = f"---\napiVersion: batch/v1\nkind: Job\nmetadata: {metadata}\n"
+    assert refusal(folder, helm(rendered=RENDERED + job)) == (
+        f"delivery.helm.chart must render objects with names, by which the next apply knows them; got {got}; give it a "
+        "metadata.name, in values.extraObjects if it stands there"
+    )
+
+
+def test_an_object_without_metadata_is_refused(helm, folder):
+    assert "got Job without one; give it" in refusal(
+        folder, helm(rendered=RENDERED + "---\napiVersion: batch/v1\nkind: Job\n")
+    )
+
+
+def test_a_kind_of_a_rendered_definition_that_lives_outside_namespaces_names_none(helm, folder):
+    definition = """---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rules.a.example}
+spec: {group: a.example, names: {kind: Rule, plural: rules}, scope: Cluster, versions: []}
+"""
+    rule = more("a", api_version="a.example/v1", kind="Rule", namespace="b")
+    assert "namespace" not in by_kind(manifests(folder, helm(rendered=definition + rule)))["Rule"]["metadata"]

@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 
 import pytest
@@ -69,6 +70,15 @@ def test_staged_files_are_where_the_validator_looks():
     }
 
 
+def test_beside_a_bridge_plain_kubernetes_has_driver_and_toolkit_and_no_cdi():
+    off = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "cdi": {"enabled": False}}
+    assert values.of_platform(Kubernetes(), driver_install_dir=None, has_bridge=True) == off
+    assert values.of_platform(Kubernetes(), driver_install_dir="/opt/driver", has_bridge=True) == {
+        **off,
+        "hostPaths": {"driverInstallDir": "/opt/driver"},
+    }
+
+
 def test_plain_kubernetes_leaves_everything_to_the_chart():
     assert values.of_platform(Kubernetes(), driver_install_dir=None) == {}
 
@@ -111,22 +121,20 @@ def test_the_device_list_strategy_is_a_variable_of_the_plugin():
 
 def test_one_configuration_is_the_default_of_a_config_map_that_the_chart_makes():
     configs = values.plugin_configs(SLICES, NEW)
-    written = of_keywords(configs=configs)
-    assert written["devicePlugin"]["config"] == {
-        "create": True,
-        "name": "nvidia-device-plugin-configs",
-        "default": "default",
-        "data": {"default": SLICES.to_yaml()},
-    }
+    config = of_keywords(configs=configs)["devicePlugin"]["config"]
+    assert re.fullmatch("nvidia-device-plugin-configs-[0-9a-f]{8}", config.pop("name"))
+    assert config == {"create": True, "default": "default", "data": {"default": SLICES.to_yaml()}}
 
 
-def test_a_changed_configuration_restarts_the_pods_that_read_it():
-    first, second, same = (
-        of_keywords(configs=values.plugin_configs(config, NEW))["daemonsets"]["annotations"]
-        for config in (SLICES, PluginConfig(), SLICES)
+def test_a_changed_configuration_is_mounted_by_another_name_and_touches_no_other_operand():
+    first, second, same, other_key = (
+        of_keywords(configs=values.plugin_configs(config, NEW))
+        for config in (SLICES, PluginConfig(), SLICES, Configs.managed({"other": SLICES}, default="other"))
     )
-    assert first != second
+    names = [one["devicePlugin"]["config"]["name"] for one in (first, second, other_key)]
+    assert len(set(names)) == 3
     assert first == same
+    assert first.keys() == {"devicePlugin"}
 
 
 def test_several_configurations_keep_their_names():
@@ -240,8 +248,32 @@ def test_own_values_may_repeat_a_keyword_and_not_contradict_it():
     stated = {"mig": {"strategy": "mixed"}}
     assert values.merged({}, stated, {"mig": {"strategy": "mixed"}}) == stated
     assert refusal(values.merged, {}, stated, {"mig": {"strategy": "none"}}) == (
-        "values.mig.strategy is 'none', and a keyword of this construct says 'mixed'; say it in one place"
+        "values.mig.strategy is 'none', and the keyword mig_strategy says 'mixed'; leave one of the two out"
     )
+
+
+def test_own_values_join_no_configuration_that_a_keyword_wrote():
+    stated = of_keywords(configs=values.plugin_configs(SLICES, NEW))
+    more = {"devicePlugin": {"config": {"data": {"other": "version: v1"}}}}
+    keywords = values.keywords_of(stated, config="sharing", mig_strategy="sharing")
+    assert refusal(values.merged, {}, stated, more, keywords) == (
+        "values.devicePlugin.config.data.other must not stand beside the keyword sharing, which writes the whole "
+        "section; got 'version: v1'; say it there, or leave sharing out"
+    )
+    external = of_keywords(configs=Configs.external("theirs", default="a"))
+    assert "values.devicePlugin.config.data must not stand beside the keyword config" in refusal(
+        values.merged, {}, external, more
+    )
+    same = {"devicePlugin": {"config": {**stated["devicePlugin"]["config"]}}}
+    assert values.merged({}, stated, same) == stated
+
+
+def test_a_key_is_named_by_the_keyword_that_said_it():
+    stated = of_keywords(switches={"cdi.enabled": True}, mig_strategy="none")
+    assert values.keywords_of(stated, config="config", mig_strategy="sharing") == {
+        "cdi.enabled": "cdi",
+        "mig.strategy": "sharing",
+    }
 
 
 STRATEGY = {"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}
@@ -258,6 +290,49 @@ def test_variables_of_the_user_join_those_of_keywords():
 def test_a_variable_is_not_said_twice_in_different_ways():
     own = {"devicePlugin": {"env": [{**STRATEGY, "value": "cdi-cri"}]}}
     assert refusal(values.merged, {}, {"devicePlugin": {"env": [STRATEGY]}}, own) == (
-        "values.devicePlugin.env sets DEVICE_LIST_STRATEGY to 'cdi-cri', and a keyword of this construct says "
-        "'envvar'; say it in one place"
+        "values.devicePlugin.env sets DEVICE_LIST_STRATEGY to 'cdi-cri', and the keyword "
+        "device_list_strategy says 'envvar'; leave one of the two out"
     )
+
+
+def told(**config):
+    return {"devicePlugin": {"config": config}}
+
+
+def test_a_configuration_written_as_text_is_read():
+    written = told(create=True, name="a", data={"b": SLICES.to_yaml(), "gone": None})
+    assert values.config_warnings(written, NEW) == []
+    assert values.values_config_resources(written) == {"nvidia.com/gpu": SLICES.sharing}
+
+
+def test_without_a_configuration_a_gpu_is_advertised_as_it_is():
+    assert values.values_config_resources({}) == {"nvidia.com/gpu": Sharing.none()}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"name": "theirs"}, {"create": True, "name": "a", "data": {"b": "version: v1\nodd: 1"}}],
+)
+def test_what_a_configuration_advertises_that_nobody_here_reads_is_not_known(config):
+    assert values.values_config_resources(told(**config)) is None
+
+
+def test_a_configuration_that_is_no_yaml_is_refused():
+    message = refusal(values.config_warnings, told(create=True, name="a", data={"b": "a: ["}), NEW)
+    assert message.startswith("values.devicePlugin.config.data['b'] must be YAML; got while parsing a flow node ")
+    assert message.endswith("; mend it, or pass config=PluginConfig(...)")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "says"),
+    [
+        ("version: v1\nodd: 1", NEW, "line 2: odd is no key of the file"),
+        ("version: v1\nflags: {failOnInitError: false}", NEW, "config 'b' must not state flags.fail_on_init_error"),
+        ("version: v1\nflags: {plugin: {sharedDevicesAllocationPolicy: packed}}", OLD, "would ignore"),
+    ],
+)
+def test_a_configuration_written_as_text_may_be_doubtful(text, release, says):
+    (warning,) = values.config_warnings(told(create=True, name="a", data={"b": text}), release)
+    assert warning.startswith("values.devicePlugin.config.data['b'] may not do what it says: ")
+    assert says in warning

@@ -182,17 +182,15 @@ def test_virtual_machines_on_talos_warn() -> None:
     assert warnings(sandbox) == []
 
 
-def test_labelling_its_own_namespace_comes_too_late() -> None:
+def test_labelling_its_own_namespace_is_needless() -> None:
     (warning,) = warnings({"psa": {"enabled": True}})
-    assert "label the namespace 'privileged' beforehand" in warning
+    assert warning.startswith("values.psa.enabled is needless: ")
+    assert warning.endswith("; leave it out")
+    assert warnings({"psa": {"enabled": False}}) == []
 
 
-def test_without_node_feature_discovery_the_operator_needs_labels_since_26_3() -> None:
-    off = {"nfd": {"enabled": False}}
-    assert warnings(off, release=OLD) == []
-    for release in (MIDDLE, NEW):
-        (warning,) = warnings(off, release=release)
-        assert "system-os_release.ID and .VERSION_ID" in warning
+def test_node_feature_discovery_of_others_needs_no_warning_that_nothing_silences() -> None:
+    assert [warnings({"nfd": {"enabled": False}}, release=release) for release in GPU_OPERATOR.values()] == [[]] * 3
 
 
 def test_a_variable_that_the_validator_does_not_read_warns() -> None:
@@ -217,6 +215,7 @@ def test_tolerations_of_the_operands_must_be_those_of_the_labelling_worker() -> 
     )
     (warning,) = warnings(worker)
     assert warning.startswith("values.daemonsets.tolerations lacks {'key': 'team'")
+    assert warning.endswith("; add it, or pass tolerations=[...]")
     assert warnings({**operands, **worker}) == []
     assert warnings({**operands, "nfd": {"enabled": False}}, release=OLD) == []
 
@@ -268,3 +267,100 @@ def test_a_pod_security_context_reaches_a_gpu_cluster_alone() -> None:
     assert "no ClusterPolicy gets it" in warning
     gpu_cluster = {"gpuCluster": {"deployCR": True}, "clusterPolicy": {"deployCR": False}, "driver": {"enabled": False}}
     assert warnings({**values, **gpu_cluster}) == []
+
+
+def test_a_worker_without_the_chart_s_own_toleration_warns_where_the_operands_have_it_by_default() -> None:
+    without = {NFD: {"worker": {"tolerations": []}}}
+    (warning,) = warnings(without)
+    assert warning.startswith(f"values.{NFD}.worker.tolerations lacks {{'key': 'nvidia.com/gpu'")
+    assert warning.endswith("; add it, if a node has it")
+    stated = {"daemonsets": {"tolerations": [GPU]}}
+    assert "must hold what daemonsets.tolerations holds" in refusal({**without, **stated})
+    off = {NFD: {"worker": {"enable": False, "tolerations": []}}}
+    assert warnings({**off, **stated}) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({"driver": {"enabled": True}}, "driver.enabled"),
+        ({"toolkit": {"enabled": True}}, "toolkit.enabled"),
+        ({"cdi": {"enabled": True}}, "cdi.enabled"),
+        ({"cdi": {"enabled": None}}, "cdi.enabled"),
+    ],
+)
+def test_a_bridge_goes_with_no_driver_toolkit_or_cdi_of_the_operator(values: dict[str, Any], path: str) -> None:
+    assert f"values.{path} must be false beside a ValidationBridge" in refusal(laid(values, LEGACY), has_bridge=True)
+    assert warnings(LEGACY, has_bridge=True) == []
+
+
+@pytest.mark.parametrize("name", [None, "", "nvidia"])
+def test_talos_has_one_runtime_class(name: str | None) -> None:
+    values = {**MODERN, "operator": {"runtimeClass": name}}
+    assert warnings(values, Talos("1.13")) == []
+    assert refusal({**values, "operator": {"runtimeClass": "nvidia-cdi"}}, Talos("1.13")).startswith(
+        "values.operator.runtimeClass must be 'nvidia' on Talos 1.13; got 'nvidia-cdi'; it names the handler too"
+    )
+    assert warnings({"operator": {"runtimeClass": "nvidia-cdi"}}) == []
+
+
+def test_an_argument_of_the_device_plugin_stands_for_its_script() -> None:
+    flag = "--device-list-strategy=envvar"
+    assert refusal({"devicePlugin": {"args": [flag]}}) == (
+        "values.devicePlugin.args must open with a command of a shell: the operator runs '/bin/sh -c' with it instead "
+        f"of its own script; got {flag!r}; say flags as variables in values.devicePlugin.env, like DEVICE_LIST_STRATEGY"
+    )
+    assert warnings({"devicePlugin": {"args": ["/bin/entrypoint.sh"]}}) == []
+
+
+@pytest.mark.parametrize("flag", ["--device-list-strategy=envvar", "-device-list-strategy 'envvar'"])
+def test_a_strategy_in_an_argument_goes_with_cdi_too(flag: str) -> None:
+    values = {"devicePlugin": {"args": [f"nvidia-device-plugin {flag}"]}}
+    assert refusal(values).startswith(
+        "--device-list-strategy in values.devicePlugin.args must be a cdi- strategy while cdi.enabled is true"
+    )
+    assert warnings({**values, "cdi": {"enabled": False}}) == []
+
+
+def test_a_service_monitor_needs_its_exporter() -> None:
+    monitor = {"serviceMonitor": {"enabled": True}}
+    assert warnings({"dcgmExporter": monitor}) == []
+    assert refusal({"dcgmExporter": {**monitor, "enabled": False}}).startswith(
+        "values.dcgmExporter.serviceMonitor.enabled must be false while dcgmExporter.enabled is false; got True; "
+    )
+
+
+@pytest.mark.parametrize(
+    "plugin", [{"config": {"name": "a", "default": "b"}}, {"env": [{"name": "FAIL_ON_INIT_ERROR", "value": "true"}]}]
+)
+def test_a_gpu_cluster_has_no_device_plugin_to_configure(plugin: dict[str, Any]) -> None:
+    values = {"gpuCluster": {"deployCR": True}, "clusterPolicy": {"deployCR": False}, "driver": {"enabled": False}}
+    assert "must be left out beside gpuCluster.deployCR" in refusal({**values, "devicePlugin": plugin})
+
+
+def test_what_a_keyword_said_is_named_by_the_keyword() -> None:
+    keywords = {"driver.enabled": "driver", "migManager.enabled": "mig_manager", "cdi.enabled": "cdi"}
+    found = refusal(laid({"driver": {"enabled": True}}, MODERN), Talos("1.13"), keywords=keywords)
+    assert found.startswith("driver must be False on Talos; got True; ")
+    assert found.endswith("; leave driver out")
+    assert "cdi must be False on Talos 1.12; got True; " in refusal(
+        laid({"cdi": {"enabled": True}}, LEGACY), Talos("1.12"), keywords=keywords
+    )
+    (warning,) = warnings(laid({"migManager": {"enabled": True}}, MODERN), Talos("1.13"), keywords=keywords)
+    assert warning.startswith("mig_manager is on: ")
+
+
+def test_a_strategy_that_a_keyword_said_is_named_by_the_keyword() -> None:
+    keywords = {"devicePlugin.env": "device_list_strategy", "cdi.enabled": "cdi"}
+
+    def env(value: str) -> dict[str, Any]:
+        return {"devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": value}]}}
+
+    assert refusal(env("envvar"), keywords=keywords).startswith(
+        "device_list_strategy must be a cdi- strategy while CDI is on, as it is by default; got 'envvar'; pass "
+        "cdi=False, which alone gives 'envvar', or leave device_list_strategy out"
+    )
+    assert refusal({**env("cdi-cri"), "cdi": {"enabled": False}}, keywords=keywords) == (
+        "device_list_strategy must be 'envvar' or 'volume-mounts' while CDI is off; got 'cdi-cri'; leave "
+        "device_list_strategy out, or take cdi=False back"
+    )

@@ -233,11 +233,6 @@ def test_after_a_kill_the_next_run_sweeps_temporary_files_and_knows_its_own_mark
 TOOLKIT_READY = "# written by the validation bridge\n"
 
 
-def equal_files_of_others(node: Node) -> None:
-    node.foreign("driver-ready", DRIVER_READY)
-    node.foreign("toolkit-ready", TOOLKIT_READY)
-
-
 def test_the_markers_are_remembered_byte_for_byte_as_long_as_they_are_there(node: Node) -> None:
     node.with_driver().start_ready()
     written = {name: (node.state / f"{name}.written").read_text() for name in MARKERS}
@@ -248,42 +243,49 @@ def test_the_markers_are_remembered_byte_for_byte_as_long_as_they_are_there(node
     assert node.files == []
 
 
-def test_a_file_of_others_that_equals_ours_survives_a_vanished_driver_and_the_end(node: Node) -> None:
-    equal_files_of_others(node)
-    bridge = node.with_driver().start_ready()
-    node.wait_turns()
+def test_markers_of_an_earlier_pod_are_known_by_their_content_when_the_driver_goes(node: Node) -> None:
+    node.with_driver().start_ready().kill()
+    node.state = node.root / "new-state"
+    bridge = node.start_ready()
+    assert bridge.count("wrote ") == 0
     node.unload("nvidia")
-    node.wait_not_ready()
-    node.wait_turns()
-    assert node.files == MARKERS
+    wait_until(lambda: bridge.count("removed ") == 2, "both markers removed")
+    assert node.files == []
+    bridge.terminate()
+
+
+def test_markers_of_an_earlier_pod_go_at_the_end_too(node: Node) -> None:
+    bridge = node.with_driver().start_ready(RETRACT_ON_EXIT="false")
     bridge.terminate()
     assert node.files == MARKERS
-    assert (bridge.count("wrote "), bridge.count("removed ")) == (0, 0)
+    node.state = node.root / "new-state"
+    node.start_ready().terminate()
+    assert node.files == []
 
 
-def test_a_file_of_others_that_equals_ours_survives_a_bridge_that_was_never_ready(node: Node) -> None:
-    equal_files_of_others(node)
+def test_markers_of_an_earlier_pod_go_where_the_driver_never_came_back(node: Node) -> None:
+    node.with_driver().start_ready().kill()
+    node.state = node.root / "new-state"
+    node.unload("nvidia")
     bridge = node.start()
-    node.wait_turns()
+    wait_until(lambda: node.files == [], "the markers gone")
     bridge.terminate()
-    assert node.files == MARKERS
 
 
-def test_one_marker_of_ours_beside_an_equal_file_of_others_goes_alone(node: Node) -> None:
-    node.foreign("toolkit-ready", TOOLKIT_READY)
+def test_an_empty_marker_of_the_validator_is_not_taken_for_one_of_an_earlier_pod(node: Node) -> None:
+    node.foreign("toolkit-ready", "")
     bridge = node.with_driver().start_ready()
     bridge.terminate()
     assert (bridge.count("wrote "), bridge.count("removed ")) == (1, 1)
     assert node.files == ["toolkit-ready"]
 
 
-def test_a_new_pod_without_the_old_state_keeps_the_markers_of_a_killed_one_as_those_of_others(node: Node) -> None:
-    node.with_driver().start_ready().kill()
-    node.state = node.root / "new-state"
-    bridge = node.start_ready()
+def test_what_others_write_in_the_place_of_an_adopted_marker_is_theirs(node: Node) -> None:
+    node.foreign("toolkit-ready", TOOLKIT_READY)
+    bridge = node.with_driver().start_ready()
+    node.foreign("toolkit-ready", "another\n")
     bridge.terminate()
-    assert (bridge.count("wrote "), bridge.count("removed ")) == (0, 0)
-    assert node.files == MARKERS
+    assert node.files == ["toolkit-ready"]
 
 
 def test_a_marker_of_ours_that_others_took_away_is_nothing_to_speak_of(node: Node) -> None:
@@ -396,6 +398,30 @@ def test_no_temporary_name_ends_in_ready_and_markers_appear_whole_by_a_rename(no
         assert not path.name.endswith("-ready")
     seen = (node.root / "seen").read_text().split()
     assert seen == [temporary[0].name, temporary[1].name, "driver-ready"]
+
+
+def test_two_pods_of_one_node_write_under_names_of_their_own(node: Node) -> None:
+    """Their shells have the same process number."""
+    node.with_driver()
+    for pod in ("bridge-a", "bridge-b"):
+        spy = f"""uname() {{ echo {pod}; }}
+        mv() {{
+            echo "$@" >>"{node.root}/{pod}"
+            command mv "$@"
+        }}"""
+        bridge = node.start_with(spy)
+        node.wait_ready()
+        bridge.terminate()
+        sources = [Path(line.split()[-2]).name for line in (node.root / pod).read_text().splitlines()]
+        assert [name.rpartition(".")[0] for name in sources] == [f".gpu-constructs.{m}.{pod}" for m in MARKERS]
+
+
+def test_a_full_disk_at_the_start_makes_no_empty_marker_of_the_validator_ours(node: Node) -> None:
+    node.foreign("toolkit-ready", "")
+    bridge = node.with_driver().start_on_a_full_disk()
+    node.wait_turns()
+    bridge.terminate()
+    assert node.files == ["toolkit-ready"]
 
 
 def test_the_reason_is_logged_once_per_change(node: Node) -> None:

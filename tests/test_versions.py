@@ -57,11 +57,13 @@ def test_a_release_with_a_trap_is_refused_with_the_trap(version):
     assert trap in refusal(DEVICE_PLUGIN, version)
 
 
-@pytest.mark.parametrize("version", ["0.19.3", "0.21.0", "1.0.0", "0.18.10"])
-def test_a_release_we_do_not_know_is_refused_with_the_way_to_force_it(version):
+@pytest.mark.parametrize(
+    ("version", "like"), [("0.19.3", "0.20.0"), ("0.21.0", "0.20.0"), ("1.0.0", "0.20.0"), ("0.18.10", "0.18.2")]
+)
+def test_a_release_we_do_not_know_is_refused_with_the_way_to_force_it_like_one_of_its_line_or_the_newest(version, like):
     assert refusal(DEVICE_PLUGIN, version) == (
         f"version of the device plugin must be one of '0.18.2', '0.20.0'; got {version!r}; "
-        f"force it with Unverified({version!r}, like='0.20.0')"
+        f"force it with Unverified({version!r}, like={like!r})"
     )
 
 

@@ -481,6 +481,11 @@ def _section(prefix: str, values: Mapping[Any, Any], release: GpuOperatorRelease
         path = f"{prefix}{name}"
         if not isinstance(name, str):
             raise GpuConstructsError(f"values.{path} must have a text for its key; got {name!r}; quote it")
+        if "." in name:
+            raise GpuConstructsError(
+                f"{f'values.{prefix}'.rstrip('.')}[{name!r}] must be nested: Helm takes no key apart at its dots; got "
+                f"{_shown(value)}; write it nested: {_nested(name)}"
+            )
         if path in KEYS:
             _key(path, value, KEYS[path], release)
         elif path not in _SECTIONS or not _is_read(path, release):
@@ -490,6 +495,11 @@ def _section(prefix: str, values: Mapping[Any, Any], release: GpuOperatorRelease
         elif value is not None or path not in MAY_BE_NULL:
             fails = ": without it the chart fails to render" if value is None else ""
             raise GpuConstructsError(f"values.{path} must be a mapping{fails}; got {_shown(value)}; leave it out")
+
+
+def _nested(name: str) -> str:
+    first, _, rest = name.partition(".")
+    return f"{{{first!r}: {_nested(rest) if rest else '...'}}}"
 
 
 def _key(path: str, value: Any, key: Key, release: GpuOperatorRelease) -> None:
@@ -513,7 +523,7 @@ def _is_read(section: str, release: GpuOperatorRelease) -> bool:
 
 def _refuse_unknown(path: str, value: Any, release: GpuOperatorRelease) -> None:
     section, _, name = path.rpartition(".")
-    near = _helm.nearest(path, dict(KEYS), release.behaves_like)
+    near = _in_other_letters(path, release) or _helm.nearest(path, dict(KEYS), release.behaves_like)
     read = [known for known in _RELEASES if _reads(path, known)]
     if section in _OPERANDS and name in _OF_ALL_OPERANDS and not read:
         way_out = _OF_ALL_OPERANDS[name]
@@ -527,6 +537,18 @@ def _refuse_unknown(path: str, value: Any, release: GpuOperatorRelease) -> None:
         f"values.{path} is no key that the chart of GPU Operator {release.version} reads, and Helm would skip it "
         f"without a word; got {_shown(value)}; {way_out}"
     )
+
+
+def _in_other_letters(path: str, release: GpuOperatorRelease) -> str:
+    """Name the key that is written so but for upper case, hyphens and underscores."""
+    return next(
+        (known for known in (*KEYS, *_SECTIONS) if _bare(known) == _bare(path) and _reads(known, release.behaves_like)),
+        "",
+    )
+
+
+def _bare(path: str) -> str:
+    return re.sub(r"[-_]", "", path).lower()
 
 
 def _reads(path: str, release: str) -> bool:
@@ -545,7 +567,7 @@ def _check(path: str, got: Any, kind: str) -> None:
             _check(f"{path}[{index}]", item, kind[1:-1])
     elif kind.startswith("{"):
         if not isinstance(got, Mapping):
-            raise GpuConstructsError(f"{path} must be a mapping; got {_shown(got)}")
+            raise GpuConstructsError(f"{path} must be a mapping; got {_shown(got)}; write it as one")
         for name, item in got.items():
             if not isinstance(name, str):
                 raise GpuConstructsError(f"{path} must have texts for keys; got {name!r}; quote it")
@@ -563,7 +585,7 @@ def _check(path: str, got: Any, kind: str) -> None:
 def _check_struct(path: str, got: Any, kind: str) -> None:
     struct = STRUCTS[kind]
     if not isinstance(got, Mapping):
-        raise GpuConstructsError(f"{path} must be a mapping of {', '.join(struct)}; got {_shown(got)}")
+        raise GpuConstructsError(f"{path} must be a mapping of {', '.join(struct)}; got {_shown(got)}; write it as one")
     for name, value in got.items():
         if name not in struct:
             why = _WHY_NOT_IN.get((kind, name), f"it takes {', '.join(struct)}")
@@ -574,7 +596,7 @@ def _check_struct(path: str, got: Any, kind: str) -> None:
             _check(f"{path}.{name}", value, struct[name].removesuffix("!"))
     for name, member in struct.items():
         if member.endswith("!") and got.get(name) in (None, ""):
-            raise GpuConstructsError(f"{path}.{name} is required; got {_shown(got)}")
+            raise GpuConstructsError(f"{path}.{name} is required; got {_shown(got)}; add it, or leave the entry out")
 
 
 def _check_word(path: str, got: Any, words: Sequence[str]) -> None:

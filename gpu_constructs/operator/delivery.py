@@ -39,7 +39,7 @@ _HELM_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 _FINALIZER = "resources-finalizer.argocd.argoproj.io"
 _PRIVILEGED = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
 _FLUX_DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+\Z")
-_OCI_PATH = re.compile(r"(/[a-z0-9]+([._-]+[a-z0-9]+)*){2,}\Z")
+_OCI_PATH = re.compile(r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)+\Z")
 _HOST = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _CHART_NAME = re.compile(r"[a-z0-9]([-a-z0-9._]*[a-z0-9])?\Z")
@@ -81,7 +81,7 @@ class Delivery(metaclass=ShortErrors):
         service_account_name: str | None = None,
         interval: timedelta | str = "1h",
         source_interval: timedelta | str = "24h",
-        timeout: timedelta | str | None = None,
+        timeout: timedelta | str | None = "15m",
         retries: int = 3,
         crds: Crds = "CreateReplace",
         drift_detection: DriftDetection = "warn",
@@ -106,7 +106,9 @@ class Delivery(metaclass=ShortErrors):
             service_account_name: The ServiceAccount there in whose name Flux installs; Flux's own without.
             interval: How often Flux compares the release with this.
             source_interval: How often Flux looks at the source; a release does not change.
-            timeout: How long each action of Helm may take; Flux's default is 5 minutes.
+            timeout: How long each action of Helm may take. Flux waits until the ClusterPolicy is ready too, so
+                until every image is pulled on every GPU node; on its own default of 5 minutes, which None leaves
+                it, it would uninstall before. Give more where the operator builds the driver, like ``"30m"``.
             retries: How often a failed install or upgrade is tried again; -1 never stops.
             crds: What becomes of the custom resource definitions, at install and at upgrade. Flux's default
                 at upgrade is ``Skip``: definitions grow stale, and the API server drops the fields they lack.
@@ -161,9 +163,9 @@ class Delivery(metaclass=ShortErrors):
     ) -> Delivery:
         """Let Argo CD install it: an Application.
 
-        It always applies on the server's side, since the chart's definitions are too long for the annotation
-        of the client's, and compares there too, so what the API server fills in is no difference. For an Argo
-        CD told to compare otherwise, those fields are ignored by name.
+        It always applies on the server's side, which keeps apart whose field is whose: the operator writes to
+        the same objects. It compares there too, so what the API server fills in is no difference. For an Argo CD
+        told to compare otherwise, those fields are ignored by name.
 
         Args:
             source: As for ``flux``; a registry's address is written as Argo CD wants it, without ``oci://``.
@@ -253,6 +255,14 @@ class Delivery(metaclass=ShortErrors):
                 of None.
         """
         raise NotImplementedError
+
+    def namespaces_of_others(self, namespace: str) -> tuple[str, ...]:
+        """Give the namespaces that are there without the app: the controller's, and those it makes.
+
+        Args:
+            namespace: Where the operator goes.
+        """
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -371,6 +381,10 @@ class Flux(Delivery):
         }
         return [source, release]
 
+    def namespaces_of_others(self, namespace: str) -> tuple[str, ...]:
+        """Give the namespace of Flux's own objects, where it is another."""
+        return () if self.namespace is None or self.namespace == namespace else (self.namespace,)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ArgoCd(Delivery):
@@ -473,6 +487,10 @@ class ArgoCd(Delivery):
         }
         return [application]
 
+    def namespaces_of_others(self, namespace: str) -> tuple[str, ...]:
+        """Give Argo CD's own namespace, and the operator's where Argo CD makes it."""
+        return (self.namespace, *([namespace] if self.create_namespace else []))
+
 
 @dataclass(frozen=True, kw_only=True)
 class LocalChart(Delivery):
@@ -491,7 +509,7 @@ class LocalChart(Delivery):
             )
         for member in ("chart", "executable"):
             path = getattr(self, member)
-            if not path.strip() or path.startswith("-"):
+            if not path.strip() or path.startswith("-") or not path.isprintable():
                 raise GpuConstructsError(f"{where}.{member} must be a path; got {path!r}")
 
     def manifests(self, **release: Any) -> list[dict[str, Any]]:
@@ -623,8 +641,8 @@ def _check_sync_option(field: str, option: str) -> None:
         raise GpuConstructsError(f"{field} must be 'Name=value', like 'Validate=false'; got {option!r}")
     if match[1] == "ServerSideApply":
         raise GpuConstructsError(
-            f"{field} must not be {option!r}: the chart's definitions need ServerSideApply=true, which is always set; "
-            "leave it out"
+            f"{field} must not be {option!r}: the operator and the API server write to the same objects, and only "
+            "ServerSideApply=true, which is always set, leaves them their fields; leave it out"
         )
     if match[1] == "CreateNamespace":
         raise GpuConstructsError(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import cdk8s
 from constructs import Construct
 
 from gpu_constructs import _fields, versions
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._plain_data import plain
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
@@ -23,21 +25,37 @@ from gpu_constructs.operator import chart_keys, local_chart, values_rules
 from gpu_constructs.operator import values as operator_values
 from gpu_constructs.operator.delivery import CHART, Delivery, LocalChart, check_release_name
 from gpu_constructs.operator.validation_bridge import ValidationBridge
-from gpu_constructs.placement import Toleration
+from gpu_constructs.placement import GPU_TAINT, Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, DeviceListStrategy, Platform, require
 from gpu_constructs.provided import Component, Provided
 from gpu_constructs.sharing import GPU, Sharing
 from gpu_constructs.side_files import SideFile
 
+if TYPE_CHECKING:
+    _Delivery = Delivery
+else:
+    # What is none is told the four ways to make one.
+    _Delivery = object
+
 RUNTIME_CLASS = "nvidia"
-_MAIN = ("HelmRelease", "Application", "ClusterPolicy")
-_OPERATOR: Component = "the GPU Operator"
-_COMPONENTS: Mapping[Component, str] = {
-    "the device plugin": "devicePlugin.enabled",
-    "GPU Feature Discovery": "gfd.enabled",
-    "Node Feature Discovery": "nfd.enabled",
-    "the DCGM exporter": "dcgmExporter.enabled",
+_MAIN_OF_CHART = (("nvidia.com", "ClusterPolicy"), ("nvidia.com", "GPUCluster"))
+_VALUES_IN: Mapping[tuple[str, str], str] = {
+    ("helm.toolkit.fluxcd.io", "HelmRelease"): "spec.values",
+    ("argoproj.io", "Application"): "spec.source.helm.valuesObject",
 }
+_COMPONENTS: Mapping[Component, str] = {
+    "device-plugin": "devicePlugin.enabled",
+    "gpu-feature-discovery": "gfd.enabled",
+    "node-feature-discovery": "nfd.enabled",
+    "dcgm-exporter": "dcgmExporter.enabled",
+}
+_VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
+_MUST_VALIDATE = "the validator writes the files that all operands wait for; leave operator_validator=False out"
+_NEEDS_BRIDGE = (
+    "on {} its own validator can never pass; add ValidationBridge(chart, 'validation-bridge', platform=..., "
+    "namespace=...) and hand it over with bridge=..., or declare one with External(app, 'existing', "
+    "components=['validation-bridge'])"
+)
 
 
 class GpuOperator(GpuObject):
@@ -54,7 +72,7 @@ class GpuOperator(GpuObject):
     Attributes:
         api_object: The HelmRelease, the Application, or the ClusterPolicy of a local chart; there is none with
             ``Delivery.values()``.
-        values: What the chart is told, beyond its own defaults.
+        values: What the chart is told, beyond its own defaults: a copy.
         release_name: Of the Helm release.
         namespace: Of the Helm release.
         runtime_class: Name of the RuntimeClass that the operator makes.
@@ -72,7 +90,7 @@ class GpuOperator(GpuObject):
         scope: Construct,
         id: str,
         *,
-        delivery: Delivery,
+        delivery: _Delivery,
         platform: Platform = DEFAULT_PLATFORM,
         version: str | versions.Unverified = versions.DEFAULT_GPU_OPERATOR,
         namespace: object = DEFAULT_NAMESPACE,
@@ -108,14 +126,15 @@ class GpuOperator(GpuObject):
             namespace: Name or object of the operator's namespace. It must be privileged: the operands mount host
                 paths.
             release_name: Of the Helm release, and of the values file.
-            bridge: The ``ValidationBridge`` beside it. With the strategy ``stage`` the operator's validator must
-                look where the bridge puts the driver's files.
+            bridge: The ``ValidationBridge`` beside it: driver, toolkit and CDI are off then, on every platform. With
+                the strategy ``stage`` the operator's validator must look where the bridge puts the driver's files.
             tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``. Written to both places that the
                 chart has for them: the operands and the worker of Node Feature Discovery.
             config: The device plugin's configuration, or several by ``Configs.managed(...)`` or
                 ``Configs.external(...)``, chosen by the node label ``nvidia.com/device-plugin.config``.
             sharing: Short for ``config=PluginConfig(sharing=...)``.
-            mig_strategy: ``none``, ``single`` (the chart's default) or ``mixed``; with ``config`` said there.
+            mig_strategy: ``none``, ``single`` (the chart's default) or ``mixed``; with ``config`` said there, but
+                for an external ConfigMap, whose files it beats.
             device_list_strategy: Written as DEVICE_LIST_STRATEGY of the device plugin. Needed only to say what
                 the operator does anyhow: ``envvar`` with CDI off, ``cdi-annotations,cdi-cri`` with CDI on.
             cdi: Whether devices are handed out by CDI. On until the platform says no.
@@ -123,8 +142,10 @@ class GpuOperator(GpuObject):
             toolkit: Whether the operator installs the container toolkit; never on Talos.
             mig_manager: Whether the operator partitions GPUs by the label ``nvidia.com/mig.config``. Off on Talos.
             gpu_feature_discovery: Whether the operator labels nodes with product, memory and sharing.
-            node_feature_discovery: False where the cluster has a Node Feature Discovery already. Without any the
-                operator does nothing at all.
+            node_feature_discovery: False where the cluster has a Node Feature Discovery already, which must give
+                each GPU node ``feature.node.kubernetes.io/pci-10de.present``, and from release 26.3 on
+                ``.../system-os_release.ID`` and ``.../system-os_release.VERSION_ID`` too. Without any the operator
+                does nothing at all.
             dcgm_exporter: Whether the operator runs the exporter; False beside a ``DcgmExporter`` of your own.
             service_monitor: Whether the operator's exporter gets a ServiceMonitor.
             values: Everything else, as the chart's values file has it. A key that the chart does not read is
@@ -134,6 +155,7 @@ class GpuOperator(GpuObject):
             GpuConstructsError: The release does not run on the platform, a value is not allowed alone or together
                 with others, a key is none of the chart's, a keyword and ``values`` contradict each other.
         """
+        _check_delivery(delivery)
         name = component_namespace(namespace)
         require_privileged("namespace", namespace, "the operator's pods mount host paths")
         _fields.label_value("id", id)
@@ -141,18 +163,24 @@ class GpuOperator(GpuObject):
         release = _release(version, platform)
         _check_bridge(bridge, platform)
         if config is not None and sharing is not None:
-            raise GpuConstructsError("sharing must be left out beside config, which holds it; got both")
-        if config is not None and mig_strategy is not None:
-            raise GpuConstructsError("mig_strategy must be left out beside config, which holds it; got both")
+            raise GpuConstructsError(
+                "sharing must be left out beside config, which holds it; got both; say it there, by "
+                "PluginConfig(sharing=...)"
+            )
+        is_external = isinstance(config, Configs) and config.delivery == "external"
+        if config is not None and mig_strategy is not None and not is_external:
+            raise GpuConstructsError(
+                f"mig_strategy must be left out beside config, which holds it; got {mig_strategy!r}; say it there, by "
+                f"PluginConfig(flags=Flags(mig_strategy={mig_strategy!r}))"
+            )
         if sharing is not None and sharing.strategy != "none":
             config = PluginConfig(sharing=sharing, flags=Flags(mig_strategy=mig_strategy))
         configs = operator_values.plugin_configs(config, release.device_plugin)
         path = f"{scope.node.path}/{id}".lstrip("/")
         if configs is not None:
             warn_of_mps(configs, id=path, platform=platform)
-        derived = operator_values.of_platform(
-            platform, driver_install_dir=bridge.driver_install_dir if bridge else None
-        )
+        staged = bridge.driver_install_dir if bridge else None
+        derived = operator_values.of_platform(platform, driver_install_dir=staged, has_bridge=bridge is not None)
         stated = operator_values.of_keywords(
             tolerations=tolerations,
             device_list_strategy=()
@@ -171,12 +199,27 @@ class GpuOperator(GpuObject):
                 "dcgmExporter.serviceMonitor.enabled": service_monitor,
             },
         )
-        own = values or {}
+        source = "config" if sharing is None else "sharing"
+        keywords = operator_values.keywords_of(
+            stated, config=source, mig_strategy="mig_strategy" if mig_strategy else source
+        )
+        own = plain("values", values or {}, may_be_none=True)
         chart_keys.check_keys(own, release)
-        told = operator_values.merged(derived, stated, own)
+        told = operator_values.merged(derived, stated, own, keywords)
+        if isinstance(delivery, LocalChart):
+            told = local_chart.without_hooks(told)
         chart_keys.check_keys(told, release)
-        staged = bridge.driver_install_dir if bridge else None
-        for warning in values_rules.check_rules(told, release, platform, driver_install_dir=staged):
+        warnings = values_rules.check_rules(
+            told,
+            release,
+            platform,
+            driver_install_dir=staged,
+            has_bridge=bridge is not None,
+            keywords=keywords,
+        )
+        if configs is None:
+            warnings += operator_values.config_warnings(told, release.device_plugin)
+        for warning in warnings:
             warn(f"{path}: {warning}")
         manifests = _manifests(
             delivery,
@@ -189,17 +232,48 @@ class GpuOperator(GpuObject):
         )
 
         super().__init__(scope, id)
-        self.values = copy.deepcopy(told)
+        self._values = told
         self.release_name = release_name
         self.namespace = name
-        self.runtime_class = str(_at(told, "operator.runtimeClass", RUNTIME_CLASS))
-        self.provides = _provided(self, platform, configs, needs_bridge=platform.gpu_operator_needs_bridge)
+        self.runtime_class = str(_at(told, "operator.runtimeClass", "") or RUNTIME_CLASS)
+        self.provides = _provided(self, platform, configs, delivery=delivery, bridge=bridge)
         for child, manifest in manifests.items():
-            Manifest(self, child, manifest)
+            # A delivery states the namespace of all that live in one.
+            Manifest(self, child, manifest, is_cluster_scoped="namespace" not in manifest["metadata"])
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the chart is told, beyond its own defaults: a copy."""
+        return copy.deepcopy(self._values)
+
+    @property
+    def api_object(self) -> cdk8s.ApiObject:
+        """The object that stands for the release: the place for ``add_json_patch``."""
+        if self.node.try_find_child("Default") is None:
+            raise GpuConstructsError(
+                "api_object must be asked of a delivery with a main object; got one that emits none; use "
+                "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy, or change values=",
+                path=self.node.path,
+            )
+        return cdk8s.ApiObject.of(self)
 
     def side_files(self) -> list[SideFile]:
-        """Give the values file, for review and for ``helm install -f``."""
-        return [SideFile(folder="helm-values", stem=self.release_name, text=yaml_text(self.values))]
+        """Give the values file, for review and for ``helm install -f``: with JSON patches, as it is delivered."""
+        return [SideFile(folder="helm-values", stem=self.release_name, text=yaml_text(self._delivered()))]
+
+    def _delivered(self) -> object:
+        main = self.node.try_find_child("Default")
+        path = _VALUES_IN.get((main.api_group, main.kind)) if isinstance(main, Manifest) else None
+        return _at(main.to_json(), path, {}) if isinstance(main, Manifest) and path else self.values
+
+
+def _check_delivery(delivery: object) -> None:
+    if not isinstance(delivery, Delivery):
+        got = "the class itself" if delivery is Delivery else repr(delivery)
+        raise GpuConstructsError(
+            f"delivery must be made by Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...) or "
+            f"Delivery.values(); got {got}; pass one of them"
+        )
 
 
 def _release(version: str | versions.Unverified, platform: Platform) -> versions.GpuOperatorRelease:
@@ -233,17 +307,18 @@ def _check_bridge(bridge: ValidationBridge | None, platform: Platform) -> None:
         require(platform, "gpu-operator-bridge")
 
 
-def _manifests(delivery: Delivery, platform: Platform, id: str, **release: Any) -> dict[str, dict[str, Any]]:
+def _manifests(delivery: Delivery, platform: Platform, instance: str, **release: Any) -> dict[str, dict[str, Any]]:
     """Give the objects by the id of their construct, the one that the others serve as ``Default``."""
     if isinstance(delivery, LocalChart):
         made = local_chart.manifests(delivery, kubernetes=platform.kubernetes, **release)
     else:
         made = delivery.manifests(
-            **release, labels=object_labels(selector_labels(name=CHART, instance=id, component=CHART))
+            **release, labels=object_labels(selector_labels(name=CHART, instance=instance, component=CHART))
         )
-    return {
-        "Default" if one["kind"] in _MAIN else f"{one['kind']}-{one['metadata']['name']}".lower(): one for one in made
-    }
+    kinds = _MAIN_OF_CHART if isinstance(delivery, LocalChart) else tuple(_VALUES_IN)
+    by_id = {":".join(identity): one for one in made for identity in [local_chart.identity_of(one)]}
+    main = next((id for id, one in by_id.items() if local_chart.identity_of(one)[:2] in kinds), None)
+    return {"Default" if id == main else id: one for id, one in by_id.items()}
 
 
 def _at(values: Mapping[str, Any], path: str, default: object) -> object:
@@ -253,32 +328,68 @@ def _at(values: Mapping[str, Any], path: str, default: object) -> object:
     return default if found is None else found
 
 
-def _provided(operator: GpuOperator, platform: Platform, configs: Configs | None, *, needs_bridge: bool) -> Provided:
+def _provided(
+    operator: GpuOperator,
+    platform: Platform,
+    configs: Configs | None,
+    *,
+    delivery: Delivery,
+    bridge: ValidationBridge | None,
+) -> Provided:
     values = operator.values
-    runs = [component for component, key in _COMPONENTS.items() if _at(values, key, True) is not False]
-    labels = [GPU_PRESENT]
-    if "Node Feature Discovery" in runs:
+    runs_pods = _at(values, "gpuCluster.deployCR", False) is not True
+    runs = [component for component, key in _COMPONENTS.items() if runs_pods and _at(values, key, True) is not False]
+    labels = [GPU_PRESENT, "nvidia.com/gpu.deploy.*"]
+    if "node-feature-discovery" in runs:
         labels.append(nfd.LABELS)
-    if "GPU Feature Discovery" in runs:
+    if "gpu-feature-discovery" in runs:
         labels += gfd.LABELS
     if configs is not None:
         labels.append(NODE_LABEL)
-    needs: dict[Component, str] = {}
-    if needs_bridge:
-        needs["the validation bridge"] = (
-            f"on {platform} its own validator can never pass; add ValidationBridge(chart, 'validation-bridge', "
-            "platform=..., namespace=...)"
-        )
-    resources = {GPU: Sharing.none()} if configs is None else advertised_resources(configs)
-    if _at(values, "mig.strategy", "") == "mixed":
-        resources["nvidia.com/mig-*"] = Sharing.none()
     return Provided(
         node_labels=tuple(labels),
-        runtime_classes=(operator.runtime_class,),
-        gpu_resources=resources if "the device plugin" in runs else {},
+        runtime_classes=_runtime_classes(operator, platform),
+        namespaces=delivery.namespaces_of_others(operator.namespace),
+        gpu_resources=_resources(values, configs) if "device-plugin" in runs else {},
         pod_security_default=platform.pod_security_default,
-        components=(_OPERATOR, *runs),
+        components=("gpu-operator", *runs),
         is_alone=True,
-        needs=needs,
+        needs={"validation-bridge": _NEEDS_BRIDGE.format(platform)} if platform.gpu_operator_needs_bridge else {},
+        refuses=_refused(platform),
+        driver_install_dir=_text(_at(values, "hostPaths.driverInstallDir", None)),
+        unwanted_node_labels={} if bridge or platform.gpu_operator_needs_bridge else {_VALIDATOR_OFF: _MUST_VALIDATE},
         privileged_namespaces=(operator.namespace,),
+        later_tolerations=_tolerations(values),
     )
+
+
+def _runtime_classes(operator: GpuOperator, platform: Platform) -> tuple[str, ...]:
+    values = operator.values
+    if _at(values, "cdi.nriPluginEnabled", False) is True:
+        return ()
+    # controllers/object_controls.go makes them with CDI, for handlers that its own container toolkit registers.
+    has_more = not platform.brings_driver and _at(values, "cdi.enabled", True) is not False
+    return (operator.runtime_class, *(("nvidia-cdi", "nvidia-legacy") if has_more else ()))
+
+
+def _resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
+    known = operator_values.values_config_resources(values) if configs is None else advertised_resources(configs)
+    # A file unseen may say anything.
+    resources = dict(known or dict.fromkeys((GPU, f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none()))
+    if _at(values, "mig.strategy", "") == "mixed":
+        resources["nvidia.com/mig-*"] = Sharing.none()
+    return resources
+
+
+def _refused(platform: Platform) -> dict[Component, str]:
+    why = platform.refusal_of("gpu-operator-bridge")
+    return {"validation-bridge": why} if why else {}
+
+
+def _tolerations(values: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    given = _at(values, "daemonsets.tolerations", None)
+    return given if isinstance(given, Sequence) else [GPU_TAINT.to_manifest()]
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

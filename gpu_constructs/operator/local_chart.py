@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,10 @@ from gpu_constructs.operator.delivery import CHART, LocalChart, check_release_na
 _FIELD = "delivery.helm.chart"
 _HOOK = "helm.sh/hook"
 _CHART_FILE = "Chart.yaml"
+_BY_HOOKS = ("upgradeCRD", "cleanupCRD")
+_NAMELESS = "(none)"
 _ERROR_NAME = re.compile(r"^(?:[A-Za-z]*Error: )+")
+_TWICE = re.compile(r"There is already a Construct with name '(.*?)' in Helm")
 _LONGEST_MESSAGE = 400
 _FIRST_WITH_DEVICE_CLASSES = 34
 
@@ -35,11 +40,10 @@ def manifests(
     values: Mapping[str, Any],
     kubernetes: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Render the chart.
+    """Render the chart. Objects that live in a namespace name it, others do not.
 
     Its hooks are left out: nothing would run them in order, and one of them takes Node Feature Discovery's
-    labels off all nodes. So are the two settings that need them, ``operator.upgradeCRD`` and
-    ``operator.cleanupCRD``.
+    labels off all nodes. So are the two settings that need them: see ``without_hooks``.
 
     Args:
         delivery: The chart and the program.
@@ -51,7 +55,7 @@ def manifests(
 
     Raises:
         GpuConstructsError: No such chart or program, a chart of another release, a chart that does not render
-            or renders hooks all the same.
+            or renders hooks all the same, an object without a name or rendered twice, values that ask for hooks.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/templates
@@ -65,7 +69,8 @@ def manifests(
             "install Helm, or use Delivery.flux(), Delivery.argo_cd() or Delivery.values(), which do without"
         )
     flags = ["--no-hooks", "--include-crds", *_cluster(kubernetes)]
-    rendered = _rendered(path, str(Path(program).absolute()), release_name, namespace, _without_hooks(values), flags)
+    rendered = _rendered(path, str(Path(program).absolute()), release_name, namespace, without_hooks(values), flags)
+    _check_names(rendered)
     hooks = [_named(one) for one in rendered if _HOOK in one["metadata"].get("annotations", {})]
     if hooks:
         raise GpuConstructsError(
@@ -77,25 +82,28 @@ def manifests(
         for one in rendered
         if one["kind"] == "CustomResourceDefinition" and one["spec"]["scope"] == "Cluster"
     }
-    return [_completed(one, namespace, cluster_scoped) for one in rendered]
+    completed = [_completed(one, namespace, cluster_scoped) for one in rendered]
+    _check_each_once(completed)
+    return completed
 
 
 def _chart_of(chart: str, chart_version: str) -> Path:
     """Give the chart's place once it is known for the one asked for."""
-    path = Path(chart).resolve()
+    # Path.resolve() raises RuntimeError for links in a circle.
+    path = Path(os.path.realpath(chart))
     wanted = chart_version.removeprefix("v")
     get_it = f"get it with 'helm pull {CHART} --repo https://helm.ngc.nvidia.com/nvidia --version v{wanted}'"
     try:
         text = _chart_file(path)
     except FileNotFoundError:
         raise GpuConstructsError(f"{_FIELD} must exist; got {chart!r}, which resolves to {path}; {get_it}") from None
-    except (OSError, tarfile.TarError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, tarfile.TarError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise GpuConstructsError(f"{_FIELD} must be readable; got {chart!r}: {error}; {get_it}") from None
     if text is None:
         raise GpuConstructsError(f"{_FIELD} must hold a {_CHART_FILE}; got {chart!r}; {get_it}")
     try:
         about = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):  # the latter for a date that is none
         about = None
     if not isinstance(about, dict) or about.get("name") != CHART:
         name = about.get("name") if isinstance(about, dict) else None
@@ -134,16 +142,57 @@ def _cluster(kubernetes: str | None) -> list[str]:
     return flags
 
 
-def _without_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Switch off what the chart does by hooks alone: the definitions are rendered with the rest, and stay at the end.
+
+    Raises:
+        GpuConstructsError: The values switch it on.
+    """
     operator = values.get("operator") or {}
-    return {**values, "operator": {**operator, "upgradeCRD": False, "cleanupCRD": False}}
+    for key in _BY_HOOKS:
+        if operator.get(key):
+            raise GpuConstructsError(
+                f"values.operator.{key} must be false with delivery.helm, which runs no hooks; got True; leave it out, "
+                "or use Delivery.flux(), Delivery.argo_cd() or Delivery.values()"
+            )
+    return {**values, "operator": {**operator, **dict.fromkeys(_BY_HOOKS, False)}}
+
+
+def _check_names(rendered: Sequence[Mapping[str, Any]]) -> None:
+    for one in rendered:
+        metadata = one["metadata"]
+        if metadata["name"] == _NAMELESS or "generateName" in metadata:
+            prefix = f" and with generateName {metadata['generateName']!r}" if "generateName" in metadata else ""
+            raise GpuConstructsError(
+                f"{_FIELD} must render objects with names, by which the next apply knows them; got {one['kind']} "
+                f"without one{prefix}; give it a metadata.name, in values.extraObjects if it stands there"
+            )
+
+
+def _check_each_once(completed: Sequence[Mapping[str, Any]]) -> None:
+    seen: set[tuple[str, ...]] = set()
+    for one in completed:
+        identity = identity_of(one)
+        if identity in seen:
+            raise GpuConstructsError(
+                f"{_FIELD} must render each object once; got {_named(one)} twice; rename or leave out the one in "
+                "values.extraObjects"
+            )
+        seen.add(identity)
+
+
+class _Tree(cdk8s.Chart):
+    """A place to render in, where what has no name gets none that looks like one."""
+
+    def generate_object_name(self, api_object: cdk8s.ApiObject) -> str:
+        return _NAMELESS
 
 
 def _rendered(
     chart: Path, program: str, release_name: str, namespace: str, values: Mapping[str, Any], flags: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Give what helm prints; rendered in a tree of its own, so that every object can still be checked."""
-    tree = cdk8s.Chart(cdk8s.App(), "rendered")
+    tree = _Tree(cdk8s.App(), "rendered")
     with tempfile.TemporaryDirectory() as folder:
         # A file of ours: the values of cdk8s.Helm pass through JavaScript, which drops those that are null.
         file = Path(folder) / "values.yaml"
@@ -160,6 +209,12 @@ def _rendered(
             )
             objects: list[dict[str, Any]] = tree.to_json()
         except RuntimeError as error:
+            twice = _TWICE.search(str(error))
+            if twice:
+                raise GpuConstructsError(
+                    f"{_FIELD} must render objects that differ in name, kind or stated namespace, by which cdk8s tells "
+                    f"them apart; got {twice[1]!r} twice; rename or leave out the one in values.extraObjects"
+                ) from None
             raise GpuConstructsError(
                 f"{_FIELD} must render with these values; helm says: {_message(error)}; change what it names, or take "
                 "another copy of the chart"
@@ -175,6 +230,13 @@ def _message(error: RuntimeError) -> str:
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
 
 
+def identity_of(manifest: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Give group, kind, namespace and name: two objects that share them are one to the API server."""
+    metadata = manifest["metadata"]
+    group = _kinds.group_of(manifest["apiVersion"])
+    return group, manifest["kind"], metadata.get("namespace") or "", metadata["name"]
+
+
 def _named(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['kind']} {manifest['metadata']['name']}"
 
@@ -186,9 +248,8 @@ def _completed(
 ) -> dict[str, Any]:
     api_version, kind = manifest["apiVersion"], manifest["kind"]
     metadata = dict(manifest["metadata"])
-    is_namespaced = not (
-        _kinds.is_cluster_scoped(api_version, kind) or (_kinds.group_of(api_version), kind) in cluster_scoped
-    )
-    if is_namespaced:
+    if _kinds.is_cluster_scoped(api_version, kind) or (_kinds.group_of(api_version), kind) in cluster_scoped:
+        metadata.pop("namespace", None)
+    else:
         metadata.setdefault("namespace", namespace)
     return {**manifest, "metadata": metadata}

@@ -38,15 +38,25 @@ _NOEXEC = ("/run", "/var/run")
 _TAKEN = ("/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet", "/var/log")
 _RESOURCES: Resources = {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}}
 
+_VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
 _WANTED: Mapping[Strategy, Mapping[str, str]] = {
     "markers": {
-        "nvidia.com/gpu.deploy.operator-validator=false": (
+        _VALIDATOR_OFF: (
             "the operator's validator, which can never pass here, deletes what the bridge writes whenever it starts or "
             "stops; add TalosGpuNode(app, 'gpu-node', platform=..., operator_validator=False), or declare it with "
             "External(app, 'existing', node_labels=['nvidia.com/gpu.deploy.operator-validator'])"
         )
     },
     "stage": {},
+}
+_UNWANTED: Mapping[Strategy, Mapping[str, str]] = {
+    "markers": {},
+    "stage": {
+        _VALIDATOR_OFF: (
+            "the operator's validator must run to write the files that its operands wait for; leave "
+            "operator_validator=False out"
+        )
+    },
 }
 
 
@@ -160,7 +170,7 @@ class ValidationBridge(GpuObject):
         stage = None
         if strategy == "stage":
             reads |= _sources(platform, source_lib_dir, source_bin_dir)
-            stage = _stage_dir(stage_dir, apart_from=reads.values())
+            stage = _stage_dir(stage_dir, platform, apart_from=reads.values())
         else:
             _refuse_stage(stage_dir=stage_dir, source_lib_dir=source_lib_dir, source_bin_dir=source_bin_dir)
         amounts = container_resources(resources, default=_RESOURCES)
@@ -170,8 +180,10 @@ class ValidationBridge(GpuObject):
         self.namespace = where
         self.provides = Provided(
             pod_security_default=platform.pod_security_default,
-            components=("the validation bridge",),
+            components=("validation-bridge",),
+            stages_driver_in=stage,
             wants_node_labels=_WANTED[strategy],
+            unwanted_node_labels=_UNWANTED[strategy],
             privileged_namespaces=(where,),
         )
 
@@ -281,7 +293,7 @@ def _modules(given: Sequence[str] | None) -> str | None:
         if not _MODULE.match(name):
             raise GpuConstructsError(
                 f"required_modules[{index}] must be a kernel module's name as in /proc/modules (letters, digits, "
-                f"'_'); got {name!r}{_fields.did_you_mean(name, [name.replace('-', '_')])}"
+                f"'_'); got {name!r}{_fields.did_you_mean(name, [name.replace('-', '_')] if name else [])}"
             )
     return " ".join(given)
 
@@ -323,7 +335,7 @@ def _sources(platform: Platform, lib_dir: str | None, bin_dir: str | None) -> di
     return found
 
 
-def _stage_dir(given: str | None, *, apart_from: Iterable[str]) -> str:
+def _stage_dir(given: str | None, platform: Platform, *, apart_from: Iterable[str]) -> str:
     stage = DEFAULT_STAGE_DIR if given is None else given
     way_out = f"got {stage!r}; leave it out for {DEFAULT_STAGE_DIR!r}"
     _check_path("stage_dir", stage)
@@ -333,7 +345,7 @@ def _stage_dir(given: str | None, *, apart_from: Iterable[str]) -> str:
                 f"stage_dir must not be below {mount}, which is mounted nosuid,noexec, so that the operator could not "
                 f"run what lies there; {way_out}"
             )
-    if not _is_below(stage, "/var"):
+    if platform.brings_driver and not _is_below(stage, "/var"):
         raise GpuConstructsError(
             f"stage_dir must be below /var, the one part of a Talos node that can be written and run from; {way_out}"
         )

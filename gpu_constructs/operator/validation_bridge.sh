@@ -1,6 +1,7 @@
 #!/bin/sh
 # What all strategies share. It stands behind the part of one strategy, which
-# sets directory and published, and defines publish, retract, remove_temp_files.
+# sets directory and published, and defines adopt, publish, retract and
+# remove_temp_files.
 # shellcheck disable=SC2154 # variables set in the part before
 
 : "${REQUIRED_MODULES:=nvidia nvidia_uvm}"
@@ -13,6 +14,8 @@
 : "${DEV_ROOT:=/dev}"
 : "${RETRACT_ON_EXIT:=true}"
 
+# Every container's shell is process 1: two pods at once need names of their own.
+writer=$(uname -n 2>/dev/null).$$
 reason=''
 said=''
 asleep=''
@@ -102,6 +105,7 @@ trap leave TERM INT
 mkdir -p "$STATE_DIR"
 mkdir -p "$directory" 2>/dev/null # a failure is told by publish
 remove_temp_files                 # of a killed predecessor
+adopt
 
 while :; do
     if ! driver_is_live; then

@@ -8,7 +8,8 @@
 #   STATE_DIR/*.written  what was written, to know it again
 #
 # Files of others are safe: only an empty driver-ready is replaced, and only
-# what this script wrote itself, and nobody changed since, is removed.
+# what this script wrote itself, and nobody changed since, is removed. What an
+# earlier run left behind, with STATE_DIR gone, is known by its content.
 # A variable that is unset or empty gets its default.
 # shellcheck disable=SC2034 # variables set here and read in the part that all strategies share
 set -u
@@ -54,7 +55,7 @@ is_ours() {
 # A reader sees a whole file or none: the content goes to a name that neither
 # readers nor the validator's clean-up of *-ready look at, and is renamed.
 write() {
-    temp=$VALIDATIONS_DIR/.gpu-constructs.$1.$$
+    temp=$VALIDATIONS_DIR/.gpu-constructs.$1.$writer
     mkdir -p "$VALIDATIONS_DIR" &&
         content "$1" >"$temp" &&
         chmod 0644 "$temp" &&
@@ -92,6 +93,14 @@ retract() {
     for marker in $MARKERS; do
         is_ours "$marker" || continue
         take_back "$VALIDATIONS_DIR/$marker" && rm -f "$STATE_DIR/$marker.written"
+    done
+}
+
+adopt() {
+    for marker in $MARKERS; do
+        [ -e "$STATE_DIR/$marker.written" ] && continue
+        content "$marker" >"$STATE_DIR/$marker.written" 2>/dev/null && is_ours "$marker" && continue
+        rm -f "$STATE_DIR/$marker.written"
     done
 }
 

@@ -5,19 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from gpu_constructs import placement
 from gpu_constructs._config_map import sha256
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig
 from gpu_constructs.device_plugin.configs import Configs
-from gpu_constructs.device_plugin.delivery import CHECKSUM
+from gpu_constructs.device_plugin.consistency import advertised_resources
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import Platform
+from gpu_constructs.sharing import GPU, Sharing
 from gpu_constructs.versions import DevicePluginRelease
 
 Values = dict[str, Any]
 
 CONFIG_MAP = "nvidia-device-plugin-configs"
+_CONFIG = "devicePlugin.config"
+KEYWORDS: Mapping[str, str] = {
+    "driver.enabled": "driver",
+    "toolkit.enabled": "toolkit",
+    "cdi.enabled": "cdi",
+    "migManager.enabled": "mig_manager",
+    "nfd.enabled": "node_feature_discovery",
+    "gfd.enabled": "gpu_feature_discovery",
+    "dcgmExporter.enabled": "dcgm_exporter",
+    "dcgmExporter.serviceMonitor.enabled": "service_monitor",
+    "devicePlugin.env": "device_list_strategy",
+    _CONFIG: "config",
+    "mig.strategy": "mig_strategy",
+    "daemonsets.tolerations": "tolerations",
+    "node-feature-discovery.worker.tolerations": "tolerations",
+}
+"""What says the same as a keyword of ``GpuOperator``."""
+
 _ONLY_CONFIG = "default"
 _CONTROL_PLANE = Toleration(key="node-role.kubernetes.io/control-plane", effect="NoSchedule")
 
@@ -37,23 +58,25 @@ _OVERRIDDEN: Mapping[str, tuple[str, str, object]] = {
 }
 
 
-def of_platform(platform: Platform, *, driver_install_dir: str | None) -> Values:
+def of_platform(platform: Platform, *, driver_install_dir: str | None, has_bridge: bool = False) -> Values:
     """Give what a platform decides; the user's own values may say otherwise where the rules allow it.
 
     Args:
         platform: Where driver and toolkit belong to the nodes' image, the operator installs neither.
         driver_install_dir: Where the driver's files were staged for the validator.
+        has_bridge: Whether something answers for the nodes' own driver in the validator's place.
     """
-    if not platform.brings_driver:
-        return {"hostPaths": {"driverInstallDir": driver_install_dir}} if driver_install_dir else {}
-    values: Values = {"driver": {"enabled": False}, "toolkit": {"enabled": False}}
-    if not platform.supports_cdi:
+    values: Values = {}
+    if platform.brings_driver or has_bridge:
+        values = {"driver": {"enabled": False}, "toolkit": {"enabled": False}}
+    if has_bridge or not platform.supports_cdi:
         values["cdi"] = {"enabled": False}
     directory = driver_install_dir or platform.driver_install_dir
     if directory:
         values["hostPaths"] = {"driverInstallDir": directory}
-    # It stops and starts services of a host with systemd (NVIDIA/gpu-operator#2501).
-    values["migManager"] = {"enabled": False}
+    if platform.brings_driver:
+        # It stops and starts services of a host with systemd (NVIDIA/gpu-operator#2501).
+        values["migManager"] = {"enabled": False}
     return values
 
 
@@ -99,10 +122,12 @@ def _put_configs(values: Values, configs: Configs) -> None:
         del config["default"]
     if configs.configs:
         data = {name: one.to_yaml() for name, one in configs.configs.items()}
-        config = {"create": True, **config, "data": data}
-        # The operator looks at its custom resource, not at the ConfigMap: without this the pods keep the old file.
-        _put(values, "daemonsets.annotations", {CHECKSUM: sha256("\0".join(x for item in data.items() for x in item))})
-    _put(values, "devicePlugin.config", config)
+        # A hash in an object's name, against our rule: the operator reads no ConfigMap, so nothing else restarts the
+        # pods that mount it. These are the plugin's, GPU Feature Discovery's and the MPS daemon's alone
+        # (controllers/object_controls.go handleDevicePluginConfig); annotations would restart the driver too.
+        digest = sha256("\0".join(text for item in data.items() for text in item))
+        config = {"create": True, **config, "name": f"{CONFIG_MAP}-{digest[:8]}", "data": data}
+    _put(values, _CONFIG, config)
 
 
 def plugin_configs(config: PluginConfig | Configs | None, release: DevicePluginRelease) -> Configs | None:
@@ -171,28 +196,67 @@ def _put(values: Values, path: str, value: Any) -> None:
     values[last] = value
 
 
-def merged(base: Mapping[str, Any], stated: Mapping[str, Any], own: Mapping[str, Any]) -> Values:
+def keywords_of(stated: Mapping[str, Any], *, config: str, mig_strategy: str) -> dict[str, str]:
+    """Give the keyword that said a key, for each key that one said.
+
+    Args:
+        stated: What ``of_keywords`` gave.
+        config: The keyword that the device plugin's configuration came from.
+        mig_strategy: The keyword that the MIG strategy came from.
+    """
+    names = {**KEYWORDS, _CONFIG: config, "mig.strategy": mig_strategy}
+    return {path: name for path, name in names.items() if at(stated, path) is not None}
+
+
+def at(values: Mapping[str, Any], path: str) -> Any:
+    """Give the value of a dotted key; None where there is none."""
+    found: Any = values
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def merged(
+    base: Mapping[str, Any],
+    stated: Mapping[str, Any],
+    own: Mapping[str, Any],
+    keywords: Mapping[str, str] = KEYWORDS,
+) -> Values:
     """Lay the keywords over what the platform decides, and the user's own values over both.
+
+    Args:
+        base: What the platform decides.
+        stated: What keywords say.
+        own: The user's values.
+        keywords: Which keyword said which key; those of the table by default.
 
     Raises:
         GpuConstructsError: The user's values and a keyword say different things of one key.
     """
-    return _laid(_laid(base, stated), _agreeing(stated, own, ""))
+    return _laid(_laid(base, stated), _agreeing(stated, own, "", keywords))
 
 
-def _agreeing(stated: Mapping[str, Any], own: Mapping[str, Any], at: str) -> Values:
+def _agreeing(stated: Mapping[str, Any], own: Mapping[str, Any], prefix: str, keywords: Mapping[str, str]) -> Values:
     values = dict(own)
     for key, ours in stated.items():
         if key not in own:
             continue
-        theirs, path = own[key], f"{at}{key}"
+        theirs, path = own[key], f"{prefix}{key}"
+        keyword = next((name for known, name in keywords.items() if f"{path}.".startswith(f"{known}.")), "")
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            values[key] = _agreeing(ours, theirs, f"{path}.")
+            more = [name for name, value in theirs.items() if value and name not in ours]
+            if more and f"{path}.".startswith(f"{_CONFIG}."):
+                # Its name, and our checks, are of what the keyword says alone.
+                raise GpuConstructsError(
+                    f"values.{path}.{more[0]} must not stand beside the keyword {keyword}, which writes the whole "
+                    f"section; got {theirs[more[0]]!r}; say it there, or leave {keyword} out"
+                )
+            values[key] = _agreeing(ours, theirs, f"{path}.", keywords)
         elif path.endswith(".env") and isinstance(theirs, Sequence):
             values[key] = _variables(ours, theirs, path)
         elif ours != theirs:
             raise GpuConstructsError(
-                f"values.{path} is {theirs!r}, and a keyword of this construct says {ours!r}; say it in one place"
+                f"values.{path} is {theirs!r}, and the keyword {keyword} says {ours!r}; leave one of the two out"
             )
     return values
 
@@ -203,10 +267,60 @@ def _variables(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any], path: s
         name = variable.get("name") if isinstance(variable, Mapping) else None
         if name in stated and variable != stated[name]:
             raise GpuConstructsError(
-                f"values.{path} sets {name} to {variable.get('value')!r}, and a keyword of this construct says "
-                f"{stated[name]['value']!r}; say it in one place"
+                f"values.{path} sets {name} to {variable.get('value')!r}, and the keyword device_list_strategy says "
+                f"{stated[name]['value']!r}; leave one of the two out"
             )
     return [*ours, *(variable for variable in theirs if variable not in ours)]
+
+
+def config_warnings(told: Mapping[str, Any], release: DevicePluginRelease) -> list[str]:
+    """Say what is doubtful in configurations of the device plugin that the user wrote as text.
+
+    Raises:
+        GpuConstructsError: One of them is no YAML.
+    """
+    warnings = []
+    for name, text in _config_texts(told).items():
+        path = f"values.devicePlugin.config.data[{name!r}]"
+        try:
+            yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError) as error:
+            raise GpuConstructsError(
+                f"{path} must be YAML; got {' '.join(str(error).split())}; mend it, or pass config=PluginConfig(...)"
+            ) from None
+        try:
+            config = PluginConfig.from_yaml(text)
+            config.check_release(release)
+            _check_overridden(config, name)
+        except GpuConstructsError as error:
+            warnings.append(f"{path} may not do what it says: {error.problem}")
+    return warnings
+
+
+def values_config_resources(told: Mapping[str, Any]) -> Mapping[str, Sharing] | None:
+    """Give the GPU resources that configurations written as text advertise.
+
+    Args:
+        told: What the chart is told.
+
+    Returns:
+        None where nobody can know: the ConfigMap is somebody else's, or one of its entries cannot be read.
+    """
+    texts = _config_texts(told)
+    if not texts:
+        return None if at(told, f"{_CONFIG}.name") else {GPU: Sharing.none()}
+    try:
+        configs = {name: PluginConfig.from_yaml(text) for name, text in texts.items()}
+        return advertised_resources(Configs.managed(configs, default=next(iter(configs))))
+    except GpuConstructsError:
+        return None
+
+
+def _config_texts(told: Mapping[str, Any]) -> dict[str, str]:
+    """Give the entries of the ConfigMap that the chart makes."""
+    config = at(told, _CONFIG) or {}
+    data = (config.get("data") or {}) if config.get("create") else {}
+    return {name: text for name, text in data.items() if text is not None}
 
 
 def _laid(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:

@@ -6,7 +6,9 @@ Everything here renders without a word in at least one release. Each rule was re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, get_args
 
 from gpu_constructs._helm import coalesced
@@ -16,6 +18,9 @@ from gpu_constructs.platforms import DeviceListStrategy, Platform
 from gpu_constructs.versions import GPU_OPERATOR, GpuOperatorRelease
 
 _STRATEGY = "DEVICE_LIST_STRATEGY"
+_FLAG = re.compile(r"--?device-list-strategy[= ]+[\"']?([^\s\"']*)")
+_ENV = "devicePlugin.env"
+_WORKER = f"{NFD}.worker.tolerations"
 _TALOS_HAS = "Talos brings it as a system extension and its file system is read-only"
 _GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "effect": "NoSchedule"}
@@ -69,15 +74,18 @@ _OTHERS_READ = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_
 class _Seen:
     """The values as the chart sees them, laid over its defaults."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Any], keywords: Mapping[str, str]) -> None:
+        self._stated = values
         self._values = coalesced(_DEFAULTS, values)
+        self._keywords = keywords
 
     def get(self, path: str) -> Any:
         """Give the value of a dotted key; None where there is none."""
-        found: Any = self._values
-        for name in path.split("."):
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found
+        return _at(self._values, path)
+
+    def is_stated(self, path: str) -> bool:
+        """Tell whether a key has a value beside the chart's default."""
+        return _at(self._stated, path) is not None
 
     def is_on(self, path: str) -> bool:
         """Tell whether a switch is on that is on where nothing is said, as the operator has it."""
@@ -87,6 +95,33 @@ class _Seen:
         """Give a list; empty where there is none."""
         return self.get(path) or ()
 
+    def keyword(self, path: str) -> str:
+        """Give the keyword that said a key, or what holds it; empty where none did."""
+        return next((name for known, name in self._keywords.items() if f"{path}.".startswith(f"{known}.")), "")
+
+    def name(self, path: str) -> str:
+        """Give a key as the user wrote it: a keyword, or a place in ``values``."""
+        return self.keyword(path) or f"values.{path}"
+
+    def off(self, path: str) -> str:
+        """Give what is not on as the user would write it."""
+        return "False" if self.keyword(path) else "false"
+
+    def refuse(self, path: str, must: str, why: str) -> None:
+        """Raise for the value of a key."""
+        name = self.name(path)
+        raise GpuConstructsError(f"{name} must be {must}; got {self.get(path)!r}; {why}; leave {name} out")
+
+    def must_be_off(self, path: str, where: str, why: str) -> None:
+        """Raise where a switch is on."""
+        self.refuse(path, f"{self.off(path)} {where}", why)
+
+
+def _at(values: Any, path: str) -> Any:
+    for name in path.split("."):
+        values = values.get(name) if isinstance(values, Mapping) else None
+    return values
+
 
 def check_rules(
     values: Mapping[str, Any],
@@ -94,6 +129,8 @@ def check_rules(
     platform: Platform,
     *,
     driver_install_dir: str | None = None,
+    has_bridge: bool = False,
+    keywords: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
     """Refuse what contradicts itself, the platform or the operator.
 
@@ -103,6 +140,8 @@ def check_rules(
         platform: Where it runs.
         driver_install_dir: What ``hostPaths.driverInstallDir`` must be where something else stages the driver's
             files; None for what the platform has.
+        has_bridge: Whether a ``ValidationBridge`` answers for the nodes' own driver.
+        keywords: The keyword that said a key, for errors to name it.
 
     Returns:
         What works, or may work, and is likely not what the user wants.
@@ -110,20 +149,20 @@ def check_rules(
     Raises:
         GpuConstructsError: The first contradiction.
     """
-    seen = _Seen(values)
+    seen = _Seen(values, keywords)
     _driver_and_toolkit(seen, platform)
+    _bridge(seen, has_bridge)
     _custom_resources(seen, platform)
     _cdi(seen, platform)
     _device_list_strategy(seen)
+    _arguments(seen)
     _driver_install_dir(seen, platform, driver_install_dir)
+    _runtime_class(seen, platform)
     _config_maps(seen)
+    _service_monitor(seen)
     _side_containers(seen, platform)
     _operands_without_nfd(seen)
     return list(_warnings(seen, release, platform))
-
-
-def _refuse(path: str, must: str, got: object, way_out: str) -> None:
-    raise GpuConstructsError(f"values.{path} must be {must}; got {got!r}; {way_out}")
 
 
 def _driver_and_toolkit(seen: _Seen, platform: Platform) -> None:
@@ -135,132 +174,170 @@ def _driver_and_toolkit(seen: _Seen, platform: Platform) -> None:
     if not platform.brings_driver:
         return
     if seen.is_on("driver.enabled"):
-        _refuse(
-            "driver.enabled",
-            "false on Talos",
-            seen.get("driver.enabled"),
-            f"there is no driver image for Talos: {_TALOS_HAS}; no operator code looks at Talos' extensions",
-        )
+        why = f"there is no driver image for Talos: {_TALOS_HAS}; no operator code looks at Talos' extensions"
+        seen.must_be_off("driver.enabled", "on Talos", why)
     if seen.is_on("toolkit.enabled"):
-        _refuse("toolkit.enabled", "false on Talos", seen.get("toolkit.enabled"), f"set it to false: {_TALOS_HAS}")
+        seen.must_be_off("toolkit.enabled", "on Talos", _TALOS_HAS)
     if seen.get("driver.nvidiaDriverCRD.enabled"):
-        _refuse("driver.nvidiaDriverCRD.enabled", "false on Talos", True, "there is no driver image for Talos")
+        seen.must_be_off("driver.nvidiaDriverCRD.enabled", "on Talos", "there is no driver image for Talos")
+
+
+def _bridge(seen: _Seen, has_bridge: bool) -> None:
+    for path in ("driver.enabled", "toolkit.enabled", "cdi.enabled") if has_bridge else ():
+        if seen.is_on(path):
+            why = "the bridge answers for a driver and a toolkit that the nodes have, handed out without CDI"
+            seen.must_be_off(path, "beside a ValidationBridge", why)
 
 
 def _custom_resources(seen: _Seen, platform: Platform) -> None:
-    """chart/templates/validations.yaml@v26.7.0, and the API that DRA needs."""
+    """chart/templates/validations.yaml and gpucluster.yaml@v26.7.0, and the API that DRA needs."""
     if not seen.get("gpuCluster.deployCR"):
         return
+    why_not = platform.refusal_of("dra")
+    if why_not:
+        seen.must_be_off("gpuCluster.deployCR", f"on {platform}", why_not)
     if seen.get("clusterPolicy.deployCR"):
-        _refuse("clusterPolicy.deployCR", "false beside gpuCluster.deployCR", True, "the chart takes one of the two")
-    if seen.get("driver.enabled") and not seen.get("driver.nvidiaDriverCRD.enabled"):
-        _refuse(
-            "driver.nvidiaDriverCRD.enabled",
-            "true beside gpuCluster.deployCR and driver.enabled",
-            seen.get("driver.nvidiaDriverCRD.enabled"),
-            "set it, or driver.enabled to false where the nodes have the driver",
+        raise GpuConstructsError(
+            "values.clusterPolicy.deployCR must be false beside gpuCluster.deployCR; got True; the chart takes one of "
+            "the two; set it to false, or leave gpuCluster.deployCR out"
         )
-    why = platform.refusal_of("dra")
-    if why:
-        _refuse("gpuCluster.deployCR", f"false on {platform}", True, why)
+    if seen.get("driver.enabled") and not seen.get("driver.nvidiaDriverCRD.enabled"):
+        raise GpuConstructsError(
+            "values.driver.nvidiaDriverCRD.enabled must be true beside gpuCluster.deployCR and driver.enabled; got "
+            f"{seen.get('driver.nvidiaDriverCRD.enabled')!r}; set it, or driver.enabled to false where the nodes have "
+            "the driver"
+        )
+    for path in ("devicePlugin.config.name", _ENV):
+        if seen.get(path):
+            seen.refuse(path, "left out beside gpuCluster.deployCR", "a GPUCluster runs no device plugin")
 
 
 def _cdi(seen: _Seen, platform: Platform) -> None:
     """chart/templates/validations.yaml@v26.7.0; controllers/state_manager.go validateClusterPolicySpec@v26.3.3."""
     if seen.is_on("cdi.enabled") and not platform.supports_cdi:
-        _refuse(
-            "cdi.enabled",
-            f"false on {platform}",
-            seen.get("cdi.enabled"),
-            "CDI specs name paths that this Talos does not have; set it to false, or go to Talos 1.13 or later",
-        )
+        why = "CDI specs name paths that this Talos does not have, which Talos 1.13 and later do"
+        seen.must_be_off("cdi.enabled", f"on {platform}", why)
     if not seen.get("cdi.nriPluginEnabled"):
         return
     for needed in ("cdi.enabled", "toolkit.enabled"):
         if not seen.is_on(needed):
-            _refuse(
-                "cdi.nriPluginEnabled",
-                f"false without {needed}",
-                True,
-                "the plugin runs in the operator's toolkit container and hands out CDI devices; leave it out",
-            )
+            why = "the plugin runs in the operator's toolkit container and hands out CDI devices"
+            seen.must_be_off("cdi.nriPluginEnabled", f"without {seen.keyword(needed) or needed}", why)
 
 
 def _device_list_strategy(seen: _Seen) -> None:
     """controllers/object_controls.go TransformDevicePlugin: what the user sets comes last and wins over CDI's own."""
+    for index, variable in enumerate(seen.list(_ENV)):
+        if variable.get("name") == _STRATEGY:
+            name = seen.keyword(_ENV) or f"values.{_ENV}[{index}].value"
+            _strategy_goes_with_cdi(seen, name, variable.get("value") or "")
+
+
+def _strategy_goes_with_cdi(seen: _Seen, name: str, given: str) -> None:
     allowed = get_args(DeviceListStrategy)
-    for index, variable in enumerate(seen.list("devicePlugin.env")):
-        if variable.get("name") != _STRATEGY:
-            continue
-        path, given = f"devicePlugin.env[{index}].value", variable.get("value") or ""
-        words = given.split(",")
-        for word in words:
-            if word not in allowed:
-                raise GpuConstructsError(
-                    f"values.{path} must be words of {', '.join(allowed)}, joined by commas alone; got {given!r}"
-                    f"{did_you_mean(word, allowed)}"
-                )
-        has_cdi = any(word.startswith("cdi-") for word in words)
-        if has_cdi and not seen.is_on("cdi.enabled"):
-            _refuse(path, "'envvar' or 'volume-mounts' while cdi.enabled is false", given, "leave the variable out")
-        if not has_cdi and seen.is_on("cdi.enabled"):
-            _refuse(
-                path,
-                "a cdi- strategy while cdi.enabled is true, as it is by default",
-                given,
-                "set cdi.enabled to false, which alone gives 'envvar'; later operators refuse to reconcile this",
+    words = given.split(",")
+    for word in words:
+        if word not in allowed:
+            raise GpuConstructsError(
+                f"{name} must be words of {', '.join(allowed)}, joined by commas alone; got {given!r}"
+                f"{did_you_mean(word, allowed)}; leave it out for what goes with CDI on or off"
             )
+    has_cdi = any(word.startswith("cdi-") for word in words)
+    is_typed, cdi = name == seen.keyword(_ENV), seen.keyword("cdi.enabled")
+    if has_cdi and not seen.is_on("cdi.enabled"):
+        off = "CDI is off" if is_typed else "cdi.enabled is false"
+        way_out = f"leave {name} out{', or take cdi=False back' if cdi else ''}"
+        raise GpuConstructsError(f"{name} must be 'envvar' or 'volume-mounts' while {off}; got {given!r}; {way_out}")
+    if not has_cdi and seen.is_on("cdi.enabled"):
+        on = "CDI is on" if is_typed or cdi else "cdi.enabled is true"
+        off = "pass cdi=False" if is_typed or cdi else "set cdi.enabled to false"
+        raise GpuConstructsError(
+            f"{name} must be a cdi- strategy while {on}, as it is by default; got {given!r}; {off}, which alone gives "
+            f"'envvar', or leave {name} out; later operators refuse to reconcile this"
+        )
+
+
+def _arguments(seen: _Seen) -> None:
+    """assets/state-device-plugin: the container is ``/bin/sh -c``, and the arguments stand for its script."""
+    path = "devicePlugin.args"
+    arguments = [str(one) for one in seen.list(path)]
+    if arguments and arguments[0].startswith("-"):
+        raise GpuConstructsError(
+            f"values.{path} must open with a command of a shell: the operator runs '/bin/sh -c' with it instead of its "
+            f"own script; got {arguments[0]!r}; say flags as variables in values.{_ENV}, like {_STRATEGY}"
+        )
+    for given in _FLAG.findall(" ".join(arguments)):
+        _strategy_goes_with_cdi(seen, f"--device-list-strategy in values.{path}", given)
 
 
 def _driver_install_dir(seen: _Seen, platform: Platform, staged: str | None) -> None:
     """cmd/nvidia-validator: the driver's libraries and nvidia-smi are looked up below this folder."""
-    expected = staged or platform.driver_install_dir
-    got = seen.get("hostPaths.driverInstallDir")
-    if expected and (got or "").rstrip("/") != expected:
+    expected, path = staged or platform.driver_install_dir, "hostPaths.driverInstallDir"
+    if expected and (seen.get(path) or "").rstrip("/") != expected:
         where = "there the driver's files are staged" if staged else f"{platform} has the driver's files there"
-        _refuse("hostPaths.driverInstallDir", repr(expected), got, f"{where}, and the operator's validator looks there")
+        seen.refuse(path, repr(expected), f"{where}, and the operator's validator looks there")
+
+
+def _runtime_class(seen: _Seen, platform: Platform) -> None:
+    """controllers/object_controls.go getRuntimeClassName: one word names the RuntimeClass and its handler alike."""
+    path = "operator.runtimeClass"
+    if platform.brings_driver and seen.get(path) not in (None, "", platform.runtime_class):
+        why = "it names the handler too, and containerd has no other for NVIDIA's runtime there"
+        seen.refuse(path, f"{platform.runtime_class!r} on {platform}", why)
 
 
 def _config_maps(seen: _Seen) -> None:
     """chart/templates/validations.yaml@v26.7.0, plugin_config.yaml, mig_config.yaml, dcgm_exporter_config.yaml."""
     for operand in ("devicePlugin", "migManager", "dcgmExporter"):
         config = f"{operand}.config"
-        if seen.get(f"{config}.create"):
-            for key in ("name", "data"):
-                if not seen.get(f"{config}.{key}"):
-                    got = seen.get(f"{config}.{key}")
-                    _refuse(f"{config}.{key}", f"given where {config}.create is true", got, "give it, or drop create")
+        for key in ("name", "data") if seen.get(f"{config}.create") else ():
+            got = seen.get(f"{config}.{key}")
+            if not got:
+                raise GpuConstructsError(
+                    f"values.{config}.{key} must be given where {config}.create is true; got {got!r}; give it, or drop "
+                    "create"
+                )
     config = "devicePlugin.config"
     default, entries = seen.get(f"{config}.default"), seen.get(f"{config}.data") or {}
     if seen.get(f"{config}.create") and default not in (None, "") and str(default) not in entries:
         # NVIDIA/k8s-device-plugin cmd/config-manager: what is named and not there is an error.
-        _refuse(
-            f"{config}.default",
-            f"one of {', '.join(entries)}",
-            default,
-            f"config-manager fails{did_you_mean(default, entries)}",
+        raise GpuConstructsError(
+            f"values.{config}.default must be one of {', '.join(entries)}; got {default!r}; config-manager fails"
+            f"{did_you_mean(default, entries)}; name one of them"
         )
+
+
+def _service_monitor(seen: _Seen) -> None:
+    path, exporter = "dcgmExporter.serviceMonitor.enabled", "dcgmExporter.enabled"
+    if seen.get(path) and not seen.is_on(exporter):
+        why = "the operator makes it with the exporter alone"
+        seen.must_be_off(path, f"while {seen.keyword(exporter) or exporter} is {seen.off(exporter)}", why)
 
 
 def _side_containers(seen: _Seen, platform: Platform) -> None:
     """assets/state-driver holds gdrdrv; TransformDevicePlugin hands its device out either way."""
     if seen.get("gdrcopy.enabled") and not platform.has_gdrdrv:
-        way_out = "no extension has its kernel module; the device plugin would hand out a device that is not there"
-        _refuse("gdrcopy.enabled", f"false on {platform}", True, way_out)
+        why = "no extension has its kernel module; the device plugin would hand out a device that is not there"
+        seen.must_be_off("gdrcopy.enabled", f"on {platform}", why)
 
 
 def _operands_without_nfd(seen: _Seen) -> None:
     """The operator labels only nodes that NFD's worker labelled (controllers/state_manager.go hasGPULabels)."""
-    missing = _not_in(seen, "daemonsets.tolerations", f"{NFD}.worker.tolerations")
-    if missing:
+    missing = _not_in(seen, "daemonsets.tolerations", _WORKER)
+    if missing and seen.is_stated("daemonsets.tolerations"):
         raise GpuConstructsError(
-            f"values.{NFD}.worker.tolerations must hold what daemonsets.tolerations holds; got no {missing[0]!r}; "
-            "add it: a node with that taint would get no GPU label, and so no pod of the operator, without any event"
+            f"values.{_WORKER} must hold what {_tolerations(seen)} holds; got no {missing[0]!r}; add it, or pass "
+            "tolerations=[...], which writes both: a node with that taint would get no GPU label, and so no pod of the "
+            "operator, without any event"
         )
 
 
+def _tolerations(seen: _Seen) -> str:
+    return seen.keyword("daemonsets.tolerations") or "daemonsets.tolerations"
+
+
 def _not_in(seen: _Seen, path: str, other: str) -> list[Mapping[str, Any]]:
-    if not seen.get("nfd.enabled"):
+    if not seen.get("nfd.enabled") or seen.get(f"{NFD}.worker.enable") is False:
         return []
     return [one for one in seen.list(path) if not any(_covers(two, one) for two in seen.list(other))]
 
@@ -285,8 +362,8 @@ def _warnings(seen: _Seen, release: GpuOperatorRelease, platform: Platform) -> I
     yield from _of_the_validator(seen, release)
     if seen.get("psa.enabled"):
         yield (
-            "values.psa.enabled comes too late where Pod Security is enforced: the operator labels its namespace once "
-            "it runs, and its pods are refused before; label the namespace 'privileged' beforehand"
+            "values.psa.enabled is needless: the operator would label its namespace 'privileged', which it must be "
+            "before the operator's pods are let in; leave it out"
         )
     if seen.get("devicePlugin.config.name") and seen.get("devicePlugin.config.default") in (None, ""):
         # controllers/object_controls.go: DEFAULT_CONFIG is empty and FALLBACK_STRATEGIES is 'empty'.
@@ -294,23 +371,28 @@ def _warnings(seen: _Seen, release: GpuOperatorRelease, platform: Platform) -> I
             "values.devicePlugin.config.default is empty: a node without the label nvidia.com/device-plugin.config "
             "runs an empty configuration; name one of the entries"
         )
-    if not seen.get("nfd.enabled") and _behaves_since("26.3.3", release):
-        # controllers/state_manager.go getGPUNodeOSInfo: reconciling fails without them.
-        yield (
-            "values.nfd.enabled is false: beside the GPU's label, something else must give each GPU node the labels "
-            "feature.node.kubernetes.io/system-os_release.ID and .VERSION_ID, or the operator fails"
-        )
-    for toleration in _not_in(seen, f"{NFD}.worker.tolerations", "daemonsets.tolerations"):
+    if not seen.is_stated("daemonsets.tolerations"):
+        for toleration in _not_in(seen, "daemonsets.tolerations", _WORKER):
+            yield (
+                f"values.{_WORKER} lacks {toleration!r}, which the operands have by default: a node with that taint "
+                "gets no GPU label, and so no pod of the operator; add it, if a node has it"
+            )
+    for toleration in _not_in(seen, _WORKER, "daemonsets.tolerations"):
         if not _covers(_CONTROL_PLANE, toleration) and toleration.get("key") != "node-role.kubernetes.io/master":
             yield (
-                f"values.daemonsets.tolerations lacks {toleration!r}, which {NFD}.worker.tolerations holds: a node "
-                "with that taint is labelled for its GPU and gets no pod of the operator"
+                f"values.daemonsets.tolerations lacks {toleration!r}, which {_WORKER} holds: a node with that taint is "
+                "labelled for its GPU and gets no pod of the operator; add it, or pass tolerations=[...]"
             )
     if seen.get("daemonsets.podSecurityContext") and not seen.get("gpuCluster.deployCR"):
         # chart/templates/gpucluster.yaml copies daemonsets whole, clusterpolicy.yaml key by key.
-        yield "values.daemonsets.podSecurityContext goes into a GPUCluster alone: no ClusterPolicy gets it"
+        yield (
+            "values.daemonsets.podSecurityContext goes into a GPUCluster alone: no ClusterPolicy gets it; leave it out"
+        )
     if not seen.get("clusterPolicy.deployCR") and not seen.get("gpuCluster.deployCR"):
-        yield "values.clusterPolicy.deployCR is false and gpuCluster.deployCR too: the operator has nothing to do"
+        yield (
+            "values.clusterPolicy.deployCR is false and gpuCluster.deployCR too: the operator has nothing to do; set "
+            "one of them to true"
+        )
 
 
 def _of_talos(seen: _Seen, platform: Platform) -> Iterator[str]:
@@ -319,11 +401,15 @@ def _of_talos(seen: _Seen, platform: Platform) -> Iterator[str]:
     if seen.is_on("migManager.enabled"):
         # assets/state-mig-manager: hostPID, and with a host driver it stops and starts services by systemd.
         yield (
-            "values.migManager.enabled is on: the manager stops and starts the host's services by systemd, which Talos "
-            "does not have, and hangs (NVIDIA/gpu-operator#2501); set it to false and partition by other means"
+            f"{seen.name('migManager.enabled')} is on: the manager stops and starts the host's services by systemd, "
+            f"which Talos does not have, and hangs (NVIDIA/gpu-operator#2501); leave {seen.name('migManager.enabled')} "
+            "out and partition by other means"
         )
     if seen.get("sandboxWorkloads.enabled"):
-        yield "values.sandboxWorkloads.enabled is true: nobody has reported GPUs for virtual machines by it on Talos"
+        yield (
+            "values.sandboxWorkloads.enabled is true: nobody has reported GPUs for virtual machines by it on Talos; "
+            "leave it out"
+        )
 
 
 def _of_the_driver(seen: _Seen) -> Iterator[str]:
@@ -346,7 +432,10 @@ def _of_the_validator(seen: _Seen, release: GpuOperatorRelease) -> Iterator[str]
         for variable in (section.get("env") or ()) if isinstance(section, Mapping) else ():
             name = variable.get("name") or ""
             if name not in read and not name.startswith(_OTHERS_READ):
-                yield f"values.{path}.env sets {name!r}, which the validator does not read; it reads {', '.join(read)}"
+                yield (
+                    f"values.{path}.env sets {name!r}, which the validator does not read; leave it out, or take of "
+                    f"{', '.join(read)}"
+                )
 
 
 def _behaves_since(first: str, release: GpuOperatorRelease) -> bool:
