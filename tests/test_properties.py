@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import inspect
 import math
 import re
+from collections import OrderedDict
+from datetime import timedelta
+from enum import StrEnum
+from types import MappingProxyType
 
 import pytest
 from cdk8s import App, Chart, Testing
@@ -13,16 +19,20 @@ from hypothesis import strategies as st
 
 import invariants
 import schemas
+import talos_structure
 from gpu_constructs import (
     Configs,
     DcgmExporter,
+    Delivery,
     DevicePlugin,
     DevicePluginChart,
     EnvValue,
     Flags,
     GpuConstructsError,
     GpuFeatureDiscovery,
+    GpuOperator,
     GpuWorkload,
+    KernelModule,
     Kubernetes,
     MpsControlDaemon,
     NodeFeatureDiscovery,
@@ -31,7 +41,10 @@ from gpu_constructs import (
     PowerLimit,
     Probe,
     Sharing,
+    Taint,
     Talos,
+    TalosGpuNode,
+    TalosSchematic,
     Toleration,
     Unverified,
     UpdateStrategy,
@@ -39,9 +52,11 @@ from gpu_constructs import (
     Volume,
 )
 from gpu_constructs.observability.metrics import default_metrics
+from gpu_constructs.operator.delivery import ArgoCd, Flux
 from gpu_constructs.pod_specs import containers, pod_specs
 
 NEWEST = schemas.SUPPORTED_RELEASES[-1]
+MACHINE_CONFIG = talos_structure.committed()
 INT32 = 2**31 - 1
 
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]{0,61})?[A-Za-z0-9])?\Z")
@@ -134,25 +149,50 @@ def assert_sound(manifest):
         assert selector.items() <= manifest["spec"]["template"]["metadata"]["labels"].items()
 
 
-def charted(construct, id, options, scope=None):
-    """The chart around the construct, which may itself be one."""
-    scope = scope or App()
-    if issubclass(construct, Chart):
-        return construct(scope, id, **options)
-    chart = scope if isinstance(scope, Chart) else Chart(scope, "gpu")
-    construct(chart, id, **options)
-    return chart
+def assert_machine_config_is_sound(node, patch, schematic):
+    documents = schemas.load_yaml(patch.text)
+    assert documents == node.machine_config
+    for document in documents:
+        if document.get("kind", talos_structure.CONFIG) in talos_structure.KINDS:
+            assert list(talos_structure.problems(MACHINE_CONFIG[node.platform.line], document)) == []
+    first, text = schematic.text.split("\n", 1)
+    assert first == f"# Schematic {hashlib.sha256(text.encode()).hexdigest()}"
+    assert schemas.load_yaml(text) == [node.schematic.to_dict()]
+
+
+def assert_values_are_sound(operator, file):
+    assert schemas.load_yaml(file.text) == [operator.values]
+
+
+def make(construct, id, options, scope=None):
+    return construct(scope or fresh_scope(construct), id, **options)
+
+
+def side_files(made):
+    return made.side_files() if isinstance(made, GpuOperator | TalosGpuNode) else []
 
 
 def rendered(construct, id, options):
-    return Testing.synth(charted(construct, id, options))
+    made = make(construct, id, options)
+    return [*Testing.synth(Chart.of(made)), *side_files(made)]
+
+
+def assert_all_is_sound(made):
+    """Check what a construct emits and the files it writes, and give the manifests."""
+    manifests = Testing.synth(Chart.of(made))
+    for manifest in manifests:
+        assert_sound(manifest)
+    if isinstance(made, GpuOperator):
+        assert_values_are_sound(made, *side_files(made))
+    if isinstance(made, TalosGpuNode):
+        assert_machine_config_is_sound(made, *side_files(made))
+    return manifests
 
 
 def assert_accepted_and_sound(construct, options, id="app"):
-    manifests = rendered(construct, id, options)
-    assert manifests
-    for manifest in manifests:
-        assert_sound(manifest)
+    made = make(construct, id, options)
+    manifests = assert_all_is_sound(made)
+    assert manifests or side_files(made)
     identities = [(m["kind"], m["metadata"]["name"]) for m in manifests]
     assert len(set(identities)) == len(identities)
 
@@ -172,12 +212,11 @@ def fresh_scope(construct):
 def assert_sound_or_refused(construct, options, id="app", scope=None):
     """Check one attempt; a refused one leaves the scope free for the next, and so tells that it does."""
     try:
-        chart = charted(construct, id, options, scope)
+        made = make(construct, id, options, scope)
     except GpuConstructsError as error:
         assert_house_style(error, id if issubclass(construct, Chart) else f"gpu/{id}")
         return False
-    for manifest in Testing.synth(chart):
-        assert_sound(manifest)
+    assert_all_is_sound(made)
     return True
 
 
@@ -422,16 +461,213 @@ def plugin_options(draw, **changes):
     return given_options
 
 
+STAGE = {
+    "stage_dir": st.sampled_from([None, "/var/lib/driver", "/var/mnt/a/b"]),
+    "source_lib_dir": st.sampled_from(["/usr/local/lib", "/opt/lib"]),
+    "source_bin_dir": st.sampled_from(["/usr/local/bin", "/opt/bin"]),
+}
 BRIDGE = {
     **common,
+    **STAGE,
     "platform": st.sampled_from([Talos("1.10"), Talos("1.12"), Kubernetes()]),
-    "strategy": st.just("markers"),
+    "strategy": st.sampled_from(["markers", "stage"]),
     "expected_driver_version": st.sampled_from([None, "570.211.01"]),
     "required_modules": st.sampled_from([None, ["nvidia"], ["nvidia", "nvidia_uvm", "nvidia_modeset"]]),
     "required_devices": st.sampled_from([[], ["nvidiactl"], ["nvidia0", "dri/card0"]]),
     "interval_seconds": st.integers(1, 3600),
     "retract_on_exit": st.booleans(),
 }
+
+
+@st.composite
+def bridge_options(draw):
+    given_options = draw(options(**BRIDGE))
+    if given_options.get("strategy", "markers") == "markers":
+        return {key: value for key, value in given_options.items() if key not in STAGE}
+    if given_options.get("platform") == Kubernetes():
+        given_options |= {name: draw(STAGE[name]) for name in ("source_lib_dir", "source_bin_dir")}
+    return given_options
+
+
+durations = st.sampled_from(["30s", "1h30m", timedelta(minutes=5)])
+sources = st.one_of(
+    st.just({"source": "oci://registry.example/charts/gpu-operator"}),
+    st.fixed_dictionaries({"source": st.just("https://charts.example:8443/a"), "chart": names}),
+)
+deliveries = st.one_of(
+    st.just(Delivery.values()),
+    st.builds(
+        lambda source, more: Delivery.flux(**source, **more),
+        sources,
+        options(
+            version_prefix=st.sampled_from(["v", ""]),
+            namespace=names,
+            secret_ref=names,
+            service_account_name=names,
+            interval=durations,
+            source_interval=durations,
+            timeout=st.none() | durations,
+            retries=st.integers(-1, 100),
+            crds=st.sampled_from(["Skip", "Create", "CreateReplace"]),
+            drift_detection=st.sampled_from(["warn", "enabled", "disabled"]),
+            depends_on=st.lists(st.sampled_from(["nfd", "cert-manager/cert-manager"]), max_size=2),
+            suspend=st.booleans(),
+        ),
+    ),
+    st.just(Delivery.flux(source="oci://registry.example/charts/gpu-operator", digest="sha256:" + "0" * 64)),
+    st.builds(
+        lambda source, more: Delivery.argo_cd(**source, **more),
+        sources,
+        options(
+            version_prefix=st.sampled_from(["v", ""]),
+            name=names,
+            namespace=names,
+            project=names,
+            automated=st.none() | st.lists(st.sampled_from(["prune", "self-heal"]), unique=True),
+            retries=st.integers(-1, 100),
+            sync_options=st.lists(st.sampled_from(["Validate=false", "Replace=true"]), max_size=2),
+            create_namespace=st.booleans(),
+            deletion=st.sampled_from(["orphan", "foreground", "background"]),
+            destination_server=st.just("https://10.0.0.1:6443"),
+        ),
+    ),
+    st.builds(Delivery.argo_cd, destination_name=st.text(min_size=1).filter(str.strip)),
+)
+switch = st.sampled_from([None, True, False])
+OPERATOR = {
+    "delivery": deliveries,
+    "platform": platforms,
+    "version": st.sampled_from(["25.10.1", "26.3.3", "26.7.0"]),
+    "namespace": names,
+    "release_name": names,
+    "bridge": st.sampled_from(
+        [
+            None,
+            *(
+                ValidationBridge(Chart(App(), "beside"), "bridge", platform=Talos("1.12"), strategy=strategy)
+                for strategy in ("markers", "stage")
+            ),
+        ]
+    ),
+    "tolerations": tolerations,
+    "config": st.one_of(
+        st.none(),
+        st.builds(PluginConfig, sharing=sharings),
+        st.builds(
+            lambda name, sharing: Configs.managed({name: PluginConfig(sharing=sharing)}, default=name), names, sharings
+        ),
+        st.builds(Configs.external, names, default=st.none() | config_names),
+    ),
+    "sharing": sharings,
+    "mig_strategy": st.sampled_from([None, "none", "single", "mixed"]),
+    "device_list_strategy": st.sampled_from([None, "envvar", ("cdi-annotations", "cdi-cri")]),
+    **dict.fromkeys(
+        (
+            *("cdi", "driver", "toolkit", "mig_manager", "gpu_feature_discovery", "node_feature_discovery"),
+            *("dcgm_exporter", "service_monitor"),
+        ),
+        switch,
+    ),
+    "values": st.none()
+    | options(
+        operator=options(logging=options(level=st.sampled_from(["debug", 3])), nodeSelector=label_maps),
+        dcgmExporter=options(env=st.just([{"name": "A", "value": "b"}]), resources=st.just({"limits": {"cpu": 1}})),
+        daemonsets=options(labels=label_maps, annotations=label_maps),
+        psa=st.just({"enabled": True}),
+    ),
+}
+
+
+@st.composite
+def operator_options(draw):
+    """Keywords of the operator that do not contradict each other or the platform."""
+    given_options = {"delivery": Delivery.flux(), **draw(options(**OPERATOR))}
+    platform = given_options.get("platform", Talos("1.12"))
+    impossible = {"config": ("sharing", "mig_strategy")} if given_options.get("config") else {}
+    if platform.brings_driver:
+        impossible["platform"] = ("driver", "toolkit")
+        if platform.supports_cdi:
+            impossible["platform"] += ("version", "bridge")
+        else:
+            impossible["platform"] += ("cdi",)
+    for keyword in {keyword for keywords in impossible.values() for keyword in keywords}:
+        given_options.pop(keyword, None)
+    if "sharing" in given_options and given_options["sharing"].strategy == "mps":
+        given_options["mig_strategy"] = "none"
+    if given_options.get("device_list_strategy"):
+        cdi = given_options.get("cdi")
+        is_on = platform.supports_cdi if cdi is None else cdi
+        given_options["device_list_strategy"] = ["cdi-annotations", "cdi-cri"] if is_on else "envvar"
+    return given_options
+
+
+taints = st.lists(
+    st.builds(
+        Taint,
+        key=st.sampled_from(["nvidia.com/gpu", "dedicated", "bare"]),
+        value=st.just("") | label_values,
+        effect=st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+    ),
+    max_size=3,
+    unique_by=lambda taint: taint.key,
+)
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cn", "Zl", "Zp"], include_characters="\n\t"))
+PATCHES = {
+    "v1alpha1": [
+        {"machine": {"nodeLabels": {"patched": "1"}, "kubelet": {"extraConfig": {"topologyManagerPolicy": "none"}}}},
+        {"machine": {"kernel": {"modules": [{"name": "nvidia-fs"}]}, "install": {"disk": "/dev/sda", "wipe": False}}},
+        {"machine": {"files": [{"op": "create", "path": "/var/a", "permissions": 0o600, "content": "a\nb\n"}]}},
+    ],
+    "multi-document": [
+        {"apiVersion": "v1alpha1", "kind": "KubeNodeConfig", "labels": {"patched": "1"}},
+        {"apiVersion": "v1alpha1", "kind": "KubeletConfig", "image": "kubelet:1", "config": {"maxPods": 50}},
+        {"apiVersion": "v1alpha1", "kind": "KernelModuleConfig", "name": "nvidia-fs", "parameters": []},
+    ],
+}
+NODE = {
+    "platform": st.sampled_from([Talos(f"1.{minor}{patch}") for minor in range(10, 15) for patch in ("", ".1")]),
+    "name": names,
+    "role": st.sampled_from(["worker", "controlplane"]),
+    "kernel_module_type": st.sampled_from(["open", "proprietary"]),
+    "branch": st.sampled_from(["production", "lts"]),
+    "gpu_architecture": st.sampled_from([None, "turing", "hopper"]),
+    "fabric_manager": st.booleans(),
+    "gdrdrv": st.booleans(),
+    "extensions": st.lists(st.sampled_from(["iscsi-tools", "siderolabs/util-linux-tools"]), max_size=3),
+    "extra_kernel_args": st.lists(st.from_regex(r"\A-?[A-Za-z][a-z0-9_]{3,9}(=[!-~]{0,9})?\Z"), max_size=3),
+    "kernel_modules": st.lists(
+        st.builds(
+            KernelModule,
+            name=st.sampled_from(["nvidia", "nvidia-peermem", "i2c_dev"]),
+            parameters=st.lists(st.from_regex(r"\A[A-Za-z_][a-z0-9_]{0,9}(=[!-~]{0,9})?\Z"), max_size=2),
+        ),
+        max_size=2,
+        unique_by=lambda module: module.name,
+    ),
+    "sysctls": st.none() | st.dictionaries(st.sampled_from(["vm.nr_hugepages", "net/ipv4/ip_forward"]), texts),
+    "default_runtime": st.booleans(),
+    "operator_validator": st.booleans(),
+    "node_labels": st.none() | label_maps,
+    "node_annotations": st.none() | st.dictionaries(st.sampled_from(["a", "example.com/rack"]), texts),
+    "taints": taints,
+    "installer_platform": st.sampled_from(["metal", "aws", "equinixMetal"]),
+    "secureboot": st.booleans(),
+    "config_patches": st.lists(st.sampled_from(PATCHES["v1alpha1"]), max_size=3, unique_by=str),
+}
+
+
+@st.composite
+def node_options(draw):
+    given_options = {"platform": Talos("1.12.11"), **draw(options(**NODE))}
+    platform = given_options["platform"]
+    given_options["config_patches"] = draw(
+        st.lists(st.sampled_from(PATCHES[platform.machine_config]), max_size=3, unique_by=str)
+    )
+    if not platform.has_gdrdrv:
+        given_options.pop("gdrdrv", None)
+    return given_options
+
+
 LIMIT = {
     **common,
     "platform": platforms,
@@ -461,9 +697,17 @@ EXPORTER = {
 CONSTRUCTS = {
     DevicePluginChart: (PLUGIN, {"gpu_feature_discovery": False, "node_feature_discovery": False}),
     ValidationBridge: (BRIDGE, {}),
+    GpuOperator: (OPERATOR, {"delivery": Delivery.flux()}),
+    TalosGpuNode: (NODE, {"platform": Talos("1.12.11")}),
     PowerLimit: (LIMIT, {}),
     DcgmExporter: (EXPORTER, {"dashboard": False}),
     GpuWorkload: (WORKLOAD, {"image": "app:1", "ports": {"main": 80}}),
+}
+COHERENT = {
+    DevicePluginChart: plugin_options(config=files),
+    ValidationBridge: bridge_options(),
+    GpuOperator: operator_options(),
+    TalosGpuNode: node_options(),
 }
 EACH_KEYWORD = [
     pytest.param(construct, keyword, id=f"{construct.__name__}-{keyword}")
@@ -473,6 +717,11 @@ EACH_KEYWORD = [
 ]
 each_construct = pytest.mark.parametrize("construct", CONSTRUCTS, ids=lambda construct: construct.__name__)
 without_warnings = pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
+
+
+class Word(StrEnum):
+    A = "a"
+
 
 JUNK = [
     None,
@@ -512,6 +761,10 @@ JUNK = [
     Sharing.none(),
     Toleration(operator="Exists"),
     Volume.empty_dir(),
+    Word.A,
+    {Word.A: Word.A},
+    OrderedDict(a="b"),
+    MappingProxyType({"a": "b"}),
 ]
 junk = st.sampled_from(JUNK)
 ids = st.sampled_from(["app", "a\nb", "my app", "a/b", "App", "ünïcödé", "a" * 80, "-", "a_b", "a.b", "1"])
@@ -555,7 +808,7 @@ def test_any_device_plugin_with_its_discoveries_is_sound(given_options):
 @given(given_options=plugin_options())
 def test_any_options_of_the_device_plugin_pass_the_invariants_or_are_refused_in_one_line(given_options):
     try:
-        chart = charted(DevicePluginChart, "app", given_options)
+        chart = make(DevicePluginChart, "app", given_options)
     except GpuConstructsError as error:
         assert_house_style(error, "app")
     else:
@@ -566,9 +819,22 @@ def test_any_options_of_the_device_plugin_pass_the_invariants_or_are_refused_in_
 
 
 @quickly
-@given(given_options=options(**BRIDGE))
+@given(given_options=bridge_options())
 def test_any_bridge_of_good_input_is_sound(given_options):
     assert_accepted_and_sound(ValidationBridge, given_options)
+
+
+@without_warnings
+@quickly
+@given(given_options=operator_options())
+def test_any_operator_of_good_input_is_sound(given_options):
+    assert_accepted_and_sound(GpuOperator, given_options)
+
+
+@quickly
+@given(given_options=node_options())
+def test_any_talos_node_of_good_input_is_sound(given_options):
+    assert_accepted_and_sound(TalosGpuNode, given_options)
 
 
 @quickly
@@ -589,7 +855,7 @@ def test_any_exporter_of_good_input_is_sound(given_options):
 @given(data=st.data())
 def test_the_same_input_gives_the_same_manifests_twice(construct, data):
     keywords, required = CONSTRUCTS[construct]
-    drawn = plugin_options(config=files) if construct is DevicePluginChart else options(**keywords)
+    drawn = COHERENT[construct] if construct in COHERENT else options(**keywords)
     given_options = {**required, **data.draw(drawn)}
     assert rendered(construct, "app", given_options) == rendered(construct, "app", given_options)
 
@@ -629,74 +895,86 @@ def test_several_odd_values_at_once_are_sound_or_refused_in_one_line(construct, 
 @given(id=ids)
 def test_any_id_is_sound_or_refused_in_one_line(construct, id):
     try:
-        chart = charted(construct, id, CONSTRUCTS[construct][1])
+        made = make(construct, id, CONSTRUCTS[construct][1])
     except GpuConstructsError as error:
         assert_house_style(error, error.path)
     else:
-        for manifest in Testing.synth(chart):
-            assert_sound(manifest)
+        assert_all_is_sound(made)
 
 
-@quickly
-@given(data=st.data())
-def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line(data):
-    make = data.draw(
-        st.sampled_from(
-            [
-                lambda value: Talos(value),
-                lambda value: Kubernetes(value),
-                lambda value: Sharing.time_slicing(replicas=value),
-                lambda value: Sharing.time_slicing(replicas=2, rename_by_default=value),
-                lambda value: Sharing(strategy=value),
-                lambda value: Sharing(strategy="time-slicing", replicas=value),
-                lambda value: Toleration(key=value, operator="Exists"),
-                lambda value: Toleration(key="a", value=value),
-                lambda value: Toleration(key="a", operator=value),
-                lambda value: Toleration(key="a", effect=value),
-                lambda value: Probe.http_get(value, port=80),
-                lambda value: Probe.http_get("/", port=value),
-                lambda value: Probe.exec(value),
-                lambda value: Probe.tcp_socket(80, period_seconds=value),
-                lambda value: Volume.empty_dir(size_limit=value),
-                lambda value: Volume.empty_dir(medium=value),
-                lambda value: Volume.persistent_volume_claim(value),
-                lambda value: Volume.of("volumes", value),
-                lambda value: EnvValue.secret(value, key="key"),
-                lambda value: EnvValue.secret("name", key=value),
-                lambda value: EnvValue.field(value),
-                lambda value: Unverified(value, like="0.20.0"),
-                lambda value: Unverified("1.0.0", like=value),
-                lambda value: UpdateStrategy.rolling_update(max_unavailable=value),
-                lambda value: UpdateStrategy.rolling_update(max_unavailable=0, max_surge=value),
-                lambda value: UpdateStrategy(type=value),
-                lambda value: Configs.named(value, default="a"),
-                lambda value: Configs.named({"a": PluginConfig()}, default=value),
-                lambda value: Configs.named({"a": value}, default="a"),
-                lambda value: Configs.external(value),
-                lambda value: Configs.external("a", default=value),
-                lambda value: Configs.external("a", flags=value),
-                lambda value: Configs.external("a", may_use=value),
-                lambda value: Configs.external("a", fallback_strategies=value),
-                lambda value: Configs(delivery=value),
-                *(
-                    lambda value, struct=struct, member=member: struct(**{member: value})
-                    for struct in (
-                        DevicePlugin,
-                        GpuFeatureDiscovery,
-                        MpsControlDaemon,
-                        PluginConfig,
-                        Flags,
-                        PluginFlags,
-                    )
-                    for member in struct.__dataclass_fields__
-                ),
-            ]
+def members(struct):
+    return [field.name for field in dataclasses.fields(struct)]
+
+
+OPTIONS = [
+    lambda value: Talos(value),
+    lambda value: Kubernetes(value),
+    lambda value: Sharing.time_slicing(replicas=value),
+    lambda value: Sharing.time_slicing(replicas=2, rename_by_default=value),
+    lambda value: Sharing(strategy=value),
+    lambda value: Sharing(strategy="time-slicing", replicas=value),
+    lambda value: Toleration(key=value, operator="Exists"),
+    lambda value: Toleration(key="a", value=value),
+    lambda value: Toleration(key="a", operator=value),
+    lambda value: Toleration(key="a", effect=value),
+    lambda value: Probe.http_get(value, port=80),
+    lambda value: Probe.http_get("/", port=value),
+    lambda value: Probe.exec(value),
+    lambda value: Probe.tcp_socket(80, period_seconds=value),
+    lambda value: Volume.empty_dir(size_limit=value),
+    lambda value: Volume.empty_dir(medium=value),
+    lambda value: Volume.persistent_volume_claim(value),
+    lambda value: Volume.of("volumes", value),
+    lambda value: EnvValue.secret(value, key="key"),
+    lambda value: EnvValue.secret("name", key=value),
+    lambda value: EnvValue.field(value),
+    lambda value: Unverified(value, like="0.20.0"),
+    lambda value: Unverified("1.0.0", like=value),
+    lambda value: UpdateStrategy.rolling_update(max_unavailable=value),
+    lambda value: UpdateStrategy.rolling_update(max_unavailable=0, max_surge=value),
+    lambda value: UpdateStrategy(type=value),
+    lambda value: Configs.named(value, default="a"),
+    lambda value: Configs.named({"a": PluginConfig()}, default=value),
+    lambda value: Configs.named({"a": value}, default="a"),
+    lambda value: Configs.external(value),
+    lambda value: Configs.external("a", default=value),
+    lambda value: Configs.external("a", flags=value),
+    lambda value: Configs.external("a", may_use=value),
+    lambda value: Configs.external("a", fallback_strategies=value),
+    lambda value: Configs(delivery=value),
+    *(
+        lambda value, struct=struct, member=member: struct(**{member: value})
+        for struct in (
+            DevicePlugin,
+            GpuFeatureDiscovery,
+            MpsControlDaemon,
+            PluginConfig,
+            Flags,
+            PluginFlags,
+            Taint,
+            TalosSchematic,
         )
-    )
-    try:
-        make(data.draw(junk))
-    except GpuConstructsError as error:
-        assert_house_style(error)
+        for member in members(struct)
+    ),
+    lambda value: KernelModule(name=value),
+    lambda value: KernelModule(name="nvidia", parameters=value),
+    *(lambda value, member=member: Delivery.flux(**{member: value}) for member in members(Flux)),
+    *(lambda value, member=member: Delivery.argo_cd(**{member: value}) for member in members(ArgoCd)),
+    lambda value: Delivery.helm(chart=value),
+    lambda value: Delivery.helm(chart="x", executable=value),
+]
+
+
+def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line():
+    for take in OPTIONS:
+        for value in JUNK:
+            try:
+                take(value)
+            except GpuConstructsError as error:
+                assert_house_style(error)
+            except Exception as error:
+                error.add_note(f"{value!r} at line {take.__code__.co_firstlineno} {take.__defaults__ or ''}")
+                raise
 
 
 def test_every_keyword_of_every_construct_is_drawn():
