@@ -1,4 +1,4 @@
-"""What the pods of DevicePluginChart hold, option by option, and why: every row is computed, every reason is data."""
+"""What the pods of DevicePluginChart and ValidationBridge hold, option by option, and why: every row is computed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cdk8s import App, Testing
+from cdk8s import App, Chart, Testing
 
 import invariants
 from gpu_constructs import (
@@ -20,6 +20,7 @@ from gpu_constructs import (
     PluginConfig,
     Sharing,
     Talos,
+    ValidationBridge,
 )
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdTopologyUpdater, NfdWorker
 from held import held, rights
@@ -71,8 +72,15 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 
+BRIDGES: Mapping[str, Mapping[str, Any]] = {
+    'strategy="markers"': {},
+    'strategy="stage"': {"strategy": "stage"},
+    'required_devices=["nvidiactl", ...]': {"required_devices": ["nvidiactl"]},
+}
+
 PLUGIN, GFD, MPS = "device plugin", "GPU Feature Discovery", "MPS control daemon"
 MASTER, WORKER, GC, UPDATER = "NFD master", "NFD worker", "NFD garbage collector", "NFD topology updater"
+BRIDGE = "validation bridge"
 _COMPONENTS = {
     "device-plugin": PLUGIN,
     "gpu-feature-discovery": GFD,
@@ -81,6 +89,7 @@ _COMPONENTS = {
     "worker": WORKER,
     "gc": GC,
     "topology-updater": UPDATER,
+    "validation-bridge": BRIDGE,
 }
 
 
@@ -89,6 +98,12 @@ def _manifests(options: Mapping[str, Any]) -> list[Manifest]:
         warnings.simplefilter("ignore")
         chart = DevicePluginChart(App(), "nvidia-device-plugin", **{"platform": Kubernetes(), **options})
         return list(Testing.synth(chart))
+
+
+def _bridge(options: Mapping[str, Any]) -> list[Manifest]:
+    chart = Chart(App(), "gpu-operator")
+    ValidationBridge(chart, "bridge", platform=Talos("1.12"), **options)
+    return list(Testing.synth(chart))
 
 
 def held_by(manifests: list[Manifest]) -> Rights:
@@ -223,12 +238,25 @@ REASONS: Mapping[tuple[str, str], str] = {
     (UPDATER, "may get, list, watch pods in every namespace"): "tells pods with exclusive CPUs from others",
     (UPDATER, "may run as root"): "the kubelet's socket belongs to root",
     (UPDATER, "service account token"): "publishes the topology of its node",
+    (BRIDGE, "may run as root"): "the directories that it writes to belong to root",
+    (
+        BRIDGE,
+        "host path /run/nvidia/validations, writable",
+    ): "writes the marker files where the GPU Operator's pods look for them",
+    (
+        BRIDGE,
+        "host path /var/lib/gpu-constructs/driver, writable",
+    ): "puts two files of the driver where the operator's validator looks for them",
+    (BRIDGE, "host path /usr/local/glibc/usr/lib, read-only"): "copies the driver's library from there",
+    (BRIDGE, "host path /usr/local/bin, read-only"): "copies nvidia-smi from there, and does not run it",
+    (BRIDGE, "host path /dev, read-only"): "looks whether the named devices are there, and opens none",
 }
 
 DEFAULTS = held_by(_manifests({}))
 ADDED = {
     option: _without_what_privileged_implies(held_by(_manifests(given)) - DEFAULTS) for option, given in OPTIONS.items()
 }
+HELD_BY_BRIDGE = {option: held_by(_bridge(given)) for option, given in BRIDGES.items()}
 
 
 def table_of_defaults() -> str:
@@ -244,4 +272,13 @@ def table_of_options() -> str:
     for option, added in ADDED.items():
         lines += [f"| `{option}` | {pod} | {rule} | {REASONS[pod, rule]} |" for pod, rule in sorted(added)]
         lines += [f"| `{option}` | | nothing | |"] if not added else []
+    return "\n".join(lines) + "\n"
+
+
+def table_of_the_bridge() -> str:
+    """What the bridge holds by either strategy, and what the other option adds to both."""
+    lines = ["| With | Holds | Because |", "|---|---|---|"]
+    for option, found in HELD_BY_BRIDGE.items():
+        besides = found if option.startswith("strategy") else found - HELD_BY_BRIDGE[next(iter(BRIDGES))]
+        lines += [f"| `{option}` | {rule} | {REASONS[pod, rule]} |" for pod, rule in sorted(besides)]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Least privilege of DevicePluginChart as a table: computed from the options, a reason for each row."""
+"""Least privilege of DevicePluginChart and ValidationBridge as tables: computed from the options, with reasons."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from collections.abc import Callable
 import pytest
 
 import dist
-from option_rights import ADDED, DEFAULTS, REASONS, held_by, table_of_defaults, table_of_options
+from option_rights import (
+    ADDED,
+    DEFAULTS,
+    HELD_BY_BRIDGE,
+    REASONS,
+    held_by,
+    table_of_defaults,
+    table_of_options,
+    table_of_the_bridge,
+)
 
 PAGE = dist.ROOT / "docs" / "security.md"
 
 
 def test_every_right_that_some_option_takes_has_a_reason_and_no_reason_is_stale() -> None:
-    computed = DEFAULTS.union(*ADDED.values())
+    computed = DEFAULTS.union(*ADDED.values(), *HELD_BY_BRIDGE.values())
     assert sorted(computed - set(REASONS)) == []
     assert sorted(set(REASONS) - computed) == []
     assert all(REASONS.values())
@@ -28,6 +37,13 @@ def test_only_options_make_anything_privileged() -> None:
     assert [rule for _, rule in DEFAULTS if "privileged" in rule or "capability" in rule or "host PID" in rule] == []
 
 
+def test_no_strategy_of_the_bridge_takes_more_than_paths_and_root() -> None:
+    rules = {rule for held in HELD_BY_BRIDGE.values() for _, rule in held}
+    assert {rule for rule in rules if not rule.startswith("host path ")} == {"may run as root"}
+    for held in HELD_BY_BRIDGE.values():
+        assert len([rule for _, rule in held if rule.endswith(", writable")]) == 1
+
+
 def test_a_right_shows_with_the_scope_it_reaches() -> None:
     role = {
         "kind": "ClusterRole",
@@ -38,6 +54,9 @@ def test_a_right_shows_with_the_scope_it_reaches() -> None:
     assert held_by([{**role, "kind": "Role"}]) == {("NFD master", "may get nodes in its namespace")}
 
 
-@pytest.mark.parametrize("table", [table_of_defaults, table_of_options], ids=["defaults", "options"])
+TABLES = {"defaults": table_of_defaults, "options": table_of_options, "bridge": table_of_the_bridge}
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
 def test_the_page_shows_the_whole_table(table: Callable[[], str]) -> None:
     assert table() in PAGE.read_text(encoding="utf-8"), f"put this into {PAGE.name}:\n\n{table()}"

@@ -17,6 +17,7 @@ import documents
 import gpu_constructs
 from gpu_constructs import GpuConstructsError, Kubernetes, Talos, versions
 from gpu_constructs.platforms import DEFAULT_PLATFORM
+from gpu_constructs.side_files import FOLDERS
 
 PYTHON = [block.text for block in documents.blocks(documents.README, "python")]
 FIRST_APP = PYTHON[0]
@@ -34,9 +35,11 @@ def refused_block() -> str:
     return block
 
 
-def test_the_six_constructs_are_the_ones_that_the_package_shows_first() -> None:
-    rows = documents.table(documents.README, "construct")
-    assert [row[0].strip("`") for row in rows] == gpu_constructs.__all__[:6]
+def test_the_first_six_constructs_are_the_ones_that_the_package_shows_first() -> None:
+    named = [row[0].strip("`") for row in documents.table(documents.README, "construct")]
+    assert named[:6] == gpu_constructs.__all__[:6]
+    assert set(named) <= set(gpu_constructs.__all__)
+    assert len(named) == len(set(named))
 
 
 def test_the_first_app_has_twelve_lines() -> None:
@@ -75,6 +78,8 @@ def test_the_refused_block_gives_the_error_that_is_shown(tmp_path: Path, monkeyp
 
 
 def test_the_support_table_is_the_one_in_the_code() -> None:
+    titles = "device plugin, GPU Feature Discovery | Node Feature Discovery | DCGM exporter | GPU Operator | Kubernetes"
+    assert f"| gpu-constructs | {titles} | Talos |" in documents.prose(documents.README)
     (row,) = documents.table(documents.README, "gpu-constructs")
     talos = [line for line in (f"1.{minor}" for minor in range(30)) if _is_known(line)]
     assert row == [
@@ -82,6 +87,7 @@ def test_the_support_table_is_the_one_in_the_code() -> None:
         ", ".join(versions.DEVICE_PLUGIN),
         ", ".join(release.node_feature_discovery.version for release in versions.DEVICE_PLUGIN.values()),
         ", ".join(versions.DCGM_EXPORTER),
+        ", ".join(versions.GPU_OPERATOR),
         f"{versions.KUBERNETES_RELEASES[0]} to {versions.KUBERNETES_RELEASES[-1]}",
         f"{talos[0]} to {talos[-1]}",
     ]
@@ -99,6 +105,7 @@ def test_the_defaults_are_the_ones_that_are_stated() -> None:
     assert "The newest is the default, except Talos, which is 1.12" in documents.prose(documents.README)
     assert list(versions.DEVICE_PLUGIN)[-1] == versions.DEFAULT_DEVICE_PLUGIN
     assert list(versions.DCGM_EXPORTER)[-1] == versions.DEFAULT_DCGM_EXPORTER
+    assert list(versions.GPU_OPERATOR)[-1] == versions.DEFAULT_GPU_OPERATOR
     assert Kubernetes().version == versions.KUBERNETES_RELEASES[-1]
     assert Talos("1.12") == DEFAULT_PLATFORM
 
@@ -112,6 +119,25 @@ def test_links_within_the_repository_lead_somewhere(document: Path) -> None:
         if not path.exists() or (anchor and anchor not in documents.anchors(path)):
             dead.append(target)
     assert not dead
+
+
+def test_every_folder_that_kubectl_does_not_read_is_named() -> None:
+    text = documents.prose(documents.README)
+    assert all(f"`dist/{folder}/`" in text for folder in FOLDERS)
+    assert f"`{dist.NEEDS_CRDS}/`" in text
+    assert all((dist.DIST / folder).is_dir() for folder in FOLDERS)
+
+
+def test_every_page_is_linked() -> None:
+    pages = {path.relative_to(dist.ROOT).as_posix() for path in documents.DOCUMENTS} - {"README.md"}
+    assert pages <= set(documents.links(documents.README))
+
+
+def test_field_notes_are_corrected_in_one_place() -> None:
+    corrected = {row[0] for row in documents.table(documents.README, "field notes say")}
+    elsewhere = {row[0] for row in documents.table(dist.ROOT / "docs" / "which-route.md", "claim")}
+    assert corrected
+    assert not corrected & elsewhere
 
 
 def test_the_cluster_table_names_every_cluster() -> None:

@@ -18,7 +18,11 @@ from gpu_constructs.platforms import GPU_PRESENT
 NOT_OURS = {
     # cluster, kind, namespace, name, and who makes it
     ("talos-gpu-operator", "DaemonSet", "nvidia-gpu-operator", "nvidia-device-plugin-daemonset"): "the operator",
+    ("talos-gpu-operator", "DaemonSet", "nvidia-gpu-operator", "nvidia-operator-validator"): "the operator",
+    ("talos-gpu-operator", "ClusterPolicy", None, "cluster-policy"): "the operator's chart",
+    ("talos-gpu-operator", "CustomResourceDefinition", None, "clusterpolicies.nvidia.com"): "the operator's chart",
 }
+TAINTS = {"dedicated": "of the example cluster, put up with by all of its GPU pods"}
 NODE_LABELS = {
     GPU_PRESENT: "published by our Node Feature Discovery",
     GPU_PCI_PRESENT: "published by our Node Feature Discovery",
@@ -36,19 +40,27 @@ NAMESPACED = {
     "configmap": "ConfigMap",
     "servicemonitor": "ServiceMonitor",
     "helmrelease": "HelmRelease",
+    "helmrepository": "HelmRepository",
     "events": "Event",
     "all": "all",
 }  # fmt: skip
-CLUSTER_WIDE = {"node": "Node", "nodes": "Node", "namespace": "Namespace", "runtimeclass": "RuntimeClass"}
+CLUSTER_WIDE = {
+    "node": "Node", "nodes": "Node",
+    "namespace": "Namespace",
+    "runtimeclass": "RuntimeClass",
+    "clusterpolicy": "ClusterPolicy",
+    "crd": "CustomResourceDefinition",
+}  # fmt: skip
 WITH_VALUE = {
     "-n": "namespace", "--namespace": "namespace",
+    "-c": "container",
     "-l": "selector", "--selector": "selector",
     "-f": "file", "--filename": "file",
     "-o": "output", "-L": "columns", "--for": "for", "--timeout": "timeout", "--tail": "tail", "--replicas": "replicas",
     "--field-selector": "fields", "--image": "image", "--restart": "restart", "--overrides": "overrides",
 }  # fmt: skip
 BARE = {"-A", "--show-labels", "--prefix", "--rm", "--attach", "--overwrite"}
-ON_KIND_AND_NAME = {"get", "describe", "delete", "scale", "wait", "label", "rollout status"}
+ON_KIND_AND_NAME = {"get", "describe", "delete", "scale", "wait", "label", "taint", "rollout status"}
 ON_PODS_OF = {"logs", "exec", "port-forward"}
 
 
@@ -150,7 +162,7 @@ def problem(command: list[str]) -> str | None:
         named = [*selects(call.flags["selector"])] if "selector" in call.flags else []
         named += [call.flags["columns"]] if "columns" in call.flags else []
         named += [word.rstrip("-").partition("=")[0] for word in call.words[2:]]
-        unknown = [label for label in named if label not in NODE_LABELS]
+        unknown = [label for label in named if label not in (TAINTS if call.verb == "taint" else NODE_LABELS)]
         return f"node label that nobody sets: {unknown[0]}" if unknown else None
     if kind not in CLUSTER_WIDE.values() and not {"namespace", "-A"} & call.flags.keys():
         return "no namespace"
@@ -208,6 +220,8 @@ def test_no_kubectl_command_is_overlooked() -> None:
         ("kubectl get runtimeclass nvidia-cdi", "not in dist/"),
         ("kubectl get nodes -l nvidia.com/gpu=true", "node label that nobody sets: nvidia.com/gpu"),
         ("kubectl label node <node> nvidia.com/gpu.deploy.operator=false", None),
+        ("kubectl taint node <node> dedicate=ai:NoSchedule", "node label that nobody sets: dedicate"),
+        ("kubectl get clusterpolicy gpu-cluster-policy", "not in dist/"),
         ("kubectl apply -f dist/talos/", "no such file: dist/talos/"),
         ("kubectl apply -f dist/talos-rtx3090", "no such file: dist/talos-rtx3090"),
         ("kubectl get pods -n ollama --show-tags", "unknown flag --show-tags"),
