@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 NAMESPACES_OF_EVERY_CLUSTER = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 """Made by Kubernetes; making them anew would take them over."""
 
@@ -83,3 +86,10 @@ def group_of(api_version: str) -> str:
 def is_cluster_scoped(api_version: str, kind: str) -> bool:
     """Tell whether a kind of Kubernetes, or of the GPU Operator, lives outside namespaces."""
     return (group_of(api_version), kind) in _CLUSTER_SCOPED | _OF_THE_GPU_OPERATOR
+
+
+def identity_of(manifest: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Give group, kind, namespace and name: two objects that share them are one to the API server."""
+    metadata = manifest["metadata"]
+    group = group_of(manifest["apiVersion"])
+    return group, manifest["kind"], metadata.get("namespace") or "", metadata["name"]

@@ -29,6 +29,7 @@ from gpu_constructs import (
     ValidationBridge,
     synthesize,
 )
+from gpu_constructs.operator.chart_keys import check_keys
 from gpu_constructs.versions import GPU_OPERATOR
 
 OLD_TALOS, NEW_TALOS = Talos("1.12"), Talos("1.13")
@@ -572,3 +573,25 @@ def test_nothing_is_made_of_refused_input():
     chart = Chart(App(), "gpu")
     refusal(scope=chart, values={"mig": {"stratgy": "none"}})
     assert chart.node.children == []
+
+
+@pytest.mark.parametrize("version", GPU_OPERATOR)
+@pytest.mark.parametrize("platform", [OLD_TALOS, Kubernetes()], ids=str)
+def test_every_keyword_is_written_under_a_key_that_the_chart_reads(version, platform):
+    told = values(
+        version=version,
+        platform=platform,
+        tolerations=[TAINT],
+        sharing=Sharing.time_slicing(replicas=2),
+        mig_strategy="none",
+        device_list_strategy="envvar",
+        cdi=False,
+        driver=False,
+        toolkit=False,
+        mig_manager=False,
+        gpu_feature_discovery=True,
+        node_feature_discovery=True,
+        dcgm_exporter=True,
+        service_monitor=True,
+    )
+    check_keys(told, GPU_OPERATOR[version])

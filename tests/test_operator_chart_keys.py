@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.operator.chart_keys import KEYS, MAY_BE_NULL, NFD, check_keys
+from gpu_constructs.operator.chart_keys import KEYS, MAY_BE_NULL, check_keys
+from gpu_constructs.operator.values import NFD
 from gpu_constructs.versions import GPU_OPERATOR, GpuOperatorRelease
 from operator_keys import main
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.operator.chart_keys import NFD, check_keys
+from gpu_constructs.operator.chart_keys import check_keys
+from gpu_constructs.operator.values import NFD
 from gpu_constructs.operator.values_rules import check_rules
 from gpu_constructs.platforms import Kubernetes, Platform, Talos
 from gpu_constructs.versions import GPU_OPERATOR, GpuOperatorRelease

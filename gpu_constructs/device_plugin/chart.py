@@ -14,7 +14,6 @@ from gpu_constructs._container_security import POD_SECURITY_CONTEXT
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
 from gpu_constructs._resources import Resources, container_resources
-from gpu_constructs.device_plugin import helm
 from gpu_constructs.device_plugin.agent import APP, NODE_RULES, GpuAgent
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
@@ -333,6 +332,9 @@ def _options_from_helm(
     *,
     strict: bool,
 ) -> dict[str, Any]:
+    # The tables of the chart's keys are for those who come from it.
+    from gpu_constructs.device_plugin import helm
+
     for field, got, kind in (
         ("release_name", release_name, str),
         ("namespace", namespace, str),

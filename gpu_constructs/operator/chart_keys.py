@@ -18,10 +18,8 @@ from typing import Any
 from gpu_constructs import _helm
 from gpu_constructs._helm import Key
 from gpu_constructs.errors import GpuConstructsError, did_you_mean
+from gpu_constructs.operator.values import NFD
 from gpu_constructs.versions import GPU_OPERATOR, GpuOperatorRelease
-
-NFD = "node-feature-discovery"
-"""The key of the sub-chart's values."""
 
 _RELEASES = tuple(GPU_OPERATOR)
 _Tree = Mapping[str, Any]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cdk8s
 from constructs import Construct
 
-from gpu_constructs import _fields, versions
+from gpu_constructs import _fields, _kinds, versions
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
@@ -21,8 +21,8 @@ from gpu_constructs.device_plugin.consistency import advertised_resources, warn_
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.feature_discovery import gfd, nfd
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, component_namespace, require_privileged
-from gpu_constructs.operator import chart_keys, local_chart, values_rules
 from gpu_constructs.operator import values as operator_values
+from gpu_constructs.operator import values_rules
 from gpu_constructs.operator.delivery import CHART, Delivery, LocalChart, check_release_name
 from gpu_constructs.operator.validation_bridge import ValidationBridge
 from gpu_constructs.placement import GPU_TAINT, Toleration
@@ -204,11 +204,16 @@ class GpuOperator(GpuObject):
             stated, config=source, mig_strategy="mig_strategy" if mig_strategy else source
         )
         own = plain("values", values or {}, may_be_none=True)
-        chart_keys.check_keys(own, release)
+        if own:
+            # The table of the chart's keys is for those who name some.
+            from gpu_constructs.operator.chart_keys import check_keys
+
+            check_keys(own, release)
         told = operator_values.merged(derived, stated, own, keywords)
         if isinstance(delivery, LocalChart):
+            from gpu_constructs.operator import local_chart
+
             told = local_chart.without_hooks(told)
-        chart_keys.check_keys(told, release)
         warnings = values_rules.check_rules(
             told,
             release,
@@ -310,14 +315,16 @@ def _check_bridge(bridge: ValidationBridge | None, platform: Platform) -> None:
 def _manifests(delivery: Delivery, platform: Platform, instance: str, **release: Any) -> dict[str, dict[str, Any]]:
     """Give the objects by the id of their construct, the one that the others serve as ``Default``."""
     if isinstance(delivery, LocalChart):
+        from gpu_constructs.operator import local_chart
+
         made = local_chart.manifests(delivery, kubernetes=platform.kubernetes, **release)
     else:
         made = delivery.manifests(
             **release, labels=object_labels(selector_labels(name=CHART, instance=instance, component=CHART))
         )
     kinds = _MAIN_OF_CHART if isinstance(delivery, LocalChart) else tuple(_VALUES_IN)
-    by_id = {":".join(identity): one for one in made for identity in [local_chart.identity_of(one)]}
-    main = next((id for id, one in by_id.items() if local_chart.identity_of(one)[:2] in kinds), None)
+    by_id = {":".join(identity): one for one in made for identity in [_kinds.identity_of(one)]}
+    main = next((id for id, one in by_id.items() if _kinds.identity_of(one)[:2] in kinds), None)
     return {"Default" if id == main else id: one for id, one in by_id.items()}
 
 

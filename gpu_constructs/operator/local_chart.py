@@ -172,7 +172,7 @@ def _check_names(rendered: Sequence[Mapping[str, Any]]) -> None:
 def _check_each_once(completed: Sequence[Mapping[str, Any]]) -> None:
     seen: set[tuple[str, ...]] = set()
     for one in completed:
-        identity = identity_of(one)
+        identity = _kinds.identity_of(one)
         if identity in seen:
             raise GpuConstructsError(
                 f"{_FIELD} must render each object once; got {_named(one)} twice; rename or leave out the one in "
@@ -228,13 +228,6 @@ def _message(error: RuntimeError) -> str:
     said = [line for line in lines if not line.startswith(("at ", "WARNING: "))]
     text = _ERROR_NAME.sub("", " ".join(said)) or "nothing"
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
-
-
-def identity_of(manifest: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Give group, kind, namespace and name: two objects that share them are one to the API server."""
-    metadata = manifest["metadata"]
-    group = _kinds.group_of(manifest["apiVersion"])
-    return group, manifest["kind"], metadata.get("namespace") or "", metadata["name"]
 
 
 def _named(manifest: Mapping[str, Any]) -> str:

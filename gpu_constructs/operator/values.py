@@ -20,6 +20,9 @@ from gpu_constructs.versions import DevicePluginRelease
 
 Values = dict[str, Any]
 
+NFD = "node-feature-discovery"
+"""The key of the sub-chart's values."""
+
 CONFIG_MAP = "nvidia-device-plugin-configs"
 _CONFIG = "devicePlugin.config"
 KEYWORDS: Mapping[str, str] = {

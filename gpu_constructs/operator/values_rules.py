@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from gpu_constructs._helm import coalesced
 from gpu_constructs.errors import GpuConstructsError, did_you_mean
-from gpu_constructs.operator.chart_keys import NFD
+from gpu_constructs.operator.values import NFD
 from gpu_constructs.platforms import DeviceListStrategy, Platform
 from gpu_constructs.versions import GPU_OPERATOR, GpuOperatorRelease
 

@@ -9,12 +9,12 @@ from constructs import Construct
 
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct, checked
+from gpu_constructs._plain_data import plain
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.platforms import MachineConfigShape, Platform, Talos
 from gpu_constructs.provided import GpuNodes, Provided
 from gpu_constructs.side_files import SideFile
-from gpu_constructs.talos.config_patches import patched
 from gpu_constructs.talos.driver_versions import Branch, driver_version, newest_known_release, patch_release
 from gpu_constructs.talos.extensions import GDRDRV, OWNER, GpuArchitecture, KernelModuleType, gpu_extensions
 from gpu_constructs.talos.kernel_module import GDRDRV_MODULE, NVIDIA_MODULES, KernelModule, module_key
@@ -187,13 +187,14 @@ class TalosGpuNode(GpuConstruct):
             default_runtime=default_runtime,
             installer_image=image,
         )
-        documents = patched(
-            machine_config(platform, role, settings),
-            config_patches,
-            platform=platform,
-            role=role,
-            schematic_id=schematic.id,
-        )
+        documents = machine_config(platform, role, settings)
+        if config_patches:
+            # What Talos knows and how it merges is for those who patch.
+            from gpu_constructs.talos.config_patches import patched
+
+            documents = patched(documents, config_patches, platform=platform, role=role, schematic_id=schematic.id)
+        else:
+            documents = [plain("machine_config", document) for document in documents]
         super().__init__(scope, id)
         self.name = name
         self.platform = platform
