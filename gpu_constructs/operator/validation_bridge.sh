@@ -3,6 +3,7 @@
 # sets directory and published, and defines adopt, publish, retract and
 # remove_temp_files.
 # shellcheck disable=SC2154 # variables set in the part before
+# shellcheck disable=SC2006 # bash 5.2 loses a signal that comes while it reads $(
 
 : "${REQUIRED_MODULES:=nvidia nvidia_uvm}"
 : "${REQUIRED_DEVICES:=}"        # names below DEV_ROOT: nvidiactl nvidia0
@@ -15,13 +16,13 @@
 : "${RETRACT_ON_EXIT:=true}"
 
 # Every container's shell is process 1: two pods at once need names of their own.
-writer=$(uname -n 2>/dev/null).$$
+writer=`uname -n 2>/dev/null`.$$
 reason=''
 said=''
 asleep=''
 
 log() {
-    printf '%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1"
+    printf '%s %s\n' "`date -u +%Y-%m-%dT%H:%M:%SZ`" "$1"
 }
 
 say() {
@@ -36,14 +37,14 @@ refuse() {
 
 driver_is_live() {
     for module in $REQUIRED_MODULES; do
-        state=$(cat "$SYS_ROOT/module/$module/initstate" 2>/dev/null)
+        state=`cat "$SYS_ROOT/module/$module/initstate" 2>/dev/null`
         [ "$state" = live ] && continue
         reason="module $module is ${state:-not loaded}"
         return 1
     done
 
     file=$PROC_ROOT/driver/nvidia/version
-    version=$(cat "$file" 2>/dev/null)
+    version=`cat "$file" 2>/dev/null`
     if [ -z "$version" ]; then
         reason="$file is missing or empty"
         return 1
@@ -52,7 +53,8 @@ driver_is_live() {
         case " $version " in
             *[[:space:]]"$EXPECTED_DRIVER_VERSION"[[:space:]]*) ;;
             *)
-                reason="the driver is not $EXPECTED_DRIVER_VERSION: $(head -n 1 "$file")"
+                first=`head -n 1 "$file"`
+                reason="the driver is not $EXPECTED_DRIVER_VERSION: $first"
                 return 1
                 ;;
         esac
@@ -72,7 +74,7 @@ driver_is_live() {
 }
 
 take_back() {
-    if error=$(rm -f "$1" 2>&1); then
+    if error=`rm -f "$1" 2>&1`; then
         log "removed $1"
     else
         reason="$reason; cannot remove $1: $error"

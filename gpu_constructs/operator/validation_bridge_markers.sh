@@ -11,6 +11,7 @@
 # what this script wrote itself, and nobody changed since, is removed. What an
 # earlier run left behind, with STATE_DIR gone, is known by its content.
 # A variable that is unset or empty gets its default.
+# shellcheck disable=SC2006 # bash 5.2 loses a signal that comes while it reads $(
 # shellcheck disable=SC2034 # variables set here and read in the part that all strategies share
 set -u
 umask 022
@@ -81,7 +82,7 @@ publish() {
         else
             [ -e "$file" ] && continue
         fi
-        if ! error=$(write "$marker" 2>&1); then
+        if ! error=`write "$marker" 2>&1`; then
             reason="cannot write $file: $error"
             return 1
         fi

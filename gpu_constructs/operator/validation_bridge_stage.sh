@@ -12,6 +12,7 @@
 # of an older driver must go. All other files are left alone. Nothing that is
 # copied is run here.
 # A variable that is unset or empty gets its default.
+# shellcheck disable=SC2006 # bash 5.2 loses a signal that comes while it reads $(
 # shellcheck disable=SC2034 # variables set here and read in the part that all strategies share
 set -u
 umask 022
@@ -49,7 +50,7 @@ copy() {
 
 stage() {
     is_staged "$1" "$2" "$3" && return
-    if ! error=$(copy "$1" "$2" "$3" 2>&1); then
+    if ! error=`copy "$1" "$2" "$3" 2>&1`; then
         reason="cannot write $2: $error"
         return 1
     fi
