@@ -31,7 +31,6 @@ def checked(init: _Init) -> _Init:
 
     @wraps(init)
     def wrapper(self: Construct, scope: Construct, id: str, *positional: object, **given: object) -> None:
-        path = ""
         try:
             if not isinstance(scope, Construct):
                 raise GpuConstructsError(f"scope must be a construct; got {type(scope).__name__}")
@@ -39,7 +38,6 @@ def checked(init: _Init) -> _Init:
                 raise GpuConstructsError(f"id must be a non-empty str; got {id!r}")
             if not id.isprintable():
                 raise GpuConstructsError(f"id must be a printable str; got {id!r}")
-            path = f"{scope.node.path}/{id}".lstrip("/")
             if isinstance(scope, cdk8s.App) and isinstance(self, GpuObject):
                 raise GpuConstructsError("scope must be a Chart or a construct in one, got an App")
             if positional:
@@ -57,13 +55,21 @@ def checked(init: _Init) -> _Init:
             _fields.arguments(init, given)
             init(self, scope, id, **given)
         except GpuConstructsError as error:
-            raise error.at(path) from None
+            raise error.at(_path(scope, id)) from None
         except RuntimeError as error:
             if "There is already a Construct with name" not in str(error):
                 raise
-            raise GpuConstructsError("id is already taken; give this construct another", path=path) from None
+            raise GpuConstructsError(
+                "id is already taken; give this construct another", path=_path(scope, id)
+            ) from None
 
     return wrapper  # type: ignore[return-value]
+
+
+def _path(scope: object, id: object) -> str:
+    """Give the path of a construct that could not be made; asked for only then, since the tree is across a bridge."""
+    is_named = isinstance(id, str) and id and id.isprintable()
+    return f"{scope.node.path}/{id}".lstrip("/") if isinstance(scope, Construct) and is_named else ""
 
 
 class GpuConstruct(Construct, metaclass=_ShortErrors):

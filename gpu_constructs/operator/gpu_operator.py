@@ -176,9 +176,8 @@ class GpuOperator(GpuObject):
         if sharing is not None and sharing.strategy != "none":
             config = PluginConfig(sharing=sharing, flags=Flags(mig_strategy=mig_strategy))
         configs = operator_values.plugin_configs(config, release.device_plugin)
-        path = f"{scope.node.path}/{id}".lstrip("/")
         if configs is not None:
-            warn_of_mps(configs, id=path, platform=platform)
+            warn_of_mps(configs, id=f"{scope.node.path}/{id}".lstrip("/"), platform=platform)
         staged = bridge.driver_install_dir if bridge else None
         derived = operator_values.of_platform(platform, driver_install_dir=staged, has_bridge=bridge is not None)
         stated = operator_values.of_keywords(
@@ -225,7 +224,7 @@ class GpuOperator(GpuObject):
         if configs is None:
             warnings += operator_values.config_warnings(told, release.device_plugin)
         for warning in warnings:
-            warn(f"{path}: {warning}")
+            warn(f"{scope.node.path}/{id}: {warning}".lstrip("/"))
         manifests = _manifests(
             delivery,
             platform,
