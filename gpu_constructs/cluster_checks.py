@@ -333,7 +333,8 @@ def _drivers_are_looked_for_where_they_are_staged(provided: Sequence[Provided]) 
     staged = [(index, offer.stages_driver_in) for index, offer in enumerate(provided) if offer.stages_driver_in]
     for index, offer in enumerate(provided):
         for bridge, folder in staged:
-            if "gpu-operator" in offer.components and offer.driver_install_dir != folder:
+            # Of one that only was declared nothing is known.
+            if "gpu-operator" in offer.components and offer.is_alone and offer.driver_install_dir != folder:
                 yield Finding(
                     None,
                     f"its validator does not look in {folder}, where {{1}} puts the driver's files; hand the bridge to "
@@ -387,39 +388,54 @@ def _unwanted_node_labels_are_not_set(provided: Sequence[Provided]) -> Iterator[
 def _gpu_pods_tolerate_the_taints_of_gpu_nodes(
     manifests: Sequence[Manifest], provided: Sequence[Provided]
 ) -> Iterator[Finding]:
-    """Kubernetes says nothing about a DaemonSet whose pods no node takes."""
+    """Kubernetes says nothing about a DaemonSet whose pods a node does not take."""
     nodes = _gpu_nodes(provided)
     for index, manifest in enumerate(manifests):
+        is_for_each = manifest["kind"] == "DaemonSet"
         for spec in pod_specs(manifest):
-            if not nodes or not _is_for_gpu_nodes(spec):
+            if not _is_for_gpu_nodes(spec):
                 continue
-            tolerations = spec.get("tolerations") or ()
-            repelling = [(node, taint) for node, all_of in nodes for taint in _untolerated(all_of, tolerations)]
-            if {node for node, _ in repelling} == {node for node, _ in nodes}:
-                node, taint = repelling[0]
-                problem = _repelled(taint).replace("{node}", "{0}")
-                yield Finding(index, problem, providers=(node,), is_warning=True)
+            found = _repelling(_selected(nodes, spec), spec.get("tolerations") or (), is_for_each=is_for_each)
+            if found:
+                node, taint = found
+                yield Finding(index, _repelled(taint, "{0}"), providers=(node,), is_warning=True)
     for index, offer in enumerate(provided):
-        if offer.later_tolerations is None or not nodes:
-            continue
-        repelling = [(node, taint) for node, all_of in nodes for taint in _untolerated(all_of, offer.later_tolerations)]
-        if {node for node, _ in repelling} == {node for node, _ in nodes}:
-            node, taint = repelling[0]
-            problem = _repelled(taint).replace("{node}", "{1}")
-            yield Finding(None, problem, providers=(index, node), is_warning=True)
+        if offer.later_tolerations is not None:
+            found = _repelling(nodes, offer.later_tolerations, is_for_each=True)
+            if found:
+                node, taint = found
+                yield Finding(None, _repelled(taint, "{1}"), providers=(index, node), is_warning=True)
 
 
-def _repelled(taint: Mapping[str, str]) -> str:
+def _selected(nodes: Sequence[tuple[int, GpuNodes]], spec: Manifest) -> list[tuple[int, GpuNodes]]:
+    """Give the nodes that a pod may be meant for: none where it selects by a label that no node here is given."""
+    wanted = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if not k.startswith(_OF_GPU_NODES)}
+    given = {key for _, gpu_nodes in nodes for key in gpu_nodes.labels}
+    if wanted.keys() - given:
+        return []
+    return [(node, has) for node, has in nodes if all(has.labels.get(key, v) == v for key, v in wanted.items())]
+
+
+def _repelling(
+    nodes: Sequence[tuple[int, GpuNodes]], tolerations: Sequence[Manifest], *, is_for_each: bool
+) -> tuple[int, Mapping[str, str]] | None:
+    """Give a taint that keeps pods away: from one of the nodes where each needs one, else from all of them."""
+    repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
+    is_kept_away = repelling and (is_for_each or {node for node, _ in repelling} == {node for node, _ in nodes})
+    return repelling[0] if is_kept_away else None
+
+
+def _repelled(taint: Mapping[str, str], node: str) -> str:
     text = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
     return (
-        f"does not tolerate the taint {text} of {{node}}, so its pods would never run there; pass "
+        f"does not tolerate the taint {text} of {node}, so its pods would never run there; pass "
         f"tolerations=[Toleration(key={taint['key']!r}, operator='Exists', effect={taint['effect']!r})]"
     )
 
 
 def _is_for_gpu_nodes(spec: Manifest) -> bool:
-    limits = (container.get("resources", {}).get("limits") or {} for container in containers(spec))
-    if any(_GPU.match(resource) for each in limits for resource in each):
+    limits = ((container.get("resources") or {}).get("limits") or {} for container in containers(spec))
+    if any(_GPU.match(resource) and str(count) != "0" for each in limits for resource, count in each.items()):
         return True
     required = (label for alternatives in node_labels_required(spec) for label in alternatives)
     return any(label.startswith(_OF_GPU_NODES) for label in required)

@@ -911,8 +911,41 @@ def test_a_taint_is_tolerated_as_kubernetes_has_it(toleration, is_tolerated):
     assert (check([made], [tainted(DEDICATED)]) == []) is is_tolerated
 
 
+def test_of_an_operator_that_only_was_declared_it_is_not_known_where_it_looks():
+    declared = Provided(components=("gpu-operator",))
+    assert check([], [declared, Provided(stages_driver_in="/var/driver")]) == []
+
+
 def test_one_gpu_node_that_takes_a_pod_is_enough():
     assert check([deployment(limits={GPU: 1})], [tainted(DEDICATED), tainted()]) == []
+
+
+def test_a_daemonset_is_for_each_gpu_node():
+    made = deployment(nodeSelector={PRESENT: "true"}) | {"kind": "DaemonSet"}
+    offers = [tainted(), tainted(DEDICATED), Provided(node_labels=(PRESENT,))]
+    (finding,) = check([made], offers)
+    assert (finding.providers, finding.is_warning) == ((1,), True)
+    (finding,) = check([], [tainted(), tainted(DEDICATED), Provided(later_tolerations=())])
+    assert finding.providers == (2, 1)
+
+
+def pool(name, *taints):
+    return Provided(gpu_nodes=GpuNodes(labels={"pool": name}, taints=tainted(*taints).gpu_nodes.taints))
+
+
+@pytest.mark.parametrize(("selected", "is_found"), [("a", True), ("b", False)])
+def test_only_nodes_that_a_pod_selects_count(selected, is_found):
+    made = deployment(limits={GPU: 1}, nodeSelector={"pool": selected})
+    assert bool(check([made], [pool("a", DEDICATED), pool("b")])) is is_found
+
+
+def test_nothing_is_said_of_a_pod_that_selects_nodes_of_which_nothing_is_known():
+    made = deployment(limits={GPU: 1}, nodeSelector={"pool": "elsewhere"})
+    assert check([made], [tainted(DEDICATED)]) == []
+
+
+def test_a_pod_that_asks_for_no_gpu_is_not_for_gpu_nodes():
+    assert check([deployment(limits={GPU: 0})], [tainted(DEDICATED)]) == []
 
 
 def test_a_taint_that_nodes_only_prefer_keeps_nobody_away():
@@ -936,7 +969,7 @@ def test_an_operator_on_a_platform_that_refuses_a_bridge_does_not_go_with_one():
 @pytest.mark.parametrize(("folder", "is_found"), [(None, True), ("/usr/local", True), ("/var/driver", False)])
 def test_an_operator_looks_for_the_driver_where_a_bridge_puts_it(folder, is_found):
     bridge = Provided(components=("validation-bridge",), stages_driver_in="/var/driver")
-    findings = check([], [bridge, Provided(components=("gpu-operator",), driver_install_dir=folder)])
+    findings = check([], [bridge, Provided(components=("gpu-operator",), is_alone=True, driver_install_dir=folder)])
     assert [finding.providers for finding in findings] == [(1, 0)] * is_found
     assert all("does not look in /var/driver, where {1} puts" in finding.problem for finding in findings)
 

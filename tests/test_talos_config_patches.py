@@ -1,10 +1,11 @@
 import copy
 
 import pytest
+from cdk8s import App
 
 import talos_schemas
 import talos_structure
-from gpu_constructs import GpuConstructsError, Talos
+from gpu_constructs import GpuConstructsError, Talos, TalosGpuNode
 from gpu_constructs.talos.config_merge import deletions, without_deletions
 from gpu_constructs.talos.config_patches import patched
 from gpu_constructs.talos.machine_config import installer_image_of, node_labels_of, taints_of
@@ -336,7 +337,7 @@ def test_an_installer_of_the_users_own_takes_the_place_of_ours(image):
     ],
 )
 def test_a_document_that_talos_1_14_would_not_take_is_refused(patch, message):
-    assert refusal(new, patch) == message
+    assert refusal(new, patch).removesuffix(f"; {CAME_FROM_1_13}") == message
 
 
 @pytest.mark.parametrize(
@@ -507,3 +508,30 @@ def test_a_key_to_delete_that_talos_does_not_know_is_refused():
     assert refusal(legacy, {"nodeLabel": {"a": DELETED}}) == (
         "config_patches[0].machine has a key that Talos does not know; got 'nodeLabel' (did you mean 'nodeLabels'?)"
     )
+
+
+def test_a_patch_that_holds_itself_is_refused_in_one_line():
+    endless = {}
+    endless["machine"] = {"kubelet": {"extraConfig": endless}}
+    with pytest.raises(GpuConstructsError, match=r"config_patches\[0\]") as refused:
+        TalosGpuNode(App(), "node", platform=Talos("1.12"), config_patches=[endless])
+    assert "\n" not in str(refused.value)
+
+
+CAME_FROM_1_13 = "a node that came from 1.13 keeps the patch of Talos('1.13'), which its configuration goes on with"
+
+
+def kubelet(*taints):
+    return {"apiVersion": "v1alpha1", "kind": "KubeletConfig", "config": {"registerWithTaints": list(taints)}}
+
+
+def test_taints_of_the_kubelets_document_are_checked_and_known():
+    taint = {"key": "pool", "value": "a", "effect": "NoSchedule"}
+    node = TalosGpuNode(App(), "node", platform=Talos("1.14.0-rc.1"), config_patches=[kubelet(taint)])
+    assert node.provides.gpu_nodes.taints == [taint]
+    with pytest.raises(GpuConstructsError, match="registerWithTaints"):
+        TalosGpuNode(App(), "node", platform=Talos("1.14"), config_patches=[kubelet({"key": "a b", "effect": "Foo"})])
+
+
+def test_a_node_that_came_from_an_older_release_is_told_to_keep_its_patch():
+    assert refusal(new, {"machine": {"install": {"disk": "/dev/sda"}}}).endswith(f"; {CAME_FROM_1_13}")

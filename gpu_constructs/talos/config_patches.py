@@ -36,6 +36,7 @@ from gpu_constructs.talos.machine_config import (
 from gpu_constructs.talos.node_labels import check_node_labels
 from gpu_constructs.talos.taint import Taint, taint_of_text
 
+_CAME_FROM_1_13 = "a node that came from 1.13 keeps the patch of Talos('1.13'), which its configuration goes on with"
 _SYSCTLS = {None: "machine.sysctls", "SysctlConfig": "params"}
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
 _IMAGE = re.compile(r"[!-~]+\Z")
@@ -61,8 +62,8 @@ def patched(
     """
     ours: list[Document] = [plain("machine_config", document) for document in documents]
     given = {
-        f"config_patches[{index}]": plain(f"config_patches[{index}]", _without_none(patch))
-        for index, patch in enumerate(patches)
+        field: plain(field, _without_none(plain(field, patch, may_be_none=True)))
+        for field, patch in ((f"config_patches[{index}]", patch) for index, patch in enumerate(patches))
     }
     if any("kind" not in patch and _at(without_deletions(patch), "machine.install.image") for patch in given.values()):
         for document in ours:
@@ -173,14 +174,18 @@ def _check_config(
                 f"{where}.path must be below /var, or {CRI_CUSTOMIZATION_PATH}: Talos creates no other file; "
                 f"got {path!r}"
             )
-    for where, taint in _items(field, patch, "machine.kubelet.extraConfig.registerWithTaints"):
-        _check_keys(where, taint, ("effect", "key", "timeAdded", "value"))
-        with _within(where):
-            Taint(key=taint.get("key") or "", value=taint.get("value", ""), effect=taint.get("effect", ""))
+    _check_registered_taints(field, patch, "machine.kubelet.extraConfig.registerWithTaints")
     for where, module in _items(field, patch, "machine.kernel.modules"):
         _check_keys(where, module, ("name", "parameters"))
         _check_values(where, module)
         _check_kernel_module(where, module)
+
+
+def _check_registered_taints(field: str, patch: Document, place: str) -> None:
+    for where, taint in _items(field, patch, place):
+        _check_keys(where, taint, ("effect", "key", "timeAdded", "value"))
+        with _within(where):
+            Taint(key=taint.get("key") or "", value=taint.get("value", ""), effect=taint.get("effect", ""))
 
 
 def _check_moved(field: str, values: Document, platform: Talos) -> None:
@@ -193,7 +198,7 @@ def _check_moved(field: str, values: Document, platform: Talos) -> None:
     if moved:
         raise GpuConstructsError(
             f"{field} must not hold what {platform} has documents for; got {', '.join(place for place, _ in moved)}; "
-            f"use {', '.join(f'{document} for {place}' for place, document in moved)}"
+            f"use {', '.join(f'{document} for {place}' for place, document in moved)}; {_CAME_FROM_1_13}"
         )
 
 
@@ -289,6 +294,8 @@ def _check_document(field: str, patch: Document, values: Document, *, schematic_
         return
     _check_keys(field, patch, DOCUMENT_KEYS[kind])
     _check_values(field, values)
+    if kind == "KubeletConfig":
+        _check_registered_taints(field, values, "config.registerWithTaints")
     name = values.get("name")
     if "name" in DOCUMENT_KEYS[kind] and (not isinstance(name, str) or not name):
         raise GpuConstructsError(f"{field}.name is required by {kind}; got {name!r}")

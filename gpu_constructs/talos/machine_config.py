@@ -166,7 +166,8 @@ def taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
     """Give all taints that the documents give to the node, as Kubernetes writes them."""
     found: list[dict[str, str]] = []
     for document in documents:
-        config = _part(document, "machine", "kubelet", "extraConfig") if "kind" not in document else {}
+        place = {None: ("machine", "kubelet", "extraConfig"), "KubeletConfig": ("config",)}.get(document.get("kind"))
+        config = _part(document, *place) if place else {}
         for taint in config.get("registerWithTaints", ()):
             found.append({member: taint[member] for member in ("key", "value", "effect") if taint.get(member)})
     return found + [taint_of_text(key, text).to_manifest() for key, text in node_taints_of(documents).items()]
