@@ -1,15 +1,18 @@
 import re
 import time
 from collections.abc import Iterator
-from importlib import resources
+from functools import cache
 from pathlib import Path
 
 import pytest
+from cdk8s import App, Chart, Testing
 
+from gpu_constructs import PowerLimit
 from shell import SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_until
 
 # Knows the calls the script may make and nothing else. A file beside it changes its mind:
-# broken (no driver), lost (rows come, but rc 15), noperm, ignore (yes to -pl, nothing done), nopersistence.
+# broken (no driver), lost (rows come, but rc 15), noperm, ignore (yes to -pl, nothing done), nopersistence,
+# grumble (a warning among the rows).
 FAKE_NVIDIA_SMI = r"""#!/bin/sh
 cd "${0%/*}/gpus" || exit 70
 echo "$*" >>../calls
@@ -64,6 +67,7 @@ case $1 in
             done
             echo "$row"
         done
+        [ ! -e ../grumble ] || echo "WARNING: the \"infoROM\" is corrupted" >&2
         if [ -e ../lost ]; then
             echo "Unable to determine the device handle for GPU0000:09:00.0: GPU is lost."
             exit 15
@@ -92,8 +96,13 @@ esac
 """
 
 
+@cache
 def script() -> str:
-    return (resources.files("gpu_constructs") / "power" / "power_limit.sh").read_text()
+    """The script as the ConfigMap brings it."""
+    chart = Chart(App(), "gpu")
+    PowerLimit(chart, "limit")
+    (data,) = (manifest["data"] for manifest in Testing.synth(chart) if manifest["kind"] == "ConfigMap")
+    return data["power-limit.sh"]
 
 
 class Node:
@@ -378,6 +387,7 @@ def test_a_wish_that_cannot_be_read_exits_64_before_nvidia_smi_is_asked(node: No
 
 
 UNREADABLE_RULES = ["300", "=300", "index:0", "index:0=", "index:=300", "index:a=300", "uuid:0=300"]
+UNREADABLE_RULES += ["index:00=300", "pci:0a:00=300", "pci::00.0=300", "pci:0000:0a:00.8=300"]
 UNREADABLE_RULES += ["uuid:GPU-=300", "pci:0a=300", "pci:zz:00.0=300", "name:=300", "serial:1=300"]
 
 
@@ -404,8 +414,10 @@ def test_a_rule_that_cannot_be_read_exits_64(node: Node, rule: str) -> None:
 def test_a_setting_that_cannot_be_read_exits_64(node: Node, variable: str, value: str) -> None:
     node.state.mkdir()
     (node.state / "ready").touch()
+    (node.state / "heartbeat").touch()
     assert f"{variable} must be" in node.once(64, **{variable: value})
     assert not node.ready
+    assert not (node.state / "heartbeat").exists()
     assert node.calls == []
 
 
@@ -484,7 +496,7 @@ def test_metrics_show_the_limit_that_would_not_go_down(node: Node) -> None:
 def test_metrics_that_cannot_be_written_are_only_a_warning(node: Node) -> None:
     node.gpu()
     log = node.once(0, POWER_LIMIT="300", METRICS_FILE=str(node.root / "missing" / "power.prom"))
-    assert 'level=warn msg="cannot write METRICS_FILE"' in log
+    assert re.search(r'level=warn msg="cannot write METRICS_FILE" file="\S+/missing/power.prom" output=".+"\n', log)
     assert node.ready
 
 
@@ -545,9 +557,12 @@ def test_a_driver_that_goes_away_clears_the_readiness(node: Node) -> None:
 def test_a_stale_ready_file_of_a_killed_run_is_removed_at_once(node: Node) -> None:
     node.state.mkdir()
     (node.state / "ready").touch()
+    (node.state / "heartbeat").write_text("1")
     node.say("broken")
     node.start(POWER_LIMIT="300").wait_for_log("waiting")
     assert not node.ready
+    wait_until((node.state / "heartbeat").exists, "a heartbeat of this run")
+    assert (node.state / "heartbeat").read_text() != "1"
 
 
 DEFAULTS = {
@@ -572,6 +587,84 @@ def test_the_defaults_are_in_the_script(node: Node) -> None:
     agent = node.scripts.start(f"{before_the_first_file}\ncheck_configuration\n{show}", {})
     assert agent.wait() == 0
     assert agent.log.splitlines() == [f"{name}={value}" for name, value in DEFAULTS.items()]
+
+
+ALLOWED_CALLS = r"-L|-pm 1|-i GPU-\S+ -pl [1-9]\d*|--query-gpu=[a-z_.,]+ --format=csv,noheader,nounits"
+QUERIED = (
+    "index,uuid,pci.bus_id,name,power.limit,power.min_limit,power.max_limit,power.default_limit,enforced.power.limit,"
+    "power.draw,utilization.gpu,utilization.memory,memory.used,temperature.gpu"
+)
+
+
+def test_nvidia_smi_is_called_in_four_ways_only(node: Node) -> None:
+    node.gpu(0, low="100.50", default="366.50")
+    node.gpu(1, limit="[N/A]")
+    agent = node.start(POWER_LIMITS="index:0=33%", POWER_LIMIT="80%", RESTORE_ON_EXIT="1", INTERVAL_SECONDS="1")
+    node.wait_ready()
+    agent.terminate()
+    assert [call for call in node.calls if not re.fullmatch(ALLOWED_CALLS, call)] == []
+    assert {call.split()[0].partition("=")[0] for call in node.calls} == {"-L", "-pm", "--query-gpu", "-i"}
+    queries = {call.split()[0].partition("=")[2] for call in node.calls if call.startswith("--query-gpu")}
+    assert queries == {QUERIED}
+
+
+def test_a_share_above_the_default_is_taken_where_the_board_takes_it_and_else_clamped(node: Node) -> None:
+    node.gpu(0, limit="350.00", high="480.00")
+    node.gpu(1, limit="350.00", high="370.00")
+    log = node.once(0, POWER_LIMIT="120%")
+    assert [call.split()[-1] for call in node.set_calls] == ["420", "370"]
+    assert log.count('msg="clamped"') == 1
+
+
+def test_a_warning_of_nvidia_smi_is_told_and_is_no_gpu(node: Node) -> None:
+    uuid = node.gpu()
+    node.say("grumble")
+    log = node.once(0, POWER_LIMIT="300")
+    assert 'level=warn msg="nvidia-smi says" output="WARNING: the \'infoROM\' is corrupted' in log
+    assert node.limit(uuid) == "300.00"
+
+
+def test_every_line_of_the_log_is_logfmt(node: Node) -> None:
+    node.gpu(0)
+    node.gpu(1, limit="[N/A]")
+    node.say("grumble")
+    node.say("noperm")
+    log = node.once(1, POWER_LIMIT="90", METRICS_FILE="/nowhere/power.prom")
+    pair = r'[a-z_]+=(?:"[^"]*"|[^\s"=]*)'
+    assert [line for line in log.splitlines() if not re.fullmatch(rf"ts=\S+ level=\w+(?: {pair})+", line)] == []
+
+
+def test_a_state_directory_that_cannot_be_made_exits_64(node: Node) -> None:
+    (node.root / "file").touch()
+    assert "STATE_DIR cannot be made" in node.once(64, STATE_DIR=str(node.root / "file" / "state"))
+    assert node.calls == []
+
+
+def test_a_signal_before_the_first_look_restores_nothing(node: Node) -> None:
+    uuid = node.gpu(limit="200.00")
+    node.say("broken")
+    agent = node.start(POWER_LIMIT="300", RESTORE_ON_EXIT="1")
+    agent.wait_for_log("waiting")
+    node.unsay("broken")
+    agent.terminate_in_its_sleep()
+    assert node.limit(uuid) == "200.00"
+
+
+def test_a_signal_at_any_time_ends_the_agent(node: Node) -> None:
+    node.gpu()
+    for milliseconds in range(0, 120, 15):
+        agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS="1")
+        agent.wait_for_log("level=info") if milliseconds else node.wait_ready()
+        time.sleep(milliseconds / 1000)
+        start = time.monotonic()
+        agent.terminate()
+        assert time.monotonic() - start < 2
+        assert not node.ready
+
+
+def test_no_command_is_substituted_in_the_form_during_which_bash_loses_a_signal() -> None:
+    lines = [line for line in script().splitlines() if not line.startswith("#")]
+    assert [line for line in lines if "$(" in line.replace("$((", "")] == []
 
 
 @pytest.mark.system_tools

@@ -9,6 +9,7 @@
 # Exit codes: 0 stopped, or ONESHOT and all as wanted; 1 ONESHOT and not so;
 # 64 configuration that cannot be read; 69 nvidia-smi does not work here.
 # A variable that is unset or empty gets its default.
+# shellcheck disable=SC2006 # bash 5.2 loses a signal that comes while it reads $(
 set -u
 umask 022
 export LC_ALL=C
@@ -35,17 +36,20 @@ FIELDS=$FIELDS,power.limit,power.min_limit,power.max_limit,power.default_limit,e
 FIELDS=$FIELDS,utilization.gpu,utilization.memory,memory.used,temperature.gpu
 
 asleep=''
+has_begun='' # whether a limit may have been set
 
 log() { # level, rest of the line
-    printf 'ts=%s level=%s %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$1" "$2"
+    printf 'ts=%s level=%s %s\n' "`date -u +%Y-%m-%dT%H:%M:%SZ`" "$1" "$2"
 }
 
-one_line() {
-    printf '%s' "$1" | tr '\n"' " '"
+quote() { # any text -> $quoted, fit for a line of logfmt
+    quoted=`printf '%s' "$1" | tr '\n\r\t"' "   '"`
+    quoted=\"$quoted\"
 }
 
 refuse() {
-    log error "msg=\"$(one_line "$1")\""
+    quote "$1"
+    log error "msg=$quoted"
     exit 64
 }
 
@@ -65,8 +69,8 @@ check_rule() {
     target=${1%=*}
     case $target in
         uuid:GPU-?* | name:?*) return ;;
-        index:*) value=${target#index:} allowed=0-9 ;;
-        pci:*:*) value=${target#pci:} allowed=0-9A-Fa-f:. ;;
+        index:0 | index:[1-9]*) value=${target#index:} allowed=0-9 ;;
+        pci:?*:?*.[0-7]) value=${target#pci:} allowed=0-9A-Fa-f:. ;;
         *) value='' allowed='' ;;
     esac
     case $value in
@@ -135,7 +139,11 @@ wish_for() { # index, uuid, pci bus id, name -> $wish and the $rule it is from
         pattern=${target#*:}
         case $target in
             uuid:*) [ "$pattern" = "$2" ] && rank=4 ;;
-            pci:*) [ "$(bus "$pattern")" = "$(bus "$3")" ] && rank=3 ;;
+            pci:*)
+                pattern=`bus "$pattern"`
+                found=`bus "$3"`
+                [ "$pattern" = "$found" ] && rank=3
+                ;;
             index:*) [ "$pattern" = "$1" ] && rank=2 ;;
             name:*)
                 # shellcheck disable=SC2254 # the pattern is meant to be a glob
@@ -153,7 +161,7 @@ EOF
 # --- one pass ---------------------------------------------------------------
 
 query() { # a line for each GPU, FIELDS separated by |, [Not Supported] as [Not_Supported]
-    answer=$("$NVIDIA_SMI" --query-gpu="$FIELDS" --format=csv,noheader,nounits </dev/null)
+    answer=`"$NVIDIA_SMI" --query-gpu="$FIELDS" --format=csv,noheader,nounits 2>&1 </dev/null`
     rc=$?
     printf '%s\n' "$answer" | sed -e :a -e 's/\(\[[^],]*\) /\1_/' -e ta -e 's/, */|/g'
     return "$rc"
@@ -166,22 +174,24 @@ record() { # a GPU's lines for METRICS_FILE; watts wanted, or empty
 gpu_power_limit_watts$labels $limit"
     [ -z "$1" ] || desired_lines="$desired_lines
 gpu_power_limit_desired_watts$labels $1"
+    checked=`date +%s`
     checked_lines="$checked_lines
-gpu_power_limit_last_check_timestamp_seconds$labels $(date +%s)"
+gpu_power_limit_last_check_timestamp_seconds$labels $checked"
 }
 
 write_metrics() {
-    # node_exporter reads *.prom: the unfinished file is not one.
-    cat <<EOF >"$METRICS_FILE.$$" && mv -f "$METRICS_FILE.$$" "$METRICS_FILE" && return
-# HELP gpu_power_limit_watts Power limit the driver holds.
+    text="# HELP gpu_power_limit_watts Power limit the driver holds.
 # TYPE gpu_power_limit_watts gauge$limit_lines
 # HELP gpu_power_limit_desired_watts Power limit this agent wants, within what the GPU allows.
 # TYPE gpu_power_limit_desired_watts gauge$desired_lines
 # HELP gpu_power_limit_last_check_timestamp_seconds When this agent last looked.
-# TYPE gpu_power_limit_last_check_timestamp_seconds gauge$checked_lines
-EOF
-    rm -f "$METRICS_FILE.$$"
-    log warn "msg=\"cannot write METRICS_FILE\" file=\"$METRICS_FILE\""
+# TYPE gpu_power_limit_last_check_timestamp_seconds gauge$checked_lines"
+    # node_exporter reads *.prom: the unfinished file is not one.
+    temp=$METRICS_FILE.$$
+    error=`{ printf '%s\n' "$text" >"$temp" && mv -f "$temp" "$METRICS_FILE"; } 2>&1` && return
+    rm -f "$temp"
+    quote "$error"
+    log warn "msg=\"cannot write METRICS_FILE\" file=\"$METRICS_FILE\" output=$quoted"
 }
 
 limit_gpu() { # works on the row that limit_all has read
@@ -222,7 +232,8 @@ limit_gpu() { # works on the row that limit_all has read
         *%) watts=$((base * ${wish%\%} / 10000)) ;;
         *) watts=$wish ;;
     esac
-    from="wish=$wish rule=\"$(one_line "$rule")\""
+    quote "$rule"
+    from="wish=$wish rule=$quoted"
     if [ "$watts" -lt "$least" ] || [ "$watts" -gt "$most" ]; then
         if [ "$OUT_OF_RANGE" = refuse ]; then
             record ''
@@ -246,7 +257,7 @@ limit_gpu() { # works on the row that limit_all has read
         return 1
     fi
     # nvidia-smi may say yes and change nothing: believe the value alone.
-    limit=$(query | grep -F "|$uuid|" | cut -d '|' -f 5)
+    limit=`query | grep -F "|$uuid|" | cut -d '|' -f 5`
     record "$watts"
     if ! hundredths "$limit" || [ "$hundredths" -ne $((watts * 100)) ]; then
         log error "$where msg=\"accepted but not applied\" watts=$watts limit=$limit"
@@ -256,7 +267,7 @@ limit_gpu() { # works on the row that limit_all has read
 }
 
 set_limit() { # watts
-    answer=$("$NVIDIA_SMI" -i "$uuid" -pl "$1" 2>&1 </dev/null)
+    answer=`"$NVIDIA_SMI" -i "$uuid" -pl "$1" 2>&1 </dev/null`
     rc=$?
     [ "$rc" -eq 0 ] && return
     hint=''
@@ -266,26 +277,33 @@ set_limit() { # watts
         8) hint="check the GPU's external power cables" ;;
         15) hint="the GPU has fallen off the bus: reset it or reboot the node" ;;
     esac
-    log error "gpu=$index uuid=$uuid msg=\"set failed rc=$rc\" watts=$1 output=\"$(one_line "$answer")\" hint=\"$hint\""
+    quote "$answer"
+    log error "gpu=$index uuid=$uuid msg=\"set failed rc=$rc\" watts=$1 output=$quoted hint=\"$hint\""
     return 1
 }
 
 limit_all() {
-    failed=0 seen=0 limit_lines='' desired_lines='' checked_lines=''
+    failed=0 seen=0 limit_lines='' desired_lines='' checked_lines='' has_begun=yes
     if [ "$PERSISTENCE_MODE" = 1 ]; then
-        answer=$("$NVIDIA_SMI" -pm 1 2>&1 </dev/null)
+        answer=`"$NVIDIA_SMI" -pm 1 2>&1 </dev/null`
         rc=$?
-        [ "$rc" -eq 0 ] || log warn "msg=\"persistence mode failed rc=$rc\" output=\"$(one_line "$answer")\""
+        quote "$answer"
+        [ "$rc" -eq 0 ] || log warn "msg=\"persistence mode failed rc=$rc\" output=$quoted"
     fi
-    table=$(query)
-    rc=$?
-    if [ "$rc" -ne 0 ]; then
+    table=`query`
+    query_rc=$?
+    if [ "$query_rc" -ne 0 ]; then
         # Rows that came nevertheless are still worked on.
         failed=1
-        log error "msg=\"query failed rc=$rc\" output=\"$(one_line "$table")\""
+        quote "$table"
+        log error "msg=\"query failed rc=$query_rc\" output=$quoted"
     fi
     while IFS='|' read -r index uuid pci name limit min max default enforced draw util memutil memory temperature; do
-        [ -n "$temperature" ] || continue
+        if [ -z "$temperature" ]; then # no row: a warning of nvidia-smi
+            quote "$index $uuid $pci $name"
+            [ -z "$index" ] || [ "$query_rc" -ne 0 ] || log warn "msg=\"nvidia-smi says\" output=$quoted"
+            continue
+        fi
         seen=$((seen + 1))
         log info "gpu=$index uuid=$uuid name=\"$name\" draw=$draw limit=$limit enforced=$enforced util=$util memutil=$memutil fb=$memory temp=$temperature"
         limit_gpu || failed=1
@@ -314,7 +332,7 @@ pause() { # in the background, so that a signal is handled at once
 }
 
 restore() {
-    table=$(query)
+    table=`query`
     while IFS='|' read -r index uuid pci name limit min max default rest; do
         [ -n "$rest" ] || continue
         wish_for "$index" "$uuid" "$pci" "$name"
@@ -331,36 +349,39 @@ leave() {
     trap '' TERM INT
     [ -z "$asleep" ] || kill "${!:-}" 2>/dev/null
     rm -f "$STATE_DIR/ready"
-    [ "$RESTORE_ON_EXIT" = 0 ] || restore
+    [ "$RESTORE_ON_EXIT" = 0 ] || [ -z "$has_begun" ] || restore
     log info "msg=\"stopped\""
     exit 0
 }
 
 wait_for_nvidia_smi() {
-    started=$(date +%s)
-    until answer=$("$NVIDIA_SMI" -L 2>&1 </dev/null); do
+    started=`date +%s`
+    until answer=`"$NVIDIA_SMI" -L 2>&1 </dev/null`; do
         rc=$?
-        left=$((START_TIMEOUT_SECONDS - $(date +%s) + started))
+        now=`date +%s`
+        left=$((START_TIMEOUT_SECONDS - now + started))
+        quote "$answer"
         if [ "$left" -le 0 ]; then
             case $rc in
                 9) hint="the driver is not loaded on this node" ;;
                 18) hint="driver and libraries differ in version: reboot the node" ;;
                 *) hint="runtimeClassName nvidia, NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=utility bring nvidia-smi into this container; its image needs glibc" ;;
             esac
-            log error "msg=\"nvidia-smi -L failed rc=$rc for $START_TIMEOUT_SECONDS s, giving up\" output=\"$(one_line "$answer")\" hint=\"$hint\""
+            log error "msg=\"nvidia-smi -L failed rc=$rc for $START_TIMEOUT_SECONDS s, giving up\" output=$quoted hint=\"$hint\""
             exit 69
         fi
-        log warn "msg=\"nvidia-smi -L failed rc=$rc, waiting\" left=$left output=\"$(one_line "$answer")\""
+        log warn "msg=\"nvidia-smi -L failed rc=$rc, waiting\" left=$left output=$quoted"
         beat
         [ "$left" -le "$RETRY_SECONDS" ] || left=$RETRY_SECONDS
         pause "$left"
     done
 }
 
-mkdir -p "$STATE_DIR"
-rm -f "$STATE_DIR/ready"
-check_configuration
+# Process 1 of a container does not even notice a signal that it has no trap for.
 trap leave TERM INT
+mkdir -p "$STATE_DIR" || refuse "STATE_DIR cannot be made: $STATE_DIR"
+rm -f "$STATE_DIR/ready" "$STATE_DIR/heartbeat" # of a killed predecessor
+check_configuration
 wait_for_nvidia_smi
 
 while :; do

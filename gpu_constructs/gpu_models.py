@@ -1,0 +1,105 @@
+"""What is known of GPU boards by the name that ``nvidia-smi`` gives them.
+
+For checks and estimates before anything runs. Board makers vary limits, so what runs on a node asks the driver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """A board; None where it is not known.
+
+    Attributes:
+        name: As ``nvidia-smi`` prints it.
+        architecture: NVIDIA's name of the chip's generation.
+        vram_mib: Memory that ``nvidia-smi`` shows in all, which is less than what is sold.
+        default_watts: The power limit it comes with.
+        min_watts: The lowest power limit it takes.
+        max_watts: The highest power limit that a board of this name was seen to take.
+    """
+
+    name: str
+    architecture: str
+    vram_mib: int | None
+    default_watts: int | None
+    min_watts: int | None
+    max_watts: int | None
+
+    def watts_in_words(self) -> str:
+        """Give the range of its power limit as a phrase; empty where neither end is known."""
+        if self.min_watts is not None and self.max_watts is not None:
+            return f"{self.min_watts} to {self.max_watts} W"
+        if self.min_watts is not None:
+            return f"{self.min_watts} W or more"
+        return "" if self.max_watts is None else f"{self.max_watts} W or less"
+
+
+# Captured output of nvidia-smi, but for: the 3090's lower end (influxdata/telegraf, test data of its nvidia_smi
+# input), the 5070 Ti's default (its makers' data sheets), the A10G's memory (inferred). A maximum is the highest
+# that was seen; makers of the 5070 Ti allow up to 116 %, which is not one number.
+_MODELS = (
+    ("NVIDIA GeForce RTX 2080 SUPER", "Turing", 8192, 250, 105, 350),
+    ("NVIDIA GeForce RTX 3090", "Ampere", 24576, 350, 100, 480),
+    ("NVIDIA GeForce RTX 4080 SUPER", "Ada Lovelace", 16376, 320, 150, 400),
+    ("NVIDIA GeForce RTX 4090", "Ada Lovelace", 24564, 450, 150, 600),
+    ("NVIDIA GeForce RTX 5060 Ti", "Blackwell", None, 180, 150, None),
+    ("NVIDIA GeForce RTX 5070 Ti", "Blackwell", 16303, 300, None, None),
+    ("NVIDIA GeForce RTX 5090", "Blackwell", 32607, 575, 400, 600),
+    ("NVIDIA A10G", "Ampere", 23028, 300, 100, 300),
+    ("NVIDIA A100-SXM4-40GB", "Ampere", 40960, 400, 100, 400),
+    ("NVIDIA A100-SXM4-80GB", "Ampere", 81920, 400, 100, 500),
+    ("NVIDIA L4", "Ada Lovelace", 23034, 72, 40, 72),
+    ("NVIDIA L40S", "Ada Lovelace", 46068, 350, 100, 350),
+    ("NVIDIA H100 80GB HBM3", "Hopper", 81559, 700, 200, 700),
+    ("NVIDIA H200", "Hopper", 143771, 700, 200, 700),
+    ("NVIDIA B200", "Blackwell", 183359, 1000, None, None),
+    ("NVIDIA B300 SXM6 AC", "Blackwell", 275040, None, None, None),
+    ("NVIDIA GB200", "Blackwell", 189471, None, None, None),
+)
+
+GPU_MODELS: Mapping[str, GpuModel] = MappingProxyType({row[0]: GpuModel(*row) for row in _MODELS})
+"""The boards that are known, by name."""
+
+_VENDOR = "NVIDIA "
+# Notebook chips before the RTX boards end in M or MX, or have a number of three digits.
+_GEFORCE = r"GeForce (?:(RTX|GTX|GTS|GT|MX) ?)?([0-9]{3,4})(?:MX?)?(?: |\Z)"
+_TITAN = r"(?:GeForce GTX )?T(?i:itan)(?: |\Z)"
+# Volta and later. A dash and digits behind the name is a virtual GPU's profile (A40-48Q), which is another matter.
+_PROFESSIONAL = (
+    r"(?:Tesla )?(?:V100S?|T4|A2|A10G?|A16|A30X?|A40|A100X?|A800|L2|L4|L20|L40[SG]?|H20|H100|H200|H800|GH200"
+    r"|B200|B300|GB200|GB300)(?![0-9A-Za-z]|-[0-9])"
+    r"|Quadro (?:RTX [0-9]{4}|GV100)(?: |\Z)"
+    r"|RTX A[0-9]{4}(?: |\Z)"
+    r"|RTX [0-9]{4} (?:SFF )?Ada Generation(?: |\Z)"
+    r"|RTX PRO [0-9]{4} Blackwell(?: |\Z)"
+)
+
+
+def gpu_model(name: str) -> GpuModel | None:
+    """Give what is known of the board of that very name, with or without ``NVIDIA`` in front."""
+    return GPU_MODELS.get(name) or GPU_MODELS.get(_VENDOR + name)
+
+
+def has_profiling_metrics(name: str) -> bool | None:
+    """Tell whether DCGM gives profiling metrics (``DCGM_FI_PROF_*``) of a board; None where the name does not tell.
+
+    It does for data-centre and workstation boards since Volta, and for GeForce boards since Blackwell.
+
+    Source:
+        NVIDIA/dcgm-exporter issues 152, 365, 404, 506; NVIDIA/DCGM issue 234
+    """
+    bare = name.removeprefix(_VENDOR)
+    if re.match(_TITAN, bare):
+        return False
+    if geforce := re.match(_GEFORCE, bare):
+        family, number = geforce[1], int(geforce[2])
+        if family != "RTX" or number < 5000:
+            return False
+        return True if number < 6000 else None
+    return True if re.match(_PROFESSIONAL, bare) else None
