@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
+import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
@@ -206,9 +208,12 @@ def of_type(field: str, got: object, annotation: Any) -> None:
                 of_type(f"{field}[{key!r}]", value, value_type)
 
 
-@lru_cache(maxsize=256)
-def _hints(owner: Any) -> dict[str, Any]:
-    return typing.get_type_hints(owner)
+@lru_cache(maxsize=1024)
+def _hint(owner: Any, name: str) -> Any:
+    """Give what the annotation of one name means: to ask for all of them at once costs more than most checks."""
+    holder = next(each for each in getattr(owner, "__mro__", (owner,)) if name in inspect.get_annotations(each))
+    one = types.SimpleNamespace(__annotations__={name: holder.__annotations__[name]})
+    return typing.get_type_hints(one, vars(sys.modules[holder.__module__]))[name]
 
 
 def arguments(function: Any, given: Mapping[str, object]) -> None:
@@ -216,14 +221,14 @@ def arguments(function: Any, given: Mapping[str, object]) -> None:
 
     Plain ``int`` keywords are left to ``whole_number``, which the function calls with their limits.
     """
-    hints = _hints(function)
     for name, value in given.items():
-        if name in hints and hints[name] is not int:
-            of_type(name, value, hints[name])
+        if name in function.__annotations__ and _hint(function, name) is not int:
+            of_type(name, value, _hint(function, name))
 
 
 def members(struct: Any, name: str) -> None:
-    """Check each member of an option struct against the annotations of its class."""
-    hints = _hints(type(struct))  # type: ignore[arg-type]
+    """Check each member of an option struct that is not its default against the annotations of its class."""
     for member in dataclasses.fields(struct):
-        of_type(f"{name}.{member.name}", getattr(struct, member.name), hints[member.name])
+        got = getattr(struct, member.name)
+        if got is not member.default:
+            of_type(f"{name}.{member.name}", got, _hint(type(struct), member.name))  # type: ignore[arg-type]

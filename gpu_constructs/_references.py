@@ -19,7 +19,8 @@ def name_of(field: str, given: object, kind: str) -> str:
         return given
     target: Any = getattr(given, "api_object", given)
     found = getattr(target, "kind", None)
-    if found != kind or not isinstance(getattr(target, "name", None), str):
+    name = getattr(target, "name", None) if found == kind else None
+    if not isinstance(name, str):
         got = f"a {found}" if isinstance(found, str) else type(given).__name__
         raise GpuConstructsError(f"{field} must be the name of a {kind} or a {kind} object; got {got}")
-    return str(target.name)
+    return name

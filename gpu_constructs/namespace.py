@@ -84,6 +84,8 @@ def namespace_name(namespace: object) -> str:
     """
     if isinstance(namespace, str):
         _fields.dns_label("namespace", namespace)
+    if isinstance(namespace, GpuNamespace):
+        return namespace.name
     return _references.name_of("namespace", namespace, "Namespace")
 
 

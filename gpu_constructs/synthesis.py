@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cdk8s import ApiObject, App, Chart, Names, Yaml
+from cdk8s import ApiObject, App, Chart, DependencyGraph, Names, Yaml
 from constructs import IConstruct
 from jsii.errors import JavaScriptError
 
 from gpu_constructs import _kinds
+from gpu_constructs._manifest import Manifest
 from gpu_constructs.cluster_checks import Finding, check
 from gpu_constructs.errors import GpuConstructsError, SynthesisError, warn
 from gpu_constructs.provided import Provider
@@ -29,6 +30,7 @@ NEEDS_CRDS_FOLDER = "needs-crds"
 SUFFIX = ".k8s.yaml"
 HEADER = "# Written by gpu_constructs: change the app, not this file.\n"
 
+_DOCUMENT_MARK = re.compile(r"^---\n", re.MULTILINE)
 _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
 
 
@@ -102,9 +104,9 @@ class _Dist:
             raise SynthesisError([f"the outdirs of several Apps must lie side by side; got {listed}"])
         return cls(parents.pop(), False, outdirs)
 
-    def folder(self, name: str, app: App) -> Path:
+    def folder(self, name: str, outdir: Path) -> Path:
         """Give the folder for files of an app that kubectl must not read."""
-        return self.root / name if self.is_single else self.root / name / Path(app.outdir).name
+        return self.root / name if self.is_single else self.root / name / outdir.name
 
     def write(self) -> None:
         stale = set(self._generated()) - self.texts.keys()
@@ -188,45 +190,50 @@ def _identity(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _render(app: App, dist: _Dist) -> list[str]:
     """Add an app's files to dist and give its problems."""
+    try:
+        # Sorts them, which takes dependencies without a circle.
+        charts = app.charts
+    except RuntimeError as error:
+        return _unwrapped(error)
     # Rendering a chart validates the whole app, but an app may have none.
-    if not app.charts:
+    if not charts:
         nodes = [construct.node for construct in app.node.find_all()]
         problems = [f"{node.path or 'app'}: {problem}" for node in nodes for problem in node.validate()]
         if problems:
             return problems
+    constructs = app.node.find_all()
     try:
-        manifests: list[dict[str, Any]] = []
-        spans: list[tuple[Chart, range]] = []
-        for chart in app.charts:
-            objects = list(chart.to_json())
-            spans.append((chart, range(len(manifests), len(manifests) + len(objects))))
-            manifests.extend(objects)
+        rendered = _rendered(charts, constructs)
+    except GpuConstructsError as error:
+        return [str(error)]
     except RuntimeError as error:
         return _unwrapped(error)
-    rendered = _Rendered(manifests, spans)
-    constructs = app.node.find_all()
     providers = [construct for construct in constructs if isinstance(construct, Provider)]
-    findings = check(manifests, [provider.provides for provider in providers])
+    findings = check(rendered.manifests, [provider.provides for provider in providers])
     problems = [_sentence(finding, rendered, providers) for finding in findings if not finding.is_warning]
     if problems:
         return problems
     for finding in findings:
         warn(_sentence(finding, rendered, providers))
-    outdir = Path(app.outdir).resolve()
+    given_outdir = Path(app.outdir)
+    outdir = given_outdir.resolve()
     files: dict[Path, list[dict[str, Any]]] = defaultdict(list)
-    for chart, own in spans:
+    for chart, own in rendered.charts:
         name = Names.to_dns_label(chart)
         if name in (NAMESPACES_FILE, CRDS_FILE):
             return [f"{chart.node.path}: id must not be {name!r}, the file that {name[3:]} of all charts go to"]
         for index in own:
-            files[outdir / _file_of(manifests[index], name)].append(manifests[index])
-    for path, objects in files.items():
-        dist.texts[path] = HEADER + Yaml.stringify(*objects)
+            manifest = rendered.manifests[index]
+            files[outdir / _file_of(manifest, name)].append(manifest)
+    documents = Yaml.stringify(*(manifest for manifests in files.values() for manifest in manifests))
+    texts = iter(_DOCUMENT_MARK.split(documents))
+    for path, manifests in files.items():
+        dist.texts[path] = HEADER + "---\n".join(next(texts) for _ in manifests)
     for construct in constructs:
         if not isinstance(construct, WritesSideFiles):
             continue
         for file in construct.side_files():
-            path = dist.folder(file.folder, app) / f"{file.stem}{FOLDERS[file.folder]}"
+            path = dist.folder(file.folder, given_outdir) / f"{file.stem}{FOLDERS[file.folder]}"
             if path in dist.texts:
                 return [
                     f"{construct.node.path}: {file.folder}/{path.name} is written by another construct already; "
@@ -234,6 +241,41 @@ def _render(app: App, dist: _Dist) -> list[str]:
                 ]
             dist.texts[path] = HEADER + file.text
     return []
+
+
+def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct]) -> _Rendered:
+    """Render every chart.
+
+    For each ``Manifest`` cdk8s calls back, and then hands over what it was given. A chart of nothing else is rendered
+    here, in the order of cdk8s, so that no body crosses the bridge only to come back. One chart at least, the
+    smallest, is left to cdk8s, and goes first: that validates the whole app and settles the order of its objects.
+    """
+    held: dict[Chart, list[ApiObject]] = {}
+    for construct in constructs:
+        if isinstance(construct, Chart):
+            latest = held[construct] = []
+        elif isinstance(construct, ApiObject):
+            latest.append(construct)
+    by_cdk8s = [chart for chart in charts if not all(isinstance(made, Manifest) for made in held[chart])]
+    if charts and not by_cdk8s:
+        by_cdk8s = [min(charts, key=lambda chart: len(held[chart]))]
+    made = {chart: list(chart.to_json()) for chart in by_cdk8s}
+    manifests: list[dict[str, Any]] = []
+    spans: list[tuple[Chart, range]] = []
+    for chart in charts:
+        objects = made[chart] if chart in made else _objects(chart)
+        spans.append((chart, range(len(manifests), len(manifests) + len(objects))))
+        manifests.extend(objects)
+    return _Rendered(manifests, spans)
+
+
+def _objects(chart: Chart) -> list[dict[str, Any]]:
+    """Render a chart here where it holds nothing but our objects and changes nothing in them."""
+    below = [made for made in DependencyGraph(chart.node).topology() if isinstance(made, ApiObject | Chart)]
+    manifests = [made for made in below if isinstance(made, Manifest)]
+    if type(chart).to_json is not Chart.to_json or len(manifests) + 1 < len(below):
+        return list(chart.to_json())
+    return [manifest.to_json() for manifest in manifests]
 
 
 def _file_of(manifest: Mapping[str, Any], chart: str) -> str:
