@@ -11,11 +11,15 @@ from gpu_constructs import _kinds, pod_security
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.pod_specs import containers, node_labels_required, pod_specs
 from gpu_constructs.provided import COMPONENTS, Component, GpuNodes, Provided
+from gpu_constructs.scrape_targets import scrape_targets
 
 Manifest = Mapping[str, Any]
 
 VISIBLE_DEVICES_ANNOTATION = "gpu-constructs/visible-devices"
 """On an object that chooses its GPUs by itself: ``unmanaged``."""
+
+SCRAPED_TWICE_ANNOTATION = "gpu-constructs/scraped-twice"
+"""On a scrape object whose targets another one has too, for another store: ``intended``."""
 
 _GPU = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
 _OF_GPU_NODES = ("nvidia.com/", "extensions.talos.dev/n", "feature.node.kubernetes.io/pci-")
@@ -58,7 +62,9 @@ def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[F
         *_shared_gpus_are_asked_for_one_by_one(manifests, provided),
         *_memory_shared_with_mps_is_not_hidden(manifests, provided),
         *_allocated_gpus_are_not_overridden(manifests),
+        *_targets_are_scraped_once(manifests),
         *_components_run_once(provided),
+        *_gpus_are_profiled_by_one(provided),
         *_needed_components_are_there(provided),
         *_refused_components_are_not_there(provided),
         *_drivers_are_looked_for_where_they_are_staged(provided),
@@ -68,6 +74,10 @@ def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[F
         *_labels_of_the_operator_are_left_to_it(provided),
         *_later_pods_find_a_privileged_namespace(manifests, provided),
     ]
+
+
+def _annotations(manifest: Manifest) -> Mapping[str, str]:
+    return manifest.get("metadata", {}).get("annotations") or {}
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str | None, str]:
@@ -274,8 +284,7 @@ def _memory_shared_with_mps_is_not_hidden(
 
 def _allocated_gpus_are_not_overridden(manifests: Sequence[Manifest]) -> Iterator[Finding]:
     for index, manifest in enumerate(manifests):
-        annotations = manifest.get("metadata", {}).get("annotations") or {}
-        if annotations.get(VISIBLE_DEVICES_ANNOTATION) == "unmanaged":
+        if _annotations(manifest).get(VISIBLE_DEVICES_ANNOTATION) == "unmanaged":
             continue
         for container, _, _ in _gpu_limits(manifest):
             for variable in container.get("env") or ():
@@ -289,6 +298,25 @@ def _allocated_gpus_are_not_overridden(manifests: Sequence[Manifest]) -> Iterato
                     )
 
 
+def _targets_are_scraped_once(manifests: Sequence[Manifest]) -> Iterator[Finding]:
+    scraped = [
+        (index, targets)
+        for index, targets in scrape_targets(manifests).items()
+        if _annotations(manifests[index]).get(SCRAPED_TWICE_ANNOTATION) != "intended"
+    ]
+    for place, (index, targets) in enumerate(scraped):
+        for other, others in scraped[:place]:
+            both = sorted(targets & others)
+            if both:
+                yield Finding(
+                    index,
+                    f"scrapes port {both[0].port} of {{0}}, and so does {{1}}: every series would be there twice, also "
+                    "where the VictoriaMetrics operator converts a Prometheus object; keep one of the two, or annotate "
+                    f"one with {SCRAPED_TWICE_ANNOTATION}=intended where they are for two stores",
+                    others=(both[0].pods, other),
+                )
+
+
 def _components_run_once(provided: Sequence[Provided]) -> Iterator[Finding]:
     for index, offer in enumerate(provided):
         if not offer.is_alone:
@@ -300,6 +328,22 @@ def _components_run_once(provided: Sequence[Provided]) -> Iterator[Finding]:
                     None,
                     f"brings {_listed(both)} to every GPU node, and so does {{1}}; keep one of the two, or switch the "
                     "component off in one of them",
+                    providers=(index, other),
+                )
+
+
+def _gpus_are_profiled_by_one(provided: Sequence[Provided]) -> Iterator[Finding]:
+    profiling = [
+        (index, offer.profiled_nodes) for index, offer in enumerate(provided) if offer.profiled_nodes is not None
+    ]
+    for place, (index, nodes) in enumerate(profiling):
+        for other, others in profiling[place + 1 :]:
+            if all(others.get(key, value) == value for key, value in nodes.items()):
+                yield Finding(
+                    None,
+                    "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one "
+                    "can at a time: the other fails; leave them out of one's metrics, or give the two "
+                    "node_selectors that no node matches both of",
                     providers=(index, other),
                 )
 

@@ -66,6 +66,7 @@ class Provided:
         unwanted_node_labels: Node labels, ``key=value``, with which it cannot work, each with why.
         privileged_namespaces: Namespaces whose pods it brings later, host paths and privileged ones among them.
         later_tolerations: What those of its later pods tolerate that are for GPU nodes, as Kubernetes writes it.
+        profiled_nodes: Labels of the nodes whose GPUs it profiles, where it does: only one can at a time.
     """
 
     node_labels: Sequence[str] = ()
@@ -84,6 +85,7 @@ class Provided:
     unwanted_node_labels: Mapping[str, str] = field(default_factory=dict)
     privileged_namespaces: Sequence[str] = ()
     later_tolerations: Sequence[Mapping[str, Any]] | None = None
+    profiled_nodes: Mapping[str, str] | None = None
 
 
 @runtime_checkable

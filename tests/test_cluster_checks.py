@@ -1041,3 +1041,105 @@ def test_a_runtime_class_of_another_name_is_nobody_elses(app, chart):
     External(app, "operator", runtime_classes=["nvidia"])
     NvidiaRuntimeClass(chart, "runtime-class", name="nvidia-own")
     assert problems_of(app) == []
+
+
+# Scraping.
+
+METRICS = {"name": "metrics", "containerPort": 9400}
+EXPORTER = {"app": "exporter"}
+
+
+def exporter(name="x"):
+    template = {
+        "metadata": {"labels": EXPORTER},
+        "spec": {"containers": [{"name": "main", "image": "a:1", "ports": [METRICS]}]},
+    }
+    return obj("apps/v1", "DaemonSet", name, spec={"template": template})
+
+
+def exporter_service():
+    made = obj("v1", "Service", spec={"selector": EXPORTER, "ports": [{"name": "metrics", "port": 9400}]})
+    made["metadata"]["labels"] = EXPORTER
+    return made
+
+
+def scraping(kind, name="x", **endpoint):
+    group = "operator.victoriametrics.com/v1beta1" if kind.startswith("VM") else "monitoring.coreos.com/v1"
+    field = "podMetricsEndpoints" if "Pod" in kind else "endpoints"
+    spec = {"selector": {"matchLabels": EXPORTER}, field: [{"port": "metrics", **endpoint}]}
+    return obj(group, kind, name, spec=spec)
+
+
+SCRAPING = ["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"]
+
+
+@pytest.mark.parametrize("kind", SCRAPING)
+@pytest.mark.parametrize("other", SCRAPING)
+def test_two_objects_that_scrape_the_same_port_of_the_same_pods_are_found(kind, other):
+    manifests = [exporter(), exporter_service(), scraping(kind, "a"), scraping(other, "b")]
+    assert check(manifests, []) == [
+        Finding(
+            3,
+            "scrapes port 9400 of {0}, and so does {1}: every series would be there twice, also where the "
+            "VictoriaMetrics operator converts a Prometheus object; keep one of the two, or annotate one with "
+            "gpu-constructs/scraped-twice=intended where they are for two stores",
+            others=(0, 2),
+        )
+    ]
+
+
+@pytest.mark.parametrize("kind", SCRAPING)
+def test_one_object_or_another_path_scrapes_nothing_twice(kind):
+    alone = [exporter(), exporter_service(), scraping(kind, "a")]
+    assert check(alone, []) == []
+    assert check([*alone, scraping(kind, "b", path="/other")], []) == []
+
+
+def test_two_objects_for_two_stores_say_so():
+    second = scraping("VMPodScrape", "b")
+    second["metadata"]["annotations"] = {"gpu-constructs/scraped-twice": "intended"}
+    assert check([exporter(), scraping("PodMonitor", "a"), second], []) == []
+
+
+def test_each_further_object_is_found_beside_each_one_before():
+    manifests = [exporter(), *(scraping("PodMonitor", name) for name in "abc")]
+    findings = check(manifests, [])
+    assert [(finding.subject, finding.others) for finding in findings] == [(2, (0, 1)), (3, (0, 1)), (3, (0, 2))]
+
+
+def test_of_several_pods_that_are_scraped_twice_the_first_is_named():
+    manifests = [exporter("a"), exporter("b"), scraping("PodMonitor", "a"), scraping("VMPodScrape", "b")]
+    assert [finding.others for finding in check(manifests, [])] == [(0, 2)]
+
+
+# Profiling.
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_found"),
+    [
+        ({}, {}, True),
+        ({}, {"pool": "a"}, True),
+        ({"pool": "a"}, {}, True),
+        ({"pool": "a"}, {"pool": "a"}, True),
+        ({"pool": "a"}, {"zone": "b"}, True),
+        ({"pool": "a"}, {"pool": "a", "zone": "b"}, True),
+        ({"pool": "a"}, {"pool": "b"}, False),
+        ({"pool": "a", "zone": "b"}, {"pool": "b", "zone": "b"}, False),
+        ({}, None, False),
+    ],
+)
+def test_gpus_of_a_node_that_two_can_be_on_are_profiled_by_one(one, other, is_found):
+    findings = check([], [Provided(profiled_nodes=one), Provided(), Provided(profiled_nodes=other)])
+    expected = Finding(
+        None,
+        "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one can at a time: "
+        "the other fails; leave them out of one's metrics, or give the two node_selectors that no node matches both of",
+        providers=(0, 2),
+    )
+    assert findings == ([expected] if is_found else [])
+
+
+def test_of_three_that_profile_each_pair_is_found():
+    offers = [Provided(profiled_nodes=nodes) for nodes in ({}, {"pool": "a"}, {"pool": "b"})]
+    assert [finding.providers for finding in check([], offers)] == [(0, 1), (0, 2)]
