@@ -26,10 +26,10 @@ def role(metadata: Mapping[str, Any], rules: Rules) -> dict[str, dict[str, Any]]
     return _granted("role", "Role", metadata, rules, metadata)
 
 
-def cluster_role(metadata: Mapping[str, Any], rules: Rules) -> dict[str, dict[str, Any]]:
-    """Give the account of the same name rights on the whole cluster."""
+def cluster_role(metadata: Mapping[str, Any], rules: Rules, *, account: str | None = None) -> dict[str, dict[str, Any]]:
+    """Give an account rights on the whole cluster, by default the one of the same name."""
     of_cluster = {key: value for key, value in metadata.items() if key != "namespace"}
-    return _granted("cluster-role", "ClusterRole", of_cluster, rules, metadata)
+    return _granted("cluster-role", "ClusterRole", of_cluster, rules, {**metadata, "name": account or metadata["name"]})
 
 
 def _granted(

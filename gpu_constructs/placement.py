@@ -23,6 +23,10 @@ NVIDIA_CPU = "feature.node.kubernetes.io/cpu-model.vendor_id"
 """``NVIDIA`` on Tegra systems."""
 
 
+_AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Toleration(metaclass=ShortErrors):
     """A taint that pods put up with; the words are those of Kubernetes.
@@ -103,6 +107,27 @@ def label_is(key: str, *values: str) -> dict[str, Any]:
 def label_exists(key: str) -> dict[str, Any]:
     """Give the expression that a label is there, whatever its value."""
     return {"key": key, "operator": "Exists"}
+
+
+def check_affinity(affinity: Mapping[str, Any]) -> None:
+    """Refuse an affinity whose first levels are not as Kubernetes writes them.
+
+    Raises:
+        GpuConstructsError: An unknown rule, or a required one without terms.
+    """
+    for key, rules in affinity.items():
+        _fields.one_of("affinity key", key, _AFFINITIES)
+        _fields.of_type(f"affinity[{key!r}]", rules, Mapping[str, Any] | None)
+    required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED)
+    if required is None:
+        return
+    # We add to these terms where there are several configurations.
+    _fields.of_type(f"affinity['nodeAffinity'][{_REQUIRED!r}]", required, Mapping[str, Sequence[Mapping[str, Any]]])
+    if not required.get("nodeSelectorTerms"):
+        raise GpuConstructsError(
+            f"affinity['nodeAffinity'][{_REQUIRED!r}] must hold 'nodeSelectorTerms' with at least one term; "
+            f"got {dict(required)!r}"
+        )
 
 
 def gpu_node_affinity(*, tegra: bool = False, foreign: bool = False) -> dict[str, Any]:

@@ -111,6 +111,23 @@ class DcgmExporterRelease:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NvidiaGpuExporterRelease:
+    """A release of nvidia_gpu_exporter.
+
+    Attributes:
+        version: Release of the program, without the leading v; its chart counts one major release further.
+        behaves_like: The known release whose metrics it has: itself, unless it is unverified.
+        image: ``repository:tag``; the image that reads the driver's library has ``-nvml`` behind the tag.
+        source: Where the facts were read.
+    """
+
+    version: str
+    behaves_like: str
+    image: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class GpuOperatorRelease:
     """A release of the NVIDIA GPU Operator and its Helm chart.
 
@@ -248,6 +265,16 @@ DCGM_EXPORTER: Mapping[str, DcgmExporterRelease] = {
 }
 DEFAULT_DCGM_EXPORTER = "4.8.3"
 
+NVIDIA_GPU_EXPORTER: Mapping[str, NvidiaGpuExporterRelease] = {
+    "1.14.0": NvidiaGpuExporterRelease(
+        version="1.14.0",
+        behaves_like="1.14.0",
+        image="docker.io/utkuozdemir/nvidia_gpu_exporter:1.14.0",
+        source="utkuozdemir/nvidia_gpu_exporter@v1.14.0:charts/nvidia-gpu-exporter, .goreleaser.yml",
+    ),
+}
+DEFAULT_NVIDIA_GPU_EXPORTER = "1.14.0"
+
 GPU_OPERATOR: Mapping[str, GpuOperatorRelease] = {
     "25.10.1": GpuOperatorRelease(
         version="25.10.1",
@@ -293,7 +320,7 @@ DEBIAN_IMAGE = "docker.io/library/debian:bookworm-20250929-slim"
 KUBERNETES_RELEASES = tuple(f"1.{minor}" for minor in range(27, 38))
 """The Kubernetes releases whose schemas every manifest is checked with."""
 
-_Release = TypeVar("_Release", DevicePluginRelease, DcgmExporterRelease, GpuOperatorRelease)
+_Release = TypeVar("_Release", DevicePluginRelease, DcgmExporterRelease, NvidiaGpuExporterRelease, GpuOperatorRelease)
 
 
 def release_of(known: Mapping[str, _Release], version: str | Unverified, what: str) -> _Release:

@@ -1,188 +1,257 @@
 import pytest
 
+from gpu_constructs._daemonset import daemonset
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.daemonset import (
-    CHECKSUM_ANNOTATION,
-    METRICS_KEY,
-    exporter_daemonset,
+    DEFAULT_RESOURCES,
+    OWN_VARIABLES,
+    exporter_pod,
     exporter_service,
 )
-from gpu_constructs.observability.scrape import scrape_manifest
+from gpu_constructs.observability.pod_mapping import PodMapping
+from gpu_constructs.observability.web_config import BasicAuth, Tls
 from schemas import schema_errors
 
-RELEASES = {
+IMAGES = {
     "3.4.2": "nvcr.io/nvidia/k8s/dcgm-exporter:3.3.6-3.4.2-ubuntu22.04",
     "4.8.3": "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
 }
 SELECTOR = {"app.kubernetes.io/name": "dcgm-exporter", "app.kubernetes.io/instance": "dcgm-exporter"}
-LABELS = {"app.kubernetes.io/version": "4.8.3"}
-AFFINITY = {
-    "nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [
-                {"matchExpressions": [{"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}]}
-            ]
-        }
+METADATA = {"name": "dcgm-exporter", "namespace": "nvidia-gpu-operator", "labels": SELECTOR}
+AUTH = BasicAuth(users={"prometheus": "$2y$10$" + "a" * 53}, secret="scrape")
+
+
+def pod(release="4.8.3", **more):
+    given = {
+        "image": IMAGES.get(release, "registry.example/dcgm-exporter:1"),
+        "image_pull_policy": "IfNotPresent",
+        "release": release,
+        "metrics_config_map": "dcgm-exporter-metrics",
+        "metrics_key": "metrics.csv",
+        "is_profiled": True,
+        "mapping": PodMapping(),
+        "collect_interval_seconds": 30,
+        "port": 9400,
+        "resources": DEFAULT_RESOURCES,
+        "runtime_class": "nvidia",
     }
+    return exporter_pod(**{**given, **more})
+
+
+def container(release="4.8.3", **more):
+    (only,) = pod(release, **more)["containers"]
+    return only
+
+
+def variables(release="4.8.3", **more):
+    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container(release, **more)["env"]}
+
+
+def volumes(**more):
+    return {volume["name"]: volume for volume in pod(**more)["volumes"]}
+
+
+def mounts(**more):
+    return {mount["name"]: mount for mount in container(**more)["volumeMounts"]}
+
+
+FULL = {
+    "service_account": "dcgm-exporter",
+    "host_network": True,
+    "remote_hostengine": "nvidia-dcgm:5555",
+    "tls": Tls(secret="certificate"),
+    "basic_auth": AUTH,
+    "web_config": "dcgm-exporter-web-config",
+    "debug_dump": {"retention": 1, "compression": False},
+    "mapping": PodMapping.time_slicing(),
+    "env": [{"name": "DCGM_EXPORTER_LOG_FORMAT", "value": "json"}],
 }
 
 
-def daemonset(release="4.8.3", **more):
-    given = {
-        "name": "dcgm-exporter",
-        "namespace": "nvidia-gpu-operator",
-        "image": RELEASES.get(release, "registry.example/dcgm-exporter:1"),
-        "release": release,
-        "labels": LABELS,
-        "selector_labels": SELECTOR,
-        "metrics_config_map": "dcgm-exporter-metrics",
-        "metrics_sha256": "0" * 64,
-        "profiling": True,
-    }
-    return exporter_daemonset(**{**given, **more})
+@pytest.mark.parametrize("release", IMAGES)
+@pytest.mark.parametrize("more", [{}, FULL, {"mapping": None, "is_profiled": False}], ids=["plain", "full", "bare"])
+def test_it_is_valid_on_every_supported_kubernetes(release, more):
+    spec = {name: value for name, value in pod(release, **more).items() if value is not None}
+    manifest = daemonset(metadata=METADATA, selector=SELECTOR, annotations={"a": "b"}, pod_spec=spec, rolling_update={})
+    assert schema_errors(manifest) == []
 
 
-def pod_of(manifest):
-    return manifest["spec"]["template"]["spec"]
+def test_the_service_is_valid_and_finds_the_port_by_name():
+    manifest = exporter_service(metadata=METADATA, selector=SELECTOR, port=9500, cluster_ip="None")
+    assert schema_errors(manifest) == []
+    (port,) = container(port=9500)["ports"]
+    assert manifest["spec"]["ports"] == [
+        {"name": "metrics", "port": 9500, "targetPort": port["name"], "protocol": "TCP"}
+    ]
 
 
-def container_of(manifest):
-    (container,) = pod_of(manifest)["containers"]
-    return container
-
-
-def environment_of(manifest):
-    return {entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in container_of(manifest)["env"]}
-
-
-def service():
-    return exporter_service(
-        name="dcgm-exporter", namespace="nvidia-gpu-operator", labels=LABELS, selector_labels=SELECTOR
-    )
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_it_is_valid_on_every_supported_kubernetes(release):
-    full = daemonset(
-        release,
-        service_account="dcgm-exporter",
-        node_selector={"nvidia.com/gpu.present": "true"},
-        affinity=AFFINITY,
-        tolerations=[{"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}],
-        priority_class="system-node-critical",
-        image_pull_secrets=["registry"],
-    )
-    assert schema_errors(full) == []
-    assert schema_errors(daemonset(release)) == []
-    assert schema_errors(service()) == []
-
-
-def test_the_selector_and_the_service_match_the_pods():
-    manifest = daemonset()
-    pod_labels = manifest["spec"]["template"]["metadata"]["labels"]
-    assert pod_labels == {**LABELS, **SELECTOR}
-    assert manifest["spec"]["selector"]["matchLabels"].items() <= pod_labels.items()
-    assert service()["spec"]["selector"].items() <= pod_labels.items()
-
-
-@pytest.mark.parametrize("kind", ["ServiceMonitor", "PodMonitor", "VMServiceScrape"])
-def test_a_scrape_object_finds_the_port_by_name_and_the_interval_is_the_exporters(kind):
-    manifest = scrape_manifest(kind=kind, name="x", namespace="x", labels={}, selector_labels=SELECTOR)
-    spec = manifest["spec"]
-    (endpoint,) = spec.get("endpoints") or spec["podMetricsEndpoints"]
-    selected = daemonset()["spec"]["template"] if kind == "PodMonitor" else service()
-    assert spec["selector"]["matchLabels"].items() <= selected["metadata"]["labels"].items()
-    assert endpoint["port"] in [port["name"] for port in container_of(daemonset())["ports"]]
-    assert endpoint["port"] in [port["name"] for port in service()["spec"]["ports"]]
-    seconds = int(endpoint["interval"].removesuffix("s"))
-    assert environment_of(daemonset())["DCGM_EXPORTER_INTERVAL"] == str(seconds * 1000)
-
-
-def test_port_service_and_listen_address_agree():
-    (port,) = container_of(daemonset())["ports"]
-    (service_port,) = service()["spec"]["ports"]
-    assert environment_of(daemonset())["DCGM_EXPORTER_LISTEN"] == f":{port['containerPort']}" == ":9400"
-    assert service_port == {"name": "metrics", "port": 9400, "targetPort": port["name"], "protocol": "TCP"}
+def test_it_listens_where_its_port_is():
+    assert variables(port=9500)["DCGM_EXPORTER_LISTEN"] == ":9500"
+    assert container(port=9500)["ports"] == [{"name": "metrics", "containerPort": 9500, "protocol": "TCP"}]
 
 
 def test_the_metrics_are_a_mounted_directory_named_on_the_command_line():
-    manifest = daemonset()
-    (mount,) = [one for one in container_of(manifest)["volumeMounts"] if one["name"] == "metrics"]
-    (volume,) = [one for one in pod_of(manifest)["volumes"] if one["name"] == "metrics"]
+    mount = mounts()["metrics"]
     assert "subPath" not in mount
-    assert container_of(manifest)["args"] == ["-f", f"{mount['mountPath']}/{METRICS_KEY}"]
-    assert volume == {"name": "metrics", "configMap": {"name": "dcgm-exporter-metrics"}}
+    assert container()["args"] == ["-f", f"{mount['mountPath']}/metrics.csv"]
+    assert volumes()["metrics"] == {"name": "metrics", "configMap": {"name": "dcgm-exporter-metrics"}}
 
 
-def test_new_metrics_roll_the_pods():
-    annotations = daemonset(metrics_sha256="abc")["spec"]["template"]["metadata"]["annotations"]
-    assert annotations == {CHECKSUM_ANNOTATION: "abc"} == {"gpu-constructs/metrics-sha256": "abc"}
+def test_it_reads_the_gpus_as_often_as_it_is_told_and_has_two_rounds_to_start():
+    assert variables(collect_interval_seconds=60)["DCGM_EXPORTER_INTERVAL"] == "60000"
+    startup = container(collect_interval_seconds=300)["startupProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] == 660
+
+
+def test_a_remote_hostengine_reads_the_gpus_instead():
+    assert container(remote_hostengine="nvidia-dcgm:5555")["args"][2:] == ["-r", "nvidia-dcgm:5555"]
+
+
+def test_dumps_live_and_die_with_the_pod():
+    dumping = {"debug_dump": {"retention": 48, "compression": False}}
+    assert container(**dumping)["args"][2:] == [
+        "--dump-enabled",
+        "--dump-directory=/dcgm-exporter-debug",
+        "--dump-retention=48",
+        "--dump-compression=false",
+    ]
+    assert volumes(**dumping)["debug-dumps"]["emptyDir"] == {"sizeLimit": "1Gi"}
+    assert mounts(**dumping)["debug-dumps"]["mountPath"] == "/dcgm-exporter-debug"
+
+
+def test_a_certificate_is_mounted_for_root_alone_and_the_probes_use_it():
+    guarded = {"tls": Tls(secret="certificate"), "web_config": "web"}
+    assert volumes(**guarded)["tls"]["secret"] == {"secretName": "certificate", "defaultMode": 0o440}
+    assert volumes(**guarded)["web-config"]["configMap"] == {"name": "web"}
+    assert variables(**guarded)["DCGM_EXPORTER_WEB_CONFIG_FILE"] == (
+        mounts(**guarded)["web-config"]["mountPath"] + "/web-config.yaml"
+    )
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container(**guarded)[probe]["httpGet"]["scheme"] == "HTTPS"
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        {"basic_auth": AUTH},
+        {"tls": Tls(secret="certificate", client_auth_type="RequireAndVerifyClientCert")},
+        {"tls": Tls(secret="certificate", client_auth_type="RequireAnyClientCert")},
+    ],
+    ids=["password", "verified certificate", "any certificate"],
+)
+def test_probes_only_connect_where_the_kubelet_has_nothing_to_show(guard):
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        asked = container(web_config="web", **guard)[probe]
+        assert (asked["tcpSocket"], "httpGet" in asked) == ({"port": "metrics"}, False)
+
+
+def test_passwords_come_from_a_secret():
+    assert volumes(basic_auth=AUTH, web_config="web")["web-config"]["secret"] == {
+        "secretName": "web",
+        "defaultMode": 0o440,
+    }
+
+
+def test_pod_mapping_mounts_the_kubelets_folder_at_the_path_the_exporter_knows():
+    assert volumes(mapping=PodMapping(kubelet_path="/var/lib/k0s/kubelet/pod-resources"))["pod-resources"] == {
+        "name": "pod-resources",
+        "hostPath": {"path": "/var/lib/k0s/kubelet/pod-resources", "type": "Directory"},
+    }
+    assert mounts()["pod-resources"] == {
+        "name": "pod-resources",
+        "mountPath": "/var/lib/kubelet/pod-resources",
+        "readOnly": True,
+    }
+
+
+def test_only_a_mapping_that_asks_the_api_server_brings_a_token_and_only_time_slicing_the_nodes_processes():
+    assert (pod()["automountServiceAccountToken"], pod()["hostPID"]) == (False, None)
+    assert pod(mapping=PodMapping(enable_dra=True))["automountServiceAccountToken"] is True
+    sliced = pod(mapping=PodMapping.time_slicing())
+    assert (sliced["automountServiceAccountToken"], sliced["hostPID"]) == (True, True)
+
+
+def test_without_mapping_and_profiling_it_is_no_root_and_mounts_nothing_of_the_node():
+    bare = {"mapping": None, "is_profiled": False}
+    security = container(**bare)["securityContext"]
+    assert (security["runAsUser"], security["runAsNonRoot"]) == (1000, True)
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert pod(**bare)["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 1000}
+    assert not [volume for volume in pod(**bare)["volumes"] if "hostPath" in volume]
+    assert variables(**bare)["DCGM_EXPORTER_KUBERNETES"] == "false"
+
+
+def test_profiling_alone_still_needs_root():
+    assert container(mapping=None, is_profiled=True)["securityContext"]["runAsUser"] == 0
+
+
+def test_variables_with_a_keyword_are_the_ones_it_sets():
+    set_here = {*variables("3.4.2", **FULL), *variables(**{**FULL, "mapping": PodMapping(enable_dra=True)})}
+    assert set_here - {"DCGM_EXPORTER_LOG_FORMAT"} <= set(OWN_VARIABLES)
 
 
 def test_it_sees_every_gpu_and_takes_none():
-    environment = environment_of(daemonset())
+    environment = variables()
     assert environment["NVIDIA_VISIBLE_DEVICES"] == "all"
     assert environment["NVIDIA_DRIVER_CAPABILITIES"] == "compute,utility"
     assert environment["NODE_NAME"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
-    assert "nvidia.com/gpu" not in str(container_of(daemonset())["resources"])
+    assert "nvidia.com/gpu" not in str(container()["resources"])
 
 
 def test_only_profiling_metrics_bring_sys_admin():
-    def capabilities(profiling):
-        return container_of(daemonset(profiling=profiling))["securityContext"]["capabilities"]
+    def capabilities(is_profiled):
+        return container(is_profiled=is_profiled)["securityContext"]["capabilities"]
 
     assert capabilities(True) == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
     assert capabilities(False) == {"drop": ["ALL"]}
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", IMAGES)
 def test_privilege_is_what_reading_the_kubelets_socket_needs(release):
-    manifest = daemonset(release)
-    security = container_of(manifest)["securityContext"]
+    security, spec = container(release)["securityContext"], pod(release)
     assert security["allowPrivilegeEscalation"] is False
     assert (security["runAsUser"], security["runAsNonRoot"]) == (0, False)
-    assert pod_of(manifest)["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
-    assert pod_of(manifest)["automountServiceAccountToken"] is False
-    assert pod_of(manifest)["enableServiceLinks"] is False
-    assert pod_of(manifest).keys().isdisjoint({"hostPID", "hostNetwork", "hostIPC"})
-    host_paths = [volume["hostPath"] for volume in pod_of(manifest)["volumes"] if "hostPath" in volume]
+    assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["enableServiceLinks"] is False
+    assert not any(spec[name] for name in ("hostPID", "hostNetwork"))
+    host_paths = [volume["hostPath"] for volume in spec["volumes"] if "hostPath" in volume]
     assert host_paths == [{"path": "/var/lib/kubelet/pod-resources", "type": "Directory"}]
-    assert [mount.get("readOnly") for mount in container_of(manifest)["volumeMounts"]][:2] == [True, True]
+    assert [mount.get("readOnly") for mount in container(release)["volumeMounts"]][:2] == [True, True]
 
 
 def test_release_4_has_a_read_only_root_and_its_own_tmp():
-    manifest = daemonset("4.8.3")
-    assert container_of(manifest)["securityContext"]["readOnlyRootFilesystem"] is True
-    assert {"name": "tmp", "mountPath": "/tmp"} in container_of(manifest)["volumeMounts"]
-    assert {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}} in pod_of(manifest)["volumes"]
-    assert "NO_SETCAP" not in environment_of(manifest)
+    assert container()["securityContext"]["readOnlyRootFilesystem"] is True
+    assert mounts()["tmp"] == {"name": "tmp", "mountPath": "/tmp"}
+    assert volumes()["tmp"] == {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}
+    assert "NO_SETCAP" not in variables()
 
 
 def test_release_3_keeps_a_writable_root_and_skips_setcap():
-    manifest = daemonset("3.4.2")
-    assert container_of(manifest)["securityContext"]["readOnlyRootFilesystem"] is False
-    assert environment_of(manifest)["NO_SETCAP"] == "true"
-    assert container_of(manifest)["securityContext"]["capabilities"]["add"] == ["SYS_ADMIN"]
-    assert "tmp" not in [volume["name"] for volume in pod_of(manifest)["volumes"]]
+    only = container("3.4.2")
+    assert only["securityContext"]["readOnlyRootFilesystem"] is False
+    assert variables("3.4.2")["NO_SETCAP"] == "true"
+    assert only["securityContext"]["capabilities"]["add"] == ["SYS_ADMIN"]
+    assert "tmp" not in volumes(release="3.4.2")
 
 
 def test_probes_bear_a_busy_node_and_a_first_reading_after_thirty_seconds():
-    container = container_of(daemonset())
+    only = container()
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-        assert container[probe]["httpGet"] == {"path": "/health", "port": "metrics"}
-        assert container[probe]["timeoutSeconds"] == 5
-    startup = container["startupProbe"]
+        assert only[probe]["httpGet"] == {"path": "/health", "port": "metrics"}
+        assert only[probe]["timeoutSeconds"] == 5
+    startup = only["startupProbe"]
     assert startup["periodSeconds"] * startup["failureThreshold"] == 120
-    assert container["livenessProbe"]["periodSeconds"] == 20
+    assert only["livenessProbe"]["periodSeconds"] == 20
 
 
 def test_memory_is_limited_and_cpu_is_not():
-    container = container_of(daemonset())
-    assert container["resources"] == {
+    only = container()
+    assert only["resources"] == {
         "requests": {"cpu": "100m", "memory": "256Mi"},
         "limits": {"memory": "1Gi"},
     }
-    assert environment_of(daemonset())["GOMEMLIMIT"] == "768MiB"
+    assert variables()["GOMEMLIMIT"] == "768MiB"
 
 
 @pytest.mark.parametrize(
@@ -190,54 +259,42 @@ def test_memory_is_limited_and_cpu_is_not():
     [("512Mi", "384MiB"), ("1.5Gi", "1152MiB"), ("1G", "715MiB"), ("1073741824", "768MiB"), ("1Pi", "805306368MiB")],
 )
 def test_the_go_runtime_follows_the_memory_limit(limit, soft):
-    assert environment_of(daemonset(resources={"limits": {"memory": limit}}))["GOMEMLIMIT"] == soft
+    assert variables(resources={"limits": {"memory": limit}})["GOMEMLIMIT"] == soft
 
 
 def test_without_a_memory_limit_the_go_runtime_has_none_either():
-    manifest = daemonset(resources={"requests": {"cpu": "1"}})
-    assert "GOMEMLIMIT" not in environment_of(manifest)
-    assert container_of(manifest)["resources"] == {"requests": {"cpu": "1"}}
+    resources = {"requests": {"cpu": "1"}}
+    assert "GOMEMLIMIT" not in variables(resources=resources)
+    assert container(resources=resources)["resources"] == resources
 
 
 @pytest.mark.parametrize("limit", ["0", "1", "900m", "1Mi", "1398101"])
 def test_a_memory_limit_that_leaves_less_than_a_mebibyte_is_refused(limit):
     with pytest.raises(GpuConstructsError) as refused:
-        daemonset(resources={"limits": {"memory": limit}})
+        pod(resources={"limits": {"memory": limit}})
     assert str(refused.value) == f"resources['limits']['memory'] must leave the exporter a few MiB; got {limit!r}"
 
 
 def test_an_unreadable_release_is_refused():
     with pytest.raises(GpuConstructsError, match=r"^release must be an exporter release such as '4\.8\.3'"):
-        daemonset("latest")
+        pod("latest")
 
 
-def test_placement_is_taken_as_given():
-    toleration = {"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}
-    pod = pod_of(
-        daemonset(
-            service_account="dcgm-exporter",
-            node_selector={"gpu": "yes"},
-            affinity=AFFINITY,
-            tolerations=[toleration],
-            priority_class="gpu-infra",
-            image_pull_secrets=["registry"],
-        )
-    )
-    assert pod["runtimeClassName"] == "nvidia"
-    assert pod["serviceAccountName"] == "dcgm-exporter"
-    assert pod["nodeSelector"] == {"gpu": "yes"}
-    assert pod["affinity"] == AFFINITY
-    assert pod["tolerations"] == [toleration]
-    assert pod["priorityClassName"] == "gpu-infra"
-    assert pod["imagePullSecrets"] == [{"name": "registry"}]
-
-
-def test_what_is_not_asked_for_is_not_written():
-    pod = pod_of(daemonset(runtime_class=None))
-    assert pod.keys() == {
-        "automountServiceAccountToken",
-        "containers",
-        "enableServiceLinks",
-        "securityContext",
-        "volumes",
+def test_own_rights_replace_the_computed_ones():
+    own = {"privileged": True}
+    assert container(security_context=own)["securityContext"] == own
+    assert pod(pod_security_context={"runAsGroup": 1})["securityContext"] == {
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "runAsGroup": 1,
     }
+
+
+def test_placement_and_further_volumes_are_taken_as_given():
+    spec = pod(
+        placement={"nodeSelector": {"gpu": "yes"}},
+        mounts=[{"name": "jobs", "mountPath": "/jobs"}],
+        volumes=[{"name": "jobs", "emptyDir": {}}],
+    )
+    assert spec["nodeSelector"] == {"gpu": "yes"}
+    assert spec["volumes"][-1] == {"name": "jobs", "emptyDir": {}}
+    assert spec["containers"][0]["volumeMounts"][-1] == {"name": "jobs", "mountPath": "/jobs"}

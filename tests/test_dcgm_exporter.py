@@ -4,17 +4,30 @@ import pytest
 from cdk8s import App, Chart, Testing
 
 from gpu_constructs import (
+    BasicAuth,
     DcgmExporter,
+    ExporterService,
+    External,
     GpuConstructsError,
+    GpuConstructsWarning,
     GpuNamespace,
     Kubernetes,
     Metric,
+    MetricsConfigMap,
     NvidiaRuntimeClass,
+    PodMapping,
+    Scrape,
+    Sharing,
+    SynthesisError,
+    Tls,
     Toleration,
     Unverified,
+    UpdateStrategy,
+    Volume,
+    synthesize,
 )
 from gpu_constructs._config_map import sha256
-from gpu_constructs.observability.metrics import counters_csv, default_metrics
+from gpu_constructs.observability.metrics import counters_csv, metric_set
 
 NAME = "dcgm-exporter"
 TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
@@ -23,7 +36,9 @@ IMAGES = {
     "4.8.2": "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless",
     "4.8.3": "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
 }
-SCRAPES = ["ServiceMonitor", "PodMonitor", "VMServiceScrape"]
+SCRAPES = ["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"]
+USERS = {"prometheus": "$2y$10$" + "a" * 53}
+AUTH = BasicAuth(users=USERS, secret="scrape")
 UTILISATION = Metric(field="DCGM_FI_DEV_GPU_UTIL", prometheus_type="gauge", help="Percent busy")
 TENSOR = Metric(field="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", prometheus_type="gauge", help="Tensor pipe busy")
 
@@ -96,8 +111,8 @@ def test_its_objects_have_fixed_names():
         ("ConfigMap", "dcgm-exporter-metrics"),
         ("DaemonSet", "dcgm-exporter"),
         ("Service", "dcgm-exporter"),
-        ("ConfigMap", "dcgm-exporter-dashboard"),
         ("ServiceMonitor", "dcgm-exporter"),
+        ("ConfigMap", "dcgm-exporter-dashboard"),
     ]
 
 
@@ -107,9 +122,11 @@ def test_the_daemonset_is_its_main_object(chart):
 
 
 @pytest.mark.parametrize("version", IMAGES)
-def test_a_release_is_an_image_and_the_metrics_it_has_by_default(version):
+def test_a_release_is_an_image_and_a_list_of_metrics(version):
     assert container(version=version)["image"] == IMAGES[version]
-    assert csv(version=version) == counters_csv(default_metrics(version))
+    assert csv(version=version) == counters_csv(metric_set("recommended", version))
+    for name in ("seed", "default", "recommended", "profiling"):
+        assert csv(version=version, metrics=name) == counters_csv(metric_set(name, version))
 
 
 def test_the_newest_release_that_works_is_the_default():
@@ -188,6 +205,216 @@ def test_the_service_selects_the_pods():
     assert daemonset()["spec"]["selector"]["matchLabels"].items() <= labels.items()
 
 
+@pytest.mark.parametrize("scrape", ["PodMonitor", "VMPodScrape"])
+def test_pods_are_scraped_without_a_service(scrape):
+    kinds = [m["kind"] for m in rendered(scrape=scrape, service=False, dashboard=False)]
+    assert kinds == ["ConfigMap", "DaemonSet", scrape]
+
+
+def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them():
+    annotated = find(rendered(scrape="annotations", port=9500), "Service")["metadata"]["annotations"]
+    assert annotated == {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": "9500",
+        "prometheus.io/path": "/metrics",
+        "prometheus.io/scheme": "http",
+    }
+
+
+def test_the_scrape_object_gets_through_tls_and_password():
+    tls = Tls(secret="certificate", client_auth_type="RequireAndVerifyClientCert", client_secret="prometheus-client")
+    (endpoint,) = find(rendered(tls=tls, basic_auth=AUTH), "ServiceMonitor")["spec"]["endpoints"]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"] == {
+        "ca": {"secret": {"name": "certificate", "key": "ca.crt"}},
+        "cert": {"secret": {"name": "prometheus-client", "key": "tls.crt"}},
+        "keySecret": {"name": "prometheus-client", "key": "tls.key"},
+        "serverName": "dcgm-exporter.nvidia-gpu-operator.svc",
+    }
+    assert endpoint["basicAuth"] == {
+        "username": {"name": "scrape", "key": "username"},
+        "password": {"name": "scrape", "key": "password"},
+    }
+
+
+def test_hashes_of_passwords_are_in_a_secret_and_a_certificates_paths_in_a_config_map():
+    secret = find(rendered(basic_auth=AUTH), "Secret", "dcgm-exporter-web-config")
+    assert "$2y$10$" in secret["stringData"]["web-config.yaml"]
+    paths = find(rendered(tls=Tls(secret="certificate")), "ConfigMap", "dcgm-exporter-web-config")
+    assert "cert_file: /etc/gpu-constructs/tls/tls.crt" in paths["data"]["web-config.yaml"]
+
+
+def test_another_password_restarts_the_pods():
+    other = BasicAuth(users={"prometheus": "$2y$10$" + "b" * 53}, secret="scrape")
+    checksums = [
+        daemonset(basic_auth=auth)["spec"]["template"]["metadata"]["annotations"]["gpu-constructs/web-config-sha256"]
+        for auth in (AUTH, other)
+    ]
+    assert checksums[0] != checksums[1]
+
+
+def test_time_slicing_switches_on_together_what_attribution_needs():
+    sharing = Sharing.time_slicing(replicas=4, rename_by_default=True)
+    manifests = rendered(sharing=sharing)
+    (only,) = find(manifests, "DaemonSet")["spec"]["template"]["spec"]["containers"]
+    variables = {one["name"]: one.get("value") for one in only["env"]}
+    assert variables["KUBERNETES_VIRTUAL_GPUS"] == "true"
+    assert variables["DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"] == "true"
+    assert variables["NVIDIA_RESOURCE_NAMES"] == "nvidia.com/gpu.shared"
+    assert find(manifests, "DaemonSet")["spec"]["template"]["spec"]["hostPID"] is True
+    assert find(manifests, "ClusterRole")["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
+    ]
+    assert find(manifests, "ServiceAccount")["automountServiceAccountToken"] is False
+    assert "NVIDIA_RESOURCE_NAMES" not in str(rendered(sharing=Sharing.time_slicing(replicas=4), dashboard=False))
+
+
+def test_claims_are_read_with_no_more_rights_than_that():
+    manifests = rendered(pod_mapping=PodMapping(enable_dra=True))
+    assert find(manifests, "ClusterRole")["rules"] == [
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": ["get", "list", "watch"]}
+    ]
+
+
+def test_an_existing_service_account_gets_the_rights_and_is_not_made_again():
+    manifests = rendered(pod_mapping=PodMapping(enable_pod_uid=True), service_account="monitoring")
+    assert "ServiceAccount" not in [m["kind"] for m in manifests]
+    (subject,) = find(manifests, "ClusterRoleBinding")["subjects"]
+    assert subject["name"] == "monitoring"
+    assert find(manifests, "DaemonSet")["spec"]["template"]["spec"]["serviceAccountName"] == "monitoring"
+
+
+def test_rights_never_take_the_name_of_somebody_elses_role():
+    manifests = rendered(pod_mapping=PodMapping(enable_pod_uid=True), service_account="admin")
+    assert [m["metadata"]["name"] for m in manifests if m["kind"] == "ClusterRole"] == [NAME]
+
+
+def test_a_remote_hostengine_does_the_profiling_itself_and_without_pods_hides_the_nodes_name():
+    remote = {"remote_hostengine": "nvidia-dcgm:5555"}
+    assert container(**remote)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    made = DcgmExporter(Chart(App(), "gpu"), "exporter", pod_mapping=False, **remote)
+    assert made.series.labels.node == "node"
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"metrics": "seed"}, "the kubelet's socket, so no pod is named"),
+        ({"pod_mapping": False}, "SYS_ADMIN"),
+    ],
+)
+def test_a_user_that_is_not_root_is_told_what_it_loses(options, told):
+    own = {"runAsUser": 1000, "capabilities": {"add": ["SYS_ADMIN"]}}
+    with pytest.warns(GpuConstructsWarning) as warned:
+        container(security_context=own, **options)
+    assert [str(one.message) for one in warned] == [f"security_context: only root gets {told}; got {own!r}"]
+
+
+def test_series_tell_alerts_and_dashboards_what_they_can_ask_for():
+    def series(**given):
+        return DcgmExporter(Chart(App(), "gpu"), "exporter", **{"dashboard": False, **given}).series
+
+    assert (series().job, series().pods, series().labels.node) == ("dcgm-exporter", "one", "hostname")
+    assert series(version="4.8.2").labels.node == "Hostname"
+    assert series(name="gpus").job == "gpus"
+    assert series(scrape="none").job is None
+    assert series(sharing=Sharing.mps(replicas=2)).pods == "all"
+    assert series(pod_mapping=False).pods == "none"
+    assert series(scrape=Scrape(kind="PodMonitor", honor_labels=False)).pods == "none"
+    assert series(metrics="seed").metrics == {metric.field for metric in metric_set("seed", "4.8.3")}
+    assert "DCGM_FI_DRIVER_VERSION" not in series().metrics
+    assert series(metrics=MetricsConfigMap(config_map="mine")).metrics == set()
+
+
+def test_models_that_cannot_be_profiled_take_sys_admin_away():
+    models = ["NVIDIA GeForce RTX 3090"]
+    assert "DCGM_FI_PROF" not in csv(gpu_models=models)
+    assert container(gpu_models=models)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    for others in (["NVIDIA GeForce RTX 5070 Ti"], ["NVIDIA GeForce RTX 3090", "NVIDIA H200"], ["a new one"]):
+        assert "DCGM_FI_PROF" in csv(gpu_models=others)
+
+
+def test_without_pod_mapping_and_profiling_it_fits_a_restricted_namespace(tmp_path):
+    app = App(outdir=str(tmp_path))
+    chart = Chart(app, "gpu")
+    namespace = GpuNamespace(chart, "namespace", name="monitoring", pod_security="restricted")
+    External(chart, "nodes", node_labels=["nvidia.com/gpu.present"])
+    NvidiaRuntimeClass(chart, "runtime-class")
+    DcgmExporter(chart, "exporter", namespace=namespace, pod_mapping=False, metrics="seed")
+    synthesize(app)
+    assert "runAsNonRoot: true" in (tmp_path / "gpu.k8s.yaml").read_text()
+
+
+def test_two_exporters_that_profile_the_same_nodes_are_refused_and_others_are_not(tmp_path):
+    def app(**second):
+        made = App(outdir=str(tmp_path))
+        chart = Chart(made, "gpu")
+        GpuNamespace(chart, "namespace")
+        External(chart, "nodes", node_labels=["nvidia.com/gpu.present", "pool"])
+        NvidiaRuntimeClass(chart, "runtime-class")
+        DcgmExporter(chart, "one", node_selector={"pool": "a"})
+        DcgmExporter(chart, "two", **{"name": "second", "dashboard": False, **second})
+        return made
+
+    with pytest.raises(SynthesisError) as refused:
+        synthesize(app())
+    assert str(refused.value).endswith(
+        "gpu/one: exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs gpu/two profiles too, and only one "
+        "can at a time: the other fails; leave them out of one's metrics, or give the two node_selectors that no node "
+        "matches both of"
+    )
+    for apart in ({"node_selector": {"pool": "b"}}, {"metrics": "seed"}):
+        synthesize(app(**apart))
+        assert (tmp_path / "gpu.k8s.yaml").exists()
+
+
+def test_further_options_reach_the_objects():
+    manifests = rendered(
+        name="gpu-metrics",
+        instance="blue",
+        port=9500,
+        host_network=True,
+        service=ExporterService(internal_traffic_policy="Local", annotations={"a/b": "c d"}),
+        env={"DCGM_EXPORTER_LOG_FORMAT": "json"},
+        volumes={"/jobs": Volume.host_path("/var/lib/jobs", type="Directory")},
+        affinity={"podAntiAffinity": {}},
+        image_pull_policy="Always",
+        image_pull_secrets=["registry"],
+        update_strategy=UpdateStrategy.on_delete(),
+        pod_labels={"team": "ml"},
+        pod_annotations={"note": "x y"},
+        pod_security_context={"supplementalGroups": [7]},
+        dashboard=False,
+    )
+    made = find(manifests, "DaemonSet", "gpu-metrics")
+    spec = made["spec"]["template"]["spec"]
+    (only,) = spec["containers"]
+    assert made["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    assert made["spec"]["selector"]["matchLabels"]["app.kubernetes.io/instance"] == "blue"
+    assert made["spec"]["template"]["metadata"]["labels"]["team"] == "ml"
+    assert made["spec"]["template"]["metadata"]["annotations"]["note"] == "x y"
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec["securityContext"]["supplementalGroups"] == [7]
+    assert spec["volumes"][-1] == {"name": "jobs", "hostPath": {"path": "/var/lib/jobs", "type": "Directory"}}
+    assert only["volumeMounts"][-1] == {"name": "jobs", "mountPath": "/jobs", "readOnly": True}
+    assert only["imagePullPolicy"] == "Always"
+    assert {"name": "DCGM_EXPORTER_LOG_FORMAT", "value": "json"} in only["env"]
+    service = find(manifests, "Service", "gpu-metrics")
+    assert service["spec"]["internalTrafficPolicy"] == "Local"
+    assert service["metadata"]["annotations"] == {"a/b": "c d"}
+    assert service["spec"]["ports"][0]["port"] == 9500
+
+
+def test_a_list_that_somebody_else_keeps_is_mounted():
+    given = {"metrics": MetricsConfigMap(config_map="mine", key="gpu.csv"), "dashboard": False}
+    manifests = rendered(**given)
+    assert [m["kind"] for m in manifests] == ["DaemonSet", "Service", "ServiceMonitor"]
+    assert container(**given)["args"] == ["-f", "/etc/gpu-constructs/metrics/gpu.csv"]
+    assert {"name": "metrics", "configMap": {"name": "mine"}} in pod(**given)["volumes"]
+    assert container(**given)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
 @pytest.mark.parametrize("scrape", ["ServiceMonitor", "VMServiceScrape"])
 def test_the_scrape_object_selects_the_service_and_its_port(scrape):
     manifests = rendered(scrape=scrape)
@@ -261,8 +488,8 @@ RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
     [
         (
             {"scrape": "ServiceMonitr"},
-            "scrape must be one of 'ServiceMonitor', 'PodMonitor', 'VMServiceScrape', 'none'; got 'ServiceMonitr' "
-            "(did you mean 'ServiceMonitor'?)",
+            "scrape must be one of 'ServiceMonitor', 'PodMonitor', 'VMServiceScrape', 'VMPodScrape', 'annotations', "
+            "'none'; got 'ServiceMonitr' (did you mean 'ServiceMonitor'?)",
         ),
         (
             {"version": "4.9.0"},
@@ -294,8 +521,134 @@ RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
             "metrics must name each field once; got 'DCGM_FI_DEV_GPU_UTIL' more than once",
         ),
         (
-            {"metrics": ["DCGM_FI_DEV_GPU_UTIL"]},
-            "metrics[0] must be Metric; got str: 'DCGM_FI_DEV_GPU_UTIL'",
+            {"metrics": ["DCGM_FI_DEV_GPU_UTILL"]},
+            "metrics can hold a field by its name alone only where this library knows its type; got "
+            "'DCGM_FI_DEV_GPU_UTILL' (did you mean 'DCGM_FI_DEV_GPU_UTIL'?)",
+        ),
+        (
+            {"metrics": [Metric(field="DCGM_FI_DEV_GPU_UTILL", prometheus_type="gauge", help="")]},
+            "metrics must name fields that the DCGM exporter 4.8.3 knows: it would end at an unknown one; got "
+            "'DCGM_FI_DEV_GPU_UTILL' (did you mean 'DCGM_FI_DEV_GPU_UTIL'?)",
+        ),
+        (
+            {"metrics": "recomended"},
+            "metrics must be one of 'seed', 'default', 'recommended', 'profiling'; got 'recomended' "
+            "(did you mean 'recommended'?)",
+        ),
+        (
+            {"metrics": "profiling", "gpu_models": ["NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 4090"]},
+            "metrics must not hold profiling metrics for 'NVIDIA GeForce RTX 3090', 'NVIDIA GeForce RTX 4090': GeForce "
+            "has none before Blackwell; got 'profiling'; take metrics='recommended', which leaves them out for such "
+            "GPUs",
+        ),
+        (
+            {"metrics": [UTILISATION, TENSOR], "gpu_models": ["NVIDIA GeForce RTX 3090"]},
+            "metrics must not hold profiling metrics for 'NVIDIA GeForce RTX 3090': GeForce has none before Blackwell; "
+            "got 'DCGM_FI_PROF_PIPE_TENSOR_ACTIVE'; take metrics='recommended', which leaves them out for such GPUs",
+        ),
+        (
+            {"metrics": MetricsConfigMap(config_map="mine")},
+            "dashboard must be False with metrics=MetricsConfigMap(...), whose metrics are not known here; got True; "
+            "pass dashboard=False",
+        ),
+        (
+            {"basic_auth": BasicAuth(users=USERS)},
+            "basic_auth.secret is required for the scrape object, which must log in; got None; name a Secret with the "
+            "keys 'username' and 'password', or pass scrape='none'",
+        ),
+        (
+            {"tls": Tls(secret="certificate", client_auth_type="RequireAndVerifyClientCert")},
+            "tls.client_secret is required with client_auth_type='RequireAndVerifyClientCert', since the scraper must "
+            "show a certificate; got None; name a Secret, or pass scrape='none'",
+        ),
+        (
+            {"tls": Tls(secret="certificate"), "version": "3.4.2"},
+            "tls must be left out with version '3.4.2': it came with 4.0.0; take a later version",
+        ),
+        (
+            {"basic_auth": AUTH, "version": "3.4.2"},
+            "basic_auth must be left out with version '3.4.2': it came with 4.0.0; take a later version",
+        ),
+        (
+            {"debug_dump": True, "version": "3.4.2"},
+            "debug_dump must be left out with version '3.4.2': it came with 4.2.0; take a later version",
+        ),
+        (
+            {"pod_mapping": PodMapping(enable_pod_labels=True), "version": "3.4.2"},
+            "pod_mapping.enable_pod_labels must be left out with version '3.4.2': it came with 4.2.0; take a later "
+            "version",
+        ),
+        (
+            {"sharing": Sharing.time_slicing(replicas=4), "version": "3.4.2"},
+            "sharing must be left out with version '3.4.2', which names one of the pods that share a GPU and no other; "
+            "got 'time-slicing'; take version '4.8.2' or later",
+        ),
+        (
+            {"sharing": Sharing.time_slicing(replicas=4), "pod_mapping": False},
+            "sharing must be left out with pod_mapping=False, which names no pod at all; got 'time-slicing'",
+        ),
+        (
+            {"service": False},
+            "service must not be False with scrape='ServiceMonitor', which finds pods through the Service; use "
+            "scrape='PodMonitor' or 'VMPodScrape'",
+        ),
+        (
+            {"scrape": "annotations", "tls": Tls(secret="certificate")},
+            "scrape must not be 'annotations' with tls or basic_auth, since annotations carry neither certificates nor "
+            "passwords; take one of the kinds that are objects, or 'none'",
+        ),
+        ({"remote_hostengine": "nvidia-dcgm"}, "remote_hostengine must be 'host:port'; got 'nvidia-dcgm'"),
+        ({"collect_interval_seconds": 0}, "collect_interval_seconds must be at least 1, got 0"),
+        (
+            {"port": 80, "host_network": True},
+            "port must be at least 1024 with host_network=True: the exporter holds no right to bind others; got 80",
+        ),
+        (
+            {"pod_annotations": {"prometheus.io/scrape": "true"}},
+            "pod_annotations must not hold 'prometheus.io/scrape' beside scrape='ServiceMonitor': a Prometheus that "
+            "looks for it would scrape the same target again; leave it out, or pass scrape='annotations'",
+        ),
+        (
+            {"env": {"DCGM_EXPORTER_USE_OLD_NAMESPACE": "true"}},
+            "env must not hold 'DCGM_EXPORTER_USE_OLD_NAMESPACE': it takes away labels that alerts and dashboard ask "
+            "for; leave it out",
+        ),
+        (
+            {"metrics": MetricsConfigMap(config_map="mine", is_profiled=True), "gpu_models": ["GeForce RTX 3090"]},
+            "metrics.is_profiled must be False for 'GeForce RTX 3090': GeForce has no profiling metrics before "
+            "Blackwell; got True",
+        ),
+        ({"port": 70000}, "port must be at most 65535, got 70000"),
+        (
+            {"name": "dcgm-exporter-with-a-name-that-is-longer-than-others-can-be"},
+            "name must have at most 52 characters, since others follow; got "
+            "'dcgm-exporter-with-a-name-that-is-longer-than-others-can-be'",
+        ),
+        (
+            {"env": {"DCGM_EXPORTER_INTERVAL": "1000"}},
+            "env must not hold 'DCGM_EXPORTER_INTERVAL': this library sets it; set collect_interval_seconds",
+        ),
+        (
+            {"env": {"NODE_NAME": "x"}},
+            "env must not hold 'NODE_NAME': this library sets it; leave it out",
+        ),
+        (
+            {"pod_labels": {"app.kubernetes.io/name": "x"}},
+            "pod_labels must not hold 'app.kubernetes.io/name': this library sets it; leave it out",
+        ),
+        (
+            {"pod_annotations": {"gpu-constructs/metrics-sha256": "x"}},
+            "pod_annotations must not hold 'gpu-constructs/metrics-sha256': this library sets it; leave it out",
+        ),
+        (
+            {"security_context": {"runAsUser": 0}},
+            "security_context must hold capabilities.add SYS_ADMIN for profiling metrics; got {'runAsUser': 0}; leave "
+            "it out, or leave those metrics out",
+        ),
+        (
+            {"affinity": {"nodeAfinity": {}}},
+            "affinity key must be one of 'nodeAffinity', 'podAffinity', 'podAntiAffinity'; got 'nodeAfinity' "
+            "(did you mean 'nodeAffinity'?)",
         ),
         ({"dashboard": "no"}, "dashboard must be bool; got str: 'no'"),
         (

@@ -6,6 +6,7 @@ from gpu_constructs import GpuConstructsError, Toleration
 from gpu_constructs.placement import (
     CRITICAL_ADDONS,
     GPU_TAINT,
+    check_affinity,
     gpu_node_affinity,
     label_exists,
     label_is,
@@ -187,3 +188,57 @@ def test_further_expressions_hold_in_each_alternative_and_leave_the_rest():
         },
     }
     assert given == before
+
+
+NODE = f"affinity['nodeAffinity']['{REQUIRED}']"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"nodeAffinity": None, "podAffinity": {}, "podAntiAffinity": {PREFERRED: []}},
+        {"nodeAffinity": {PREFERRED: [{"weight": 1}]}},
+        {"nodeAffinity": {REQUIRED: None}},
+        {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": MORE}, {}]}}},
+        gpu_node_affinity(tegra=True, foreign=True),
+    ],
+    ids=str,
+)
+def test_an_affinity_as_kubernetes_writes_it_is_taken(given):
+    before = copy.deepcopy(given)
+    check_affinity(given)
+    assert given == before
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (
+            {"nodeAfinity": {}},
+            "affinity key must be one of 'nodeAffinity', 'podAffinity', 'podAntiAffinity'; got 'nodeAfinity' (did you "
+            "mean 'nodeAffinity'?)",
+        ),
+        ({5: {}}, "affinity key must be one of 'nodeAffinity', 'podAffinity', 'podAntiAffinity'; got 5"),
+        ({"podAffinity": []}, "affinity['podAffinity'] must be one of (Mapping[str, Any], None); got list: []"),
+        ({"nodeAffinity": {REQUIRED: []}}, f"{NODE} must be Mapping; got list: []"),
+        ({"nodeAffinity": {REQUIRED: {}}}, f"{NODE} must hold 'nodeSelectorTerms' with at least one term; got {{}}"),
+        (
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}},
+            f"{NODE} must hold 'nodeSelectorTerms' with at least one term; got {{'nodeSelectorTerms': []}}",
+        ),
+        (
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": "gpu"}}},
+            f"{NODE}['nodeSelectorTerms'] must be a list, got 'gpu' (str)",
+        ),
+        (
+            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": ["gpu"]}}},
+            f"{NODE}['nodeSelectorTerms'][0] must be Mapping; got str: 'gpu'",
+        ),
+    ],
+    ids=str,
+)
+def test_an_affinity_that_kubernetes_would_refuse_is_refused(given, problem):
+    with pytest.raises(GpuConstructsError) as refused:
+        check_affinity(given)
+    assert str(refused.value) == problem

@@ -32,8 +32,14 @@ def message(make):
             {"emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
             False,
         ),
+        (Volume.host_path("/dev/shm"), {"hostPath": {"path": "/dev/shm"}}, True),
+        (
+            Volume.host_path("/data", type="DirectoryOrCreate", read_only=False),
+            {"hostPath": {"path": "/data", "type": "DirectoryOrCreate"}},
+            False,
+        ),
     ],
-    ids=["claim", "claim-read-only", "config-map", "secret", "empty-dir", "memory"],
+    ids=["claim", "claim-read-only", "config-map", "secret", "empty-dir", "memory", "host-path", "host-path-writable"],
 )
 def test_a_source_is_written_as_kubernetes_does(volume, source, read_only):
     assert (volume.source, volume.read_only) == (source, read_only)
@@ -114,3 +120,28 @@ def test_a_size_of_another_type_is_refused(size):
 @pytest.mark.parametrize("size", ["٣Gi", "²Mi"])
 def test_digits_of_other_scripts_are_no_quantity(size):
     assert message(lambda: Volume.empty_dir(size_limit=size)).startswith("size_limit must be a Kubernetes quantity")
+
+
+TYPES = "'', 'Directory', 'DirectoryOrCreate', 'File', 'FileOrCreate', 'Socket'"
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "problem"),
+    [
+        ((), {}, "path is required by Volume.host_path; pass path=..."),
+        ((5,), {}, "path must be str; got int: 5"),
+        (("data",), {}, "path must be an absolute path without '..'; got 'data'"),
+        (("/data/../etc",), {}, "path must be an absolute path without '..'; got '/data/../etc'"),
+        (("/data",), {"type": "Dir"}, f"type must be one of {TYPES}; got 'Dir'"),
+        (("/data",), {"type": None}, f"type must be one of {TYPES}; got None"),
+        (("/data",), {"readonly": True}, "readonly is no keyword of Volume.host_path (did you mean 'read_only'?)"),
+        (
+            ("/data", "File"),
+            {},
+            "Volume.host_path takes only path without a keyword; got 'File' without one; it has path, type, read_only",
+        ),
+    ],
+    ids=str,
+)
+def test_a_path_that_no_node_has_is_refused(given, options, problem):
+    assert message(lambda: Volume.host_path(*given, **options)) == problem

@@ -41,8 +41,6 @@ from gpu_constructs.sharing import Sharing
 from gpu_constructs.update_strategy import UpdateStrategy
 
 _HOMES = {"device_list_strategy": "flags.plugin.device_list_strategy"}
-_AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 class DevicePluginChart(GpuChart):
@@ -406,25 +404,9 @@ def _check_agent(agent: GpuAgent) -> None:
     for key in agent.pod_annotations:
         if key.endswith(CHECKSUM):
             raise GpuConstructsError(f"pod_annotations must not hold {key!r}: this library sets it; leave it out")
-    _check_affinity(agent.affinity or {})
+    placement.check_affinity(agent.affinity or {})
     for key in agent.pod_security_context:
         _fields.one_of("pod_security_context key", key, POD_SECURITY_CONTEXT)
-
-
-def _check_affinity(affinity: Mapping[str, Any]) -> None:
-    for key, rules in affinity.items():
-        _fields.one_of("affinity key", key, _AFFINITIES)
-        _fields.of_type(f"affinity[{key!r}]", rules, Mapping[str, Any] | None)
-    required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED)
-    if required is None:
-        return
-    # We add to these terms where there are several configurations.
-    _fields.of_type(f"affinity['nodeAffinity'][{_REQUIRED!r}]", required, Mapping[str, Sequence[Mapping[str, Any]]])
-    if not required.get("nodeSelectorTerms"):
-        raise GpuConstructsError(
-            f"affinity['nodeAffinity'][{_REQUIRED!r}] must hold 'nodeSelectorTerms' with at least one term; "
-            f"got {dict(required)!r}"
-        )
 
 
 def _gpu_manifests(

@@ -6,22 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpu_constructs import _fields
-from gpu_constructs._container_security import POD, container_security
-from gpu_constructs._daemonset import daemonset
+from gpu_constructs._container_security import POD, Rights
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.observability.metrics import COLLECTION_INTERVAL_SECONDS, release_number
-
-PORT = 9400
-"""Port of ``/metrics`` and ``/health``, in the pod and in the Service."""
+from gpu_constructs.observability.metrics import release_number
+from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
+from gpu_constructs.observability.user_mounts import beside_own
+from gpu_constructs.observability.web_config import TLS_DIRECTORY, WEB_CONFIG_KEY, BasicAuth, Tls
 
 PORT_NAME = "metrics"
-"""Name of that port, by which scrape objects find it."""
+"""Name of the port of ``/metrics`` and ``/health``, by which scrape objects find it."""
 
 METRICS_KEY = "metrics.csv"
 """Key of the ConfigMap that holds the CSV."""
 
-CHECKSUM_ANNOTATION = "gpu-constructs/metrics-sha256"
+METRICS_CHECKSUM = "gpu-constructs/metrics-sha256"
 """Annotation of the pod template that rolls the pods when the CSV changes."""
+
+WEB_CONFIG_CHECKSUM = "gpu-constructs/web-config-sha256"
+"""Likewise, when the web configuration changes."""
 
 DEFAULT_RESOURCES: Mapping[str, Mapping[str, str]] = {
     "requests": {"cpu": "100m", "memory": "256Mi"},
@@ -30,177 +32,269 @@ DEFAULT_RESOURCES: Mapping[str, Mapping[str, str]] = {
 """With pod mapping the exporter uses 400 to 500 MiB, more on nodes with eight GPUs; a limit of 512Mi is
 known to be too low (dcgm-exporter#609, #702). No CPU limit: throttled probes get healthy pods killed."""
 
-_METRICS_DIRECTORY = "/etc/gpu-constructs"
-_POD_RESOURCES = "/var/lib/kubelet/pod-resources"
+NON_ROOT_USER = 1000
+"""The user of a pod that needs no root."""
+
+_METRICS_DIRECTORY = "/etc/gpu-constructs/metrics"
+_WEB_CONFIG_DIRECTORY = "/etc/gpu-constructs/web"
+_DUMPS = "/dcgm-exporter-debug"
+
+OWN_VARIABLES: Mapping[str, str] = {
+    "DCGM_EXPORTER_COLLECTORS": "metrics",
+    "DCGM_EXPORTER_CONFIGMAP_DATA": "metrics",
+    "DCGM_EXPORTER_INTERVAL": "collect_interval_seconds",
+    "DCGM_EXPORTER_KUBERNETES": "pod_mapping",
+    "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": "pod_mapping=PodMapping(enable_pod_labels=...)",
+    "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID": "pod_mapping=PodMapping(enable_pod_uid=...)",
+    "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE": "pod_mapping=PodMapping(gpu_id_type=...)",
+    "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX": "pod_mapping=PodMapping(pod_label_allowlist_regex=...)",
+    "DCGM_EXPORTER_LISTEN": "port",
+    "DCGM_EXPORTER_WEB_CONFIG_FILE": "tls or basic_auth",
+    "DCGM_POD_RESOURCES_KUBELET_SOCKET": "pod_mapping=PodMapping(kubelet_path=...)",
+    "DCGM_REMOTE_HOSTENGINE_INFO": "remote_hostengine",
+    "GOMEMLIMIT": "resources",
+    "KUBERNETES_ENABLE_DRA": "pod_mapping=PodMapping(enable_dra=...)",
+    "KUBERNETES_VIRTUAL_GPUS": "sharing, or pod_mapping=PodMapping(virtual_gpus=...)",
+    "NODE_NAME": "",
+    "NO_SETCAP": "",
+    "NVIDIA_DRIVER_CAPABILITIES": "",
+    "NVIDIA_RESOURCE_NAMES": "sharing, or pod_mapping=PodMapping(nvidia_resource_names=...)",
+    "NVIDIA_VISIBLE_DEVICES": "",
+    **{f"DCGM_EXPORTER_DUMP_{word}": "debug_dump" for word in ("COMPRESSION", "DIRECTORY", "ENABLED", "RETENTION")},
+    # Renames the labels of every series, away from what dashboards and alerts ask for.
+    "DCGM_EXPORTER_USE_OLD_NAMESPACE": "nothing",
+    "DCGM_EXPORTER_NO_HOSTNAME": "nothing",
+}
+"""Variables that have a keyword, or none because this library sets them."""
 
 
-def exporter_daemonset(
+def exporter_rights(*, is_profiled: bool) -> Rights:
+    """Give what the exporter must be allowed: only the profiling module asks for anything."""
+    return Rights(add=("SYS_ADMIN",)) if is_profiled else Rights()
+
+
+def exporter_pod(
     *,
-    name: str,
-    namespace: str,
     image: str,
+    image_pull_policy: str,
     release: str,
-    labels: Mapping[str, str],
-    selector_labels: Mapping[str, str],
     metrics_config_map: str,
-    metrics_sha256: str,
-    profiling: bool,
+    metrics_key: str,
+    is_profiled: bool,
+    mapping: PodMapping | None,
+    collect_interval_seconds: int,
+    port: int,
+    resources: Mapping[str, Mapping[str, Any]],
+    remote_hostengine: str | None = None,
+    tls: Tls | None = None,
+    basic_auth: BasicAuth | None = None,
+    web_config: str | None = None,
+    debug_dump: Mapping[str, Any] | None = None,
+    security_context: Mapping[str, Any] | None = None,
+    pod_security_context: Mapping[str, Any] | None = None,
     service_account: str | None = None,
-    runtime_class: str | None = "nvidia",
-    node_selector: Mapping[str, str] | None = None,
-    affinity: Mapping[str, Any] | None = None,
-    tolerations: Sequence[Mapping[str, Any]] = (),
-    resources: Mapping[str, Mapping[str, str]] | None = None,
-    priority_class: str | None = None,
-    image_pull_secrets: Sequence[str] = (),
+    runtime_class: str | None = None,
+    host_network: bool = False,
+    placement: Mapping[str, Any] | None = None,
+    env: Sequence[Mapping[str, Any]] = (),
+    mounts: Sequence[Mapping[str, Any]] = (),
+    volumes: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Give the manifest of the exporter's DaemonSet.
+    """Give the exporter's pod.
 
     The pod reads the GPUs through the driver's libraries, which the nvidia runtime puts into it, and asks the
-    kubelet which pod holds which GPU. It takes no GPU slot and talks to no API server.
+    kubelet which pod holds which GPU. It takes no GPU slot, and talks to the API server only where the mapping
+    reads pods or claims.
 
     Args:
-        name: Name of the DaemonSet.
-        namespace: Its namespace; needs Pod Security level privileged (hostPath; SYS_ADMIN when profiling).
         image: Whole image reference.
+        image_pull_policy: As Kubernetes writes it.
         release: Exporter release of that image, such as ``4.8.3``.
-        labels: Labels of the DaemonSet and its pods; ``selector_labels`` are added.
-        selector_labels: Labels that select the pods.
-        metrics_config_map: ConfigMap with the CSV under ``METRICS_KEY``.
-        metrics_sha256: Checksum of that CSV, for ``CHECKSUM_ANNOTATION``.
-        profiling: Whether the CSV holds ``DCGM_FI_PROF_*`` metrics; only then the pod gets SYS_ADMIN.
-        service_account: ServiceAccount of the pod (its token is not mounted); None takes the namespace's
-            default.
+        metrics_config_map: ConfigMap with the CSV.
+        metrics_key: Its key.
+        is_profiled: Whether the CSV holds ``DCGM_FI_PROF_*`` metrics; only then the pod gets SYS_ADMIN.
+        mapping: How it learns of pods; None for not at all.
+        collect_interval_seconds: Seconds between two readings of the GPUs.
+        port: It listens on.
+        resources: ``requests`` and ``limits``. The Go runtime is told to stay within three quarters of the
+            memory limit, the rest is for DCGM itself.
+        remote_hostengine: ``host:port`` of a hostengine that reads the GPUs instead.
+        tls: Its certificate.
+        basic_auth: Its passwords.
+        web_config: Name of the object that holds both; a Secret where there are passwords.
+        debug_dump: ``retention`` in hours and ``compression``.
+        security_context: Of the container, instead of what the options need.
+        pod_security_context: Of the pod, on top of ours.
+        service_account: Its ServiceAccount; None takes the namespace's default.
         runtime_class: RuntimeClass that injects the driver's libraries; None where the default runtime does.
-            Without them the exporter ends with "Cannot init NVML library".
-        node_selector: Labels of the nodes it runs on.
-        affinity: Affinity of the pods, as in a pod spec.
-        tolerations: Taints its pods tolerate, as in a pod spec.
-        resources: ``requests`` and ``limits``; None takes ``DEFAULT_RESOURCES``. The Go runtime is told to
-            stay within three quarters of the memory limit, the rest is for DCGM itself.
-        priority_class: PriorityClass of the pods; None by default: losing metrics must not evict workloads.
-        image_pull_secrets: Names of Secrets for the image's registry.
+        host_network: Whether it runs in the node's network.
+        placement: Further fields of the pod: where it runs and how important it is.
+        env: Further variables.
+        mounts: Further mounts.
+        volumes: And their volumes.
 
     Raises:
-        GpuConstructsError: For a release or a memory limit that cannot be read.
+        GpuConstructsError: For a release or a memory limit that cannot be read, or a mount where it has its own.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/templates/daemonset.yaml, docker/Dockerfile,
     pkg/cmd/app.go; @3.3.6-3.4.2:docker/dcgm-exporter-entrypoint.sh.
     """
     writable_root = release_number(release)[0] < 4
-    chosen = DEFAULT_RESOURCES if resources is None else resources
-
-    environment: list[dict[str, Any]] = [
-        {"name": "DCGM_EXPORTER_KUBERNETES", "value": "true"},
-        {"name": "DCGM_EXPORTER_LISTEN", "value": f":{PORT}"},
-        {"name": "DCGM_EXPORTER_INTERVAL", "value": str(COLLECTION_INTERVAL_SECONDS * 1000)},
-        {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+    # The kubelet's socket belongs to root, and a capability only reaches root.
+    needs_root = mapping is not None or is_profiled or writable_root
+    variables = {
+        "DCGM_EXPORTER_INTERVAL": str(collect_interval_seconds * 1000),
+        "DCGM_EXPORTER_KUBERNETES": str(mapping is not None).lower(),
+        "DCGM_EXPORTER_LISTEN": f":{port}",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
         # Every GPU of the node without asking for one; the image says the same, here it can be reviewed.
-        {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
-        {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"},
-    ]
-    memory_limit = chosen.get("limits", {}).get("memory")
+        "NVIDIA_VISIBLE_DEVICES": "all",
+        **(mapping.environment() if mapping else {}),
+    }
+    memory_limit = resources.get("limits", {}).get("memory")
     if memory_limit is not None:
-        environment.append({"name": "GOMEMLIMIT", "value": _three_quarters(memory_limit)})
+        variables["GOMEMLIMIT"] = _three_quarters(str(memory_limit))
     if writable_root:
         # The 3.x entrypoint stamps SYS_ADMIN on the exporter's file, for which it wants SETFCAP. Root has its
         # capabilities without the stamp, so the step is skipped. What else 3.x writes is not known: its root
         # stays writable. 4.x starts the exporter directly and needs /tmp at most.
-        environment.append({"name": "NO_SETCAP", "value": "true"})
+        variables["NO_SETCAP"] = "true"
+    if web_config is not None:
+        variables["DCGM_EXPORTER_WEB_CONFIG_FILE"] = f"{_WEB_CONFIG_DIRECTORY}/{WEB_CONFIG_KEY}"
 
-    volumes: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-        "pod-resources": (
-            {"hostPath": {"path": _POD_RESOURCES, "type": "Directory"}},
-            {"mountPath": _POD_RESOURCES, "readOnly": True},
-        ),
-        # A directory, not a subPath: the kubelet never refreshes a file mounted by subPath.
-        "metrics": (
-            {"configMap": {"name": metrics_config_map}},
-            {"mountPath": _METRICS_DIRECTORY, "readOnly": True},
-        ),
+    mounted = _volumes(
+        mapping=mapping,
+        metrics_config_map=metrics_config_map,
+        tls=tls,
+        web_config=web_config,
+        is_secret=basic_auth is not None,
+        is_dumped=debug_dump is not None,
+        writable_root=writable_root,
+    )
+    own_mounts = [{"name": volume, **mount} for volume, (_, mount) in mounted.items()]
+    mounts, volumes = beside_own(own_mounts, mounts, volumes)
+    arguments = ["-f", f"{_METRICS_DIRECTORY}/{metrics_key}"]
+    if remote_hostengine is not None:
+        arguments += ["-r", remote_hostengine]
+    if debug_dump is not None:
+        arguments += ["--dump-enabled", f"--dump-directory={_DUMPS}", f"--dump-retention={debug_dump['retention']}"]
+        arguments.append(f"--dump-compression={str(debug_dump['compression']).lower()}")
+    user = {"runAsNonRoot": False, "runAsUser": 0} if needs_root else {"runAsNonRoot": True, "runAsUser": NON_ROOT_USER}
+    computed = {**exporter_rights(is_profiled=is_profiled).to_manifest(read_only=not writable_root), **user}
+    all_variables: list[Mapping[str, Any]] = [
+        *({"name": name, "value": value} for name, value in variables.items()),
+        {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        *env,
+    ]
+    container: dict[str, Any] = {
+        "name": "exporter",
+        "image": image,
+        "imagePullPolicy": image_pull_policy,
+        "args": arguments,
+        "env": sorted(all_variables, key=lambda variable: str(variable["name"])),
+        "ports": [{"name": PORT_NAME, "containerPort": port, "protocol": "TCP"}],
+        # 3.x answers 503 until its first reading, one interval after start.
+        "startupProbe": _probe(tls, basic_auth, period=5, failures=12 + 2 * collect_interval_seconds // 5),
+        "livenessProbe": _probe(tls, basic_auth, period=20, failures=3),
+        "readinessProbe": _probe(tls, basic_auth, period=10, failures=3),
+        "resources": {part: dict(amounts) for part, amounts in resources.items()},
+        # Spelt without CAP_: the API server refuses CAP_SYS_ADMIN beside allowPrivilegeEscalation false.
+        "securityContext": computed if security_context is None else dict(security_context),
+        "volumeMounts": [*own_mounts, *mounts],
     }
+    # A Secret's files belong to root; a group makes them readable to others.
+    group = {} if needs_root else {"fsGroup": NON_ROOT_USER}
+    return {
+        "automountServiceAccountToken": bool(mapping and mapping.rules()),
+        "containers": [container],
+        "dnsPolicy": "ClusterFirstWithHostNet" if host_network else None,
+        "enableServiceLinks": False,
+        "hostNetwork": host_network or None,
+        "hostPID": (mapping is not None and mapping.host_pid) or None,
+        "runtimeClassName": runtime_class,
+        "securityContext": {**POD, **group, **(pod_security_context or {})},
+        "serviceAccountName": service_account,
+        "volumes": [*({"name": volume, **source} for volume, (source, _) in mounted.items()), *volumes],
+        **(placement or {}),
+    }
+
+
+def _volumes(
+    *,
+    mapping: PodMapping | None,
+    metrics_config_map: str,
+    tls: Tls | None,
+    web_config: str | None,
+    is_secret: bool,
+    is_dumped: bool,
+    writable_root: bool,
+) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """Give each volume with its source and its mount."""
+    volumes: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    if mapping is not None:
+        volumes["pod-resources"] = (
+            {"hostPath": {"path": mapping.kubelet_path, "type": "Directory"}},
+            {"mountPath": POD_RESOURCES, "readOnly": True},
+        )
+    # A directory, not a subPath: the kubelet never refreshes a file mounted by subPath.
+    volumes["metrics"] = (
+        {"configMap": {"name": metrics_config_map}},
+        {"mountPath": _METRICS_DIRECTORY, "readOnly": True},
+    )
+    if web_config is not None:
+        source: dict[str, Any] = (
+            {"secret": {"secretName": web_config, "defaultMode": 0o440}}
+            if is_secret
+            else {"configMap": {"name": web_config}}
+        )
+        volumes["web-config"] = (source, {"mountPath": _WEB_CONFIG_DIRECTORY, "readOnly": True})
+    if tls is not None:
+        volumes["tls"] = (
+            {"secret": {"secretName": tls.secret, "defaultMode": 0o440}},
+            {"mountPath": TLS_DIRECTORY, "readOnly": True},
+        )
+    if is_dumped:
+        volumes["debug-dumps"] = ({"emptyDir": {"sizeLimit": "1Gi"}}, {"mountPath": _DUMPS})
     if not writable_root:
         volumes["tmp"] = ({"emptyDir": {"sizeLimit": "64Mi"}}, {"mountPath": "/tmp"})
-
-    pod: dict[str, Any] = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": POD,
-        "containers": [
-            {
-                "name": "exporter",
-                "image": image,
-                "imagePullPolicy": "IfNotPresent",
-                "args": ["-f", f"{_METRICS_DIRECTORY}/{METRICS_KEY}"],
-                "env": environment,
-                "ports": [{"name": PORT_NAME, "containerPort": PORT, "protocol": "TCP"}],
-                # 3.x answers 503 until its first reading, one interval after start.
-                "startupProbe": _probe(period=5, failures=24),
-                "livenessProbe": _probe(period=20, failures=3),
-                "readinessProbe": _probe(period=10, failures=3),
-                "resources": {part: dict(amounts) for part, amounts in chosen.items()},
-                "securityContext": {
-                    # Spelt without CAP_: the API server refuses CAP_SYS_ADMIN beside allowPrivilegeEscalation false.
-                    **container_security(add=("SYS_ADMIN",) if profiling else (), read_only=not writable_root),
-                    # The kubelet's socket belongs to root, and a capability only reaches root.
-                    "runAsNonRoot": False,
-                    "runAsUser": 0,
-                },
-                "volumeMounts": [{"name": volume, **mount} for volume, (_, mount) in volumes.items()],
-            }
-        ],
-        "volumes": [{"name": volume, **source} for volume, (source, _) in volumes.items()],
-    }
-    optional: dict[str, Any] = {
-        "serviceAccountName": service_account,
-        "runtimeClassName": runtime_class,
-        "nodeSelector": dict(node_selector or {}),
-        "affinity": dict(affinity or {}),
-        "tolerations": [dict(toleration) for toleration in tolerations],
-        "priorityClassName": priority_class,
-        "imagePullSecrets": [{"name": secret} for secret in image_pull_secrets],
-    }
-    pod.update({field: value for field, value in optional.items() if value})
-
-    return daemonset(
-        metadata={"name": name, "namespace": namespace, "labels": {**labels, **selector_labels}},
-        selector=selector_labels,
-        annotations={CHECKSUM_ANNOTATION: metrics_sha256},
-        pod_spec=pod,
-        rolling_update={"maxUnavailable": 1, "maxSurge": 0},
-    )
+    return volumes
 
 
 def exporter_service(
     *,
-    name: str,
-    namespace: str,
-    labels: Mapping[str, str],
-    selector_labels: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    selector: Mapping[str, str],
+    port: int,
+    service_type: str = "ClusterIP",
+    cluster_ip: str | None = None,
+    internal_traffic_policy: str | None = None,
 ) -> dict[str, Any]:
-    """Give the manifest of the Service by which a monitoring stack finds the exporter's pods.
+    """Give the Service by which a monitoring stack finds the exporter's pods.
 
     Args:
-        name: Name of the Service; also the ``job`` of the scraped series.
-        namespace: Its namespace, that of the DaemonSet.
-        labels: Labels of the Service; ``selector_labels`` are added, so that a scrape object can select it.
-        selector_labels: Labels that select the exporter's pods.
+        metadata: Of the Service; its name is the ``job`` of the scraped series.
+        selector: Labels of the exporter's pods.
+        port: Of the Service and of the pods.
+        service_type: As Kubernetes writes it.
+        cluster_ip: Likewise; ``None`` in letters makes it headless.
+        internal_traffic_policy: Likewise.
     """
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": name, "namespace": namespace, "labels": {**labels, **selector_labels}},
-        "spec": {
-            "type": "ClusterIP",
-            "selector": dict(selector_labels),
-            "ports": [{"name": PORT_NAME, "port": PORT, "targetPort": PORT_NAME, "protocol": "TCP"}],
-        },
+    spec = {
+        "clusterIP": cluster_ip,
+        "internalTrafficPolicy": internal_traffic_policy,
+        "ports": [{"name": PORT_NAME, "port": port, "targetPort": PORT_NAME, "protocol": "TCP"}],
+        "selector": dict(selector),
+        "type": service_type,
     }
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
-def _probe(*, period: int, failures: int) -> dict[str, Any]:
+def _probe(tls: Tls | None, basic_auth: BasicAuth | None, *, period: int, failures: int) -> dict[str, Any]:
+    # The kubelet has no password and no certificate to show.
+    can_ask = basic_auth is None and not (tls and tls.requires_client_certificate)
+    question = {"path": "/health", "port": PORT_NAME, **({"scheme": "HTTPS"} if tls else {})}
     return {
-        "httpGet": {"path": "/health", "port": PORT_NAME},
+        **({"httpGet": question} if can_ask else {"tcpSocket": {"port": PORT_NAME}}),
         "periodSeconds": period,
         # The default second is too short on a node whose CPUs are all busy.
         "timeoutSeconds": 5,

@@ -61,6 +61,27 @@ class Volume(metaclass=ShortErrors):
         return cls(source={"emptyDir": {name: value for name, value in limits.items() if value}})
 
     @classmethod
+    @short_errors
+    def host_path(
+        cls,
+        path: str,
+        *,
+        type: Literal["", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"] = "",  # noqa: A002
+        read_only: bool = True,
+    ) -> Volume:
+        """Mount a path of the node; the pod then needs a privileged namespace.
+
+        Args:
+            path: Absolute.
+            type: What must be there; without one nothing is checked.
+            read_only: Whether the mount refuses writing. True: what a pod writes there outlives it.
+        """
+        _fields.of_type("path", path, str)
+        _fields.absolute_path("path", path)
+        _fields.one_of("type", type, ("", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"))
+        return cls(source={"hostPath": {"path": path, **({"type": type} if type else {})}}, read_only=read_only)
+
+    @classmethod
     def of(cls, field: str, given: object) -> Volume:
         """Give the volume for what a user put into ``volumes``: a volume, or an object that can be mounted."""
         if isinstance(given, cls):

@@ -1,0 +1,98 @@
+"""Parts of the DCGM exporter that have options of their own: where its list is, its Service, its dumps."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gpu_constructs import _fields, _references
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
+
+_KEY = re.compile(r"(?!\.{1,2}\Z)[-._a-zA-Z0-9]{1,253}\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricsConfigMap(metaclass=ShortErrors):
+    """A list of metrics that somebody else keeps, in the exporter's namespace.
+
+    What it holds is not known here: no dashboard and no alerts can be made for it.
+
+    Attributes:
+        config_map: The ConfigMap, by name or as an object.
+        key: Its key with the CSV.
+        is_profiled: Whether the list has ``DCGM_FI_PROF_*`` metrics, for which the exporter needs SYS_ADMIN.
+
+    Raises:
+        GpuConstructsError: It is no ConfigMap.
+    """
+
+    config_map: object
+    key: str = "metrics"
+    is_profiled: bool = False
+
+    def __post_init__(self) -> None:
+        _fields.members(self, "metrics")
+        if not _KEY.match(self.key):
+            raise GpuConstructsError(f"metrics.key must be letters, digits, '-', '_' or '.'; got {self.key!r}")
+        object.__setattr__(self, "config_map", _references.name_of("metrics.config_map", self.config_map, "ConfigMap"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExporterService(metaclass=ShortErrors):
+    """The Service in front of the exporter's pods.
+
+    Attributes:
+        type: ``ClusterIP``; another type shows pod names and GPU ids to whoever reaches it.
+        cluster_ip: ``"None"`` makes it headless; None leaves the address to the cluster.
+        internal_traffic_policy: ``Local`` answers a node from its own exporter.
+        annotations: Of the Service.
+
+    Raises:
+        GpuConstructsError: Another word, or an annotation that is none.
+
+    Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/templates/service.yaml.
+    """
+
+    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = "ClusterIP"
+    cluster_ip: str | None = None
+    internal_traffic_policy: Literal["Cluster", "Local"] | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _fields.members(self, "service")
+        _fields.labels("service.annotations", dict.fromkeys(self.annotations, ""))
+        object.__setattr__(self, "annotations", dict(self.annotations))
+        if self.cluster_ip not in (None, "None"):
+            try:
+                ipaddress.ip_address(self.cluster_ip)
+            except ValueError:
+                raise GpuConstructsError(
+                    f"service.cluster_ip must be an address, or 'None' for a headless Service; got {self.cluster_ip!r}"
+                ) from None
+        if self.cluster_ip == "None" and self.type != "ClusterIP":
+            raise GpuConstructsError(f"service.cluster_ip must not be 'None' with type {self.type!r}; leave it out")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebugDump(metaclass=ShortErrors):
+    """Files with what the exporter read, for a bug report; they live and die with the pod.
+
+    Attributes:
+        retention: Hours that a file is kept.
+        compression: Whether files are compressed.
+
+    Raises:
+        GpuConstructsError: Less than an hour.
+
+    Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:pkg/cmd/app.go, ``--dump-enabled``.
+    """
+
+    retention: int = 24
+    compression: bool = True
+
+    def __post_init__(self) -> None:
+        _fields.members(self, "debug_dump")
+        _fields.whole_number("debug_dump.retention", self.retention, minimum=1, maximum=8760)
