@@ -48,9 +48,12 @@ class PowerLimit(GpuObject):
     asks for, and holds nothing else: not privileged, no token, and no host path but a ``textfile_directory``.
 
     Attributes:
+        name: Of the ConfigMap and the DaemonSet.
+        namespace: They live in.
         watts: The limit of GPUs that ``limits`` does not name, as given.
         wishes: All limits, in the order in which they win: by UUID, PCI bus id, index, name, then ``watts``.
         interval_seconds: Seconds between two looks.
+        retry_seconds: Seconds until the next look after one that found a problem.
         out_of_range: What happens to a limit that a board does not take.
         api_object: The DaemonSet.
 
@@ -161,9 +164,12 @@ class PowerLimit(GpuObject):
         for warning in check_boards(wishes, gpu_models, out_of_range=out_of_range):
             warn(f"{scope.node.path}/{id}: {warning}".lstrip("/"))
         super().__init__(scope, id)
+        self.name = name
+        self.namespace = where
         self.watts = watts
         self.wishes = wishes
         self.interval_seconds = interval_seconds
+        self.retry_seconds = retry_seconds
         self.out_of_range: OutOfRange = out_of_range
         self.provides = Provided(pod_security_default=platform.pod_security_default)
 

@@ -1,0 +1,167 @@
+"""From what value on an alert is one, and for how long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from gpu_constructs import _fields
+from gpu_constructs._durations import from_go_duration
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
+
+Duration = int | str
+"""Seconds, or a text like ``90s`` or ``1h30m``."""
+
+_DURATIONS = {"idle": 300, "xid_window": 60, "lost_window": 600, "collection_stale": 60}
+"""The shortest that make sense, in seconds: at 60 seconds between scrapes, less would see one sample."""
+
+_RATIOS = ("vram_ratio", "thermal_throttled_ratio", "power_throttled_ratio")
+_LONGEST = 30 * 24 * 3600
+_COOLEST, _HOTTEST = 40, 110
+_BOARD = re.compile(r"[\w *?\[\]!().,/+-]+\Z", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlertThresholds(metaclass=ShortErrors):
+    """What the alerts of ``GpuAlerts`` compare with.
+
+    Durations are seconds or a text like ``90s`` or ``1h30m``, in whole seconds.
+
+    Attributes:
+        temperature_warning: Degrees Celsius; 85 by default, below where an A100 (89) or RTX 3090 (95) slows down.
+        temperature_critical: Degrees Celsius; 92 by default. Where a GPU tells at what temperature it slows down,
+            that less ``slowdown_margin`` counts instead.
+        slowdown_margin: Degrees Celsius below the slowdown temperature; 2 by default.
+        temperatures_by_model: Warning and critical temperature of some models, by a pattern of their name with
+            ``*``, ``?`` and ``[...]``; the first that fits wins, over the slowdown temperature too.
+        vram_ratio: Share of the memory in use; 0.97 by default: inference servers take 0.9 and more on purpose.
+        vram_ignored_namespaces: Whose GPUs may be full; takes an exporter that names pods.
+        idle: How long a pod may hold a GPU without using it; 2 hours by default.
+        thermal_throttled_ratio: Share of time held back by heat; 0.1 by default.
+        power_throttled_ratio: Share of time held back by the power limit; 0.5 by default, since a limit is there
+            to hold back.
+        power_throttled_utilization: Percent of utilisation below which being held back does not count; 50 by
+            default. An idle RTX 3090 says that it is held back.
+        power_limit_tolerance: Watts by which a power limit may be off; 1 by default, what rounding to whole watts
+            takes.
+        ecc_corrected_per_hour: Corrected memory errors in an hour; 100 by default.
+        pcie_replays_per_minute: PCIe packets sent again in a minute; 10 by default, a good link has none.
+        xid_critical: XIDs after which a GPU cannot be used until it is reset.
+        xid_warning: XIDs that cost one application, or announce worse.
+        xid_ignored: XIDs that are no fault of a GPU: errors of an application, and notes of the driver.
+        xid_window: How long an XID counts as news; 15 minutes by default.
+        lost_window: How long a missing GPU is missed; 6 hours by default.
+        collection_stale: Age of the last good reading (nvidia_gpu_exporter only); 5 minutes by default.
+        pending: How long an alert's condition must hold before it fires, where another time than its own is
+            wanted, by name: ``{"GpuMemoryNearlyFull": "1h"}``.
+
+    Raises:
+        GpuConstructsError: A number out of its range, critical not above warning, an XID in two lists, or a
+            duration that cannot be read.
+
+    Source: NVIDIA/DCGM@v4.5.3:modules/health/DcgmHealthWatch.cpp (lists of XIDs).
+    """
+
+    temperature_warning: int = 85
+    temperature_critical: int = 92
+    slowdown_margin: int = 2
+    temperatures_by_model: Mapping[str, tuple[int, int]] | None = None
+    vram_ratio: float = 0.97
+    vram_ignored_namespaces: Sequence[str] = ()
+    idle: Duration = "2h"
+    thermal_throttled_ratio: float = 0.1
+    power_throttled_ratio: float = 0.5
+    power_throttled_utilization: int = 50
+    power_limit_tolerance: int = 1
+    ecc_corrected_per_hour: int = 100
+    pcie_replays_per_minute: int = 10
+    xid_critical: Sequence[int] = (48, 62, 64, 74, 79, 95, 119, 120, 140)
+    xid_warning: Sequence[int] = (32, 38, 39, 42, 54, 56, 57, 58, 60, 61, 67, 73, 94, 121, 137)
+    xid_ignored: Sequence[int] = (13, 31, 43, 45, 63, 92)
+    xid_window: Duration = "15m"
+    lost_window: Duration = "6h"
+    collection_stale: Duration = "5m"
+    pending: Mapping[str, Duration] | None = None
+
+    def __post_init__(self) -> None:
+        _fields.members(self, "thresholds")
+        _check_temperatures("thresholds", "temperature_", self.temperature_warning, self.temperature_critical)
+        _fields.whole_number("thresholds.slowdown_margin", self.slowdown_margin, minimum=0, maximum=40)
+        for pattern, (warning, critical) in (self.temperatures_by_model or {}).items():
+            place = f"thresholds.temperatures_by_model[{pattern!r}]"
+            if not _BOARD.match(pattern):
+                raise GpuConstructsError(
+                    f"thresholds.temperatures_by_model must have names like '*RTX 3090*' as keys; got {pattern!r}"
+                )
+            _check_temperatures(place, "", warning, critical)
+        for name in _RATIOS:
+            _ratio(f"thresholds.{name}", getattr(self, name))
+        _fields.whole_number(
+            "thresholds.power_throttled_utilization", self.power_throttled_utilization, minimum=0, maximum=99
+        )
+        for name in ("power_limit_tolerance", "ecc_corrected_per_hour", "pcie_replays_per_minute"):
+            _fields.whole_number(f"thresholds.{name}", getattr(self, name), minimum=1)
+        for index, namespace in enumerate(self.vram_ignored_namespaces):
+            _fields.dns_label(f"thresholds.vram_ignored_namespaces[{index}]", namespace)
+        self._check_xids()
+        for name, shortest in _DURATIONS.items():
+            seconds(f"thresholds.{name}", getattr(self, name), shortest=shortest)
+        for alert, pending in (self.pending or {}).items():
+            seconds(f"thresholds.pending[{alert!r}]", pending)
+
+    def _check_xids(self) -> None:
+        seen: dict[int, str] = {}
+        for name in ("xid_critical", "xid_warning", "xid_ignored"):
+            for xid in getattr(self, name):
+                _fields.whole_number(f"thresholds.{name}", xid, minimum=1, maximum=999)
+                other = seen.setdefault(xid, name)
+                if other != name:
+                    raise GpuConstructsError(
+                        f"thresholds.{name} must not hold what {other} holds; got {xid} in both; leave one of them out"
+                    )
+
+
+def seconds(name: str, duration: Duration, *, shortest: int = 0) -> int:
+    """Read a duration, in seconds.
+
+    Raises:
+        GpuConstructsError: It cannot be read, has a fraction of a second, or is too short or longer than 30 days.
+    """
+    if isinstance(duration, str):
+        span = from_go_duration(name, duration)
+        number, rest = divmod(span, timedelta(seconds=1))
+        if rest:
+            raise GpuConstructsError(f"{name} must be in whole seconds; got {duration!r}")
+    else:
+        number = duration
+    if not shortest <= number <= _LONGEST:
+        raise GpuConstructsError(f"{name} must be from {shortest} seconds to 30 days; got {duration!r}")
+    return number
+
+
+def prometheus_duration(number: int) -> str:
+    """Write seconds as Prometheus does: ``1h30m``."""
+    parts = []
+    for unit, size in (("h", 3600), ("m", 60), ("s", 1)):
+        count, number = divmod(number, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def _check_temperatures(place: str, prefix: str, warning: int, critical: int) -> None:
+    names = [f"{place}.{prefix}{name}" if prefix else f"{place}[{index}]" for index, name in enumerate(_LEVELS)]
+    for name, value in zip(names, (warning, critical), strict=True):
+        _fields.whole_number(name, value, minimum=_COOLEST, maximum=_HOTTEST)
+    if critical <= warning:
+        raise GpuConstructsError(f"{names[1]} must be above the {warning} of the warning; got {critical}")
+
+
+_LEVELS = ("warning", "critical")
+
+
+def _ratio(name: str, got: float) -> None:
+    if not 0 < got < 1:
+        raise GpuConstructsError(f"{name} must be a share above 0 and below 1, like 0.97; got {got!r}")

@@ -1,0 +1,557 @@
+"""The rules: what they are, what they ask for, and what Prometheus makes of them."""
+
+import itertools
+import json
+import re
+import subprocess
+from dataclasses import replace
+
+import promql_parser
+import pytest
+
+import alert_scenarios
+from alert_scenarios import SCENARIOS, VARIANTS, Wish, agent, dcgm, gpu, nvidia_smi, of_pod, rules_of
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.observability.alert_rules import ALERT_NAMES, RULE_NAMES, Options, gpu_rules, rule_groups
+from gpu_constructs.observability.alert_thresholds import AlertThresholds
+from gpu_constructs.observability.gpu_series import dcgm_series
+from gpu_constructs.observability.metrics import metric_set
+
+RECORDED = {
+    "gpu:utilization:percent",
+    "gpu:memory_used:mib",
+    "gpu:memory_used:ratio",
+    "gpu:power:watts",
+    "gpu:temperature:celsius",
+}
+OF_DCGM_ONLY = {"GpuPcieReplays", "GpuIdleWhileAllocated"}
+OF_NVIDIA_SMI_ONLY = {"GpuCollectionFailing", "GpuCollectionStale"}
+OF_KUBE_STATE_METRICS = {
+    "GpuNodeWithoutMetrics",
+    "GpuPowerLimitUnavailable",
+    "NvidiaDevicePluginUnavailable",
+    "NvidiaDevicePluginNotScheduled",
+    "GpuUnhealthyDevices",
+    "GpuCapacityExhausted",
+    "GpuPodUnschedulable",
+}
+COUNTERS = {metric.field for metric in metric_set("profiling", "4.8.2") if metric.prometheus_type == "counter"} | {
+    "nvidia_smi_ecc_errors_uncorrected_volatile_total",
+    "nvidia_smi_ecc_errors_corrected_volatile_total",
+    "nvidia_smi_clocks_event_reasons_counters_hw_thermal_slowdown_seconds",
+    "nvidia_smi_clocks_event_reasons_counters_sw_power_cap_seconds",
+}
+
+
+def rules(series=None, thresholds=None, **options):
+    return gpu_rules(series or dcgm(), Options(thresholds or AlertThresholds(), **options))
+
+
+def names(found):
+    return {rule.name for rule in found}
+
+
+def rule(found, name):
+    (one,) = (rule for rule in found if rule.name == name)
+    return one
+
+
+def refusal(*args, **options):
+    with pytest.raises(GpuConstructsError) as refused:
+        rules(*args, **options)
+    return refused.value.problem
+
+
+# --- which rules -------------------------------------------------------------
+
+
+def test_every_rule_is_there_for_the_recommended_metrics_of_the_dcgm_exporter():
+    assert names(rules(power=agent())) == set(RULE_NAMES) - OF_NVIDIA_SMI_ONLY
+    assert set(RULE_NAMES) - set(ALERT_NAMES) == RECORDED
+    assert len(ALERT_NAMES) == len(set(ALERT_NAMES)) == 30
+
+
+def test_nvidia_gpu_exporter_has_all_but_what_it_has_no_metric_for():
+    assert names(rules(nvidia_smi(), power=agent())) == set(RULE_NAMES) - OF_DCGM_ONLY
+
+
+def test_its_plain_image_knows_no_xids():
+    missing = names(rules(nvidia_smi())) - names(rules(nvidia_smi(nvml=False)))
+    assert missing == {"GpuXidCritical", "GpuXidWarning", "GpuXidNew"}
+
+
+def test_without_a_power_limit_none_is_watched():
+    assert names(rules(power=agent())) - names(rules()) == {"GpuPowerLimitDrift", "GpuPowerLimitUnavailable"}
+
+
+def test_without_a_device_plugin_none_is_watched():
+    missing = {"NvidiaDevicePluginUnavailable", "NvidiaDevicePluginNotScheduled"}
+    assert names(rules()) - names(rules(device_plugin=None)) == missing
+
+
+def test_without_kube_state_metrics_nothing_asks_it():
+    found = rules(kube_state_metrics=False, power=agent())
+    assert names(rules(power=agent())) - names(found) == OF_KUBE_STATE_METRICS
+    assert not any("kube_" in one.expr for one in found)
+    assert all(("kube_" in one.expr) == (one.name in OF_KUBE_STATE_METRICS) for one in rules(power=agent()))
+
+
+def test_idle_pods_take_an_exporter_that_names_pods():
+    assert names(rules()) - names(rules(dcgm(pods="none"))) == {"GpuIdleWhileAllocated"}
+
+
+def test_an_exporter_whose_job_nobody_knows_cannot_be_down_but_absent():
+    found = rules(dcgm(job=None))
+    assert names(rules()) - names(found) == {"GpuExporterDown"}
+    assert not any("job=" in one.expr for one in found)
+
+
+def test_a_driver_that_gives_no_advice_is_no_error():
+    series = dcgm(release="3.4.2")
+    assert not series.has("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION")
+    assert names(rules()) - names(rules(series)) == {"GpuRecoveryActionNeeded"}
+
+
+def test_rules_are_left_out_by_name():
+    assert names(rules()) - names(rules(leave_out=["GpuPcieReplays", "gpu:power:watts"])) == {
+        "GpuPcieReplays",
+        "gpu:power:watts",
+    }
+
+
+def test_one_list_of_xids_may_be_empty():
+    found = rules(thresholds=AlertThresholds(xid_warning=[]))
+    assert names(rules()) - names(found) == {"GpuXidWarning"}
+    assert "94" not in rule(found, "GpuXidNew").expr
+
+
+# --- what is exported --------------------------------------------------------
+
+
+def test_a_metric_that_is_not_exported_is_an_error_with_two_ways_out():
+    series = dcgm_series(
+        job="x", metrics=dcgm().metrics - {"DCGM_FI_DEV_FB_FREE"}, hostname_label="hostname", pods="one"
+    )
+    problem = (
+        "exporter must export what the rules need; got none of DCGM_FI_DEV_FB_FREE (for gpu:memory_used:ratio, "
+        "GpuMemoryNearlyFull); give the exporter metrics='recommended', or leave the rules out with "
+        "leave_out=['gpu:memory_used:ratio', 'GpuMemoryNearlyFull']"
+    )
+    assert refusal(series) == problem
+    rules(series, leave_out=["gpu:memory_used:ratio", "GpuMemoryNearlyFull"])
+
+
+@pytest.mark.parametrize("metrics", ["seed", "default"])
+def test_what_the_error_says_to_leave_out_is_enough(metrics):
+    problem = refusal(dcgm(metrics), power=agent())
+    offered = re.findall(r"'([^']+)'", problem.partition("leave_out=")[2])
+    assert {"GpuXidCritical", "GpuPowerLimitDrift"} <= set(offered)
+    assert names(rules(dcgm(metrics), power=agent(), leave_out=offered)) == (
+        set(RULE_NAMES) - set(offered) - OF_NVIDIA_SMI_ONLY - {"GpuRecoveryActionNeeded"}
+    )
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_rule_needs_what_it_names_and_no_more(variant):
+    for one in rules_of(variant):
+        named = set(re.findall(r"\b(?:DCGM|nvidia_smi)_\w+", one.expr))
+        assert named - {"nvidia_smi_gpu_info"} - {n for n in named if "last_collect" in n} == one.needs, one.name
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_rule_asks_the_profiling_module(variant):
+    assert not any("_PROF_" in one.expr for one in rules_of(variant))
+
+
+def test_what_nvidia_gpu_exporter_does_not_query_is_an_error_too():
+    series = nvidia_smi()
+    series = replace(series, metrics=series.metrics - {"nvidia_smi_remapped_rows_pending"})
+    assert refusal(series) == (
+        "exporter must export what the rules need; got none of nvidia_smi_remapped_rows_pending (for "
+        "GpuRowRemapPending); have the exporter query them, or leave the rules out with "
+        "leave_out=['GpuRowRemapPending']"
+    )
+
+
+def test_namespaces_are_ignored_only_where_pods_are_known():
+    thresholds = AlertThresholds(vram_ignored_namespaces=["serving"])
+    assert refusal(dcgm(pods="none"), thresholds) == (
+        "thresholds.vram_ignored_namespaces must be empty for an exporter that names no pods; got ['serving']"
+    )
+
+
+# --- how they ask ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_expression_can_be_read(variant):
+    for one in rules_of(variant):
+        promql_parser.parse(one.expr)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_nothing_is_summed_over_copies_and_no_gauge_is_taken_for_a_counter(variant):
+    for one in rules_of(variant):
+        assert one.name == "GpuCapacityExhausted" or not re.search(r"\bsum\b", one.expr), one.name
+        assert "increase(" not in one.expr
+        for metric in re.findall(r"rate\((\w+)", one.expr):
+            assert metric in COUNTERS, one.name
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_counter_is_compared_with_a_number_as_it_is(variant):
+    for one in rules_of(variant):
+        for metric in COUNTERS & one.needs:
+            assert re.search(rf"(?:rate|-min_over_time)\({metric}\b", one.expr), one.name
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_alert_says_what_where_and_where_to_read_on(variant):
+    series, _ = VARIANTS[variant]
+    for one in rules_of(variant):
+        if one.name not in ALERT_NAMES:
+            continue
+        summary, description = one.annotations["summary"], one.annotations["description"]
+        assert one.annotations["runbook_url"] == f"docs/runbook.md#{one.name.lower()}"
+        assert not re.search(r"<\w+>", summary + description), one.name
+        assert one.labels["severity"] in ("critical", "warning", "info")
+        assert "First look: " in description, one.name
+        if one.needs and one.name != "GpuExporterAbsent" and "kube_" not in one.expr:
+            assert f"$labels.{series.labels.node} " in description, one.name
+            assert f"$labels.{series.labels.node} " in summary, one.name
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_annotation_uses_only_labels_that_the_answer_has(variant):
+    for one in rules_of(variant):
+        used = set(re.findall(r"\$labels\.(\w+)", " ".join(one.annotations.values())))
+        if one.name == "GpuExporterDown":
+            assert used == {"node", "instance", "exporter_pod"}
+        elif one.name.startswith("GpuCollection"):
+            assert used == {"node", "instance"}
+        else:
+            kept = {
+                word for by in re.findall(r"(?:by|on|group_left) \(([^()]+)\)", one.expr) for word in by.split(", ")
+            }
+            assert used <= kept, one.name
+
+
+def test_what_alerts_at_once_is_over_by_itself_and_the_rest_waits():
+    at_once = {one.name for one in rules(power=agent()) if one.pending == 0}
+    assert at_once == {
+        "GpuXidCritical",
+        "GpuXidWarning",
+        "GpuXidNew",
+        "GpuRecoveryActionNeeded",
+        "GpuEccUncorrectable",
+        "GpuRowRemapFailure",
+    }
+
+
+def test_a_drift_alerts_after_the_agent_s_next_look():
+    assert {one.pending for one in rules(power=agent()) if one.name == "GpuPowerLimitDrift"} == {2100}
+
+
+def test_each_wish_has_a_rule_of_its_own_that_names_it():
+    found = [one for one in rules(power=agent()) if one.name == "GpuPowerLimitDrift"]
+    assert [one.labels["wish"] for one in found] == [
+        "uuid:GPU-special",
+        "pci:0000:C1:00.0",
+        "index:7",
+        "name:*RTX 4090*",
+        "watts",
+    ]
+    for one, limit in zip(
+        found, ["250 W", "the board's default", "200 W", "80 % of the board's default", "300 W"], strict=True
+    ):
+        assert f"wanted is {limit} (" in one.annotations["description"]
+
+
+def test_gpus_without_a_wish_are_left_alone():
+    found = rules(power=agent(wishes=(Wish("name", "*4090*", watts=300),)))
+    assert 'modelName=~".*4090.*"' in rule(found, "GpuPowerLimitDrift").expr
+    assert not [one for one in rules(power=agent(wishes=())) if one.name == "GpuPowerLimitDrift"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expression"),
+    [
+        ("NVIDIA L4", "NVIDIA L4"),
+        ("*RTX 3090*", ".*RTX 3090.*"),
+        ("RTX 40?0", "RTX 40.0"),
+        ("A100 (80+GB).x", r"A100 \\(80\\+GB\\)\\.x"),
+        ("RTX [34]090", "RTX [34]090"),
+        ("RTX [!34]090", "RTX [^34]090"),
+        ("RTX [", r"RTX \\["),
+        ("[]x]", r"[\\]x]"),
+        ("[!]", r"\\[!\\]"),
+    ],
+)
+def test_a_shell_pattern_is_a_regular_expression_in_the_rule(pattern, expression):
+    found = rules(power=agent(wishes=(Wish("name", pattern, watts=300),)))
+    assert f'modelName=~"{expression}"' in rule(found, "GpuPowerLimitDrift").expr
+    promql_parser.parse(rule(found, "GpuPowerLimitDrift").expr)
+
+
+def test_braces_of_a_wish_are_no_template():
+    found = rules(power=agent(wishes=(Wish("name", "{{ x", watts=300),)))
+    assert '(name:{{ "{{" }} x)' in rule(found, "GpuPowerLimitDrift").annotations["description"]
+
+
+def test_the_device_plugin_is_a_name_or_an_expression():
+    assert '{daemonset="plugin"}' in rule(rules(device_plugin="plugin"), "NvidiaDevicePluginUnavailable").expr
+    expr = rule(rules(device_plugin=r"my\.plugin.*"), "NvidiaDevicePluginUnavailable").expr
+    assert r'{daemonset=~"my\\.plugin.*",daemonset!~' in expr
+
+
+# --- options -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"leave_out": ["GpuXidCritcal"]}, "leave_out must name rules of ours; got 'GpuXidCritcal' (did you mean "),
+        ({"severities": {"gpu:power:watts": "info"}}, "severities must name rules of ours; got 'gpu:power:watts'"),
+        (
+            {"thresholds": AlertThresholds(pending={"GpuLst": 60})},
+            "thresholds.pending must name rules of ours; got 'GpuLst' (did you mean 'GpuLost'?)",
+        ),
+    ],
+)
+def test_a_name_that_is_no_rule_is_refused(options, problem):
+    assert refusal(**options).startswith(problem)
+
+
+def test_severity_waiting_time_labels_and_runbook_can_be_replaced():
+    found = rules(
+        thresholds=AlertThresholds(pending={"GpuLost": "1h30m", "GpuTemperatureHigh": 0}),
+        severities={"GpuLost": "warning"},
+        alert_labels={"team": "gpu"},
+        runbook_url="https://wiki.example/gpus",
+    )
+    lost = rule(found, "GpuLost")
+    assert lost.labels == {"team": "gpu", "severity": "warning"}
+    assert lost.annotations["runbook_url"] == "https://wiki.example/gpus#gpulost"
+    written = {one["alert"]: one for group in rule_groups("a", found) for one in group["rules"] if "alert" in one}
+    assert written["GpuLost"]["for"] == "1h30m"
+    assert "for" not in written["GpuTemperatureHigh"]
+    assert written["GpuPodUnschedulable"]["labels"]["team"] == "gpu"
+
+
+def test_thresholds_reach_their_rules():
+    found = rules(
+        thresholds=AlertThresholds(
+            temperature_warning=71,
+            temperature_critical=72,
+            slowdown_margin=7,
+            vram_ratio=0.73,
+            idle="74m",
+            thermal_throttled_ratio=0.75,
+            power_throttled_ratio=0.76,
+            power_throttled_utilization=77,
+            ecc_corrected_per_hour=78,
+            pcie_replays_per_minute=79,
+            power_limit_tolerance=80,
+            xid_critical=[81],
+            xid_warning=[82],
+            xid_ignored=[83],
+            xid_window="84m",
+            lost_window="85m",
+        ),
+        power=agent(),
+    )
+    for name, texts in {
+        "GpuTemperatureHigh": ["> 71"],
+        "GpuTemperatureCritical": ["> 72", "- 7)"],
+        "GpuMemoryNearlyFull": ["> 0.73"],
+        "GpuIdleWhileAllocated": ["[1h14m]", "offset 1h14m"],
+        "GpuThermalThrottling": ["> 0.75"],
+        "GpuPowerCapped": ["> 0.76", "> 77"],
+        "GpuEccCorrectableRate": ["> 78"],
+        "GpuPcieReplays": ["> 79"],
+        "GpuPowerLimitDrift": ["> 80"],
+        "GpuXidCritical": ['"81"', "[1h24m]"],
+        "GpuXidWarning": ['"82"'],
+        "GpuXidNew": ['"0|81|82|83"', "offset 1h24m"],
+        "GpuLost": ["[1h25m:5m]"],
+    }.items():
+        for one in found:
+            if one.name == name:
+                assert all(text in one.expr for text in texts), one.expr
+    stale = rules(nvidia_smi(), AlertThresholds(collection_stale=86, xid_window=87))
+    assert rule(stale, "GpuCollectionStale").expr.endswith("> 86")
+    assert rule(stale, "GpuXidCritical").expr.endswith("< 87")
+
+
+def test_groups_have_unique_names_that_start_with_the_object_s():
+    found = rule_groups("gpu-alerts", rules(power=agent()))
+    parts = ["recording", "errors", "power", "use", "exporter", "scheduling"]
+    assert [group["name"] for group in found] == [f"gpu-alerts-{part}" for part in parts]
+
+
+def test_the_same_rules_are_the_same_bytes():
+    assert json.dumps(rule_groups("a", rules(power=agent()))) == json.dumps(rule_groups("a", rules(power=agent())))
+
+
+# --- Prometheus --------------------------------------------------------------
+
+
+def promtool(*words):
+    done = subprocess.run(["promtool", *map(str, words)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def written(folder, name, content):
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps(content))
+    return file
+
+
+@pytest.mark.system_tools
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_prometheus_takes_the_rules(variant, tmp_path):
+    found = rules_of(variant)
+    said = promtool("check", "rules", written(tmp_path, "rules", {"groups": rule_groups("gpu-alerts", found)}))
+    assert f"SUCCESS: {len(found)} rules found" in said
+    assert "duplicate" not in said
+
+
+def test_every_alert_has_a_scenario_in_which_it_fires_and_one_in_which_it_does_not():
+    assert {one.alert for one in SCENARIOS if one.fires} == set(ALERT_NAMES)
+    assert {one.alert for one in SCENARIOS if not one.fires} == set(ALERT_NAMES)
+
+
+def test_every_alert_on_a_gpu_has_a_scenario_of_each_exporter():
+    fired = {(one.variant.partition("-")[0], one.alert) for one in SCENARIOS if one.fires}
+    of_gpus = {name for variant in VARIANTS for name in (r.name for r in rules_of(variant) if "kube_" not in r.expr)}
+    of_gpus &= set(ALERT_NAMES)
+    assert {name for dialect, name in fired if dialect == "dcgm"} >= of_gpus - OF_NVIDIA_SMI_ONLY
+    assert {name for dialect, name in fired if dialect == "nvidia_smi"} >= of_gpus - OF_DCGM_ONLY
+
+
+@pytest.mark.system_tools
+@pytest.mark.parametrize("variant", sorted({one.variant for one in SCENARIOS}))
+def test_the_alerts_fire_when_they_should(variant, tmp_path):
+    found = rules_of(variant)
+    of_variant = sorted((one for one in SCENARIOS if one.variant == variant), key=lambda one: one.alert)
+    tests = []
+    # One file for each alert: what is evaluated is its rule alone.
+    for alert, scenarios in itertools.groupby(of_variant, key=lambda one: one.alert):
+        only = [one for one in found if one.name == alert]
+        assert only, alert
+        file = written(tmp_path, alert, {"groups": rule_groups("gpu-alerts", only)})
+        tests.append(written(tmp_path, f"{alert}-test", alert_scenarios.promtool_test(scenarios, str(file))))
+    promtool("test", "rules", *tests)
+
+
+@pytest.mark.system_tools
+def test_a_gpu_that_pods_share_is_recorded_once(tmp_path):
+    pods = ("a", "b", "c", "d")
+    mig = {"GPU_I_PROFILE": "1g.10gb", "uuid": "GPU-2", "index": "1"}
+    series = {
+        **{gpu("POWER_USAGE", **of_pod(pod)): "100x5" for pod in pods},
+        # What each pod takes, and the whole GPU.
+        gpu("GPU_UTIL"): "90x5",
+        **{gpu("GPU_UTIL", **of_pod(pod)): "20x5" for pod in pods},
+        gpu("FB_USED"): "12000x5",
+        **{gpu("FB_USED", **of_pod(pod)): "3000x5" for pod in pods},
+        **{gpu("FB_FREE", **of_pod(pod)): "4000x5" for pod in pods},
+        **{gpu("GPU_TEMP", **of_pod(pod)): "60x5" for pod in pods},
+        # Two instances of another, and a third GPU whose temperature nobody knows.
+        **{gpu("POWER_USAGE", **mig, GPU_I_ID=number): "200x5" for number in ("1", "2")},
+        gpu("FB_USED", **mig, GPU_I_ID="1"): "1000x5",
+        gpu("FB_USED", **mig, GPU_I_ID="2"): "3000x5",
+        gpu("FB_FREE", **mig, GPU_I_ID="1"): "9000x5",
+        gpu("FB_FREE", **mig, GPU_I_ID="2"): "1000x5",
+        gpu("GPU_TEMP", uuid="GPU-3", index="2"): f"{alert_scenarios.BLANK}x5",
+    }
+    one, other = 'hostname="n1",gpu="0",UUID="GPU-1"', 'hostname="n1",gpu="1",UUID="GPU-2"'
+    recorded = {
+        "sum(gpu:power:watts)": {"{}": 300},
+        "sum by (UUID) (gpu:power:watts)": {'{UUID="GPU-1"}': 100, '{UUID="GPU-2"}': 200},
+        "sum(DCGM_FI_DEV_POWER_USAGE)": {"{}": 800},
+        "sum without (modelName) (gpu:utilization:percent)": {f"{{{one}}}": 90},
+        "sum without (modelName) (gpu:memory_used:mib)": {
+            f"{{{one}}}": 12000,
+            f'{{{other},GPU_I_ID="1"}}': 1000,
+            f'{{{other},GPU_I_ID="2"}}': 3000,
+        },
+        "sum by (UUID, GPU_I_ID) (gpu:memory_used:ratio)": {
+            '{UUID="GPU-1"}': 0.75,
+            '{UUID="GPU-2",GPU_I_ID="1"}': 0.1,
+            '{UUID="GPU-2",GPU_I_ID="2"}': 0.75,
+        },
+        "sum by (UUID) (gpu:temperature:celsius)": {'{UUID="GPU-1"}': 60},
+    }
+    file = written(tmp_path, "rules", {"groups": rule_groups("gpu-alerts", rules_of("dcgm"))})
+    test = {
+        "rule_files": [str(file)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "promql_expr_test": [
+                    {
+                        "expr": expr,
+                        "eval_time": "3m",
+                        "exp_samples": [{"labels": labels, "value": value} for labels, value in samples.items()],
+                    }
+                    for expr, samples in recorded.items()
+                ],
+            }
+        ],
+    }
+    promtool("test", "rules", written(tmp_path, "test", test))
+
+
+@pytest.mark.system_tools
+def test_an_alert_reads_well(tmp_path):
+    found = [one for one in rules_of("dcgm") if one.name in ("GpuTemperatureHigh", "GpuPowerLimitDrift")]
+    device = {"hostname": "n1", "gpu": "0", "UUID": "GPU-1", "modelName": alert_scenarios.RTX3090}
+    expected = {
+        "GpuTemperatureHigh": (
+            {**device, "severity": "warning"},
+            "GPU 0 of n1 is hot: 88 °C",
+            f"GPU 0 ({alert_scenarios.RTX3090}, GPU-1) of node n1 has 88 °C. Look at fans, dust and airflow, or lower "
+            "its power limit. First look: nvidia-smi -q -d TEMPERATURE,PERFORMANCE.",
+        ),
+        "GpuPowerLimitDrift": (
+            {**device, "severity": "warning", "wish": "watts"},
+            "Power limit of GPU 0 of n1 is not what was asked for",
+            f"GPU 0 ({alert_scenarios.RTX3090}, GPU-1) of node n1 has a power limit of 350 W; wanted is 300 W (watts), "
+            "and the power limit agent has not set it in time. First look: the log of its pod on the node, for "
+            "level=error.",
+        ),
+    }
+    series = {gpu("GPU_TEMP"): "88x60", **alert_scenarios.power_limits("350x60", 100, 350, 350)}
+    file = written(tmp_path, "rules", {"groups": rule_groups("gpu-alerts", found)})
+    test = {
+        "rule_files": [str(file)],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "alert_rule_test": [
+                    {
+                        "eval_time": "40m",
+                        "alertname": name,
+                        "exp_alerts": [
+                            {
+                                "exp_labels": labels,
+                                "exp_annotations": {
+                                    "summary": summary,
+                                    "description": description,
+                                    "runbook_url": f"docs/runbook.md#{name.lower()}",
+                                },
+                            }
+                        ],
+                    }
+                    for name, (labels, summary, description) in expected.items()
+                ],
+            }
+        ],
+    }
+    promtool("test", "rules", written(tmp_path, "test", test))
