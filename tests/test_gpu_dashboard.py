@@ -1,0 +1,159 @@
+import json
+from typing import NamedTuple
+
+import pytest
+from cdk8s import ApiObject, App, Chart, JsonPatch, Testing
+
+import dashboard_picture
+import dist
+from gpu_constructs import GpuConstructsError, GpuNamespace
+from gpu_constructs.observability.dashboard import dashboard
+from gpu_constructs.observability.gpu_dashboard import GpuDashboard
+from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series, nvidia_smi_series
+from gpu_constructs.observability.metrics import metric_set
+
+FIELDS = [metric.field for metric in metric_set("recommended", "4.8.3") if metric.prometheus_type != "label"]
+
+
+class Exporter(NamedTuple):
+    name: str
+    namespace: str
+    series: GpuSeries
+
+
+DCGM = Exporter(
+    "dcgm-exporter",
+    "nvidia-gpu-operator",
+    dcgm_series(job="dcgm-exporter", metrics=FIELDS, hostname_label="hostname", pods="one"),
+)
+SMI = Exporter(
+    "nvidia-gpu-exporter",
+    "monitoring",
+    nvidia_smi_series(job="nvidia-gpu-exporter", metrics=["nvidia_smi_temperature_gpu", "nvidia_smi_gpu_info"]),
+)
+
+
+def made(**given):
+    return GpuDashboard(Chart(App(), "gpu"), "board", **{"exporter": DCGM, **given})
+
+
+def config_map(**given):
+    (manifest,) = Testing.synth(ApiObject.of(made(**given)).chart)
+    return manifest
+
+
+def refusal(**given):
+    with pytest.raises(GpuConstructsError) as refused:
+        made(**given)
+    return str(refused.value)
+
+
+def test_it_makes_one_config_map(objects, snapshot):
+    chart = Chart(App(), "gpu")
+    GpuDashboard(chart, "board", exporter=DCGM, folder="GPUs")
+    (manifest,) = objects(chart)
+    assert [{**manifest, "data": dict.fromkeys(manifest["data"], "(the dashboard)\n")}] == snapshot
+
+
+def test_its_one_key_is_the_dashboard_of_the_exporter():
+    ((key, text),) = config_map()["data"].items()
+    assert key == "dcgm-exporter.json"
+    assert json.loads(text) == dashboard(DCGM.series)
+
+
+def test_what_is_said_reaches_the_dashboard():
+    given = {
+        "title": "Mine",
+        "uid": "mine",
+        "datasource_type": "victoriametrics-metrics-datasource",
+        "kube_state_metrics": False,
+        "refresh": "30s",
+    }
+    assert made(**given).json == dashboard(DCGM.series, **given)
+
+
+def test_it_is_found_by_the_label_of_the_sidecar_or_another():
+    assert config_map()["metadata"]["labels"]["grafana_dashboard"] == "1"
+    labels = config_map(labels={"dashboards": "gpu"})["metadata"]["labels"]
+    assert labels["dashboards"] == "gpu"
+    assert "grafana_dashboard" not in labels
+    assert labels["app.kubernetes.io/managed-by"] == "cdk8s"
+
+
+def test_its_folder_is_an_annotation():
+    assert "annotations" not in config_map()["metadata"]
+    assert config_map(folder="GPU nodes")["metadata"]["annotations"] == {"grafana_folder": "GPU nodes"}
+    other = config_map(folder="GPUs", folder_annotation="k8s-sidecar-target-directory")
+    assert other["metadata"]["annotations"] == {"k8s-sidecar-target-directory": "GPUs"}
+
+
+def test_it_lives_beside_the_exporter_or_where_it_is_told_to():
+    board = made()
+    assert (board.name, board.namespace) == ("dcgm-exporter-dashboard", "nvidia-gpu-operator")
+    board = made(namespace="monitoring", name="gpus")
+    assert (board.name, board.namespace) == ("gpus", "monitoring")
+    chart = Chart(App(), "gpu")
+    own = GpuDashboard(chart, "board", exporter=DCGM, namespace=GpuNamespace(chart, "ns", name="grafana"))
+    assert own.namespace == "grafana"
+    assert config_map(namespace="default")["metadata"]["namespace"] == "default"
+
+
+def test_dashboards_of_two_exporters_differ_in_name_key_and_uid():
+    chart = Chart(App(), "gpu")
+    boards = [GpuDashboard(chart, one.name, exporter=one, namespace="grafana") for one in (DCGM, SMI)]
+    manifests = Testing.synth(chart)
+    assert len({manifest["metadata"]["name"] for manifest in manifests}) == 2
+    assert len({key for manifest in manifests for key in manifest["data"]}) == 2
+    assert len({board.json["uid"] for board in boards}) == 2
+
+
+def test_its_json_is_a_copy_that_can_be_changed_and_put_in_its_place():
+    board = made()
+    changed = board.json
+    changed["panels"] = changed["panels"][:2]
+    assert len(board.json["panels"]) > 40
+    board.api_object.add_json_patch(JsonPatch.replace("/data/dcgm-exporter.json", json.dumps(changed)))
+    (manifest,) = Testing.synth(ApiObject.of(board).chart)
+    assert json.loads(manifest["data"]["dcgm-exporter.json"])["panels"] == changed["panels"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"exporter": "dcgm"}, "exporter must be a DcgmExporter or a NvidiaGpuExporter; got str"),
+        (
+            {"exporter": DCGM._replace(series=dcgm_series(job="x", metrics=[], hostname_label="h", pods="one"))},
+            "exporter must export metrics that are known here; got none; give it metrics='recommended' or a list",
+        ),
+        ({"name": "A"}, "name must be a DNS subdomain"),
+        ({"namespace": "A"}, "namespace must be a DNS label"),
+        ({"labels": {"a b": ""}}, "labels has a key that is no label key; got 'a b'"),
+        ({"folder": " "}, "folder must be printable text; got ' '; leave it out for the default"),
+        ({"folder": "GPUs", "folder_annotation": ""}, "folder_annotation has a key that is no label key; got ''"),
+        ({"title": "a\nb"}, "title must be printable text; got 'a\\nb'; leave it out for the default"),
+        ({"uid": ""}, "uid must be 1 to 40 letters, digits, '-' and '_'; got ''"),
+        ({"uid": "x" * 41}, "uid must be 1 to 40 letters, digits, '-' and '_'; got 'xxx"),
+        ({"refresh": "often"}, "refresh must be a number and s, m, h or d, such as '1m', or ''; got 'often'"),
+        ({"datasource_type": "graphite"}, "datasource_type must be one of 'prometheus', "),
+        ({"kube_state_metrics": "no"}, "kube_state_metrics must be bool; got str: 'no'"),
+    ],
+)
+def test_a_value_that_grafana_or_kubernetes_would_not_take_is_refused(given, says):
+    assert refusal(**given).startswith(f"gpu/board: {says}")
+
+
+@pytest.mark.parametrize(("name", "content"), dashboard_picture.contents().items())
+def test_the_picture_in_the_documents_is_of_this_dashboard(name, content):
+    drawn = (dist.ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+    assert drawn == dashboard_picture.picture(content), "uv run python tests/dashboard_picture.py draws it anew"
+
+
+@pytest.mark.parametrize("content", dashboard_picture.contents().values())
+def test_a_picture_shows_every_row_and_panel_and_loads_nothing(content):
+    drawn = dashboard_picture.picture(content)
+    for panel in content["panels"]:
+        assert f">{panel['title'].replace('&', '&amp;')}<" in drawn
+    assert drawn.count('class="panel"') == sum(panel["type"] != "row" for panel in content["panels"])
+    assert "prefers-color-scheme: dark" in drawn
+    assert drawn.count("http") == 1
+    assert "url(" not in drawn
