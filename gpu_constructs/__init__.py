@@ -21,8 +21,16 @@ if TYPE_CHECKING:
     from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery
     from gpu_constructs.helm_values import HelmValues
     from gpu_constructs.namespace import GpuNamespace
+    from gpu_constructs.observability.alert_thresholds import AlertThresholds
     from gpu_constructs.observability.dcgm_exporter import DcgmExporter
+    from gpu_constructs.observability.exporter_options import DebugDump, ExporterService, MetricsConfigMap
+    from gpu_constructs.observability.gpu_alerts import GpuAlerts
+    from gpu_constructs.observability.gpu_dashboard import GpuDashboard
     from gpu_constructs.observability.metrics import Metric
+    from gpu_constructs.observability.nvidia_gpu_exporter import NvidiaGpuExporter
+    from gpu_constructs.observability.pod_mapping import PodMapping
+    from gpu_constructs.observability.scrape import Relabeling, Scrape
+    from gpu_constructs.observability.web_config import BasicAuth, Tls
     from gpu_constructs.operator.delivery import Delivery
     from gpu_constructs.operator.gpu_operator import GpuOperator
     from gpu_constructs.operator.validation_bridge import ValidationBridge
@@ -51,15 +59,21 @@ __all__ = [  # noqa: RUF022
     "DcgmExporter",
     "GpuWorkload",
     # And what goes with them.
+    "AlertThresholds",
+    "BasicAuth",
     "Configs",
+    "DebugDump",
     "Delivery",
     "DevicePlugin",
     "EnvValue",
+    "ExporterService",
     "External",
     "Flags",
     "GfdFlags",
+    "GpuAlerts",
     "GpuConstructsError",
     "GpuConstructsWarning",
+    "GpuDashboard",
     "GpuFeatureDiscovery",
     "GpuOperator",
     "HelmValues",
@@ -67,18 +81,24 @@ __all__ = [  # noqa: RUF022
     "KernelModule",
     "Kubernetes",
     "Metric",
+    "MetricsConfigMap",
     "MpsControlDaemon",
     "NodeFeatureDiscovery",
+    "NvidiaGpuExporter",
     "PluginConfig",
     "PluginFlags",
+    "PodMapping",
     "PowerLimit",
     "Probe",
+    "Relabeling",
+    "Scrape",
     "Sharing",
     "SynthesisError",
     "Taint",
     "Talos",
     "TalosGpuNode",
     "TalosSchematic",
+    "Tls",
     "Toleration",
     "Unverified",
     "UpdateStrategy",
@@ -99,8 +119,16 @@ _HOMES = {
     "feature_discovery.node_feature_discovery": ("NodeFeatureDiscovery",),
     "helm_values": ("HelmValues",),
     "namespace": ("GpuNamespace",),
+    "observability.alert_thresholds": ("AlertThresholds",),
     "observability.dcgm_exporter": ("DcgmExporter",),
+    "observability.exporter_options": ("DebugDump", "ExporterService", "MetricsConfigMap"),
+    "observability.gpu_alerts": ("GpuAlerts",),
+    "observability.gpu_dashboard": ("GpuDashboard",),
     "observability.metrics": ("Metric",),
+    "observability.nvidia_gpu_exporter": ("NvidiaGpuExporter",),
+    "observability.pod_mapping": ("PodMapping",),
+    "observability.scrape": ("Relabeling", "Scrape"),
+    "observability.web_config": ("BasicAuth", "Tls"),
     "operator.delivery": ("Delivery",),
     "operator.gpu_operator": ("GpuOperator",),
     "operator.validation_bridge": ("ValidationBridge",),
