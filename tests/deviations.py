@@ -82,6 +82,49 @@ class Deviation:
     dropped: str = ""
 
 
+@dataclass(frozen=True)
+class Table:
+    """All the rows about one chart; the judge of a comparison."""
+
+    deviations: tuple[Deviation, ...]
+
+    def explain(self, difference: Difference, context: Context) -> str | None:
+        """Give the number of the first row that a difference fits."""
+        for deviation in self.deviations:
+            if any(rule.holds(difference, context) for rule in deviation.rules):
+                return deviation.number
+        return None
+
+    def left_out(self, context: Context) -> Iterable[OneSided]:
+        """Give what the chart holds and we do not."""
+        return (row.numbered(deviation.number) for deviation in self.deviations for row in deviation.left_out(context))
+
+    def added(self, context: Context) -> Iterable[OneSided]:
+        """Give what we hold and the chart does not."""
+        return (row.numbered(deviation.number) for deviation in self.deviations for row in deviation.added(context))
+
+    def repaired(self, manifest: Manifest, release: Release) -> tuple[Manifest, str | None]:
+        """Give an object of the chart as it was meant, and the number of the row that says so."""
+        for deviation in self.deviations:
+            meant = deviation.repaired(manifest, release)
+            if meant is not None:
+                return meant, deviation.number
+        return manifest, None
+
+    def of_warning(self, text: str) -> str | None:
+        """Give the number of the row that a warning about a dropped key belongs to."""
+        said = re.match(r"values\.\S+ (?:is dropped|wins): it (.*)", text, re.S)
+        for deviation in self.deviations if said else ():
+            if deviation.dropped and re.match(deviation.dropped, said[1], re.S):
+                return deviation.number
+        return None
+
+    def markdown(self) -> str:
+        """The table as the documents show it."""
+        rows = [f"| {d.number} | {d.what} | {d.why} |" for d in self.deviations]
+        return "\n".join(["| Number | What is different | Why |", "|---|---|---|", *rows, ""])
+
+
 @cache
 def _is_one_of(found: str, wanted: str) -> bool:
     role, _, kind = found.partition(" ")
@@ -772,43 +815,6 @@ DEVIATIONS: tuple[Deviation, ...] = (
 )
 
 
-def explain(difference: Difference, context: Context) -> str | None:
-    """Give the number of the first row that a difference fits."""
-    for deviation in DEVIATIONS:
-        if any(rule.holds(difference, context) for rule in deviation.rules):
-            return deviation.number
-    return None
-
-
-def left_out(context: Context) -> Iterable[OneSided]:
-    """Give what the chart holds and we do not."""
-    return (row.numbered(deviation.number) for deviation in DEVIATIONS for row in deviation.left_out(context))
-
-
-def added(context: Context) -> Iterable[OneSided]:
-    """Give what we hold and the chart does not."""
-    return (row.numbered(deviation.number) for deviation in DEVIATIONS for row in deviation.added(context))
-
-
-def repaired(manifest: Manifest, release: Release) -> tuple[Manifest, str | None]:
-    """Give an object of the chart as it was meant, and the number of the row that says so."""
-    for deviation in DEVIATIONS:
-        meant = deviation.repaired(manifest, release)
-        if meant is not None:
-            return meant, deviation.number
-    return manifest, None
-
-
-def of_warning(text: str) -> str | None:
-    """Give the number of the row that a warning about a dropped key belongs to."""
-    said = re.match(r"values\.\S+ (?:is dropped|wins): it (.*)", text, re.S)
-    for deviation in DEVIATIONS if said else ():
-        if deviation.dropped and re.match(deviation.dropped, said[1], re.S):
-            return deviation.number
-    return None
-
-
-def markdown() -> str:
-    """The table as the documents show it."""
-    rows = [f"| {d.number} | {d.what} | {d.why} |" for d in DEVIATIONS]
-    return "\n".join(["| Number | What is different | Why |", "|---|---|---|", *rows, ""])
+_TABLE = Table(DEVIATIONS)
+explain, left_out, added = _TABLE.explain, _TABLE.left_out, _TABLE.added
+repaired, of_warning, markdown = _TABLE.repaired, _TABLE.of_warning, _TABLE.markdown

@@ -1,6 +1,7 @@
 """The keys of both charts' values as facts, to hold ours against; and the page's table of what becomes of each.
 
-``python tests/helm_keys.py`` writes this table, and that of the deviations, into docs/coming-from-helm.md.
+``python tests/helm_keys.py`` writes this table, that of the exporter's keys, and those of the deviations, into
+docs/coming-from-helm.md.
 
 Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, deployments/helm/nvidia-device-plugin, with the bundled charts of
 node-feature-discovery 0.17.3 and 0.19.0: every leaf of values.yaml, and what only templates read.
@@ -161,9 +162,16 @@ def between(text: str, name: str) -> tuple[int, int]:
 def write(page: Path = PAGE) -> None:
     """Put the tables into the page."""
     import deviations
+    import exporter_deviations
+    import exporter_keys
 
     text = page.read_text(encoding="utf-8")
-    for name, table in (("keys", markdown()), ("deviations", deviations.markdown().rstrip("\n"))):
+    for name, table in (
+        ("keys", markdown()),
+        ("deviations", deviations.markdown().rstrip("\n")),
+        ("exporter-keys", exporter_keys.markdown()),
+        ("exporter-deviations", exporter_deviations.markdown().rstrip("\n")),
+    ):
         start, end = between(text, name)
         text = text[:start] + table + text[end:]
     page.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The parity proof: what this library makes of Helm values, beside what NVIDIA's chart renders from them.
+"""The parity proof: what this library makes of Helm values, beside what their chart renders from them.
 
-``python -m tests.parity DIR [DIR ...]`` reads every case below the folders and compares field by field. It exits
-with 1 when a difference is not explained by the table in ``deviations``, when a case crashes, or when there is none.
+``python -m tests.parity DIR [DIR ...]`` reads every case below the folders and compares field by field. It exits with 1
+when a difference is not explained by the chart's table of deviations, when a case crashes, or when there is none.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import deviations
+import exporter_deviations
+import parity_exporter
 from parity_cases import Case, UnreadableCase, find_cases
 from parity_chart import CHART, NFD_VERSIONS, Release
 from parity_compare import Result, compare, synthesize
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def is_mapped(case: Case) -> bool:
     """Whether this library reads the values of the case's chart."""
-    return case.chart == CHART and case.version in NFD_VERSIONS
+    return case.chart in READERS and case.version in READERS[case.chart].versions
 
 
 def _cases(folder: Path) -> list[Case]:
@@ -74,7 +77,7 @@ def _run(case: Case, *, is_verbose: bool) -> bool:
         f"{case.name}: {result.matched} fields equal, {len(intended)} intended deviations, "
         f"{len(result.unexplained)} unexplained differences"
     )
-    for deviation in deviations.DEVIATIONS:
+    for deviation in READERS[case.chart].deviations:
         if counts[deviation.number]:
             print(f"    {deviation.number:4}{counts[deviation.number]:5}  {deviation.what}: {deviation.why}")
             for number, what in intended if is_verbose else result.dropped:
@@ -87,6 +90,10 @@ def _run(case: Case, *, is_verbose: bool) -> bool:
 
 def check(case: Case) -> Result:
     """Compare one case."""
+    return READERS[case.chart].check(case)
+
+
+def _check_plugin(case: Case) -> Result:
     release = Release(release=case.release, namespace=case.namespace, version=case.version, values=case.read_values())
     ours, warned = synthesize(release)
     phantoms = {}
@@ -99,6 +106,37 @@ def check(case: Case) -> Result:
         names = ((manifest["kind"], manifest["metadata"]["name"]) for manifest in ours)
         phantoms = {name: deviations.WRONG_TYPE for name in names if name not in here}
     return compare(release, case.read_objects(), ours, warned, deviations, phantoms)
+
+
+def _check_exporter(case: Case) -> Result:
+    release = parity_exporter.ExporterRelease(
+        release=case.release, namespace=case.namespace, version=case.version, values=case.read_values()
+    )
+    made, warned = release.synthesize()
+    chart = parity_exporter.told(case.read_objects(), release, is_ours=False)
+    ours = parity_exporter.told(made, release, is_ours=True)
+    return compare(release, chart, ours, warned, exporter_deviations)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A chart whose values this library reads.
+
+    Attributes:
+        versions: Of the chart.
+        deviations: The intended differences.
+        check: Compares one case.
+    """
+
+    versions: Collection[str]
+    deviations: Sequence[deviations.Deviation]
+    check: Callable[[Case], Result]
+
+
+READERS: Mapping[str, Reader] = {
+    CHART: Reader(NFD_VERSIONS, deviations.DEVIATIONS, _check_plugin),
+    parity_exporter.CHART: Reader(parity_exporter.VERSIONS, exporter_deviations.DEVIATIONS, _check_exporter),
+}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page for those who come from the Helm chart: its program runs, and its tables are the ones in the code."""
+"""The page for those who come from the Helm chart: its programs run, and its tables are the ones in the code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 import deviations
 import dist
 import documents
+import exporter_deviations
+import exporter_keys
 import helm_keys
 
 TEXT = helm_keys.PAGE.read_text(encoding="utf-8")
@@ -20,15 +22,31 @@ def marked(name: str) -> str:
     return TEXT[TEXT.index(start) + len(start) : TEXT.index(end)]
 
 
-def test_the_program_runs_as_written_on_values_that_lie_beside_it(
+# The file of values that each program reads, with values that are worth a try.
+PROGRAMS = {
+    "values.yaml": ("nvdp", ["", "migStrategy: single\ngfd: {enabled: true}\n"]),
+    "exporter-values.yaml": ("gpu-metrics", ["", "serviceMonitor: {interval: 1m}\nkubernetes: {enablePodUID: true}\n"]),
+}
+
+
+def program_of(release: str) -> str:
+    """The program that is about a Helm release."""
+    (text,) = (b.text for b in documents.blocks(helm_keys.PAGE, "python") if f'release_name="{release}"' in b.text)
+    return text
+
+
+def test_the_programs_run_as_written_on_values_that_lie_beside_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (program,) = documents.blocks(helm_keys.PAGE, "python")
+    programs = documents.blocks(helm_keys.PAGE, "python")
+    assert len(programs) == len(PROGRAMS)
     monkeypatch.chdir(tmp_path)
-    for values in ("", "migStrategy: single\ngfd: {enabled: true}\n"):
-        (tmp_path / "values.yaml").write_text(values, encoding="utf-8")
-        exec(compile(program.text, "coming-from-helm.md", "exec"), {})
-        assert (tmp_path / "dist" / "nvdp.k8s.yaml").is_file()
+    for program, (file, (chart, samples)) in zip(programs, PROGRAMS.items(), strict=True):
+        assert f'Path("{file}")' in program.text
+        for values in samples:
+            (tmp_path / file).write_text(values, encoding="utf-8")
+            exec(compile(program.text, "coming-from-helm.md", "exec"), {})
+            assert (tmp_path / "dist" / f"{chart}.k8s.yaml").is_file()
 
 
 def test_the_page_shows_every_key_of_the_values() -> None:
@@ -37,6 +55,11 @@ def test_the_page_shows_every_key_of_the_values() -> None:
 
 def test_the_page_shows_every_deviation() -> None:
     assert marked("deviations") == deviations.markdown(), f"put this into the page:\n\n{deviations.markdown()}"
+
+
+def test_the_page_shows_every_key_of_the_exporters_values_and_every_deviation_of_it() -> None:
+    assert marked("exporter-keys").strip() == exporter_keys.markdown().strip(), "run python tests/helm_keys.py"
+    assert marked("exporter-deviations") == exporter_deviations.markdown(), "run python tests/helm_keys.py"
 
 
 def test_the_case_that_is_shown_is_one_that_the_comparison_reads() -> None:
@@ -55,16 +78,15 @@ HELM = {
 
 
 def test_every_helm_command_is_about_the_release_of_the_program() -> None:
-    (program,) = documents.blocks(helm_keys.PAGE, "python")
     commands = [command for command in documents.commands(helm_keys.PAGE) if command[0] == "helm"]
     assert commands
     for command in commands:
         verb = next(verb for verb in HELM if " ".join(command[1:]).startswith(verb))
         release = command[1 + len(verb.split())]
-        assert f'release_name="{release}"' in program.text
-        assert f'namespace="{_after(command, "--namespace")}"' in program.text
+        program = program_of(release)
+        assert f'namespace="{_after(command, "--namespace")}"' in program
         if "--version" in command:
-            assert f'version="{_after(command, "--version")}"' in program.text
+            assert f'version="{_after(command, "--version")}"' in program
         assert {word for word in command if word.startswith("--")} <= HELM[verb]
 
 

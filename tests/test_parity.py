@@ -9,9 +9,12 @@ import yaml
 
 import deviations
 import dist
+import exporter_deviations
+import exporter_helm_like
 import helm_like
 import parity
 import parity_compare
+import parity_exporter
 from helm_like import NAME, NEW, NFD, OLD
 
 VALUES = {
@@ -205,7 +208,7 @@ def test_a_changed_render_is_unexplained(tmp_path, capsys, change, told):
 
 @pytest.mark.parametrize(
     ("chart", "version"),
-    [("dcgm-exporter", "4.8.2"), ("nvidia-device-plugin", "0.19.3"), ("another", NEW)],
+    [("dcgm-exporter", "4.4.0"), ("nvidia-device-plugin", "0.19.3"), ("another", NEW)],
 )
 def test_a_chart_that_cannot_be_mapped_is_named_and_never_counted_as_passed(tmp_path, capsys, chart, version):
     write(tmp_path / "b", chart=chart, version=version, render=[])
@@ -219,6 +222,23 @@ def test_a_chart_that_cannot_be_mapped_is_named_and_never_counted_as_passed(tmp_
     assert code == 0
     assert skipped in printed
     assert "1 cases compared: 1 explained, 0 not; 1 skipped" in printed
+
+
+@pytest.mark.parametrize("version", parity_exporter.VERSIONS)
+def test_cases_of_the_exporter_are_compared_with_deviations_of_their_own(tmp_path, capsys, version):
+    where = {"release": exporter_helm_like.RELEASE, "namespace": exporter_helm_like.NAMESPACE}
+    render = exporter_helm_like.render({}, version)
+    write(tmp_path, chart="dcgm-exporter", version=version, values={}, render=render, **where)
+    code, printed = run(capsys, tmp_path)
+    assert code == 0
+    assert "1 cases compared: 1 explained" in printed
+    first = exporter_deviations.DEVIATIONS[0]
+    assert any(row.split()[:1] == ["E1"] and first.what in row for row in printed.splitlines())
+    find(render, "Service", "dcgm-exporter")["spec"]["ports"][0]["port"] = 1
+    write(tmp_path, chart="dcgm-exporter", version=version, values={}, render=render, **where)
+    code, printed = run(capsys, tmp_path)
+    assert code == 1
+    assert "UNEXPLAINED  exporter Service: spec.ports[metrics].port: chart 1, ours 9400" in printed
 
 
 def test_no_case_at_all_is_a_failure(tmp_path, capsys):

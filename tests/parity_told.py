@@ -1,0 +1,174 @@
+"""What the charts of both exporters have in common: their names, and what of their objects is told in other words.
+
+A port by name is told by its number, a duration in seconds, relabelings with the action that they have in any case.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from cdk8s import App, Chart, Testing
+
+from gpu_constructs.errors import GpuConstructsWarning
+from parity_chart import merged
+
+Manifest = dict[str, Any]
+Step = Mapping[str, Any]
+
+CONSTRUCT_ID = "exporter"
+
+
+class ChartRelease:
+    """One installation of an exporter's chart: its values, and the names that follow from them.
+
+    Attributes:
+        chart: Name of the chart.
+        defaults: The values.yaml of each release, as far as the proof reads values.
+    """
+
+    chart: ClassVar[str]
+    defaults: ClassVar[Mapping[str, Manifest]]
+
+    configs: Mapping[str, str] = {}
+    default_config = our_default = external_config_map = None
+    uses_config_manager = False
+
+    def __init__(self, *, release: str, namespace: str, version: str, values: Mapping[str, Any]) -> None:
+        self.release = release
+        self.release_namespace = namespace
+        self.version = version
+        self.given = values
+        self.values = merged(self.defaults[version], values)
+
+    def value(self, path: str, default: Any = None) -> Any:
+        """Give a value by its path, over the chart's defaults."""
+        return _at(self.values, path, default)
+
+    def given_value(self, path: str, default: Any = None) -> Any:
+        """Give a value by its path as the user wrote it; null counts as none."""
+        return _at(self.given, path, default)
+
+    @property
+    def chart_name(self) -> str:
+        return _cut(self.value("nameOverride") or self.chart)
+
+    @property
+    def fullname(self) -> str:
+        return _cut(self.value("fullnameOverride") or self.name_with(self.value("nameOverride") or self.chart))
+
+    def name_with(self, name: str) -> str:
+        """Give the name of the release with that of the chart behind it, where it is not in it."""
+        return self.release if name in self.release else f"{self.release}-{name}"
+
+    def made_by(self, make: Callable[..., Any], *, version: str) -> tuple[list[Manifest], list[str]]:
+        """Give the objects that a construct makes of the values, and what it warned of."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", GpuConstructsWarning)
+            chart = Chart(App(), self.chart)
+            make(
+                chart,
+                CONSTRUCT_ID,
+                copy.deepcopy(dict(self.given)),
+                release_name=self.release,
+                namespace=self.release_namespace,
+                version=version,
+                strict=False,
+            )
+            manifests = Testing.synth(chart)
+        return manifests, [str(warning.message) for warning in caught]
+
+
+def _cut(name: str) -> str:
+    return name[:63].removesuffix("-")
+
+
+def _at(values: Any, path: str, default: Any) -> Any:
+    for word in path.split("."):
+        if not isinstance(values, Mapping) or values.get(word) is None:
+            return default
+        values = values[word]
+    return values
+
+
+def tell_ports(manifest: Manifest, main: Manifest, ports: dict[str, Any]) -> None:
+    """Say the ports that probes ask by number, and how pods are replaced without what Kubernetes does anyway.
+
+    Args:
+        manifest: A DaemonSet.
+        main: Its container.
+        ports: Gets the numbers of the container's ports by name.
+    """
+    ports.update({str(port.get("name")): port.get("containerPort") for port in main.get("ports") or ()})
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        for way in ("httpGet", "tcpSocket"):
+            question = (main.get(probe) or {}).get(way)
+            if question:
+                question["port"] = ports.get(str(question.get("port")), question.get("port"))
+    strategy = (manifest["spec"].get("updateStrategy") or {}).get("rollingUpdate") or {}
+    # Kubernetes' own.
+    for member, default in (("maxUnavailable", 1), ("maxSurge", 0)):
+        if strategy.get(member) == default:
+            del strategy[member]
+
+
+def tell_service(manifest: Manifest, ports: Mapping[str, Any]) -> None:
+    """Say the ports of pods by number, and nothing of what a Service does anyway."""
+    spec = manifest["spec"]
+    if spec.get("internalTrafficPolicy") == "Cluster":
+        del spec["internalTrafficPolicy"]
+    for port in spec.get("ports") or ():
+        target = port.get("targetPort")
+        port["targetPort"] = ports.get(str(target), target)
+
+
+def tell_monitor(manifest: Manifest, own_steps: Sequence[Sequence[Step]]) -> None:
+    """Say durations in seconds, and the steps of relabeling that are ours apart from the user's.
+
+    Args:
+        manifest: A ServiceMonitor or a PodMonitor.
+        own_steps: What ours may begin with; nothing for the chart's.
+    """
+    for endpoint in manifest["spec"].get("endpoints") or manifest["spec"].get("podMetricsEndpoints") or ():
+        for key in ("interval", "scrapeTimeout"):
+            if key in endpoint:
+                endpoint[key] = seconds(str(endpoint[key]))
+        for key in ("relabelings", "metricRelabelings"):
+            if not endpoint.get(key):
+                endpoint.pop(key, None)
+        steps = steps_told(endpoint.get("relabelings"))
+        own = next((known for known in own_steps if steps[: len(known)] == list(known)), ())
+        if own:
+            endpoint["own relabelings"] = {str(place): said_of(step) for place, step in enumerate(own)}
+        endpoint["relabelings"] = steps[len(own) :]
+        if not endpoint["relabelings"]:
+            del endpoint["relabelings"]
+        if "metricRelabelings" in endpoint:
+            endpoint["metricRelabelings"] = steps_told(endpoint["metricRelabelings"])
+
+
+def steps_told(steps: Sequence[Step] | None) -> list[dict[str, Any]]:
+    """Give relabelings with their action, which the operator takes in any case."""
+    return [{**step, "action": str(step.get("action") or "replace").lower()} for step in steps or ()]
+
+
+def said_of(step: Step) -> str:
+    """Give a step in one line."""
+    return " ".join(f"{key}={','.join(v) if isinstance(v, list) else v}" for key, v in sorted(step.items()))
+
+
+def seconds(text: str) -> int | str:
+    """Give a duration of Prometheus as whole seconds; text where it is none."""
+    units = {"h": 3600, "m": 60, "s": 1}
+    total, number = 0, ""
+    for letter in text:
+        if letter.isdigit():
+            number += letter
+        elif letter in units and number:
+            total, number = total + int(number) * units[letter], ""
+        else:
+            return text
+    return text if number or not text else total
