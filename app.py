@@ -7,8 +7,9 @@ import os  # noqa: I001
 from pathlib import Path
 
 from gpu_constructs import (
-    DcgmExporter, Delivery, DevicePluginChart, GpuNamespace, GpuOperator, GpuWorkload, Kubernetes, NvidiaRuntimeClass,
-    PowerLimit, Probe, Sharing, Taint, Talos, TalosGpuNode, Toleration, ValidationBridge, Volume, synth,
+    DcgmExporter, Delivery, DevicePluginChart, GpuAlerts, GpuNamespace, GpuOperator, GpuWorkload, Kubernetes,
+    NvidiaGpuExporter, NvidiaRuntimeClass, PowerLimit, Probe, Sharing, Taint, Talos, TalosGpuNode, Toleration,
+    ValidationBridge, Volume, synth,
 )  # fmt: skip
 import cdk8s_plus_27 as kplus
 from cdk8s import ApiObjectMetadata, App, Chart, Size
@@ -113,24 +114,36 @@ def talos_rtx5070ti() -> App:
     TalosGpuNode(app, "gpu-node", platform=platform, gpu_architecture="blackwell", taints=[taint])
     chart = Chart(app, "gpu-cluster")
     namespace, runtime_class = GpuNamespace(chart, "namespace"), NvidiaRuntimeClass(chart, "runtime-class")
+    sharing = Sharing.time_slicing(replicas=5)
     DevicePluginChart(
         app, "nvidia-device-plugin", platform=platform, namespace=namespace, runtime_class=runtime_class,
-        version="0.18.2", tolerations=taints, sharing=Sharing.time_slicing(replicas=5),
+        version="0.18.2", tolerations=taints, sharing=sharing,
     )  # fmt: skip
-    DcgmExporter(chart, "dcgm-exporter", platform=platform, namespace=namespace, tolerations=taints)
+    exporter = DcgmExporter(
+        chart, "dcgm-exporter", platform=platform, namespace=namespace, tolerations=taints, sharing=sharing,
+        gpu_models=["NVIDIA GeForce RTX 5070 Ti"],
+    )  # fmt: skip
+    GpuAlerts(chart, "gpu-alerts", exporter=exporter)
     for users in (ollama, comfyui, kubeflow):
         users(app, platform, taints)
     return app
 
 
 def talos_rtx3090() -> App:
-    """Two RTX 3090, four slots each, held at 300 W; a smoke test that needs nine slots and finds eight."""
+    """Two RTX 3090, four slots each, held at 300 W and watched; a smoke test that needs nine slots, finds eight."""
     app, platform, namespace = cluster("talos-rtx3090"), Talos("1.10.9"), "gpu-device-plugin"
     TalosGpuNode(app, "gpu-node", platform=platform, kernel_module_type="proprietary", default_runtime=True)
     DevicePluginChart(
         app, "nvidia-device-plugin", platform=platform, namespace=namespace, sharing=Sharing.time_slicing(replicas=4)
     )
-    PowerLimit(Chart(app, "nvidia-powerlimit"), "nvidia-powerlimit", platform=platform, namespace=namespace, watts=300)
+    limit = PowerLimit(
+        Chart(app, "nvidia-powerlimit"), "nvidia-powerlimit", platform=platform, namespace=namespace, watts=300,
+        gpu_models=["NVIDIA GeForce RTX 3090"],
+    )  # fmt: skip
+    chart = Chart(app, "gpu-monitoring")
+    monitoring = GpuNamespace(chart, "namespace", name="gpu-monitoring", pod_security="restricted")
+    exporter = NvidiaGpuExporter(chart, "nvidia-gpu-exporter", platform=platform, namespace=monitoring)
+    GpuAlerts(chart, "gpu-alerts", exporter=exporter, power_limit=limit)
     GpuWorkload(
         Chart(app, "gpu-test"), "gpu-test", kind="Job", namespace=namespace, platform=platform, completions=9,
         image="nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04",

@@ -54,6 +54,8 @@ EXCEPTIONS = (
         "host path /var/lib/kubelet/pod-resources, read-only",
         "asks the kubelet which pod uses which GPU",
     ),
+    Held(EXPORTER, "host PID namespace", "tells by its processes how much of a shared GPU each pod uses"),
+    Held(EXPORTER, "service account token", "asks whose these processes are: pods by their ids"),
     Held(BRIDGE, "may run as root", "the directory of the marker files belongs to root"),
     Held(
         BRIDGE,

@@ -85,6 +85,7 @@ def test_dist_holds_the_four_clusters_helm_values_and_machine_configuration_only
     folders = {path.parent.relative_to(dist.DIST).as_posix() for path in dist.DIST.rglob("*") if path.is_file()}
     assert folders == {
         *dist.CLUSTERS,
+        f"{RTX3090}/needs-crds",
         f"{RTX5070TI}/needs-crds",
         f"{OPERATOR}/needs-crds",
         f"helm-values/{OPERATOR}",
@@ -111,6 +112,7 @@ def test_custom_resources_are_valid_against_the_committed_crds() -> None:
         "HelmRelease",
         "HelmRepository",
         "Notebook",
+        "PrometheusRule",
         "ServiceMonitor",
     }
     crds = schemas.committed_crds()

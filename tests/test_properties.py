@@ -21,37 +21,50 @@ import invariants
 import schemas
 import talos_structure
 from gpu_constructs import (
+    AlertThresholds,
+    BasicAuth,
     Configs,
     DcgmExporter,
+    DebugDump,
     Delivery,
     DevicePlugin,
     DevicePluginChart,
     EnvValue,
+    ExporterService,
     Flags,
+    GpuAlerts,
     GpuConstructsError,
+    GpuDashboard,
     GpuFeatureDiscovery,
     GpuOperator,
     GpuWorkload,
     KernelModule,
     Kubernetes,
+    Metric,
+    MetricsConfigMap,
     MpsControlDaemon,
     NodeFeatureDiscovery,
+    NvidiaGpuExporter,
     PluginConfig,
     PluginFlags,
+    PodMapping,
     PowerLimit,
     Probe,
+    Relabeling,
+    Scrape,
     Sharing,
     Taint,
     Talos,
     TalosGpuNode,
     TalosSchematic,
+    Tls,
     Toleration,
     Unverified,
     UpdateStrategy,
     ValidationBridge,
     Volume,
 )
-from gpu_constructs.observability.metrics import default_metrics
+from gpu_constructs.observability.metrics import metric_set
 from gpu_constructs.operator.delivery import ArgoCd, Flux
 from gpu_constructs.pod_specs import containers, pod_specs
 
@@ -398,6 +411,29 @@ components = {
     "resources": resources,
     "security_context": st.sampled_from([None, {"privileged": True}]),
 }
+of_daemonsets = {
+    "affinity": st.sampled_from(
+        [
+            None,
+            {},
+            {"podAffinity": {}},
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+                    }
+                }
+            },
+        ]
+    ),
+    "image_pull_policy": st.sampled_from(["Always", "IfNotPresent", "Never"]),
+    "image_pull_secrets": st.lists(names, max_size=2),
+    "priority_class_name": st.one_of(st.none(), names),
+    "update_strategy": st.sampled_from(
+        [None, UpdateStrategy.on_delete(), UpdateStrategy.rolling_update(max_unavailable="10%")]
+    ),
+    "pod_annotations": st.one_of(st.none(), label_maps),
+}
 PLUGIN = {
     **common,
     **SHORTHAND,
@@ -423,27 +459,7 @@ PLUGIN = {
         st.builds(MpsControlDaemon, **components, root=st.sampled_from(["/mps", "/run/mps/"]), host_pid=st.booleans()),
     ),
     "runtime_class": st.one_of(st.none(), names),
-    "affinity": st.sampled_from(
-        [
-            None,
-            {},
-            {"podAffinity": {}},
-            {
-                "nodeAffinity": {
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
-                    }
-                }
-            },
-        ]
-    ),
-    "image_pull_policy": st.sampled_from(["Always", "IfNotPresent", "Never"]),
-    "image_pull_secrets": st.lists(names, max_size=2),
-    "priority_class_name": st.one_of(st.none(), names),
-    "update_strategy": st.sampled_from(
-        [None, UpdateStrategy.on_delete(), UpdateStrategy.rolling_update(max_unavailable="10%")]
-    ),
-    "pod_annotations": st.one_of(st.none(), label_maps),
+    **of_daemonsets,
     "pod_security_context": st.sampled_from([None, {}, {"fsGroup": 5}, {"seccompProfile": {"type": "Unconfined"}}]),
     "allow_default_namespace": st.booleans(),
 }
@@ -590,13 +606,15 @@ def operator_options(draw):
             impossible["platform"] += ("version", "bridge")
         else:
             impossible["platform"] += ("cdi",)
+    elif given_options.get("bridge"):
+        impossible["bridge"] = ("driver", "toolkit", "cdi")
     for keyword in {keyword for keywords in impossible.values() for keyword in keywords}:
         given_options.pop(keyword, None)
     if "sharing" in given_options and given_options["sharing"].strategy == "mps":
         given_options["mig_strategy"] = "none"
     if given_options.get("device_list_strategy"):
         cdi = given_options.get("cdi")
-        is_on = platform.supports_cdi if cdi is None else cdi
+        is_on = platform.supports_cdi and not given_options.get("bridge") if cdi is None else cdi
         given_options["device_list_strategy"] = ["cdi-annotations", "cdi-cri"] if is_on else "envvar"
     return given_options
 
@@ -670,29 +688,288 @@ def node_options(draw):
 
 LIMIT = {
     **common,
+    **of_daemonsets,
     "platform": platforms,
-    "watts": st.integers(1, 9999),
+    "name": names,
+    "watts": st.one_of(st.integers(1, 9999), st.sampled_from(["80%", "default"])),
+    "limits": st.one_of(st.none(), st.just({"uuid:GPU-5e0c": 280, "name:*RTX 3090": "90%", "index:0": "default"})),
     "interval_seconds": st.integers(10, 86400),
+    "retry_seconds": st.integers(1, 600),
+    "start_timeout_seconds": st.integers(0, 3600),
     "out_of_range": st.sampled_from(["clamp", "refuse"]),
+    "gpu_models": st.sampled_from([(), ["NVIDIA GeForce RTX 3090"], ["NVIDIA A100-SXM4-80GB", "Another board"]]),
     "persistence_mode": st.booleans(),
     "restore_on_exit": st.booleans(),
+    "textfile_directory": st.sampled_from([None, "/var/lib/node_exporter/textfile"]),
     "runtime_class": st.one_of(st.none(), names),
 }
-EXPORTER = {
-    **common,
-    "platform": platforms,
-    "version": st.sampled_from(["3.4.2", "4.8.2", "4.8.3"]),
-    "metrics": st.lists(
-        st.sampled_from([m for m in default_metrics("4.8.3") if m.prometheus_type != "label"]),
-        min_size=1,
-        max_size=5,
-        unique=True,
+
+
+@st.composite
+def limit_options(draw):
+    given_options = draw(options(**LIMIT))
+    if given_options.get("out_of_range") == "refuse":
+        given_options.pop("gpu_models", None)
+    return given_options
+
+
+HASH = "$2y$10$" + "a" * 53
+tls = st.builds(
+    Tls,
+    secret=names,
+    ca_filename=st.sampled_from(["ca.crt", "ca.pem"]),
+    client_auth_type=st.sampled_from(["NoClientCert", "VerifyClientCertIfGiven", "RequireAndVerifyClientCert"]),
+    server_name=st.sampled_from([None, "exporter.example"]),
+    insecure_skip_verify=st.booleans(),
+    client_secret=names,
+)
+basic_auths = st.builds(
+    BasicAuth, users=st.dictionaries(names, st.just(HASH), min_size=1, max_size=2), secret=names, username_key=names
+)
+relabelings = st.lists(
+    st.sampled_from(
+        [
+            Relabeling(target_label="cluster", replacement="homelab"),
+            Relabeling(action="drop", source_labels=["gpu"], regex="[0-3]"),
+            Relabeling(action="hashmod", source_labels=["instance"], target_label="shard", modulus=3),
+        ]
     ),
-    "scrape": st.sampled_from(["ServiceMonitor", "PodMonitor", "VMServiceScrape", "none"]),
-    "scrape_labels": label_maps,
+    max_size=2,
+)
+BARE_SCRAPES = ("annotations", "none")
+scrapes = st.one_of(
+    st.sampled_from(["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape", *BARE_SCRAPES]),
+    st.builds(
+        Scrape,
+        kind=st.sampled_from(["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"]),
+        labels=label_maps,
+        interval_seconds=st.none() | st.integers(15, 3600),
+        scrape_timeout_seconds=st.none() | st.integers(1, 15),
+        honor_labels=st.booleans(),
+        relabelings=relabelings,
+        metric_relabelings=relabelings,
+        sample_limit=st.none() | st.integers(1, INT32),
+    ),
+)
+# Names that the exporters have for volumes of their own too.
+exporter_volumes = st.dictionaries(
+    st.sampled_from(["/data", "/metrics", "/tls", "/web/config", "/debug-dumps", "/pod/resources", "/tmp/x", "/tls-x"]),
+    st.one_of(st.builds(Volume.empty_dir), st.builds(Volume.host_path, st.just("/run/jobs"))),
+    max_size=4,
+)
+MONITORING = {
+    **common,
+    **of_daemonsets,
+    "platform": platforms,
+    "name": names,
+    "instance": label_values,
+    "tls": st.none() | tls,
+    "basic_auth": st.none() | basic_auths,
+    "scrape": scrapes,
+    "scrape_labels": st.none() | label_maps,
     "dashboard": st.sampled_from([False, False, False, True]),
+    "service": st.one_of(
+        st.booleans(),
+        st.builds(
+            ExporterService,
+            type=st.sampled_from(["ClusterIP", "NodePort"]),
+            cluster_ip=st.sampled_from([None, "10.96.0.5", "fd00::5"]),
+            internal_traffic_policy=st.sampled_from([None, "Cluster", "Local"]),
+            annotations=label_maps,
+        ),
+    ),
+    "port": st.integers(1, 65535),
+    "host_network": st.booleans(),
+    "env": env,
+    "volumes": st.none() | exporter_volumes,
     "runtime_class": st.one_of(st.none(), names),
-    "priority_class_name": names,
+    "service_account": st.none() | names,
+    "pod_labels": st.none() | label_maps,
+    "security_context": st.sampled_from([None, {"privileged": True}]),
+    "pod_security_context": st.sampled_from([None, {}, {"fsGroup": 5}, {"seccompProfile": {"type": "Unconfined"}}]),
+}
+
+
+def findable(given_options):
+    """Take back what does not go with how the exporter is scraped."""
+    scrape = given_options.get("scrape", "ServiceMonitor")
+    if isinstance(scrape, Scrape) or scrape in BARE_SCRAPES:
+        given_options.pop("scrape_labels", None)
+    kind = scrape.kind if isinstance(scrape, Scrape) else scrape
+    if kind not in ("PodMonitor", "VMPodScrape", "none") and given_options.get("service") is False:
+        del given_options["service"]
+    if kind == "annotations":
+        given_options.pop("tls", None)
+        given_options.pop("basic_auth", None)
+    return given_options
+
+
+EXPORTER = {
+    **MONITORING,
+    "version": st.sampled_from(["3.4.2", "4.8.2", "4.8.3"]),
+    "metrics": st.one_of(
+        st.sampled_from(["seed", "default", "recommended", "profiling"]),
+        st.builds(MetricsConfigMap, config_map=names, key=names, is_profiled=st.booleans()),
+        st.lists(
+            st.sampled_from(
+                [
+                    *(metric for metric in metric_set("profiling", "3.4.2") if metric.prometheus_type != "label"),
+                    "DCGM_FI_DEV_GPU_UTIL",
+                    Metric(field="DCGM_FI_DEV_FAN_SPEED", prometheus_type="gauge", help="Fan in percent"),
+                ]
+            ),
+            min_size=1,
+            max_size=5,
+            unique_by=lambda metric: getattr(metric, "field", metric),
+        ),
+    ),
+    "gpu_models": st.sampled_from([(), ["NVIDIA GeForce RTX 3090"], ["NVIDIA A100-SXM4-80GB", "Another board"]]),
+    "collect_interval_seconds": st.integers(15, 3600),
+    "pod_mapping": st.one_of(
+        st.booleans(),
+        st.builds(
+            PodMapping,
+            enable_pod_labels=st.just(True),
+            pod_label_allowlist_regex=st.lists(st.sampled_from(["app", "team-.*"]), max_size=2),
+            enable_pod_uid=st.booleans(),
+            enable_dra=st.booleans(),
+            gpu_id_type=st.sampled_from(["uid", "device-name"]),
+            kubelet_path=st.sampled_from(["/var/lib/kubelet/pod-resources", "/k0s"]),
+        ),
+        st.builds(
+            PodMapping,
+            virtual_gpus=st.just(True),
+            host_pid=st.just(True),
+            enable_pod_uid=st.just(True),
+            nvidia_resource_names=st.just(["nvidia.com/gpu.shared"]),
+        ),
+        st.builds(PodMapping.time_slicing),
+    ),
+    "sharing": st.none() | sharings,
+    "remote_hostengine": st.sampled_from([None, "nvidia-dcgm:5555", "[::1]:5555", "$(NODE_NAME):5555"]),
+    "debug_dump": st.booleans() | st.builds(DebugDump, retention=st.integers(1, 8760), compression=st.booleans()),
+}
+
+
+@st.composite
+def exporter_options(draw):
+    """Keywords of the exporter that do not contradict each other or the release."""
+    given_options = findable({"dashboard": False, **draw(options(**EXPORTER))})
+    if given_options.get("version") == "3.4.2":
+        for keyword in ("tls", "basic_auth", "debug_dump", "sharing"):
+            given_options.pop(keyword, None)
+        if isinstance(given_options.get("pod_mapping"), PodMapping):
+            given_options["pod_mapping"] = True
+    if given_options.get("pod_mapping") is False:
+        given_options.pop("sharing", None)
+    metrics = given_options.get("metrics", "recommended")
+    if isinstance(metrics, MetricsConfigMap):
+        given_options["dashboard"] = False
+    if metrics not in ("seed", "default", "recommended"):
+        given_options.pop("gpu_models", None)
+    return given_options
+
+
+SMI_EXPORTER = {
+    **MONITORING,
+    "version": st.sampled_from(["1.14.0", Unverified("1.15.0", like="1.14.0", image="app:1")]),
+    "backend": st.sampled_from(["nvidia-smi", "nvml"]),
+    "nvidia_smi_command": st.sampled_from(["nvidia-smi", "ssh node nvidia-smi"]),
+    "query_field_names": st.one_of(
+        st.just(("AUTO",)),
+        st.lists(st.sampled_from(["uuid", "power.draw", "temperature.gpu", "memory.used"]), min_size=1, unique=True),
+    ),
+    "query_field_names_exclude": st.lists(st.sampled_from(["remapped_rows.*", "fan.speed", "*"]), max_size=2),
+    "collect_interval_seconds": st.just(0) | st.integers(15, 3600),
+    "collect_timeout_seconds": st.integers(1, 300),
+    "compute_apps": st.booleans(),
+    "compute_apps_mig": st.booleans(),
+    "pcie_throughput": st.booleans(),
+    "telemetry_path": st.sampled_from(["/metrics", "/gpu/metrics"]),
+    "log_level": st.sampled_from(["debug", "info", "warn", "error"]),
+    "log_format": st.sampled_from(["logfmt", "json"]),
+}
+
+
+@st.composite
+def smi_exporter_options(draw):
+    """Keywords of the exporter that do not contradict each other or the backend."""
+    given_options = findable({"dashboard": False, **draw(options(**SMI_EXPORTER))})
+    if given_options.get("backend") == "nvml":
+        given_options.pop("nvidia_smi_command", None)
+    else:
+        given_options.pop("pcie_throughput", None)
+    if given_options.get("backend") != "nvml" or not given_options.get("compute_apps"):
+        given_options.pop("compute_apps_mig", None)
+    if not given_options.get("collect_interval_seconds"):
+        given_options["collect_timeout_seconds"] = draw(st.integers(1, 14))
+    return given_options
+
+
+beside = Chart(App(), "beside")
+EXPORTERS = [
+    DcgmExporter(beside, "dcgm", dashboard=False),
+    DcgmExporter(beside, "old", dashboard=False, name="old", version="3.4.2", scrape="none", pod_mapping=False),
+    DcgmExporter(
+        beside, "all", dashboard=False, name="all", metrics="profiling", sharing=Sharing.time_slicing(replicas=2)
+    ),
+    NvidiaGpuExporter(beside, "smi", dashboard=False),
+    NvidiaGpuExporter(beside, "nvml", dashboard=False, name="nvml", backend="nvml", compute_apps=True),
+]
+LIMITS = [
+    PowerLimit(beside, "limit"),
+    PowerLimit(beside, "limits", name="limits", watts=None, limits={"name:*RTX [34]090": "80%", "index:0": "default"}),
+]
+thresholds = st.builds(
+    AlertThresholds,
+    temperature_warning=st.integers(40, 90),
+    temperature_critical=st.integers(91, 110),
+    temperatures_by_model=st.sampled_from([None, {"*RTX 3090*": (90, 97), "Tesla T[4]": (80, 85)}]),
+    vram_ratio=st.floats(0.01, 0.99),
+    vram_ignored_namespaces=st.lists(names, max_size=2),
+    idle=st.sampled_from([300, "90m", "2h"]),
+    ecc_corrected_per_hour=st.integers(1, INT32),
+    xid_critical=st.sampled_from([(79,), (48, 62)]),
+    xid_window=st.sampled_from(["15m", 60]),
+    pending=st.sampled_from([None, {"GpuMemoryNearlyFull": "1h"}]),
+)
+ALERTS = {
+    "exporter": st.sampled_from(EXPORTERS),
+    "kind": st.sampled_from(["PrometheusRule", "VMRule"]),
+    "namespace": st.none() | names,
+    "name": names,
+    "labels": st.none() | label_maps,
+    "thresholds": thresholds,
+    "power_limit": st.sampled_from([None, *LIMITS]),
+    "device_plugin": st.sampled_from([None, "nvidia-device-plugin", ".*plugin|other"]),
+    "kube_state_metrics": st.booleans(),
+    "leave_out": st.lists(st.sampled_from(["GpuLost", "GpuMemoryNearlyFull", "gpu:power:watts"]), max_size=2),
+    "severities": st.none() | st.dictionaries(st.just("GpuLost"), st.sampled_from(["critical", "warning", "info"])),
+    "runbook_url": st.sampled_from(["docs/runbook.md", "https://wiki.example/gpu"]),
+    "alert_labels": st.none() | st.dictionaries(st.sampled_from(["team", "cluster"]), label_values),
+}
+
+
+@st.composite
+def alert_options(draw):
+    given_options = {"exporter": EXPORTERS[0], **draw(options(**ALERTS))}
+    if given_options["exporter"].series.pods == "none" and "thresholds" in given_options:
+        given_options["thresholds"] = dataclasses.replace(given_options["thresholds"], vram_ignored_namespaces=())
+    return given_options
+
+
+DASHBOARD = {
+    "exporter": st.sampled_from(EXPORTERS),
+    "namespace": st.none() | names,
+    "name": st.none() | names,
+    "labels": st.none() | label_maps,
+    "folder": st.sampled_from([None, "GPU", "Größen / GPUs"]),
+    "folder_annotation": st.sampled_from(["grafana_folder", "k8s-sidecar-target-directory"]),
+    "title": st.sampled_from([None, 'GPUs of "homelab" {{ x }}']),
+    "uid": st.sampled_from([None, "gpus_1", "a" * 40]),
+    "datasource_type": st.sampled_from(["prometheus", "victoriametrics-metrics-datasource"]),
+    "kube_state_metrics": st.booleans(),
+    "refresh": st.sampled_from(["1m", "", "30s"]),
 }
 CONSTRUCTS = {
     DevicePluginChart: (PLUGIN, {"gpu_feature_discovery": False, "node_feature_discovery": False}),
@@ -701,6 +978,9 @@ CONSTRUCTS = {
     TalosGpuNode: (NODE, {"platform": Talos("1.12.11")}),
     PowerLimit: (LIMIT, {}),
     DcgmExporter: (EXPORTER, {"dashboard": False}),
+    NvidiaGpuExporter: (SMI_EXPORTER, {"dashboard": False}),
+    GpuAlerts: (ALERTS, {"exporter": EXPORTERS[0]}),
+    GpuDashboard: (DASHBOARD, {"exporter": EXPORTERS[0]}),
     GpuWorkload: (WORKLOAD, {"image": "app:1", "ports": {"main": 80}}),
 }
 COHERENT = {
@@ -708,6 +988,10 @@ COHERENT = {
     ValidationBridge: bridge_options(),
     GpuOperator: operator_options(),
     TalosGpuNode: node_options(),
+    PowerLimit: limit_options(),
+    DcgmExporter: exporter_options(),
+    NvidiaGpuExporter: smi_exporter_options(),
+    GpuAlerts: alert_options(),
 }
 EACH_KEYWORD = [
     pytest.param(construct, keyword, id=f"{construct.__name__}-{keyword}")
@@ -837,16 +1121,35 @@ def test_any_talos_node_of_good_input_is_sound(given_options):
     assert_accepted_and_sound(TalosGpuNode, given_options)
 
 
-@quickly
-@given(given_options=options(**LIMIT))
+@without_warnings
+@settings(quickly, max_examples=40)
+@given(given_options=limit_options())
 def test_any_power_limit_of_good_input_is_sound(given_options):
     assert_accepted_and_sound(PowerLimit, given_options)
 
 
-@quickly
-@given(given_options=options(**EXPORTER))
+@settings(quickly, max_examples=50)
+@given(given_options=exporter_options())
 def test_any_exporter_of_good_input_is_sound(given_options):
-    assert_accepted_and_sound(DcgmExporter, {"dashboard": False, **given_options})
+    assert_accepted_and_sound(DcgmExporter, given_options)
+
+
+@settings(quickly, max_examples=40)
+@given(given_options=smi_exporter_options())
+def test_any_exporter_without_privileges_of_good_input_is_sound(given_options):
+    assert_accepted_and_sound(NvidiaGpuExporter, given_options)
+
+
+@settings(quickly, max_examples=25)
+@given(given_options=alert_options())
+def test_any_alerts_of_good_input_are_sound(given_options):
+    assert_accepted_and_sound(GpuAlerts, given_options)
+
+
+@settings(quickly, max_examples=15)
+@given(given_options=options(**DASHBOARD))
+def test_any_dashboard_of_good_input_is_sound(given_options):
+    assert_accepted_and_sound(GpuDashboard, {"exporter": EXPORTERS[0], **given_options})
 
 
 @without_warnings
@@ -906,6 +1209,13 @@ def members(struct):
     return [field.name for field in dataclasses.fields(struct)]
 
 
+NEEDED = {
+    BasicAuth: {"users": {"prometheus": HASH}},
+    Metric: {"field": "DCGM_FI_DEV_GPU_UTIL", "prometheus_type": "gauge", "help": ""},
+    MetricsConfigMap: {"config_map": "counters"},
+    Relabeling: {"target_label": "a"},
+    Tls: {"secret": "exporter-tls"},
+}
 OPTIONS = [
     lambda value: Talos(value),
     lambda value: Kubernetes(value),
@@ -942,9 +1252,34 @@ OPTIONS = [
     lambda value: Configs.external("a", may_use=value),
     lambda value: Configs.external("a", fallback_strategies=value),
     lambda value: Configs(delivery=value),
+    lambda value: PodMapping.of(value, None, "4.8.3"),
+    lambda value: PodMapping.of(True, value, "4.8.3"),
+    lambda value: PodMapping.time_slicing(nvidia_resource_names=value),
+    lambda value: PodMapping.time_slicing(kubelet_path=value),
+    lambda value: PodMapping(enable_pod_labels=True, pod_label_allowlist_regex=value),
+    lambda value: Scrape.of(value, None),
+    lambda value: Scrape.of("PodMonitor", value),
+    lambda value: Scrape.of(Scrape(), value),
+    lambda value: Relabeling(action="drop", source_labels=value),
+    lambda value: Relabeling(action="hashmod", source_labels=["a"], target_label="b", modulus=value),
+    lambda value: Relabeling(action="labeldrop", regex=value),
+    lambda value: AlertThresholds(temperatures_by_model={"*": value}),
+    lambda value: AlertThresholds(pending={"GpuLost": value}),
+    lambda value: BasicAuth(users={"prometheus": value}),
+    lambda value: BasicAuth(users={value if isinstance(value, str) else "": HASH}),
     *(
-        lambda value, struct=struct, member=member: struct(**{member: value})
+        lambda value, struct=struct, member=member: struct(**{**NEEDED.get(struct, {}), member: value})
         for struct in (
+            AlertThresholds,
+            BasicAuth,
+            DebugDump,
+            ExporterService,
+            Metric,
+            MetricsConfigMap,
+            PodMapping,
+            Relabeling,
+            Scrape,
+            Tls,
             DevicePlugin,
             GpuFeatureDiscovery,
             MpsControlDaemon,
@@ -975,6 +1310,20 @@ def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line():
             except Exception as error:
                 error.add_note(f"{value!r} at line {take.__code__.co_firstlineno} {take.__defaults__ or ''}")
                 raise
+
+
+def test_a_password_in_place_of_a_hash_is_not_shown():
+    for take in (
+        lambda: BasicAuth({"prometheus": "hunter2"}),
+        lambda: BasicAuth(users={"prometheus": "hunter2"}),
+        lambda: BasicAuth(users=[("prometheus", "hunter2")]),
+        lambda: BasicAuth(users={"prometheus:hunter2": ""}),
+        lambda: BasicAuth(users={"prometheus": HASH}, password="hunter2"),
+    ):
+        with pytest.raises(GpuConstructsError) as refused:
+            take()
+        assert str(refused.value).splitlines() == [str(refused.value)]
+        assert "hunter2" not in str(refused.value)
 
 
 def test_every_keyword_of_every_construct_is_drawn():

@@ -150,6 +150,7 @@ FLAGS_OF_TALOSCTL = {
     "machineconfig patch": {"--output", "--patch"},
     "patch": {"--dry-run", "--mode", "--namespace", "--patch", "--patch-file"},
     "read": set(),
+    "reboot": {"--mode"},
     "services": set(),
     "upgrade": {"--image", "--reboot-mode"},
     "validate": {"--config", "--mode", "--strict"},
