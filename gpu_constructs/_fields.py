@@ -150,7 +150,7 @@ def cron_schedule(field: str, got: str) -> None:
 
 def absolute_path(field: str, got: str) -> None:
     """Refuse a path that does not start at the root or climbs with '..'."""
-    if not got.startswith("/") or ".." in got.split("/"):
+    if not got.startswith("/") or ".." in got.split("/") or not got.isprintable():
         raise GpuConstructsError(f"{field} must be an absolute path without '..'; got {got!r}")
 
 
@@ -199,13 +199,18 @@ def of_type(field: str, got: object, annotation: Any) -> None:
     except TypeError as error:
         message = _MODULE.sub("", str(error).removeprefix("type of ").replace(" instead", ""))
         message = message.replace("NoneType)", "None)")
-        raise GpuConstructsError(f"{message}: {got!r}") from None
+        shown = "not shown here, since it may hold a secret" if _holds_secrets(alternatives) else repr(got)
+        raise GpuConstructsError(f"{message}: {shown}") from None
     for option in alternatives:
         if get_origin(option) is Mapping and isinstance(got, Mapping):
             key_type, value_type = get_args(option)
             for key, value in got.items():
                 of_type(f"{field} key", key, key_type)
                 of_type(f"{field}[{key!r}]", value, value_type)
+
+
+def _holds_secrets(alternatives: tuple[Any, ...]) -> bool:
+    return any("_IS_SECRET" in vars(option) for option in alternatives if isinstance(option, type))
 
 
 @lru_cache(maxsize=1024)

@@ -67,6 +67,7 @@ class Values:
             if value is not None or path != "global":
                 self.refuse(path, f"must be a mapping, got {shown(value)}: the chart would fail; leave it out")
         elif key is None:
+            path = path if path.isprintable() else repr(path)
             near = nearest(path, keys, self.release)
             hint = f" (did you mean {near!r}?)" if near else ""
             self.refuse(path, f"is no key of the chart, which would skip it without a word{hint}")

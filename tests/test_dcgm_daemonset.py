@@ -8,6 +8,7 @@ from gpu_constructs.observability.daemonset import (
     exporter_pod,
     exporter_service,
 )
+from gpu_constructs.observability.exporter_options import DebugDump
 from gpu_constructs.observability.pod_mapping import PodMapping
 from gpu_constructs.observability.web_config import BasicAuth, Tls
 from schemas import schema_errors
@@ -62,7 +63,7 @@ FULL = {
     "tls": Tls(secret="certificate"),
     "basic_auth": AUTH,
     "web_config": "dcgm-exporter-web-config",
-    "debug_dump": {"retention": 1, "compression": False},
+    "debug_dump": DebugDump(retention=1, compression=False),
     "mapping": PodMapping.time_slicing(),
     "env": [{"name": "DCGM_EXPORTER_LOG_FORMAT", "value": "json"}],
 }
@@ -108,14 +109,14 @@ def test_a_remote_hostengine_reads_the_gpus_instead():
 
 
 def test_dumps_live_and_die_with_the_pod():
-    dumping = {"debug_dump": {"retention": 48, "compression": False}}
+    dumping = {"debug_dump": DebugDump(retention=48, compression=False, size_limit="2Gi")}
     assert container(**dumping)["args"][2:] == [
         "--dump-enabled",
         "--dump-directory=/dcgm-exporter-debug",
         "--dump-retention=48",
         "--dump-compression=false",
     ]
-    assert volumes(**dumping)["debug-dumps"]["emptyDir"] == {"sizeLimit": "1Gi"}
+    assert volumes(**dumping)["debug-dumps"]["emptyDir"] == {"sizeLimit": "2Gi"}
     assert mounts(**dumping)["debug-dumps"]["mountPath"] == "/dcgm-exporter-debug"
 
 

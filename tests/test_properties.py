@@ -791,7 +791,9 @@ MONITORING = {
 
 
 def findable(given_options):
-    """Take back what does not go with how the exporter is scraped."""
+    """Take back what does not go with how the exporter is reached."""
+    if given_options.get("host_network") and given_options.get("port", 1024) < 1024:
+        del given_options["port"]
     scrape = given_options.get("scrape", "ServiceMonitor")
     if isinstance(scrape, Scrape) or scrape in BARE_SCRAPES:
         given_options.pop("scrape_labels", None)
@@ -832,7 +834,6 @@ EXPORTER = {
             enable_pod_labels=st.just(True),
             pod_label_allowlist_regex=st.lists(st.sampled_from(["app", "team-.*"]), max_size=2),
             enable_pod_uid=st.booleans(),
-            enable_dra=st.booleans(),
             gpu_id_type=st.sampled_from(["uid", "device-name"]),
             kubelet_path=st.sampled_from(["/var/lib/kubelet/pod-resources", "/k0s"]),
         ),
@@ -843,6 +844,7 @@ EXPORTER = {
             enable_pod_uid=st.just(True),
             nvidia_resource_names=st.just(["nvidia.com/gpu.shared"]),
         ),
+        st.builds(PodMapping, enable_dra=st.just(True), enable_pod_uid=st.booleans()),
         st.builds(PodMapping.time_slicing),
     ),
     "sharing": st.none() | sharings,

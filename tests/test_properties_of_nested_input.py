@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from cdk8s import Testing
+from cdk8s import App, Chart, Testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import talos_structure
-from gpu_constructs import Delivery, GpuConstructsError, GpuOperator, Kubernetes, Talos
+from gpu_constructs import (
+    DcgmExporter,
+    Delivery,
+    GpuConstructsError,
+    GpuOperator,
+    Kubernetes,
+    NvidiaGpuExporter,
+    Talos,
+)
+from gpu_constructs.observability import dcgm_helm, nvidia_gpu_exporter_helm
 from gpu_constructs.operator.chart_keys import KEYS
 from gpu_constructs.talos.config_patches import patched
 from test_properties import (
     JUNK,
     MACHINE_CONFIG,
+    assert_all_is_sound,
     assert_house_style,
     assert_values_are_sound,
     make,
@@ -45,13 +55,15 @@ def nested(path, value):
     return value
 
 
-sections = {path[:dot] for path in KEYS for dot, letter in enumerate(path) if letter == "."}
+def paths(keys):
+    sections = {path[:dot] for path in keys for dot, letter in enumerate(path) if letter == "."}
+    return sorted({*keys, *sections})
 
 
 @without_warnings
 @settings(quickly, max_examples=150)
 @given(
-    path=st.sampled_from(sorted({*KEYS, *sections})),
+    path=st.sampled_from(paths(KEYS)),
     value=st.sampled_from(ODD),
     delivery=st.sampled_from([Delivery.flux(), Delivery.argo_cd(), Delivery.values()]),
     platform=st.sampled_from([Talos("1.12"), Kubernetes()]),
@@ -66,6 +78,25 @@ def test_junk_anywhere_in_the_values_is_sound_or_refused_in_one_line(path, value
     assert_values_are_sound(made, *made.side_files())
     for manifest in Testing.synth(made.node.scope):
         assert schema_errors(manifest) == []
+
+
+@without_warnings
+@pytest.mark.parametrize(
+    ("exporter", "keys"), [(DcgmExporter, dcgm_helm.KEYS), (NvidiaGpuExporter, nvidia_gpu_exporter_helm.KEYS)]
+)
+@settings(quickly, max_examples=100)
+@given(data=st.data())
+def test_junk_anywhere_in_the_values_of_an_exporters_chart_is_sound_or_refused_in_one_line(exporter, keys, data):
+    path = data.draw(st.sampled_from(paths(keys)))
+    value = data.draw(st.sampled_from([odd for odd in ODD if not (isinstance(odd, dict) and "a\nb" in odd)]))
+    strict = data.draw(st.booleans())
+    options = {"release_name": "gpu", "namespace": "monitoring", "strict": strict}
+    try:
+        made = exporter.from_helm_values(Chart(App(), "gpu"), "app", nested(path.split("."), value), **options)
+    except GpuConstructsError as error:
+        assert_house_style(error, "gpu/app")
+    else:
+        assert_all_is_sound(made)
 
 
 def places(structure, path=()):

@@ -2,7 +2,7 @@ import pytest
 import yaml
 from cdk8s import ApiObject
 
-from gpu_constructs import GpuConstructsError
+from gpu_constructs import GpuConstructsError, _fields
 from gpu_constructs.observability.scrape import Scrape, scrape_manifest
 from gpu_constructs.observability.web_config import BasicAuth, Tls, scrape_access, web_config
 from schemas import schema_errors
@@ -249,3 +249,10 @@ def test_users_changed_afterwards_change_nothing():
     auth = BasicAuth(users=users)
     users["other"] = "hunter2"
     assert auth.users == USERS
+
+
+def test_a_password_given_where_an_object_belongs_is_not_shown():
+    with pytest.raises(GpuConstructsError) as refused:
+        _fields.of_type("basic_auth", {"admin": "hunter2"}, BasicAuth | None)
+    assert "hunter2" not in str(refused.value)
+    assert str(refused.value).endswith("not shown here, since it may hold a secret")

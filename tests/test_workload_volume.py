@@ -3,6 +3,7 @@ import pytest
 from cdk8s import ApiObject, Size
 
 from gpu_constructs import GpuConstructsError, Volume
+from gpu_constructs.workload.volume import mounts
 
 
 def message(make):
@@ -145,3 +146,9 @@ TYPES = "'', 'Directory', 'DirectoryOrCreate', 'File', 'FileOrCreate', 'Socket'"
 )
 def test_a_path_that_no_node_has_is_refused(given, options, problem):
     assert message(lambda: Volume.host_path(*given, **options)) == problem
+
+
+@pytest.mark.parametrize("path", ["/a:b", "/a\nb"])
+def test_a_path_that_no_mount_takes_is_refused(path):
+    with pytest.raises(GpuConstructsError, match=r"^volumes path must "):
+        mounts({path: Volume.empty_dir()}, shared_memory=None)

@@ -8,6 +8,7 @@ from typing import Any
 from gpu_constructs import _fields
 from gpu_constructs._container_security import POD, Rights
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.observability.exporter_options import DebugDump
 from gpu_constructs.observability.metrics import release_number
 from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
 from gpu_constructs.observability.user_mounts import beside_own
@@ -89,7 +90,7 @@ def exporter_pod(
     tls: Tls | None = None,
     basic_auth: BasicAuth | None = None,
     web_config: str | None = None,
-    debug_dump: Mapping[str, Any] | None = None,
+    debug_dump: DebugDump | None = None,
     security_context: Mapping[str, Any] | None = None,
     pod_security_context: Mapping[str, Any] | None = None,
     service_account: str | None = None,
@@ -122,7 +123,7 @@ def exporter_pod(
         tls: Its certificate.
         basic_auth: Its passwords.
         web_config: Name of the object that holds both; a Secret where there are passwords.
-        debug_dump: ``retention`` in hours and ``compression``.
+        debug_dump: What it keeps for a bug report.
         security_context: Of the container, instead of what the options need.
         pod_security_context: Of the pod, on top of ours.
         service_account: Its ServiceAccount; None takes the namespace's default.
@@ -168,7 +169,7 @@ def exporter_pod(
         tls=tls,
         web_config=web_config,
         is_secret=basic_auth is not None,
-        is_dumped=debug_dump is not None,
+        debug_dump=debug_dump,
         writable_root=writable_root,
     )
     own_mounts = [{"name": volume, **mount} for volume, (_, mount) in mounted.items()]
@@ -177,8 +178,8 @@ def exporter_pod(
     if remote_hostengine is not None:
         arguments += ["-r", remote_hostengine]
     if debug_dump is not None:
-        arguments += ["--dump-enabled", f"--dump-directory={_DUMPS}", f"--dump-retention={debug_dump['retention']}"]
-        arguments.append(f"--dump-compression={str(debug_dump['compression']).lower()}")
+        arguments += ["--dump-enabled", f"--dump-directory={_DUMPS}", f"--dump-retention={debug_dump.retention}"]
+        arguments.append(f"--dump-compression={str(debug_dump.compression).lower()}")
     user = {"runAsNonRoot": False, "runAsUser": 0} if needs_root else {"runAsNonRoot": True, "runAsUser": NON_ROOT_USER}
     computed = {**exporter_rights(is_profiled=is_profiled).to_manifest(read_only=not writable_root), **user}
     all_variables: list[Mapping[str, Any]] = [
@@ -226,7 +227,7 @@ def _volumes(
     tls: Tls | None,
     web_config: str | None,
     is_secret: bool,
-    is_dumped: bool,
+    debug_dump: DebugDump | None,
     writable_root: bool,
 ) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """Give each volume with its source and its mount."""
@@ -253,8 +254,8 @@ def _volumes(
             {"secret": {"secretName": tls.secret, "defaultMode": 0o440}},
             {"mountPath": TLS_DIRECTORY, "readOnly": True},
         )
-    if is_dumped:
-        volumes["debug-dumps"] = ({"emptyDir": {"sizeLimit": "1Gi"}}, {"mountPath": _DUMPS})
+    if debug_dump is not None:
+        volumes["debug-dumps"] = ({"emptyDir": {"sizeLimit": debug_dump.size_limit}}, {"mountPath": _DUMPS})
     if not writable_root:
         volumes["tmp"] = ({"emptyDir": {"sizeLimit": "64Mi"}}, {"mountPath": "/tmp"})
     return volumes

@@ -274,7 +274,7 @@ class DcgmExporter(GpuObject):
             tls=tls,
             basic_auth=basic_auth,
             web_config=f"{name}-web-config" if web else None,
-            debug_dump={"retention": dump.retention, "compression": dump.compression} if dump else None,
+            debug_dump=dump or None,
             security_context=security_context,
             pod_security_context=pod_security_context,
             service_account=account,

@@ -80,19 +80,24 @@ class ExporterService(metaclass=ShortErrors):
 class DebugDump(metaclass=ShortErrors):
     """Files with what the exporter read, for a bug report; they live and die with the pod.
 
+    It writes two at each reading. A pod whose files outgrow ``size_limit`` is evicted.
+
     Attributes:
         retention: Hours that a file is kept.
         compression: Whether files are compressed.
+        size_limit: What all files together may take of the node's disk.
 
     Raises:
-        GpuConstructsError: Less than an hour.
+        GpuConstructsError: Less than an hour, or a limit that is no quantity.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:pkg/cmd/app.go, ``--dump-enabled``.
     """
 
     retention: int = 24
     compression: bool = True
+    size_limit: str = "1Gi"
 
     def __post_init__(self) -> None:
         _fields.members(self, "debug_dump")
         _fields.whole_number("debug_dump.retention", self.retention, minimum=1, maximum=8760)
+        _fields.quantity("debug_dump.size_limit", self.size_limit)

@@ -123,6 +123,8 @@ class BasicAuth(metaclass=_Silent):
     username_key: str = "username"
     password_key: str = "password"
 
+    _IS_SECRET = True
+
     def __post_init__(self) -> None:
         # First, since an error about the type would show what may be a password.
         _users(self.users)

@@ -122,6 +122,8 @@ def mounts(
     sources: list[dict[str, Any]] = []
     for path, volume in volumes.items():
         _fields.absolute_path("volumes path", path)
+        if ":" in path:
+            raise GpuConstructsError(f"volumes path must not hold ':', which no mount takes; got {path!r}")
         slug = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")[:50].strip("-") or "root"
         name, number = slug, 1
         while any(source["name"] == name for source in sources):
