@@ -209,7 +209,8 @@ def _pods_satisfy_their_namespace(manifests: Sequence[Manifest], provided: Seque
                 yield Finding(
                     index,
                     f"pods would be refused: namespace {namespace!r}{maker} {says}, and {'; '.join(violations)}; take "
-                    "the pods' rights back (run_as_user=... for a user that is not root) or choose another "
+                    "the pods' rights back (leave out the options that need them; run_as_user=... for a workload's "
+                    "user that is not root) or choose another "
                     "GpuNamespace(pod_security=...)",
                     (made_by,) if made_by >= 0 else (),
                 )

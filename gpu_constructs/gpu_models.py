@@ -69,6 +69,8 @@ GPU_MODELS: Mapping[str, GpuModel] = MappingProxyType({row[0]: GpuModel(*row) fo
 _VENDOR = "NVIDIA "
 # Notebook chips before the RTX boards end in M or MX, or have a number of three digits.
 _GEFORCE = r"GeForce (?:(RTX|GTX|GTS|GT|MX) ?)?([0-9]{3,4})(?:MX?)?(?: |\Z)"
+# No workstation board has such a number: theirs end in two zeros.
+_GEFORCE_NUMBER = r"(?:RTX [2-9]0[5-9]0|GTX 1[06][5-9]0)(?: |\Z)"
 _TITAN = r"(?:GeForce GTX )?T(?i:itan)(?: |\Z)"
 # Volta and later. A dash and digits behind the name is a virtual GPU's profile (A40-48Q), which is another matter.
 _PROFESSIONAL = (
@@ -82,8 +84,8 @@ _PROFESSIONAL = (
 
 
 def gpu_model(name: str) -> GpuModel | None:
-    """Give what is known of the board of that very name, with or without ``NVIDIA`` in front."""
-    return GPU_MODELS.get(name) or GPU_MODELS.get(_VENDOR + name)
+    """Give what is known of the board of that very name, with or without ``NVIDIA`` or ``GeForce`` in front."""
+    return GPU_MODELS.get(name) or GPU_MODELS.get(_VENDOR + name) or GPU_MODELS.get(f"{_VENDOR}GeForce {name}")
 
 
 def has_profiling_metrics(name: str) -> bool | None:
@@ -95,6 +97,8 @@ def has_profiling_metrics(name: str) -> bool | None:
         NVIDIA/dcgm-exporter issues 152, 365, 404, 506; NVIDIA/DCGM issue 234
     """
     bare = name.removeprefix(_VENDOR)
+    if re.match(_GEFORCE_NUMBER, bare):
+        bare = f"GeForce {bare}"
     if re.match(_TITAN, bare):
         return False
     if geforce := re.match(_GEFORCE, bare):

@@ -279,7 +279,8 @@ def test_the_pods_problem_lists_what_the_level_forbids_and_the_way_out():
     assert "hostPID" in problem
     assert "hostNetwork" in problem
     assert problem.endswith(
-        "; take the pods' rights back (run_as_user=... for a user that is not root) or choose another "
+        "; take the pods' rights back (leave out the options that need them; run_as_user=... for a workload's "
+        "user that is not root) or choose another "
         "GpuNamespace(pod_security=...)"
     )
 

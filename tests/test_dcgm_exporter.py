@@ -368,6 +368,15 @@ def test_two_exporters_that_profile_the_same_nodes_are_refused_and_others_are_no
         assert (tmp_path / "gpu.k8s.yaml").exists()
 
 
+def test_another_name_is_another_instance_so_that_no_service_takes_the_other_exporters_pods():
+    def instance(**given):
+        return daemonset(**given)["spec"]["selector"]["matchLabels"]["app.kubernetes.io/instance"]
+
+    made = find(rendered(name="second", dashboard=False), "DaemonSet", "second")
+    assert made["spec"]["selector"]["matchLabels"]["app.kubernetes.io/instance"] == "second"
+    assert (instance(), instance(instance="blue")) == ("exporter", "blue")
+
+
 def test_further_options_reach_the_objects():
     manifests = rendered(
         name="gpu-metrics",
@@ -522,7 +531,7 @@ RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
         ),
         (
             {"metrics": ["DCGM_FI_DEV_GPU_UTILL"]},
-            "metrics can hold a field by its name alone only where this library knows its type; got "
+            "metrics must name fields that the DCGM exporter 4.8.3 knows: it would end at an unknown one; got "
             "'DCGM_FI_DEV_GPU_UTILL' (did you mean 'DCGM_FI_DEV_GPU_UTIL'?)",
         ),
         (

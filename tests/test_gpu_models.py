@@ -11,13 +11,13 @@ from gpu_constructs.gpu_models import GPU_MODELS, GpuModel, gpu_model, has_profi
 def test_a_board_is_found_by_its_very_name_with_or_without_the_vendor():
     board = GpuModel("NVIDIA GeForce RTX 3090", "Ampere", 24576, 350, 100, 480)
     assert gpu_model("NVIDIA GeForce RTX 3090") == board
-    assert gpu_model("GeForce RTX 3090") is gpu_model("NVIDIA GeForce RTX 3090")
+    assert gpu_model("GeForce RTX 3090") is gpu_model("NVIDIA GeForce RTX 3090") is gpu_model("RTX 3090")
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "RTX 3090",
+        "RTX 4000",
         "NVIDIA GeForce RTX 3090 Ti",
         "nvidia geforce rtx 3090",
         "NVIDIA NVIDIA L4",
@@ -65,6 +65,11 @@ def test_the_table_cannot_be_changed():
         ("NVIDIA GeForce RTX 3050", False),
         ("NVIDIA GeForce RTX 2080 SUPER", False),
         ("GeForce GTX 1080 Ti", False),
+        ("RTX 3090", False),
+        ("RTX 3090 Ti", False),
+        ("GTX 1080", False),
+        ("RTX 5090", True),
+        ("RTX 4000", None),
         ("NVIDIA GeForce GTX 1660", False),
         ("NVIDIA GeForce GT 1030", False),
         ("NVIDIA GeForce MX450", False),

@@ -372,7 +372,7 @@ BY_NAME = "metrics can hold a field by its name alone only where this library kn
 OF_A_LATER_DCGM = (
     "; for a field of a later DCGM keep the list in a ConfigMap of your own: metrics=MetricsConfigMap(...)"
 )
-OTHERS = "; pass Metric(field=..., prometheus_type=..., help=...) for others"
+OTHERS = "; pass Metric(field=..., prometheus_type=..., help=...)"
 LATER = "; it came with a later release: take version='4.8.3' instead of '3.4.2'"
 RECOVERY = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
 
@@ -389,7 +389,12 @@ RECOVERY = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
         (
             ["DCGM_FI_DEV_GPU_UTL"],
             "4.8.3",
-            BY_NAME.format("DCGM_FI_DEV_GPU_UTL", " (did you mean 'DCGM_FI_DEV_GPU_UTIL'?)"),
+            UNKNOWN.format("4.8.3", "DCGM_FI_DEV_GPU_UTL", " (did you mean 'DCGM_FI_DEV_GPU_UTIL'?)"),
+        ),
+        (
+            ["DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL"],
+            "4.8.3",
+            BY_NAME.format("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL", OTHERS),
         ),
         (["recommended"], "4.8.3", BY_NAME.format("recommended", OTHERS)),
         (

@@ -127,7 +127,8 @@ class DcgmExporter(GpuObject):
             version: Chart and exporter release: ``"4.8.3"`` by default; ``"4.8.2"``, whose image lacks
                 libraries and with them XID and NVLink metrics; ``"3.4.2"``, which predates Blackwell GPUs.
             name: In front of the names of all objects.
-            instance: The label ``app.kubernetes.io/instance``; None is the construct's id.
+            instance: The label ``app.kubernetes.io/instance``, which tells the pods of two exporters apart. None
+                is the construct's id, or the name where you give another one.
             metrics: What to export: ``"recommended"``, what alerts and dashboard ask for; ``"default"``, the
                 image's own list; ``"seed"``, six basic ones; ``"profiling"``, all of it; a list of ``Metric``
                 or of fields this library knows; or a ``MetricsConfigMap`` that somebody else keeps.
@@ -181,7 +182,8 @@ class DcgmExporter(GpuObject):
                 certificate that the scrape object has nothing for.
         """
         _fields.label_value("id", id)
-        instance = id if instance is None else instance
+        if instance is None:
+            instance = id if name == NAME else name
         _fields.label_value("instance", instance)
         where = component_namespace(namespace)
         _fields.dns_label("name", name)

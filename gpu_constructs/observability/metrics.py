@@ -303,7 +303,10 @@ def exported_metrics(
         return tuple(metric for metric in named if is_profiled or not needs_profiling([metric]))
     number = release_number(release)
     ours = {metric.field: _as_of(number, metric) for metric in _every_metric()}
-    metrics = tuple(ours.get(metric) or _by_name(metric) if isinstance(metric, str) else metric for metric in given)
+    metrics = tuple(
+        (ours.get(metric) or _by_name(metric, release, known_as)) if isinstance(metric, str) else metric
+        for metric in given
+    )
     foreign = [m for m in metrics if m != ours.get(m.field) or number < _SINCE.get(m.field, number)]
     if foreign:
         # A table of seven hundred names, for those who go beyond ours.
@@ -315,11 +318,15 @@ def exported_metrics(
     return metrics
 
 
-def _by_name(field: str) -> Metric:
-    near = did_you_mean(field, _GROUP_OF)
+def _by_name(field: str, release: str, known_as: str) -> Metric:
+    if _FIELD.match(field):
+        from gpu_constructs.observability import dcgm_fields
+
+        dcgm_fields.require(field, "label", release, known_as=known_as)
+    near = did_you_mean(field, _GROUP_OF) if not _FIELD.match(field) else ""
     raise GpuConstructsError(
         "metrics can hold a field by its name alone only where this library knows its type; "
-        f"got {field!r}{near or '; pass Metric(field=..., prometheus_type=..., help=...) for others'}"
+        f"got {field!r}{near}; pass Metric(field=..., prometheus_type=..., help=...)"
     )
 
 

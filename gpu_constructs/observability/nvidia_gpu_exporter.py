@@ -115,7 +115,8 @@ class NvidiaGpuExporter(GpuObject):
             platform: ``Talos("1.12")`` or ``Kubernetes()``; decides the runtime class.
             version: Release of the program; its chart counts one major release further.
             name: In front of the names of all objects.
-            instance: The label ``app.kubernetes.io/instance``; None is the construct's id.
+            instance: The label ``app.kubernetes.io/instance``, which tells the pods of two exporters apart. None
+                is the construct's id, or the name where you give another one.
             backend: What reads the GPUs: ``nvidia-smi``, run for each reading and killed when it hangs; or
                 ``nvml``, the driver's library, which adds XID errors, energy and MIG instances, and whose image
                 is for amd64 only.
@@ -173,7 +174,8 @@ class NvidiaGpuExporter(GpuObject):
                 namespace refuses; a password or a certificate that the scrape object has nothing for.
         """
         _fields.label_value("id", id)
-        instance = id if instance is None else instance
+        if instance is None:
+            instance = id if name == pods.NAME else name
         _fields.label_value("instance", instance)
         where = namespace_name(namespace)
         if compute_apps:
