@@ -1,6 +1,6 @@
 """The keys of both charts' values as facts, to hold ours against; and the page's table of what becomes of each.
 
-``python tests/helm_keys.py`` writes this table, that of the exporter's keys, and those of the deviations, into
+``python tests/helm_keys.py`` writes this table, those of the exporters' keys, and those of the deviations, into
 docs/coming-from-helm.md.
 
 Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, deployments/helm/nvidia-device-plugin, with the bundled charts of
@@ -164,6 +164,8 @@ def write(page: Path = PAGE) -> None:
     import deviations
     import exporter_deviations
     import exporter_keys
+    import smi_deviations
+    import smi_keys
 
     text = page.read_text(encoding="utf-8")
     for name, table in (
@@ -171,6 +173,8 @@ def write(page: Path = PAGE) -> None:
         ("deviations", deviations.markdown().rstrip("\n")),
         ("exporter-keys", exporter_keys.markdown()),
         ("exporter-deviations", exporter_deviations.markdown().rstrip("\n")),
+        ("smi-keys", smi_keys.markdown()),
+        ("smi-deviations", smi_deviations.markdown().rstrip("\n")),
     ):
         start, end = between(text, name)
         text = text[:start] + table + text[end:]

@@ -20,6 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import deviations
 import exporter_deviations
 import parity_exporter
+import parity_smi_exporter
+import smi_deviations
 from parity_cases import Case, UnreadableCase, find_cases
 from parity_chart import CHART, NFD_VERSIONS, Release
 from parity_compare import Result, compare, synthesize
@@ -118,6 +120,16 @@ def _check_exporter(case: Case) -> Result:
     return compare(release, chart, ours, warned, exporter_deviations)
 
 
+def _check_smi_exporter(case: Case) -> Result:
+    release = parity_smi_exporter.SmiRelease(
+        release=case.release, namespace=case.namespace, version=case.version, values=case.read_values()
+    )
+    made, warned = release.synthesize()
+    chart = parity_smi_exporter.told(case.read_objects(), release, is_ours=False)
+    ours = parity_smi_exporter.told(made, release, is_ours=True)
+    return compare(release, chart, ours, warned, smi_deviations)
+
+
 @dataclass(frozen=True)
 class Reader:
     """A chart whose values this library reads.
@@ -136,6 +148,7 @@ class Reader:
 READERS: Mapping[str, Reader] = {
     CHART: Reader(NFD_VERSIONS, deviations.DEVIATIONS, _check_plugin),
     parity_exporter.CHART: Reader(parity_exporter.VERSIONS, exporter_deviations.DEVIATIONS, _check_exporter),
+    parity_smi_exporter.CHART: Reader(parity_smi_exporter.VERSIONS, smi_deviations.DEVIATIONS, _check_smi_exporter),
 }
 
 

@@ -284,11 +284,7 @@ def needs_no_root(difference: Difference, context: Context) -> bool:
 
 
 def needs_no_root_to_read(difference: Difference, context: Context) -> bool:
-    return (
-        context.version != OLD
-        and maps_no_pods(difference, context)
-        and profiles_nothing_itself(difference, context)
-    )
+    return context.version != OLD and maps_no_pods(difference, context) and profiles_nothing_itself(difference, context)
 
 
 def dumps(difference: Difference, context: Context) -> bool:

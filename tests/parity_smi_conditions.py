@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from parity_compare import ABSENT, Context, Difference, OneSided
@@ -22,7 +22,7 @@ from parity_exporter_conditions import (
     says_no_seccomp_profile,
 )
 from parity_fields import Fields, canonical
-from parity_smi_exporter import CHART, MAIN, PROGRAM, Manifest, our_steps
+from parity_smi_exporter import CHART, MAIN, PROGRAM, our_steps
 from parity_told import seconds, steps_told
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
 ]
 
 _MAIN = ("pod", "containers", f"[{MAIN}]")
-_ANOTHER_NAME = "app.kubernetes.io/name"
 GPU_TOLERATION = canonical({"effect": "NoSchedule", "key": "nvidia.com/gpu", "operator": "Exists"})
 
 
@@ -60,8 +59,25 @@ def _kind(difference: Difference) -> str:
 # --- values ---------------------------------------------------------------------------------------------------
 
 
+def program(difference: Difference, context: Context) -> Any:
+    return PROGRAM
+
+
+def chart_image(difference: Difference, context: Context) -> Any:
+    value = context.release.value
+    return f"{value('image.repository', '')}:{value('image.tag') or PROGRAM}"
+
+
 def namespace(difference: Difference, context: Context) -> Any:
     return context.release.namespace
+
+
+def service_port(difference: Difference, context: Context) -> Any:
+    return context.release.value("service.port")
+
+
+def host_port(difference: Difference, context: Context) -> Any:
+    return context.release.value("hostPort.port")
 
 
 def port(difference: Difference, context: Context) -> Any:
@@ -88,6 +104,21 @@ def our_step(difference: Difference, context: Context) -> Any:
     return dict(our_steps(_kind(difference), context.release)).get(difference.path[-1], ABSENT)
 
 
+def sidecar_label(difference: Difference, context: Context) -> Any:
+    """The label that the chart's dashboards are found by."""
+    value = context.release.value
+    is_it = difference.path[-1] == f"[{value('grafanaDashboard.label')}]"
+    return value("grafanaDashboard.labelValue", "") if is_it else ABSENT
+
+
+def dashboard_annotation(difference: Difference, context: Context) -> Any:
+    return context.release.value("grafanaDashboard.annotations", {}).get(difference.path[-1][1:-1], ABSENT)
+
+
+def bearer_token_file(difference: Difference, context: Context) -> Any:
+    return context.release.value("serviceMonitor.bearerTokenFile")
+
+
 # --- conditions -----------------------------------------------------------------------------------------------
 
 
@@ -95,11 +126,8 @@ def has_another_name(difference: Difference, context: Context) -> bool:
     return context.release.chart_name != CHART
 
 
-def is_sidecar_label(difference: Difference, context: Context) -> bool:
-    """The label that the chart's dashboards are found by, while ours has the customary one."""
-    value = context.release.value
-    is_it = difference.path[-1] == f"[{value('grafanaDashboard.label')}]"
-    return is_it and difference.chart == value("grafanaDashboard.labelValue", "")
+def is_our_dashboard(difference: Difference, context: Context) -> bool:
+    return difference.path[-1] == f"{context.release.our_fullname}.json"
 
 
 def says_another_sidecar_label(difference: Difference, context: Context) -> bool:
@@ -124,8 +152,7 @@ def says_nothing_of_nodes(label: str) -> Condition:
 
 def takes_no_probe(difference: Difference, context: Context) -> bool:
     """The values take this probe away by null."""
-    probe = difference.path[3]
-    return probe in context.release.given and context.release.given[probe] is None
+    return context.release.given.get(difference.path[3], ABSENT) is None
 
 
 def says_no_interval(difference: Difference, context: Context) -> bool:
@@ -134,6 +161,31 @@ def says_no_interval(difference: Difference, context: Context) -> bool:
 
 def says_no_timeout(difference: Difference, context: Context) -> bool:
     return not context.release.value(f"{_section(_kind(difference))}.scrapeTimeout")
+
+
+def is_null(path: str) -> Condition:
+    """The values take the key away."""
+
+    def holds(difference: Difference, context: Context) -> bool:
+        section: Any = context.release.given
+        *sections, key = path.split(".")
+        for word in sections:
+            section = section.get(word) or {}
+        return section.get(key, ABSENT) is None
+
+    return holds
+
+
+def is_flag_of_dropped_arguments(difference: Difference, context: Context) -> bool:
+    """A flag that the values say in extraArgs, of which some are dropped."""
+    words = [str(word).partition("=")[0].replace(".", "-") for word in context.release.value("extraArgs") or ()]
+    flag = difference.path[-1]
+    is_dropped = any(key.startswith("extraArgs") for key, _ in context.dropped)
+    return is_dropped and (f"--{flag}" in words or f"--no-{flag}" in words)
+
+
+def is_probe_dropped(difference: Difference, context: Context) -> bool:
+    return context.is_dropped(difference.path[3])
 
 
 def is_on_delete(difference: Difference, context: Context) -> bool:
@@ -162,6 +214,7 @@ def test_pod(context: Context) -> Iterator[OneSided]:
     if not value("service.enabled") or context.chart.get("test", "Pod") is None:
         return
     image = value("test.image", {})
+    repository, tag = image.get("repository") or "docker.io/library/busybox", image.get("tag") or "1.37"
     yield OneSided(
         "test",
         {
@@ -180,7 +233,7 @@ def test_pod(context: Context) -> Iterator[OneSided]:
                 "containers": [
                     {
                         "name": "wget",
-                        "image": f"{image.get('repository') or 'docker.io/library/busybox'}:{image.get('tag') or '1.37'}",
+                        "image": f"{repository}:{tag}",
                         "imagePullPolicy": image.get("pullPolicy") or "IfNotPresent",
                         "securityContext": {
                             "runAsNonRoot": True,
@@ -201,7 +254,7 @@ def test_pod(context: Context) -> Iterator[OneSided]:
 def asks_the_service(difference: Difference, context: Context) -> bool:
     """The script of the test asks the chart's Service for the metrics."""
     value = context.release.value
-    asked = f"'http://{context.release.fullname}:{value('service.port')}{value('telemetryPath')}'"
+    asked = f"'http://{context.release.fullname}:{value('service.port', '')}{value('telemetryPath', '')}'"
     return asked in str(difference.chart)
 
 
@@ -253,6 +306,12 @@ _AT = "spec.endpoints|podMetricsEndpoints[*]"
 _AFFINITY = ("pod.affinity.**", "pod.nodes[*].**", "pod.nodes.**", "pod.preferred nodes[*].**")
 
 
+_NAMES = (
+    ("exporter DaemonSet|Service|ServiceMonitor|PodMonitor", "metadata.name"),
+    ("dashboard ConfigMap", "metadata.name"),
+)
+
+
 def _of_pods(*patterns: str) -> tuple[tuple[str, str], ...]:
     return tuple((_POD, pattern) for pattern in patterns)
 
@@ -274,11 +333,9 @@ _GOVERNED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "hostPID": _of_pods("pod.hostPID"),
     "livenessProbe": _of_pods(f"{_C}.livenessProbe.**"),
     "readinessProbe": _of_pods(f"{_C}.readinessProbe.**"),
-    "extraArgs": _of_pods("settings.*", f"{_C}.args[*]"),
-    "hostPort": _of_pods(f"{_C}.ports[http].hostPort"),
+    "extraArgs": _of_pods(f"{_C}.args[*]"),
     "service.enabled": ((_SERVICE, "**"),),
     "service.annotations": ((_SERVICE, "metadata.annotations[*]"),),
-    "service.port": ((_SERVICE, "spec.ports[http].port"),),
     "service.nodePort": ((_SERVICE, "spec.ports[http].nodePort"),),
     "serviceAccount.name": _of_pods("pod.serviceAccountName"),
     "automountServiceAccountToken": _of_pods("pod.automountServiceAccountToken"),
@@ -296,8 +353,8 @@ _GOVERNED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "updateStrategy": _of_pods("spec.updateStrategy.**"),
     "revisionHistoryLimit": _of_pods("spec.revisionHistoryLimit"),
     "imagePullSecrets": _of_pods("pod.imagePullSecrets[*].**"),
-    "fullnameOverride": (("exporter *", "metadata.name"), ("dashboard ConfigMap", "metadata.name")),
-    "nameOverride": (("exporter *", "metadata.name"), ("dashboard ConfigMap", "metadata.name")),
+    "fullnameOverride": _NAMES,
+    "nameOverride": _NAMES,
     **{
         f"{section}.{key}": ((f"exporter {kind}", pattern),)
         for section, kind in (("serviceMonitor", "ServiceMonitor"), ("podMonitor", "PodMonitor"))
@@ -312,15 +369,12 @@ _GOVERNED: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 # What the chart then says is no word of the values: it follows from the key being there at all.
 _DERIVED = (
-    "settings.*",
-    f"{_C}.livenessProbe|readinessProbe.httpGet|tcpSocket.port",
-    f"{_C}.ports[http].hostPort",
+    "settings.query-field-names|query-field-names-exclude",
     f"{_C}.mounts[*].volume",
     f"{_C}.env[None]",
     f"{_AT}.interval|scrapeTimeout",
+    f"{_AT}.relabelings|metricRelabelings[*].action",
     "metadata.name",
 )
 
 is_decided_by_what_was_dropped = Governed(_GOVERNED, _DERIVED).is_decided
-Value = Callable[[Difference, Context], Any]
-program: Value = lambda difference, context: PROGRAM  # noqa: E731

@@ -27,7 +27,7 @@ MAIN = "nvidia-gpu-exporter"
 REPOSITORY = "docker.io/utkuozdemir/nvidia_gpu_exporter"
 A_DASHBOARD = "(a dashboard)"
 
-_ALERTS_ON = """
+ALERTS_ON = """
     collectionFailing collectionStale collectionSlow recoveryAction xidCritical xidWarning uncorrectableEcc
     rowRemapFailure rowRemapPending retiredPagesPending thermalSlowdown powerBrake
     """.split()
@@ -54,7 +54,7 @@ DEFAULTS: Mapping[str, Manifest] = {
         "podMonitor": _MONITOR,
         "prometheusRule": {
             "enabled": False,
-            **{name: {"enabled": True} for name in _ALERTS_ON},
+            **{name: {"enabled": True} for name in ALERTS_ON},
             **{name: {"enabled": False} for name in ("swThermalSlowdown", "temperatureHigh", "gpuMissing")},
         },
         "grafanaDashboard": {"enabled": False, "label": "grafana_dashboard", "labelValue": "1"},
@@ -199,10 +199,14 @@ def _shown(text: str) -> str:
 
 
 def _tell_program(manifest: Manifest, ports: dict[str, Any]) -> None:
-    main = next((c for c in manifest["spec"]["template"]["spec"].get("containers") or () if c.get("name") == MAIN), None)
+    main = next(
+        (c for c in manifest["spec"]["template"]["spec"].get("containers") or () if c.get("name") == MAIN), None
+    )
     if main is None:
         return
     tell_ports(manifest, main, ports)
+    # Of variables with one name the last counts.
+    main["env"] = list({variable.get("name"): variable for variable in main.get("env") or ()}.values())
     strategy = manifest["spec"].get("updateStrategy") or {}
     if not strategy.get("rollingUpdate"):
         strategy.pop("rollingUpdate", None)
@@ -231,13 +235,13 @@ def _settings(main: Manifest) -> tuple[dict[str, str], list[str]]:
         said[flag] = f"{said[flag]} and {value}" if flag in said else value
     settings.update(said)
     for flag in _DURATIONS:
-        settings[flag] = _duration(settings[flag])
+        settings[flag] = duration(settings[flag])
     for flag in _LISTS:
         settings[flag] = ",".join(dict.fromkeys(name.strip() for name in settings[flag].split(",") if name.strip()))
     return {flag.replace(".", "-"): value for flag, value in settings.items()}, rest
 
 
-def _duration(text: str) -> str:
+def duration(text: str) -> str:
     """Give a duration of Go in seconds; text where it is none."""
     if text == "0":
         return "0s"

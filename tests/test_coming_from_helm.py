@@ -13,6 +13,10 @@ import documents
 import exporter_deviations
 import exporter_keys
 import helm_keys
+import parity_smi_exporter
+import smi_deviations
+import smi_keys
+from gpu_constructs.observability.nvidia_gpu_exporter_helm import KEYS
 
 TEXT = helm_keys.PAGE.read_text(encoding="utf-8")
 
@@ -26,6 +30,10 @@ def marked(name: str) -> str:
 PROGRAMS = {
     "values.yaml": ("nvdp", ["", "migStrategy: single\ngfd: {enabled: true}\n"]),
     "exporter-values.yaml": ("gpu-metrics", ["", "serviceMonitor: {interval: 1m}\nkubernetes: {enablePodUID: true}\n"]),
+    "smi-values.yaml": (
+        "gpu-metrics",
+        ["", "runtimeClassName: nvidia\nserviceMonitor: {enabled: true}\ngrafanaDashboard: {enabled: true}\n"],
+    ),
 }
 
 
@@ -62,6 +70,17 @@ def test_the_page_shows_every_key_of_the_exporters_values_and_every_deviation_of
     assert marked("exporter-deviations") == exporter_deviations.markdown(), "run python tests/helm_keys.py"
 
 
+def test_the_page_shows_the_keys_and_deviations_of_the_exporter_without_privileges() -> None:
+    assert marked("smi-keys").strip() == smi_keys.markdown().strip(), "run python tests/helm_keys.py"
+    assert marked("smi-deviations") == smi_deviations.markdown(), "run python tests/helm_keys.py"
+
+
+def test_every_key_of_the_exporter_without_privileges_has_a_row_or_its_section_has() -> None:
+    rows = smi_keys.rows()
+    assert [path for path in KEYS if (path in rows) == (f"{path.partition('.')[0]}.*" in rows)] == []
+    assert set(rows) <= {*KEYS, *(f"{path.partition('.')[0]}.*" for path in KEYS)}
+
+
 def test_the_case_that_is_shown_is_one_that_the_comparison_reads() -> None:
     (shown,) = documents.blocks(helm_keys.PAGE, "json")
     ((name, case),) = json.loads(shown.text).items()
@@ -86,8 +105,13 @@ def test_every_helm_command_is_about_the_release_of_the_program() -> None:
         program = program_of(release)
         assert f'namespace="{_after(command, "--namespace")}"' in program
         if "--version" in command:
-            assert f'version="{_after(command, "--version")}"' in program
+            assert f'version="{program_version(_after(command, "--version"))}"' in program
         assert {word for word in command if word.startswith("--")} <= HELM[verb]
+
+
+def program_version(chart: str) -> str:
+    """The version of the program, which the chart of the exporter without privileges does not have."""
+    return parity_smi_exporter.PROGRAM if chart == parity_smi_exporter.VERSION else chart
 
 
 def _after(command: list[str], flag: str) -> str:

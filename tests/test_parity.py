@@ -15,6 +15,9 @@ import helm_like
 import parity
 import parity_compare
 import parity_exporter
+import parity_smi_exporter
+import smi_deviations
+import smi_helm_like
 from helm_like import NAME, NEW, NFD, OLD
 
 VALUES = {
@@ -208,7 +211,12 @@ def test_a_changed_render_is_unexplained(tmp_path, capsys, change, told):
 
 @pytest.mark.parametrize(
     ("chart", "version"),
-    [("dcgm-exporter", "4.4.0"), ("nvidia-device-plugin", "0.19.3"), ("another", NEW)],
+    [
+        ("dcgm-exporter", "4.4.0"),
+        ("nvidia-device-plugin", "0.19.3"),
+        ("nvidia-gpu-exporter", "1.1.0"),
+        ("another", NEW),
+    ],
 )
 def test_a_chart_that_cannot_be_mapped_is_named_and_never_counted_as_passed(tmp_path, capsys, chart, version):
     write(tmp_path / "b", chart=chart, version=version, render=[])
@@ -239,6 +247,25 @@ def test_cases_of_the_exporter_are_compared_with_deviations_of_their_own(tmp_pat
     code, printed = run(capsys, tmp_path)
     assert code == 1
     assert "UNEXPLAINED  exporter Service: spec.ports[metrics].port: chart 1, ours 9400" in printed
+
+
+def test_cases_of_the_exporter_without_privileges_are_compared_with_deviations_of_their_own(tmp_path, capsys):
+    facts = {"chart": parity_smi_exporter.CHART, "version": parity_smi_exporter.VERSION}
+    where = {"release": smi_helm_like.RELEASE, "namespace": smi_helm_like.NAMESPACE}
+    values = {"prometheusRule": {"enabled": True}, "serviceMonitor": {"enabled": True}}
+    render = smi_helm_like.render(values)
+    write(tmp_path, values=values, render=render, **facts, **where)
+    code, printed = run(capsys, tmp_path)
+    assert code == 0
+    assert "1 cases compared: 1 explained" in printed
+    first = smi_deviations.DEVIATIONS[0]
+    assert any(row.split()[:1] == ["N1"] and first.what in row for row in printed.splitlines())
+    assert "values.prometheusRule.enabled is dropped" in printed
+    find(render, "Service", parity_smi_exporter.CHART)["spec"]["ports"][0]["port"] = 1
+    write(tmp_path, values=values, render=render, **facts, **where)
+    code, printed = run(capsys, tmp_path)
+    assert code == 1
+    assert "UNEXPLAINED  exporter Service: spec.ports[http].port: chart 1, ours 9835" in printed
 
 
 def test_no_case_at_all_is_a_failure(tmp_path, capsys):
@@ -332,5 +359,6 @@ def test_it_runs_as_a_module_of_the_repository(tmp_path):
 
 
 def test_no_module_of_the_proof_knows_cases_but_the_two_that_read_and_print_them():
-    modules = [*Path(parity.__file__).parent.glob("parity_*.py"), Path(deviations.__file__)]
+    tables = (deviations, exporter_deviations, smi_deviations)
+    modules = [*Path(parity.__file__).parent.glob("parity_*.py"), *(Path(str(table.__file__)) for table in tables)]
     assert {path.stem for path in modules if re.search(r"\bCase\b", path.read_text())} == {"parity_cases"}

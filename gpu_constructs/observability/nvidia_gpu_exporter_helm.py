@@ -20,6 +20,7 @@ from gpu_constructs.observability.nvidia_gpu_exporter_pod import (
     CHECKS,
     LONGEST_NAME,
     NAME,
+    SCRAPE_INTERVAL_SECONDS,
     WRITE_TIMEOUT_SECONDS,
     pod_image,
 )
@@ -199,7 +200,7 @@ def exporter_options(
     read = Values(values, KEYS, release=release.behaves_like, strict=strict)
     flags = _flags(read)
     backend: Backend = flags.pop("backend", "nvml" if read.get("image.tag", "").endswith("-nvml") else "nvidia-smi")
-    scrape = _scrape(read)
+    scrape = _scrape(read, flags.get("collect_interval_seconds") or SCRAPE_INTERVAL_SECONDS)
     return {
         "name": object_name(
             read, "", release_name=release_name, default=NAME, longest=LONGEST_NAME, check=_fields.dns_label
@@ -258,7 +259,9 @@ def _flags(read: Values) -> dict[str, Any]:
         elif flag in _OF_CHART:
             read.refuse(path, f"says --{flag} a second time, at which the exporter ends; set values.{_OF_CHART[flag]}")
         elif flag == "web.config.file":
-            read.refuse(path, "is tls=Tls(...) and basic_auth=BasicAuth(...) here; pass these beside the values")
+            read.refuse(
+                path, "is tls=Tls(...) and basic_auth=BasicAuth(...) here; write NvidiaGpuExporter(...) with them"
+            )
         else:
             said = f"--{flag}" if value is None else f"--{flag}={value}"
             read.refuse(path, f"says {said!r}, for which there is no keyword; patch the container's args")
@@ -385,12 +388,12 @@ _OF_PODS: Mapping[str, tuple[str, Any]] = {
 
 def _pods(read: Values) -> dict[str, Any]:
     options: dict[str, Any] = {"tolerations": tolerations(read, "tolerations")}
-    if "nodeSelector" not in read:
-        options["node_selector"] = _OS
     for path, (keyword, kind) in _OF_PODS.items():
-        value = read.get(path)
-        if value and read.accepts(path, partial(_checked, keyword, value, kind)):
-            options[keyword] = value
+        default = KEYS[path].default
+        # Null takes the chart's own away; what is refused leaves it.
+        value = read.get(path) if path in read else default
+        is_good = not value or read.accepts(path, partial(_checked, keyword, value, kind))
+        options[keyword] = (value if is_good else default) or None
     made: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
         "imagePullSecrets": ("image_pull_secrets", secret_names),
         "resources": ("resources", _resources),
@@ -409,9 +412,17 @@ def _checked(keyword: str, value: Any, kind: Any) -> None:
 
 
 def _resources(given: Any) -> Any:
-    _fields.of_type("resources", given, Resources)
-    container_resources(given, default={})
-    return given
+    _fields.of_type("resources", given, Mapping[str, Any])
+    # Kubernetes reads an amount of 0.1 as it reads "0.1".
+    amounts = {
+        section: {name: str(amount) if type(amount) is float else amount for name, amount in listed.items()}
+        if isinstance(listed, Mapping)
+        else listed
+        for section, listed in given.items()
+    }
+    _fields.of_type("resources", amounts, Resources)
+    container_resources(amounts, default={})
+    return amounts
 
 
 def _update_strategy(given: Mapping[str, Any]) -> Any:
@@ -507,16 +518,21 @@ def _service(read: Values, scrape: Scrape) -> bool | ExporterService:
     )
 
 
-def _scrape(read: Values) -> Scrape:
+def _scrape(read: Values, collect_interval: int) -> Scrape:
     section = "serviceMonitor" if read.get("serviceMonitor.enabled") else "podMonitor"
     if not read.get(f"{section}.enabled"):
         return Scrape(kind="none")
     if section == "serviceMonitor" and read.get("podMonitor.enabled"):
         read.refuse("podMonitor.enabled", "would have every GPU scraped twice beside serviceMonitor.enabled; keep one")
     interval = _duration(read, f"{section}.interval", _INTERVAL)
-    timeout = _duration(read, f"{section}.scrapeTimeout", "") or min(
-        _SCRAPE_TIMEOUT_SECONDS, interval or _SCRAPE_TIMEOUT_SECONDS
-    )
+    timeout = _duration(read, f"{section}.scrapeTimeout", "")
+    if timeout and interval is None and timeout > collect_interval:
+        read.refuse(
+            f"{section}.scrapeTimeout",
+            f"must be at most {collect_interval}s, the interval where none is said; got {timeout}s",
+        )
+        timeout = None
+    timeout = timeout or min(_SCRAPE_TIMEOUT_SECONDS, interval or collect_interval)
     return read.made_of(
         partial(Scrape, kind="ServiceMonitor" if section == "serviceMonitor" else "PodMonitor", honor_labels=False),
         {
