@@ -150,7 +150,9 @@ def cron_schedule(field: str, got: str) -> None:
 
 def absolute_path(field: str, got: str) -> None:
     """Refuse a path that does not start at the root or climbs with '..'."""
-    if not got.startswith("/") or ".." in got.split("/") or not got.isprintable():
+    if not got.isprintable():
+        raise GpuConstructsError(f"{field} must be a path of printable characters; got {got!r}")
+    if not got.startswith("/") or ".." in got.split("/"):
         raise GpuConstructsError(f"{field} must be an absolute path without '..'; got {got!r}")
 
 

@@ -120,6 +120,7 @@ FLEET = (
     ),
 )
 WAITING = Pod("waits", 0, 0)
+GATED = Pod("is-gated", 0, 0)
 ENDED = Pod("has-ended", 0, 0)
 XID_TEXTS = {0: "No Error", 31: "GPU memory page fault", 79: "GPU has fallen off the bus"}
 
@@ -513,7 +514,7 @@ def nvidia_smi(metrics: frozenset[str] = NVIDIA_SMI_METRICS, *, moment: int = EN
 
 
 def kube_state() -> list[Family]:
-    """What kube-state-metrics says of the cluster: slots of shared GPUs, a pod that waits and one that has ended."""
+    """What kube-state-metrics says of the cluster: slots of shared GPUs; pods that wait, are gated, have ended."""
     slots = {
         ("node-a", "nvidia_com_gpu"): (8, 4),
         ("node-b", "nvidia_com_gpu"): (1, 1),
@@ -527,6 +528,7 @@ def kube_state() -> list[Family]:
     pods = [
         *((pod, node, "Running") for pod, node in running),
         (WAITING, "", "Pending"),
+        (GATED, "", "Pending"),
         (ENDED, "node-a", "Succeeded"),
     ]
 
@@ -559,6 +561,22 @@ def kube_state() -> list[Family]:
                 )
                 for pod, node, _ in pods
             ],
+        ),
+        # An init container that takes as many as the main one adds nothing.
+        Family(
+            "kube_pod_init_container_resource_requests",
+            "gauge",
+            "The number of requested request resource by an init container.",
+            [
+                Series((*of_pod(pod), ("container", "before"), ("node", node), ("resource", pod.resource)), 1)
+                for pod, node, _ in pods
+            ],
+        ),
+        Family(
+            "kube_pod_status_unschedulable",
+            "gauge",
+            "Describes the unschedulable status for the pod.",
+            [Series(of_pod(WAITING), 1)],
         ),
         Family(
             "kube_pod_status_phase",

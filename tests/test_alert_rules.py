@@ -39,8 +39,12 @@ COUNTERS = {metric.field for metric in metric_set("profiling", "4.8.2") if metri
     "nvidia_smi_ecc_errors_uncorrected_volatile_total",
     "nvidia_smi_ecc_errors_corrected_volatile_total",
     "nvidia_smi_clocks_event_reasons_counters_hw_thermal_slowdown_seconds",
+    "nvidia_smi_clocks_event_reasons_counters_sw_thermal_slowdown_seconds",
     "nvidia_smi_clocks_event_reasons_counters_sw_power_cap_seconds",
 }
+
+
+OF_NO_DEFAULT_METRIC = VARIANTS["dcgm-default-metrics"][1].leave_out
 
 
 def rules(series=None, thresholds=None, **options):
@@ -93,7 +97,9 @@ def test_without_kube_state_metrics_nothing_asks_it():
     found = rules(kube_state_metrics=False, power=agent())
     assert names(rules(power=agent())) - names(found) == OF_KUBE_STATE_METRICS
     assert not any("kube_" in one.expr for one in found)
-    assert all(("kube_" in one.expr) == (one.name in OF_KUBE_STATE_METRICS) for one in rules(power=agent()))
+    asking = {one.name for one in rules(power=agent()) if "kube_" in one.expr}
+    # Which is there without it too, and then does not know whether there is a GPU to watch.
+    assert asking == OF_KUBE_STATE_METRICS | {"GpuExporterAbsent"}
 
 
 def test_idle_pods_take_an_exporter_that_names_pods():
@@ -102,8 +108,13 @@ def test_idle_pods_take_an_exporter_that_names_pods():
 
 def test_an_exporter_whose_job_nobody_knows_cannot_be_down_but_absent():
     found = rules(dcgm(job=None))
-    assert names(rules()) - names(found) == {"GpuExporterDown"}
+    unknown = {"GpuExporterDown", "GpuIdleWhileAllocated", "GpuNodeWithoutMetrics"}
+    assert names(rules()) - names(found) == unknown
     assert not any("job=" in one.expr for one in found)
+    assert names(rules(nvidia_smi())) - names(rules(nvidia_smi(job=None))) == {
+        *unknown - {"GpuIdleWhileAllocated"},
+        "GpuLost",
+    }
 
 
 def test_a_driver_that_gives_no_advice_is_no_error():
@@ -155,7 +166,11 @@ def test_what_the_error_says_to_leave_out_is_enough(metrics):
 def test_a_rule_needs_what_it_names_and_no_more(variant):
     for one in rules_of(variant):
         named = set(re.findall(r"\b(?:DCGM|nvidia_smi)_\w+", one.expr))
-        assert named - {"nvidia_smi_gpu_info"} - {n for n in named if "last_collect" in n} == one.needs, one.name
+        told = {"nvidia_smi_gpu_info"} | {n for n in named if "last_collect" in n}
+        if one.name == "GpuNodeWithoutMetrics":
+            # Nodes that an exporter of the other kind watches are watched, too.
+            told |= {"DCGM_FI_DEV_GPU_TEMP", "nvidia_smi_temperature_gpu"} - one.needs
+        assert named - told == one.needs, one.name
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -192,7 +207,7 @@ def test_every_expression_can_be_read(variant):
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_nothing_is_summed_over_copies_and_no_gauge_is_taken_for_a_counter(variant):
     for one in rules_of(variant):
-        assert one.name == "GpuCapacityExhausted" or not re.search(r"\bsum\b", one.expr), one.name
+        assert not re.search(r"\bsum\b.*\b(DCGM|nvidia_smi)_", one.expr), one.name
         assert "increase(" not in one.expr
         for metric in re.findall(r"rate\((\w+)", one.expr):
             assert metric in COUNTERS, one.name
@@ -226,7 +241,7 @@ def test_an_annotation_uses_only_labels_that_the_answer_has(variant):
     for one in rules_of(variant):
         used = set(re.findall(r"\$labels\.(\w+)", " ".join(one.annotations.values())))
         if one.name == "GpuExporterDown":
-            assert used == {"node", "instance", "exporter_pod"}
+            assert used == {"node", "instance", "exporter_pod", "pod"}
         elif one.name.startswith("GpuCollection"):
             assert used == {"node", "instance"}
         else:
@@ -304,6 +319,66 @@ def test_the_device_plugin_is_a_name_or_an_expression():
     assert r'{daemonset=~"my\\.plugin.*",daemonset!~' in expr
 
 
+# --- pools of nodes ----------------------------------------------------------
+
+
+def test_each_pool_is_held_against_its_own_limit_and_the_first_pattern_wins():
+    found = [one for one in rules_of("dcgm-pools") if one.name == "GpuPowerLimitDrift"]
+    assert [one.labels["power_limit"] for one in found] == ["nvidia-powerlimit", "power-serve"]
+    assert [one.pending for one in found] == [2100, 300]
+    first, second = (one.expr for one in found)
+    assert first.startswith(
+        'max by (hostname, gpu, UUID, modelName) (DCGM_FI_DEV_POWER_MGMT_LIMIT{job="dcgm-exporter",'
+        'hostname=~"train-.*"} '
+    )
+    assert 'hostname=~".*-1",hostname!~"train-.*"} ' in second
+    assert "power_limit" not in rule(rules(power=agent(wishes=(Wish(watts=300),))), "GpuPowerLimitDrift").labels
+
+
+def test_a_pattern_of_nodes_is_quoted():
+    found = rules(nvidia_smi(), power={r"n\d": agent(wishes=(Wish(watts=300),))})
+    assert r'nvidia_smi_gpu_info{job="nvidia-gpu-exporter",node=~"n\\d"}' in rule(found, "GpuPowerLimitDrift").expr
+    promql_parser.parse(rule(found, "GpuPowerLimitDrift").expr)
+
+
+def test_two_pools_of_one_agent_are_one_alert_on_its_pods():
+    power = {"a": agent(), "b": agent(), "c": agent()._replace(name="other")}
+    assert rule(rules(power=power), "GpuPowerLimitUnavailable").expr.count(" or label_replace(") == 0
+    daemonsets = re.findall(r'daemonset="([^"]+)"', rule(rules(power=power), "GpuPowerLimitUnavailable").expr)
+    assert set(daemonsets) == {"nvidia-powerlimit", "other"}
+    assert daemonsets.count("nvidia-powerlimit") == daemonsets.count("other")
+
+
+def test_pools_take_series_that_name_their_node():
+    assert refusal(nvidia_smi(job=None), power={"a": agent()}) == (
+        "power_limit must be one PowerLimit where the exporter's series do not name their node; got 1 by node; give "
+        "the exporter a scrape object, such as scrape='ServiceMonitor'"
+    )
+    assert rules(nvidia_smi(job=None), power=agent())
+
+
+# --- how often it is scraped -------------------------------------------------
+
+
+def test_a_scrape_so_seldom_that_values_are_forgotten_is_refused():
+    assert refusal(replace(dcgm(), scrape_interval_seconds=121)) == (
+        "exporter must be scraped every 120 seconds or more often for alerts, since Prometheus forgets a value after "
+        "five minutes; got 121 seconds; give the exporter scrape=Scrape(interval_seconds=60), or leave the alerts out"
+    )
+
+
+def test_a_window_holds_four_scrapes():
+    def of(interval, name, **thresholds):
+        series = replace(dcgm(), scrape_interval_seconds=interval)
+        return rule(rules(series, AlertThresholds(**thresholds)), name).expr
+
+    assert "[5m]" in of(30, "GpuThermalThrottling")
+    assert "[8m]" in of(120, "GpuThermalThrottling")
+    assert "[2m]" in of(30, "GpuXidCritical", xid_window=60)
+    assert "[8m]" in of(120, "GpuXidCritical", xid_window=60)
+    assert "[15m]" in of(120, "GpuXidCritical")
+
+
 # --- options -----------------------------------------------------------------
 
 
@@ -372,12 +447,14 @@ def test_thresholds_reach_their_rules():
         "GpuPowerLimitDrift": ["> 80"],
         "GpuXidCritical": ['"81"', "[1h24m]"],
         "GpuXidWarning": ['"82"'],
-        "GpuXidNew": ['"0|81|82|83"', "offset 1h24m"],
+        "GpuXidNew": ['"0|81|82|83"', "[1h24m]"],
         "GpuLost": ["[1h25m:5m]"],
     }.items():
         for one in found:
             if one.name == name:
                 assert all(text in one.expr for text in texts), one.expr
+    gauge = rules(dcgm("default"), AlertThresholds(xid_ignored=[83], xid_window="84m"), leave_out=OF_NO_DEFAULT_METRIC)
+    assert all(text in rule(gauge, "GpuXidNew").expr for text in ('"0|83"', "offset 1h24m"))
     stale = rules(nvidia_smi(), AlertThresholds(collection_stale=86, xid_window=87))
     assert rule(stale, "GpuCollectionStale").expr.endswith("> 86")
     assert rule(stale, "GpuXidCritical").expr.endswith("< 87")
@@ -420,6 +497,7 @@ def test_prometheus_takes_the_rules(variant, tmp_path):
 def test_every_alert_has_a_scenario_in_which_it_fires_and_one_in_which_it_does_not():
     assert {one.alert for one in SCENARIOS if one.fires} == set(ALERT_NAMES)
     assert {one.alert for one in SCENARIOS if not one.fires} == set(ALERT_NAMES)
+    assert set(alert_scenarios.FIRES_AS) == set(ALERT_NAMES)
 
 
 def test_every_alert_on_a_gpu_has_a_scenario_of_each_exporter():
@@ -506,52 +584,87 @@ def test_a_gpu_that_pods_share_is_recorded_once(tmp_path):
     promtool("test", "rules", written(tmp_path, "test", test))
 
 
+_GPU = f"GPU 0 ({alert_scenarios.RTX3090}, GPU-1)"
+READS = {
+    "GpuTemperatureHigh": (
+        {gpu("GPU_TEMP"): "88x60"},
+        "GPU 0 of n1 is hot: 88 °C",
+        f"{_GPU} of node n1 has 88 °C. Look at fans, dust and airflow, or lower its power limit. First look: "
+        "nvidia-smi -q -d TEMPERATURE,PERFORMANCE.",
+    ),
+    "GpuPowerLimitDrift": (
+        alert_scenarios.power_limits("350x60", 100, 350, 350),
+        "Power limit of GPU 0 of n1 is not what was asked for",
+        f"{_GPU} of node n1 has a power limit of 350 W; wanted is 300 W (watts), and the power limit agent has not set "
+        "it in time. First look: the log of its pod on the node, for level=error.",
+    ),
+    "GpuLost": (
+        {gpu("GPU_TEMP"): "50x25 _x30", **alert_scenarios.up("1x60")},
+        "A GPU of node n1 is gone",
+        "node n1 shows 0 GPUs, fewer than a few hours ago. First look: nvidia-smi -L on the node, and dmesg for "
+        "'Xid 79' and 'fallen off the bus'.",
+    ),
+    "GpuXidNew": (
+        {gpu(alert_scenarios.XIDS, xid="109"): "_x34 1x5 _x20"},
+        "XID 109 on GPU 0 of n1, of no known class",
+        f"{_GPU} of node n1 reported XID 109, which is in none of the lists. First look: dmesg of the node, for "
+        "'Xid', and NVIDIA's catalogue of XIDs.",
+    ),
+    "GpuMemoryNearlyFull": (
+        {gpu("FB_USED", GPU_I_ID="2"): "9900x60", gpu("FB_FREE", GPU_I_ID="2"): "100x60"},
+        "Memory of GPU 0 of n1, MIG instance 2, is 99% full",
+        f"{_GPU} of node n1, MIG instance 2, has 99% of its memory in use; the next allocation may fail. First look: "
+        "nvidia-smi on the node, for the memory of each process.",
+    ),
+    "GpuExporterDown": (
+        alert_scenarios.up("0x60"),
+        "The GPU exporter of node n1 does not answer",
+        "The exporter at n1:9400 (node n1, pod exporter-x) cannot be scraped: its node's GPUs are not watched. First "
+        "look: the pod's state and log.",
+    ),
+}
+
+
 @pytest.mark.system_tools
-def test_an_alert_reads_well(tmp_path):
-    found = [one for one in rules_of("dcgm") if one.name in ("GpuTemperatureHigh", "GpuPowerLimitDrift")]
-    device = {"hostname": "n1", "gpu": "0", "UUID": "GPU-1", "modelName": alert_scenarios.RTX3090}
-    expected = {
-        "GpuTemperatureHigh": (
-            {**device, "severity": "warning"},
-            "GPU 0 of n1 is hot: 88 °C",
-            f"GPU 0 ({alert_scenarios.RTX3090}, GPU-1) of node n1 has 88 °C. Look at fans, dust and airflow, or lower "
-            "its power limit. First look: nvidia-smi -q -d TEMPERATURE,PERFORMANCE.",
-        ),
-        "GpuPowerLimitDrift": (
-            {**device, "severity": "warning", "wish": "watts"},
-            "Power limit of GPU 0 of n1 is not what was asked for",
-            f"GPU 0 ({alert_scenarios.RTX3090}, GPU-1) of node n1 has a power limit of 350 W; wanted is 300 W (watts), "
-            "and the power limit agent has not set it in time. First look: the log of its pod on the node, for "
-            "level=error.",
-        ),
+@pytest.mark.parametrize("name", READS)
+def test_an_alert_reads_well(name, tmp_path):
+    other = {"GpuMemoryNearlyFull": {"GPU_I_ID": "2"}, "GpuExporterDown": {"instance": "n1:9400", "node": "n1"}}
+    reads_as(name, *READS[name], {**alert_scenarios.FIRES_AS[name], **other.get(name, {})}, tmp_path)
+
+
+@pytest.mark.system_tools
+def test_an_exporter_whose_pod_has_another_label_or_none_reads_well(tmp_path):
+    _, summary, description = READS["GpuExporterDown"]
+    up = {"job": "dcgm-exporter", "instance": "n1:9400", "node": "n1"}
+    for more, said in (({"pod": "p"}, ", pod p)"), ({}, ")")):
+        labels = {**up, **more}
+        series = {"up{" + ",".join(f'{label}="{value}"' for label, value in labels.items()) + "}": "0x60"}
+        text = description.replace(", pod exporter-x)", said)
+        reads_as("GpuExporterDown", series, summary, text, {**labels, "severity": "warning"}, tmp_path)
+
+
+def reads_as(name, series, summary, description, labels, folder):
+    found = [one for one in rules_of("dcgm") if one.name == name]
+    annotations = {
+        "summary": summary,
+        "description": description,
+        "runbook_url": f"docs/runbook.md#{name.lower()}",
     }
-    series = {gpu("GPU_TEMP"): "88x60", **alert_scenarios.power_limits("350x60", 100, 350, 350)}
-    file = written(tmp_path, "rules", {"groups": rule_groups("gpu-alerts", found)})
     test = {
-        "rule_files": [str(file)],
+        "rule_files": [str(written(folder, "rules", {"groups": rule_groups("gpu-alerts", found)}))],
         "evaluation_interval": "1m",
         "tests": [
             {
                 "interval": "1m",
-                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "input_series": [{"series": one, "values": values} for one, values in series.items()],
                 "alert_rule_test": [
                     {
                         "eval_time": "40m",
                         "alertname": name,
-                        "exp_alerts": [
-                            {
-                                "exp_labels": labels,
-                                "exp_annotations": {
-                                    "summary": summary,
-                                    "description": description,
-                                    "runbook_url": f"docs/runbook.md#{name.lower()}",
-                                },
-                            }
-                        ],
+                        "exp_alerts": [{"exp_labels": labels, "exp_annotations": annotations}],
                     }
-                    for name, (labels, summary, description) in expected.items()
                 ],
             }
         ],
     }
-    promtool("test", "rules", written(tmp_path, "test", test))
+    promtool("test", "rules", written(folder, "test", test))

@@ -23,8 +23,10 @@ FROM_OTHERS = {
     "kube_node_status_capacity",
     "kube_node_status_allocatable",
     "kube_pod_container_resource_requests",
+    "kube_pod_init_container_resource_requests",
     "kube_pod_status_phase",
     "kube_pod_status_scheduled",
+    "kube_pod_status_unschedulable",
 }
 
 
@@ -90,6 +92,19 @@ def promql(query, **chosen):
     """The query as Prometheus gets it from Grafana."""
     values = {"__rate_interval": "2m", "__range": "1h", **dict.fromkeys(("node", "gpu", "namespace", "pod"), ".*")}
     return re.sub(r"\$([a-z_]+)", lambda found: {**values, **chosen}[found[1]], query)
+
+
+def test_each_query_says_how_often_is_scraped_for_the_rate_interval():
+    series = dcgm_series(
+        job="x",
+        metrics=["DCGM_FI_DEV_POWER_VIOLATION"],
+        hostname_label="hostname",
+        pods="none",
+        scrape_interval_seconds=60,
+    )
+    told = [target for panel in dashboard(series)["panels"] for target in panel.get("targets", [])]
+    assert {target["interval"] for target in told} == {"60s"}
+    assert any("$__rate_interval" in target["expr"] for target in told)
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------

@@ -316,6 +316,8 @@ def test_series_tell_alerts_and_dashboards_what_they_can_ask_for():
 
     assert (series().job, series().pods, series().labels.node) == ("dcgm-exporter", "one", "hostname")
     assert series(version="4.8.2").labels.node == "Hostname"
+    assert series(collect_interval_seconds=60).scrape_interval_seconds == 60
+    assert series(scrape=Scrape(interval_seconds=90)).scrape_interval_seconds == 90
     assert series(name="gpus").job == "gpus"
     assert series(scrape="none").job is None
     assert series(sharing=Sharing.mps(replicas=2)).pods == "all"

@@ -1,6 +1,6 @@
 """The construct: one object, of the kind the cluster has, found by the stack and valid under its CRD."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
@@ -164,8 +164,22 @@ def test_a_wish_that_is_refused_is_not_clamped():
         alerts(rendered(power_limit=power_limit(out_of_range=word)), "GpuPowerLimitDrift")[0]["expr"]
         for word in ("clamp", "refuse")
     )
-    assert "POWER_MGMT_LIMIT_MAX" in clamped
-    assert "POWER_MGMT_LIMIT_MAX" not in refused
+    # The range is asked for once more, to see that the board takes a limit at all.
+    assert clamped.count("POWER_MGMT_LIMIT_MAX") == refused.count("POWER_MGMT_LIMIT_MAX") + 1 == 2
+
+
+def test_pools_have_power_limits_of_their_own():
+    pools = {"train-.*": power_limit(), "serve-.*": power_limit(name="power-serve", interval_seconds=10)}
+    manifest = rendered(power_limit=pools)
+    drifts = alerts(manifest, "GpuPowerLimitDrift")
+    assert [(rule["labels"]["power_limit"], rule["for"]) for rule in drifts] == [
+        ("nvidia-powerlimit", "35m"),
+        ("power-serve", "5m"),
+    ]
+    assert ['hostname=~"train-.*"' in rule["expr"] for rule in drifts] == [True, False]
+    (down,) = alerts(manifest, "GpuPowerLimitUnavailable")
+    assert 'daemonset="nvidia-powerlimit"' in down["expr"]
+    assert 'daemonset="power-serve"' in down["expr"]
 
 
 def test_the_options_reach_the_rules():
@@ -208,7 +222,11 @@ def test_it_looks_the_same_as_last_time(snapshot):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"exporter": "dcgm-exporter"}, "exporter (str) is not compatible with the GpuExporter protocol"),
+        ({"exporter": "dcgm-exporter"}, "exporter must be a DcgmExporter or a NvidiaGpuExporter; got str"),
+        (
+            {"exporter": Exporter(replace(dcgm(), scrape_interval_seconds=900))},
+            "exporter must be scraped every 120 seconds or more often for alerts, since Prometheus forgets a value",
+        ),
         (
             {"kind": "PrometheusRul"},
             "kind must be one of 'PrometheusRule', 'VMRule'; got 'PrometheusRul' (did you mean 'PrometheusRule'?)",
@@ -240,7 +258,29 @@ def test_it_looks_the_same_as_last_time(snapshot):
         ),
         ({"name": "GPU alerts"}, "name must be a DNS subdomain"),
         ({"labels": {"a b": "c"}}, "labels has a key that is no label key; got 'a b'"),
-        ({"power_limit": 300}, "power_limit must be "),
+        (
+            {"power_limit": 300},
+            "power_limit must be a PowerLimit; got int; where pools have one each, map node names to them",
+        ),
+        ({"power_limit": {".*": 300}}, "power_limit['.*'] must be a PowerLimit; got int; "),
+        (
+            {"power_limit": {}},
+            "power_limit must not be an empty mapping; leave it out for no alert on power limits",
+        ),
+        (
+            {"power_limit": {"(": power_limit()}},
+            "power_limit key must be the name of a node or a regular expression; got '(': missing ), unterminated "
+            "subpattern at position 0; write '.*' for all nodes",
+        ),
+        ({"power_limit": {"": power_limit()}}, "power_limit key must be the name of a node or a regular expression "),
+        (
+            {"power_limit": {"(?<!a)b": power_limit()}},
+            "power_limit key must be the name of a node or a regular expression that Prometheus reads (RE2: ",
+        ),
+        (
+            {"power_limit": {1: power_limit()}},
+            "power_limit must have regular expressions of node names as keys; got 1",
+        ),
         (
             {"exporter": Exporter(dcgm("default")), "kube_state_metrics": False},
             "exporter must export what the rules need; got none of DCGM_EXP_XID_ERRORS_COUNT (for GpuXidCritical, "

@@ -24,7 +24,9 @@ def test_the_examples_run_one_after_the_other():
     (routed,) = [m for m in rules if m["metadata"]["name"] == "gpu-alerts-routed"]
     alerts = [rule for group in routed["spec"]["groups"] for rule in group["rules"] if "alert" in rule]
     assert {rule["labels"]["team"] for rule in alerts} == {"ml-platform"}
-    assert all(rule["annotations"]["runbook_url"].startswith("https://wiki.example.com/gpu-runbook#") for rule in alerts)
+    assert all(
+        rule["annotations"]["runbook_url"].startswith("https://wiki.example.com/gpu-runbook#") for rule in alerts
+    )
 
 
 def test_the_limits_of_pools_go_by_their_nodes():

@@ -141,7 +141,7 @@ def test_where_nobody_knows_the_job_none_is_asked_for():
     smi = nvidia_smi_series(job=None, metrics=["nvidia_smi_temperature_gpu"])
     assert smi.quantity("temperature").expr == (
         "(max by (node, uuid) (nvidia_smi_temperature_gpu) * on (node, uuid) group_left (index, name) "
-        "max by (node, index, uuid, name) (nvidia_smi_gpu_info))"
+        "topk by (node, uuid) (1, max by (node, index, uuid, name) (nvidia_smi_gpu_info)))"
     )
 
 
@@ -176,7 +176,8 @@ def test_nvidia_smi_names_gpus_by_joining_their_description():
     assert query.expr == (
         '(max by (node, uuid, pod) (nvidia_smi_temperature_gpu{job="smi",node=~"a",pod!=""}) '
         "* on (node, uuid) group_left (index, name) "
-        'max by (node, index, uuid, name) (nvidia_smi_gpu_info{job="smi",node=~"a",index=~"0"}))'
+        "topk by (node, uuid) (1, max by (node, index, uuid, name) "
+        '(nvidia_smi_gpu_info{job="smi",node=~"a",index=~"0"})))'
     )
 
 
@@ -208,3 +209,10 @@ def test_metrics_changed_afterwards_change_nothing():
 def test_nvidia_smi_knows_no_pods():
     assert (SMI.pods, SMI.dialect) == ("none", "nvidia_smi")
     assert (DCGM.pods, DCGM.dialect) == ("all", "dcgm")
+
+
+def test_how_often_it_is_scraped_is_told_and_thirty_seconds_where_nobody_knows():
+    assert {DCGM.scrape_interval_seconds, SMI.scrape_interval_seconds} == {30}
+    told = {"job": "x", "metrics": ["DCGM_FI_DEV_GPU_UTIL"], "scrape_interval_seconds": 15}
+    assert nvidia_smi_series(**told).scrape_interval_seconds == 15
+    assert dcgm_series(**told, hostname_label="hostname", pods="none").scrape_interval_seconds == 15

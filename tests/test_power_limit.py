@@ -129,6 +129,11 @@ def test_it_holds_sys_admin_and_is_not_privileged():
     assert pod().keys().isdisjoint({"hostNetwork", "hostPID", "hostIPC", "serviceAccountName"})
 
 
+def test_a_pod_that_restores_the_defaults_has_the_time_to():
+    assert pod()["terminationGracePeriodSeconds"] == 15
+    assert pod(restore_on_exit=True)["terminationGracePeriodSeconds"] == 120
+
+
 def test_it_mounts_nothing_of_the_host():
     assert [volume["name"] for volume in pod()["volumes"] if "hostPath" in volume] == []
 

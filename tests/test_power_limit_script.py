@@ -12,7 +12,7 @@ from shell import SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_un
 
 # Knows the calls the script may make and nothing else. A file beside it changes its mind:
 # broken (no driver), lost (rows come, but rc 15), noperm, ignore (yes to -pl, nothing done), nopersistence,
-# grumble (a warning among the rows).
+# grumble (a warning among the rows), unsupported (rc 3), shrug (says so, and rc 0).
 FAKE_NVIDIA_SMI = r"""#!/bin/sh
 cd "${0%/*}/gpus" || exit 70
 echo "$*" >>../calls
@@ -65,7 +65,7 @@ case $1 in
                 esac
                 row="$row${row:+, }$value"
             done
-            echo "$row"
+            printf '%s\n' "$row" # as it is: echo of some shells reads backslashes
         done
         [ ! -e ../grumble ] || echo "WARNING: the \"infoROM\" is corrupted" >&2
         if [ -e ../lost ]; then
@@ -85,6 +85,16 @@ case $1 in
             exit 4
         fi
         [ "$limit" != '[N/A]' ] || exit 3
+        if [ -e ../shrug ]; then
+            echo "Changing power management limit is Not Supported for GPU $index."
+            echo "Treating as warning and moving on."
+            exit 0
+        fi
+        if [ -e ../unsupported ]; then
+            echo "Not this one."
+            exit 3
+        fi
+        [ ! -e ../ignore ] || echo "Power limit was set, \"honestly\"."
         if [ $(($4 * 100)) -lt "${min%.*}${min#*.}" ] || [ "$4" -gt "${max%.*}" ]; then
             echo "Power limit $4.00 W is not valid, it should be between $min W and $max W"
             exit 2
@@ -303,8 +313,75 @@ def test_a_limit_that_is_accepted_but_not_applied_is_a_failure(node: Node) -> No
     node.gpu()
     node.say("ignore")
     log = node.once(1, POWER_LIMIT="300")
-    assert 'msg="accepted but not applied" watts=300 limit=350.00' in log
+    assert (
+        'level=error gpu=0 uuid=GPU-00000000-aaaa msg="accepted but not applied" watts=300 limit=350.00 '
+        "output=\"Power limit was set, 'honestly'.\""
+    ) in log
     assert not node.ready
+
+
+@pytest.mark.parametrize(
+    ("mood", "said"),
+    [
+        ("unsupported", 'msg="not supported, set failed rc=3" watts=300 output="Not this one."'),
+        (
+            "shrug",
+            'msg="not supported" watts=300 output="Changing power management limit is Not Supported for GPU 0. '
+            'Treating as warning and moving on."',
+        ),
+    ],
+)
+def test_a_gpu_that_takes_no_limit_when_it_is_set_is_a_warning_and_no_failure(node: Node, mood: str, said: str) -> None:
+    uuid = node.gpu()
+    node.say(mood)
+    log = node.once(0, POWER_LIMIT="300", METRICS_FILE=str(node.metrics))
+    assert f"level=warn gpu=0 uuid={uuid} {said}" in log
+    assert "level=error" not in log
+    assert node.ready
+    assert "gpu_power_limit_desired_watts{" not in node.metrics.read_text()
+
+
+def test_a_default_that_cannot_be_restored_is_not_said_to_be(node: Node) -> None:
+    node.gpu()
+    agent = node.start(POWER_LIMIT="300", RESTORE_ON_EXIT="1")
+    node.wait_ready()
+    node.say("shrug")
+    agent.terminate()
+    assert 'msg="not supported" watts=350' in agent.log
+    assert "default restored" not in agent.log
+
+
+NASTY = 'NVIDIA "A", B|C, \\ [D E]'
+
+
+def test_a_name_with_any_characters_shifts_no_column(node: Node) -> None:
+    uuid = node.gpu(name=NASTY)
+    other = node.gpu(1, limit="[Not Supported]", name=NASTY)
+    log = node.once(0, POWER_LIMITS="name:NVIDIA*, B|C*=300", METRICS_FILE=str(node.metrics))
+    assert node.limit(uuid) == "300.00"
+    assert f"gpu=0 uuid={uuid} name=\"NVIDIA 'A', B|C, / [D E]\" draw=101.52 limit=350.00 enforced=350.00 " in log
+    assert f'gpu=1 uuid={other} msg="not supported" limit=[Not_Supported] min=100.00' in log
+    lines = node.metrics.read_text().splitlines()
+    labels = f'{{UUID="{uuid}",gpu="0",modelName="NVIDIA \\"A\\", B|C, \\\\ [D E]"}}'
+    assert f"gpu_power_limit_watts{labels} 300.00" in lines
+
+
+def test_a_uuid_is_read_whatever_its_case(node: Node) -> None:
+    uuid = node.gpu()
+    node.once(0, POWER_LIMITS="uuid:GPU-00000000-AAAA=300")
+    assert node.limit(uuid) == "300.00"
+
+
+def test_a_state_directory_that_cannot_be_written_is_told_in_the_log_and_limits_are_kept(node: Node) -> None:
+    uuid = node.gpu()
+    # Files of these names cannot be made where directories are; root may write anywhere else.
+    for name in ("ready", "heartbeat", ".ready", ".heartbeat"):
+        (node.state / name / "full").mkdir(parents=True)
+    log = node.once(0, POWER_LIMIT="300")
+    assert node.limit(uuid) == "300.00"
+    assert 'level=error msg="cannot write STATE_DIR" file=ready output="' in log
+    assert 'level=error msg="cannot write STATE_DIR" file=heartbeat output="' in log
+    assert [line for line in log.splitlines() if not re.match(r"ts=\S+ level=", line)] == []
 
 
 @pytest.mark.parametrize("value", ["[N/A]", "[Not Supported]", "N/A"])
@@ -630,6 +707,9 @@ def test_every_line_of_the_log_is_logfmt(node: Node) -> None:
     node.say("grumble")
     node.say("noperm")
     log = node.once(1, POWER_LIMIT="90", METRICS_FILE="/nowhere/power.prom")
+    node.unsay("noperm")
+    node.say("unsupported")
+    log += node.once(0, POWER_LIMIT="90")
     pair = r'[a-z_]+=(?:"[^"]*"|[^\s"=]*)'
     assert [line for line in log.splitlines() if not re.fullmatch(rf"ts=\S+ level=\w+(?: {pair})+", line)] == []
 

@@ -135,6 +135,12 @@ def test_a_key_that_chooses_no_gpu_is_refused(key, message):
     assert key_refusal(key) == message
 
 
+def test_one_uuid_in_two_spellings_is_refused():
+    with pytest.raises(GpuConstructsError) as refused:
+        power_wishes(300, {"uuid:GPU-ab": 250, "uuid:GPU-AB": 280})
+    assert str(refused.value) == "limits must name a device once; got 'GPU-ab' and 'GPU-AB'; leave one of them out"
+
+
 def test_one_device_in_two_spellings_is_refused():
     with pytest.raises(GpuConstructsError) as refused:
         power_wishes(300, {"pci:0A:00.0": 250, "pci:0000:0a:00.0": 280})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import inspect
 import re
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import dist
 import documents
 from alert_scenarios import agent, dcgm, nvidia_smi
+from gpu_constructs import DcgmExporter, NvidiaGpuExporter
 from gpu_constructs.observability.alert_rules import ALERT_NAMES, Options, Rule, gpu_rules
 from gpu_constructs.observability.alert_thresholds import AlertThresholds, prometheus_duration
 
@@ -124,6 +126,22 @@ def test_the_xids_are_in_the_lists_that_the_sections_are_about() -> None:
     assert warning <= set(default.xid_warning)
     ignored = {int(xid) for xid in re.findall(r"\b\d{2,3}\b", SECTIONS["GpuXidNew"].partition("**Causes")[0])}
     assert ignored == set(default.xid_ignored)
+
+
+def test_the_names_to_replace_are_the_defaults_of_the_other_exporter() -> None:
+    rows = documents.table(PAGE, "in the commands")
+    assert [row[2] for row in rows[:2]] == ["`namespace` of the exporter", "`name` of the exporter"]
+    assert [word.strip("`").removeprefix("-n ") for row in rows[:2] for word in row[:2]] == [
+        default(keyword, exporter)
+        for keyword in ("namespace", "name")
+        for exporter in (DcgmExporter, NvidiaGpuExporter)
+    ]
+    for row in rows:
+        assert f" {row[0].strip('`').removeprefix('-n ')}" in TEXT.replace("/name=", " "), row[0]
+
+
+def default(keyword: str, construct: type) -> object:
+    return inspect.signature(construct.__init__).parameters[keyword].default
 
 
 def test_the_commands_ask_for_what_the_programs_know() -> None:

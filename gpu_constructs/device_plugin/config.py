@@ -38,8 +38,6 @@ def _paths(struct: Any, prefix: str, *members: str) -> None:
         if value is None:
             continue
         _fields.absolute_path(f"{prefix}.{member}", value)
-        if not value.isprintable():
-            raise GpuConstructsError(f"{prefix}.{member} must be a path of printable characters; got {value!r}")
 
 
 def device_list_strategies(field: str, given: DeviceListStrategy | Sequence[DeviceListStrategy]) -> tuple[str, ...]:

@@ -59,12 +59,23 @@ class PowerAgent(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What the rules are to be like."""
+    """What the rules are to be like.
+
+    Attributes:
+        thresholds: From what value on an alert is one.
+        device_plugin: Name of its DaemonSet, or a regular expression; None leaves its alerts out.
+        kube_state_metrics: Whether that is there.
+        power: What keeps the limits: of every node, or by a regular expression of node names.
+        leave_out: Names of rules.
+        severities: By alert.
+        runbook_url: Where the runbook is.
+        alert_labels: Of every alert.
+    """
 
     thresholds: AlertThresholds
     device_plugin: str | None = DEVICE_PLUGIN
     kube_state_metrics: bool = True
-    power: PowerAgent | None = None
+    power: PowerAgent | Mapping[str, PowerAgent] | None = None
     leave_out: Collection[str] = ()
     severities: Mapping[str, Severity] = {}
     runbook_url: str = "docs/runbook.md"
@@ -110,9 +121,11 @@ class _Ask:
         self.dialect = series.dialect
         self.pods = series.pods
         self.job = series.job
+        self.interval = series.scrape_interval_seconds
         self.labels = series.labels
         self.gpu = ", ".join(series.labels)
         self.key = f"{series.labels.node}, {series.labels.uuid}"
+        self.names_xid = "xid"
         self.needs: set[str] = set()
 
     def __call__(self, quantity: Quantity, **options: Any) -> str:
@@ -158,8 +171,17 @@ class _Ask:
         return ",".join([*([f'job="{self.job}"'] if self.job is not None else []), *([matchers] if matchers else [])])
 
 
+_LONGEST_INTERVAL = 120
+_FEWEST_SCRAPES = 4
+"""In a window, so that one that fails leaves a rate."""
+
+
+def _at_least(number: int, ask: _Ask) -> str:
+    return prometheus_duration(max(number, _FEWEST_SCRAPES * ask.interval))
+
+
 def _window(name: str, ask: _Ask) -> str:
-    return prometheus_duration(seconds(name, getattr(ask.t, name)))
+    return _at_least(seconds(name, getattr(ask.t, name)), ask)
 
 
 # --- what is recorded --------------------------------------------------------
@@ -167,6 +189,8 @@ def _window(name: str, ask: _Ask) -> str:
 # Old releases print 2^63 for a temperature or a limit that the GPU does not tell.
 _TOLD = "{} < 200"
 _TOLD_WATTS = "{} < 100000"
+# Boards that count degrees down to a limit say 0 or less for where they slow down.
+_TOLD_SLOWDOWN = "{} > 50 < 200"
 
 
 def _vram_ratio(ask: _Ask) -> str:
@@ -190,11 +214,14 @@ def _codes(xids: Sequence[int]) -> str:
     return "|".join(str(xid) for xid in xids)
 
 
+_XID_COUNT = "DCGM_EXP_XID_ERRORS_COUNT"
+
+
 def _xids(ask: _Ask, matcher: str) -> str:
     window = _window("xid_window", ask)
     if ask.dialect == "dcgm":
         over = f"max_over_time({{}}[{window}])"
-        return f"{ask.metric(dcgm='DCGM_EXP_XID_ERRORS_COUNT', over=over, where=f'xid{matcher}', by=('xid',))} > 0"
+        return f"{ask.metric(dcgm=_XID_COUNT, over=over, where=f'xid{matcher}', by=('xid',))} > 0"
     name = "nvidia_smi_xid_last_timestamp_seconds"
     ask.optional(name)
     named = ask.metric(nvidia_smi=name, where=f"xid{matcher}", by=("xid",))
@@ -220,9 +247,10 @@ def _xid_new(ask: _Ask) -> str:
         *(t.xid_warning if "GpuXidWarning" not in others else ()),
     ]
     codes = _codes(sorted(spoken_of))
-    if ask.dialect == "nvidia_smi":
+    if ask.dialect == "nvidia_smi" or _XID_COUNT in ask.exported:
         return _xids(ask, f'!~"{codes}"')
     # The gauge keeps the last code until the exporter restarts: only one that was not there before is news.
+    ask.names_xid = "err_code"
     options: dict[str, Any] = {"where": f'err_code!~"{codes}"', "by": ("err_code",)}
     before = f"max_over_time({{}}[1h] offset {_window('xid_window', ask)})"
     now = ask.metric(dcgm="DCGM_FI_DEV_XID_ERRORS", over="{} < 1000", **options)
@@ -234,9 +262,15 @@ def _recovery_action(ask: _Ask) -> str:
     return f"{ask('recovery_action', over='{} < 100')} > 0"
 
 
-def _rise(ask: _Ask, quantity: Quantity, window: str) -> str:
-    """What a counter gained, also where the pod on the GPU, and with it the series, changed at that very moment."""
-    return f"{ask(quantity)} + {ask(quantity, over=f'-min_over_time({{}}[{window}])')}"
+def _rises(ask: _Ask, quantity: Quantity, most: int) -> str:
+    """Tell whether a counter gained more within an hour.
+
+    Also where the pod on the GPU, and with it the series, changed at that very moment. Its steps are added up,
+    since a reset of the GPU sets it to 0, and the whole rise is taken, since a step within a gap is none.
+    """
+    now, before = ask(quantity), ask(quantity, over="{} offset 1m")
+    steps = f"sum_over_time(clamp_min({now} - {before}, 0)[1h:1m])"
+    return f"{steps} > {most} or {now} + {ask(quantity, over='-min_over_time({}[1h])')} > {most}"
 
 
 def _pcie_replays(ask: _Ask) -> str:
@@ -245,8 +279,23 @@ def _pcie_replays(ask: _Ask) -> str:
 
 
 def _lost(ask: _Ask) -> str:
-    there = f"count by ({ask.labels.node}) ({ask('temperature')})"
-    return f"{there} < max_over_time(({there})[{_window('lost_window', ask)}:5m])"
+    node = ask.labels.node
+    temperature = ask.name_of("temperature")
+    ask.needs.add(temperature)
+    # By UUID alone: number and model of a GPU may change, and then it is told of twice for some minutes.
+    there = f"count by ({node}) (count by ({ask.key}) ({ask.plain(temperature)}))"
+    most = f"max_over_time(({there})[{_window('lost_window', ask)}:5m])"
+    fewer = f"{there} < {most}"
+    if ask.job is None:
+        if ask.dialect == "nvidia_smi":
+            # What would tell its nodes apart is a label of our scrape objects.
+            raise _NoMetric
+        return fewer
+    scraped = f'up{{job="{ask.job}"}} == 1'
+    if node != "node":
+        scraped = f'label_replace({scraped}, "{node}", "$1", "node", "(.+)")'
+    # Of a node that has lost all of them there is no count any more.
+    return f"({fewer} or 0 * ({most} unless on ({node}) {there})) and on ({node}) {scraped}"
 
 
 # --- heat and power ----------------------------------------------------------
@@ -270,14 +319,22 @@ def _temperature(ask: _Ask, level: int) -> str:
     slowdown = ask.name_of("slowdown_temperature")
     if slowdown not in ask.exported:
         return " or ".join([*parts, f"{rest} > {t.temperature_critical}"])
-    limit = ask("slowdown_temperature", over=_TOLD)
+    limit = ask("slowdown_temperature", over=_TOLD_SLOWDOWN)
     parts.append(f"{rest} > on ({ask.gpu}) ({limit} - {t.slowdown_margin})")
     parts.append(f"({rest} unless on ({ask.gpu}) {limit}) > {t.temperature_critical}")
     return " or ".join(parts)
 
 
 def _thermal_throttling(ask: _Ask) -> str:
-    return f"{ask('thermal_throttled', over='rate({}[5m])')} > {ask.t.thermal_throttled_ratio}"
+    over = f"rate({{}}[{_at_least(300, ask)}])"
+    held_back = ask("thermal_throttled", over=over)
+    if ask.dialect == "nvidia_smi":
+        # Of hardware and software; both at once are no more than all of the time.
+        software = ask.metric(
+            nvidia_smi="nvidia_smi_clocks_event_reasons_counters_sw_thermal_slowdown_seconds", over=over
+        )
+        held_back = f"clamp_max({held_back} + {software}, 1)"
+    return f"{held_back} > {ask.t.thermal_throttled_ratio}"
 
 
 def _held_back(ask: _Ask, event: str, flag: str) -> str:
@@ -296,10 +353,11 @@ def _power_capped(ask: _Ask) -> str:
     return f"{held_back} > {t.power_throttled_ratio} and on ({ask.gpu}) {busy} > {t.power_throttled_utilization}"
 
 
-def _drift(ask: _Ask, wish: Wish, before: Sequence[Wish], out_of_range: str) -> str:
+def _drift(ask: _Ask, wish: Wish, before: Sequence[Wish], out_of_range: str, nodes: Sequence[str]) -> str:
     """The limits of the GPUs for which a wish wins, where they are not what it asks for."""
     on = f"on ({ask.gpu})"
-    limit = ask.of_boards("power_limit", _boards(ask, wish, before), over=_TOLD_WATTS)
+    limit = ask.of_boards("power_limit", ",".join([*nodes, *_boards(ask, wish, before)]), over=_TOLD_WATTS)
+    most, least = ask("power_limit_max", over=_TOLD_WATTS), ask("power_limit_min", over=_TOLD_WATTS)
     default = wish.watts is None and wish.percent is None
     if wish.watts is not None:
         wanted = f"{limit} * 0 + {wish.watts}"
@@ -308,13 +366,14 @@ def _drift(ask: _Ask, wish: Wish, before: Sequence[Wish], out_of_range: str) -> 
         if wish.percent is not None:
             wanted = f"{wanted} * {wish.percent} / 100"
     if out_of_range == "clamp" and not default:
-        most, least = ask("power_limit_max", over=_TOLD_WATTS), ask("power_limit_min", over=_TOLD_WATTS)
         compared = str(wish.watts) if wish.watts is not None else f"{on} ({wanted})"
         wanted = f"{most} < {compared} or {on} {least} > {compared} or {on} {wanted}"
-    return f"{limit} and {on} abs({limit} - {on} ({wanted})) > {ask.t.power_limit_tolerance}"
+    off = f"abs({limit} - {on} ({wanted})) > {ask.t.power_limit_tolerance}"
+    # A board without a range takes no limit, whatever it says that it has.
+    return f"{limit} and {on} {least} and {on} {most} and {on} {off}"
 
 
-def _boards(ask: _Ask, wish: Wish, before: Sequence[Wish]) -> str:
+def _boards(ask: _Ask, wish: Wish, before: Sequence[Wish]) -> list[str]:
     """The matchers of the GPUs for which a wish wins: its own, less those of the wishes before it."""
     matchers = []
     own = _choice(ask, wish) if wish.target is not None else None
@@ -326,7 +385,7 @@ def _boards(ask: _Ask, wish: Wish, before: Sequence[Wish]) -> str:
         # Of two numbers or two UUIDs no GPU has both.
         if other.target != wish.target or other.target == "name":
             taken.setdefault(label, []).append(pattern)
-    return ",".join([*matchers, *(f"{label}!~{_quoted('|'.join(patterns))}" for label, patterns in taken.items())])
+    return [*matchers, *(f"{label}!~{_quoted('|'.join(patterns))}" for label, patterns in taken.items())]
 
 
 def _choice(ask: _Ask, wish: Wish) -> tuple[str, str]:
@@ -334,7 +393,7 @@ def _choice(ask: _Ask, wish: Wish) -> tuple[str, str]:
     if wish.target == "uuid":
         # Without its prefix there. Source: utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata.
         uuid = wish.pattern if ask.dialect == "dcgm" else wish.pattern.removeprefix("GPU-")
-        return ask.labels.uuid, _escaped(uuid)
+        return ask.labels.uuid, f"(?i:{_escaped(uuid)})"
     if wish.target == "pci":
         domain, _, rest = wish.pattern.rpartition(":")[0].rpartition(":")
         bus = f"{rest}:{wish.pattern.rpartition(':')[2]}"
@@ -378,10 +437,17 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
+def _agents(options: Options) -> list[tuple[str | None, PowerAgent]]:
+    """What keeps the limits, and on which nodes: None for all."""
+    power = options.power
+    if power is None:
+        return []
+    return [(None, power)] if isinstance(power, PowerAgent) else list(power.items())
+
+
 def _agent_unavailable(ask: _Ask) -> str:
-    power = ask.options.power
-    assert power is not None
-    return _unavailable(f'namespace="{power.namespace}",daemonset="{power.name}"')
+    agents = dict.fromkeys((agent.namespace, agent.name) for _, agent in _agents(ask.options))
+    return " or ".join(_unavailable(f'namespace="{namespace}",%s="{name}"') for namespace, name in agents)
 
 
 # --- how GPUs are used -------------------------------------------------------
@@ -402,7 +468,8 @@ def _memory_nearly_full(ask: _Ask) -> str:
 
 
 def _idle(ask: _Ask) -> str:
-    if ask.pods == "none":
+    # Where others scrape, the pod may be the exporter's own.
+    if ask.pods == "none" or ask.job is None:
         raise _NoMetric
     idle = _window("idle", ask)
     # The whole GPU's utilisation says nothing of a MIG instance.
@@ -417,10 +484,14 @@ def _idle(ask: _Ask) -> str:
 
 
 def _exporter_absent(ask: _Ask) -> str:
+    absent = f'absent(up{{job="{ask.job}"}})'
     if ask.job is None:
         ask("temperature")
-        return f"absent({ask.name_of('temperature')})"
-    return f'absent(up{{job="{ask.job}"}})'
+        absent = f"absent({ask.name_of('temperature')})"
+    if not ask.options.kube_state_metrics:
+        return absent
+    # A cluster that has scaled to no GPU needs no exporter.
+    return f'{absent} and on () sum(kube_node_status_capacity{{resource=~"{GPU_RESOURCES}"}}) > 0'
 
 
 def _exporter_down(ask: _Ask) -> str:
@@ -441,30 +512,44 @@ def _collection_stale(ask: _Ask) -> str:
 
 
 def _node_without_metrics(ask: _Ask) -> str:
-    node = ask.labels.node
-    seen = f"max by ({node}) ({ask('temperature')})"
-    if node != "node":
-        seen = f'label_replace({seen}, "node", "$1", "{node}", "(.+)")'
-    return f'max by (node) (kube_node_status_capacity{{resource=~"{GPU_RESOURCES}"}}) > 0 unless on (node) {seen}'
+    if ask.job is None:
+        # The label node is one of our scrape objects.
+        raise _NoMetric
+    temperature = ask.name_of("temperature")
+    ask.needs.add(temperature)
+    # Whatever exporter watches it: other nodes may have another.
+    others = ("DCGM_FI_DEV_GPU_TEMP", "nvidia_smi_temperature_gpu")
+    seen = " or ".join(f"max by (node) ({name})" for name in dict.fromkeys((temperature, *others)))
+    return f'max by (node) (kube_node_status_capacity{{resource=~"{GPU_RESOURCES}"}}) > 0 unless on (node) ({seen})'
 
 
 # --- what hands GPUs out -----------------------------------------------------
 
 
+_NOT_READY = 'max by (node) (kube_node_status_condition{condition="Ready",status="true"}) == 0'
+_CORDONED = "max by (node) (kube_node_spec_unschedulable) == 1"
+
+
 def _unavailable(matchers: str) -> str:
-    return f"max by (namespace, daemonset) (kube_daemonset_status_number_unavailable{{{matchers}}}) > 0"
+    """How many pods of a DaemonSet are missing on nodes that are up; where matchers have %s is its name."""
+    by = "max by (namespace, daemonset)"
+    missing = f"{by} (kube_daemonset_status_number_unavailable{{{matchers.replace('%s', 'daemonset')}}})"
+    owned = f'kube_pod_info{{created_by_kind="DaemonSet",{matchers.replace("%s", "created_by_name")}}}'
+    off = f"max by (namespace, created_by_name, node) ({owned}) and on (node) {_NOT_READY}"
+    off = f'label_replace({off}, "daemonset", "$1", "created_by_name", "(.+)")'
+    return f"{missing} - (count by (namespace, daemonset) ({off}) or {missing} * 0) > 0"
 
 
 def _plugin(ask: _Ask) -> str:
     name = ask.options.device_plugin
     assert name is not None
     if all(letter.isalnum() or letter == "-" for letter in name):
-        return f'daemonset="{name}"'
-    return f'daemonset=~{_quoted(name)},daemonset!~"{NO_DEVICE_PLUGIN}"'
+        return f'%s="{name}"'
+    return f'%s=~{_quoted(name)},%s!~"{NO_DEVICE_PLUGIN}"'
 
 
 def _plugin_not_scheduled(ask: _Ask) -> str:
-    wanted = f"kube_daemonset_status_desired_number_scheduled{{{_plugin(ask)}}}"
+    wanted = f"kube_daemonset_status_desired_number_scheduled{{{_plugin(ask).replace('%s', 'daemonset')}}}"
     return f"max by (namespace, daemonset) ({wanted}) == 0"
 
 
@@ -472,20 +557,30 @@ def _units(metric: str) -> str:
     return f'max by (node, resource) (kube_node_status_{metric}{{resource=~"{GPU_RESOURCES}"}})'
 
 
-_REQUESTS = f'kube_pod_container_resource_requests{{resource=~"{GPU_RESOURCES}"}}'
+def _requests() -> str:
+    """What each pod asks for: the sum of its containers, or what one of its init containers takes before, if more."""
+    asked = f'container_resource_requests{{resource=~"{GPU_RESOURCES}"}}'
+    by = "by (namespace, pod, node, resource)"
+    together = f"sum {by} (max by (namespace, pod, node, container, resource) (kube_pod_{asked}))"
+    before = f"max {by} (kube_pod_init_{asked})"
+    return f'max {by} (label_replace({together}, "of", "all", "", "") or label_replace({before}, "of", "init", "", ""))'
+
+
+_WAITING = "max by (namespace, pod) (kube_pod_status_unschedulable) == 1"
 
 
 def _capacity_exhausted(ask: _Ask) -> str:
-    # The requests of pods that have ended stay.
+    # The requests of pods that have ended stay, and those of gated pods do not count yet.
     alive = 'max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"}) == 1'
-    requested = f"max by (namespace, pod, container, resource) ({_REQUESTS})"
-    requested = f"sum by (resource) ({requested} * on (namespace, pod) group_left () ({alive}))"
-    return f"{requested} >= on (resource) sum by (resource) ({_units('allocatable')})"
+    placed = f'max by (namespace, pod) (kube_pod_status_scheduled{{condition="true"}}) == 1 or {_WAITING}'
+    counted = f"{_requests()} and on (namespace, pod) ({alive}) and on (namespace, pod) ({placed})"
+    requested = f"sum by (resource) ({counted} unless on (node) {_CORDONED} unless on (node) {_NOT_READY})"
+    free = f"{_units('allocatable')} unless on (node) {_CORDONED} unless on (node) {_NOT_READY}"
+    return f"{requested} >= on (resource) sum by (resource) ({free})"
 
 
 def _pod_unschedulable(ask: _Ask) -> str:
-    waiting = 'max by (namespace, pod) (kube_pod_status_scheduled{condition="false"}) == 1'
-    return f"max by (namespace, pod, resource) ({_REQUESTS}) > 0 and on (namespace, pod) {waiting}"
+    return f"max by (namespace, pod, resource) ({_requests()}) > 0 and on (namespace, pod) {_WAITING}"
 
 
 class _Alert(NamedTuple):
@@ -527,10 +622,10 @@ _ALERTS: tuple[_Alert, ...] = (
         "The driver asks for action {{ $value }} on <gpu> of <node> (1 reset the GPU, 2 reboot the node, 3 drain its "
         "peers, 4 drain and reset). Cordon the node and move the pods off. First look: dmesg of the node, for 'Xid'.",
     ),
-    # One is too many, and the window keeps it for an hour.
+    # One is too many, and the hour looked back over keeps it, whatever is reset meanwhile.
     _Alert(
         "GpuEccUncorrectable", "errors", "critical", 0,
-        lambda ask: f"{_rise(ask, 'ecc_uncorrected', '1h')} > 0",
+        lambda ask: _rises(ask, "ecc_uncorrected", 0),
         "Uncorrectable memory errors on <gpu>",
         "<gpu> of <node> had {{ $value }} uncorrectable memory errors within an hour; results may be wrong. Move "
         "the pods off it and reset it. First look: nvidia-smi -q -d ECC,ROW_REMAPPER.",
@@ -538,7 +633,7 @@ _ALERTS: tuple[_Alert, ...] = (
     # A trend: one burst is no reason to act.
     _Alert(
         "GpuEccCorrectableRate", "errors", "warning", 3600,
-        lambda ask: f"{_rise(ask, 'ecc_corrected', '1h')} > {ask.t.ecc_corrected_per_hour}",
+        lambda ask: _rises(ask, "ecc_corrected", ask.t.ecc_corrected_per_hour),
         "Many corrected memory errors on <gpu>",
         "<gpu> of <node> corrected {{ $value }} memory errors within an hour, and has gone on for another. Plan a "
         "reset. First look: nvidia-smi -q -d ECC,ROW_REMAPPER.",
@@ -622,9 +717,9 @@ _ALERTS: tuple[_Alert, ...] = (
     # As long as a server takes to load a model and settle.
     _Alert(
         "GpuMemoryNearlyFull", "use", "warning", 600, _memory_nearly_full,
-        "Memory of <gpu> is {{ $value | humanizePercentage }} full",
-        "<gpu> of <node> has {{ $value | humanizePercentage }} of its memory in use; the next allocation may fail. "
-        "First look: nvidia-smi on the node, for the memory of each process.",
+        "Memory of <gpu><instance> is {{ $value | humanizePercentage }} full",
+        "<gpu> of <node><instance> has {{ $value | humanizePercentage }} of its memory in use; the next allocation may "
+        "fail. First look: nvidia-smi on the node, for the memory of each process.",
     ),
     # The time is in the expression; this much more so that a scrape that is late does not fire it.
     _Alert(
@@ -644,8 +739,9 @@ _ALERTS: tuple[_Alert, ...] = (
     _Alert(
         "GpuExporterDown", "exporter", "warning", 300, _exporter_down,
         "The GPU exporter of node {{ $labels.node }} does not answer",
-        "The exporter at {{ $labels.instance }} (node {{ $labels.node }}, pod {{ $labels.exporter_pod }}) cannot be "
-        "scraped: its node's GPUs are not watched. First look: the pod's state and log.",
+        "The exporter at {{ $labels.instance }} (node {{ $labels.node }}"
+        "{{ with or $labels.exporter_pod $labels.pod }}, pod {{ . }}{{ end }}) cannot be scraped: its node's GPUs are "
+        "not watched. First look: the pod's state and log.",
     ),
     _Alert(
         "GpuCollectionFailing", "exporter", "warning", 600, _collection_failing,
@@ -671,8 +767,8 @@ _ALERTS: tuple[_Alert, ...] = (
     _Alert(
         "NvidiaDevicePluginUnavailable", "scheduling", "critical", 600, lambda ask: _unavailable(_plugin(ask)),
         "The device plugin is down on {{ $value }} nodes",
-        "{{ $value }} pods of DaemonSet {{ $labels.namespace }}/{{ $labels.daemonset }} are not available: their nodes "
-        "offer no GPUs to new pods. First look: the pods' state and logs.",
+        "{{ $value }} pods of DaemonSet {{ $labels.namespace }}/{{ $labels.daemonset }} are not available on nodes "
+        "that are ready: these offer no GPUs to new pods. First look: the pods' state and logs.",
     ),
     # Labels of a new node take minutes.
     _Alert(
@@ -687,14 +783,14 @@ _ALERTS: tuple[_Alert, ...] = (
         lambda ask: f"{_units('capacity')} - {_units('allocatable')} > 0",
         "{{ $value }} units of {{ $labels.resource }} on node {{ $labels.node }} are unhealthy",
         "Node {{ $labels.node }} may not hand out {{ $value }} of its {{ $labels.resource }}: the device plugin calls "
-        "them unhealthy, or is gone. First look: the plugin's log on the node, and dmesg for 'Xid'.",
+        "them unhealthy. First look: the plugin's log on the node, and dmesg for 'Xid'.",
     ),
     # Full is what one pays for: a note for whoever plans.
     _Alert(
         "GpuCapacityExhausted", "scheduling", "info", 1800, _capacity_exhausted,
         "All of {{ $labels.resource }} is taken",
-        "Pods ask for {{ $value }} of {{ $labels.resource }}, all there is or more: the next one waits. First look: "
-        "GpuIdleWhileAllocated, for who could give some back.",
+        "Pods ask for {{ $value }} of {{ $labels.resource }}, all that nodes in use have or more: the next one waits. "
+        "First look: GpuIdleWhileAllocated, for who could give some back.",
     ),
     # Longer than it takes to replace a pod, or to add a node.
     _Alert(
@@ -718,12 +814,23 @@ def gpu_rules(series: GpuSeries, options: Options) -> list[Rule]:
     """Give the rules for an exporter, less those that are left out and those it has no metric for.
 
     Raises:
-        GpuConstructsError: The exporter could export what a rule needs but is not told to, or a name is no
-            rule's.
+        GpuConstructsError: The exporter could export what a rule needs but is not told to, is scraped too seldom,
+            or a name is no rule's.
     """
     _check_names("leave_out", options.leave_out, RULE_NAMES)
     _check_names("severities", options.severities, ALERT_NAMES)
     _check_names("thresholds.pending", options.thresholds.pending or (), ALERT_NAMES)
+    if series.scrape_interval_seconds > _LONGEST_INTERVAL:
+        raise GpuConstructsError(
+            f"exporter must be scraped every {_LONGEST_INTERVAL} seconds or more often for alerts, since Prometheus "
+            f"forgets a value after five minutes; got {series.scrape_interval_seconds} seconds; give the exporter "
+            "scrape=Scrape(interval_seconds=60), or leave the alerts out"
+        )
+    if isinstance(options.power, Mapping) and series.job is None and series.dialect == "nvidia_smi":
+        raise GpuConstructsError(
+            "power_limit must be one PowerLimit where the exporter's series do not name their node; got "
+            f"{len(options.power)} by node; give the exporter a scrape object, such as scrape='ServiceMonitor'"
+        )
     rules = [rule for rule in _all(series, options) if rule.name not in options.leave_out]
     _refuse_missing(rules, series)
     return rules
@@ -749,8 +856,8 @@ def _all(series: GpuSeries, options: Options) -> Iterator[Rule]:
             continue
         yield _rule(alert, expr, ask)
         # Beside what else is said of power.
-        if alert.name == "GpuPowerCapped" and options.power is not None:
-            yield from _drifts(series, options, options.power)
+        if alert.name == "GpuPowerCapped":
+            yield from _drifts(series, options)
 
 
 def _is_wanted(alert: _Alert, options: Options) -> bool:
@@ -761,26 +868,37 @@ def _is_wanted(alert: _Alert, options: Options) -> bool:
     return alert.name != "GpuPowerLimitUnavailable" or options.power is not None
 
 
-def _drifts(series: GpuSeries, options: Options, power: PowerAgent) -> Iterator[Rule]:
-    for number, wish in enumerate(power.wishes):
-        if wish.percent is not None:
-            limit = f"{wish.percent} % of the board's default"
-        else:
-            limit = "the board's default" if wish.watts is None else f"{wish.watts} W"
-        whose = "watts" if wish.target is None else f"{wish.target}:{wish.pattern}"
-        alert = _Alert(
-            _DRIFT,
-            "power",
-            "warning",
-            power.corrects_within,
-            lambda ask: "",
-            "Power limit of <gpu> is not what was asked for",
-            f"<gpu> of <node> has a power limit of {{{{ $value }}}} W; wanted is {limit} ({_go_text(whose)}), and the "
-            f"power limit agent has not set it in time. First look: the log of its pod on the node, for level=error.",
-        )
-        ask = _Ask(series, options)
-        expr = _drift(ask, wish, power.wishes[:number], power.out_of_range)
-        yield _rule(alert, expr, ask, {"wish": whose})
+def _drifts(series: GpuSeries, options: Options) -> Iterator[Rule]:
+    before: list[str] = []
+    for nodes, agent in _agents(options):
+        chosen, more = [], {}
+        if nodes is not None:
+            node = series.labels.node
+            chosen = [f"{node}=~{_quoted(nodes)}", *(f"{node}!~{_quoted(other)}" for other in before)]
+            more = {"power_limit": agent.name}
+            before.append(nodes)
+        for number, wish in enumerate(agent.wishes):
+            whose = "watts" if wish.target is None else f"{wish.target}:{wish.pattern}"
+            ask = _Ask(series, options)
+            expr = _drift(ask, wish, agent.wishes[:number], agent.out_of_range, chosen)
+            yield _rule(_drift_alert(wish, whose, agent), expr, ask, {**more, "wish": whose})
+
+
+def _drift_alert(wish: Wish, whose: str, agent: PowerAgent) -> _Alert:
+    if wish.percent is not None:
+        limit = f"{wish.percent} % of the board's default"
+    else:
+        limit = "the board's default" if wish.watts is None else f"{wish.watts} W"
+    return _Alert(
+        _DRIFT,
+        "power",
+        "warning",
+        agent.corrects_within,
+        lambda ask: "",
+        "Power limit of <gpu> is not what was asked for",
+        f"<gpu> of <node> has a power limit of {{{{ $value }}}} W; wanted is {limit} ({_go_text(whose)}), and the "
+        f"power limit agent has not set it in time. First look: the log of its pod on the node, for level=error.",
+    )
 
 
 def _go_text(text: str) -> str:
@@ -819,12 +937,16 @@ def _description(text: str, ask: _Ask) -> str:
     return _text(text, ask, "GPU {gpu} ({model}, {uuid})")
 
 
+_OF_INSTANCE = "{{ with $labels.GPU_I_ID }}, MIG instance {{ . }},{{ end }}"
+
+
 def _text(text: str, ask: _Ask, gpu: str) -> str:
     labels = {name: f"{{{{ $labels.{label} }}}}" for name, label in ask.labels._asdict().items()}
     said = {
         "<gpu>": gpu.format(**labels),
         "<node>": f"node {labels['node']}",
-        "<xid>": "{{ $labels.err_code }}" if ask.dialect == "dcgm" else "{{ $labels.xid }}",
+        "<xid>": f"{{{{ $labels.{ask.names_xid} }}}}",
+        "<instance>": _OF_INSTANCE if ask.dialect == "dcgm" else "",
         "<idle>": _window("idle", ask),
     }
     for place, value in said.items():

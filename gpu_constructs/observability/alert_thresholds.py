@@ -27,7 +27,8 @@ _BOARD = re.compile(r"[\w *?\[\]!().,/+-]+\Z", re.ASCII)
 class AlertThresholds(metaclass=ShortErrors):
     """What the alerts of ``GpuAlerts`` compare with.
 
-    Durations are seconds or a text like ``90s`` or ``1h30m``, in whole seconds.
+    Durations are seconds or a text like ``90s`` or ``1h30m``, in whole seconds. A window that is too short for four
+    scrapes is as long as four.
 
     Attributes:
         temperature_warning: Degrees Celsius; 85 by default, below where an A100 (89) or RTX 3090 (95) slows down.

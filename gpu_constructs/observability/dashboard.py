@@ -484,14 +484,25 @@ def _scheduling() -> _Row:
     def per_node(name: str, more: str = "") -> str:
         return f"max by (node, resource) (kube_node_status_{name}{{{_RESOURCES}{more}}})"
 
-    requests = (
-        f"max by (namespace, pod, container, node, resource) (kube_pod_container_resource_requests{{{_RESOURCES}}})"
-    )
+    by = "by (namespace, pod, node, resource)"
+
+    def requests(more: str = "") -> str:
+        # Of containers together, or of the init container that takes most, if that is more.
+        asked = f"container_resource_requests{{{_RESOURCES}{more}}}"
+        together = f"sum {by} (max by (namespace, pod, container, node, resource) (kube_pod_{asked}))"
+        before = f"max {by} (kube_pod_init_{asked})"
+        kinds = f'label_replace({together}, "of", "all", "", "") or label_replace({before}, "of", "init", "", "")'
+        return f"max {by} ({kinds})"
+
     alive = 'max by (namespace, pod) (kube_pod_status_phase{phase=~"Pending|Running"} == 1)'
-    # What pods that have ended asked for is still told.
-    requested = f"({requests} and on (namespace, pod) {alive})"
+    waiting = "max by (namespace, pod) (kube_pod_status_unschedulable == 1)"
+    placed = f'(max by (namespace, pod) (kube_pod_status_scheduled{{condition="true"}} == 1) or {waiting})'
+
+    def requested(more: str = "") -> str:
+        # What pods that have ended asked for is still told, and that of gated pods is told already.
+        return f"({requests(more)} and on (namespace, pod) {alive} and on (namespace, pod) {placed})"
+
     allocatable = per_node("allocatable")
-    waiting = 'max by (namespace, pod) (kube_pod_status_scheduled{condition="false"} == 1)'
     here = ',node=~"$node",node!=""'
     return _Row(
         7,
@@ -500,7 +511,7 @@ def _scheduling() -> _Row:
             _graph(
                 71,
                 "Requested and allocatable",
-                _Target(ask(f"sum by (resource) ({requested})"), "{{resource}}"),
+                _Target(ask(f"sum by (resource) ({requested()})"), "{{resource}}"),
                 _Target(ask(f"sum by (resource) ({allocatable})"), "{{resource}} limit"),
                 width=8,
                 description="In the whole cluster. Where GPUs are shared, the resource counts slots.",
@@ -511,7 +522,7 @@ def _scheduling() -> _Row:
                 "bargauge",
                 [
                     _Target(
-                        ask(f"sum by (resource) ({requested}) / (sum by (resource) ({allocatable}) > 0)"),
+                        ask(f"sum by (resource) ({requested()}) / (sum by (resource) ({allocatable}) > 0)"),
                         "{{resource}}",
                     )
                 ],
@@ -525,8 +536,8 @@ def _scheduling() -> _Row:
                 73,
                 "Pods waiting for a GPU",
                 "table",
-                [_Target(ask(f"sum by (namespace, pod, resource) ({requests}) and on (namespace, pod) {waiting}"))],
-                description="Pods that ask for a GPU and have no node yet.",
+                [_Target(ask(f"sum by (namespace, pod, resource) ({requests()}) and on (namespace, pod) {waiting}"))],
+                description="Pods that ask for a GPU and fit no node; those held back by a gate do not wait for one.",
                 labels={"namespace": "Namespace", "pod": "Pod", "resource": "Resource"},
                 values=[("Asks for", "none")],
             ),
@@ -537,7 +548,7 @@ def _scheduling() -> _Row:
                 [
                     _Target(ask(per_node("capacity", here))),
                     _Target(ask(per_node("allocatable", here))),
-                    _Target(ask(f"sum by (node, resource) ({requested.replace(_RESOURCES, _RESOURCES + here)})")),
+                    _Target(ask(f"sum by (node, resource) ({requested(here)})")),
                 ],
                 width=24,
                 description="Allocatable below capacity: the device plugin took a GPU for broken.",
@@ -721,6 +732,8 @@ class _Grafana(NamedTuple):
     """Writes panels as Grafana reads them."""
 
     datasource: Mapping[str, str]
+    interval: str
+    """Between two scrapes: without it Grafana takes its data source's for ``$__rate_interval``."""
 
     def target(self, letter: str, target: _Target, kind: _Kind) -> dict[str, Any]:
         is_graph = kind == "timeseries"
@@ -729,6 +742,7 @@ class _Grafana(NamedTuple):
             "datasource": dict(self.datasource),
             "editorMode": "code",
             "expr": target.query.expr if target.query else "",
+            "interval": self.interval,
             "format": "table" if kind == "table" else "time_series",
             "instant": not is_graph,
             "range": is_graph,
@@ -909,7 +923,7 @@ def dashboard(
             "exporter must export metrics that are known here; got none; give it metrics='recommended' or a list"
         )
     anchor = _anchor(series)
-    grafana = _Grafana({"type": datasource_type, "uid": "${datasource}"})
+    grafana = _Grafana({"type": datasource_type, "uid": "${datasource}"}, f"{series.scrape_interval_seconds}s")
     source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": datasource_type}
     return {
         "uid": DEFAULT_UIDS[series.dialect] if uid is None else uid,

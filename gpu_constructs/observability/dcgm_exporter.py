@@ -309,6 +309,7 @@ class DcgmExporter(GpuObject):
             # Without pods a remote hostengine's name stands where the node's would.
             hostname_label="node" if remote_hostengine and mapping is None else catalogue.hostname_label(known_as),
             pods=_named_pods(mapping, scraped),
+            scrape_interval_seconds=scraped.interval_seconds or collect_interval_seconds,
         )
         manifests: dict[str, dict[str, Any]] = {}
         if csv:

@@ -68,8 +68,12 @@ class GpuAlerts(GpuObject):
 
     Left out without a word are the alerts for which there is no metric: of nvidia_gpu_exporter XIDs (its NVML
     image alone has them), PCIe replays and idle pods; of the DCGM exporter those on its own readings and, before
-    release 4.0.0, what the driver asks for; of either, idle pods where it names none, and that it is down where its
-    job is not known.
+    release 4.0.0, what the driver asks for; of either, idle pods where it names none. Where its job is not known
+    (``scrape="none"`` or ``"annotations"``) also that it is down, idle pods, nodes without metrics and, of
+    nvidia_gpu_exporter, lost GPUs: nobody knows what the labels of a target would be.
+
+    With a ``GpuAlerts`` for each of two exporters, give the second ``kube_state_metrics=False``, or the alerts on
+    nodes and pods come twice: they are about the whole cluster.
 
     Attributes:
         rules: Names of the rules that are in it, each once.
@@ -112,19 +116,22 @@ class GpuAlerts(GpuObject):
             labels: Labels by which the monitoring stack finds the object, such as
                 ``release: kube-prometheus-stack``.
             thresholds: From what value on an alert is one.
-            power_limit: The ``PowerLimit`` of these GPUs; every GPU is held against what it asks for. None:
-                no alert on power limits.
+            power_limit: The ``PowerLimit`` of these GPUs; every GPU is held against what it asks for. Where pools
+                have one each, a mapping from a regular expression of node names, all of the name, to its
+                ``PowerLimit``; the first that fits wins, and other nodes are left alone. None: no alert on power
+                limits.
             device_plugin: Name of the device plugin's DaemonSet, or a regular expression of it; None leaves
                 the alerts on it out.
             kube_state_metrics: Whether kube-state-metrics is there; False leaves out what takes it.
             leave_out: Names of rules not wanted.
             severities: Other severities, by alert.
-            runbook_url: Where the runbook is; ``#`` and the alert's name in lower case follow.
+            runbook_url: Where the runbook is; ``#`` and the alert's name in lower case follow. The default is a
+                path in this project, and no link in a message: pass an address that those on call can open.
             alert_labels: Labels of every alert, for routing.
 
         Raises:
-            GpuConstructsError: The exporter is not told to export what a rule needs, a name is no rule's, or
-                another value is not allowed.
+            GpuConstructsError: The exporter is not told to export what a rule needs or is scraped less often than
+                every 120 seconds, a name is no rule's, or another value is not allowed.
         """
         _fields.label_value("id", id)
         _fields.dns_subdomain("name", name)
@@ -132,12 +139,13 @@ class GpuAlerts(GpuObject):
         where = watched.namespace if namespace is None else _references.name_of("namespace", namespace, "Namespace")
         _fields.labels("labels", labels or {})
         _check_alert_labels(alert_labels or {})
-        _check_device_plugin(device_plugin)
+        if device_plugin is not None:
+            _check_expression("device_plugin", "the name of a DaemonSet", device_plugin, _NO_PLUGIN)
         if not runbook_url or not runbook_url.isprintable() or "#" in runbook_url or " " in runbook_url:
             raise GpuConstructsError(
                 f"runbook_url must be an address or a path without '#' and blanks; got {runbook_url!r}"
             )
-        power = _power_agent(power_limit)
+        power = _power_agents(power_limit)
         # A table of some size, for those who want alerts.
         from gpu_constructs.observability import alert_rules
 
@@ -179,32 +187,51 @@ def _check_alert_labels(labels: Mapping[str, str]) -> None:
             raise GpuConstructsError(f"alert_labels must not hold {label!r}; pass severities for another severity")
 
 
-def _check_device_plugin(given: str | None) -> None:
-    if given is None:
-        return
+_NO_PLUGIN = "pass None to leave its alerts out"
+_NODES = "write '.*' for all nodes"
+
+
+def _check_expression(field: str, what: str, given: str, way_out: str) -> None:
     try:
         re.compile(given)
     except re.error as error:
         raise GpuConstructsError(
-            f"device_plugin must be the name of a DaemonSet or a regular expression; got {given!r}: {error}"
+            f"{field} must be {what} or a regular expression; got {given!r}: {error}; {way_out}"
         ) from None
     if not given or not given.isprintable() or _LOOKAROUND.search(given):
         raise GpuConstructsError(
-            "device_plugin must be the name of a DaemonSet or a regular expression that Prometheus reads (RE2: "
-            f"nothing that looks around or back); got {given!r}; pass None to leave its alerts out"
+            f"{field} must be {what} or a regular expression that Prometheus reads (RE2: "
+            f"nothing that looks around or back); got {given!r}; {way_out}"
         )
     problem = re2_problem(given)
     if problem:
         raise GpuConstructsError(
-            f"device_plugin must be a regular expression that Prometheus reads; got {given!r}: {problem}"
+            f"{field} must be {what} or a regular expression that Prometheus reads; got {given!r}: {problem}; {way_out}"
         )
 
 
-def _power_agent(power_limit: object) -> PowerAgent | None:
+def _power_agents(power_limit: object) -> PowerAgent | dict[str, PowerAgent] | None:
     if power_limit is None:
         return None
+    if not isinstance(power_limit, Mapping):
+        return _power_agent("power_limit", power_limit)
+    if not power_limit:
+        raise GpuConstructsError("power_limit must not be an empty mapping; leave it out for no alert on power limits")
+    agents = {}
+    for nodes, limit in power_limit.items():
+        if not isinstance(nodes, str):
+            raise GpuConstructsError(f"power_limit must have regular expressions of node names as keys; got {nodes!r}")
+        _check_expression("power_limit key", "the name of a node", nodes, _NODES)
+        agents[nodes] = _power_agent(f"power_limit[{nodes!r}]", limit)
+    return agents
+
+
+def _power_agent(field: str, power_limit: object) -> PowerAgent:
     if not isinstance(power_limit, KeepsPowerLimits):
-        raise GpuConstructsError(f"power_limit must be a PowerLimit; got {type(power_limit).__name__}")
+        raise GpuConstructsError(
+            f"{field} must be a PowerLimit; got {type(power_limit).__name__}; where pools have one each, map node "
+            "names to them"
+        )
     from gpu_constructs.observability.alert_rules import PowerAgent
 
     corrected = power_limit.interval_seconds + power_limit.retry_seconds

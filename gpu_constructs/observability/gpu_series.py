@@ -149,6 +149,7 @@ class GpuSeries:
         labels: What the labels of a GPU are called.
         pods: Whether series of a GPU in use name its pod: ``none``; ``one``, a GPU that several share names
             only one of them; ``all``, each pod that shares has its own series.
+        scrape_interval_seconds: Seconds between two scrapes; 30 where nobody knows.
     """
 
     dialect: Literal["dcgm", "nvidia_smi"]
@@ -156,6 +157,7 @@ class GpuSeries:
     metrics: frozenset[str]
     labels: Labels
     pods: Literal["none", "one", "all"]
+    scrape_interval_seconds: int = 30
 
     def has(self, *metrics: str) -> bool:
         """Tell whether all these metrics are exported."""
@@ -220,7 +222,8 @@ class GpuSeries:
         key = f"{self.labels.node}, {self.labels.uuid}"
         value = f"max by ({', '.join((self.labels.node, self.labels.uuid, *by))}) "
         value += f"({over.format(_series(name, matchers, where))})"
-        info = f"max by ({', '.join(self.labels)}) ({_series(_GPU_INFO, identity)})"
+        # A GPU that has just got another number is described twice for some minutes: one of the two has to do.
+        info = f"topk by ({key}) (1, max by ({', '.join(self.labels)}) ({_series(_GPU_INFO, identity)}))"
         expr = f"({value} * on ({key}) group_left ({self.labels.gpu}, {self.labels.model}) {info})"
         return Query(expr, frozenset({name}))
 
@@ -234,7 +237,12 @@ def _series(name: str, matchers: list[str], where: str = "") -> str:
 
 
 def dcgm_series(
-    *, job: str | None, metrics: Collection[str], hostname_label: str, pods: Literal["none", "one", "all"]
+    *,
+    job: str | None,
+    metrics: Collection[str],
+    hostname_label: str,
+    pods: Literal["none", "one", "all"],
+    scrape_interval_seconds: int = 30,
 ) -> GpuSeries:
     """Describe the series of the DCGM exporter.
 
@@ -243,12 +251,25 @@ def dcgm_series(
         metrics: Fields that are exported, without those that are labels.
         hostname_label: ``Hostname`` or ``hostname``, as its release writes it.
         pods: See ``GpuSeries``.
+        scrape_interval_seconds: See ``GpuSeries``.
     """
-    labels = Labels(node=hostname_label, gpu="gpu", uuid="UUID", model="modelName")
-    return GpuSeries(dialect="dcgm", job=job, metrics=frozenset(metrics), labels=labels, pods=pods)
+    return GpuSeries(
+        dialect="dcgm",
+        job=job,
+        metrics=frozenset(metrics),
+        labels=Labels(node=hostname_label, gpu="gpu", uuid="UUID", model="modelName"),
+        pods=pods,
+        scrape_interval_seconds=scrape_interval_seconds,
+    )
 
 
-def nvidia_smi_series(*, job: str | None, metrics: Collection[str]) -> GpuSeries:
+def nvidia_smi_series(*, job: str | None, metrics: Collection[str], scrape_interval_seconds: int = 30) -> GpuSeries:
     """Describe the series of nvidia_gpu_exporter, whose node is the label that our scrape objects add."""
-    labels = Labels(node="node", gpu="index", uuid="uuid", model="name")
-    return GpuSeries(dialect="nvidia_smi", job=job, metrics=frozenset(metrics), labels=labels, pods="none")
+    return GpuSeries(
+        dialect="nvidia_smi",
+        job=job,
+        metrics=frozenset(metrics),
+        labels=Labels(node="node", gpu="index", uuid="uuid", model="name"),
+        pods="none",
+        scrape_interval_seconds=scrape_interval_seconds,
+    )

@@ -325,7 +325,13 @@ class NvidiaGpuExporter(GpuObject):
         super().__init__(scope, id)
         self.name = name
         self.namespace = where
-        self.series: GpuSeries = nvidia_smi_series(job=name if scraped.is_object else None, metrics=metrics)
+        self.series: GpuSeries = nvidia_smi_series(
+            job=name if scraped.is_object else None,
+            metrics=metrics,
+            scrape_interval_seconds=scraped.interval_seconds
+            or collect_interval_seconds
+            or pods.SCRAPE_INTERVAL_SECONDS,
+        )
         self.provides = Provided(pod_security_default=platform.pod_security_default)
         for child, manifest in manifests.items():
             Manifest(self, child, manifest)

@@ -32,6 +32,8 @@ _STATE_DIR = "/run/power-limit"
 _TEXTFILE_DIR = "/textfile"
 _CHECKSUM = "gpu-constructs/script-sha256"
 _PROBE_SECONDS = 10
+# For one nvidia-smi call each on more boards than a node has, at seconds a call.
+_RESTORE_SECONDS = 120
 _OFTEN = "leave it out for a look every 1800 seconds"
 _MOST_SECONDS = 9_999_999  # the script reads no more digits
 _RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "128Mi"}}
@@ -253,7 +255,7 @@ class PowerLimit(GpuObject):
                     "priorityClassName": priority_class_name,
                     "runtimeClassName": runtime,
                     "securityContext": {**POD, "runAsUser": 0},
-                    "terminationGracePeriodSeconds": 15,
+                    "terminationGracePeriodSeconds": _RESTORE_SECONDS if restore_on_exit else 15,
                     "tolerations": placement.tolerations((placement.CRITICAL_ADDONS, placement.GPU_TAINT), tolerations),
                     "volumes": [{"name": volume, **source} for volume, (source, _) in mounts.items()],
                 },

@@ -35,6 +35,9 @@ FIELDS=index,uuid,pci.bus_id,name
 FIELDS=$FIELDS,power.limit,power.min_limit,power.max_limit,power.default_limit,enforced.power.limit,power.draw
 FIELDS=$FIELDS,utilization.gpu,utilization.memory,memory.used,temperature.gpu
 
+# Between the fields of a row: a board's name may hold any other character.
+separator=`printf '\037'`
+
 asleep=''
 has_begun='' # whether a limit may have been set
 
@@ -42,9 +45,20 @@ log() { # level, rest of the line
     printf 'ts=%s level=%s %s\n' "`date -u +%Y-%m-%dT%H:%M:%SZ`" "$1" "$2"
 }
 
+plain() { # any text without what ends a quoted word of logfmt
+    printf '%s' "$1" | tr '\n\r\t\037"\134' "    '/"
+}
+
 quote() { # any text -> $quoted, fit for a line of logfmt
-    quoted=`printf '%s' "$1" | tr '\n\r\t"' "   '"`
-    quoted=\"$quoted\"
+    quoted=\"`plain "$1"`\"
+}
+
+lower() {
+    printf '%s' "$1" | tr '[:upper:]' '[:lower:]'
+}
+
+label_value() { # any text as METRICS_FILE has it between quotes
+    printf '%s' "$1" | sed 's/["\\]/\\&/g'
 }
 
 refuse() {
@@ -138,7 +152,11 @@ wish_for() { # index, uuid, pci bus id, name -> $wish and the $rule it is from
         target=${line%=*} rank=0
         pattern=${target#*:}
         case $target in
-            uuid:*) [ "$pattern" = "$2" ] && rank=4 ;;
+            uuid:*)
+                pattern=`lower "$pattern"`
+                found=`lower "$2"`
+                [ "$pattern" = "$found" ] && rank=4
+                ;;
             pci:*)
                 pattern=`bus "$pattern"`
                 found=`bus "$3"`
@@ -160,16 +178,24 @@ EOF
 
 # --- one pass ---------------------------------------------------------------
 
-query() { # a line for each GPU, FIELDS separated by |, [Not Supported] as [Not_Supported]
+query() { # a line for each GPU, FIELDS apart by $separator, [Not Supported] as [Not_Supported]
     answer=`"$NVIDIA_SMI" --query-gpu="$FIELDS" --format=csv,noheader,nounits 2>&1 </dev/null`
     rc=$?
-    printf '%s\n' "$answer" | sed -e :a -e 's/\(\[[^],]*\) /\1_/' -e ta -e 's/, */|/g'
+    # Of a row, three fields are before the name and ten behind it; what has fewer commas is a warning.
+    printf '%s\n' "$answer" | sed -e '/\(,[^,]*\)\{13\}/!b' \
+        -e "s/, */$separator/;s/, */$separator/;s/, */$separator/" \
+        -e "s/, *\([^,]*\)\$/$separator\1/;s/, *\([^,]*\)\$/$separator\1/;s/, *\([^,]*\)\$/$separator\1/" \
+        -e "s/, *\([^,]*\)\$/$separator\1/;s/, *\([^,]*\)\$/$separator\1/;s/, *\([^,]*\)\$/$separator\1/" \
+        -e "s/, *\([^,]*\)\$/$separator\1/;s/, *\([^,]*\)\$/$separator\1/;s/, *\([^,]*\)\$/$separator\1/" \
+        -e "s/, *\([^,]*\)\$/$separator\1/" \
+        -e :a -e "s/\($separator\[[^]$separator]*\) /\1_/" -e ta
     return "$rc"
 }
 
 record() { # a GPU's lines for METRICS_FILE; watts wanted, or empty
     hundredths "$limit" || return
-    labels="{UUID=\"$uuid\",gpu=\"$index\",modelName=\"$name\"}"
+    model=`label_value "$name"`
+    labels="{UUID=\"$uuid\",gpu=\"$index\",modelName=\"$model\"}"
     limit_lines="$limit_lines
 gpu_power_limit_watts$labels $limit"
     [ -z "$1" ] || desired_lines="$desired_lines
@@ -252,32 +278,51 @@ limit_gpu() { # works on the row that limit_all has read
         return 0
     fi
     before=$limit
-    if ! set_limit "$watts"; then
-        record "$watts"
-        return 1
-    fi
+    set_limit "$watts"
+    case $? in
+        0) ;;
+        2)
+            record ''
+            return 0
+            ;;
+        *)
+            record "$watts"
+            return 1
+            ;;
+    esac
     # nvidia-smi may say yes and change nothing: believe the value alone.
-    limit=`query | grep -F "|$uuid|" | cut -d '|' -f 5`
+    limit=`query | grep -F "$separator$uuid$separator" | cut -d "$separator" -f 5`
     record "$watts"
     if ! hundredths "$limit" || [ "$hundredths" -ne $((watts * 100)) ]; then
-        log error "$where msg=\"accepted but not applied\" watts=$watts limit=$limit"
+        quote "$answer"
+        log error "$where msg=\"accepted but not applied\" watts=$watts limit=$limit output=$quoted"
         return 1
     fi
     log info "$where msg=\"set\" watts=$watts before=$before $from"
 }
 
-set_limit() { # watts
+set_limit() { # watts; 2 where the GPU takes none, which nvidia-smi may call a success
     answer=`"$NVIDIA_SMI" -i "$uuid" -pl "$1" 2>&1 </dev/null`
     rc=$?
-    [ "$rc" -eq 0 ] && return
+    unsupported=no
+    case $rc,`lower "$answer"` in
+        3,* | *"not supported"*) unsupported=yes ;;
+        0,*) return 0 ;;
+    esac
+    quote "$answer"
+    if [ "$unsupported" = yes ]; then
+        said="not supported"
+        [ "$rc" -eq 0 ] || said="not supported, set failed rc=$rc"
+        hint="this GPU has no adjustable power limit"
+        log warn "gpu=$index uuid=$uuid msg=\"$said\" watts=$1 output=$quoted hint=\"$hint\""
+        return 2
+    fi
     hint=''
     case $rc in
-        3) hint="this GPU has no adjustable power limit" ;;
         4) hint="needs CAP_SYS_ADMIN: uid 0, capability SYS_ADMIN added, hostUsers not false" ;;
         8) hint="check the GPU's external power cables" ;;
         15) hint="the GPU has fallen off the bus: reset it or reboot the node" ;;
     esac
-    quote "$answer"
     log error "gpu=$index uuid=$uuid msg=\"set failed rc=$rc\" watts=$1 output=$quoted hint=\"$hint\""
     return 1
 }
@@ -298,14 +343,15 @@ limit_all() {
         quote "$table"
         log error "msg=\"query failed rc=$query_rc\" output=$quoted"
     fi
-    while IFS='|' read -r index uuid pci name limit min max default enforced draw util memutil memory temperature; do
+    while IFS=$separator read -r index uuid pci name limit min max default enforced draw util memutil memory temperature; do
         if [ -z "$temperature" ]; then # no row: a warning of nvidia-smi
-            quote "$index $uuid $pci $name"
+            quote "$index"
             [ -z "$index" ] || [ "$query_rc" -ne 0 ] || log warn "msg=\"nvidia-smi says\" output=$quoted"
             continue
         fi
         seen=$((seen + 1))
-        log info "gpu=$index uuid=$uuid name=\"$name\" draw=$draw limit=$limit enforced=$enforced util=$util memutil=$memutil fb=$memory temp=$temperature"
+        quote "$name"
+        log info "gpu=$index uuid=$uuid name=$quoted draw=$draw limit=$limit enforced=$enforced util=$util memutil=$memutil fb=$memory temp=$temperature"
         limit_gpu || failed=1
     done <<EOF
 $table
@@ -320,8 +366,23 @@ EOF
 
 # --- start, loop, end -------------------------------------------------------
 
+keep() { # file in STATE_DIR, what is in it
+    error=`{ printf '%s' "$2" >"$STATE_DIR/.$1" && mv -f "$STATE_DIR/.$1" "$STATE_DIR/$1"; } 2>&1` && return
+    quote "$error"
+    log error "msg=\"cannot write STATE_DIR\" file=$1 output=$quoted"
+}
+
+forget() { # files in STATE_DIR
+    for file; do
+        error=`rm -f "$STATE_DIR/$file" 2>&1` && continue
+        quote "$error"
+        log error "msg=\"cannot write STATE_DIR\" file=$file output=$quoted"
+    done
+}
+
 beat() {
-    date +%s >"$STATE_DIR/.heartbeat" && mv -f "$STATE_DIR/.heartbeat" "$STATE_DIR/heartbeat"
+    beaten=`date +%s`
+    keep heartbeat "$beaten"
 }
 
 pause() { # in the background, so that a signal is handled at once
@@ -333,7 +394,7 @@ pause() { # in the background, so that a signal is handled at once
 
 restore() {
     table=`query`
-    while IFS='|' read -r index uuid pci name limit min max default rest; do
+    while IFS=$separator read -r index uuid pci name limit min max default rest; do
         [ -n "$rest" ] || continue
         wish_for "$index" "$uuid" "$pci" "$name"
         if [ -n "$wish" ] && [ "$limit" != "$default" ] && hundredths "$default"; then
@@ -348,7 +409,7 @@ EOF
 leave() {
     trap '' TERM INT
     [ -z "$asleep" ] || kill "${!:-}" 2>/dev/null
-    rm -f "$STATE_DIR/ready"
+    forget ready
     [ "$RESTORE_ON_EXIT" = 0 ] || [ -z "$has_begun" ] || restore
     log info "msg=\"stopped\""
     exit 0
@@ -379,17 +440,17 @@ wait_for_nvidia_smi() {
 
 # Process 1 of a container does not even notice a signal that it has no trap for.
 trap leave TERM INT
-mkdir -p "$STATE_DIR" || refuse "STATE_DIR cannot be made: $STATE_DIR"
-rm -f "$STATE_DIR/ready" "$STATE_DIR/heartbeat" # of a killed predecessor
+mkdir -p "$STATE_DIR" 2>/dev/null || refuse "STATE_DIR cannot be made: $STATE_DIR"
+forget ready heartbeat # of a killed predecessor
 check_configuration
 wait_for_nvidia_smi
 
 while :; do
     if limit_all; then
-        printf '' >"$STATE_DIR/ready"
+        keep ready ''
         next=$INTERVAL_SECONDS
     else
-        rm -f "$STATE_DIR/ready"
+        forget ready
         next=$RETRY_SECONDS
         log warn "msg=\"pass failed\" retry=$next"
     fi

@@ -102,7 +102,7 @@ def power_wishes(watts: int | str | None, limits: Mapping[str, int | str]) -> tu
 
 def _device(wish: PowerWish) -> str:
     if wish.target != "pci":
-        return wish.pattern
+        return wish.pattern.lower() if wish.target == "uuid" else wish.pattern
     domain, bus, device = f"0:{wish.pattern}".lower().split(":")[-3:]
     return f"{domain.lstrip('0')}:{bus}:{device}"
 
