@@ -53,6 +53,7 @@ class Manifest(ApiObject):
         """
         self._produce = manifest if callable(manifest) else lambda: manifest
         self._patches: list[JsonPatch] = []
+        self._is_metadata_given_out = False
         made = self._produce()
         self._is_cluster_scoped = (
             _kinds.is_cluster_scoped(made["apiVersion"], made["kind"])
@@ -67,13 +68,36 @@ class Manifest(ApiObject):
             metadata=ApiObjectMetadata(**{key: made["metadata"].get(key) for key in _KNOWN_METADATA}),
         )
 
+    def __getattribute__(self, name: str) -> Any:
+        """Notice who asks for the metadata, for they may change it where only cdk8s sees it."""
+        if name == "metadata":
+            self._is_metadata_given_out = True
+        return super().__getattribute__(name)
+
     def add_json_patch(self, *ops: JsonPatch) -> None:
         """Change the emitted manifest by RFC 6902 operations, applied in order after everything else."""
         self._patches.extend(ops)
 
     def to_json(self) -> Any:
         """Render the manifest."""
-        rendered = super().to_json()
+        return self._completed(super().to_json())
+
+    def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
+        """Render the manifest without asking cdk8s, unless somebody may have changed its metadata there.
+
+        Args:
+            namespace: Of the chart it stands in.
+            labels: Likewise.
+        """
+        made = self._produce()
+        if self._is_metadata_given_out or made["metadata"].get("name") is None:
+            return self.to_json()
+        given = {key: made["metadata"].get(key) for key in _KNOWN_METADATA}
+        merged = {"namespace": given["namespace"] or namespace, "labels": {**labels, **(given["labels"] or {})} or None}
+        metadata = _sorted({key: value or None for key, value in {**given, **merged}.items()})
+        return self._completed({"apiVersion": made["apiVersion"], "kind": made["kind"], "metadata": metadata})
+
+    def _completed(self, rendered: dict[str, Any]) -> dict[str, Any]:
         if self._is_cluster_scoped:
             rendered["metadata"].pop("namespace", None)
         made = self._produce()

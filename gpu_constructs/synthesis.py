@@ -30,6 +30,9 @@ NEEDS_CRDS_FOLDER = "needs-crds"
 SUFFIX = ".k8s.yaml"
 HEADER = "# Written by gpu_constructs: change the app, not this file.\n"
 
+_RESOLVERS = 3
+"""How many resolvers an App has of itself."""
+
 _DOCUMENT_MARK = re.compile(r"^---\n", re.MULTILINE)
 _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
 
@@ -203,7 +206,7 @@ def _render(app: App, dist: _Dist) -> list[str]:
             return problems
     constructs = app.node.find_all()
     try:
-        rendered = _rendered(charts, constructs)
+        rendered = _rendered(charts, constructs, asks_cdk8s=_changes_metadata(app))
     except GpuConstructsError as error:
         return [str(error)]
     except RuntimeError as error:
@@ -243,7 +246,12 @@ def _render(app: App, dist: _Dist) -> list[str]:
     return []
 
 
-def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct]) -> _Rendered:
+def _changes_metadata(app: App) -> bool:
+    """Tell whether cdk8s was told to do more with metadata than to lay it over the chart's."""
+    return len(app.resolvers) != _RESOLVERS or bool(os.environ.get("CDK8S_DISABLE_SORT"))
+
+
+def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct], *, asks_cdk8s: bool) -> _Rendered:
     """Render every chart.
 
     For each ``Manifest`` cdk8s calls back, and then hands over what it was given. A chart of nothing else is rendered
@@ -263,19 +271,22 @@ def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct]) -> _Ren
     manifests: list[dict[str, Any]] = []
     spans: list[tuple[Chart, range]] = []
     for chart in charts:
-        objects = made[chart] if chart in made else _objects(chart)
+        objects = made[chart] if chart in made else _objects(chart, asks_cdk8s=asks_cdk8s)
         spans.append((chart, range(len(manifests), len(manifests) + len(objects))))
         manifests.extend(objects)
     return _Rendered(manifests, spans)
 
 
-def _objects(chart: Chart) -> list[dict[str, Any]]:
+def _objects(chart: Chart, *, asks_cdk8s: bool) -> list[dict[str, Any]]:
     """Render a chart here where it holds nothing but our objects and changes nothing in them."""
     below = [made for made in DependencyGraph(chart.node).topology() if isinstance(made, ApiObject | Chart)]
     manifests = [made for made in below if isinstance(made, Manifest)]
     if type(chart).to_json is not Chart.to_json or len(manifests) + 1 < len(below):
         return list(chart.to_json())
-    return [manifest.to_json() for manifest in manifests]
+    if asks_cdk8s:
+        return [manifest.to_json() for manifest in manifests]
+    namespace, labels = chart.namespace, chart.labels
+    return [manifest.to_json_in(namespace, labels) for manifest in manifests]
 
 
 def _file_of(manifest: Mapping[str, Any], chart: str) -> str:

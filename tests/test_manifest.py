@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import yaml
 from cdk8s import ApiObject, App, Chart, JsonPatch, Testing, Yaml
@@ -225,3 +227,37 @@ def test_metadata_of_every_kind_arrives(chart):
     (rendered,) = Testing.synth(chart)
     assert rendered["metadata"] == metadata
     keys_in_order(rendered["metadata"])
+
+
+BODIES = [
+    {},
+    {"labels": {"b": "2", "a": "1"}},
+    {"labels": {}, "annotations": {}, "finalizers": []},
+    {"annotations": {"x": "y"}, "finalizers": ["z"]},
+    {"namespace": "own", "labels": {"of-chart": "mine"}},
+    {"ownerReferences": [{"name": "o"}], "generation": 3},
+]
+
+
+@pytest.mark.parametrize("metadata", BODIES, ids=str)
+@pytest.mark.parametrize("kind", ["ConfigMap", "Namespace"])
+@pytest.mark.parametrize("given", [{}, {"namespace": "team", "labels": {"of-chart": "yes", "a": "chart"}}], ids=str)
+def test_it_renders_the_same_with_and_without_asking_cdk8s(metadata, kind, given):
+    chart = Chart(App(), "c", **given)
+    made = Manifest(chart, "x", {"apiVersion": "v1", "kind": kind, "metadata": {"name": "n", **metadata}, "data": {}})
+    without = made.to_json_in(given.get("namespace"), given.get("labels", {}))
+    asked = made.to_json()
+    assert without == asked
+    assert json.dumps(without) == json.dumps(asked)
+
+
+def test_metadata_that_was_given_out_is_asked_for_again(chart):
+    made = Manifest(chart, "x", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n"}})
+    ApiObject.of(made).metadata.add_label("late", "yes")
+    assert made.to_json_in(None, {})["metadata"]["labels"] == {"late": "yes"}
+
+
+def test_an_object_without_a_name_gets_the_one_of_cdk8s(chart):
+    made = Manifest(chart, "x", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}})
+    assert made.to_json_in(None, {}) == made.to_json()
+    assert made.to_json()["metadata"]["name"]

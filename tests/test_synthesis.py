@@ -7,7 +7,7 @@ from pathlib import Path
 import jsii
 import pytest
 import yaml
-from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch, Testing, Yaml
+from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, IResolver, JsonPatch, Testing, Yaml
 from constructs import Construct, IValidation
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +23,7 @@ from gpu_constructs import (
     HelmValues,
     SynthesisError,
     synth,
+    synthesis,
     synthesize,
 )
 from gpu_constructs._manifest import Manifest
@@ -1067,3 +1068,27 @@ def test_a_problem_stands_alone_without_the_warnings(app, chart, recwarn):
     with pytest.raises(SynthesisError):
         synthesize(app)
     assert not recwarn.list
+
+
+def test_what_cdk8s_was_told_to_do_with_metadata_is_left_to_it(tmp_path):
+    @jsii.implements(IResolver)
+    class Shout:
+        def resolve(self, context):
+            if context.value == "quiet":
+                context.replace_value("LOUD")
+
+    def written(outdir, **given):
+        app = App(outdir=str(outdir), **given)
+        for name in ("one", "two"):
+            chart = Chart(app, name)
+            metadata = {"name": name, "labels": {"says": "quiet"}}
+            Manifest(chart, "x", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        synthesize(app)
+        return [(outdir / f"{name}.k8s.yaml").read_text() for name in ("one", "two")]
+
+    assert all("says: quiet" in text for text in written(tmp_path / "plain"))
+    assert all("says: LOUD" in text for text in written(tmp_path / "resolved", resolvers=[Shout()]))
+
+
+def test_an_app_has_as_many_resolvers_of_itself_as_we_think():
+    assert len(App().resolvers) == synthesis._RESOLVERS
