@@ -157,3 +157,12 @@ def test_a_picture_shows_every_row_and_panel_and_loads_nothing(content):
     assert "prefers-color-scheme: dark" in drawn
     assert drawn.count("http") == 1
     assert "url(" not in drawn
+
+
+def test_exporters_with_names_of_their_own_have_dashboards_of_their_own():
+    train, serve = (made(exporter=DCGM._replace(name=f"dcgm-{pool}")).json for pool in ("train", "serve"))
+    assert (train["uid"], train["title"]) == ("gpus-dcgm-train", "NVIDIA GPUs: dcgm-train")
+    assert (serve["uid"], serve["title"]) == ("gpus-dcgm-serve", "NVIDIA GPUs: dcgm-serve")
+    assert len(made(exporter=DCGM._replace(name="d" * 52)).json["uid"]) == 40
+    chosen = made(exporter=DCGM._replace(name="dcgm-train"), uid="mine", title="Mine").json
+    assert (chosen["uid"], chosen["title"]) == ("mine", "Mine")

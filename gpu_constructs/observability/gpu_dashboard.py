@@ -19,6 +19,7 @@ from gpu_constructs.observability.gpu_exporter import gpu_exporter
 
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 _REFRESH = re.compile(r"([1-9][0-9]*(s|m|h|d))?\Z")
+_USUAL_NAMES = ("dcgm-exporter", "nvidia-gpu-exporter")
 _SIDECAR_LABELS = {"grafana_dashboard": "1"}
 
 
@@ -71,9 +72,11 @@ class GpuDashboard(GpuObject):
             folder: Folder in Grafana. None: the general one.
             folder_annotation: Annotation that names the folder to the sidecar, its ``folderAnnotation``, which
                 has no default there; this is the customary one.
-            title: None: ``NVIDIA GPUs``, for ``NvidiaGpuExporter`` with ``(nvidia-smi)``.
+            title: None: ``NVIDIA GPUs``, for ``NvidiaGpuExporter`` with ``(nvidia-smi)``; behind it the
+                exporter's name where it has one of its own.
             uid: Its identity in Grafana, up to 40 letters, digits, ``-`` and ``_``. None: ``gpu-constructs-gpus``,
-                for ``NvidiaGpuExporter`` with ``-nvidia-smi``, so that both can live in one Grafana.
+                for ``NvidiaGpuExporter`` with ``-nvidia-smi``, or ``gpus-`` and the exporter's own name, so that
+                all can live in one Grafana.
             datasource_type: ``prometheus``, which also reads VictoriaMetrics; or the plugin of VictoriaMetrics.
             kube_state_metrics: False leaves out what is requested and what waits.
             refresh: How often Grafana reads anew, such as ``1m``; ``""`` for never.
@@ -97,8 +100,11 @@ class GpuDashboard(GpuObject):
         if not _REFRESH.match(refresh):
             raise GpuConstructsError(f"refresh must be a number and s, m, h or d, such as '1m', or ''; got {refresh!r}")
         # The panels are a large table: only for those who want them.
-        from gpu_constructs.observability.dashboard import dashboard, json_text
+        from gpu_constructs.observability.dashboard import DEFAULT_TITLES, dashboard, json_text
 
+        if shown.name not in _USUAL_NAMES:
+            title = title or f"{DEFAULT_TITLES[shown.series.dialect]}: {shown.name}"
+            uid = uid or f"gpus-{shown.name}"[:40]
         content = dashboard(
             shown.series,
             title=title,
