@@ -182,7 +182,8 @@ def of_type(field: str, got: object, annotation: Any) -> None:
         one_of(field, got, words)
         return
     if isinstance(got, bool) and bool not in alternatives and (int in alternatives or float in alternatives):
-        raise GpuConstructsError(f"{field} must be an int, got {got!r} (bool)")
+        number = "a number" if float in alternatives else "an int"
+        raise GpuConstructsError(f"{field} must be {number}, got {got!r} (bool)")
     origins = [get_origin(option) for option in alternatives]
     if isinstance(got, str | bytes) and Sequence in origins and str not in alternatives:
         raise GpuConstructsError(f"{field} must be a list, got {got!r} ({type(got).__name__})")

@@ -96,14 +96,14 @@ def has_profiling_metrics(name: str) -> bool | None:
     Source:
         NVIDIA/dcgm-exporter issues 152, 365, 404, 506; NVIDIA/DCGM issue 234
     """
-    bare = name.removeprefix(_VENDOR)
-    if re.match(_GEFORCE_NUMBER, bare):
+    bare = re.sub(f"^{_VENDOR}", "", name, flags=re.IGNORECASE)
+    if re.match(_GEFORCE_NUMBER, bare, re.IGNORECASE):
         bare = f"GeForce {bare}"
-    if re.match(_TITAN, bare):
+    if re.match(_TITAN, bare, re.IGNORECASE):
         return False
-    if geforce := re.match(_GEFORCE, bare):
-        family, number = geforce[1], int(geforce[2])
+    if geforce := re.match(_GEFORCE, bare, re.IGNORECASE):
+        family, number = (geforce[1] or "").upper(), int(geforce[2])
         if family != "RTX" or number < 5000:
             return False
         return True if number < 6000 else None
-    return True if re.match(_PROFESSIONAL, bare) else None
+    return True if re.match(_PROFESSIONAL, bare, re.IGNORECASE) else None

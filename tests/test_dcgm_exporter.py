@@ -1,4 +1,5 @@
 import json
+import warnings
 
 import pytest
 from cdk8s import App, Chart, Testing
@@ -294,6 +295,17 @@ def test_a_remote_hostengine_does_the_profiling_itself_and_without_pods_hides_th
     assert container(**remote)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     made = DcgmExporter(Chart(App(), "gpu"), "exporter", pod_mapping=False, **remote)
     assert made.series.labels.node == "node"
+
+
+def test_annotations_that_have_it_scraped_a_second_time_are_warned_of():
+    with pytest.warns(GpuConstructsWarning) as warned:
+        rendered(pod_annotations={"prometheus.io/scrape": "true"})
+    assert [str(one.message) for one in warned] == [
+        "pod_annotations holds 'prometheus.io/scrape' beside scrape='ServiceMonitor': a Prometheus that looks for it "
+        "scrapes the same target again; leave it out, or pass scrape='annotations'"
+    ]
+    with warnings.catch_warnings(action="error"):
+        rendered(pod_annotations={"prometheus.io/scrape": "true"}, scrape="annotations")
 
 
 @pytest.mark.parametrize(
@@ -613,11 +625,6 @@ RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
         (
             {"port": 80, "host_network": True},
             "port must be at least 1024 with host_network=True: the exporter holds no right to bind others; got 80",
-        ),
-        (
-            {"pod_annotations": {"prometheus.io/scrape": "true"}},
-            "pod_annotations must not hold 'prometheus.io/scrape' beside scrape='ServiceMonitor': a Prometheus that "
-            "looks for it would scrape the same target again; leave it out, or pass scrape='annotations'",
         ),
         (
             {"env": {"DCGM_EXPORTER_USE_OLD_NAMESPACE": "true"}},

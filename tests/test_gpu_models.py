@@ -66,6 +66,8 @@ def test_the_table_cannot_be_changed():
         ("NVIDIA GeForce RTX 2080 SUPER", False),
         ("GeForce GTX 1080 Ti", False),
         ("RTX 3090", False),
+        ("nvidia geforce rtx 3090", False),
+        ("nvidia h200", True),
         ("RTX 3090 Ti", False),
         ("GTX 1080", False),
         ("RTX 5090", True),

@@ -366,6 +366,13 @@ def test_a_name_with_any_characters_shifts_no_column(node: Node) -> None:
     assert f"gpu_power_limit_watts{labels} 300.00" in lines
 
 
+@pytest.mark.parametrize("seconds", ["1", "10000000", "31536000000"])
+def test_any_whole_number_of_seconds_is_an_interval(node: Node, seconds: str) -> None:
+    uuid = node.gpu()
+    node.once(0, POWER_LIMIT="300", INTERVAL_SECONDS=seconds)
+    assert node.limit(uuid) == "300.00"
+
+
 def test_a_uuid_is_read_whatever_its_case(node: Node) -> None:
     uuid = node.gpu()
     node.once(0, POWER_LIMITS="uuid:GPU-00000000-AAAA=300")

@@ -215,8 +215,9 @@ class DcgmExporter(GpuObject):
         scraped = Scrape.of(scrape, scrape_labels)
         served = ExporterService() if service is True else service
         _check_service(scraped, served, is_guarded=bool(tls or basic_auth))
-        _check_annotations(
-            scraped, served.annotations if isinstance(served, ExporterService) else {}, pod_annotations or {}
+        scraped.warn_of_another(
+            service_annotations=served.annotations if isinstance(served, ExporterService) else {},
+            pod_annotations=pod_annotations or {},
         )
         dump = DebugDump() if debug_dump is True else debug_dump
         if host_network and port < 1024:
@@ -531,15 +532,6 @@ def _web_config_object(metadata: dict[str, Any], text: str, basic_auth: BasicAut
     if basic_auth is None:
         return config_map(metadata, data)
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data}
-
-
-def _check_annotations(scrape: Scrape, service: Mapping[str, str], pod: Mapping[str, str]) -> None:
-    for field, given in (("service.annotations", service), ("pod_annotations", pod)):
-        if scrape.is_object and given.get("prometheus.io/scrape") == "true":
-            raise GpuConstructsError(
-                f"{field} must not hold 'prometheus.io/scrape' beside scrape={scrape.kind!r}: a Prometheus that looks "
-                "for it would scrape the same target again; leave it out, or pass scrape='annotations'"
-            )
 
 
 def _found_by(port: int) -> dict[str, str]:

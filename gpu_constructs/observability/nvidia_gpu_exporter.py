@@ -221,6 +221,10 @@ class NvidiaGpuExporter(GpuObject):
         scraped = Scrape.of(scrape, scrape_labels)
         served = ExporterService() if service is True else service
         pods.check_service(scraped, served, is_guarded=bool(tls or basic_auth))
+        scraped.warn_of_another(
+            service_annotations=served.annotations if isinstance(served, ExporterService) else {},
+            pod_annotations=pod_annotations or {},
+        )
         account = None
         if service_account is not None:
             account = _references.name_of("service_account", service_account, "ServiceAccount")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
 
 ScrapeKind = Literal["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape", "annotations", "none"]
 
@@ -256,6 +256,15 @@ class Scrape(metaclass=ShortErrors):
     def is_object(self) -> bool:
         """Whether it is an object of its own."""
         return self.kind in _API_VERSION
+
+    def warn_of_another(self, *, service_annotations: Mapping[str, str], pod_annotations: Mapping[str, str]) -> None:
+        """Warn of annotations by which a Prometheus that looks for them scrapes what this object has scraped."""
+        for place, given in (("service.annotations", service_annotations), ("pod_annotations", pod_annotations)):
+            if self.is_object and given.get("prometheus.io/scrape") == "true":
+                warn(
+                    f"{place} holds 'prometheus.io/scrape' beside scrape={self.kind!r}: a Prometheus that looks for it "
+                    "scrapes the same target again; leave it out, or pass scrape='annotations'"
+                )
 
     @property
     def selects_pods(self) -> bool:

@@ -96,7 +96,7 @@ check_rule() {
 
 check_seconds() { # variable, value, least
     case $2 in
-        *[!0-9]* | 0?* | ????????*) ;;
+        *[!0-9]* | 0?* | ???????????????????*) ;;
         *) [ "$2" -ge "$3" ] && return ;;
     esac
     refuse "$1 must be a whole number of seconds, $3 or more; got '$2'"
