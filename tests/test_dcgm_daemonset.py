@@ -6,9 +6,8 @@ from gpu_constructs.observability.daemonset import (
     DEFAULT_RESOURCES,
     OWN_VARIABLES,
     exporter_pod,
-    exporter_service,
 )
-from gpu_constructs.observability.exporter_options import DebugDump
+from gpu_constructs.observability.exporter_options import DebugDump, ExporterService
 from gpu_constructs.observability.pod_mapping import PodMapping
 from gpu_constructs.observability.web_config import BasicAuth, Tls
 from schemas import schema_errors
@@ -78,7 +77,7 @@ def test_it_is_valid_on_every_supported_kubernetes(release, more):
 
 
 def test_the_service_is_valid_and_finds_the_port_by_name():
-    manifest = exporter_service(metadata=METADATA, selector=SELECTOR, port=9500, cluster_ip="None")
+    manifest = ExporterService(cluster_ip="None").to_manifest(METADATA, SELECTOR, port=9500, port_name="metrics")
     assert schema_errors(manifest) == []
     (port,) = container(port=9500)["ports"]
     assert manifest["spec"]["ports"] == [

@@ -1,4 +1,4 @@
-"""The DCGM exporter's pod on every GPU node, and the Service in front of it."""
+"""The DCGM exporter's pod on every GPU node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpu_constructs.observability.exporter_options import DebugDump
 from gpu_constructs.observability.metrics import release_number
 from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
 from gpu_constructs.observability.user_mounts import beside_own
-from gpu_constructs.observability.web_config import TLS_DIRECTORY, WEB_CONFIG_KEY, BasicAuth, Tls
+from gpu_constructs.observability.web_config import TLS_DIRECTORY, WEB_CONFIG_KEY, BasicAuth, Tls, probe
 
 PORT_NAME = "metrics"
 """Name of the port of ``/metrics`` and ``/health``, by which scrape objects find it."""
@@ -195,9 +195,11 @@ def exporter_pod(
         "env": sorted(all_variables, key=lambda variable: str(variable["name"])),
         "ports": [{"name": PORT_NAME, "containerPort": port, "protocol": "TCP"}],
         # 3.x answers 503 until its first reading, one interval after start.
-        "startupProbe": _probe(tls, basic_auth, period=5, failures=12 + 2 * collect_interval_seconds // 5),
-        "livenessProbe": _probe(tls, basic_auth, period=20, failures=3),
-        "readinessProbe": _probe(tls, basic_auth, period=10, failures=3),
+        "startupProbe": probe(
+            "/health", PORT_NAME, tls, basic_auth, period=5, failures=12 + 2 * collect_interval_seconds // 5
+        ),
+        "livenessProbe": probe("/health", PORT_NAME, tls, basic_auth, period=20, failures=3),
+        "readinessProbe": probe("/health", PORT_NAME, tls, basic_auth, period=10, failures=3),
         "resources": {part: dict(amounts) for part, amounts in resources.items()},
         # Spelt without CAP_: the API server refuses CAP_SYS_ADMIN beside allowPrivilegeEscalation false.
         "securityContext": computed if security_context is None else dict(security_context),
@@ -259,48 +261,6 @@ def _volumes(
     if not writable_root:
         volumes["tmp"] = ({"emptyDir": {"sizeLimit": "64Mi"}}, {"mountPath": "/tmp"})
     return volumes
-
-
-def exporter_service(
-    *,
-    metadata: Mapping[str, Any],
-    selector: Mapping[str, str],
-    port: int,
-    service_type: str = "ClusterIP",
-    cluster_ip: str | None = None,
-    internal_traffic_policy: str | None = None,
-) -> dict[str, Any]:
-    """Give the Service by which a monitoring stack finds the exporter's pods.
-
-    Args:
-        metadata: Of the Service; its name is the ``job`` of the scraped series.
-        selector: Labels of the exporter's pods.
-        port: Of the Service and of the pods.
-        service_type: As Kubernetes writes it.
-        cluster_ip: Likewise; ``None`` in letters makes it headless.
-        internal_traffic_policy: Likewise.
-    """
-    spec = {
-        "clusterIP": cluster_ip,
-        "internalTrafficPolicy": internal_traffic_policy,
-        "ports": [{"name": PORT_NAME, "port": port, "targetPort": PORT_NAME, "protocol": "TCP"}],
-        "selector": dict(selector),
-        "type": service_type,
-    }
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
-
-
-def _probe(tls: Tls | None, basic_auth: BasicAuth | None, *, period: int, failures: int) -> dict[str, Any]:
-    # The kubelet has no password and no certificate to show.
-    can_ask = basic_auth is None and not (tls and tls.requires_client_certificate)
-    question = {"path": "/health", "port": PORT_NAME, **({"scheme": "HTTPS"} if tls else {})}
-    return {
-        **({"httpGet": question} if can_ask else {"tcpSocket": {"port": PORT_NAME}}),
-        "periodSeconds": period,
-        # The default second is too short on a node whose CPUs are all busy.
-        "timeoutSeconds": 5,
-        "failureThreshold": failures,
-    }
 
 
 def _three_quarters(memory: str) -> str:

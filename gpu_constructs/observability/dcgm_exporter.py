@@ -25,7 +25,7 @@ from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series
 from gpu_constructs.observability.metrics import Metric, MetricSet
 from gpu_constructs.observability.pod_mapping import PodMapping
 from gpu_constructs.observability.scrape import Scrape, ScrapeKind, scrape_manifest
-from gpu_constructs.observability.web_config import WEB_CONFIG_KEY, BasicAuth, Tls, scrape_access, web_config
+from gpu_constructs.observability.web_config import BasicAuth, Tls, scrape_access, web_config, web_config_object
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Kubernetes, Platform
 from gpu_constructs.provided import Provided
@@ -214,7 +214,7 @@ class DcgmExporter(GpuObject):
                 )
         scraped = Scrape.of(scrape, scrape_labels)
         served = ExporterService() if service is True else service
-        _check_service(scraped, served, is_guarded=bool(tls or basic_auth))
+        scraped.require_way(has_service=served is not False, is_guarded=bool(tls or basic_auth))
         scraped.warn_of_another(
             service_annotations=served.annotations if isinstance(served, ExporterService) else {},
             pod_annotations=pod_annotations or {},
@@ -316,22 +316,15 @@ class DcgmExporter(GpuObject):
         if csv:
             manifests["metrics"] = config_map({**metadata, "name": f"{name}-metrics"}, {pods.METRICS_KEY: csv})
         if web:
-            manifests["web-config"] = _web_config_object({**metadata, "name": f"{name}-web-config"}, web, basic_auth)
+            manifests["web-config"] = web_config_object({**metadata, "name": f"{name}-web-config"}, web, basic_auth)
         if rules and service_account is None:
             manifests |= _rbac.service_account(metadata)
         if rules:
             manifests |= _rbac.cluster_role(metadata, rules, account=account)
         manifests["Default"] = exporter
         if isinstance(served, ExporterService):
-            annotations = {**served.annotations, **(_found_by(port) if scraped.kind == "annotations" else {})}
-            manifests["service"] = pods.exporter_service(
-                metadata={**metadata, "annotations": annotations or None},
-                selector=selector,
-                port=port,
-                service_type=served.type,
-                cluster_ip=served.cluster_ip,
-                internal_traffic_policy=served.internal_traffic_policy,
-            )
+            annotated = {**metadata, "annotations": {**served.annotations, **scraped.annotations(port)} or None}
+            manifests["service"] = served.to_manifest(annotated, selector, port=port, port_name=pods.PORT_NAME)
         if scraped.is_object:
             manifests["scrape"] = scrape_manifest(
                 scraped,
@@ -450,19 +443,6 @@ def _exported(
     return exported, is_profiled
 
 
-def _check_service(scrape: Scrape, service: bool | ExporterService, *, is_guarded: bool) -> None:
-    if service is False and scrape.kind in ("ServiceMonitor", "VMServiceScrape", "annotations"):
-        raise GpuConstructsError(
-            f"service must not be False with scrape={scrape.kind!r}, which finds pods through the Service; use "
-            "scrape='PodMonitor' or 'VMPodScrape'"
-        )
-    if scrape.kind == "annotations" and is_guarded:
-        raise GpuConstructsError(
-            "scrape must not be 'annotations' with tls or basic_auth, since annotations carry neither certificates nor "
-            "passwords; take one of the kinds that are objects, or 'none'"
-        )
-
-
 def _check_pods(
     *,
     is_profiled: bool,
@@ -525,22 +505,6 @@ def _check_pods(
                 [*(["the kubelet's socket, so no pod is named"] * is_mapped), *(["SYS_ADMIN"] * is_profiled)]
             )
             warn(f"security_context: only root gets {lost}; got {dict(security_context)!r}")
-
-
-def _web_config_object(metadata: dict[str, Any], text: str, basic_auth: BasicAuth | None) -> dict[str, Any]:
-    data = {WEB_CONFIG_KEY: text}
-    if basic_auth is None:
-        return config_map(metadata, data)
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data}
-
-
-def _found_by(port: int) -> dict[str, str]:
-    return {
-        "prometheus.io/scrape": "true",
-        "prometheus.io/port": str(port),
-        "prometheus.io/path": "/metrics",
-        "prometheus.io/scheme": "http",
-    }
 
 
 def _named_pods(mapping: PodMapping | None, scrape: Scrape) -> Literal["none", "one", "all"]:

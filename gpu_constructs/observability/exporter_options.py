@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from gpu_constructs import _fields, _references
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
@@ -74,6 +74,19 @@ class ExporterService(metaclass=ShortErrors):
                 ) from None
         if self.cluster_ip == "None" and self.type != "ClusterIP":
             raise GpuConstructsError(f"service.cluster_ip must not be 'None' with type {self.type!r}; leave it out")
+
+    def to_manifest(
+        self, metadata: Mapping[str, Any], selector: Mapping[str, str], *, port: int, port_name: str
+    ) -> dict[str, Any]:
+        """Give the Service; its name is the ``job`` of the scraped series, its port that of the pods."""
+        spec = {
+            "clusterIP": self.cluster_ip,
+            "internalTrafficPolicy": self.internal_traffic_policy,
+            "ports": [{"name": port_name, "port": port, "targetPort": port_name, "protocol": "TCP"}],
+            "selector": dict(selector),
+            "type": self.type,
+        }
+        return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
 @dataclass(frozen=True, kw_only=True)

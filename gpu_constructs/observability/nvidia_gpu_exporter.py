@@ -23,7 +23,15 @@ from gpu_constructs.observability.gpu_series import GpuSeries, nvidia_smi_series
 from gpu_constructs.observability.nvidia_smi_fields import AUTO, Backend, exported_metrics
 from gpu_constructs.observability.scrape import Scrape, ScrapeKind, scrape_manifest
 from gpu_constructs.observability.user_mounts import beside_own
-from gpu_constructs.observability.web_config import WEB_CONFIG_KEY, BasicAuth, Tls, scrape_access, web_config
+from gpu_constructs.observability.web_config import (
+    WEB_CONFIG_KEY,
+    BasicAuth,
+    Tls,
+    probe,
+    scrape_access,
+    web_config,
+    web_config_object,
+)
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Kubernetes, Platform
 from gpu_constructs.provided import Provided
@@ -220,7 +228,7 @@ class NvidiaGpuExporter(GpuObject):
                 pods.CHECKS[keyword](keyword, given)
         scraped = Scrape.of(scrape, scrape_labels)
         served = ExporterService() if service is True else service
-        pods.check_service(scraped, served, is_guarded=bool(tls or basic_auth))
+        scraped.require_way(has_service=served is not False, is_guarded=bool(tls or basic_auth))
         scraped.warn_of_another(
             service_annotations=served.annotations if isinstance(served, ExporterService) else {},
             pod_annotations=pod_annotations or {},
@@ -270,11 +278,16 @@ class NvidiaGpuExporter(GpuObject):
             ],
             "ports": [{"name": pods.PORT_NAME, "containerPort": port, "protocol": "TCP"}],
             # Each question at start may take the timeout, and killing nvidia-smi two seconds more.
-            "startupProbe": pods.probe(
-                "ready", tls, basic_auth, 5, 6 + pods.RUNS_AT_START * (collect_timeout_seconds + 2) // 5
+            "startupProbe": probe(
+                "/-/ready",
+                pods.PORT_NAME,
+                tls,
+                basic_auth,
+                period=5,
+                failures=6 + pods.RUNS_AT_START * (collect_timeout_seconds + 2) // 5,
             ),
-            "livenessProbe": pods.probe("healthy", tls, basic_auth, 20, 3),
-            "readinessProbe": pods.probe("ready", tls, basic_auth, 10, 3),
+            "livenessProbe": probe("/-/healthy", pods.PORT_NAME, tls, basic_auth, period=20, failures=3),
+            "readinessProbe": probe("/-/ready", pods.PORT_NAME, tls, basic_auth, period=10, failures=3),
             "resources": container_resources(resources, default=pods.DEFAULT_RESOURCES),
             "securityContext": dict(security_context) if security_context is not None else pods.unprivileged(),
             "volumeMounts": [*own_mounts, *mounted] or None,
@@ -307,13 +320,11 @@ class NvidiaGpuExporter(GpuObject):
         )
         manifests: dict[str, dict[str, Any]] = {"Default": exporter}
         if web:
-            manifests["web-config"] = pods.web_config_object(
-                {**metadata, "name": f"{name}-web-config"}, web, basic_auth
-            )
+            manifests["web-config"] = web_config_object({**metadata, "name": f"{name}-web-config"}, web, basic_auth)
         if isinstance(served, ExporterService):
-            annotations = pods.found_by(port, telemetry_path) if scraped.kind == "annotations" else {}
-            annotated = {**metadata, "annotations": {**served.annotations, **annotations} or None}
-            manifests["service"] = pods.exporter_service(annotated, selector, port, served)
+            found_by = scraped.annotations(port, telemetry_path)
+            annotated = {**metadata, "annotations": {**served.annotations, **found_by} or None}
+            manifests["service"] = served.to_manifest(annotated, selector, port=port, port_name=pods.PORT_NAME)
         if scraped.is_object:
             manifests["scrape"] = scrape_manifest(
                 scraped,

@@ -7,14 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpu_constructs import _fields, placement, versions
-from gpu_constructs._config_map import config_map
 from gpu_constructs._container_security import POD_SECURITY_CONTEXT, SECURITY_CONTEXT, container_security
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.observability.exporter_options import ExporterService
 from gpu_constructs.observability.nvidia_smi_fields import Backend
-from gpu_constructs.observability.scrape import Scrape
-from gpu_constructs.observability.web_config import TLS_DIRECTORY, WEB_CONFIG_KEY, BasicAuth, Tls
+from gpu_constructs.observability.web_config import TLS_DIRECTORY, BasicAuth, Tls
 
 NAME = "nvidia-gpu-exporter"
 LONGEST_NAME = 63 - len("-web-config")
@@ -76,20 +73,6 @@ def check_times(interval: int, timeout: int) -> None:
         raise GpuConstructsError(
             f"collect_timeout_seconds must be below {WRITE_TIMEOUT_SECONDS} while GPUs are read at each scrape, since "
             f"no answer takes longer; got {timeout}; set collect_interval_seconds to read in the background"
-        )
-
-
-def check_service(scrape: Scrape, service: bool | ExporterService, *, is_guarded: bool) -> None:
-    """Refuse ways to find the pods that are not there, or that cannot get in."""
-    if service is False and scrape.kind in ("ServiceMonitor", "VMServiceScrape", "annotations"):
-        raise GpuConstructsError(
-            f"service must not be False with scrape={scrape.kind!r}, which finds pods through the Service; use "
-            "scrape='PodMonitor' or 'VMPodScrape'"
-        )
-    if scrape.kind == "annotations" and is_guarded:
-        raise GpuConstructsError(
-            "scrape must not be 'annotations' with tls or basic_auth, since annotations carry neither certificates nor "
-            "passwords; take one of the kinds that are objects, or 'none'"
         )
 
 
@@ -180,49 +163,3 @@ def guard_volumes(
         mounted.append({"name": "tls", "mountPath": TLS_DIRECTORY, "readOnly": True})
         sources.append({"name": "tls", "secret": {"secretName": tls.secret, "defaultMode": 0o440}})
     return mounted, sources
-
-
-def web_config_object(metadata: dict[str, Any], text: str, basic_auth: BasicAuth | None) -> dict[str, Any]:
-    """Give the object that holds the web configuration: a Secret where there are passwords' hashes in it."""
-    data = {WEB_CONFIG_KEY: text}
-    if basic_auth is None:
-        return config_map(metadata, data)
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data}
-
-
-def exporter_service(
-    metadata: Mapping[str, Any], selector: Mapping[str, str], port: int, service: ExporterService
-) -> dict[str, Any]:
-    """Give the Service in front of the pods."""
-    spec = {
-        "clusterIP": service.cluster_ip,
-        "internalTrafficPolicy": service.internal_traffic_policy,
-        "ports": [{"name": PORT_NAME, "port": port, "targetPort": PORT_NAME, "protocol": "TCP"}],
-        "selector": dict(selector),
-        "type": service.type,
-    }
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
-
-
-def found_by(port: int, path: str) -> dict[str, str]:
-    """Give the annotations that a Prometheus looks for which is configured to."""
-    return {
-        "prometheus.io/scrape": "true",
-        "prometheus.io/port": str(port),
-        "prometheus.io/path": path,
-        "prometheus.io/scheme": "http",
-    }
-
-
-def probe(question: str, tls: Tls | None, basic_auth: BasicAuth | None, period: int, failures: int) -> dict[str, Any]:
-    """Give a probe that asks for ``/-/healthy`` or ``/-/ready``, or only connects where it would not get in."""
-    # The kubelet has no password and no certificate to show.
-    can_ask = basic_auth is None and not (tls and tls.requires_client_certificate)
-    asked = {"path": f"/-/{question}", "port": PORT_NAME, **({"scheme": "HTTPS"} if tls else {})}
-    return {
-        **({"httpGet": asked} if can_ask else {"tcpSocket": {"port": PORT_NAME}}),
-        "periodSeconds": period,
-        # The default second is too short on a node whose CPUs are all busy.
-        "timeoutSeconds": 5,
-        "failureThreshold": failures,
-    }

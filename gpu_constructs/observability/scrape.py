@@ -257,6 +257,30 @@ class Scrape(metaclass=ShortErrors):
         """Whether it is an object of its own."""
         return self.kind in _API_VERSION
 
+    def require_way(self, *, has_service: bool, is_guarded: bool) -> None:
+        """Refuse ways to the pods that are not there, or that cannot get in."""
+        if not has_service and self.kind in ("ServiceMonitor", "VMServiceScrape", "annotations"):
+            raise GpuConstructsError(
+                f"service must not be False with scrape={self.kind!r}, which finds pods through the Service; use "
+                "scrape='PodMonitor' or 'VMPodScrape'"
+            )
+        if self.kind == "annotations" and is_guarded:
+            raise GpuConstructsError(
+                "scrape must not be 'annotations' with tls or basic_auth, since annotations carry neither certificates "
+                "nor passwords; take one of the kinds that are objects, or 'none'"
+            )
+
+    def annotations(self, port: int, path: str = "/metrics") -> dict[str, str]:
+        """Give the Service's annotations that a Prometheus looks for which is configured to; else none."""
+        if self.kind != "annotations":
+            return {}
+        return {
+            "prometheus.io/scrape": "true",
+            "prometheus.io/port": str(port),
+            "prometheus.io/path": path,
+            "prometheus.io/scheme": "http",
+        }
+
     def warn_of_another(self, *, service_annotations: Mapping[str, str], pod_annotations: Mapping[str, str]) -> None:
         """Warn of annotations by which a Prometheus that looks for them scrapes what this object has scraped."""
         for place, given in (("service.annotations", service_annotations), ("pod_annotations", pod_annotations)):

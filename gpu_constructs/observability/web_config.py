@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpu_constructs import _fields, _references
+from gpu_constructs._config_map import config_map
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
@@ -181,6 +182,30 @@ def web_config(tls: Tls | None, basic_auth: BasicAuth | None) -> str | None:
     if basic_auth is not None:
         content["basic_auth_users"] = dict(basic_auth.users)
     return yaml_text(content)
+
+
+def web_config_object(metadata: dict[str, Any], text: str, basic_auth: BasicAuth | None) -> dict[str, Any]:
+    """Give the object that holds the web configuration: a Secret where there are passwords' hashes in it."""
+    data = {WEB_CONFIG_KEY: text}
+    if basic_auth is None:
+        return config_map(metadata, data)
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data}
+
+
+def probe(
+    path: str, port: str, tls: Tls | None, basic_auth: BasicAuth | None, *, period: int, failures: int
+) -> dict[str, Any]:
+    """Give a probe that asks for a path, or only connects where the kubelet would not get in."""
+    # The kubelet has no password and no certificate to show.
+    can_ask = basic_auth is None and not (tls and tls.requires_client_certificate)
+    question = {"path": path, "port": port, **({"scheme": "HTTPS"} if tls else {})}
+    return {
+        **({"httpGet": question} if can_ask else {"tcpSocket": {"port": port}}),
+        "periodSeconds": period,
+        # The default second is too short on a node whose CPUs are all busy.
+        "timeoutSeconds": 5,
+        "failureThreshold": failures,
+    }
 
 
 def scrape_access(tls: Tls | None, basic_auth: BasicAuth | None, *, server_name: str) -> dict[str, Any]:
