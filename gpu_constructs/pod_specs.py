@@ -3,46 +3,161 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
-_PATHS: Mapping[tuple[str, str], str] = {
-    ("", "Pod"): "spec",
-    ("apps", "DaemonSet"): "spec.template.spec",
-    ("apps", "Deployment"): "spec.template.spec",
-    ("apps", "ReplicaSet"): "spec.template.spec",
-    ("apps", "StatefulSet"): "spec.template.spec",
-    ("batch", "CronJob"): "spec.jobTemplate.spec.template.spec",
-    ("batch", "Job"): "spec.template.spec",
-    ("kubeflow.org", "Experiment"): "spec.trialTemplate.trialSpec.spec.template.spec",
-    ("kubeflow.org", "Notebook"): "spec.template.spec",
-    ("kubeflow.org", "PyTorchJob"): "spec.pytorchReplicaSpecs.*.template.spec",
+from gpu_constructs.errors import GpuConstructsError
+
+Path = tuple[str | int, ...]
+"""Keys and list indexes, from the root of a manifest."""
+
+_TEMPLATE = ("spec.template.spec",)
+_JOB_SET = "spec.replicatedJobs.*.template.spec.template.spec"
+_RAY_CLUSTER = ("headGroupSpec.template.spec", "workerGroupSpecs.*.template.spec")
+_RAY_JOB = (*(f"rayClusterSpec.{path}" for path in _RAY_CLUSTER), "submitterPodTemplate.spec")
+
+# trainer.kubeflow.org TrainJob has none: what its runtimePatches give of a pod is a patch.
+_PATHS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("", "Pod"): ("spec",),
+    ("", "PodTemplate"): ("template.spec",),
+    ("", "ReplicationController"): _TEMPLATE,
+    ("apps", "DaemonSet"): _TEMPLATE,
+    ("apps", "Deployment"): _TEMPLATE,
+    ("apps", "ReplicaSet"): _TEMPLATE,
+    ("apps", "StatefulSet"): _TEMPLATE,
+    ("argoproj.io", "Rollout"): _TEMPLATE,
+    ("batch", "CronJob"): ("spec.jobTemplate.spec.template.spec",),
+    ("batch", "Job"): _TEMPLATE,
+    ("batch.volcano.sh", "Job"): ("spec.tasks.*.template.spec",),
+    ("jobset.x-k8s.io", "JobSet"): (_JOB_SET,),
+    ("kubeflow.org", "JAXJob"): ("spec.jaxReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "MPIJob"): ("spec.mpiReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "Notebook"): _TEMPLATE,
+    ("kubeflow.org", "PaddleJob"): ("spec.paddleReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "PyTorchJob"): ("spec.pytorchReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "TFJob"): ("spec.tfReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "XGBoostJob"): ("spec.xgbReplicaSpecs.*.template.spec",),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
+        "spec.leaderWorkerTemplate.leaderTemplate.spec",
+        "spec.leaderWorkerTemplate.workerTemplate.spec",
+    ),
+    ("ray.io", "RayCluster"): tuple(f"spec.{path}" for path in _RAY_CLUSTER),
+    ("ray.io", "RayCronJob"): tuple(f"spec.jobTemplate.{path}" for path in _RAY_JOB),
+    ("ray.io", "RayJob"): tuple(f"spec.{path}" for path in _RAY_JOB),
+    ("ray.io", "RayService"): tuple(f"spec.rayClusterConfig.{path}" for path in _RAY_CLUSTER),
+    # The pods of KServe have fields of their own beside, or instead of, those of Kubernetes.
+    ("serving.kserve.io", "ClusterServingRuntime"): ("spec", "spec.workerSpec"),
+    ("serving.kserve.io", "InferenceService"): (
+        "spec.predictor",
+        "spec.predictor.workerSpec",
+        "spec.transformer",
+        "spec.explainer",
+        "spec.canary.*.predictor",
+        "spec.canary.*.predictor.workerSpec",
+    ),
+    ("serving.kserve.io", "LLMInferenceService"): (
+        "spec.template",
+        "spec.worker",
+        "spec.prefill.template",
+        "spec.prefill.worker",
+        "spec.router.scheduler.template",
+    ),
+    ("serving.kserve.io", "ServingRuntime"): ("spec", "spec.workerSpec"),
+    ("serving.knative.dev", "Service"): _TEMPLATE,
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"): (f"spec.template.{_JOB_SET}",),
+    ("trainer.kubeflow.org", "TrainingRuntime"): (f"spec.template.{_JOB_SET}",),
 }
 
+_OBJECTS: Mapping[tuple[str, str], str] = {
+    ("kubeflow.org", "Experiment"): "spec.trialTemplate.trialSpec",
+    ("kubeflow.org", "Trial"): "spec.runSpec",
+}
+"""Kinds that hold an object of any kind, whose own kind says where its pods are."""
 
-def _follow(value: Any, steps: list[str]) -> Iterator[dict[str, Any]]:
-    if not isinstance(value, dict):
-        return
+_MODEL_SERVERS = (
+    "model",
+    "huggingface",
+    "lightgbm",
+    "onnx",
+    "paddle",
+    "pmml",
+    "pytorch",
+    "sklearn",
+    "tensorflow",
+    "triton",
+    "xgboost",
+)
+"""Where the predictor of an InferenceService has the container that serves the model."""
+
+
+@cache
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.replace("[*]", ".*").split("."))
+
+
+def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Give the mappings at the end of the steps, each with its own path."""
     if not steps:
-        yield value
-    elif steps[0] == "*":
-        for member in value.values():
-            yield from _follow(member, steps[1:])
-    else:
-        yield from _follow(value.get(steps[0]), steps[1:])
+        if isinstance(value, dict):
+            yield done, value
+    elif steps[0] != "*":
+        if isinstance(value, dict):
+            yield from _follow(value.get(steps[0]), steps[1:], (*done, steps[0]))
+    elif isinstance(value, dict | list):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _follow(member, steps[1:], (*done, key))
 
 
-def pod_specs(manifest: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give every pod spec of a manifest; none for kinds that make no pods."""
-    group = str(manifest.get("apiVersion", "")).rpartition("/")[0]
-    path = _PATHS.get((group, str(manifest.get("kind"))))
+def _found(manifest: Mapping[str, Any], path: str | None) -> Iterator[tuple[Path, dict[str, Any]]]:
     if path is not None:
-        yield from _follow(manifest, path.split("."))
+        if not isinstance(path, str) or not all(_steps(path)):
+            msg = f"path must be keys joined by dots, with * for each member, such as {_JOB_SET!r}; got {path!r}"
+            raise GpuConstructsError(msg)
+        yield from _follow(manifest, _steps(path))
+        return
+    kind = (str(manifest.get("apiVersion", "")).rpartition("/")[0], str(manifest.get("kind")))
+    for known in _PATHS.get(kind, ()):
+        yield from _follow(manifest, _steps(known))
+    if kind in _OBJECTS:
+        for place, held in _follow(manifest, _steps(_OBJECTS[kind])):
+            yield from ((place + inner, spec) for inner, spec in _found(held, None))
+
+
+def holds_pods(api_version: str, kind: str) -> bool:
+    """Tell from the kind of an object alone whether it makes pods."""
+    known = (api_version.rpartition("/")[0], kind)
+    return known in _PATHS or known in _OBJECTS
+
+
+def pod_spec_paths(manifest: Mapping[str, Any], path: str | None = None) -> list[Path]:
+    """Give where each pod spec of a manifest is, as the keys and list indexes that lead there.
+
+    The kinds known are those of Kubernetes and of the common operators for training and serving; for another
+    kind, ``path`` says where to look: ``"spec.groups[*].template.spec"``, with ``*`` for each member of a list
+    or mapping.
+
+    Raises:
+        GpuConstructsError: ``path`` has an empty step.
+    """
+    return [place for place, _ in _found(manifest, path)]
+
+
+def pod_specs(manifest: Mapping[str, Any], path: str | None = None) -> Iterator[dict[str, Any]]:
+    """Give every pod spec of a manifest, found as :func:`pod_spec_paths` does; none for kinds that make no pods."""
+    for _, spec in _found(manifest, path):
+        yield spec
 
 
 def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Give every container of a pod, those that run before the others first."""
+    """Give every container of a pod, those that run before the others first.
+
+    What serves the model in a predictor of KServe is one, too, though it stands in no list.
+    """
     for group in ("initContainers", "containers"):
         yield from pod_spec.get(group) or ()
+    for server in _MODEL_SERVERS:
+        if isinstance(pod_spec.get(server), dict):
+            yield pod_spec[server]
 
 
 def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]]:

@@ -8,12 +8,14 @@ of the same group would replace the first. Each input opens with the line
 `--open <Kind>.<field>.<field>` accepts anything below that field, for a file that only serves to generate
 bindings.
 
-The result describes manifests as people write them; it is not meant to be installed in a cluster.
+The result describes manifests as people write them; it is not meant to be installed in a cluster. What it says
+more than once, such as the many containers of an `InferenceService`, it writes once, as a YAML anchor.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,9 @@ PROSE = ("description", "title", "example", "externalDocs", "x-kubernetes-valida
 
 OPEN: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 """A schema that accepts every object."""
+
+ANCHORED_FROM = 100
+"""Length, as JSON, of the shortest part worth an anchor."""
 
 
 def reduced_schema(schema: Any) -> Any:  # noqa: ANN401
@@ -86,6 +91,19 @@ def open_field(crd: dict[str, Any], path: str) -> None:
     schema["properties"][name] = dict(OPEN)
 
 
+def with_equal_parts_shared(value: Any, parts: dict[str, Any] | None = None) -> Any:
+    """Return the value with one object for all its equal parts of some size: `yaml` writes that as an anchor."""
+    parts = {} if parts is None else parts
+    if isinstance(value, dict):
+        value = {key: with_equal_parts_shared(member, parts) for key, member in value.items()}
+    elif isinstance(value, list):
+        value = [with_equal_parts_shared(member, parts) for member in value]
+    else:
+        return value
+    text = json.dumps(value)
+    return parts.setdefault(text, value) if len(text) >= ANCHORED_FROM else value
+
+
 def main() -> None:
     """Print the reduced CRDs of all files given on the command line, below the sources of their kinds."""
     parser = argparse.ArgumentParser(description="Reduce CustomResourceDefinitions to their structure.")
@@ -112,7 +130,7 @@ def main() -> None:
         open_field(crds[kind], path)
         sources.append(f"# Open, to keep the generated bindings small: {field}")
     print("\n".join(sources))
-    print(yaml.safe_dump_all(crds.values()), end="")
+    print(yaml.safe_dump_all([with_equal_parts_shared(crd) for crd in crds.values()]), end="")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -13,11 +13,16 @@ from typing import Any
 import yaml
 from jsonschema import Draft202012Validator
 
+from gpu_constructs.pod_specs import pod_spec_paths
+
 Manifest = Mapping[str, Any]
 CustomResources = dict[tuple[str, str], Draft202012Validator]
 """Validators by (apiVersion, kind)."""
 
 SCHEMAS = Path(str(resources.files("kubernetes_validate"))) / "kubernetes-json-schema"
+TRIED = ("spec", "trialTemplate", "trialSpec")
+"""Where a Katib Experiment has the object that it tries; the CRD leaves that open, with all of the spec."""
+
 CRD_FOLDER = Path(__file__).parents[1] / "imports" / "crds"
 
 SUPPORTED_RELEASES: tuple[str, ...] = tuple(
@@ -34,21 +39,56 @@ def schema_errors(
 ) -> list[str]:
     """Every schema error of a manifest; a kind that nothing defines is one.
 
-    A custom resource has to satisfy the committed CRD and, where the app brings its own, that one as well.
+    A custom resource has to satisfy the committed CRD and, where the app brings its own, that one as well; its
+    pods, moreover, every release, and the object that an Experiment tries is checked as any other.
     """
     kind = _kind(manifest)
+    releases = tuple(releases)
     definitions = [crds for crds in (committed_crds(), app_crds or {}) if kind in crds]
     if definitions:
         found = [error for crds in definitions for error in custom_resource_errors(manifest, crds)]
+        found += _by_release(lambda release: _pod_errors(manifest, release), releases, known=found)
+        if kind[1] == "Experiment" and isinstance(tried := _value_at(manifest, TRIED), dict):
+            found += [f"{_path(TRIED)}.{error}" for error in schema_errors(tried, releases, app_crds)]
         return list(dict.fromkeys(found))
-    releases = tuple(releases)
     if not any(kind in _built_in_kinds(release) for release in releases):
         return [f"{kind[0]} {kind[1]}: neither a kind of Kubernetes {_span(releases)} nor of a known CRD"]
+    return _by_release(lambda release: kubernetes_errors(manifest, release), releases)
+
+
+def _by_release(check: Callable[[str], list[str]], releases: Iterable[str], known: Iterable[str] = ()) -> list[str]:
+    """The errors of a check that differs by release, each with its releases; those known already left out."""
     releases_of: dict[str, list[str]] = {}
     for release in releases:
-        for error in kubernetes_errors(manifest, release):
+        for error in check(release):
             releases_of.setdefault(error, []).append(release)
-    return [f"{error} (Kubernetes {_span(found_in)})" for error, found_in in releases_of.items()]
+    known = set(known)
+    return [f"{e} (Kubernetes {_span(found_in)})" for e, found_in in releases_of.items() if e not in known]
+
+
+def _pod_errors(manifest: Manifest, release: str) -> list[str]:
+    """The errors of the pods in a custom resource; those of KServe have other fields, which its CRDs check."""
+    if _kind(manifest)[0].startswith("serving.kserve.io/"):
+        return []
+    pod = _pod_spec(release)
+    return [
+        error
+        for path in pod_spec_paths(manifest)
+        if path[: len(TRIED)] != TRIED
+        for error in _errors(pod, _value_at(manifest, path), path)
+    ]
+
+
+def _value_at(value: Any, path: Iterable[str | int]) -> Any:
+    """What stands at a path, None where nothing does."""
+    for step in path:
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int):
+            value = value[step]
+        else:
+            return None
+    return value
 
 
 def kubernetes_errors(manifest: Manifest, release: str) -> list[str]:
@@ -119,8 +159,8 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
     return str(manifest.get("apiVersion")), str(manifest.get("kind"))
 
 
-def _errors(validator: Draft202012Validator, manifest: Manifest) -> list[str]:
-    return [f"{_path(error.absolute_path)}: {error.message}" for error in validator.iter_errors(manifest)]
+def _errors(validator: Draft202012Validator, value: Any, at: tuple[str | int, ...] = ()) -> list[str]:
+    return [f"{_path((*at, *error.absolute_path))}: {error.message}" for error in validator.iter_errors(value)]
 
 
 def _path(keys: Iterable[str | int]) -> str:
@@ -154,6 +194,11 @@ def _definitions(release: str) -> dict[str, dict[str, Any]]:
     for definition in definitions.values():
         definition.update(linked(definition))
     return definitions
+
+
+@cache
+def _pod_spec(release: str) -> Draft202012Validator:
+    return Draft202012Validator(_definitions(release)["io.k8s.api.core.v1.PodSpec"])
 
 
 @cache

@@ -1,36 +1,199 @@
+import copy
+import functools
+import operator
+
 import cdk8s_plus_27 as kplus
 import pytest
 from cdk8s import Cron, Testing
 
-from gpu_constructs import GpuWorkload
-from gpu_constructs.pod_specs import containers, node_labels_required, pod_specs
+from gpu_constructs import GpuConstructsError, GpuWorkload
+from gpu_constructs.pod_specs import containers, node_labels_required, pod_spec_paths, pod_specs
 
 POD = {"containers": [{"name": "main"}]}
 TEMPLATE = {"template": {"spec": POD}}
 
+RAY = {"headGroupSpec": TEMPLATE, "workerGroupSpecs": [TEMPLATE, TEMPLATE]}
+RAY_PATHS = [
+    ("headGroupSpec", "template", "spec"),
+    ("workerGroupSpecs", 0, "template", "spec"),
+    ("workerGroupSpecs", 1, "template", "spec"),
+]
+JOB_SET = {"replicatedJobs": [{"name": name, "template": {"spec": TEMPLATE}} for name in ("initializer", "node")]}
+JOB_SET_PATHS = [("replicatedJobs", index, *("template", "spec") * 2) for index in (0, 1)]
+TRIED = ("spec", "trialTemplate", "trialSpec")
 
-@pytest.mark.parametrize(
-    ("api_version", "kind", "spec"),
-    [
-        ("v1", "Pod", POD),
-        ("apps/v1", "DaemonSet", TEMPLATE),
-        ("apps/v1", "Deployment", TEMPLATE),
-        ("apps/v1", "ReplicaSet", TEMPLATE),
-        ("apps/v1", "StatefulSet", TEMPLATE),
-        ("batch/v1", "Job", TEMPLATE),
-        ("batch/v1", "CronJob", {"jobTemplate": {"spec": TEMPLATE}}),
-        ("kubeflow.org/v1", "Notebook", TEMPLATE),
-        ("kubeflow.org/v1beta1", "Experiment", {"trialTemplate": {"trialSpec": {"spec": TEMPLATE}}}),
-    ],
-)
-def test_the_pod_of_a_kind_is_found(api_version, kind, spec):
-    assert list(pod_specs({"apiVersion": api_version, "kind": kind, "spec": spec})) == [POD]
+
+def below(prefix, paths):
+    return [(*prefix.split("."), *path) for path in paths]
+
+
+def trying(**tried):
+    return {"trialTemplate": {"trialSpec": tried}}
+
+
+KINDS = {
+    "v1 Pod": (POD, [("spec",)]),
+    "v1 ReplicationController": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps/v1 DaemonSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps/v1 Deployment": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps/v1 ReplicaSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps/v1 StatefulSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "argoproj.io/v1alpha1 Rollout": (TEMPLATE, [("spec", "template", "spec")]),
+    "batch/v1 Job": (TEMPLATE, [("spec", "template", "spec")]),
+    "batch/v1 CronJob": (
+        {"jobTemplate": {"spec": TEMPLATE}},
+        [("spec", "jobTemplate", "spec", "template", "spec")],
+    ),
+    "batch.volcano.sh/v1alpha1 Job": ({"tasks": [TEMPLATE]}, [("spec", "tasks", 0, "template", "spec")]),
+    "jobset.x-k8s.io/v1alpha2 JobSet": (JOB_SET, below("spec", JOB_SET_PATHS)),
+    "kubeflow.org/v1 Notebook": (TEMPLATE, [("spec", "template", "spec")]),
+    "kubeflow.org/v1beta1 Experiment": (
+        trying(apiVersion="batch/v1", kind="Job", spec=TEMPLATE),
+        [(*TRIED, "spec", "template", "spec")],
+    ),
+    "kubeflow.org/v1beta1 Trial": (
+        {"runSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": TEMPLATE}},
+        [("spec", "runSpec", "spec", "template", "spec")],
+    ),
+    "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet": (
+        {"leaderWorkerTemplate": {"workerTemplate": {"spec": POD}, "leaderTemplate": {"spec": POD}}},
+        [("spec", "leaderWorkerTemplate", f"{role}Template", "spec") for role in ("leader", "worker")],
+    ),
+    "ray.io/v1 RayCluster": (RAY, below("spec", RAY_PATHS)),
+    "ray.io/v1 RayService": ({"rayClusterConfig": RAY}, below("spec.rayClusterConfig", RAY_PATHS)),
+    "ray.io/v1 RayJob": (
+        {"rayClusterSpec": RAY, "submitterPodTemplate": {"spec": POD}},
+        [*below("spec.rayClusterSpec", RAY_PATHS), ("spec", "submitterPodTemplate", "spec")],
+    ),
+    "ray.io/v1 RayCronJob": (
+        {"jobTemplate": {"rayClusterSpec": RAY}},
+        below("spec.jobTemplate.rayClusterSpec", RAY_PATHS),
+    ),
+    "serving.knative.dev/v1 Service": (TEMPLATE, [("spec", "template", "spec")]),
+    "serving.kserve.io/v1alpha2 LLMInferenceService": (
+        {"template": POD, "prefill": {"template": POD}},
+        [("spec", "template"), ("spec", "prefill", "template")],
+    ),
+    "trainer.kubeflow.org/v1alpha1 TrainingRuntime": (
+        {"template": {"spec": JOB_SET}},
+        below("spec.template.spec", JOB_SET_PATHS),
+    ),
+    "trainer.kubeflow.org/v1alpha1 ClusterTrainingRuntime": (
+        {"template": {"spec": JOB_SET}},
+        below("spec.template.spec", JOB_SET_PATHS),
+    ),
+} | {
+    f"kubeflow.org/v1 {kind}": (
+        {f"{field}ReplicaSpecs": {"Worker": TEMPLATE}},
+        [(*place, "Worker", "template", "spec")],
+    )
+    for kind, field in {
+        "JAXJob": "jax",
+        "MPIJob": "mpi",
+        "PaddleJob": "paddle",
+        "PyTorchJob": "pytorch",
+        "TFJob": "tf",
+        "XGBoostJob": "xgb",
+    }.items()
+    for place in [("spec", f"{field}ReplicaSpecs")]
+}
+
+
+def manifest_of(kind, spec):
+    api_version, _, name = kind.partition(" ")
+    return {"apiVersion": api_version, "kind": name, "spec": spec}
+
+
+@pytest.mark.parametrize(("kind", "spec", "paths"), [(kind, *found) for kind, found in KINDS.items()], ids=KINDS)
+def test_the_pods_of_a_kind_are_found_where_they_are(kind, spec, paths):
+    manifest = manifest_of(kind, spec)
+    assert pod_spec_paths(manifest) == paths
+    assert list(pod_specs(manifest)) == [POD] * len(paths)
+
+
+def test_the_pods_of_a_pod_template_are_found():
+    assert list(pod_specs({"apiVersion": "v1", "kind": "PodTemplate", **TEMPLATE})) == [POD]
+
+
+@pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
+def test_a_serving_runtime_is_itself_a_pod_and_may_have_another(kind):
+    spec = {**POD, "workerSpec": POD}
+    manifest = manifest_of(f"serving.kserve.io/v1alpha1 {kind}", spec)
+    assert pod_spec_paths(manifest) == [("spec",), ("spec", "workerSpec")]
+    assert list(pod_specs(manifest)) == [spec, POD]
+
+
+def test_each_component_of_an_inference_service_is_a_pod():
+    predictor = {"model": {}, "workerSpec": POD}
+    spec = {"predictor": predictor, "transformer": POD, "explainer": POD, "canary": [{"predictor": predictor}]}
+    manifest = manifest_of("serving.kserve.io/v1beta1 InferenceService", spec)
+    assert pod_spec_paths(manifest) == [
+        ("spec", "predictor"),
+        ("spec", "predictor", "workerSpec"),
+        ("spec", "transformer"),
+        ("spec", "explainer"),
+        ("spec", "canary", 0, "predictor"),
+        ("spec", "canary", 0, "predictor", "workerSpec"),
+    ]
 
 
 def test_the_pods_of_each_replica_type_are_found():
     replicas = {"Master": TEMPLATE, "Worker": {"template": {"spec": {"containers": []}}}}
-    manifest = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": replicas}}
+    manifest = manifest_of("kubeflow.org/v1 PyTorchJob", {"pytorchReplicaSpecs": replicas})
     assert list(pod_specs(manifest)) == [POD, {"containers": []}]
+
+
+def test_an_experiment_has_the_pods_of_what_it_tries():
+    job = manifest_of("kubeflow.org/v1 PyTorchJob", {"pytorchReplicaSpecs": {"Master": TEMPLATE, "Worker": TEMPLATE}})
+    assert pod_spec_paths(manifest_of("kubeflow.org/v1beta1 Experiment", trying(**job))) == [
+        (*TRIED, "spec", "pytorchReplicaSpecs", role, "template", "spec") for role in ("Master", "Worker")
+    ]
+
+
+def test_a_train_job_has_no_pods_of_its_own_nor_has_an_experiment_that_tries_one():
+    patch = {"template": {"spec": JOB_SET}}
+    job = manifest_of(
+        "trainer.kubeflow.org/v1alpha1 TrainJob",
+        {"runtimePatches": [{"manager": "a", "trainingRuntimeSpec": patch}]},
+    )
+    assert pod_spec_paths(job) == []
+    assert pod_spec_paths(manifest_of("kubeflow.org/v1beta1 Experiment", trying(**job))) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("spec.a.template.spec", [("spec", "a", "template", "spec")]),
+        ("spec.*.template.spec", [("spec", "a", "template", "spec")]),
+        ("spec.list.*", [("spec", "list", 0), ("spec", "list", 1)]),
+        ("spec.list[*]", [("spec", "list", 0), ("spec", "list", 1)]),
+        ("spec.list.containers", []),
+        ("spec.none.template.spec", []),
+        ("spec.list[*].containers", []),
+    ],
+)
+def test_the_caller_may_say_where_the_pods_of_an_unknown_kind_are(path, found):
+    manifest = manifest_of("example.com/v1 Gadget", {"a": TEMPLATE, "list": [POD, POD]})
+    assert pod_spec_paths(manifest) == []
+    assert pod_spec_paths(manifest, path) == found
+    assert list(pod_specs(manifest, path=path)) == [POD] * len(found)
+
+
+def test_a_path_of_the_caller_replaces_the_known_one():
+    assert pod_spec_paths(manifest_of("apps/v1 Deployment", TEMPLATE), path="spec.other") == []
+
+
+@pytest.mark.parametrize("path", ["", "spec..template", ".spec", "spec.", 5, ("spec",)])
+def test_a_path_with_an_empty_step_is_refused(path):
+    with pytest.raises(GpuConstructsError, match=r"^path must be keys joined by dots, .*; got "):
+        pod_spec_paths({}, path)
+
+
+def test_what_is_written_at_a_path_is_in_the_manifest():
+    manifest = manifest_of("jobset.x-k8s.io/v1alpha2 JobSet", copy.deepcopy(JOB_SET))
+    for path in pod_spec_paths(manifest):
+        functools.reduce(operator.getitem, path, manifest)["runtimeClassName"] = "nvidia"
+    assert [spec["runtimeClassName"] for spec in pod_specs(manifest)] == ["nvidia", "nvidia"]
 
 
 @pytest.mark.parametrize(
@@ -39,6 +202,9 @@ def test_the_pods_of_each_replica_type_are_found():
         {},
         {"apiVersion": "v1", "kind": "ConfigMap", "data": {}},
         {"apiVersion": "v1", "kind": "Deployment", "spec": TEMPLATE},
+        {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": {"replicatedJobs": "broken"}},
+        {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": {"replicatedJobs": ["broken"]}},
+        {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "spec": {"trialTemplate": {"configMap": {}}}},
         {"apiVersion": "v1", "kind": "Pod"},
         {"apiVersion": "v1", "kind": "Pod", "spec": None},
         {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": "broken"}},
@@ -73,6 +239,13 @@ def test_containers_that_run_first_come_first():
         "b",
     ]
     assert list(containers({"initContainers": None})) == []
+
+
+@pytest.mark.parametrize("server", ["model", "huggingface", "pytorch", "triton"])
+def test_what_serves_the_model_of_a_predictor_is_a_container(server):
+    one = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
+    assert list(containers({server: one})) == [one]
+    assert list(containers({server: one, "containers": [{"name": "a"}]})) == [{"name": "a"}, one]
 
 
 def affinity(*terms, kind="required"):

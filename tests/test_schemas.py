@@ -13,7 +13,7 @@ import yaml
 
 from imports.com.coreos.monitoring import ServiceMonitor, ServiceMonitorSpec, ServiceMonitorSpecSelector
 from imports.org.kubeflow import Experiment, Notebook, NotebookSpec, NotebookSpecTemplate
-from imports.reduce import open_field, reduced_crd
+from imports.reduce import open_field, reduced_crd, with_equal_parts_shared
 from schemas import (
     CRD_FOLDER,
     SUPPORTED_RELEASES,
@@ -27,6 +27,18 @@ from schemas import (
 
 CRD_FILES = sorted(CRD_FOLDER.glob("*.yaml"))
 ROOT = CRD_FOLDER.parents[1]
+
+
+def with_value(manifest: dict, path: str, value: object) -> dict:
+    """A copy of the manifest with the value at a path such as `spec.containers.0.name` set."""
+    changed = copy.deepcopy(manifest)
+    *parents, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    node = changed
+    for parent in parents:
+        node = node[parent]
+    node[last] = value
+    return changed
+
 
 DAEMON_SET = {
     "apiVersion": "apps/v1",
@@ -66,18 +78,117 @@ NOTEBOOK = {
     "metadata": {"name": "jupyter", "namespace": "kubeflow-user"},
     "spec": {"template": {"spec": {"containers": [{"name": "jupyter", "image": "jupyter:1"}]}}},
 }
+POD = {
+    "runtimeClassName": "nvidia",
+    "nodeSelector": {"nvidia.com/gpu.present": "true"},
+    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+    "containers": [{"name": "node", "image": "torch:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}],
+}
+JOB_SET = {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": POD}}}}]}
+RUNTIME_POD = {key: value for key, value in POD.items() if key != "runtimeClassName"}
+RUNTIME = {**RUNTIME_POD, "supportedModelFormats": [{"name": "huggingface", "version": "1", "autoSelect": True}]}
+TRIED = "spec.trialTemplate.trialSpec"
+
+
+def custom(kind: str, spec: dict) -> dict:
+    """A custom resource of a kind such as `kubeflow.org/v1 Notebook`."""
+    api_version, _, name = kind.partition(" ")
+    return {"apiVersion": api_version, "kind": name, "metadata": {"name": "x"}, "spec": spec}
+
+
+PYTORCH_JOB = custom(
+    "kubeflow.org/v1 PyTorchJob",
+    {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": {"spec": POD}}}},
+)
+TRAIN_JOB = custom(
+    "trainer.kubeflow.org/v1alpha1 TrainJob",
+    {
+        "runtimeRef": {"kind": "TrainingRuntime", "name": "x"},
+        "trainer": {"numNodes": 1, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 1}}},
+        "runtimePatches": [
+            {
+                "manager": "example.com/app",
+                "trainingRuntimeSpec": {
+                    "template": {
+                        "spec": {
+                            "replicatedJobs": [
+                                {
+                                    "name": "node",
+                                    "template": {"spec": {"template": {"spec": {"nodeSelector": POD["nodeSelector"]}}}},
+                                }
+                            ]
+                        }
+                    }
+                },
+            }
+        ],
+    },
+)
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": {**POD, "restartPolicy": "Never"}}}}
+POD_KINDS = {
+    "Notebook": (custom("kubeflow.org/v1 Notebook", {"template": {"spec": POD}}), "spec.template.spec"),
+    "PyTorchJob": (PYTORCH_JOB, "spec.pytorchReplicaSpecs.Worker.template.spec"),
+    "TrainingRuntime": (
+        custom("trainer.kubeflow.org/v1alpha1 TrainingRuntime", {"template": {"spec": JOB_SET}}),
+        "spec.template.spec.replicatedJobs.0.template.spec.template.spec",
+    ),
+    "ClusterTrainingRuntime": (
+        custom("trainer.kubeflow.org/v1alpha1 ClusterTrainingRuntime", {"template": {"spec": JOB_SET}}),
+        "spec.template.spec.replicatedJobs.0.template.spec.template.spec",
+    ),
+    "JobSet": (
+        custom("jobset.x-k8s.io/v1alpha2 JobSet", JOB_SET),
+        "spec.replicatedJobs.0.template.spec.template.spec",
+    ),
+    "LeaderWorkerSet": (
+        custom(
+            "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet",
+            {"leaderWorkerTemplate": {"size": 2, "workerTemplate": {"spec": POD}}},
+        ),
+        "spec.leaderWorkerTemplate.workerTemplate.spec",
+    ),
+    "InferenceService": (
+        custom(
+            "serving.kserve.io/v1beta1 InferenceService",
+            {
+                "predictor": {
+                    **POD,
+                    "minReplicas": 1,
+                    "model": {
+                        "modelFormat": {"name": "huggingface"},
+                        "resources": {"limits": {"nvidia.com/gpu": 1}},
+                    },
+                }
+            },
+        ),
+        "spec.predictor",
+    ),
+    "ServingRuntime": (custom("serving.kserve.io/v1alpha1 ServingRuntime", RUNTIME), "spec"),
+    "ClusterServingRuntime": (custom("serving.kserve.io/v1alpha1 ClusterServingRuntime", RUNTIME), "spec"),
+}
+POLICY = custom(
+    "policies.kyverno.io/v1 MutatingPolicy",
+    {
+        "matchConstraints": {
+            "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+        },
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
+    },
+)
+EXPERIMENT = custom(
+    "kubeflow.org/v1beta1 Experiment",
+    {"maxTrialCount": 3, "trialTemplate": {"trialSpec": JOB}},
+)
+CUSTOM = {
+    "ServiceMonitor": SERVICE_MONITOR,
+    **{kind: manifest for kind, (manifest, _) in POD_KINDS.items()},
+    "TrainJob": TRAIN_JOB,
+    "ClusterPolicy": POLICY,
+    "Experiment of a Job": EXPERIMENT,
+    "Experiment of a PyTorchJob": with_value(EXPERIMENT, TRIED, PYTORCH_JOB),
+    "Experiment of a TrainJob": with_value(EXPERIMENT, TRIED, TRAIN_JOB),
+}
 CONTAINER = "spec.template.spec.containers.0"
-
-
-def with_value(manifest: dict, path: str, value: object) -> dict:
-    """A copy of the manifest with the value at a path such as `spec.containers.0.name` set."""
-    changed = copy.deepcopy(manifest)
-    *parents, last = [int(step) if step.isdigit() else step for step in path.split(".")]
-    node = changed
-    for parent in parents:
-        node = node[parent]
-    node[last] = value
-    return changed
 
 
 def without(manifest: dict, path: str) -> dict:
@@ -186,7 +297,7 @@ def test_a_field_that_came_later_is_refused_for_the_releases_before_it_only():
     assert schema_errors(sidecar, SUPPORTED_RELEASES[1:]) == []
 
 
-@pytest.mark.parametrize("manifest", [SERVICE_MONITOR, NOTEBOOK], ids=["ServiceMonitor", "Notebook"])
+@pytest.mark.parametrize("manifest", CUSTOM.values(), ids=CUSTOM)
 def test_a_good_custom_resource_is_accepted(manifest):
     assert schema_errors(manifest) == []
 
@@ -228,6 +339,85 @@ BAD_CUSTOM = {
 def test_a_mistake_in_a_custom_resource_is_named_with_its_place(manifest, message):
     (error,) = schema_errors(manifest)
     assert re.search(message, error)
+
+
+@pytest.mark.parametrize(("manifest", "pod"), POD_KINDS.values(), ids=POD_KINDS)
+def test_a_misspelt_field_is_named_once_in_each_place_of_a_kind_that_makes_pods(manifest, pod):
+    for place in ("spec", pod, f"{pod}.containers.0", f"{pod}.containers.0.resources", f"{pod}.tolerations.0"):
+        (error,) = schema_errors(with_value(manifest, f"{place}.limitz", {}))
+        assert error.startswith(re.sub(r"\.(\d+)", r"[\1]", place) + ": ")
+        assert "'limitz' was unexpected" in error
+
+
+@pytest.mark.parametrize(
+    ("manifest", "place"),
+    [
+        (TRAIN_JOB, "spec.trainer.resourcesPerNode.limit"),
+        (POLICY, "spec.rules.0.matches"),
+        (POLICY, "spec.rules.0.match.any.0.resources.kind"),
+        (CUSTOM["InferenceService"], "spec.predictor.model.resource"),
+    ],
+    ids=["TrainJob", "ClusterPolicy", "match of a ClusterPolicy", "model of an InferenceService"],
+)
+def test_a_misspelt_field_beside_the_pods_is_refused(manifest, place):
+    (error,) = schema_errors(with_value(manifest, place, {}))
+    assert f"'{place.rpartition('.')[2]}' was unexpected" in error
+
+
+@pytest.mark.parametrize(
+    ("manifest", "place"),
+    [
+        (CUSTOM["ServingRuntime"], "spec"),
+        (CUSTOM["ClusterServingRuntime"], "spec"),
+        (
+            TRAIN_JOB,
+            "spec.runtimePatches.0.trainingRuntimeSpec.template.spec.replicatedJobs.0.template.spec.template.spec",
+        ),
+    ],
+    ids=["ServingRuntime", "ClusterServingRuntime", "TrainJob"],
+)
+def test_kinds_whose_pods_can_name_no_runtime_class_refuse_one(manifest, place):
+    (error,) = schema_errors(with_value(manifest, f"{place}.runtimeClassName", "nvidia"))
+    assert "'runtimeClassName' was unexpected" in error
+
+
+@pytest.mark.parametrize(
+    "kind", ["PyTorchJob", "TrainingRuntime", "ClusterTrainingRuntime", "JobSet", "LeaderWorkerSet"]
+)
+def test_a_pod_field_of_a_custom_resource_has_to_be_known_to_each_release(kind):
+    manifest, pod = POD_KINDS[kind]
+    late = with_value(manifest, f"{pod}.initContainers", [{"name": "a", "restartPolicy": "Always"}])
+    (error,) = schema_errors(late)
+    assert error.endswith("('restartPolicy' was unexpected) (Kubernetes 1.27)")
+    assert schema_errors(late, SUPPORTED_RELEASES[1:]) == []
+
+
+def test_the_crd_of_the_notebook_knows_no_native_sidecar():
+    manifest, pod = POD_KINDS["Notebook"]
+    late = with_value(manifest, f"{pod}.initContainers", [{"name": "a", "restartPolicy": "Always"}])
+    assert custom_resource_errors(late, committed_crds()) == schema_errors(late) != []
+
+
+@pytest.mark.parametrize(
+    ("tried", "pod"),
+    [
+        (JOB, "spec.template.spec"),
+        (PYTORCH_JOB, "spec.pytorchReplicaSpecs.Worker.template.spec"),
+        (TRAIN_JOB, "spec.trainer"),
+    ],
+    ids=["Job", "PyTorchJob", "TrainJob"],
+)
+def test_what_an_experiment_tries_is_checked_though_its_crd_leaves_it_open(tried, pod):
+    wrong = with_value(EXPERIMENT, TRIED, with_value(tried, f"{pod}.runtimeClasName", "nvidia"))
+    assert custom_resource_errors(wrong, committed_crds()) == []
+    (error,) = schema_errors(wrong)
+    assert error.startswith(f"{TRIED}.{pod}: ")
+    assert "'runtimeClasName' was unexpected" in error
+
+
+def test_a_kind_that_an_experiment_cannot_try_is_an_error():
+    (error,) = schema_errors(with_value(EXPERIMENT, f"{TRIED}.kind", "Jobb"))
+    assert error.startswith(f"{TRIED}.batch/v1 Jobb: neither a kind of Kubernetes")
 
 
 def gadget_crd(spec: dict) -> dict:
@@ -372,8 +562,16 @@ def test_reducing_keeps_a_field_that_is_called_description():
     }
 
 
+def test_what_a_crd_says_twice_is_written_once_and_reads_the_same():
+    part = {"type": "object", "properties": {name: {"type": "string"} for name in ("a", "b", "c", "d")}}
+    schema = {"small": {"type": "string"}, "other": {"type": "string"}, "one": part, "list": [copy.deepcopy(part)]}
+    shared = with_equal_parts_shared(schema)
+    assert shared == schema
+    assert yaml.safe_dump(shared).count("&") == yaml.safe_dump(shared).count("*") == 1
+
+
 def test_bindings_leave_only_the_pod_template_of_a_notebook_open():
-    experiment, notebook = load_yaml((CRD_FOLDER / "kubeflow.org.yaml").read_text())
+    experiment, notebook, _ = load_yaml((CRD_FOLDER / "kubeflow.org.yaml").read_text())
     open_field(notebook, "spec.template.spec")
     assert load_yaml((CRD_FOLDER.parent / "open" / "kubeflow.org.yaml").read_text()) == [
         experiment,
@@ -406,7 +604,7 @@ def test_objects_made_with_the_bindings_satisfy_the_crds():
         chart,
         "experiment",
         metadata=cdk8s.ApiObjectMetadata(name="tuning"),
-        spec={"maxTrialCount": 3, "trialTemplate": {"trialSpec": {"kind": "Job"}}},
+        spec={"maxTrialCount": 3, "trialTemplate": {"trialSpec": JOB}},
     )
     ServiceMonitor(
         chart,
@@ -416,5 +614,5 @@ def test_objects_made_with_the_bindings_satisfy_the_crds():
     )
     manifests = cdk8s.Testing.synth(chart)
     assert manifests[0]["spec"]["template"]["spec"] == pod
-    assert manifests[1]["spec"]["trialTemplate"] == {"trialSpec": {"kind": "Job"}}
+    assert manifests[1]["spec"]["trialTemplate"] == {"trialSpec": JOB}
     assert [error for manifest in manifests for error in schema_errors(manifest)] == []
