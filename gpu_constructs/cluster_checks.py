@@ -2,66 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_constructs import _kinds, pod_security
+from gpu_constructs.annotations import SCRAPED_TWICE
 from gpu_constructs.platforms import GPU_PRESENT
-from gpu_constructs.pod_specs import containers, node_labels_required, pod_specs
+from gpu_constructs.pod_specs import pod_specs
 from gpu_constructs.provided import COMPONENTS, Component, GpuNodes, Provided
+from gpu_constructs.rules.facts import Facts, annotations_of, is_among
+from gpu_constructs.rules.finding import Finding as Finding
+from gpu_constructs.rules.table import DEFAULT_SETTINGS, RuleSettings, broken_rules
 from gpu_constructs.scrape_targets import scrape_targets
 
 Manifest = Mapping[str, Any]
 
-VISIBLE_DEVICES_ANNOTATION = "gpu-constructs/visible-devices"
-"""On an object that chooses its GPUs by itself: ``unmanaged``."""
 
-SCRAPED_TWICE_ANNOTATION = "gpu-constructs/scraped-twice"
-"""On a scrape object whose targets another one has too, for another store: ``intended``."""
-
-_GPU = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
-_OF_GPU_NODES = ("nvidia.com/", "extensions.talos.dev/n", "feature.node.kubernetes.io/pci-")
-_DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/", "node-role.kubernetes.io/gpu")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One problem.
-
-    Attributes:
-        subject: Index of the manifest it is about; None where it is about the first of the providers.
-        problem: The message, without the construct path.
-        others: Indexes of further manifests to name, in the order of ``{0}``, ``{1}`` in the message.
-        providers: Indexes of providers to name likewise, after the manifests.
-        is_warning: Whether the app may be right all the same.
-    """
-
-    subject: int | None
-    problem: str
-    others: tuple[int, ...] = ()
-    providers: tuple[int, ...] = ()
-    is_warning: bool = False
-
-
-def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[Finding]:
-    """Run every check.
+def check(
+    manifests: Sequence[Manifest], provided: Sequence[Provided], settings: RuleSettings = DEFAULT_SETTINGS
+) -> list[Finding]:
+    """Run every check, the rules for objects with GPUs last.
 
     Args:
         manifests: All objects of one App.
         provided: What its constructs say they provide.
+        settings: Which rules to leave out, and what the GPU nodes are.
     """
     return [
         *_one_object_of_one_identity(manifests),
         *_namespaces_exist(manifests, provided),
         *_runtime_classes_exist(manifests, provided),
-        *_selected_labels_are_published(manifests, provided),
         *_pods_satisfy_their_namespace(manifests, provided),
-        *_gpus_asked_for_are_advertised(manifests, provided),
-        *_shared_gpus_are_asked_for_one_by_one(manifests, provided),
-        *_memory_shared_with_mps_is_not_hidden(manifests, provided),
-        *_allocated_gpus_are_not_overridden(manifests),
         *_targets_are_scraped_once(manifests),
         *_components_run_once(provided),
         *_gpus_are_profiled_by_one(provided),
@@ -70,14 +41,10 @@ def check(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> list[F
         *_drivers_are_looked_for_where_they_are_staged(provided),
         *_wanted_node_labels_are_set(provided),
         *_unwanted_node_labels_are_not_set(provided),
-        *_gpu_pods_tolerate_the_taints_of_gpu_nodes(manifests, provided),
         *_labels_of_the_operator_are_left_to_it(provided),
         *_later_pods_find_a_privileged_namespace(manifests, provided),
+        *broken_rules(Facts(manifests, provided, settings.inventory), ignore=settings.ignore),
     ]
-
-
-def _annotations(manifest: Manifest) -> Mapping[str, str]:
-    return manifest.get("metadata", {}).get("annotations") or {}
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str | None, str]:
@@ -155,35 +122,6 @@ def _runtime_classes_exist(manifests: Sequence[Manifest], provided: Sequence[Pro
                 )
 
 
-def _is_among(name: str, offered: Iterable[str]) -> bool:
-    """Tell whether a name is offered, a trailing star standing for the rest of it."""
-    return any(name == offer or (offer.endswith("*") and name.startswith(offer[:-1])) for offer in offered)
-
-
-def _selected_labels_are_published(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
-    published = {label for offer in provided for label in offer.node_labels}
-    published.update(label for _, gpu_nodes in _gpu_nodes(provided) for label in gpu_nodes.labels)
-    operators = tuple(index for index, offer in enumerate(provided) if "gpu-operator" in offer.components)[:1]
-    for index, manifest in enumerate(manifests):
-        for spec in pod_specs(manifest):
-            for alternatives in node_labels_required(spec):
-                discovered = sorted(label for label in alternatives if label.startswith(_DISCOVERED))
-                if len(discovered) < len(alternatives) or any(_is_among(x, published) for x in discovered):
-                    continue
-                label = discovered[-1]
-                # Of nvidia.com/, Node Feature Discovery publishes this one alone.
-                is_of_gfd = label.startswith("nvidia.com/") and label != GPU_PRESENT
-                way_out = "gpu_feature_discovery=True" if is_of_gfd else "node_feature_discovery=True"
-                maker = "make {0} with" if operators else "add a DevicePluginChart with"
-                yield Finding(
-                    index,
-                    f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods "
-                    f"would never be scheduled; {maker} {way_out} or "
-                    f"declare it with External(app, 'existing', node_labels=[{label!r}])",
-                    providers=operators,
-                )
-
-
 def _pods_satisfy_their_namespace(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
     default = next((offer.pod_security_default for offer in provided if offer.pod_security_default), None)
     levels: dict[str, tuple[str | None, int]] = {}
@@ -216,94 +154,11 @@ def _pods_satisfy_their_namespace(manifests: Sequence[Manifest], provided: Seque
                 )
 
 
-def _gpu_limits(manifest: Manifest) -> Iterator[tuple[Manifest, str, str]]:
-    """Give each container that holds GPUs, with the resource and how many."""
-    for spec in pod_specs(manifest):
-        for container in containers(spec):
-            for resource, count in ((container.get("resources") or {}).get("limits") or {}).items():
-                if _GPU.match(resource) and str(count) != "0":
-                    yield container, resource, str(count)
-
-
-def _gpus_asked_for_are_advertised(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
-    offered = sorted({resource for offer in provided for resource in offer.gpu_resources})
-    if not offered:
-        return
-    for index, manifest in enumerate(manifests):
-        for _, resource, count in _gpu_limits(manifest):
-            if not _is_among(resource, offered):
-                yield Finding(
-                    index,
-                    f"asks for {count} x {resource}, which no device plugin of this app advertises, so its pods would "
-                    f"never be scheduled; ask for {' or '.join(offered)}",
-                )
-
-
-def _shared_gpus_are_asked_for_one_by_one(
-    manifests: Sequence[Manifest], provided: Sequence[Provided]
-) -> Iterator[Finding]:
-    refusing: dict[str, tuple[int, str]] = {}
-    for provider, offer in enumerate(provided):
-        for resource, sharing in offer.gpu_resources.items():
-            if sharing.fail_requests_greater_than_one:
-                refusing.setdefault(resource, (provider, sharing.strategy.replace("-", "_")))
-    for index, manifest in enumerate(manifests):
-        for _, resource, count in _gpu_limits(manifest):
-            if resource in refusing and count.isdigit() and int(count) > 1:
-                provider, factory = refusing[resource]
-                yield Finding(
-                    index,
-                    f"asks for {count} x {resource} but {{0}} shares it with fail_requests_greater_than_one: two "
-                    "slots are not two GPUs; ask for 1, or pass "
-                    f"Sharing.{factory}(..., fail_requests_greater_than_one=False)",
-                    providers=(provider,),
-                )
-
-
-def _memory_shared_with_mps_is_not_hidden(
-    manifests: Sequence[Manifest], provided: Sequence[Provided]
-) -> Iterator[Finding]:
-    """The plugin mounts the MPS daemon's shared memory into every container that holds a slot."""
-    shared = {
-        resource: provider
-        for provider, offer in enumerate(provided)
-        for resource, sharing in offer.gpu_resources.items()
-        if sharing.strategy == "mps"
-    }
-    for index, manifest in enumerate(manifests):
-        for container, resource, _ in _gpu_limits(manifest):
-            mounted = {str(mount.get("mountPath")).rstrip("/") for mount in container.get("volumeMounts") or ()}
-            if resource in shared and "/dev/shm" in mounted:
-                yield Finding(
-                    index,
-                    f"container {container.get('name')!r} mounts a volume of its own at /dev/shm, where {{0}}, which "
-                    "shares GPUs by MPS, mounts the memory through which containers reach the MPS server; leave "
-                    "shared_memory= and volumes at /dev/shm out",
-                    providers=(shared[resource],),
-                )
-
-
-def _allocated_gpus_are_not_overridden(manifests: Sequence[Manifest]) -> Iterator[Finding]:
-    for index, manifest in enumerate(manifests):
-        if _annotations(manifest).get(VISIBLE_DEVICES_ANNOTATION) == "unmanaged":
-            continue
-        for container, _, _ in _gpu_limits(manifest):
-            for variable in container.get("env") or ():
-                if variable.get("name") == "NVIDIA_VISIBLE_DEVICES":
-                    yield Finding(
-                        index,
-                        f"container {container.get('name')!r} holds a GPU and sets NVIDIA_VISIBLE_DEVICES to "
-                        f"{variable.get('value', 'a value from elsewhere')!r}: it overrides the GPU that was "
-                        "allocated, and 'all' shows every GPU of the node; leave it out, or annotate the object with "
-                        f"{VISIBLE_DEVICES_ANNOTATION}=unmanaged",
-                    )
-
-
 def _targets_are_scraped_once(manifests: Sequence[Manifest]) -> Iterator[Finding]:
     scraped = [
         (index, targets)
         for index, targets in scrape_targets(manifests).items()
-        if _annotations(manifests[index]).get(SCRAPED_TWICE_ANNOTATION) != "intended"
+        if annotations_of(manifests[index]).get(SCRAPED_TWICE) != "intended"
     ]
     for place, (index, targets) in enumerate(scraped):
         for other, others in scraped[:place]:
@@ -313,7 +168,7 @@ def _targets_are_scraped_once(manifests: Sequence[Manifest]) -> Iterator[Finding
                     index,
                     f"scrapes port {both[0].port} of {{0}}, and so does {{1}}: every series would be there twice, also "
                     "where the VictoriaMetrics operator converts a Prometheus object; keep one of the two, or annotate "
-                    f"one with {SCRAPED_TWICE_ANNOTATION}=intended where they are for two stores",
+                    f"one with {SCRAPED_TWICE}=intended where they are for two stores",
                     others=(both[0].pods, other),
                 )
 
@@ -404,7 +259,7 @@ def _wanted_node_labels_are_set(provided: Sequence[Provided]) -> Iterator[Findin
     nodes = _gpu_nodes(provided)
     for index, offer in enumerate(provided):
         for label, else_happens in offer.wants_node_labels.items():
-            if _is_among(label.partition("=")[0], declared):
+            if is_among(label.partition("=")[0], declared):
                 continue
             without = tuple(node for node, gpu_nodes in nodes if not _has(gpu_nodes, label))
             if without or not nodes:
@@ -428,78 +283,6 @@ def _unwanted_node_labels_are_not_set(provided: Sequence[Provided]) -> Iterator[
                         providers=(index, node),
                         is_warning=True,
                     )
-
-
-def _gpu_pods_tolerate_the_taints_of_gpu_nodes(
-    manifests: Sequence[Manifest], provided: Sequence[Provided]
-) -> Iterator[Finding]:
-    """Kubernetes says nothing about a DaemonSet whose pods a node does not take."""
-    nodes = _gpu_nodes(provided)
-    for index, manifest in enumerate(manifests):
-        is_for_each = manifest["kind"] == "DaemonSet"
-        for spec in pod_specs(manifest):
-            if not _is_for_gpu_nodes(spec):
-                continue
-            found = _repelling(_selected(nodes, spec), spec.get("tolerations") or (), is_for_each=is_for_each)
-            if found:
-                node, taint = found
-                yield Finding(index, _repelled(taint, "{0}"), providers=(node,), is_warning=True)
-    for index, offer in enumerate(provided):
-        if offer.later_tolerations is not None:
-            found = _repelling(nodes, offer.later_tolerations, is_for_each=True)
-            if found:
-                node, taint = found
-                yield Finding(None, _repelled(taint, "{1}"), providers=(index, node), is_warning=True)
-
-
-def _selected(nodes: Sequence[tuple[int, GpuNodes]], spec: Manifest) -> list[tuple[int, GpuNodes]]:
-    """Give the nodes that a pod may be meant for: none where it selects by a label that no node here is given."""
-    wanted = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if not k.startswith(_OF_GPU_NODES)}
-    given = {key for _, gpu_nodes in nodes for key in gpu_nodes.labels}
-    if wanted.keys() - given:
-        return []
-    return [(node, has) for node, has in nodes if all(has.labels.get(key, v) == v for key, v in wanted.items())]
-
-
-def _repelling(
-    nodes: Sequence[tuple[int, GpuNodes]], tolerations: Sequence[Manifest], *, is_for_each: bool
-) -> tuple[int, Mapping[str, str]] | None:
-    """Give a taint that keeps pods away: from one of the nodes where each needs one, else from all of them."""
-    repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
-    is_kept_away = repelling and (is_for_each or {node for node, _ in repelling} == {node for node, _ in nodes})
-    return repelling[0] if is_kept_away else None
-
-
-def _repelled(taint: Mapping[str, str], node: str) -> str:
-    text = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
-    return (
-        f"does not tolerate the taint {text} of {node}, so its pods would never run there; pass "
-        f"tolerations=[Toleration(key={taint['key']!r}, operator='Exists', effect={taint['effect']!r})]"
-    )
-
-
-def _is_for_gpu_nodes(spec: Manifest) -> bool:
-    limits = ((container.get("resources") or {}).get("limits") or {} for container in containers(spec))
-    if any(_GPU.match(resource) and str(count) != "0" for each in limits for resource, count in each.items()):
-        return True
-    required = (label for alternatives in node_labels_required(spec) for label in alternatives)
-    return any(label.startswith(_OF_GPU_NODES) for label in required)
-
-
-def _untolerated(nodes: GpuNodes, tolerations: Sequence[Manifest]) -> list[Mapping[str, str]]:
-    return [
-        taint
-        for taint in nodes.taints
-        if taint["effect"] != "PreferNoSchedule" and not any(_tolerates(one, taint) for one in tolerations)
-    ]
-
-
-def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
-    if toleration.get("effect") not in (None, "", taint["effect"]):
-        return False
-    if toleration.get("operator") == "Exists":
-        return toleration.get("key") in (None, "", taint["key"])
-    return toleration.get("key") == taint["key"] and (toleration.get("value") or "") == (taint.get("value") or "")
 
 
 def _labels_of_the_operator_are_left_to_it(provided: Sequence[Provided]) -> Iterator[Finding]:

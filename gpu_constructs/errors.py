@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
+from types import FrameType
 from typing import Any, TypeVar, cast
 
 _Made = TypeVar("_Made")
@@ -85,7 +87,7 @@ def short_errors(factory: _Factory) -> _Factory:
     @wraps(factory)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
-            _refuse_other_arguments(factory, signature, args, kwargs)
+            refuse_other_arguments(factory, signature, args, kwargs)
             return factory(*args, **kwargs)
         except GpuConstructsError as error:
             problem = error
@@ -94,16 +96,17 @@ def short_errors(factory: _Factory) -> _Factory:
     return cast(_Factory, wrapper)
 
 
-def _refuse_other_arguments(
+def refuse_other_arguments(
     factory: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
-    name, parameters = factory.__qualname__, signature.parameters
+    """Refuse arguments that a function cannot be called with."""
+    name, parameters = factory.__qualname__.removesuffix(".__init__"), signature.parameters
     kinds = {parameter.kind for parameter in parameters.values()}
     by_place = [key for key, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
-    # What a class method is called on is named by nobody.
-    of_user = {key: one for key, one in parameters.items() if key != "cls"}
+    # What a method is called on is named by nobody.
+    of_user = {key: one for key, one in parameters.items() if key not in ("cls", "self")}
     if len(args) > len(by_place) and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        allowed = [key for key in by_place if key != "cls"]
+        allowed = [key for key in by_place if key in of_user]
         takes = f"only {', '.join(allowed)} without a keyword" if allowed else "everything by keyword"
         raise GpuConstructsError(
             f"{name} takes {takes}; got {args[len(by_place)]!r} without one; it has {', '.join(of_user) or 'none'}"
@@ -137,12 +140,23 @@ class GpuConstructsWarning(UserWarning):
     """Input that works but is likely not what the user wants."""
 
 
-_PACKAGES_OF_OURS = ("gpu_constructs", "jsii")
+_NOT_THE_USERS = ("constructs", "gpu_constructs", "jsii")
 
 
 def warn(message: str) -> None:
     """Warn at the line of the user's code that called into this library."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PACKAGES_OF_OURS:
-        frame, level = frame.f_back, level + 1
+    _, level = _users_frame()
     warnings.warn(message, GpuConstructsWarning, stacklevel=level)
+
+
+def users_line() -> str:
+    """Give the line of the user's code that called into this library, as ``app.py:12``."""
+    frame, _ = _users_frame()
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _users_frame() -> tuple[FrameType, int]:
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
+        frame, level = frame.f_back, level + 1
+    return frame, level

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct, checked
-from gpu_constructs.provided import Component, Provided
+from gpu_constructs.provided import Component, GpuRuntime, Provided
 
 
 class External(GpuConstruct):
@@ -25,6 +25,7 @@ class External(GpuConstruct):
         node_labels: Sequence[str] = (),
         namespaces: Sequence[str] = (),
         components: Sequence[Component] = (),
+        gpu_runtime: GpuRuntime | None = None,
     ) -> None:
         """Declare it.
 
@@ -37,6 +38,9 @@ class External(GpuConstruct):
             namespaces: Namespaces.
             components: What runs on the GPU nodes already, as ``node-feature-discovery`` or a
                 ``validation-bridge`` of another app.
+            gpu_runtime: How containers get at their GPUs: ``runtime-class`` where each GPU pod must name one,
+                ``default`` where NVIDIA's is the nodes' default runtime, ``cdi`` where the device plugin hands
+                them out by CDI. None: what the objects of the app let on.
 
         Raises:
             GpuConstructsError: A name that Kubernetes would not take.
@@ -53,4 +57,5 @@ class External(GpuConstruct):
             node_labels=tuple(node_labels),
             namespaces=tuple(namespaces),
             components=tuple(components),
+            gpu_runtime=gpu_runtime,
         )

@@ -30,6 +30,9 @@ COMPONENTS: Mapping[Component, str] = {
 }
 """What runs on the GPU nodes of a whole cluster, and what it is called in a sentence."""
 
+GpuRuntime = Literal["runtime-class", "default", "cdi"]
+"""How containers get at their GPUs: by a runtime class that pods name, by the nodes' default runtime, by CDI alone."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class GpuNodes:
@@ -67,6 +70,7 @@ class Provided:
         privileged_namespaces: Namespaces whose pods it brings later, host paths and privileged ones among them.
         later_tolerations: What those of its later pods tolerate that are for GPU nodes, as Kubernetes writes it.
         profiled_nodes: Labels of the nodes whose GPUs it profiles, where it does: only one can at a time.
+        gpu_runtime: How containers get at their GPUs, where it decides or knows it.
     """
 
     node_labels: Sequence[str] = ()
@@ -86,6 +90,7 @@ class Provided:
     privileged_namespaces: Sequence[str] = ()
     later_tolerations: Sequence[Mapping[str, Any]] | None = None
     profiled_nodes: Mapping[str, str] | None = None
+    gpu_runtime: GpuRuntime | None = None
 
 
 @runtime_checkable

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from cdk8s import ApiObject, App, Chart, DependencyGraph, Names, Yaml
-from constructs import IConstruct
+from constructs import Construct, IConstruct
 from jsii.errors import JavaScriptError
 
 from gpu_constructs import _kinds
@@ -22,6 +22,7 @@ from gpu_constructs._manifest import Manifest
 from gpu_constructs.cluster_checks import Finding, check
 from gpu_constructs.errors import GpuConstructsError, SynthesisError, warn
 from gpu_constructs.provided import Provider
+from gpu_constructs.rules.gpu_rules import left_to_synth, settings_of
 from gpu_constructs.side_files import FOLDERS, WritesSideFiles
 
 NAMESPACES_FILE = "00-namespaces"
@@ -32,6 +33,9 @@ HEADER = "# Written by gpu_constructs: change the app, not this file.\n"
 
 _RESOLVERS = 3
 """How many resolvers an App has of itself."""
+
+_PASSING = "gpu-constructs-validation"
+"""Id of a chart that is gone before anything is written."""
 
 _DOCUMENT_MARK = re.compile(r"^---\n", re.MULTILINE)
 _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
@@ -170,21 +174,25 @@ class _Rendered:
 
     manifests: list[dict[str, Any]]
     charts: list[tuple[Chart, range]]
+    paths: dict[Chart, dict[tuple[str, str, str], list[str]]] = field(default_factory=dict)
 
     def path_of(self, index: int) -> str:
         """Give the construct path of an object; only asked for when something is wrong."""
         chart, own = next((chart, own) for chart, own in self.charts if index in own)
         identity = _identity(self.manifests[index])
         earlier = sum(_identity(self.manifests[i]) == identity for i in own if i < index)
-        same = [
-            construct.node.path
-            for construct in chart.node.find_all()
-            if isinstance(construct, ApiObject)
-            and (construct.api_version, construct.kind, construct.name) == identity
-            and Chart.of(construct) is chart
-        ]
+        same = self._paths(chart).get(identity)
         path = same[min(earlier, len(same) - 1)] if same else chart.node.path
         return path.removesuffix("/Default").removesuffix("/Resource")
+
+    def _paths(self, chart: Chart) -> dict[tuple[str, str, str], list[str]]:
+        """Ask each object of a chart once, for a mistake is often made in all of them."""
+        if chart not in self.paths:
+            paths = self.paths[chart] = defaultdict(list)
+            for made in chart.node.find_all():
+                if isinstance(made, ApiObject) and Chart.of(made) is chart:
+                    paths[made.api_version, made.kind, made.name].append(made.node.path)
+        return self.paths[chart]
 
 
 def _identity(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -206,13 +214,14 @@ def _render(app: App, dist: _Dist) -> list[str]:
             return problems
     constructs = app.node.find_all()
     try:
-        rendered = _rendered(charts, constructs, asks_cdk8s=_changes_metadata(app))
+        with left_to_synth(app):
+            rendered = _rendered(charts, constructs, asks_cdk8s=_changes_metadata(app))
     except GpuConstructsError as error:
         return [str(error)]
     except RuntimeError as error:
         return _unwrapped(error)
     providers = [construct for construct in constructs if isinstance(construct, Provider)]
-    findings = check(rendered.manifests, [provider.provides for provider in providers])
+    findings = check(rendered.manifests, [provider.provides for provider in providers], settings_of(app))
     problems = [_sentence(finding, rendered, providers) for finding in findings if not finding.is_warning]
     if problems:
         return problems
@@ -255,8 +264,8 @@ def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct], *, asks
     """Render every chart.
 
     For each ``Manifest`` cdk8s calls back, and then hands over what it was given. A chart of nothing else is rendered
-    here, in the order of cdk8s, so that no body crosses the bridge only to come back. One chart at least, the
-    smallest, is left to cdk8s, and goes first: that validates the whole app and settles the order of its objects.
+    here, in the order of cdk8s, so that no body crosses the bridge only to come back. A chart that cdk8s renders goes
+    first: that validates the whole app and settles the order of its objects.
     """
     held: dict[Chart, list[ApiObject]] = {}
     for construct in constructs:
@@ -266,7 +275,7 @@ def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct], *, asks
             latest.append(construct)
     by_cdk8s = [chart for chart in charts if not all(isinstance(made, Manifest) for made in held[chart])]
     if charts and not by_cdk8s:
-        by_cdk8s = [min(charts, key=lambda chart: len(held[chart]))]
+        _validate(cast(Construct, constructs[0]))
     made = {chart: list(chart.to_json()) for chart in by_cdk8s}
     manifests: list[dict[str, Any]] = []
     spans: list[tuple[Chart, range]] = []
@@ -275,6 +284,15 @@ def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct], *, asks
         spans.append((chart, range(len(manifests), len(manifests) + len(objects))))
         manifests.extend(objects)
     return _Rendered(manifests, spans)
+
+
+def _validate(app: Construct) -> None:
+    """Have cdk8s render an empty chart, since it validates an app in no other way."""
+    chart = Chart(app, _PASSING)
+    try:
+        chart.to_json()
+    finally:
+        app.node.try_remove_child(_PASSING)
 
 
 def _objects(chart: Chart, *, asks_cdk8s: bool) -> list[dict[str, Any]]:
@@ -302,13 +320,7 @@ def _file_of(manifest: Mapping[str, Any], chart: str) -> str:
 
 
 def _sentence(finding: Finding, rendered: _Rendered, providers: Sequence[IConstruct]) -> str:
-    named = [rendered.path_of(index) for index in finding.others]
-    named += [providers[index].node.path for index in finding.providers]
-    problem = finding.problem
-    for number, path in enumerate(named):
-        problem = problem.replace(f"{{{number}}}", path)
-    subject = named[len(finding.others)] if finding.subject is None else rendered.path_of(finding.subject)
-    return f"{subject}: {problem}"
+    return finding.sentence(rendered.path_of, lambda index: providers[index].node.path)
 
 
 def _unwrapped(error: RuntimeError) -> list[str]:
@@ -328,6 +340,11 @@ def _unwrapped(error: RuntimeError) -> list[str]:
         raise original from None
     heading, _, listed = str(error).partition("following errors:\n")
     if listed:
-        lines = [re.sub(r"^\[\]", "[app]", line.strip()) for line in listed.splitlines() if line.strip()]
-        return [line.removeprefix("[").replace("] ", ": ", 1) for line in lines]
+        return [_line_of_validation(line.strip()) for line in listed.splitlines() if line.strip()]
     return [_ERROR_NAMES.sub("", heading.partition("\n")[0]).strip()]
+
+
+def _line_of_validation(line: str) -> str:
+    """Give ``[path] problem`` as we write it; who validates a whole app names the construct itself."""
+    path, _, problem = line.removeprefix("[").partition("] ")
+    return problem if not path and re.match(r"[\w./-]+: ", problem) else f"{path or 'app'}: {problem}"

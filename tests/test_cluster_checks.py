@@ -18,12 +18,16 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs._manifest import Manifest
-from gpu_constructs.cluster_checks import Finding, check
+from gpu_constructs.cluster_checks import Finding
+from gpu_constructs.cluster_checks import check as check_app
 from gpu_constructs.provided import GpuNodes, Provided
+from gpu_constructs.rules.table import CODES, RuleSettings
 
 GPU = "nvidia.com/gpu"
 PRESENT = "nvidia.com/gpu.present"
 SHARED = Sharing.time_slicing(replicas=4)
+# Those that look at what providers say; the others have their tests in test_rules.py.
+OF_PROVIDERS = RuleSettings(ignore=frozenset(CODES) - {"R05", "R07", "R08", "R12", "R14", "R25"})
 
 
 def obj(api_version, kind, name="x", namespace=None, **more):
@@ -45,6 +49,10 @@ def pod(limits=None, **spec):
 
 def deployment(name="x", namespace=None, **more):
     return obj("apps/v1", "Deployment", name, namespace, spec={"template": {"spec": pod(**more)}})
+
+
+def check(manifests, provided):
+    return check_app(manifests, provided, OF_PROVIDERS)
 
 
 def found(manifests, *provided):
@@ -75,7 +83,7 @@ def raw_deployment(scope, id="foreign", *patches, namespace=None):
     made = ApiObject(
         scope, id, api_version="apps/v1", kind="Deployment", metadata=ApiObjectMetadata(name=id, namespace=namespace)
     )
-    made.add_json_patch(JsonPatch.add("/spec", {"template": {"spec": pod()}}))
+    made.add_json_patch(JsonPatch.add("/spec", {"strategy": {"type": "Recreate"}, "template": {"spec": pod()}}))
     made.add_json_patch(*(JsonPatch.add(f"/spec/template/spec{path}", value) for path, value in patches))
     return made
 
@@ -86,7 +94,7 @@ def included_deployment(tmp_path):
         file = tmp_path / f"{id}.yaml"
         lines = ["apiVersion: apps/v1", "kind: Deployment", "metadata:", f"  name: {id}"]
         lines += [f"  namespace: {namespace}"] if namespace else []
-        lines += ["spec: {template: {spec: {containers: [{name: main, image: 'a:1'}]}}}"]
+        lines += ["spec: {strategy: {type: Recreate}, template: {spec: {containers: [{name: main, image: 'a:1'}]}}}"]
         file.write_text("\n".join(lines))
         (made,) = Include(scope, id, url=str(file)).api_objects
         made.add_json_patch(*(JsonPatch.add(f"/spec/template/spec{path}", value) for path, value in patches))
@@ -107,7 +115,8 @@ def foreign_gpu_user(request, included_deployment):
     make = {"raw": raw_deployment, "included": included_deployment}[request.param]
 
     def made(scope, limits, *patches):
-        return make(scope, "foreign", ("/containers/0/resources", {"limits": limits}), *patches)
+        resources = {"limits": {"memory": "8Gi", **limits}}
+        return make(scope, "foreign", ("/containers/0/resources", resources), *patches)
 
     return made
 
@@ -628,14 +637,14 @@ def test_two_slots_of_a_shared_gpu_are_found_by_the_paths_of_workload_and_plugin
     GpuWorkload(chart, "train", image="a:1", kind="Job", gpus=2)
     assert problems_of(app) == [
         "gpu/train: asks for 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two slots "
-        "are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False)"
+        "are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) [R07]"
     ]
 
 
 def test_two_slots_a_foreign_object_asks_for_are_found(app, chart, included_deployment):
     DevicePluginChart(app, "plugin", sharing=SHARED)
     for id, make in (("raw", raw_deployment), ("included", included_deployment)):
-        make(chart, id, ("/containers/0/resources", {"limits": {GPU: 2}}))
+        make(chart, id, ("/runtimeClassName", "nvidia"), ("/containers/0/resources", {"limits": {GPU: 2}}))
     assert [problem.split(" shares")[0] for problem in problems_of(app)] == [
         f"gpu/{path}: asks for 2 x nvidia.com/gpu but plugin" for path in ("raw", "included/included-deployment")
     ]
@@ -648,7 +657,7 @@ def test_a_workload_that_asks_for_gpus_by_another_name_than_the_plugin_gives_the
     GpuWorkload(chart, "whole", image="a:1", kind="Job", gpus=2)
     assert problems_of(app) == [
         "gpu/whole: asks for 2 x nvidia.com/gpu, which no device plugin of this app advertises, so its pods would "
-        "never be scheduled; ask for nvidia.com/gpu.shared"
+        "never be scheduled; ask for nvidia.com/gpu.shared [R08]"
     ]
 
 
@@ -670,6 +679,7 @@ def test_a_workload_patched_to_another_gpu_is_found(app, chart):
 
 
 def test_a_gpu_that_a_foreign_object_asks_for_is_missed_by_its_path(app, chart, foreign_gpu_user):
+    External(app, "nodes", gpu_runtime="default")
     made = foreign_gpu_user(chart, {"nvidia.com/mig-1g.10gb": 1})
     assert problems_of(app) == []
     DevicePluginChart(app, "plugin")
@@ -679,6 +689,7 @@ def test_a_gpu_that_a_foreign_object_asks_for_is_missed_by_its_path(app, chart, 
 
 
 def test_a_gpu_that_a_foreign_object_asks_for_by_its_name_serves(app, chart, foreign_gpu_user):
+    External(app, "nodes", gpu_runtime="default")
     DevicePluginChart(app, "plugin")
     foreign_gpu_user(chart, {GPU: 1})
     assert problems_of(app) == []
@@ -892,6 +903,7 @@ def test_a_gpu_pod_that_no_gpu_node_would_take_is_a_warning(spec):
         "tolerations=[Toleration(key='dedicated', operator='Exists', effect='NoSchedule')]",
         providers=(0,),
         is_warning=True,
+        code="R25",
     )
 
 

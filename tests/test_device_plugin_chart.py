@@ -874,7 +874,7 @@ def test_mps_without_gpu_feature_discovery_needs_a_label_that_nobody_publishes(a
         f"{NAME}/mps-control-daemon: selects nodes by the label 'nvidia.com/mps.capable', which nothing in this app "
         "publishes, so its pods would never be scheduled; "
     )
-    assert problem.endswith("External(app, 'existing', node_labels=['nvidia.com/mps.capable'])")
+    assert problem.endswith("External(app, 'existing', node_labels=['nvidia.com/mps.capable']) [R12]")
     External(app, "existing", node_labels=["nvidia.com/mps.capable"])
     synthesize(app)
 

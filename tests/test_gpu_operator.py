@@ -459,7 +459,7 @@ def test_workloads_ask_for_what_its_sharing_advertises(tmp_path):
     GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
     GpuWorkload(chart, "train", image="a:1", namespace="work", platform=NEW_TALOS)
     (problem,) = synthesized(app)
-    assert problem.endswith("ask for nvidia.com/gpu.shared")
+    assert problem.endswith("ask for nvidia.com/gpu.shared [R08]")
 
 
 def test_a_mixed_mig_strategy_advertises_profiles(tmp_path):

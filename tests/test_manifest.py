@@ -7,6 +7,7 @@ from constructs import Construct
 
 from gpu_constructs import GpuNamespace, synthesize
 from gpu_constructs._manifest import Manifest
+from gpu_constructs.rules.gpu_rules import GpuRules
 
 POD = {
     "apiVersion": "v1",
@@ -54,6 +55,7 @@ def test_every_field_survives(chart):
 
 def test_every_field_survives_into_the_file(app, chart, tmp_path):
     Manifest(chart, "pod", POD)
+    GpuRules.enforce(app, ignore=["R20", "R21"])
     synthesize(app)
     assert yaml.safe_load((tmp_path / "dist" / "gpu.k8s.yaml").read_text()) == POD
 

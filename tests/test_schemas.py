@@ -170,7 +170,9 @@ POLICY = custom(
     "policies.kyverno.io/v1 MutatingPolicy",
     {
         "matchConstraints": {
-            "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
+            ],
         },
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
     },
@@ -353,11 +355,11 @@ def test_a_misspelt_field_is_named_once_in_each_place_of_a_kind_that_makes_pods(
     ("manifest", "place"),
     [
         (TRAIN_JOB, "spec.trainer.resourcesPerNode.limit"),
-        (POLICY, "spec.rules.0.matches"),
-        (POLICY, "spec.rules.0.match.any.0.resources.kind"),
+        (POLICY, "spec.mutation"),
+        (POLICY, "spec.matchConstraints.resourceRules.0.resource"),
         (CUSTOM["InferenceService"], "spec.predictor.model.resource"),
     ],
-    ids=["TrainJob", "ClusterPolicy", "match of a ClusterPolicy", "model of an InferenceService"],
+    ids=["TrainJob", "MutatingPolicy", "match of a MutatingPolicy", "model of an InferenceService"],
 )
 def test_a_misspelt_field_beside_the_pods_is_refused(manifest, place):
     (error,) = schema_errors(with_value(manifest, place, {}))

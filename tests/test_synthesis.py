@@ -992,7 +992,7 @@ def test_an_app_is_written_without_a_word_and_stays_as_it_was_when_it_goes_wrong
         "  gpu/train: namespace 'nowhere' is not in this app; add GpuNamespace(chart, 'namespace', name='nowhere') or "
         "declare it with External(app, 'existing', namespaces=['nowhere'])",
         "  gpu/train: asks for 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two slots "
-        "are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False)",
+        "are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) [R07]",
     ]
     assert files(dist) == before
 
@@ -1092,3 +1092,38 @@ def test_what_cdk8s_was_told_to_do_with_metadata_is_left_to_it(tmp_path):
 
 def test_an_app_has_as_many_resolvers_of_itself_as_we_think():
     assert len(App().resolvers) == synthesis._RESOLVERS
+
+
+def plain_manifest(chart: Chart, name: str) -> Manifest:
+    return Manifest(chart, name, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {}})
+
+
+def test_an_app_of_one_chart_is_rendered_in_the_order_of_its_dependencies(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    chart = Chart(app, "one")
+    first, second, third = (plain_manifest(chart, name) for name in ("a", "b", "c"))
+    first.add_dependency(third)
+    third.add_dependency(second)
+    expected = Yaml.stringify(*Testing.synth(chart))
+    synthesize(app)
+    assert (tmp_path / "one.k8s.yaml").read_text().partition("\n")[2] == expected
+    assert expected.index("name: b") < expected.index("name: c") < expected.index("name: a")
+
+
+def test_validating_leaves_nothing_in_the_app(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    plain_manifest(Chart(app, "one"), "a")
+    synthesize(app)
+    synthesize(app)
+    assert [child.node.id for child in app.node.children] == ["one"]
+    assert [path.name for path in tmp_path.iterdir()] == ["one.k8s.yaml"]
+
+
+def test_what_only_cdk8s_can_write_keeps_its_place(tmp_path: Path) -> None:
+    app = App(outdir=str(tmp_path))
+    chart = Chart(app, "one")
+    for name, text in (("a", "plain"), ("b", "bell\x07"), ("c", "plain"), ("d", " block\n")):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": text}}
+        Manifest(chart, name, body)
+    synthesize(app)
+    assert (tmp_path / "one.k8s.yaml").read_text().partition("\n")[2] == Yaml.stringify(*Testing.synth(chart))

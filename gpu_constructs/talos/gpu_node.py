@@ -206,6 +206,7 @@ class TalosGpuNode(GpuConstruct):
         self.provides = Provided(
             gpu_nodes=GpuNodes(labels=node_labels_of(documents), taints=taints_of(documents)),
             pod_security_default=platform.pod_security_default,
+            gpu_runtime="default" if default_runtime else None,
         )
 
     @property

@@ -1,0 +1,16 @@
+"""The annotations by which an object tells something to this library, or this library to others."""
+
+VISIBLE_DEVICES_CHOICE = "gpu-constructs/visible-devices"
+"""On an object that chooses its GPUs by itself: ``unmanaged``."""
+
+IGNORE_RULES = "gpu-constructs/ignore-rules"
+"""Codes of rules that are not held against an object, with commas between."""
+
+VRAM = "gpu-constructs/vram"
+"""What each container with a GPU will take of its memory, as a quantity; nothing in Kubernetes counts it."""
+
+CONFIG_CHECKSUM = "gpu-constructs/config-checksum"
+"""On pods: the checksum of the ConfigMaps they read, so that a change restarts them."""
+
+SCRAPED_TWICE = "gpu-constructs/scraped-twice"
+"""On a scrape object whose targets another one has too, for another store: ``intended``."""

@@ -1,0 +1,207 @@
+"""What pods ask for: R01 to R03, R07 to R09, R22, R27."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpu_constructs.errors import did_you_mean
+from gpu_constructs.pod_specs import containers
+from gpu_constructs.rules.facts import Facts, Pod, amounts, annotations_of, is_among, quantity
+from gpu_constructs.rules.finding import Finding
+
+_VENDOR = "nvidia.com/"
+_MIG = "nvidia.com/mig-"
+_MIG_PROFILE = re.compile(r"([1-7]g\.[0-9]+gb)((?:\.me|\.all|\.gfx|[.-]me)*)\Z")
+
+# What each program takes for a part of a GPU, and the scheduler whose pods name it.
+# Project-HAMi/HAMi, volcano-sh/devices and NVIDIA/KAI-Scheduler, their documentation of device sharing.
+_FRACTIONS: dict[str, tuple[str, str]] = {
+    "nvidia.com/gpumem": ("HAMi", "hami-scheduler"),
+    "nvidia.com/gpumem-percentage": ("HAMi", "hami-scheduler"),
+    "nvidia.com/gpucores": ("HAMi", "hami-scheduler"),
+    "nvidia.com/priority": ("HAMi", "hami-scheduler"),
+    "volcano.sh/vgpu-number": ("Volcano", "volcano"),
+    "volcano.sh/vgpu-memory": ("Volcano", "volcano"),
+    "volcano.sh/vgpu-memory-percentage": ("Volcano", "volcano"),
+    "volcano.sh/vgpu-cores": ("Volcano", "volcano"),
+    "volcano.sh/gpu-memory": ("Volcano", "volcano"),
+    "volcano.sh/gpu-number": ("Volcano", "volcano"),
+    "gpu-fraction": ("KAI", "kai-scheduler"),
+    "gpu-memory": ("KAI", "kai-scheduler"),
+    "gpu-fraction-num-devices": ("KAI", "kai-scheduler"),
+}
+_OF_GPUS = re.compile(r"(?:gpu|mig)\.nvidia\.com\Z")
+
+
+def amounts_are_whole_numbers(facts: Facts) -> Iterator[Finding]:
+    """R01: Kubernetes refuses a part of an extended resource, and none of it is no wish."""
+    for pod, container, section, resource, amount in _wishes(facts):
+        number = quantity(amount)
+        if number is None or number <= 0 or number.denominator != 1:
+            why = "leave it out of a container without a GPU"
+            if number is not None and number.denominator != 1:
+                why = "a part of a GPU is a slot: share GPUs (Sharing.time_slicing, Sharing.mps, MIG) and ask for 1"
+            yield Finding(
+                pod.index,
+                f"{section}[{resource!r}] of container {container!r} must be a whole number of at least 1; got "
+                f"{amount!r}; {why}",
+            )
+
+
+def _wishes(facts: Facts) -> Iterator[tuple[Pod, object, str, str, object]]:
+    for pod in facts.pods:
+        for container in containers(pod.spec):
+            for section in ("requests", "limits") if container.get("resources") else ():
+                for resource, amount in amounts(container, section).items():
+                    # What Katib puts in later is not known yet.
+                    is_gpu = resource.startswith(_VENDOR) or facts.is_gpu(resource)
+                    if is_gpu and "${" not in str(amount):
+                        yield pod, container.get("name"), section, resource, amount
+
+
+def requests_equal_limits(facts: Facts) -> Iterator[Finding]:
+    """R02: an extended resource cannot be overcommitted."""
+    for ask in facts.asks:
+        limits, requests = amounts(ask.container, "limits"), amounts(ask.container, "requests")
+        if ask.resource not in limits or ask.resource not in requests:
+            continue
+        limit, request = limits[ask.resource], requests[ask.resource]
+        if quantity(limit) != quantity(request):
+            yield Finding(
+                ask.pod.index,
+                f"requests[{ask.resource!r}] of container {ask.name!r} must equal its limit of {limit}; got {request}; "
+                "leave the request out, Kubernetes copies the limit",
+            )
+
+
+def requests_have_limits(facts: Facts) -> Iterator[Finding]:
+    """R03: Kubernetes refuses an extended resource that only is requested."""
+    for ask in facts.asks:
+        if ask.resource not in amounts(ask.container, "limits"):
+            yield Finding(
+                ask.pod.index,
+                f"container {ask.name!r} requests {ask.amount} x {ask.resource} without a limit, which Kubernetes "
+                f"refuses; write it under limits instead of requests",
+            )
+
+
+def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
+    """R07: two slots are not two GPUs, and a sharing may refuse them."""
+    refusing: dict[str, tuple[int, str]] = {}
+    for provider, offer in enumerate(facts.provided):
+        for resource, sharing in offer.gpu_resources.items():
+            if sharing.fail_requests_greater_than_one:
+                refusing.setdefault(resource, (provider, sharing.strategy.replace("-", "_")))
+    for ask in facts.asks:
+        if ask.resource in refusing and ask.count > 1:
+            provider, factory = refusing[ask.resource]
+            yield Finding(
+                ask.pod.index,
+                f"asks for {ask.amount} x {ask.resource} but {{0}} shares it with fail_requests_greater_than_one: two "
+                "slots are not two GPUs; ask for 1, or pass "
+                f"Sharing.{factory}(..., fail_requests_greater_than_one=False)",
+                providers=(provider,),
+            )
+
+
+def gpus_asked_for_are_advertised(facts: Facts) -> Iterator[Finding]:
+    """R08: no node has a resource that no plugin advertises."""
+    if not facts.offered:
+        return
+    for ask in facts.asks:
+        if not is_among(ask.resource, facts.offered):
+            yield Finding(
+                ask.pod.index,
+                f"asks for {ask.amount} x {ask.resource}, which no device plugin of this app advertises, so its pods "
+                f"would never be scheduled; ask for {' or '.join(facts.offered)}",
+            )
+
+
+def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
+    """R09: a resource of a profile that no board has never comes to be."""
+    profiles = _profiles(facts)
+    for ask in facts.asks:
+        if not ask.resource.startswith(_MIG):
+            continue
+        # The plugin puts this behind the name of what it shares.
+        profile = ask.resource.removeprefix(_MIG).removesuffix(".shared")
+        match = _MIG_PROFILE.match(profile)
+        if match is None:
+            yield Finding(
+                ask.pod.index,
+                f"asks for {ask.resource}, whose end must be a MIG profile like '1g.10gb' or '1g.10gb.me'; got "
+                f"{profile!r}",
+            )
+        elif profiles is not None and match[1] not in profiles:
+            has = f"ask for one of {', '.join(profiles)}" if profiles else "they have no MIG: ask for 'nvidia.com/gpu'"
+            yield Finding(
+                ask.pod.index,
+                f"asks for {ask.resource}, a profile that no GPU of the inventory has"
+                f"{did_you_mean(match[1], profiles)}; {has}",
+            )
+
+
+def _profiles(facts: Facts) -> list[str] | None:
+    each = [node.mig_profiles for node in facts.inventory.nodes] if facts.inventory else [None]
+    if None in each:
+        return None
+    return list(dict.fromkeys(profile for profiles in each for profile in profiles or ()))
+
+
+def parts_of_gpus_have_a_scheduler(facts: Facts) -> Iterator[Finding]:
+    """R22: to Kubernetes and NVIDIA's plugin these keys mean nothing, so pods wait for ever or get a whole GPU."""
+    for pod in facts.pods:
+        asked = [
+            key
+            for container in containers(pod.spec)
+            if container.get("resources")
+            for section in ("limits", "requests")
+            for key in amounts(container, section)
+        ]
+        asked += annotations_of({"metadata": pod.metadata})
+        for key in dict.fromkeys(asked):
+            if key not in _FRACTIONS or key in facts.offered:
+                continue
+            program, scheduler = _FRACTIONS[key]
+            if pod.spec.get("schedulerName") != scheduler:
+                yield Finding(
+                    pod.index,
+                    f"asks for a part of a GPU by {key!r}, which is {program}'s and means nothing without it; share "
+                    "GPUs with DevicePluginChart(sharing=...) and ask for 1 x nvidia.com/gpu, or write schedulerName "
+                    f"{scheduler!r} where {program} is installed",
+                )
+
+
+def gpus_come_by_one_way(facts: Facts) -> Iterator[Finding]:
+    """R27: the device plugin and the DRA driver do not know of each other's allocations."""
+    classes: dict[tuple[str, str, str], list[str]] = {}
+    for kind in ("ResourceClaim", "ResourceClaimTemplate"):
+        for _, manifest in facts.of_kind(("resource.k8s.io", kind)):
+            spec = manifest.get("spec") or {}
+            devices = ((spec.get("spec") or {}) if kind.endswith("Template") else spec).get("devices") or {}
+            asked = [one for request in devices.get("requests") or () for one in _exactly(request)]
+            metadata = manifest.get("metadata") or {}
+            classes[kind, str(metadata.get("namespace") or "default"), str(metadata.get("name"))] = asked
+    for pod in facts.gpu_pods:
+        namespace = str((pod.manifest.get("metadata") or {}).get("namespace") or "default")
+        for claim in pod.spec.get("resourceClaims") or ():
+            made = classes.get(("ResourceClaim", namespace, str(claim.get("resourceClaimName"))), [])
+            made = made or classes.get(
+                ("ResourceClaimTemplate", namespace, str(claim.get("resourceClaimTemplateName"))), []
+            )
+            both = [name for name in made if _OF_GPUS.match(name)]
+            if both:
+                yield Finding(
+                    pod.index,
+                    f"gets GPUs twice, by the limit of {pod.asks[0].resource} and by the claim "
+                    f"{claim.get('name')!r} of device class {both[0]!r}, whose drivers do not know of each other; keep "
+                    "one of the two",
+                )
+
+
+def _exactly(request: object) -> Iterator[str]:
+    if isinstance(request, dict):
+        for one in (request, request.get("exactly") or {}, *(request.get("firstAvailable") or ())):
+            if one.get("deviceClassName"):
+                yield str(one["deviceClassName"])

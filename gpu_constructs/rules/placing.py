@@ -1,0 +1,162 @@
+"""Which nodes take a pod: R10 to R12, R25."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpu_constructs.platforms import GPU_PRESENT
+from gpu_constructs.pod_specs import node_labels_required
+from gpu_constructs.provided import GpuNodes
+from gpu_constructs.rules.facts import Facts, Manifest, Pod, is_among
+from gpu_constructs.rules.finding import Finding
+
+_PRODUCT = "nvidia.com/gpu.product"
+_SHARED = "-SHARED"
+_OLD_ROLE = "node-role.kubernetes.io/gpu"
+_OF_GPU_NODES = ("nvidia.com/", "extensions.talos.dev/n", "feature.node.kubernetes.io/pci-")
+_DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
+
+
+def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
+    """R10: GPU Feature Discovery writes a shared GPU's product with -SHARED behind it."""
+    for pod in facts.gpu_pods:
+        resource = pod.asks[0].resource
+        shared = facts.sharing_of(resource)
+        # With another name of the resource the product keeps its own.
+        if shared is None or shared[1].rename_by_default:
+            continue
+        if any(o.gpu_resources[resource].strategy == "none" for o in facts.provided if resource in o.gpu_resources):
+            continue
+        for values in _products(pod.spec):
+            if values and not any(value.endswith(_SHARED) for value in values):
+                yield Finding(
+                    pod.index,
+                    f"selects nodes by {_PRODUCT} {values[0]!r}, which is {values[0] + _SHARED!r} where GPUs are "
+                    f"shared as {{0}} does, so its pods would never be scheduled; select that one too, by an affinity "
+                    "that takes both",
+                    providers=(shared[0],),
+                )
+
+
+def _products(spec: Manifest) -> Iterator[list[str]]:
+    if _PRODUCT in (spec.get("nodeSelector") or {}):
+        yield [str(spec["nodeSelector"][_PRODUCT])]
+    # The terms are alternatives: one that takes shared GPUs is enough.
+    terms = [
+        [str(v) for e in _expressions(term) if e.get("operator") == "In" for v in e.get("values") or ()]
+        for term in _terms(spec)
+    ]
+    if terms and all(terms):
+        yield [value for term in terms for value in term]
+
+
+def _terms(spec: Manifest) -> Sequence[Manifest]:
+    node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    return (node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
+
+
+def _expressions(term: Manifest) -> list[Manifest]:
+    return [each for each in term.get("matchExpressions") or () if each.get("key") == _PRODUCT]
+
+
+def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
+    """R11: nothing sets this label any more, and no kubelet may."""
+    if is_among(_OLD_ROLE, facts.node_labels):
+        return
+    for pod in facts.pods:
+        if any(alternatives == {_OLD_ROLE} for alternatives in node_labels_required(pod.spec)):
+            yield Finding(
+                pod.index,
+                f"selects nodes by the label {_OLD_ROLE!r}, which no discovery and no kubelet sets, so its pods would "
+                f"never be scheduled; select {GPU_PRESENT!r}, or declare it with "
+                f"External(app, 'existing', node_labels=[{_OLD_ROLE!r}]) where you set it by hand",
+            )
+
+
+def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
+    """R12: a pod that selects a label which nothing publishes is never scheduled."""
+    operators = tuple(index for index, offer in enumerate(facts.provided) if "gpu-operator" in offer.components)[:1]
+    for pod in facts.pods:
+        for alternatives in node_labels_required(pod.spec):
+            discovered = sorted(label for label in alternatives if label.startswith(_DISCOVERED))
+            if len(discovered) < len(alternatives) or any(is_among(x, facts.node_labels) for x in discovered):
+                continue
+            label = discovered[-1]
+            # Of nvidia.com/, Node Feature Discovery publishes this one alone.
+            is_of_gfd = label.startswith("nvidia.com/") and label != GPU_PRESENT
+            way_out = "gpu_feature_discovery=True" if is_of_gfd else "node_feature_discovery=True"
+            maker = "make {0} with" if operators else "add a DevicePluginChart with"
+            yield Finding(
+                pod.index,
+                f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods "
+                f"would never be scheduled; {maker} {way_out} or "
+                f"declare it with External(app, 'existing', node_labels=[{label!r}])",
+                providers=operators,
+            )
+
+
+def gpu_pods_tolerate_the_taints_of_gpu_nodes(facts: Facts) -> Iterator[Finding]:
+    """R25: Kubernetes says nothing about a DaemonSet whose pods a node does not take."""
+    nodes = facts.gpu_nodes
+    for pod in facts.pods if nodes else ():
+        if not _is_for_gpu_nodes(pod):
+            continue
+        found = _repelling(
+            _selected(nodes, pod.spec), pod.spec.get("tolerations") or (), is_for_each=pod.is_for_each_node
+        )
+        if found:
+            node, taint = found
+            yield Finding(pod.index, _repelled(taint, "{0}"), providers=(node,))
+    for index, offer in enumerate(facts.provided):
+        if offer.later_tolerations is not None:
+            found = _repelling(nodes, offer.later_tolerations, is_for_each=True)
+            if found:
+                node, taint = found
+                yield Finding(None, _repelled(taint, "{1}"), providers=(index, node))
+
+
+def _selected(nodes: Sequence[tuple[int, GpuNodes]], spec: Manifest) -> list[tuple[int, GpuNodes]]:
+    """Give the nodes that a pod may be meant for: none where it selects by a label that no node here is given."""
+    wanted = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if not k.startswith(_OF_GPU_NODES)}
+    given = {key for _, gpu_nodes in nodes for key in gpu_nodes.labels}
+    if wanted.keys() - given:
+        return []
+    return [(node, has) for node, has in nodes if all(has.labels.get(key, v) == v for key, v in wanted.items())]
+
+
+def _repelling(
+    nodes: Sequence[tuple[int, GpuNodes]], tolerations: Sequence[Manifest], *, is_for_each: bool
+) -> tuple[int, Mapping[str, str]] | None:
+    """Give a taint that keeps pods away: from one of the nodes where each needs one, else from all of them."""
+    repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
+    is_kept_away = repelling and (is_for_each or {node for node, _ in repelling} == {node for node, _ in nodes})
+    return repelling[0] if is_kept_away else None
+
+
+def _repelled(taint: Mapping[str, str], node: str) -> str:
+    text = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+    return (
+        f"does not tolerate the taint {text} of {node}, so its pods would never run there; pass "
+        f"tolerations=[Toleration(key={taint['key']!r}, operator='Exists', effect={taint['effect']!r})]"
+    )
+
+
+def _is_for_gpu_nodes(pod: Pod) -> bool:
+    required = (label for alternatives in node_labels_required(pod.spec) for label in alternatives)
+    return bool(pod.asks) or any(label.startswith(_OF_GPU_NODES) for label in required)
+
+
+def _untolerated(nodes: GpuNodes, tolerations: Sequence[Manifest]) -> list[Mapping[str, str]]:
+    return [
+        taint
+        for taint in nodes.taints
+        if taint["effect"] != "PreferNoSchedule" and not any(_tolerates(one, taint) for one in tolerations)
+    ]
+
+
+def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
+    if toleration.get("effect") not in (None, "", taint["effect"]):
+        return False
+    if toleration.get("operator") == "Exists":
+        return toleration.get("key") in (None, "", taint["key"])
+    return toleration.get("key") == taint["key"] and (toleration.get("value") or "") == (taint.get("value") or "")

@@ -1,0 +1,196 @@
+"""The rules handed to an app: every way to render it runs them, and none runs them twice."""
+
+import warnings
+
+import pytest
+from cdk8s import ApiObject, App, Chart, Include, JsonPatch, Testing
+
+from gpu_constructs import External, GpuConstructsError, GpuConstructsWarning, SynthesisError, synthesize
+from gpu_constructs.inventory import GpuInventory, GpuNode
+from gpu_constructs.rules import gpu_rules
+from gpu_constructs.rules.gpu_rules import GpuRules, settings_of
+from gpu_constructs.rules.table import DEFAULT_SETTINGS
+
+GPU = "nvidia.com/gpu"
+ALL = "NVIDIA_VISIBLE_DEVICES"
+OVERRIDDEN = (
+    "gpu/train: container 'main' holds a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all': it overrides the GPU that was "
+    "allocated, and 'all' shows every GPU of the node; leave it out, or annotate the object with "
+    "gpu-constructs/visible-devices=unmanaged [R05]"
+)
+ONE = GpuInventory(nodes=[GpuNode(name="one")])
+
+
+def train(chart, id="train", *, image="a:1", value="all"):
+    container = {"name": "main", "image": image, "resources": {"limits": {GPU: 1, "memory": "8Gi"}}}
+    if value:
+        container["env"] = [{"name": ALL, "value": value}]
+    made = ApiObject(chart, id, api_version="batch/v1", kind="Job", metadata={"name": id})
+    made.add_json_patch(JsonPatch.add("/spec", {"template": {"spec": {"containers": [container]}}}))
+    return made
+
+
+def synthesized(app):
+    try:
+        synthesize(app)
+    except SynthesisError as error:
+        return error.problems
+    return []
+
+
+WAYS = {
+    "app.synth": lambda app, chart: app.synth(),
+    "app.synth_yaml": lambda app, chart: app.synth_yaml(),
+    "Testing.synth": lambda app, chart: Testing.synth(chart),
+    "chart.to_json": lambda app, chart: chart.to_json(),
+}
+
+
+@pytest.fixture(params=WAYS)
+def plain(request):
+    """Render an app as cdk8s does, and give what it says where that fails."""
+
+    def rendered(app, chart):
+        try:
+            WAYS[request.param](app, chart)
+        except RuntimeError as error:
+            return [line.strip() for line in str(error).splitlines()[1:]]
+        return []
+
+    return rendered
+
+
+def test_rules_that_are_enforced_fail_however_an_app_is_rendered(app, chart, plain):
+    train(chart)
+    assert plain(app, chart) == []
+    GpuRules.enforce(app)
+    assert plain(app, chart) == [f"[] {OVERRIDDEN}"]
+
+
+def test_our_synth_says_the_same_once_with_and_without_them(app, chart):
+    train(chart)
+    assert synthesized(app) == [OVERRIDDEN]
+    GpuRules.enforce(app)
+    assert synthesized(app) == [OVERRIDDEN]
+
+
+def test_our_synth_leaves_cdk8s_without_them(app, chart, monkeypatch):
+    train(chart, value=None)
+    GpuRules.enforce(app)
+    runs = []
+    monkeypatch.setattr(gpu_rules, "broken_rules", lambda facts, ignore: runs.append(facts) or [])
+    synthesize(app)
+    assert runs == []
+    app.synth_yaml()
+    assert runs != []
+
+
+def test_after_our_synth_the_rules_hold_again_for_cdk8s(app, chart, plain):
+    train(chart)
+    GpuRules.enforce(app)
+    synthesized(app)
+    assert len(plain(app, chart)) == 1
+
+
+def test_what_an_app_ignores_passes_everywhere(app, chart, plain):
+    train(chart)
+    GpuRules.enforce(app, ignore=["R05"])
+    assert plain(app, chart) == []
+    assert synthesized(app) == []
+
+
+def test_later_settings_replace_the_earlier_ones(app, chart, plain):
+    train(chart)
+    GpuRules.enforce(app, ignore=["R05"])
+    GpuRules.enforce(app)
+    assert plain(app, chart) == [f"[] {OVERRIDDEN}"]
+    GpuRules.enforce(app, ignore=["R05", "R26"])
+    assert plain(app, chart) == []
+    assert settings_of(app).ignore == {"R05", "R26"}
+
+
+def test_an_inventory_reaches_the_rules(app, chart, plain):
+    train(chart)
+    GpuRules.enforce(app, inventory=ONE)
+    with pytest.warns(GpuConstructsWarning, match=r"\[R05\]"):
+        assert plain(app, chart) == []
+    with pytest.warns(GpuConstructsWarning, match=r"\[R05\]"):
+        assert synthesized(app) == []
+
+
+def test_a_warning_is_given_however_an_app_is_rendered(app, chart, plain):
+    train(chart, image="a", value=None)
+    GpuRules.enforce(app)
+    with pytest.warns(
+        GpuConstructsWarning, match=r"gpu/train: container 'main' holds a GPU and runs image 'a'"
+    ) as said:
+        assert plain(app, chart) == []
+    assert len(said) == 1
+
+
+def test_our_synth_warns_once(app, chart):
+    train(chart, image="a", value=None)
+    GpuRules.enforce(app)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        synthesize(app)
+    assert [str(one.message).split(" [")[1] for one in said] == ["R26]"]
+
+
+def test_an_annotation_on_the_object_lets_it_pass(app, chart, plain):
+    made = train(chart)
+    made.metadata.add_annotation("gpu-constructs/ignore-rules", "R05")
+    GpuRules.enforce(app)
+    assert plain(app, chart) == []
+    assert synthesized(app) == []
+
+
+def test_what_is_included_from_a_file_is_checked(app, chart, plain, tmp_path):
+    file = tmp_path / "chart.yaml"
+    file.write_text(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: served}\n"
+        "spec:\n  strategy: {type: Recreate}\n  template:\n    spec:\n      containers:\n"
+        "      - {name: main, image: 'a:1', resources: {limits: {nvidia.com/gpu: '0.5', memory: 1Gi}}}\n"
+    )
+    Include(chart, "helm", url=str(file))
+    GpuRules.enforce(app)
+    (problem,) = plain(app, chart)
+    assert problem.startswith("[] gpu/helm/served-deployment: limits['nvidia.com/gpu'] of container 'main' must be")
+    assert synthesized(app) == [problem.removeprefix("[] ")]
+
+
+def test_what_constructs_of_the_app_provide_reaches_the_rules(app, chart, plain):
+    train(chart, value=None)
+    External(app, "nodes", gpu_runtime="runtime-class")
+    GpuRules.enforce(app)
+    (problem,) = plain(app, chart)
+    assert problem.endswith("[R04]")
+
+
+def test_of_another_app_nothing_is_known(app, tmp_path):
+    GpuRules.enforce(app, ignore=["R05"])
+    other = App(outdir=str(tmp_path / "other"))
+    train(Chart(other, "gpu"))
+    assert settings_of(other) == DEFAULT_SETTINGS
+    assert synthesized(other) == [OVERRIDDEN]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"ignore": ["R5"]}, "ignore must hold codes of rules, R01 to R30; got 'R5' (did you mean 'R05'?)"),
+        ({"ignore": "R05"}, "ignore must be a list, got 'R05' (str)"),
+        ({"inventory": 3}, "inventory"),
+        ({"ignored": []}, "ignored is no keyword of GpuRules.enforce (did you mean 'ignore'?)"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(app, given, problem):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuRules.enforce(app, **given)
+    assert str(refused.value).startswith(problem)
+    assert settings_of(app) == DEFAULT_SETTINGS
+
+
+def test_only_an_app_is_taken(chart):
+    with pytest.raises(GpuConstructsError, match="app must be a cdk8s App; got Chart; pass the App of the charts"):
+        GpuRules.enforce(chart)
