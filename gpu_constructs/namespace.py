@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from constructs import Construct
 
@@ -11,16 +11,22 @@ from gpu_constructs import _fields, _references
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.namespace_limits import Amounts, ContainerLimits, NamespaceQuota, namespace_quota
 
 DEFAULT_NAMESPACE = "nvidia-gpu-operator"
+
+QUOTA_NAME = "namespace-quota"
+LIMITS_NAME = "container-limits"
 
 PodSecurityLevel = Literal["privileged", "baseline", "restricted"]
 
 
 class GpuNamespace(GpuObject):
-    """A Namespace with its Pod Security level stated.
+    """A Namespace with its Pod Security level stated, and what its pods may take.
 
-    Emits one Namespace with the labels ``pod-security.kubernetes.io/enforce``, ``audit`` and ``warn``.
+    Emits one Namespace with the labels ``pod-security.kubernetes.io/enforce``, ``audit`` and ``warn``; with
+    ``resource_quota`` a ResourceQuota ``namespace-quota`` in it, with ``limit_range`` a LimitRange
+    ``container-limits``.
     """
 
     @checked
@@ -32,6 +38,8 @@ class GpuNamespace(GpuObject):
         name: str = DEFAULT_NAMESPACE,
         pod_security: PodSecurityLevel = "privileged",
         labels: Mapping[str, str] | None = None,
+        resource_quota: NamespaceQuota | Amounts | None = None,
+        limit_range: ContainerLimits | None = None,
     ) -> None:
         """Make the namespace.
 
@@ -43,9 +51,15 @@ class GpuNamespace(GpuObject):
                 default, since plugin, discovery and exporter mount host paths, which ``baseline`` forbids,
                 and Talos enforces ``baseline`` on every namespace that says nothing.
             labels: Further labels.
+            resource_quota: The most that all its pods may hold together; a mapping holds Kubernetes' own keys,
+                as ``{"requests.nvidia.com/gpu": 4}``. None: no quota. One on cpu or memory makes every pod state
+                them, so give ``limit_range`` with defaults beside it.
+            limit_range: The most that each container may take, and what one that says nothing gets. None: no
+                limits.
 
         Raises:
-            GpuConstructsError: The name is no DNS label, the level unknown, or a label restates the level.
+            GpuConstructsError: The name is no DNS label, the level unknown, a label restates the level, or a quota
+                key is one that Kubernetes does not count.
 
         Source:
             Kubernetes documentation, "Pod Security Admission"
@@ -56,6 +70,7 @@ class GpuNamespace(GpuObject):
         for key in labels or {}:
             if key in levels:
                 raise GpuConstructsError(f"labels must not hold {key!r}; set pod_security instead")
+        quota = namespace_quota(resource_quota)
         super().__init__(scope, id)
         self.name = name
         self.pod_security = pod_security
@@ -74,6 +89,14 @@ class GpuNamespace(GpuObject):
                 },
             },
         )
+        specs: dict[str, tuple[str, dict[str, Any]]] = {}
+        if quota:
+            specs["ResourceQuota"] = QUOTA_NAME, {"hard": quota.to_manifest()}
+        if limit_range:
+            specs["LimitRange"] = LIMITS_NAME, {"limits": [limit_range.to_manifest()]}
+        for kind, (own_name, spec) in specs.items():
+            metadata = {"name": own_name, "namespace": name}
+            Manifest(self, kind, {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec})
 
 
 def namespace_name(namespace: object) -> str:

@@ -1,0 +1,1 @@
+"""Policies that the API server applies to pods as they are created."""

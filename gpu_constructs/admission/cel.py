@@ -1,0 +1,89 @@
+"""What the policies decide, in the Common Expression Language as the API server evaluates it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from gpu_constructs.placement import Toleration
+
+VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+HARMLESS_DEVICES = ("", "none", "void")
+"""Values of the variable that show a container no device that was not allocated to it."""
+
+_INIT = "(has(object.spec.initContainers) ? object.spec.initContainers : [])"
+
+HAS_NO_RUNTIME_CLASS = "!has(object.spec.runtimeClassName)"
+
+# A LimitRange with a maximum of GPUs writes a limit of 0 into every other container.
+ASKS_FOR_GPU = (
+    f"(dyn(object.spec.containers) + dyn({_INIT})).exists(c, has(c.resources) && has(c.resources.limits) && "
+    'c.resources.limits.exists(r, r.startsWith("nvidia.com/") && string(c.resources.limits[r]) != "0"))'
+)
+
+# Containers of different kinds are of different types to the API server's type check, hence dyn. What runs
+# already was judged when it came: an update, which can only add ephemeral containers, is judged by those.
+CONTAINERS = (
+    f'(request.operation == "CREATE" ? dyn(object.spec.containers) + dyn({_INIT}) : dyn([])) + '
+    "dyn(has(object.spec.ephemeralContainers) ? object.spec.ephemeralContainers : [])"
+)
+
+KEEPS_ALLOCATED_DEVICES = (
+    f"variables.containers.all(c, !has(c.env) || c.env.all(e, e.name != {json.dumps(VISIBLE_DEVICES)} || "
+    f"(!has(e.valueFrom) && (!has(e.value) || e.value in {json.dumps(HARMLESS_DEVICES)}))))"
+)
+
+
+def uses_runtime(runtime_class: str) -> str:
+    """Give the expression that a pod names the runtime class."""
+    return f"has(object.spec.runtimeClassName) && object.spec.runtimeClassName == {json.dumps(runtime_class)}"
+
+
+def asks_if_it_uses(runtime_class: str) -> str:
+    """Give the expression that a new pod with the runtime class asks for a GPU."""
+    return f'request.operation != "CREATE" || !({uses_runtime(runtime_class)}) || {ASKS_FOR_GPU}'
+
+
+def takes_no_environment_unseen(runtime_class: str) -> str:
+    """Give the expression that no container with the runtime class reads variables from an object.
+
+    A container that sets the variable itself may: its own value is stronger.
+    """
+    return (
+        f"!({uses_runtime(runtime_class)}) || variables.containers.all(c, !has(c.envFrom) || "
+        f"(has(c.env) && c.env.exists(e, e.name == {json.dumps(VISIBLE_DEVICES)})))"
+    )
+
+
+def is_tolerated(toleration: Toleration) -> str:
+    """Give the expression that a pod tolerates at least what the toleration does."""
+    fits = []
+    if toleration.key is not None:
+        fits.append(f"(!has(t.key) || t.key == {json.dumps(toleration.key)})")
+    else:
+        fits.append("!has(t.key)")
+    exists = 'has(t.operator) && t.operator == "Exists"'
+    if toleration.operator == "Equal":
+        value = json.dumps(toleration.value or "")
+        fits.append(f'(({exists}) || (has(t.key) && (has(t.value) ? t.value : "") == {value}))')
+    else:
+        fits.append(exists)
+    effect = "!has(t.effect)" + (f" || t.effect == {json.dumps(toleration.effect)}" if toleration.effect else "")
+    fits.append(f"({effect})")
+    return f"has(object.spec.tolerations) && object.spec.tolerations.exists(t, {' && '.join(fits)})"
+
+
+def injection(runtime_class: str, tolerations: Sequence[Toleration]) -> str:
+    """Give the patch that sets the runtime class and adds the tolerations a pod lacks."""
+    parts = [f"[{_add('/spec/runtimeClassName', json.dumps(runtime_class))}]"]
+    if tolerations:
+        parts.append(f"(has(object.spec.tolerations) ? [] : [{_add('/spec/tolerations', '[]')}])")
+    for toleration in tolerations:
+        members = ", ".join(f"{key}: {json.dumps(value)}" for key, value in toleration.to_manifest().items())
+        added = _add("/spec/tolerations/-", f"Object.spec.tolerations{{{members}}}")
+        parts.append(f"({is_tolerated(toleration)} ? [] : [{added}])")
+    return " + ".join(parts)
+
+
+def _add(path: str, value: str) -> str:
+    return f'JSONPatch{{op: "add", path: "{path}", value: {value}}}'
