@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from gpu_constructs import _node
 
 if TYPE_CHECKING:
+    from gpu_constructs.admission.runtime_injection import GpuRuntimeInjection
+    from gpu_constructs.admission.visible_devices import DenyVisibleDevicesOverride
     from gpu_constructs.device_plugin.chart import DevicePluginChart
     from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
     from gpu_constructs.device_plugin.configs import Configs
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from gpu_constructs.feature_discovery.gfd import GpuFeatureDiscovery
     from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery
     from gpu_constructs.helm_values import HelmValues
+    from gpu_constructs.inventory import GpuInventory, GpuNode
     from gpu_constructs.namespace import GpuNamespace
+    from gpu_constructs.namespace_limits import ContainerLimits, NamespaceQuota
     from gpu_constructs.observability.alert_thresholds import AlertThresholds
     from gpu_constructs.observability.dcgm_exporter import DcgmExporter
     from gpu_constructs.observability.exporter_options import DebugDump, ExporterService, MetricsConfigMap
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from gpu_constructs.placement import Toleration
     from gpu_constructs.platforms import Kubernetes, Talos
     from gpu_constructs.power.power_limit import PowerLimit
+    from gpu_constructs.priority_classes import GpuPriorityClasses
+    from gpu_constructs.rules.gpu_rules import GpuRules
     from gpu_constructs.runtime_class import NvidiaRuntimeClass
     from gpu_constructs.sharing import Sharing
     from gpu_constructs.synthesis import synth, synthesize
@@ -46,9 +52,17 @@ if TYPE_CHECKING:
     from gpu_constructs.talos.taint import Taint
     from gpu_constructs.update_strategy import UpdateStrategy
     from gpu_constructs.versions import Unverified
+    from gpu_constructs.workload.backend import Backend
+    from gpu_constructs.workload.container import Container
     from gpu_constructs.workload.env import EnvValue
+    from gpu_constructs.workload.gpu_access import GpuAccess
+    from gpu_constructs.workload.gpu_profile import GpuProfile
+    from gpu_constructs.workload.gpu_request import GpuRequest
     from gpu_constructs.workload.probe import Probe
+    from gpu_constructs.workload.scheduling import Scheduling
+    from gpu_constructs.workload.strategy import Strategy
     from gpu_constructs.workload.volume import Volume
+    from gpu_constructs.workload.volume_claim import VolumeClaim
     from gpu_constructs.workload.workload import GpuWorkload
 
 __all__ = [  # noqa: RUF022
@@ -60,22 +74,34 @@ __all__ = [  # noqa: RUF022
     "GpuWorkload",
     # And what goes with them.
     "AlertThresholds",
+    "Backend",
     "BasicAuth",
     "Configs",
+    "Container",
+    "ContainerLimits",
     "DebugDump",
     "Delivery",
+    "DenyVisibleDevicesOverride",
     "DevicePlugin",
     "EnvValue",
     "ExporterService",
     "External",
     "Flags",
     "GfdFlags",
+    "GpuAccess",
     "GpuAlerts",
     "GpuConstructsError",
     "GpuConstructsWarning",
     "GpuDashboard",
     "GpuFeatureDiscovery",
+    "GpuInventory",
+    "GpuNode",
     "GpuOperator",
+    "GpuPriorityClasses",
+    "GpuProfile",
+    "GpuRequest",
+    "GpuRules",
+    "GpuRuntimeInjection",
     "HelmValues",
     "Imex",
     "KernelModule",
@@ -83,6 +109,7 @@ __all__ = [  # noqa: RUF022
     "Metric",
     "MetricsConfigMap",
     "MpsControlDaemon",
+    "NamespaceQuota",
     "NodeFeatureDiscovery",
     "NvidiaGpuExporter",
     "PluginConfig",
@@ -91,8 +118,10 @@ __all__ = [  # noqa: RUF022
     "PowerLimit",
     "Probe",
     "Relabeling",
+    "Scheduling",
     "Scrape",
     "Sharing",
+    "Strategy",
     "SynthesisError",
     "Taint",
     "Talos",
@@ -103,11 +132,14 @@ __all__ = [  # noqa: RUF022
     "Unverified",
     "UpdateStrategy",
     "Volume",
+    "VolumeClaim",
     "synth",
     "synthesize",
 ]
 
 _HOMES = {
+    "admission.runtime_injection": ("GpuRuntimeInjection",),
+    "admission.visible_devices": ("DenyVisibleDevicesOverride",),
     "device_plugin.chart": ("DevicePluginChart",),
     "device_plugin.config": ("Flags", "GfdFlags", "Imex", "PluginConfig", "PluginFlags"),
     "device_plugin.configs": ("Configs",),
@@ -118,7 +150,9 @@ _HOMES = {
     "feature_discovery.gfd": ("GpuFeatureDiscovery",),
     "feature_discovery.node_feature_discovery": ("NodeFeatureDiscovery",),
     "helm_values": ("HelmValues",),
+    "inventory": ("GpuInventory", "GpuNode"),
     "namespace": ("GpuNamespace",),
+    "namespace_limits": ("ContainerLimits", "NamespaceQuota"),
     "observability.alert_thresholds": ("AlertThresholds",),
     "observability.dcgm_exporter": ("DcgmExporter",),
     "observability.exporter_options": ("DebugDump", "ExporterService", "MetricsConfigMap"),
@@ -135,6 +169,8 @@ _HOMES = {
     "placement": ("Toleration",),
     "platforms": ("Kubernetes", "Talos"),
     "power.power_limit": ("PowerLimit",),
+    "priority_classes": ("GpuPriorityClasses",),
+    "rules.gpu_rules": ("GpuRules",),
     "runtime_class": ("NvidiaRuntimeClass",),
     "sharing": ("Sharing",),
     "synthesis": ("synth", "synthesize"),
@@ -144,9 +180,17 @@ _HOMES = {
     "talos.taint": ("Taint",),
     "update_strategy": ("UpdateStrategy",),
     "versions": ("Unverified",),
+    "workload.backend": ("Backend",),
+    "workload.container": ("Container",),
     "workload.env": ("EnvValue",),
+    "workload.gpu_access": ("GpuAccess",),
+    "workload.gpu_profile": ("GpuProfile",),
+    "workload.gpu_request": ("GpuRequest",),
     "workload.probe": ("Probe",),
+    "workload.scheduling": ("Scheduling",),
+    "workload.strategy": ("Strategy",),
     "workload.volume": ("Volume",),
+    "workload.volume_claim": ("VolumeClaim",),
     "workload.workload": ("GpuWorkload",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -12,7 +12,7 @@ import jsii
 from constructs import Construct
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_other_arguments
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
 
@@ -62,6 +62,27 @@ def checked(init: _Init) -> _Init:
             raise GpuConstructsError(
                 "id is already taken; give this construct another", path=_path(scope, id)
             ) from None
+
+    return wrapper  # type: ignore[return-value]
+
+
+_Method = TypeVar("_Method", bound=Callable[..., object])
+
+
+def at_own_path(method: _Method) -> _Method:
+    """Check the arguments of a construct's method; errors get the construct's path and no frames of ours."""
+
+    @wraps(method)
+    def wrapper(self: Construct, *given: object, **named: object) -> object:
+        try:
+            signature = inspect.signature(method)
+            refuse_other_arguments(method, signature, (self, *given), named)
+            bound = signature.bind(self, *given, **named)
+            _fields.arguments(method, {k: v for k, v in bound.arguments.items() if k != "self"})
+            return method(self, *given, **named)
+        except GpuConstructsError as error:
+            problem = error.at(self.node.path)
+        raise problem.with_traceback(None) from None
 
     return wrapper  # type: ignore[return-value]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cdk8s import ApiObject, ApiObjectMetadata, JsonPatch
@@ -107,13 +107,20 @@ class Manifest(ApiObject):
             rendered["metadata"] = _sorted({**rendered["metadata"], **more})
         body = {k: v for k, v in made.items() if k not in ("apiVersion", "kind", "metadata")}
         rendered.update(_sorted(body))
-        if self._patches:
-            try:
-                patched = JsonPatch.apply(rendered, *self._patches)
-            except RuntimeError as error:
-                path = self.node.path.removesuffix("/Default")
-                reason = re.sub(r"\b\w*Error: ", "", str(error).partition("\n")[0])
-                raise GpuConstructsError(f"a JSON patch does not apply: {reason}", path=path) from None
-            first = {key: patched.pop(key) for key in ("apiVersion", "kind", "metadata") if key in patched}
-            rendered = {**_sorted(first), **_sorted(patched)}
-        return rendered
+        return patched(rendered, self._patches, self) if self._patches else rendered
+
+
+def patched(rendered: dict[str, Any], patches: Sequence[JsonPatch], owner: Construct) -> dict[str, Any]:
+    """Apply JSON patches to a rendered manifest, keys sorted behind those that tell what it is.
+
+    Raises:
+        GpuConstructsError: One of them does not apply.
+    """
+    try:
+        made = JsonPatch.apply(rendered, *patches)
+    except RuntimeError as error:
+        path = owner.node.path.removesuffix("/Default").removesuffix("/Resource")
+        reason = re.sub(r"\b\w*Error: ", "", str(error).partition("\n")[0])
+        raise GpuConstructsError(f"a JSON patch does not apply: {reason}", path=path) from None
+    first = {key: made.pop(key) for key in ("apiVersion", "kind", "metadata") if key in made}
+    return {**_sorted(first), **_sorted(made)}

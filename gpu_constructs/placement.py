@@ -109,6 +109,11 @@ def label_exists(key: str) -> dict[str, Any]:
     return {"key": key, "operator": "Exists"}
 
 
+def label_is_above(key: str, number: int) -> dict[str, Any]:
+    """Give the expression that a label is a whole number above another; one that is missing is not."""
+    return {"key": key, "operator": "Gt", "values": [str(number)]}
+
+
 def check_affinity(affinity: Mapping[str, Any]) -> None:
     """Refuse an affinity whose first levels are not as Kubernetes writes them.
 
@@ -149,12 +154,31 @@ def with_node_expressions(
     affinity: Mapping[str, Any] | None, expressions: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
     """Give the affinity with expressions that must hold besides, in each of its alternatives."""
-    if not expressions:
-        return affinity
+    return with_node_alternatives(affinity, [expressions]) if expressions else affinity
+
+
+def with_node_alternatives(
+    affinity: Mapping[str, Any] | None, alternatives: Sequence[Sequence[Mapping[str, Any]]]
+) -> Mapping[str, Any]:
+    """Give the affinity with one of several lists of expressions to hold besides, in each of its own alternatives.
+
+    Kubernetes takes any of the terms, so what must hold in every case stands in each. What holds already is not
+    written again.
+    """
     affinity = affinity or {}
     node = affinity.get("nodeAffinity") or {}
-    required = node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    required = node.get(_REQUIRED) or {}
     terms = required.get("nodeSelectorTerms") or [{}]
-    widened = [{**term, "matchExpressions": [*term.get("matchExpressions", ()), *expressions]} for term in terms]
-    selector = {"nodeSelectorTerms": widened}
-    return {**affinity, "nodeAffinity": {**node, "requiredDuringSchedulingIgnoredDuringExecution": selector}}
+    if all(any(_holds(term, expressions) for expressions in alternatives) for term in terms):
+        return affinity
+    widened = [
+        {**term, "matchExpressions": [*term.get("matchExpressions", ()), *expressions]}
+        for term in terms
+        for expressions in alternatives
+    ]
+    return {**affinity, "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": widened}}}
+
+
+def _holds(term: Mapping[str, Any], expressions: Sequence[Mapping[str, Any]]) -> bool:
+    there = term.get("matchExpressions") or ()
+    return all(expression in there for expression in expressions)

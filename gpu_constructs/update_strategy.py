@@ -33,7 +33,7 @@ class UpdateStrategy(metaclass=ShortErrors):
     def __post_init__(self) -> None:
         _fields.members(self, "update_strategy")
         for name in ("max_unavailable", "max_surge"):
-            _amount(f"update_strategy.{name}", getattr(self, name))
+            check_amount(f"update_strategy.{name}", getattr(self, name))
         if self.type == "OnDelete" and (self.max_unavailable is not None or self.max_surge is not None):
             raise GpuConstructsError("update_strategy takes no numbers with OnDelete; use UpdateStrategy.on_delete()")
         # Kubernetes' own defaults are 1 unavailable and no surge.
@@ -73,7 +73,8 @@ class UpdateStrategy(metaclass=ShortErrors):
         return {"type": self.type, **({"rollingUpdate": given} if given else {})}
 
 
-def _amount(field: str, value: int | str | None) -> None:
+def check_amount(field: str, value: int | str | None) -> None:
+    """Refuse what Kubernetes would not take as a number of pods: a negative one, or text that is no percentage."""
     if isinstance(value, str):
         if not _PERCENT.match(value):
             raise GpuConstructsError(f"{field} must be a number or a percentage like '10%'; got {value!r}")

@@ -10,8 +10,10 @@ from gpu_constructs.placement import (
     gpu_node_affinity,
     label_exists,
     label_is,
+    label_is_above,
     required_node_affinity,
     tolerations,
+    with_node_alternatives,
     with_node_expressions,
 )
 from gpu_constructs.pod_specs import node_labels_required
@@ -242,3 +244,29 @@ def test_an_affinity_that_kubernetes_would_refuse_is_refused(given, problem):
     with pytest.raises(GpuConstructsError) as refused:
         check_affinity(given)
     assert str(refused.value) == problem
+
+
+def test_a_label_above_a_number_is_one_whole_number():
+    assert label_is_above("memory", 12287) == {"key": "memory", "operator": "Gt", "values": ["12287"]}
+
+
+def keys(affinity):
+    terms = affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    return ["".join(rule["key"] for rule in term["matchExpressions"]) for term in terms]
+
+
+def of_terms(*names):
+    return required_node_affinity([[label_exists(key) for key in name] for name in names])
+
+
+def test_alternatives_hold_besides_in_each_alternative_of_the_user():
+    alternatives = [[label_exists("x")], [label_exists("y"), label_exists("z")]]
+    assert keys(with_node_alternatives(None, alternatives)) == ["x", "yz"]
+    assert keys(with_node_alternatives(of_terms("a", "b"), alternatives)) == ["ax", "ayz", "bx", "byz"]
+
+
+def test_alternatives_that_hold_already_are_not_written_again():
+    alternatives = [[label_exists("x")], [label_exists("y"), label_exists("z")]]
+    for given in (of_terms("ax", "azy"), with_node_alternatives(of_terms("a", "b"), alternatives)):
+        assert with_node_alternatives(given, alternatives) is given
+    assert keys(with_node_alternatives(of_terms("ay"), alternatives)) == ["ayx", "ayyz"]

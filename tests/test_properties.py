@@ -67,6 +67,13 @@ from gpu_constructs import (
 from gpu_constructs.observability.metrics import metric_set
 from gpu_constructs.operator.delivery import ArgoCd, Flux
 from gpu_constructs.pod_specs import containers, pod_specs
+from gpu_constructs.workload.backend import Backend
+from gpu_constructs.workload.container import Container
+from gpu_constructs.workload.gpu_profile import GpuProfile
+from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.scheduling import Scheduling
+from gpu_constructs.workload.strategy import Strategy
+from gpu_constructs.workload.volume_claim import VolumeClaim
 
 NEWEST = schemas.SUPPORTED_RELEASES[-1]
 MACHINE_CONFIG = talos_structure.committed()
@@ -113,9 +120,9 @@ def labels_of(manifest):
         yield spec.get("nodeSelector", {})
 
 
-def assert_pod_is_sound(spec):
+def assert_pod_is_sound(spec, claims=()):
     mounted = {mount["name"] for container in containers(spec) for mount in container.get("volumeMounts", ())}
-    volumes = [volume["name"] for volume in spec.get("volumes", ())]
+    volumes = [volume["name"] for volume in spec.get("volumes", ())] + [claim["metadata"]["name"] for claim in claims]
     assert sorted(mounted) == sorted(volumes)
     for container in containers(spec):
         places = [mount["mountPath"] for mount in container.get("volumeMounts", ())]
@@ -156,7 +163,7 @@ def assert_sound(manifest):
         assert all(_LABEL_VALUE.match(value) for value in labels.values())
     assert all(isinstance(number, int) and abs(number) <= INT32 for number in numbers(manifest))
     for spec in pod_specs(manifest):
-        assert_pod_is_sound(spec)
+        assert_pod_is_sound(spec, manifest["spec"].get("volumeClaimTemplates", ()))
     selector = manifest["spec"].get("selector", {}).get("matchLabels") if "spec" in manifest else None
     if selector and "template" in manifest["spec"]:
         assert selector.items() <= manifest["spec"]["template"]["metadata"]["labels"].items()
@@ -314,11 +321,81 @@ def options(**keywords):
     return st.fixed_dictionaries({}, optional=keywords)
 
 
+gpu_requests = st.one_of(
+    st.builds(
+        GpuRequest,
+        count=st.integers(1, 8),
+        products=st.lists(st.sampled_from(["NVIDIA H200", "NVIDIA-L4", "A board"]), max_size=2),
+        min_vram=st.sampled_from([None, "12Gi"]),
+        min_compute_capability=st.sampled_from([None, "8.0", "8.6", "8.9"]),
+        driver_capabilities=st.sampled_from([(), ("all",), ("compute", "video")]),
+        vram=st.none() | quantities,
+    ),
+    st.builds(
+        GpuRequest,
+        family=st.sampled_from(["hopper", ["ampere", "rubin"]]),
+        mig_profile=st.sampled_from([None, "1g.10gb"]),
+    ),
+)
+gpu_profiles = st.builds(
+    lambda platform, backend, more: GpuProfile(platform=platform, backend=backend, **more),
+    st.sampled_from([Talos("1.14"), Kubernetes()]),
+    st.sampled_from([Backend.device_plugin(), Backend.dra_claims(), Backend.dra_extended_resource()]),
+    options(
+        tolerations=tolerations,
+        node_selector=label_maps,
+        runtime_class=names,
+        mig_strategy=st.sampled_from([None, "single", "mixed"]),
+    ),
+)
+helpers = options(
+    command=st.lists(st.text(), max_size=2),
+    env=env,
+    volumes=volumes,
+    run_as_user=st.none() | st.integers(0, INT32),
+    read_only_root_filesystem=st.booleans(),
+)
+helpers_of = {
+    group: st.lists(helpers, max_size=2).map(
+        lambda given, group=group: [Container(name=f"{group}-{i}", image="app:1", **one) for i, one in enumerate(given)]
+    )
+    for group in ("first", "side")
+}
+schedulings = st.builds(
+    Scheduling,
+    affinity=st.sampled_from(
+        [
+            None,
+            {"podAntiAffinity": {}},
+            {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}] * 2
+                    }
+                }
+            },
+        ]
+    ),
+    topology_spread_constraints=st.sampled_from(
+        [None, [], [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]]
+    ),
+    scheduler_name=st.none() | names,
+    scheduling_gates=st.sampled_from([(), ["kueue.x-k8s.io/admission"]]),
+)
+disks = st.dictionaries(
+    st.sampled_from(["/disk", "/gpu"]),
+    st.builds(
+        VolumeClaim, storage=quantities, access_modes=st.just(["ReadWriteMany"]), storage_class_name=st.none() | names
+    ),
+    max_size=2,
+)
+
 WORKLOAD = {
     **common,
     "name": names,
     "platform": platforms,
-    "gpus": st.integers(1, 16),
+    "profile": gpu_profiles,
+    "gpus": st.integers(1, 16) | gpu_requests,
     "gpu_resource": st.sampled_from(["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"]),
     "runtime_class": st.one_of(st.none(), names),
     "command": st.lists(st.text(), max_size=3),
@@ -326,8 +403,17 @@ WORKLOAD = {
     "working_dir": st.one_of(st.none(), st.sampled_from(["/", "/workspace", "/srv/my app"])),
     "env": env,
     "visible_devices": st.sampled_from(["managed", "unmanaged"]),
-    "volumes": volumes,
-    "shared_memory": quantities,
+    "volumes": st.builds(lambda some, more: {**some, **more}, volumes, disks),
+    "shared_memory": st.sampled_from(["500m", "64Mi", "1Gi", "1G"]),
+    "init_containers": helpers_of["first"],
+    "sidecars": helpers_of["side"],
+    "scheduling": schedulings,
+    "pod_disruption_budget": st.sampled_from([None, False]),
+    "host_users": st.sampled_from([None, True, False]),
+    "image_pull_policy": st.sampled_from(["Always", "IfNotPresent", "Never"]),
+    "annotations": st.none() | label_maps,
+    "pod_annotations": st.none() | label_maps,
+    "ignore_rules": st.lists(st.sampled_from(["R2", "R13"]), max_size=2),
     "startup_probe": probes,
     "readiness_probe": probes,
     "liveness_probe": probes,
@@ -341,10 +427,29 @@ WORKLOAD = {
     "termination_grace_period_seconds": st.integers(0, 3600),
     "labels": label_maps,
 }
+OF_JOBS = {
+    "completion_mode": st.sampled_from([None, "Indexed", "NonIndexed"]),
+    "pod_failure_policy": st.sampled_from(
+        [
+            None,
+            {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]},
+            {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]},
+        ]
+    ),
+    "suspend": st.booleans(),
+}
 BY_KIND = {
-    "Deployment": {"replicas": st.integers(0, 5)},
-    "StatefulSet": {"replicas": st.integers(0, 5)},
+    "Deployment": {
+        "replicas": st.integers(0, 5),
+        "strategy": st.sampled_from([None, Strategy.recreate(), Strategy.rolling_update(max_surge="25%")]),
+    },
+    "StatefulSet": {
+        "replicas": st.integers(0, 5),
+        "strategy": st.sampled_from([None, Strategy.on_delete(), Strategy.rolling_update(partition=1)]),
+        "pod_management_policy": st.sampled_from([None, "OrderedReady", "Parallel"]),
+    },
     "Job": {
+        **OF_JOBS,
         "completions": st.integers(1, 9),
         "parallelism": st.integers(1, 9),
         "backoff_limit": st.integers(0, 9),
@@ -352,11 +457,34 @@ BY_KIND = {
         "ttl_seconds_after_finished": st.integers(0, 9999),
     },
     "CronJob": {
+        **OF_JOBS,
+        "time_zone": st.sampled_from([None, "UTC", "Europe/Berlin"]),
+        "concurrency_policy": st.sampled_from(["Allow", "Forbid", "Replace"]),
         "completions": st.integers(1, 9),
         "schedule": st.sampled_from(["0 3 * * *", "*/5 * * * 1-5", "@daily"]),
     },
     "Pod": {},
 }
+
+
+@st.composite
+def workload_options(draw, kind="Deployment"):
+    """Keywords of a workload that do not contradict each other or the platform."""
+    given_options = draw(options(**WORKLOAD, **BY_KIND[kind]))
+    if "profile" in given_options:
+        given_options.pop("platform", None)
+    platform = (
+        given_options["profile"].platform if "profile" in given_options else given_options.get("platform", Talos())
+    )
+    if isinstance(given_options.get("gpus"), GpuRequest) or "profile" in given_options:
+        given_options.pop("gpu_resource", None)
+    if platform == Kubernetes("1.27"):
+        given_options.pop("sidecars", None)
+    if given_options.get("host_users") is False and not platform.supports_cdi:
+        del given_options["host_users"]
+    return given_options
+
+
 files = st.builds(
     PluginConfig,
     flags=st.builds(
@@ -994,6 +1122,7 @@ COHERENT = {
     DcgmExporter: exporter_options(),
     NvidiaGpuExporter: smi_exporter_options(),
     GpuAlerts: alert_options(),
+    GpuWorkload: workload_options(),
 }
 EACH_KEYWORD = [
     pytest.param(construct, keyword, id=f"{construct.__name__}-{keyword}")
@@ -1061,7 +1190,7 @@ ids = st.sampled_from(["app", "a\nb", "my app", "a/b", "App", "ünïcödé", "a"
 @settings(quickly, max_examples=70)
 @given(kind=st.sampled_from(sorted(BY_KIND)), data=st.data())
 def test_any_workload_of_good_input_is_sound(kind, data):
-    given_options = data.draw(options(**WORKLOAD, **BY_KIND[kind]))
+    given_options = data.draw(workload_options(kind))
     required = {"image": "app:1", "ports": {"main": 80}, "kind": kind}
     if kind == "CronJob":
         required["schedule"] = "0 3 * * *"
@@ -1183,6 +1312,23 @@ def test_junk_in_any_keyword_is_sound_or_refused_in_one_line(construct, keyword)
             scope = fresh_scope(construct)
 
 
+OF_A_KIND = [(kind, keyword) for kind in BY_KIND for keyword in BY_KIND[kind]]
+
+
+@pytest.mark.parametrize(("kind", "keyword"), OF_A_KIND)
+def test_junk_in_a_keyword_of_one_kind_is_sound_or_refused_in_one_line(kind, keyword):
+    required = {"image": "app:1", "kind": kind, **({"schedule": "@daily"} if kind == "CronJob" else {})}
+    scope = fresh_scope(GpuWorkload)
+    for value in JUNK:
+        try:
+            accepted = assert_sound_or_refused(GpuWorkload, {**required, keyword: value}, scope=scope)
+        except Exception as error:
+            error.add_note(f"{keyword}={value!r}")
+            raise
+        if accepted:
+            scope = fresh_scope(GpuWorkload)
+
+
 @without_warnings
 @each_construct
 @settings(quickly, max_examples=30)
@@ -1214,7 +1360,11 @@ def members(struct):
 NEEDED = {
     BasicAuth: {"users": {"prometheus": HASH}},
     Metric: {"field": "DCGM_FI_DEV_GPU_UTIL", "prometheus_type": "gauge", "help": ""},
+    Container: {"name": "a", "image": "app:1"},
     MetricsConfigMap: {"config_map": "counters"},
+    Strategy: {"type": "RollingUpdate"},
+    VolumeClaim: {"storage": "1Gi"},
+    Backend: {"kind": "dra-claims"},
     Relabeling: {"target_label": "a"},
     Tls: {"secret": "exporter-tls"},
 }
@@ -1267,13 +1417,32 @@ OPTIONS = [
     lambda value: Relabeling(action="labeldrop", regex=value),
     lambda value: AlertThresholds(temperatures_by_model={"*": value}),
     lambda value: AlertThresholds(pending={"GpuLost": value}),
+    lambda value: Volume.of_source(value),
+    lambda value: Volume.of_source({"nfs": value}),
+    lambda value: Volume.empty_dir().at(value),
+    lambda value: Strategy.rolling_update(max_surge=value),
+    lambda value: Backend.dra_claims(device_class=value),
+    lambda value: GpuRequest(products=[value]),
+    lambda value: GpuRequest(family=[value]),
+    lambda value: Scheduling(topology_spread_constraints=[value]),
+    lambda value: Scheduling(scheduling_gates=[value]),
+    lambda value: Container(name="a", image="app:1", env={"A": value}),
+    lambda value: Container(name="a", image="app:1", volumes={"/a": value}),
+    lambda value: VolumeClaim(storage="1Gi", access_modes=[value]),
     lambda value: BasicAuth(users={"prometheus": value}),
     lambda value: BasicAuth(users={value if isinstance(value, str) else "": HASH}),
     *(
         lambda value, struct=struct, member=member: struct(**{**NEEDED.get(struct, {}), member: value})
         for struct in (
             AlertThresholds,
+            Backend,
             BasicAuth,
+            Container,
+            GpuProfile,
+            GpuRequest,
+            Scheduling,
+            Strategy,
+            VolumeClaim,
             DebugDump,
             ExporterService,
             Metric,

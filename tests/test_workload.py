@@ -1,7 +1,10 @@
+import copy
+
 import cdk8s_plus_27 as kplus
 import pytest
-from cdk8s import App, Chart, Size, Testing
+from cdk8s import ApiObject, App, Chart, Size, Testing
 
+import schemas
 from gpu_constructs import (
     EnvValue,
     GpuConstructsError,
@@ -10,12 +13,20 @@ from gpu_constructs import (
     Kubernetes,
     NvidiaRuntimeClass,
     Probe,
+    Sharing,
     Talos,
     Toleration,
     Volume,
     pod_security,
 )
 from gpu_constructs.pod_specs import pod_specs
+from gpu_constructs.workload.backend import Backend
+from gpu_constructs.workload.container import Container
+from gpu_constructs.workload.gpu_profile import GpuProfile
+from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.scheduling import Scheduling
+from gpu_constructs.workload.strategy import Strategy
+from gpu_constructs.workload.volume_claim import VolumeClaim
 
 IMAGE = "registry.example/app:1.2.3"
 KINDS = ["Deployment", "StatefulSet", "Job", "CronJob", "Pod"]
@@ -485,7 +496,7 @@ def test_capabilities_are_added_to_none():
 
 LABEL = "a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends)"
 ALL_KINDS = "'Deployment', 'StatefulSet', 'Job', 'CronJob', 'Pod'"
-NO_GPU = "a pod without a GPU needs no GpuWorkload"
+NO_GPU = "a pod without a GPU asks for none"
 
 
 @pytest.mark.parametrize(
@@ -561,7 +572,8 @@ NO_GPU = "a pod without a GPU needs no GpuWorkload"
         ),
         (
             {"volumes": {"/data": "models"}},
-            "volumes['/data'] must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; got str",
+            "volumes['/data'] must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object; "
+            "got str",
         ),
         ({"command": "python train.py"}, "command must be a list, got 'python train.py' (str)"),
         ({"args": [1]}, "args[0] must be str; got int: 1"),
@@ -680,3 +692,411 @@ def test_a_second_construct_of_one_id_is_refused_in_one_line(chart):
     workload(chart)
     with pytest.raises(GpuConstructsError, match=r"^gpu/app: id is already taken"):
         workload(chart)
+
+
+# --- the usual server ---------------------------------------------------------------------
+
+HELPER = Container(name="sidecar", image=IMAGE)
+FIRST = Container(name="first", image=IMAGE)
+VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+DISK = VolumeClaim(storage="10Gi")
+
+
+def test_a_server_of_a_small_cluster_is_as_it_should_be():
+    manifest = main(
+        profile=GpuProfile(platform=Talos("1.12"), tolerations=[TAINT]),
+        ports={"http": 8000},
+        liveness_probe=Probe.http_get("/health", port="http"),
+        sidecars=[HELPER],
+        run_as_user=1000,
+        fs_group=1000,
+    )
+    spec = manifest["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    (made,) = pod_specs(manifest)
+    assert made["runtimeClassName"] == "nvidia"
+    assert made["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
+    assert made["tolerations"] == [
+        {"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"},
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+    ]
+    assert made["automountServiceAccountToken"] is False
+    assert made["terminationGracePeriodSeconds"] == 60
+    security = {"runAsNonRoot": True, "fsGroup": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert security.items() <= made["securityContext"].items()
+    (app,) = made["containers"]
+    assert "env" not in app
+    assert app["resources"] == {
+        "requests": {"cpu": "1", "memory": "4Gi"},
+        "limits": {"memory": "16Gi", "nvidia.com/gpu": 1},
+    }
+    assert type(app["resources"]["limits"]["nvidia.com/gpu"]) is int
+    dropped = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    assert dropped.items() <= app["securityContext"].items()
+    probe = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 10, "failureThreshold": 60}
+    assert probe.items() <= app["startupProbe"].items()
+    (sidecar,) = made["initContainers"]
+    assert (sidecar["name"], sidecar["restartPolicy"], sidecar["env"]) == ("sidecar", "Always", [VOID])
+
+
+def test_boards_and_memory_are_one_term():
+    gpus = GpuRequest(products=["NVIDIA-GeForce-RTX-5070-Ti"], min_vram="12Gi")
+    made = pod(gpus=gpus)
+    board = "NVIDIA-GeForce-RTX-5070-Ti"
+    (term,) = made["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": "nvidia.com/gpu.product", "operator": "In", "values": [board, f"{board}-SHARED"]},
+        {"key": "nvidia.com/gpu.memory", "operator": "Gt", "values": ["12287"]},
+    ]
+    assert made["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
+
+
+def test_a_liveness_probe_gives_time_to_load_and_a_startup_probe_of_the_user_stays():
+    asked = Probe.exec(["true"], period_seconds=30, initial_delay_seconds=5)
+    made = container(liveness_probe=asked)
+    assert made["startupProbe"] == {
+        "exec": {"command": ["true"]},
+        "periodSeconds": 10,
+        "timeoutSeconds": 5,
+        "failureThreshold": 60,
+    }
+    assert (made["livenessProbe"]["periodSeconds"], made["livenessProbe"]["initialDelaySeconds"]) == (30, 5)
+    own = container(liveness_probe=asked, startup_probe=Probe.exec(["own"]))
+    assert own["startupProbe"]["exec"]["command"] == ["own"]
+    assert "startupProbe" not in container(readiness_probe=asked)
+
+
+# --- backends -----------------------------------------------------------------------------
+
+NEW = Kubernetes("1.37")
+BACKENDS = {
+    "device-plugin": Backend.device_plugin(),
+    "dra-claims": Backend.dra_claims(),
+    "dra-extended-resource": Backend.dra_extended_resource(),
+}
+FIRST_RELEASE = {"device-plugin": 29, "dra-claims": 34, "dra-extended-resource": 36}
+
+
+def releases(backend):
+    return [one for one in schemas.SUPPORTED_RELEASES if int(one.split(".")[1]) >= FIRST_RELEASE[backend]]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_workload_under_every_backend(backend, snapshot):
+    manifests = rendered(
+        profile=GpuProfile(platform=Talos("1.14"), backend=BACKENDS[backend]),
+        gpus=GpuRequest(products=["NVIDIA GeForce RTX 5070 Ti"], min_vram="12Gi", vram="8Gi"),
+        sidecars=[HELPER],
+    )
+    assert manifests == snapshot
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "helpers", [{}, {"init_containers": [FIRST]}, {"sidecars": [HELPER], "init_containers": [FIRST]}]
+)
+@pytest.mark.parametrize("more", [{}, {"ports": [80], "volumes": {"/models": DISK}}], ids=["bare", "disk-and-port"])
+def test_every_kind_with_everything_is_valid_where_it_is_served(kind, backend, helpers, more):
+    profile = GpuProfile(platform=NEW, backend=BACKENDS[backend])
+    gpus = GpuRequest(min_compute_capability="8.6")
+    manifests = rendered(kind=kind, profile=profile, gpus=gpus, run_as_user=1000, **helpers, **more)
+    for manifest in manifests:
+        assert schemas.schema_errors(manifest, releases(backend)) == []
+    assert [m["kind"] for m in manifests].count("ResourceClaimTemplate") == (backend == "dra-claims")
+    (spec,) = pod_specs(manifests[-1])
+    assert pod_security.violations(spec, "restricted") == []
+    for helper in spec.get("initContainers", ()):
+        assert (helper.get("env") == [VOID]) is (backend == "device-plugin")
+    disks = [m["metadata"]["name"] for m in manifests if m["kind"] == "PersistentVolumeClaim"]
+    assert disks == (["app-models"] if more and kind != "StatefulSet" else [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_claim_is_made_of_a_template_of_the_workloads_own(kind):
+    manifests = rendered(kind=kind, gpus=2, profile=GpuProfile(platform=NEW, backend=Backend.dra_claims()))
+    (template,) = (m for m in manifests if m["kind"] == "ResourceClaimTemplate")
+    assert template["metadata"]["name"] == "app-gpu"
+    assert template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
+    (spec,) = pod_specs(manifests[-1])
+    assert spec["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "app-gpu"}]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": "gpu", "request": "gpu"}]
+    assert "nvidia.com/gpu" not in spec["containers"][0]["resources"]["limits"]
+
+
+def test_a_claim_that_is_there_needs_no_template():
+    profile = GpuProfile(platform=NEW, backend=Backend.dra_claims())
+    manifests = rendered(gpus=GpuRequest(resource_claim="shared"), profile=profile)
+    assert [m["kind"] for m in manifests] == ["Deployment"]
+    (spec,) = pod_specs(manifests[0])
+    assert spec["resourceClaims"] == [{"name": "gpu", "resourceClaimName": "shared"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "kind"),
+    [("gpu", "/claim", "Deployment"), ("service", "/account", "Pod"), ("disruption", "/budget", "Deployment")],
+)
+def test_a_disk_may_be_called_as_another_object_of_the_workload_is(name, path, kind):
+    profile = GpuProfile(platform=NEW, backend=Backend.dra_claims())
+    disk = VolumeClaim(storage="1Gi", access_modes=["ReadWriteMany"])
+    serving = {"replicas": 2} if kind == "Deployment" else {}
+    kinds = [m["kind"] for m in rendered(name=name, kind=kind, profile=profile, volumes={path: disk}, **serving)]
+    assert "PersistentVolumeClaim" in kinds
+
+
+# --- helpers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_restricted_level_is_reached_with_helpers_too(kind):
+    given = {"kind": kind, "run_as_user": 1000, "init_containers": [FIRST], "sidecars": [HELPER]}
+    assert pod_security.violations(pod(**given), "restricted") == []
+    root = Container(name="root", image=IMAGE, run_as_user=0)
+    made = pod(kind=kind, run_as_user=1000, init_containers=[root])
+    assert made["initContainers"][0]["securityContext"]["runAsNonRoot"] is False
+
+
+def test_a_job_with_a_sidecar_ends():
+    made = pod(kind="Job", sidecars=[HELPER])
+    assert made["restartPolicy"] == "Never"
+    assert [one["name"] for one in made["containers"]] == ["app"]
+    assert made["initContainers"][0]["restartPolicy"] == "Always"
+
+
+def test_a_helper_sees_no_gpu_and_cannot_ask_to():
+    made = Container(name="helper", image=IMAGE, env={"A": "b"})
+    assert pod(sidecars=[made])["initContainers"][0]["env"] == [{"name": "A", "value": "b"}, VOID]
+    with pytest.raises(
+        GpuConstructsError, match=r"container\.env\['NVIDIA_VISIBLE_DEVICES'\] must be 'void' or left out"
+    ):
+        Container(name="monitor", image=IMAGE, env={"NVIDIA_VISIBLE_DEVICES": "all"})
+
+
+def test_a_volume_shared_with_a_helper_is_one():
+    cache = Volume.empty_dir()
+    fetch = Container(name="fetch", image=IMAGE, volumes={"/models": cache})
+    made = pod(volumes={"/models": cache}, init_containers=[fetch])
+    assert [volume["name"] for volume in made["volumes"]] == ["models"]
+
+
+# --- updates, disruption, spread -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("replicas", "budgets"), [(0, 0), (1, 0), (2, 1), (3, 1)])
+@pytest.mark.parametrize("kind", SERVING)
+def test_a_budget_lets_one_of_several_pods_be_missing(kind, replicas, budgets):
+    found = [m for m in rendered(kind=kind, replicas=replicas) if m["kind"] == "PodDisruptionBudget"]
+    assert len(found) == budgets
+    labels = pod_labels(main(kind=kind, replicas=replicas))
+    for budget in found:
+        assert budget["spec"]["maxUnavailable"] == 1
+        assert budget["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+@pytest.mark.parametrize("kind", SERVING)
+def test_several_pods_are_spread_over_nodes(kind):
+    assert "topologySpreadConstraints" not in pod(kind=kind)
+    (spread,) = pod(kind=kind, replicas=2)["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
+    labels = pod_labels(main(kind=kind, replicas=2))
+    assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
+
+
+def test_an_affinity_of_the_user_is_narrowed_by_what_the_gpus_demand():
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]} for zone in "ab"]
+    given = {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}, "podAntiAffinity": {}}
+    before = copy.deepcopy(given)
+    made = pod(scheduling=Scheduling(affinity=given), gpus=GpuRequest(min_vram="1Gi"))["affinity"]
+    rules = [t["matchExpressions"] for t in made["nodeAffinity"][required]["nodeSelectorTerms"]]
+    assert [[rule["key"] for rule in term] for term in rules] == [["zone", "nvidia.com/gpu.memory"]] * 2
+    assert given == before
+
+
+# --- profile and request -------------------------------------------------------------------
+
+
+def test_a_workload_adds_to_the_profile_of_the_cluster():
+    profile = GpuProfile(platform=Talos("1.12"), tolerations=[TAINT], node_selector={"pool": "gpu"})
+    more = Toleration(key="spot", operator="Exists")
+    made = pod(profile=profile, tolerations=[more], node_selector={"disk": "ssd"}, runtime_class="mine")
+    assert [one["key"] for one in made["tolerations"]] == ["dedicated", "spot", "nvidia.com/gpu"]
+    assert made["nodeSelector"] == {"nvidia.com/gpu.present": "true", "pool": "gpu", "disk": "ssd"}
+    assert made["runtimeClassName"] == "mine"
+
+
+def test_the_memory_it_will_take_and_rules_to_ignore_stand_on_the_object():
+    found = main(gpus=GpuRequest(vram="8Gi"), ignore_rules=["R13", "R2"])["metadata"]["annotations"]
+    assert found == {"gpu-constructs/vram": "8Gi", "gpu-constructs/ignore-rules": "R13,R2"}
+
+
+MPS = GpuProfile(sharing=Sharing.mps(replicas=4))
+SLICED = GpuProfile(sharing=Sharing.time_slicing(replicas=4))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"profile": SLICED, "platform": Kubernetes()}, "platform and profile must not both be given; pass "),
+        ({"gpus": GpuRequest(), "gpu_resource": "nvidia.com/gpu"}, "gpu_resource and a GpuRequest must not both be "),
+        ({"gpus": "1"}, "gpus must be an int, got '1' (str)"),
+        ({"profile": SLICED, "gpus": 2}, "gpus must be 1 where nvidia.com/gpu is shared with "),
+        (
+            {"profile": SLICED, "gpu_resource": "nvidia.com/gpu.shared"},
+            "gpu_resource 'nvidia.com/gpu.shared' is advertised only by a sharing with rename_by_default; leave "
+            "gpu_resource out, or ask for 'nvidia.com/gpu'",
+        ),
+        ({"profile": MPS, "shared_memory": "1Gi"}, "/dev/shm must not be mounted (shared_memory, volumes) where GPUs "),
+        (
+            {"profile": MPS, "volumes": {"/dev/shm": Volume.empty_dir()}},
+            "/dev/shm must not be mounted (shared_memory, ",
+        ),
+        (
+            {"shared_memory": "16Gi"},
+            "shared_memory must be less than the memory limit of 16Gi, against which it counts",
+        ),
+        (
+            {"profile": GpuProfile(platform=Kubernetes("1.28")), "sidecars": [HELPER]},
+            "sidecars need Kubernetes 1.29 or later, got 1.28; before, such a container keeps a Job from ending",
+        ),
+        (
+            {"replicas": 1, "pod_disruption_budget": True},
+            "pod_disruption_budget=True needs two replicas or more, got 1",
+        ),
+        ({"kind": "Job", "strategy": Strategy.recreate()}, "strategy needs kind 'Deployment' or 'StatefulSet'; got "),
+        ({"replicas": 2, "volumes": {"/models": DISK}}, "volumes: a VolumeClaim with access_modes ['ReadWriteOnce'] "),
+        ({"host_users": False}, "host_users=False needs devices by CDI, which Talos 1.12 does not have; leave it out"),
+        (
+            {"gpus": GpuRequest(products=["NVIDIA L4"]), "node_selector": {"nvidia.com/gpu.product": "NVIDIA-H200"}},
+            "the pod selects nodes with nvidia.com/gpu.product=NVIDIA-H200, where its GPU request wants NVIDIA-L4 or ",
+        ),
+        ({"sidecars": [Container(name="app", image=IMAGE)]}, "container.name 'app' is taken already; choose another"),
+    ],
+    ids=lambda value: str(value)[:50] if isinstance(value, dict) else "",
+)
+def test_what_the_cluster_would_refuse_is_refused_with_its_path_and_leaves_the_chart_alone(given, message, chart):
+    with pytest.raises(GpuConstructsError) as refused:
+        workload(chart, **given)
+    assert str(refused.value).startswith(f"gpu/app: {message}")
+    assert len(str(refused.value).splitlines()) == 1
+    assert list(chart.node.children) == []
+
+
+def test_user_namespaces_are_there_with_devices_by_cdi():
+    assert pod(platform=Talos("1.14"), host_users=False)["hostUsers"] is False
+
+
+# --- what is added later -----------------------------------------------------------------------
+
+
+def test_what_is_added_later_is_as_if_it_were_given_at_once(app):
+    chart = Chart(app, "gpu")
+    settings = Volume.config_map("settings")
+    made = workload(chart)
+    made.attach_volume("/models", DISK)
+    made.attach_volume("/etc/app", settings)
+    made.add_env("A", "b")
+    made.add_sidecar(HELPER)
+    made.add_init_container(FIRST)
+    at_once = chart_with(
+        volumes={"/models": DISK, "/etc/app": settings},
+        env={"A": "b"},
+        init_containers=[FIRST],
+        sidecars=[HELPER],
+    )
+
+    def by_kind(manifests):
+        return sorted(manifests, key=lambda manifest: manifest["kind"])
+
+    assert by_kind(Testing.synth(chart)) == by_kind(Testing.synth(at_once))
+
+
+def test_the_service_is_at_hand(chart):
+    made = workload(chart, ports=[80])
+    assert (made.service.kind, made.service.name) == ("Service", "app")
+    assert workload(chart, "other").service is None
+
+
+LATER = {
+    "a path twice": (lambda it: it.attach_volume("/a", Volume.empty_dir()), "volumes['/a'] is given already; leave "),
+    "a disk for two": (lambda it: it.attach_volume("/b", DISK), "volumes: a VolumeClaim with access_modes "),
+    "no volume": (lambda it: it.attach_volume("/b", 5), "volumes['/b'] must be a Volume, "),
+    "no path": (lambda it: it.attach_volume("b", Volume.empty_dir()), "volumes path must be an absolute path"),
+    "a variable twice": (lambda it: it.add_env("A", "c"), "env['A'] is set already; leave one of the two out"),
+    "a managed variable": (
+        lambda it: it.add_env("NVIDIA_VISIBLE_DEVICES", "all"),
+        "env['NVIDIA_VISIBLE_DEVICES'] must",
+    ),
+    "a number": (lambda it: it.add_env("B", 1), "env['B'] must be str or an EnvValue; got int"),
+    "no container": (lambda it: it.add_sidecar("x"), "container must be Container"),
+    "a name twice": (lambda it: it.add_init_container(HELPER), "container.name 'sidecar' is taken already; choose "),
+    "probes": (
+        lambda it: it.add_init_container(Container(name="b", image=IMAGE, readiness_probe=Probe.exec(["a"]))),
+        "container of init_containers must have no probes: it only runs to its end",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_is_refused_later_says_where_and_leaves_nothing_behind(name, chart):
+    change, message = LATER[name]
+    made = workload(chart, replicas=2, volumes={"/a": Volume.empty_dir()}, env={"A": "b"}, sidecars=[HELPER])
+    before = Testing.synth(chart)
+    with pytest.raises(GpuConstructsError) as refused:
+        change(made)
+    assert str(refused.value).startswith(f"gpu/app: {message}")
+    assert len(str(refused.value).splitlines()) == 1
+    assert Testing.synth(chart) == before
+    made.add_env("Z", "z")
+    (spec,) = pod_specs(Testing.synth(chart)[-1])
+    assert [variable["name"] for variable in spec["containers"][0]["env"]] == ["A", "Z"]
+
+
+def test_memory_of_mps_is_not_hidden_later_either(chart):
+    made = workload(chart, profile=MPS)
+    with pytest.raises(GpuConstructsError, match=r"^gpu/app: /dev/shm must not be mounted "):
+        made.attach_volume("/dev/shm", Volume.empty_dir())
+
+
+# --- ConfigMaps handed over as objects -----------------------------------------------------------
+
+CHECKSUM = "gpu-constructs/config-checksum"
+
+
+def checksum(chart, kind):
+    (manifest,) = (m for m in Testing.synth(chart) if m["kind"] == kind)
+    spec = manifest["spec"]["jobTemplate"]["spec"] if kind == "CronJob" else manifest["spec"]
+    return spec["template"]["metadata"].get("annotations", {}).get(CHECKSUM)
+
+
+@pytest.mark.parametrize("kind", SERVING)
+def test_a_changed_config_map_of_cdk8s_plus_restarts_what_serves(chart, kind):
+    settings = kplus.ConfigMap(chart, "settings")
+    workload(chart, kind=kind, volumes={"/etc/app": settings})
+    before = checksum(chart, kind)
+    assert before is not None
+    assert checksum(chart, kind) == before
+    settings.add_data("a", "b")
+    assert checksum(chart, kind) not in (None, before)
+
+
+def test_a_changed_api_object_restarts_what_serves(chart):
+    settings = ApiObject(chart, "settings", api_version="v1", kind="ConfigMap")
+    made = workload(chart, env={"A": EnvValue.config_map(settings, key="a")})
+    before = checksum(chart, "Deployment")
+    assert before is not None
+    made.add_sidecar(Container(name="reader", image=IMAGE, volumes={"/etc/app": Volume.config_map(settings)}))
+    assert checksum(chart, "Deployment") == before
+    settings.metadata.add_label("a", "b")
+    assert checksum(chart, "Deployment") != before
+
+
+@pytest.mark.parametrize("kind", ["Job", "CronJob"])
+def test_what_ends_reads_the_changed_config_map_at_its_next_start(chart, kind):
+    workload(chart, kind=kind, volumes={"/etc/app": kplus.ConfigMap(chart, "settings")})
+    assert checksum(chart, kind) is None
+
+
+def test_a_config_map_by_name_cannot_restart_anything(chart):
+    workload(chart, volumes={"/etc/app": Volume.config_map("settings")})
+    assert checksum(chart, "Deployment") is None

@@ -3,7 +3,8 @@ import pytest
 from cdk8s import ApiObject, Size
 
 from gpu_constructs import GpuConstructsError, Volume
-from gpu_constructs.workload.volume import mounts
+from gpu_constructs.workload.volume import Mounts, mounts
+from gpu_constructs.workload.volume_claim import VolumeClaim
 
 
 def message(make):
@@ -72,20 +73,22 @@ def test_a_volume_stays_what_it_is():
 @pytest.mark.parametrize(("given", "got"), [("models", "str"), (None, "NoneType"), (5, "int")])
 def test_what_cannot_be_mounted_is_refused(given, got):
     assert message(lambda: Volume.of("volumes['/data']", given)) == (
-        f"volumes['/data'] must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; got {got}"
+        "volumes['/data'] must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object; "
+        f"got {got}"
     )
 
 
 def test_a_volume_of_cdk8s_plus_is_told_apart_from_ours_by_its_module(chart):
     assert message(lambda: Volume.of("volumes['/data']", kplus.Volume.from_empty_dir(chart, "v", "v"))) == (
-        "volumes['/data'] must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; "
+        "volumes['/data'] must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object; "
         "got cdk8s_plus_27.Volume"
     )
 
 
 def test_an_object_that_cannot_be_mounted_is_refused(chart):
     assert message(lambda: Volume.of("volumes['/data']", kplus.ServiceAccount(chart, "robot"))) == (
-        "volumes['/data'] must be a Volume or a PersistentVolumeClaim, ConfigMap or Secret object; got a ServiceAccount"
+        "volumes['/data'] must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object; "
+        "got a ServiceAccount"
     )
 
 
@@ -152,3 +155,106 @@ def test_a_path_that_no_node_has_is_refused(given, options, problem):
 def test_a_path_that_no_mount_takes_is_refused(path):
     with pytest.raises(GpuConstructsError, match=r"^volumes path must "):
         mounts({path: Volume.empty_dir()}, shared_memory=None)
+
+
+# --- sources of any kind, parts of a volume -----------------------------------------
+
+NFS = {"nfs": {"server": "nas.example", "path": "/models"}}
+
+
+def test_any_other_source_of_kubernetes_can_be_mounted():
+    volume = Volume.of_source(NFS, read_only=True)
+    assert (volume.source, volume.read_only) == (NFS, True)
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ({}, "source must hold one source, like {'nfs': {...}}; got {}"),
+        ({**NFS, "emptyDir": {}}, "source must hold one source, like {'nfs': {...}}; got "),
+        ({"name": {}}, "source key must be one of "),
+        ({"nsf": {}}, "source key must be one of "),
+        ({"nfs": "nas"}, "source['nfs'] must be Mapping"),
+        ("nfs", "source must be Mapping"),
+    ],
+    ids=str,
+)
+def test_a_source_that_no_pod_has_is_refused(source, problem):
+    got = message(lambda: Volume.of_source(source))
+    assert (
+        got.replace('type of source["nfs"]', "source['nfs']")
+        .replace("values of source", "source['nfs']")
+        .startswith(problem)
+    )
+    assert len(got.splitlines()) == 1
+
+
+@pytest.mark.parametrize("sub_path", ["", "/models", "a/../b", ".."])
+def test_a_part_is_a_relative_path(sub_path):
+    assert message(lambda: Volume.empty_dir().at(sub_path)) == (
+        f"sub_path must be a relative path without '..'; got {sub_path!r}"
+    )
+
+
+def test_parts_of_one_volume_share_it():
+    disk = Volume.persistent_volume_claim("disk")
+    mounted, sources = mounts({"/models": disk.at("models"), "/cache": disk.at("cache")}, shared_memory=None)
+    assert [(one["mountPath"], one["name"], one["subPath"]) for one in mounted] == [
+        ("/models", "models", "models"),
+        ("/cache", "models", "cache"),
+    ]
+    assert sources == [{"name": "models", **disk.source}]
+
+
+# --- the volumes of several containers ------------------------------------------------
+
+
+def names(mounted):
+    return [one["name"] for one in mounted]
+
+
+def test_one_volume_in_two_containers_is_shared():
+    volume, pod = Volume.empty_dir(), Mounts()
+    assert names(pod.mounted({"/a": volume})) == names(pod.mounted({"/b": volume})) == ["a"]
+    assert names(pod.sources) == ["a"]
+
+
+def test_equal_volumes_at_one_path_are_one_and_at_two_paths_are_two():
+    pod = Mounts()
+    assert names(pod.mounted({"/a": Volume.empty_dir()})) == ["a"]
+    assert names(pod.mounted({"/a": Volume.empty_dir()})) == ["a"]
+    assert names(pod.mounted({"/b": Volume.empty_dir()})) == ["b"]
+    assert names(pod.mounted({"/a": Volume.empty_dir(medium="Memory")})) == ["a-1"]
+
+
+def test_one_volume_at_two_paths_of_a_container_is_two_places():
+    volume, pod = Volume.empty_dir(), Mounts()
+    assert names(pod.mounted({"/a": volume, "/b": volume})) == ["a", "b"]
+
+
+def test_a_disk_of_its_own_is_no_source_yet():
+    disk, pod = VolumeClaim(storage="1Gi"), Mounts()
+    assert names(pod.mounted({"/models": disk})) == names(pod.mounted({"/elsewhere": disk})) == ["models"]
+    assert (pod.sources, pod.claims) == ([], {"models": disk})
+
+
+def test_only_a_workload_brings_disks():
+    assert message(lambda: mounts({"/a": VolumeClaim(storage="1Gi")}, shared_memory=None)) == (
+        "volumes must not hold a VolumeClaim here: only a GpuWorkload brings disks of its own"
+    )
+
+
+def test_a_copy_grows_apart():
+    pod = Mounts()
+    pod.mounted({"/a": Volume.empty_dir(), "/b": VolumeClaim(storage="1Gi")})
+    kept = pod.copy()
+    pod.mounted({"/c": Volume.empty_dir(), "/d": VolumeClaim(storage="1Gi")})
+    assert (names(kept.sources), list(kept.claims)) == (["a"], ["b"])
+    assert names(kept.mounted({"/c": Volume.empty_dir()})) == ["c"]
+
+
+def test_objects_are_remembered_once(chart):
+    settings, pod = kplus.ConfigMap(chart, "settings"), Mounts()
+    pod.mounted({"/a": settings})
+    pod.mounted({"/a": settings})
+    assert pod.objects == [settings]

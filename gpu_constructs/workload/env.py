@@ -40,9 +40,11 @@ class EnvValue(metaclass=ShortErrors):
 
     Attributes:
         value_from: The source, as Kubernetes writes it.
+        of_object: The ConfigMap it reads, where that was handed over as an object.
     """
 
     value_from: Mapping[str, Any] = field(repr=False)
+    of_object: object = field(default=None, repr=False, compare=False)
 
     @classmethod
     @short_errors
@@ -58,7 +60,8 @@ class EnvValue(metaclass=ShortErrors):
         """Read a key of a ConfigMap, given by name or as an object."""
         name = _references.name_of("config_map", config_map, "ConfigMap")
         _key(key)
-        return cls(value_from={"configMapKeyRef": {"name": name, "key": key}})
+        of_object = None if isinstance(config_map, str) else config_map
+        return cls(value_from={"configMapKeyRef": {"name": name, "key": key}}, of_object=of_object)
 
     @classmethod
     @short_errors

@@ -2,48 +2,74 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
-from cdk8s import Chart
+from cdk8s import ApiObject, Chart
 from constructs import Construct
 
-from gpu_constructs import _fields, _references, placement
-from gpu_constructs._construct import GpuObject, checked
-from gpu_constructs._container_security import POD, container_security
+from gpu_constructs import _fields, _references
+from gpu_constructs._construct import GpuObject, at_own_path, checked
+from gpu_constructs._container_security import POD
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
 from gpu_constructs._resources import Resources, container_resources
-from gpu_constructs.cluster_checks import VISIBLE_DEVICES_ANNOTATION
+from gpu_constructs.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE, VRAM
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_name
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
-from gpu_constructs.runtime_class import runtime_class_name
+from gpu_constructs.workload.container import Container, ImagePullPolicy, container_manifest
 from gpu_constructs.workload.controller import Controller, Kind
 from gpu_constructs.workload.env import environment
+from gpu_constructs.workload.gpu_allocation import GpuAllocation, VisibleDevices, allocation
+from gpu_constructs.workload.gpu_profile import GpuProfile, profile_of
+from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.plain_workload import PlainWorkload
 from gpu_constructs.workload.probe import Probe
+from gpu_constructs.workload.resource_claim import resource_claim_template
+from gpu_constructs.workload.scheduling import Scheduling
 from gpu_constructs.workload.service import named_ports, service
-from gpu_constructs.workload.volume import mounts
+from gpu_constructs.workload.strategy import Strategy
+from gpu_constructs.workload.volume import Mounts
+
+if TYPE_CHECKING:
+    Gpus = int | GpuRequest
+else:
+    # Left to GpuRequest, which says more of a number that is no whole one than its type.
+    Gpus = object
 
 _RESOURCES: Resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi"}}
-_GPU_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\Z")
+_STARTUP_FAILURES = 60
 
 
 class GpuWorkload(GpuObject):
-    """Pods of one container that holds GPUs.
+    """Pods of which one container holds GPUs.
 
-    Emits the object named by ``kind``, and before it a Service where ports are given (for a Job or CronJob
-    none; for a StatefulSet always a headless one), and for a bare Pod a ServiceAccount, without which a Pod
-    is refused while its Namespace is still new.
+    Emits the object named by ``kind``, and with it:
+
+    - a Service where ports are given; for a Job or CronJob none, for a StatefulSet always a headless one;
+    - a PodDisruptionBudget (``maxUnavailable: 1``) for two replicas or more;
+    - a PersistentVolumeClaim for each ``VolumeClaim``, which a StatefulSet holds in itself;
+    - a ResourceClaimTemplate where the profile's backend is ``Backend.dra_claims()``;
+    - for a bare Pod a ServiceAccount, without which a Pod is refused while its Namespace is still new.
 
     The pods carry the GPU limit, the runtime class and node selector of the platform, a toleration of the
-    GPU taint, and ``NVIDIA_VISIBLE_DEVICES`` never: in a pod it would override the GPU that was allocated.
+    GPU taint, and ``NVIDIA_VISIBLE_DEVICES`` never: in a pod it would override the GPU that was allocated. All other
+    containers get ``NVIDIA_VISIBLE_DEVICES=void``, since in the runtime of NVIDIA an image with CUDA asks for every
+    GPU of the node by itself.
+
+    A changed ConfigMap that was handed over as an object restarts the pods of a Deployment or StatefulSet.
 
     Attributes:
         name: Name of the object and its Service.
+        namespace: Name of its namespace.
+        kind: As given.
         gpus: How many GPUs a pod holds.
+        request: What it wants of GPUs.
+        match_labels: What tells its pods from others: for selectors of a Service or a NetworkPolicy.
         api_object: The Deployment, StatefulSet, Job, CronJob or Pod.
 
     Source:
@@ -58,42 +84,59 @@ class GpuWorkload(GpuObject):
         *,
         image: str,
         kind: Kind = "Deployment",
-        gpus: int = 1,
-        gpu_resource: str = "nvidia.com/gpu",
+        gpus: Gpus = 1,
+        gpu_resource: str | None = None,
+        profile: GpuProfile | None = None,
         name: str | None = None,
         namespace: object = None,
         platform: Platform = DEFAULT_PLATFORM,
         runtime_class: object = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
+        scheduling: Scheduling | None = None,
         command: Sequence[str] = (),
         args: Sequence[str] = (),
         working_dir: str | None = None,
         env: Mapping[str, object] | None = None,
-        visible_devices: Literal["managed", "unmanaged"] = "managed",
+        visible_devices: VisibleDevices = "managed",
         ports: Sequence[int] | Mapping[str, int] = (),
         volumes: Mapping[str, object] | None = None,
         shared_memory: str | None = None,
+        init_containers: Sequence[Container] = (),
+        sidecars: Sequence[Container] = (),
         startup_probe: Probe | None = None,
         readiness_probe: Probe | None = None,
         liveness_probe: Probe | None = None,
         resources: Resources | None = None,
         replicas: int = 1,
+        strategy: Strategy | None = None,
+        pod_management_policy: Literal["OrderedReady", "Parallel"] | None = None,
+        pod_disruption_budget: bool | None = None,
         completions: int = 1,
+        completion_mode: Literal["Indexed", "NonIndexed"] | None = None,
         parallelism: int | None = None,
         backoff_limit: int = 2,
+        pod_failure_policy: Mapping[str, Any] | None = None,
         active_deadline_seconds: int | None = None,
         ttl_seconds_after_finished: int | None = None,
+        suspend: bool = False,
         schedule: str | None = None,
+        time_zone: str | None = None,
+        concurrency_policy: Literal["Allow", "Forbid", "Replace"] = "Forbid",
         run_as_user: int | None = None,
         fs_group: int | None = None,
         capabilities: Sequence[str] = (),
         read_only_root_filesystem: bool = False,
+        host_users: bool | None = None,
         service_account: object = None,
+        image_pull_policy: ImagePullPolicy = "IfNotPresent",
         image_pull_secrets: Sequence[object] = (),
         priority_class_name: str | None = None,
         termination_grace_period_seconds: int | None = None,
         labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        pod_annotations: Mapping[str, str] | None = None,
+        ignore_rules: Sequence[str] = (),
     ) -> None:
         """Make the workload.
 
@@ -103,16 +146,21 @@ class GpuWorkload(GpuObject):
             image: ``repository:tag`` or digest; never ``latest``.
             kind: ``Deployment``, ``StatefulSet``, ``Job``, ``CronJob`` or ``Pod``.
             gpus: Whole GPUs, or slots of shared ones, for each pod; written as a limit only, which
-                Kubernetes copies to the request.
-            gpu_resource: What is asked for; ``nvidia.com/gpu.shared`` where sharing renames, or a MIG
-                resource like ``nvidia.com/mig-1g.10gb``.
+                Kubernetes copies to the request. A ``GpuRequest`` says more: which boards, how much memory.
+            gpu_resource: What is asked for, where ``gpus`` is a number; ``nvidia.com/gpu.shared`` where sharing
+                renames, or a MIG resource like ``nvidia.com/mig-1g.10gb``. None: ``nvidia.com/gpu``, or what the
+                profile's sharing makes of it.
+            profile: What the GPU workloads of the cluster have in common. None: one of ``platform`` alone.
             name: Name of the object.
             namespace: A name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the chart's namespace,
                 else ``default``.
-            platform: ``Talos("1.12")`` or ``Kubernetes()``: decides runtime class and node selector.
-            runtime_class: Name or object. None: the platform decides.
-            tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``.
-            node_selector: Node labels, on top of the platform's.
+            platform: ``Talos("1.12")`` or ``Kubernetes()``: decides runtime class and node selector. A
+                profile has one of its own, so not both.
+            runtime_class: Name or object. None: the profile or platform decides.
+            tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu`` and the profile's.
+            node_selector: Node labels, on top of the platform's and the profile's.
+            scheduling: Affinity, topology spread, another scheduler, gates. By default several replicas are spread
+                over nodes as far as GPUs allow.
             command: Replaces the image's entrypoint.
             args: Replaces the image's arguments.
             working_dir: Directory the command starts in.
@@ -121,50 +169,78 @@ class GpuWorkload(GpuObject):
                 it through, and with it the choice of GPUs, and says so in an annotation.
             ports: Names and numbers, or numbers alone, which are then called ``tcp-<number>``. A Job gets no
                 Service.
-            volumes: Mount paths, each with a ``Volume`` or a PersistentVolumeClaim, ConfigMap or Secret
-                object.
+            volumes: Mount paths, each with a ``Volume``, a ``VolumeClaim`` for a disk of its own, or a
+                PersistentVolumeClaim, ConfigMap or Secret object.
             shared_memory: Size of ``/dev/shm``, for data loaders and tensor parallelism; it counts against
-                the memory limit. None leaves the runtime's 64 MiB.
-            startup_probe: Time for loading a model; holds the other probes back.
+                the memory limit. None leaves the runtime's 64 MiB. Refused where GPUs are shared by MPS, which has
+                its own memory there.
+            init_containers: Run to their end one after the other before the others start; they see no GPU.
+            sidecars: Native ones (Kubernetes 1.29 and later), started after ``init_containers`` and running until
+                the main container has ended, so that a Job ends too; they see no GPU.
+            startup_probe: Time for loading a model; holds the other probes back. None: the liveness probe's
+                question, asked for ten minutes (60 times every 10 s), else the model would be killed while it loads.
             readiness_probe: Decides whether the Service sends requests.
             liveness_probe: Restarts the container when it fails.
             resources: CPU and memory; what is given replaces the default as a whole, which is requests of 1
                 CPU and 4Gi and a memory limit of 16Gi. No CPU limit: throttling starves the GPU.
             replicas: Pods of a Deployment or StatefulSet. 1 by default, where cdk8s-plus has 2: each holds
                 its own GPUs.
+            strategy: How pods are replaced. None: ``Recreate`` for one replica, else one after the other without
+                surge; a surge waits for a GPU that may never be free.
+            pod_management_policy: Of a StatefulSet: ``Parallel`` starts all pods at once, as training over nodes
+                needs it.
+            pod_disruption_budget: Whether only one pod may be missing when nodes are drained. None: for two replicas
+                or more; of one replica it would block every drain, so True is refused there.
             completions: Pods that must succeed, of a Job; more than one are numbered
                 (``JOB_COMPLETION_INDEX``).
+            completion_mode: ``Indexed`` or ``NonIndexed``. None: indexed for more than one.
             parallelism: Pods of a Job at once; all of them by default.
             backoff_limit: Retries of a Job's pods; 2 where Kubernetes has 6, since each holds a GPU again.
+            pod_failure_policy: Of a Job, as Kubernetes writes it: which failures count, and which end it at once.
             active_deadline_seconds: When a Job is stopped at the latest. None: never.
             ttl_seconds_after_finished: When a finished Job is deleted. None: never, since GitOps tools
                 would start a deleted one again.
-            schedule: Of a CronJob, in cron's five fields or as ``@daily`` and its like, in the time zone of
-                the cluster's control plane.
+            suspend: Whether a Job or CronJob starts nothing until somebody sets it to false, as Kueue does.
+            schedule: Of a CronJob, in cron's five fields or as ``@daily`` and its like.
+            time_zone: Of the schedule, like ``Europe/Berlin``. None: that of the cluster's control plane.
+            concurrency_policy: Of a CronJob. ``Forbid`` by default: two of its Jobs at once would both want the GPU.
             run_as_user: User id; one above 0 states ``runAsNonRoot``. None leaves the image's own user.
             fs_group: Group that owns mounted volumes.
             capabilities: Linux capabilities to keep; all others are dropped.
             read_only_root_filesystem: True lets the container write to its volumes only.
+            host_users: False puts the pods into user namespaces of their own; it needs devices by CDI.
             service_account: Name or object; its token is mounted then, and never otherwise.
+            image_pull_policy: ``IfNotPresent`` by default, since tags are pinned and images large.
             image_pull_secrets: Names or objects.
             priority_class_name: Name of a PriorityClass.
             termination_grace_period_seconds: Time to finish requests; by default 60 for what serves and 30
                 for what ends.
             labels: Further labels of object and pods.
+            annotations: Of the object.
+            pod_annotations: Of the pods.
+            ignore_rules: Codes of rules, like ``R13``, that ``synth`` does not hold against this object.
 
         Raises:
             GpuConstructsError: A value above is not allowed, or does not fit the kind.
         """
-        gpu_limit = _gpu_limit(gpus, gpu_resource)
+        profile = profile_of(profile, platform, tolerations, node_selector, runtime_class)
+        allocated = _allocation(gpus, gpu_resource, profile)
         runs = Controller(
             kind=kind,
             replicas=replicas,
+            strategy=strategy,
+            pod_management_policy=pod_management_policy,
             completions=completions,
+            completion_mode=completion_mode,
             parallelism=parallelism,
             backoff_limit=backoff_limit,
+            pod_failure_policy=pod_failure_policy,
             active_deadline_seconds=active_deadline_seconds,
             ttl_seconds_after_finished=ttl_seconds_after_finished,
+            suspend=suspend,
             schedule=schedule,
+            time_zone=time_zone,
+            concurrency_policy=concurrency_policy,
         )
         name = id if name is None else name
         port_numbers = named_ports(ports)
@@ -176,39 +252,33 @@ class GpuWorkload(GpuObject):
             )
         if has_service and name[0].isdigit():
             raise GpuConstructsError(f"name must start with a letter where a Service bears it; got {name!r}")
-        _fields.image("image", image)
         if priority_class_name is not None:
             _fields.dns_subdomain("priority_class_name", priority_class_name)
-        if working_dir is not None:
-            _fields.absolute_path("working_dir", working_dir)
-        for index, capability in enumerate(capabilities):
-            _fields.capability(f"capabilities[{index}]", capability)
-        _fields.labels("node_selector", node_selector or {})
         for field, value in (
-            ("run_as_user", run_as_user),
             ("fs_group", fs_group),
             ("termination_grace_period_seconds", termination_grace_period_seconds),
         ):
             if value is not None:
                 _fields.whole_number(field, value, minimum=0)
-        probes = {
-            "startup_probe": startup_probe,
-            "readiness_probe": readiness_probe,
-            "liveness_probe": liveness_probe,
-        }
-        for field, probe in probes.items():
-            if probe is not None and isinstance(probe.port, str):
-                _fields.one_of(f"{field} port", probe.port, list(port_numbers))
         selector = selector_labels(name=name, instance=name, component=kind.lower())
         own_labels = object_labels(selector)
         _fields.labels("labels", labels or {})
         for label in own_labels:
             if label in (labels or {}):
                 raise GpuConstructsError(f"labels must not hold {label!r}, which tells these pods from others")
-        mounted, sources = mounts(volumes or {}, shared_memory=shared_memory)
-        variables = environment(env or {}, visible_devices_is_managed=visible_devices == "managed")
+        self_says = _annotations(visible_devices, allocated.request, ignore_rules)
+        for field, given in (("annotations", annotations), ("pod_annotations", pod_annotations)):
+            _fields.labels(f"{field} key", dict.fromkeys(given or {}, ""))
         amounts = container_resources(resources, default=_RESOURCES)
-        amounts["limits"] = {**amounts.get("limits", {}), **gpu_limit}
+        if shared_memory is not None:
+            _check_shared_memory(shared_memory, amounts, profile)
+        _check_memory_of_mps(profile, *(volumes or {}))
+        has_budget = runs.has_budget(pod_disruption_budget)
+        if host_users is False and not profile.backend.is_dra and not profile.platform.supports_cdi:
+            raise GpuConstructsError(
+                f"host_users=False needs devices by CDI, which {profile.platform} does not have; leave it out"
+            )
+        mounts = Mounts()
         account = None
         if service_account is not None:
             account = _references.name_of("service_account", service_account, "ServiceAccount")
@@ -217,48 +287,39 @@ class GpuWorkload(GpuObject):
             for i, secret in enumerate(image_pull_secrets)
         ]
         where = Chart.of(scope).namespace if namespace is None else namespace_name(namespace)
-        runtime = runtime_class_name(runtime_class, platform)
-        grace = termination_grace_period_seconds
-        super().__init__(scope, id)
-        self.name = name
-        self.gpus = gpus
-
-        metadata = {
-            "name": name,
-            "namespace": where or "default",
-            "labels": {**(labels or {}), **own_labels},
-            "annotations": {VISIBLE_DEVICES_ANNOTATION: "unmanaged"} if visible_devices == "unmanaged" else None,
-        }
         makes_account = kind == "Pod" and account is None
-        container = {
-            "name": name,
-            "image": image,
-            "imagePullPolicy": "IfNotPresent",
-            "command": list(command) or None,
-            "args": list(args) or None,
-            "workingDir": working_dir,
-            "env": variables or None,
-            "ports": [{"name": n, "containerPort": p} for n, p in port_numbers.items()] or None,
-            "startupProbe": startup_probe.to_manifest() if startup_probe else None,
-            "readinessProbe": readiness_probe.to_manifest() if readiness_probe else None,
-            "livenessProbe": liveness_probe.to_manifest() if liveness_probe else None,
-            "resources": amounts,
-            "securityContext": container_security(
-                add=tuple(capabilities), non_root=bool(run_as_user), read_only=read_only_root_filesystem
-            ),
-            "volumeMounts": mounted or None,
-        }
+        grace = termination_grace_period_seconds
+        holder = container_manifest(
+            name=name,
+            image=image,
+            command=command,
+            args=args,
+            working_dir=working_dir,
+            env=environment(env or {}, visible_devices_is_managed=visible_devices == "managed"),
+            ports=port_numbers,
+            probes={
+                "startup_probe": startup_probe or _time_to_load(liveness_probe),
+                "readiness_probe": readiness_probe,
+                "liveness_probe": liveness_probe,
+            },
+            resources=amounts,
+            mounted=mounts.mounted(volumes or {}, shared_memory=shared_memory),
+            run_as_user=run_as_user,
+            capabilities=capabilities,
+            read_only_root_filesystem=read_only_root_filesystem,
+            image_pull_policy=image_pull_policy,
+        )
         pod_spec = {
             "automountServiceAccountToken": account is not None,
-            "containers": [container],
+            "containers": [holder],
             "enableServiceLinks": False,
+            "hostUsers": host_users,
             "imagePullSecrets": secrets or None,
-            "nodeSelector": {**platform.gpu_node_selector, **(node_selector or {})} or None,
             "priorityClassName": priority_class_name,
             "restartPolicy": None if runs.serves else "Never",
-            "runtimeClassName": runtime,
             "securityContext": {
                 **POD,
+                "runAsNonRoot": True if run_as_user else None,
                 "runAsUser": run_as_user,
                 "fsGroup": fs_group,
                 # Else the kubelet walks through a disk full of models at every start.
@@ -266,28 +327,189 @@ class GpuWorkload(GpuObject):
             },
             "serviceAccountName": name if makes_account else account,
             "terminationGracePeriodSeconds": (60 if runs.serves else 30) if grace is None else grace,
-            "tolerations": placement.tolerations(tolerations, (placement.GPU_TAINT,)),
-            "volumes": sources or None,
+            **(scheduling or _SCHEDULING).to_manifest(replicas=runs.replicas if runs.serves else 1, selector=selector),
         }
+        made = PlainWorkload(
+            controller=runs,
+            metadata={
+                "name": name,
+                "namespace": where or "default",
+                "labels": {**(labels or {}), **own_labels},
+                "annotations": {**(annotations or {}), **self_says} or None,
+            },
+            selector=selector,
+            pod_annotations=dict(pod_annotations or {}),
+            pod_spec=pod_spec,
+            mounts=mounts,
+            allocation=allocated,
+            visible_devices=visible_devices,
+            env=env or {},
+        )
+        for container in init_containers:
+            made.add_init_container(container)
+        for container in sidecars:
+            made.add_sidecar(container)
+        made.render()
+        super().__init__(scope, id)
+        self.name = name
+        self.namespace = made.metadata["namespace"]
+        self.kind = kind
+        self.request = allocated.request
+        self.gpus = allocated.request.count
+        self.match_labels = selector
+        self._made = made
+
+        bare: dict[str, Any] = {"apiVersion": "v1", "metadata": {**made.metadata, "annotations": None}}
+        self._service = None
         if has_service:
             headless = kind == "StatefulSet"
-            Manifest(self, "service", service(metadata, selector=selector, ports=port_numbers, headless=headless))
+            self._service = Manifest(
+                self,
+                "service",
+                service(bare["metadata"], selector=selector, ports=port_numbers, headless=headless),
+            )
         if makes_account:
-            bare = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-            Manifest(self, "service-account", {**bare, "automountServiceAccountToken": False})
-        Manifest(self, "Default", runs.manifest(metadata, pod_spec, selector=selector))
+            Manifest(self, "service-account", {**bare, "kind": "ServiceAccount", "automountServiceAccountToken": False})
+        if has_budget:
+            budget = {"maxUnavailable": 1, "selector": {"matchLabels": selector}}
+            Manifest(
+                self,
+                "disruption-budget",
+                {**bare, "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": budget},
+            )
+        if allocated.claim is not None:
+            metadata = {**bare["metadata"], "name": made.claim_template}
+            Manifest(self, "gpu-claim", resource_claim_template(metadata, allocated.claim))
+        self._make_disks()
+        Manifest(self, "Default", lambda: made.manifest(_content_of))
+
+    @property
+    def service(self) -> ApiObject | None:
+        """The Service in front of the pods; None where there is none."""
+        return self._service
+
+    @at_own_path
+    def attach_volume(self, path: str, volume: object) -> None:
+        """Mount something more into the container that holds the GPUs.
+
+        Args:
+            path: Absolute path of the mount.
+            volume: As in ``volumes``.
+
+        Raises:
+            GpuConstructsError: Something is mounted there already, or cannot be mounted.
+        """
+        _check_memory_of_mps(self._made.allocation.profile, path)
+        with self._made.all_or_nothing():
+            self._made.attach_volume(path, volume)
+        self._make_disks()
+
+    @at_own_path
+    def add_env(self, name: str, value: object) -> None:
+        """Set one more variable of the container that holds the GPUs.
+
+        Args:
+            name: Name of the variable.
+            value: Text or an ``EnvValue``.
+
+        Raises:
+            GpuConstructsError: The variable is set already, or ``value`` is neither.
+        """
+        with self._made.all_or_nothing():
+            self._made.add_env(name, value)
+        self._make_disks()
+
+    @at_own_path
+    def add_init_container(self, container: Container) -> None:
+        """Run one more container to its end before the others start.
+
+        Args:
+            container: It sees no GPU.
+
+        Raises:
+            GpuConstructsError: The name is taken, or a value of the container is not allowed.
+        """
+        with self._made.all_or_nothing():
+            self._made.add_init_container(container)
+        self._make_disks()
+
+    @at_own_path
+    def add_sidecar(self, container: Container) -> None:
+        """Run one more container beside the main one, until that has ended.
+
+        Args:
+            container: It sees no GPU.
+
+        Raises:
+            GpuConstructsError: The name is taken, or the platform's Kubernetes has no native sidecars.
+        """
+        with self._made.all_or_nothing():
+            self._made.add_sidecar(container)
+        self._make_disks()
+
+    def _make_disks(self) -> None:
+        for disk in self._made.new_disks():
+            Manifest(self, f"disk-{disk['metadata']['name']}", disk)
 
 
-def _gpu_limit(gpus: int, resource: str) -> dict[str, int]:
-    if isinstance(gpus, float):
+_SCHEDULING = Scheduling()
+
+
+def _allocation(gpus: Gpus, resource: str | None, profile: GpuProfile) -> GpuAllocation:
+    if isinstance(gpus, GpuRequest):
+        if resource is not None:
+            raise GpuConstructsError(
+                "gpu_resource and a GpuRequest must not both be given; pass GpuRequest(resource=...)"
+            )
+        return allocation(gpus, profile)
+    try:
+        # A bool is an int to a cache.
+        is_int = type(gpus) is int
+        request = _request_of(gpus, resource) if is_int else GpuRequest(count=gpus, resource=resource)
+        return allocation(request, profile)
+    except GpuConstructsError as error:
+        problem = error.problem.replace("request.count", "gpus").replace("request.resource", "gpu_resource")
+        raise GpuConstructsError(problem.replace("leave resource out", "leave gpu_resource out")) from None
+
+
+@lru_cache(maxsize=256)
+def _request_of(count: int, resource: str | None) -> GpuRequest:
+    return GpuRequest(count=count, resource=resource)
+
+
+def _content_of(config_map: object) -> object:
+    return ApiObject.of(config_map).to_json()  # type: ignore[arg-type]
+
+
+def _annotations(visible_devices: VisibleDevices, request: GpuRequest, ignore_rules: Sequence[str]) -> dict[str, str]:
+    said = {VISIBLE_DEVICES_CHOICE: "unmanaged"} if visible_devices == "unmanaged" else {}
+    if request.vram is not None:
+        said[VRAM] = request.vram
+    if ignore_rules:
+        said[IGNORE_RULES] = ",".join(ignore_rules)
+    return said
+
+
+def _check_memory_of_mps(profile: GpuProfile, *paths: str) -> None:
+    if profile.sharing is not None and profile.sharing.strategy == "mps" and "/dev/shm" in paths:
         raise GpuConstructsError(
-            f"gpus must be an int, got {gpus!r} (float); a part of a GPU is a slot: share GPUs with "
-            "DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and ask for 1"
+            "/dev/shm must not be mounted (shared_memory, volumes) where GPUs are shared by MPS: there the device "
+            "plugin mounts the memory through which the pod reaches the MPS server; leave it out"
         )
-    _fields.whole_number("gpus", gpus, minimum=1, way_out="a pod without a GPU needs no GpuWorkload")
-    if not _GPU_RESOURCE.match(resource):
+
+
+def _check_shared_memory(size: str, resources: Mapping[str, Any], profile: GpuProfile) -> None:
+    _fields.quantity("shared_memory", size)
+    _check_memory_of_mps(profile, "/dev/shm")
+    limit = (resources.get("limits") or {}).get("memory")
+    if limit is not None and _fields.amount(size) >= _fields.amount(limit):
         raise GpuConstructsError(
-            "gpu_resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
-            f"'nvidia.com/mig-1g.10gb'; got {resource!r}"
+            f"shared_memory must be less than the memory limit of {limit}, against which it counts; got {size!r}; "
+            "raise resources['limits']['memory']"
         )
-    return {resource: gpus}
+
+
+def _time_to_load(liveness: Probe | None) -> Probe | None:
+    if liveness is None:
+        return None
+    return replace(liveness, initial_delay_seconds=0, period_seconds=10, failure_threshold=_STARTUP_FAILURES)

@@ -1,0 +1,209 @@
+"""What a workload wants of GPUs, in its own words: how many, which boards, how much memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+from gpu_constructs import _fields
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.gpu_models import gpu_model
+from gpu_constructs.mig_profiles import require_mig_profile
+
+DriverCapability = Literal["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"]
+Family = Literal["maxwell", "pascal", "volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell", "rubin"]
+
+FIRST_COMPUTE: Mapping[Family, tuple[int, int]] = {
+    "maxwell": (5, 0),
+    "pascal": (6, 0),
+    "volta": (7, 0),
+    "turing": (7, 5),
+    "ampere": (8, 0),
+    "ada-lovelace": (8, 9),
+    "hopper": (9, 0),
+    "blackwell": (10, 0),
+    "rubin": (13, 0),
+}
+"""The lowest CUDA compute capability of each family, as GPU Feature Discovery names families."""
+
+_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\Z")
+_COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
+# What GPU Feature Discovery strips from a board's name before it makes a label of it.
+_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuRequest(metaclass=ShortErrors):
+    """The GPUs that one container of a pod holds.
+
+    The same request becomes a limit on an extended resource with a node affinity, or a claim with CEL selectors,
+    as the backend of the ``GpuProfile`` says. Several wishes must all hold.
+
+    Attributes:
+        count: Whole GPUs, slots of shared ones or MIG devices, of each pod. 1 by default.
+        resource: The extended resource: ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` or one of a MIG profile. None:
+            what the profile's sharing and MIG strategy advertise.
+        mig_profile: A MIG profile like ``1g.10gb``, in place of ``resource``.
+        products: Boards of which any will do, as ``nvidia-smi`` prints them (``NVIDIA GeForce RTX 5070 Ti``) or as
+            the node label ``nvidia.com/gpu.product`` has them. The label's ``-SHARED`` form is taken too.
+        min_vram: Least memory of a GPU, as a quantity (``12Gi``). A board reports less than what is sold: a
+            "16 GB" RTX 5070 Ti 16303 MiB. Nodes whose GPUs share the CPU's memory have no such label: they never match.
+        min_compute_capability: Least CUDA compute capability, like ``8.9``.
+        family: One generation of chips or several, as the node label ``nvidia.com/gpu.family`` names them.
+        driver_capabilities: Parts of the driver that the container needs (``NVIDIA_DRIVER_CAPABILITIES``). Empty: what
+            the image says, else ``utility,compute``. Encoding of video needs ``video``, OpenGL and Vulkan
+            ``graphics``.
+        vram: What the workload will take of a GPU's memory, as a quantity. Nothing in Kubernetes counts it: it goes
+            into the annotation ``gpu-constructs/vram``, against which rules and plans compute.
+        resource_claim: An existing ResourceClaim, by name or as an object, that several pods share; only for the
+            backend of claims. It says which GPUs, so nothing else may be asked for.
+
+    Raises:
+        GpuConstructsError: A number that is no whole one of at least 1, a resource or MIG profile that does not exist,
+            something that is no quantity, or wishes that no board can meet together.
+
+    Source:
+        NVIDIA/k8s-device-plugin@v0.20.0:internal/lm/resource.go; Kubernetes documentation, "Schedule GPUs"
+    """
+
+    count: int = 1
+    resource: str | None = None
+    mig_profile: str | None = None
+    products: Sequence[str] = ()
+    min_vram: str | None = None
+    min_compute_capability: str | None = None
+    family: Family | Sequence[Family] | None = None
+    driver_capabilities: Sequence[DriverCapability] = ()
+    vram: str | None = None
+    resource_claim: object = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, float):
+            raise GpuConstructsError(
+                f"request.count must be an int, got {self.count!r} (float); a part of a GPU is a slot: share GPUs "
+                "with DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and ask for 1"
+            )
+        _fields.whole_number("request.count", self.count, minimum=1, way_out="a pod without a GPU asks for none")
+        _fields.members(self, "request")
+        if self.resource is not None:
+            self._check_resource(self.resource)
+        if self.mig_profile is not None:
+            require_mig_profile("request.mig_profile", self.mig_profile)
+            # A resource has a dot where the profile has a plus: either spelling may have been given.
+            object.__setattr__(self, "mig_profile", self.mig_profile.replace("gb.", "gb+"))
+        for name in ("min_vram", "vram"):
+            if getattr(self, name) is not None:
+                _fields.quantity(f"request.{name}", getattr(self, name))
+        if self.min_compute_capability is not None and not _COMPUTE_CAPABILITY.match(self.min_compute_capability):
+            raise GpuConstructsError(
+                "request.min_compute_capability must be like '8.9', major and minor number; "
+                f"got {self.min_compute_capability!r}"
+            )
+        for index, product in enumerate(self.products):
+            _fields.label_value(f"request.products[{index}]", product_label(product))
+            if not product_label(product):
+                raise GpuConstructsError(f"request.products[{index}] must name a board; got {product!r}")
+        if "all" in self.driver_capabilities and len(self.driver_capabilities) > 1:
+            raise GpuConstructsError(
+                f"request.driver_capabilities must be 'all' or a list without it; got {list(self.driver_capabilities)}"
+            )
+        self._check_claim()
+        self._check_families()
+        self._check_that_a_board_can_meet_it()
+
+    def _check_resource(self, resource: str) -> None:
+        if self.mig_profile is not None:
+            raise GpuConstructsError("request.resource and request.mig_profile must not both be given")
+        if not _RESOURCE.match(resource):
+            raise GpuConstructsError(
+                "request.resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
+                f"'nvidia.com/mig-1g.10gb'; got {resource!r}"
+            )
+        if resource.startswith("nvidia.com/mig-"):
+            require_mig_profile("request.resource", resource.removeprefix("nvidia.com/mig-").removesuffix(".shared"))
+
+    def _check_claim(self) -> None:
+        if self.resource_claim is None:
+            return
+        for name in ("resource", "mig_profile", "products", "min_vram", "min_compute_capability", "family"):
+            if getattr(self, name):
+                raise GpuConstructsError(
+                    f"request.{name} and request.resource_claim must not both be given: the claim says which GPUs"
+                )
+        if self.count != 1:
+            raise GpuConstructsError(
+                f"request.count must be left out beside request.resource_claim, which says how many; got {self.count}"
+            )
+
+    def _check_families(self) -> None:
+        least = self.compute_capability
+        if least is not None and self.families and not any(self._may_reach(family, least) for family in self.families):
+            raise GpuConstructsError(
+                f"request.min_compute_capability {self.min_compute_capability} is more than any board of "
+                f"request.family {' or '.join(self.families)} has; leave one of the two out"
+            )
+
+    def _check_that_a_board_can_meet_it(self) -> None:
+        """Compare the wishes with what is known of the boards named; one that is unknown may meet anything."""
+        models = [gpu_model(product) or gpu_model(product.replace("-", " ")) for product in self.products]
+        if not models or None in models:
+            return
+        known = [model for model in models if model is not None]
+        if self.min_mib is not None and all((m.vram_mib or self.min_mib) < self.min_mib for m in known):
+            most = max(known, key=lambda model: model.vram_mib or 0)
+            raise GpuConstructsError(
+                f"request.min_vram of {self.min_vram} is more than any of request.products has: {most.name} reports "
+                f"{most.vram_mib} MiB; ask for less, e.g. '{most.vram_mib}Mi'"
+            )
+        families = {model.architecture.lower().replace(" ", "-") for model in known}
+        if self.families and families.isdisjoint(self.families):
+            raise GpuConstructsError(
+                f"request.family {' or '.join(self.families)} is none of request.products', which are "
+                f"{' and '.join(sorted(families))}; leave one of the two out"
+            )
+        least = self.compute_capability
+        if least is not None and not any(self._may_reach(family, least) for family in families):
+            raise GpuConstructsError(
+                f"request.min_compute_capability {self.min_compute_capability} is more than any of request.products "
+                f"has, which are {' and '.join(sorted(families))}; leave one of the two out"
+            )
+
+    @staticmethod
+    def _may_reach(family: str, least: tuple[int, int]) -> bool:
+        later = [first for first in FIRST_COMPUTE.values() if first > FIRST_COMPUTE.get(family, (99, 0))]  # type: ignore[call-overload]
+        return not later or least < min(later)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The generations of chips asked for."""
+        if self.family is None:
+            return ()
+        return (self.family,) if isinstance(self.family, str) else tuple(self.family)
+
+    @property
+    def min_mib(self) -> int | None:
+        """The least memory in MiB, the unit of the node label ``nvidia.com/gpu.memory``."""
+        return None if self.min_vram is None else ceil(_fields.amount(self.min_vram) / 2**20)
+
+    @property
+    def compute_capability(self) -> tuple[int, int] | None:
+        """The least compute capability as numbers."""
+        if self.min_compute_capability is None:
+            return None
+        major, _, minor = self.min_compute_capability.partition(".")
+        return int(major), int(minor)
+
+    @property
+    def selects(self) -> bool:
+        """Whether it wants more than any GPU."""
+        return bool(self.products or self.min_vram or self.min_compute_capability or self.family)
+
+
+def product_label(product: str) -> str:
+    """Give a board's name as GPU Feature Discovery writes it into ``nvidia.com/gpu.product``, without ``-SHARED``."""
+    model = gpu_model(product)
+    name = product if model is None else model.name
+    return "-".join(_NOT_IN_LABELS.sub("", name).split()).removesuffix("-SHARED")

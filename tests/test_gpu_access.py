@@ -1,0 +1,607 @@
+import importlib
+import inspect
+import traceback
+
+import pytest
+import yaml
+from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch, Testing
+
+import schemas
+from gpu_constructs import (
+    Backend,
+    External,
+    GpuAccess,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    GpuProfile,
+    GpuRequest,
+    GpuWorkload,
+    Kubernetes,
+    Sharing,
+    SynthesisError,
+    Talos,
+    Toleration,
+    synthesize,
+)
+
+GPU = "nvidia.com/gpu"
+RELEASES = (27, 33, 34)
+CLAIMS = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
+KINDS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod")
+
+
+@pytest.fixture(params=RELEASES, ids=lambda release: f"plus-{release}")
+def kplus(request):
+    return importlib.import_module(f"cdk8s_plus_{request.param}")
+
+
+def workload(kplus, chart, kind, **more):
+    if kind == "CronJob":
+        more["schedule"] = importlib.import_module("cdk8s").Cron.daily()
+    return getattr(kplus, kind)(chart, "app", containers=[kplus.ContainerProps(image="a:1", port_number=80)], **more)
+
+
+def typed(kplus, chart):
+    k8s = kplus.k8s
+    pod = k8s.PodSpec(containers=[k8s.Container(name="main", image="a:1")])
+    template = k8s.PodTemplateSpec(metadata=k8s.ObjectMeta(labels={"app": "x"}), spec=pod)
+    spec = k8s.DeploymentSpec(selector=k8s.LabelSelector(match_labels={"app": "x"}), template=template)
+    return k8s.KubeDeployment(chart, "app", metadata=k8s.ObjectMeta(name="app"), spec=spec)
+
+
+def raw(chart, manifest, id="app"):
+    made = ApiObject(
+        chart,
+        id,
+        api_version=manifest["apiVersion"],
+        kind=manifest["kind"],
+        metadata=ApiObjectMetadata(name=manifest.get("metadata", {}).get("name", "app")),
+    )
+    made.add_json_patch(JsonPatch.add("/spec", manifest["spec"]))
+    return made
+
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "spec": {
+        "selector": {"matchLabels": {"app": "x"}},
+        "template": {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "main", "image": "a:1"}, {"name": "side", "image": "a:1"}]},
+        },
+    },
+}
+
+
+def pod_of(manifest):
+    spec = manifest["spec"]
+    if manifest["kind"] == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    return spec if manifest["kind"] == "Pod" else spec["template"]["spec"]
+
+
+def rendered(chart, kind=None):
+    made = [one for one in Testing.synth(chart) if kind in (None, one["kind"])]
+    return made[0] if len(made) == 1 else made
+
+
+def limits(manifest, container=0):
+    return (pod_of(manifest)["containers"][container].get("resources") or {}).get("limits") or {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_cdk8s_plus_gets_what_a_gpu_pod_needs(kplus, chart, kind):
+    workload(kplus, chart, kind).with_(GpuAccess(count=1))
+    made = rendered(chart, kind)
+    pod = pod_of(made)
+    assert limits(made)[GPU] == 1
+    assert pod["runtimeClassName"] == "nvidia"
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
+    assert {"key": GPU, "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
+    assert "env" not in pod["containers"][0]
+    assert schemas.schema_errors(made) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_cdk8s_plus_gets_a_claim_that_its_own_schema_does_not_know(kplus, chart, kind):
+    workload(kplus, chart, kind).with_(GpuAccess(count=2, profile=CLAIMS))
+    made, template = rendered(chart, kind), rendered(chart, "ResourceClaimTemplate")
+    pod = pod_of(made)
+    name = f"{made['metadata']['name']}-gpu"
+    assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": name}]
+    assert pod["containers"][0]["resources"]["claims"] == [{"name": "gpu", "request": "gpu"}]
+    assert GPU not in limits(made)
+    assert "runtimeClassName" not in pod
+    assert template["metadata"]["name"] == name
+    assert template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
+    assert schemas.kubernetes_errors(made, "1.35") == []
+    assert schemas.kubernetes_errors(template, "1.35") == []
+
+
+def test_a_bare_access_is_for_the_default_platform_and_so_names_the_runtime_class(kplus, chart):
+    workload(kplus, chart, "Deployment").with_(GpuAccess(count=1))
+    assert pod_of(rendered(chart))["runtimeClassName"] == "nvidia"
+
+
+def test_a_platform_without_a_runtime_class_names_none(kplus, chart):
+    workload(kplus, chart, "Deployment").with_(GpuAccess(count=1, platform=Kubernetes()))
+    pod = pod_of(rendered(chart))
+    assert ("runtimeClassName" in pod, "nodeSelector" in pod) == (False, False)
+
+
+def test_what_is_added_to_the_workload_later_is_there_too(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    made.with_(GpuAccess(count=1))
+    made.add_container(image="b:1", name="late", port_number=81)
+    made.containers[0].env.add_variable("A", kplus.EnvValue.from_value("b"))
+    made.scheduling.tolerate(kplus.Node.tainted(kplus.NodeTaintQuery.is_("dedicated", "ai")))
+    made.scheduling.attract(kplus.Node.labeled(kplus.NodeLabelQuery.is_("zone", "a")))
+    made.metadata.add_label("late", "yes")
+    ApiObject.of(made).metadata.add_annotation("later", "yes")
+    found = rendered(chart)
+    pod = pod_of(found)
+    assert [container["name"] for container in pod["containers"]] == ["main", "late"]
+    assert pod["containers"][0]["env"] == [{"name": "A", "value": "b"}]
+    assert pod["containers"][1]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+    assert {toleration["key"] for toleration in pod["tolerations"]} == {"dedicated", GPU}
+    assert found["metadata"]["labels"] == {"late": "yes"}
+    assert found["metadata"]["annotations"] == {"later": "yes"}
+    assert limits(found)[GPU] == 1
+
+
+def test_a_wish_for_nodes_holds_beside_the_user_s_in_each_of_its_alternatives(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    for zone in ("a", "b"):
+        made.scheduling.attract(kplus.Node.labeled(kplus.NodeLabelQuery.is_("zone", zone)))
+    made.with_(GpuAccess(request=GpuRequest(min_vram="12Gi")))
+    affinity = pod_of(rendered(chart))["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert [[rule["key"] for rule in term["matchExpressions"]] for term in terms] == [
+        ["zone", "nvidia.com/gpu.memory"],
+        ["zone", "nvidia.com/gpu.memory"],
+    ]
+
+
+def test_services_and_dependencies_find_the_workload_as_before(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    before = ApiObject.of(made)
+    service = made.expose_via_service()
+    ApiObject.of(service).add_dependency(before)
+    made.with_(GpuAccess(count=1))
+    objects = rendered(chart)
+    assert [one["kind"] for one in objects] == ["Deployment", "Service"]
+    assert objects[1]["spec"]["selector"] == objects[0]["spec"]["selector"]["matchLabels"]
+    assert ApiObject.of(made).name == before.name == objects[0]["metadata"]["name"]
+
+
+def test_given_twice_it_changes_nothing(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    made.with_(GpuAccess(count=1))
+    once = rendered(chart)
+    made.with_(GpuAccess(count=1))
+    GpuAccess(count=1).apply_to(made)
+    assert rendered(chart) == once
+
+
+def test_one_access_may_be_given_to_several_workloads_and_again(kplus, chart):
+    access = GpuAccess(count=1)
+    first = workload(kplus, chart, "Deployment")
+    first.with_(access)
+    second = kplus.Job(chart, "job", containers=[kplus.ContainerProps(image="a:1")])
+    second.with_(access)
+    second.with_(access)
+    assert [limits(one)[GPU] for one in rendered(chart)] == [1, 1]
+
+
+def test_a_whole_chart_is_reached_also_by_workloads_that_come_in_later_calls(kplus, chart):
+    access = GpuAccess(count=1)
+    workload(kplus, chart, "Deployment")
+    kplus.ConfigMap(chart, "config")
+    chart.with_(access)
+    late = kplus.Job(chart, "job", containers=[kplus.ContainerProps(image="a:1")])
+    late.with_(access)
+    assert [limits(one).get(GPU) for one in rendered(chart) if one["kind"] != "ConfigMap"] == [1, 1]
+
+
+def test_two_containers_of_one_pod_may_each_get_their_own(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    made.add_container(image="b:1", name="second", port_number=81)
+    made.with_(GpuAccess(count=1), GpuAccess(count=2, container="second"))
+    pod = pod_of(rendered(chart))
+    assert [one["resources"]["limits"][GPU] for one in pod["containers"]] == [1, 2]
+    assert not any("env" in one for one in pod["containers"])
+
+
+def test_a_container_may_be_named_before_it_is_there(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    made.with_(GpuAccess(count=1, container="late"))
+    made.add_container(image="b:1", name="late", port_number=81)
+    assert GPU in limits(rendered(chart), 1)
+
+
+def test_a_workload_may_get_its_gpu_before_its_first_container(kplus, chart):
+    made = kplus.Deployment(chart, "app")
+    made.with_(GpuAccess(count=1))
+    made.add_container(image="a:1", port_number=80)
+    assert limits(rendered(chart))[GPU] == 1
+
+
+def test_a_typed_object_is_reached(kplus, chart):
+    typed(kplus, chart).with_(GpuAccess(count=1, profile=CLAIMS))
+    made = rendered(chart, "Deployment")
+    assert pod_of(made)["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "app-gpu"}]
+    assert schemas.kubernetes_errors(made, "1.35") == []
+
+
+def test_a_typed_object_takes_plain_patches_afterwards(kplus, chart):
+    made = typed(kplus, chart)
+    made.with_(GpuAccess(count=1))
+    made.add_json_patch(JsonPatch.add("/spec/replicas", 3))
+    ApiObject.of(chart.node.find_child("app")).add_json_patch(
+        JsonPatch.replace(f"/spec/template/spec/containers/0/resources/limits/{GPU.replace('/', '~1')}", 1)
+    )
+    found = rendered(chart)
+    assert found["spec"]["replicas"] == 3
+    assert limits(found)[GPU] == 1
+
+
+def test_a_raw_object_is_reached(chart):
+    raw(chart, DEPLOYMENT).with_(GpuAccess(count=1, container="side"))
+    made = rendered(chart)
+    assert limits(made, 1) == {GPU: 1}
+    assert pod_of(made)["containers"][0]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+
+
+def test_what_a_file_brings_is_reached(chart, tmp_path):
+    path = tmp_path / "upstream.yaml"
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 1}]}}
+    path.write_text(yaml.safe_dump_all([{**DEPLOYMENT, "metadata": {"name": "d"}}, service]))
+    Include(chart, "include", url=str(path)).with_(GpuAccess(count=1))
+    assert limits(rendered(chart, "Deployment")) == {GPU: 1}
+    assert rendered(chart, "Service") == service
+
+
+def test_a_workload_of_ours_keeps_its_own(chart):
+    GpuWorkload(chart, "app", image="a:1").with_(GpuAccess(count=1))
+    assert limits(rendered(chart))[GPU] == 1
+
+
+def custom(kind, version, spec):
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "app"}, "spec": spec}
+
+
+def template(*names):
+    return {"spec": {"containers": [{"name": name, "image": "a:1"} for name in names]}}
+
+
+TRIAL = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "spec": {"template": {"spec": {**template("sidecar", "training")["spec"], "restartPolicy": "Never"}}},
+}
+CUSTOM = {
+    "Notebook": (custom("Notebook", "kubeflow.org/v1", {"template": template("nb")}), ["nb"]),
+    "PyTorchJob": (
+        custom(
+            "PyTorchJob",
+            "kubeflow.org/v1",
+            {
+                "pytorchReplicaSpecs": {
+                    "Master": {"replicas": 1, "template": template("sidecar", "pytorch")},
+                    "Worker": {"replicas": 2, "template": template("pytorch")},
+                }
+            },
+        ),
+        ["pytorch", "pytorch"],
+    ),
+    "TrainingRuntime": (
+        custom(
+            "TrainingRuntime",
+            "trainer.kubeflow.org/v1alpha1",
+            {
+                "template": {
+                    "spec": {
+                        "replicatedJobs": [
+                            {"name": name, "template": {"spec": {"template": template(name)}}}
+                            for name in ("dataset-initializer", "node")
+                        ]
+                    }
+                }
+            },
+        ),
+        ["node"],
+    ),
+    "Experiment": (
+        custom(
+            "Experiment",
+            "kubeflow.org/v1beta1",
+            {"trialTemplate": {"primaryContainerName": "training", "trialSpec": TRIAL}},
+        ),
+        ["training"],
+    ),
+    "InferenceService": (
+        custom(
+            "InferenceService",
+            "serving.kserve.io/v1beta1",
+            {"predictor": {"model": {"modelFormat": {"name": "onnx"}, "name": "kserve-container", "image": "a:1"}}},
+        ),
+        ["kserve-container"],
+    ),
+}
+
+
+def holders(value):
+    """Give the names of all containers that hold a GPU, wherever they stand."""
+    if isinstance(value, dict):
+        if GPU in ((value.get("resources") or {}).get("limits") or {}):
+            yield value["name"]
+        for member in value.values():
+            yield from holders(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from holders(member)
+
+
+@pytest.mark.parametrize("kind", CUSTOM)
+def test_custom_resources_get_theirs_where_their_operator_wants_it(chart, kind):
+    manifest, expected = CUSTOM[kind]
+    raw(chart, manifest).with_(GpuAccess(count=1))
+    made = rendered(chart)
+    assert list(holders(made)) == expected
+    assert str(made).count("'runtimeClassName': 'nvidia'") == len(expected)
+    assert schemas.schema_errors(made) == []
+
+
+@pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
+def test_a_serving_runtime_cannot_name_the_runtime_class_and_says_who_can(chart, kind):
+    containers = [{"name": "kserve-container", "image": "a:1"}]
+    manifest = custom(kind, "serving.kserve.io/v1alpha1", {"containers": containers})
+    target = raw(chart, manifest)
+    with pytest.warns(GpuConstructsWarning, match="gpu/app: .*InferenceService"):
+        GpuAccess(count=1).apply_to(target)
+    made = rendered(chart)
+    assert list(holders(made)) == ["kserve-container"]
+    assert "runtimeClassName" not in str(made)
+    assert schemas.schema_errors(made) == []
+
+
+@pytest.mark.parametrize("kind", ["Notebook", "ServingRuntime"])
+def test_kinds_whose_pods_have_no_claims_refuse_them(chart, kind):
+    manifest = (
+        CUSTOM["Notebook"][0]
+        if kind == "Notebook"
+        else custom(kind, "serving.kserve.io/v1alpha1", template("a")["spec"])
+    )
+    with pytest.raises(GpuConstructsError, match=rf"gpu/app: pods of a {kind} have no place for claims"):
+        GpuAccess(profile=CLAIMS).apply_to(raw(chart, manifest))
+
+
+def test_a_train_job_is_refused_with_where_to_go(chart):
+    job = raw(chart, custom("TrainJob", "trainer.kubeflow.org/v1alpha1", {"runtimeRef": {"name": "torch"}}))
+    with pytest.raises(GpuConstructsError, match=r"gpu/app: a TrainJob has no place .* TrainingRuntime"):
+        GpuAccess(count=1).apply_to(job)
+
+
+def test_a_kind_that_nobody_knows_is_reached_by_the_path_of_its_pods(chart):
+    groups = [{"template": template("a")}, {"template": template("b")}]
+    target = raw(chart, custom("Fleet", "example.com/v1", {"groups": groups}))
+    with pytest.raises(GpuConstructsError, match="a Fleet holds no pod template"):
+        GpuAccess(count=1).apply_to(target)
+    target.with_(GpuAccess(count=1, pod_spec="spec.groups[*].template.spec"))
+    assert list(holders(rendered(chart))) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "replicas", "expected"),
+    [
+        (None, 1, {"type": "Recreate"}),
+        (None, 3, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}),
+        (
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            3,
+            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        ),
+        ({"type": "Recreate"}, 3, {"type": "Recreate"}),
+    ],
+)
+def test_only_the_default_update_which_may_wait_for_its_own_gpu_is_changed(chart, strategy, replicas, expected):
+    spec = {**DEPLOYMENT["spec"], "replicas": replicas, **({"strategy": strategy} if strategy else {})}
+    raw(chart, {**DEPLOYMENT, "spec": spec}).with_(GpuAccess(count=1))
+    assert rendered(chart)["spec"]["strategy"] == expected
+
+
+def test_the_update_strategy_may_be_left_as_it_is(chart):
+    raw(chart, DEPLOYMENT).with_(GpuAccess(count=1, strategy="unchanged"))
+    assert "strategy" not in rendered(chart)["spec"]
+
+
+def test_shared_memory_is_sized_and_mounted_where_the_gpu_is(kplus, chart):
+    made = workload(kplus, chart, "Job")
+    made.with_(GpuAccess(count=1, shared_memory="2Gi"))
+    made.with_(GpuAccess(count=1, shared_memory="2Gi"))
+    pod = pod_of(rendered(chart))
+    assert pod["volumes"] == [{"name": "dev-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}}]
+    assert pod["containers"][0]["volumeMounts"] == [{"name": "dev-shm", "mountPath": "/dev/shm"}]
+
+
+def test_tolerations_runtime_class_and_profile_are_taken(chart):
+    profile = GpuProfile(
+        platform=Talos("1.12"),
+        sharing=Sharing.time_slicing(replicas=4, rename_by_default=True),
+        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
+        node_selector={"pool": "gpu"},
+    )
+    raw(chart, DEPLOYMENT).with_(GpuAccess(profile=profile, runtime_class="mine"))
+    made = rendered(chart)
+    pod = pod_of(made)
+    assert limits(made) == {"nvidia.com/gpu.shared": 1}
+    assert pod["runtimeClassName"] == "mine"
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.present": "true", "pool": "gpu"}
+    assert [toleration["key"] for toleration in pod["tolerations"]] == ["dedicated", GPU]
+
+
+def test_the_budget_and_what_is_left_aside_are_written_on_the_object(chart):
+    target = raw(chart, DEPLOYMENT)
+    target.with_(GpuAccess(request=GpuRequest(vram="6Gi"), ignore_rules=["R26"], visible_devices="unmanaged"))
+    target.with_(GpuAccess(request=GpuRequest(vram="6Gi"), ignore_rules=["R19"], visible_devices="unmanaged"))
+    assert rendered(chart)["metadata"]["annotations"] == {
+        "gpu-constructs/ignore-rules": "R26,R19",
+        "gpu-constructs/visible-devices": "unmanaged",
+        "gpu-constructs/vram": "6Gi",
+    }
+
+
+def deployment_with(**container):
+    containers = [{"name": "main", "image": "a:1", **container}]
+    template = {**DEPLOYMENT["spec"]["template"], "spec": {"containers": containers}}
+    return {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "template": template}}
+
+
+VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+
+
+@pytest.mark.parametrize(
+    ("container", "given", "message"),
+    [
+        (
+            {"resources": {"limits": {GPU: 2}}},
+            {"count": 1},
+            "container 'main' has limits of 2 x nvidia.com/gpu already, where 1 x nvidia.com/gpu is asked for; "
+            "leave one of the two out",
+        ),
+        (
+            {"resources": {"requests": {GPU: 2}}},
+            {"count": 1},
+            "container 'main' has requests of 2 x nvidia.com/gpu already, where 1 x nvidia.com/gpu is asked for; "
+            "leave one of the two out",
+        ),
+        (
+            {"env": VISIBLE},
+            {"count": 1},
+            "container 'main' must not set NVIDIA_VISIBLE_DEVICES, got 'all': it overrides the GPU that was allocated, "
+            "and 'all' shows every GPU of the node; leave it out, or pass visible_devices='unmanaged'",
+        ),
+        (
+            {"volumeMounts": [{"name": "mine", "mountPath": "/dev/shm/"}]},
+            {"shared_memory": "1Gi"},
+            "container 'main' mounts a volume at /dev/shm already; leave shared_memory out",
+        ),
+    ],
+)
+def test_what_contradicts_is_refused_at_once_by_apply_to(chart, container, given, message):
+    target = raw(chart, deployment_with(**container))
+    with pytest.raises(GpuConstructsError) as refusal:
+        GpuAccess(**given).apply_to(target)
+    assert str(refusal.value) == f"gpu/app: {message}"
+    lines = traceback.format_exception(refusal.value)
+    assert not any("jsii" in line for line in lines)
+
+
+def test_through_with_the_refusal_comes_at_synth_with_the_line_of_the_call(app, chart):
+    target = raw(chart, deployment_with(env=VISIBLE))
+    line = inspect.currentframe().f_lineno + 1
+    target.with_(GpuAccess(count=1))
+    with pytest.raises(SynthesisError) as refusal:
+        synthesize(app)
+    assert refusal.value.problems == [
+        f"gpu/app: GpuAccess at test_gpu_access.py:{line}: container 'main' must not set NVIDIA_VISIBLE_DEVICES, got "
+        "'all': it overrides the GPU that was allocated, and 'all' shows every GPU of the node; leave it out, or pass "
+        "visible_devices='unmanaged'"
+    ]
+
+
+def test_a_construct_without_pods_is_refused_either_way(kplus, app, chart):
+    config = kplus.ConfigMap(chart, "config")
+    with pytest.raises(GpuConstructsError, match="gpu/config: a ConfigMap holds no pod template"):
+        GpuAccess(count=1).apply_to(config)
+    config.with_(GpuAccess(count=1))
+    with pytest.raises(SynthesisError, match=r"gpu/config: GpuAccess at test_gpu_access\.py:\d+: a ConfigMap holds no"):
+        synthesize(app)
+    # cdk8s itself fails on it too.
+    with pytest.raises(RuntimeError, match="a ConfigMap holds no pod template"):
+        app.synth()
+
+
+def test_a_chart_without_workloads_is_refused(chart):
+    with pytest.raises(GpuConstructsError, match="gpu: nothing in it holds a pod template"):
+        GpuAccess(count=1).apply_to(chart)
+
+
+def test_what_is_no_construct_is_refused():
+    with pytest.raises(GpuConstructsError, match="GpuAccess must be given to a construct; got str"):
+        GpuAccess(count=1).apply_to("deployment")
+
+
+def test_a_later_patch_that_takes_the_gpu_away_is_found_at_synth(kplus, app, chart):
+    External(app, "nodes", runtime_classes=["nvidia"], node_labels=["nvidia.com/*"])
+    made = workload(kplus, chart, "Job")
+    made.with_(GpuAccess(count=1))
+    path = "/spec/template/spec/containers/0/resources/limits"
+    ApiObject.of(made).add_json_patch(JsonPatch.remove(f"{path}/nvidia.com~1gpu"))
+    with pytest.raises(SynthesisError) as refusal:
+        synthesize(app)
+    assert refusal.value.problems == [
+        "gpu/app: GpuAccess gave limits of 1 x nvidia.com/gpu in container 'main', where None is now: a JSON patch "
+        "took it away; leave that patch out, or the GpuAccess"
+    ]
+
+
+def test_a_later_patch_that_takes_the_claim_away_is_found_too(kplus, app, chart):
+    made = workload(kplus, chart, "Job")
+    made.with_(GpuAccess(profile=CLAIMS))
+    ApiObject.of(made).add_json_patch(JsonPatch.remove("/spec/template/spec/containers/0/resources/claims"))
+    with pytest.raises(SynthesisError, match="gpu/app: GpuAccess gave the claim of container 'main'"):
+        synthesize(app)
+
+
+def test_a_container_that_never_comes_is_told_at_synth(kplus, app, chart):
+    workload(kplus, chart, "Job").with_(GpuAccess(container="mian"))
+    with pytest.raises(SynthesisError, match=r"gpu/app: container must be one of 'main'; got 'mian' \(did you mean"):
+        synthesize(app)
+
+
+def test_a_pod_gets_one_claim(chart):
+    target = raw(chart, DEPLOYMENT)
+    GpuAccess(profile=CLAIMS).apply_to(target)
+    with pytest.raises(GpuConstructsError, match="one pod gets one claim"):
+        GpuAccess(count=2, profile=CLAIMS, container="side").apply_to(target)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"count": 0}, "count must be at least 1, got 0; a pod without a GPU asks for none"),
+        ({"count": 1, "request": GpuRequest()}, "count and request must not both be given; pass GpuRequest(count=...)"),
+        ({"shared_memory": "much"}, "shared_memory must be a Kubernetes quantity like '500m' or '16Gi'; got 'much'"),
+        ({"strategy": "none"}, "strategy must be one of 'one-at-a-time', 'unchanged'; got 'none'"),
+        ({"container": 3}, "container must be one of (str, None); got int: 3"),
+        ({"platform": Kubernetes(), "profile": GpuProfile()}, "platform and profile must not both be given"),
+        (
+            {"shared_memory": "1Gi", "profile": GpuProfile(sharing=Sharing.mps(replicas=2))},
+            "shared_memory must be left out where GPUs are shared by MPS",
+        ),
+        (
+            {"count": 2, "profile": GpuProfile(sharing=Sharing.time_slicing(replicas=2))},
+            "count must be 1 where nvidia.com/gpu is shared with fail_requests_greater_than_one, got 2",
+        ),
+        ({"cuont": 1}, "cuont is no keyword of GpuAccess (did you mean 'count'?)"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(given, message):
+    with pytest.raises(GpuConstructsError) as refusal:
+        GpuAccess(**given)
+    assert str(refusal.value).startswith(message)
+    assert "\n" not in str(refusal.value)
+
+
+def test_half_a_gpu_is_refused_with_what_to_do_instead():
+    with pytest.raises(GpuConstructsError, match=r"count must be an int, got 0\.5 .*share GPUs"):
+        GpuAccess(count=0.5)
+
+
+def test_an_object_outside_every_chart_of_an_app_is_refused_as_cdk8s_does():
+    app = App()
+    chart = Chart(app, "c")
+    GpuAccess(count=1).apply_to(raw(chart, DEPLOYMENT))
+    assert rendered(chart)["kind"] == "Deployment"

@@ -1,0 +1,189 @@
+import pytest
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.workload.gpu_request import GpuRequest, product_label
+
+
+def refusal(**given):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuRequest(**given)
+    return str(refused.value)
+
+
+def test_any_single_gpu_is_the_default():
+    request = GpuRequest()
+    assert (request.count, request.selects) == (1, False)
+    assert (request.families, request.min_mib, request.compute_capability) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [{"products": ["NVIDIA L4"]}, {"min_vram": "1Gi"}, {"min_compute_capability": "8.0"}, {"family": "hopper"}],
+    ids=str,
+)
+def test_a_wish_for_certain_boards_selects(wish):
+    assert GpuRequest(**wish).selects
+
+
+@pytest.mark.parametrize("unselective", [{"count": 3}, {"vram": "8Gi"}, {"driver_capabilities": ["video"]}], ids=str)
+def test_what_says_nothing_of_the_board_selects_none(unselective):
+    assert not GpuRequest(**unselective).selects
+
+
+@pytest.mark.parametrize(
+    ("quantity", "mebibytes"), [("12Gi", 12288), ("12G", 11445), ("1", 1), ("16303Mi", 16303), ("0.5Gi", 512)]
+)
+def test_memory_is_counted_in_whole_mebibytes_and_never_less(quantity, mebibytes):
+    assert GpuRequest(min_vram=quantity).min_mib == mebibytes
+
+
+@pytest.mark.parametrize(("text", "numbers"), [("8.9", (8, 9)), ("12.0", (12, 0)), ("10.3", (10, 3))])
+def test_a_compute_capability_is_two_numbers(text, numbers):
+    assert GpuRequest(min_compute_capability=text).compute_capability == numbers
+
+
+def test_one_family_or_several_may_be_asked_for():
+    assert GpuRequest(family="hopper").families == ("hopper",)
+    assert GpuRequest(family=["hopper", "blackwell"]).families == ("hopper", "blackwell")
+
+
+@pytest.mark.parametrize(
+    ("product", "label"),
+    [
+        ("NVIDIA GeForce RTX 5070 Ti", "NVIDIA-GeForce-RTX-5070-Ti"),
+        ("NVIDIA-GeForce-RTX-5070-Ti", "NVIDIA-GeForce-RTX-5070-Ti"),
+        ("NVIDIA-GeForce-RTX-5070-Ti-SHARED", "NVIDIA-GeForce-RTX-5070-Ti"),
+        ("RTX 5070 Ti", "NVIDIA-GeForce-RTX-5070-Ti"),
+        ("L4", "NVIDIA-L4"),
+        ("NVIDIA A100-SXM4-80GB", "NVIDIA-A100-SXM4-80GB"),
+        ("A Board (of  nobody)", "A-Board-of-nobody"),
+    ],
+)
+def test_a_board_is_called_as_its_node_label_says(product, label):
+    assert product_label(product) == label
+
+
+def test_a_profile_in_the_spelling_of_a_resource_is_the_same_profile():
+    assert GpuRequest(mig_profile="1g.10gb.me") == GpuRequest(mig_profile="1g.10gb+me")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"resource": "nvidia.com/gpu"},
+        {"resource": "nvidia.com/gpu.shared"},
+        {"resource": "nvidia.com/mig-1g.10gb"},
+        {"resource": "nvidia.com/mig-1g.10gb.me"},
+        {"resource": "nvidia.com/mig-1g.10gb.shared"},
+        {"driver_capabilities": ["all"]},
+        {"driver_capabilities": ["compute", "video"]},
+        {"products": ["NVIDIA L4", "NVIDIA H200"], "min_vram": "100Gi"},
+        {"products": ["NVIDIA L4"], "family": ["ada-lovelace", "hopper"], "min_compute_capability": "8.9"},
+        {"products": ["A board that nobody knows"], "family": "turing", "min_vram": "900Gi"},
+        {"family": "ampere", "min_compute_capability": "8.6"},
+        {"family": "blackwell", "min_compute_capability": "12.1"},
+        {"family": ["turing", "hopper"], "min_compute_capability": "9.0"},
+        {"resource_claim": "shared-gpu", "vram": "4Gi"},
+    ],
+    ids=str,
+)
+def test_wishes_that_a_board_can_meet_together_are_taken(given):
+    GpuRequest(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"count": 0}, "request.count must be at least 1, got 0; a pod without a GPU asks for none"),
+        ({"count": True}, "request.count must be an int, got True (bool); a pod without a GPU asks for none"),
+        (
+            {"count": 1.0},
+            "request.count must be an int, got 1.0 (float); a part of a GPU is a slot: share GPUs with "
+            "DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and ask for 1",
+        ),
+        (
+            {"resource": "nvidia.com/gpus"},
+            "request.resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
+            "'nvidia.com/mig-1g.10gb'; got 'nvidia.com/gpus'",
+        ),
+        (
+            {"resource": "nvidia.com/mig-1g.11gb"},
+            "request.resource must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me'; got '1g.11gb' "
+            "(did you mean '1g.18gb'?)",
+        ),
+        (
+            {"resource": "nvidia.com/gpu", "mig_profile": "1g.10gb"},
+            "request.resource and request.mig_profile must not both be given",
+        ),
+        ({"min_vram": "12GB"}, "request.min_vram must be a Kubernetes quantity like '500m' or '16Gi'; got '12GB'"),
+        ({"vram": "lots"}, "request.vram must be a Kubernetes quantity like '500m' or '16Gi'; got 'lots'"),
+        (
+            {"min_compute_capability": "9"},
+            "request.min_compute_capability must be like '8.9', major and minor number; got '9'",
+        ),
+        ({"min_compute_capability": 8.9}, None),
+        ({"products": "NVIDIA L4"}, "request.products must be a list, got 'NVIDIA L4' (str)"),
+        ({"products": [""]}, "request.products[0] must name a board; got ''"),
+        ({"products": ["()"]}, "request.products[0] must name a board; got '()'"),
+        ({"family": "amper"}, None),
+        ({"family": ["hopper", "amper"]}, None),
+        ({"driver_capabilities": ["vidio"]}, None),
+        (
+            {"driver_capabilities": ["all", "video"]},
+            "request.driver_capabilities must be 'all' or a list without it; got ['all', 'video']",
+        ),
+        (
+            {"resource_claim": "gpu", "products": ["NVIDIA L4"]},
+            "request.products and request.resource_claim must not both be given: the claim says which GPUs",
+        ),
+        (
+            {"resource_claim": "gpu", "count": 2},
+            "request.count must be left out beside request.resource_claim, which says how many; got 2",
+        ),
+        (
+            {"products": ["NVIDIA GeForce RTX 5070 Ti"], "min_vram": "16Gi"},
+            "request.min_vram of 16Gi is more than any of request.products has: NVIDIA GeForce RTX 5070 Ti reports "
+            "16303 MiB; ask for less, e.g. '16303Mi'",
+        ),
+        (
+            {"products": ["NVIDIA L4"], "family": "hopper"},
+            "request.family hopper is none of request.products', which are ada-lovelace; leave one of the two out",
+        ),
+        (
+            {"products": ["NVIDIA GeForce RTX 3090", "NVIDIA L4"], "min_compute_capability": "9.0"},
+            "request.min_compute_capability 9.0 is more than any of request.products has, which are ada-lovelace and "
+            "ampere; leave one of the two out",
+        ),
+        (
+            {"family": "turing", "min_compute_capability": "8.9"},
+            "request.min_compute_capability 8.9 is more than any board of request.family turing has; leave one of the "
+            "two out",
+        ),
+        ({"cuont": 2}, "cuont is no member of GpuRequest (did you mean 'count'?)"),
+    ],
+    ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",
+)
+def test_what_no_board_could_meet_is_refused_in_one_line(given, message):
+    got = refusal(**given)
+    assert got.splitlines() == [got]
+    if message is None:
+        assert got.startswith(f"request.{next(iter(given))}")
+    else:
+        assert got == message
+
+
+@pytest.mark.parametrize(
+    "name", ["resource", "mig_profile", "products", "min_vram", "min_compute_capability", "family"]
+)
+def test_an_existing_claim_says_which_gpus_so_nothing_else_may(name):
+    wishes = {
+        "resource": "nvidia.com/gpu",
+        "mig_profile": "1g.10gb",
+        "products": ["NVIDIA L4"],
+        "min_vram": "1Gi",
+        "min_compute_capability": "8.0",
+        "family": "hopper",
+    }
+    assert refusal(resource_claim="gpu", **{name: wishes[name]}).startswith(
+        f"request.{name} and request.resource_claim "
+    )
