@@ -9,7 +9,7 @@ import sys
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -35,8 +35,8 @@ _CRON = re.compile(
 )
 _PORT_NAME = re.compile(r"(?=.*[a-z])(?!.*--)[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?\Z")
 _INT32_MAX = 2**31 - 1
-_FACTORS = {"m": Fraction(1, 1000), "": Fraction(1)} | {
-    unit: Fraction(base**power)
+_FACTORS = {"m": Decimal("0.001"), "": Decimal(1)} | {
+    unit: Decimal(base**power)
     for power, (decimal, binary) in enumerate(
         (("k", "Ki"), ("M", "Mi"), ("G", "Gi"), ("T", "Ti"), ("P", "Pi"), ("E", "Ei")), start=1
     )
@@ -116,10 +116,10 @@ def image(field: str, got: str) -> None:
         )
 
 
-def amount(quantity: str) -> Fraction:
+def amount(quantity: str) -> Decimal:
     """Give what a quantity says as a number."""
     number, unit = re.fullmatch(r"([0-9.]+)(\D*)", quantity).groups()  # type: ignore[union-attr]
-    return Fraction(number) * _FACTORS[unit]
+    return Decimal(number) * _FACTORS[unit]
 
 
 def port_name(field: str, got: str) -> None:

@@ -1,4 +1,4 @@
-"""Configuration files as YAML text that YAML 1.1 and 1.2 readers, Go's among them, take for the same thing."""
+"""YAML that readers of YAML 1.1 and of 1.2, Go's among them, take for the same thing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import yaml
 
 # Plain only where no reader could see a number, a date, a boolean or null: PyYAML alone leaves 0e10 and .5e3 bare.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_/.-]*\Z")
+_NUMBER_TO_SOMEBODY = re.compile(r"[-+.]*[0-9][-+._:0-9a-fA-FxXoO]*\Z")
 _WORDS = frozenset("y yes n no on off true false null nan inf".split())
 
 
@@ -22,17 +23,53 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
 
+# Written in C where PyYAML was built with it, as its wheels are; the two write the same up to U+FFFF.
+class _ManifestDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Leaves a text bare where nobody takes it for anything else, and never writes an alias."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _is_block(value: str) -> bool:
+    # A block keeps nothing but plain lines: next line and line separator would break one.
+    return "\n" in value and all(letter.isprintable() or letter in "\n\t" for letter in value)
+
+
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     style = None if _PLAIN.match(value) and value.lower() not in _WORDS else '"'
-    # A block keeps nothing but plain lines: next line and line separator would break one.
-    if "\n" in value and all(letter.isprintable() or letter in "\n\t" for letter in value):
-        style = "|"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if _is_block(value) else style)
+
+
+def _text_of_manifest(dumper: _ManifestDumper, value: str) -> yaml.ScalarNode:
+    style = '"' if _NUMBER_TO_SOMEBODY.match(value) or value.lower() in _WORDS else None
+    node: yaml.ScalarNode = dumper.represent_scalar(
+        "tag:yaml.org,2002:str", value, style="|" if _is_block(value) else style
+    )
+    return node
+
+
+def _number_of_manifest(dumper: _ManifestDumper, value: float) -> yaml.ScalarNode:
+    # As in JSON, where 1.0 is 1.
+    whole: yaml.ScalarNode = (
+        dumper.represent_int(int(value)) if value.is_integer() else yaml.SafeDumper.represent_float(dumper, value)
+    )
+    return whole
 
 
 _Dumper.add_representer(str, _text)
+_ManifestDumper.add_representer(str, _text_of_manifest)
+_ManifestDumper.add_representer(float, _number_of_manifest)
 
 
 def yaml_text(document: Any) -> str:
     """Write a configuration file."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=10**6, allow_unicode=True)
+
+
+def manifest_text(manifest: Any) -> str:
+    """Write an object of Kubernetes."""
+    text: str = yaml.dump(
+        manifest, Dumper=_ManifestDumper, sort_keys=False, width=10**6, allow_unicode=True, default_flow_style=False
+    )
+    return text

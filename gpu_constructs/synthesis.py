@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from cdk8s import ApiObject, App, Chart, DependencyGraph, Names, Yaml
+from cdk8s import ApiObject, App, Chart, DependencyGraph, Names
 from constructs import Construct, IConstruct
 from jsii.errors import JavaScriptError
 
 from gpu_constructs import _kinds
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._yaml import manifest_text
 from gpu_constructs.cluster_checks import Finding, check
 from gpu_constructs.errors import GpuConstructsError, SynthesisError, warn
 from gpu_constructs.provided import Provider
@@ -37,7 +38,6 @@ _RESOLVERS = 3
 _PASSING = "gpu-constructs-validation"
 """Id of a chart that is gone before anything is written."""
 
-_DOCUMENT_MARK = re.compile(r"^---\n", re.MULTILINE)
 _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
 
 
@@ -122,6 +122,8 @@ class _Dist:
             for path, text in self.texts.items():
                 if path.is_dir():
                     raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+                if path.is_file() and path.read_bytes() == text.encode():
+                    continue
                 path.parent.mkdir(parents=True, exist_ok=True)
                 handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".gpu-constructs-")
                 staged.append((temporary, path))
@@ -237,10 +239,8 @@ def _render(app: App, dist: _Dist) -> list[str]:
         for index in own:
             manifest = rendered.manifests[index]
             files[outdir / _file_of(manifest, name)].append(manifest)
-    documents = Yaml.stringify(*(manifest for manifests in files.values() for manifest in manifests))
-    texts = iter(_DOCUMENT_MARK.split(documents))
     for path, manifests in files.items():
-        dist.texts[path] = HEADER + "---\n".join(next(texts) for _ in manifests)
+        dist.texts[path] = HEADER + "---\n".join(manifest_text(manifest) for manifest in manifests)
     for construct in constructs:
         if not isinstance(construct, WritesSideFiles):
             continue
@@ -267,6 +267,7 @@ def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct], *, asks
     here, in the order of cdk8s, so that no body crosses the bridge only to come back. A chart that cdk8s renders goes
     first: that validates the whole app and settles the order of its objects.
     """
+    root = cast(Construct, constructs[0])
     held: dict[Chart, list[ApiObject]] = {}
     for construct in constructs:
         if isinstance(construct, Chart):
@@ -275,12 +276,13 @@ def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct], *, asks
             latest.append(construct)
     by_cdk8s = [chart for chart in charts if not all(isinstance(made, Manifest) for made in held[chart])]
     if charts and not by_cdk8s:
-        _validate(cast(Construct, constructs[0]))
+        _validate(root)
+    order = _order_without_dependencies(root, charts, constructs)
     made = {chart: list(chart.to_json()) for chart in by_cdk8s}
     manifests: list[dict[str, Any]] = []
     spans: list[tuple[Chart, range]] = []
     for chart in charts:
-        objects = made[chart] if chart in made else _objects(chart, asks_cdk8s=asks_cdk8s)
+        objects = made[chart] if chart in made else _objects(chart, order.get(chart), asks_cdk8s=asks_cdk8s)
         spans.append((chart, range(len(manifests), len(manifests) + len(objects))))
         manifests.extend(objects)
     return _Rendered(manifests, spans)
@@ -295,9 +297,31 @@ def _validate(app: Construct) -> None:
         app.node.try_remove_child(_PASSING)
 
 
-def _objects(chart: Chart, *, asks_cdk8s: bool) -> list[dict[str, Any]]:
+def _order_without_dependencies(
+    app: Construct, charts: Sequence[Chart], constructs: Sequence[IConstruct]
+) -> Mapping[Chart, list[ApiObject | Chart]]:
+    """Give what stands in each chart, in order, where no dependency changes that; else nothing.
+
+    The graph of a whole app is asked for once, instead of one for each chart.
+    """
+    below: dict[Chart, list[ApiObject | Chart]] = {}
+    if len([child for child in app.node.children if isinstance(child, Chart)]) < len(charts):
+        return below
+    ordered = DependencyGraph(app.node).topology()
+    if len(ordered) != len(constructs) or any(a is not b for a, b in zip(ordered, constructs, strict=True)):
+        return below
+    for construct in constructs:
+        if isinstance(construct, Chart):
+            latest = below[construct] = []
+        if isinstance(construct, ApiObject | Chart):
+            latest.append(construct)
+    return below
+
+
+def _objects(chart: Chart, below: Sequence[ApiObject | Chart] | None, *, asks_cdk8s: bool) -> list[dict[str, Any]]:
     """Render a chart here where it holds nothing but our objects and changes nothing in them."""
-    below = [made for made in DependencyGraph(chart.node).topology() if isinstance(made, ApiObject | Chart)]
+    if below is None:
+        below = [made for made in DependencyGraph(chart.node).topology() if isinstance(made, ApiObject | Chart)]
     manifests = [made for made in below if isinstance(made, Manifest)]
     if type(chart).to_json is not Chart.to_json or len(manifests) + 1 < len(below):
         return list(chart.to_json())

@@ -5,7 +5,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_constructs._yaml import yaml_text
+from gpu_constructs import _yaml
+from gpu_constructs._yaml import manifest_text, yaml_text
 
 
 class Yaml12(yaml.SafeLoader):
@@ -50,30 +51,37 @@ TEMPTING = (
 ).split()
 
 
+every_writer = pytest.mark.parametrize("write", [yaml_text, manifest_text])
+
+
+@every_writer
 @every_reader
 @pytest.mark.parametrize(
     "text", ["", " ", "a ", " a", "a: b", "a #b", "a\nb", "a\n", "\n", "\ta", 'a"b', "a'b", "é", "\u2028", *TEMPTING]
 )
-def test_text_stays_text_for_every_reader(reader, text):
-    assert yaml.load(yaml_text({"key": text, "list": [text]}), reader) == {"key": text, "list": [text]}
+def test_text_stays_text_for_every_reader(write, reader, text):
+    assert yaml.load(write({"key": text, "list": [text]}), reader) == {"key": text, "list": [text]}
 
 
+@every_writer
 @every_reader
-def test_other_values_stay_what_they_are_for_every_reader(reader):
+def test_other_values_stay_what_they_are_for_every_reader(write, reader):
     document = {"t": True, "f": False, "n": None, "i": 48, "neg": -1, "x": 1.5, "l": [1, {"a": "b"}], "e": [], "m": {}}
-    assert yaml.load(yaml_text(document), reader) == document
+    assert yaml.load(write(document), reader) == document
 
 
+@every_writer
 @every_reader
 @given(text=st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=12))
-def test_any_text_stays_text_for_every_reader(reader, text):
-    assert yaml.load(yaml_text({"key": [text]}), reader) == {"key": [text]}
+def test_any_text_stays_text_for_every_reader(write, reader, text):
+    assert yaml.load(write({"key": [text]}), reader) == {"key": [text]}
 
 
+@every_writer
 @every_reader
 @given(text=st.text("0123456789.eExob_+-:yntf", max_size=6))
-def test_text_that_looks_like_a_number_stays_text_for_every_reader(reader, text):
-    assert yaml.load(yaml_text({text: [text]}), reader) == {text: [text]}
+def test_text_that_looks_like_a_number_stays_text_for_every_reader(write, reader, text):
+    assert yaml.load(write({text: [text]}), reader) == {text: [text]}
 
 
 @pytest.mark.parametrize("word", ["none", "time-slicing", "nvidia.com/gpu", "/driver-root", "60s"])
@@ -97,3 +105,39 @@ def test_long_lines_are_not_broken():
 
 def test_text_of_several_lines_is_a_block():
     assert yaml_text({"key": "one\ntwo\n"}) == "key: |\n  one\n  two\n"
+
+
+@pytest.mark.parametrize("word", ["16Gi", "500m", "a b", "--flag=value", "sum by (gpu) (x)", "nvidia.com/gpu"])
+def test_a_manifest_leaves_bare_what_nobody_takes_for_a_number(word):
+    assert manifest_text({"key": word}) == f"key: {word}\n"
+
+
+def test_whole_numbers_in_a_manifest_are_written_as_in_json():
+    assert manifest_text({"a": 1.0, "b": 0.5, "c": -3}) == "a: 1\nb: 0.5\nc: -3\n"
+
+
+@given(
+    st.recursive(
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(-9, 9),
+            st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=6),
+            st.sampled_from(["a\nb\n", "a\nb", "x " * 90]),
+        ),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.text("abcdef-/.", min_size=1, max_size=4), inner, max_size=3)
+        ),
+        max_leaves=8,
+    )
+)
+def test_a_manifest_is_written_the_same_with_and_without_the_library_in_c(value):
+    class Slow(yaml.SafeDumper):
+        ignore_aliases = _yaml._ManifestDumper.ignore_aliases
+        yaml_representers = _yaml._ManifestDumper.yaml_representers
+
+    slow = yaml.dump(
+        {"key": value}, Dumper=Slow, sort_keys=False, width=10**6, allow_unicode=True, default_flow_style=False
+    )
+    assert manifest_text({"key": value}) == slow

@@ -38,9 +38,9 @@ def amounts_are_whole_numbers(facts: Facts) -> Iterator[Finding]:
     """R01: Kubernetes refuses a part of an extended resource, and none of it is no wish."""
     for pod, container, section, resource, amount in _wishes(facts):
         number = quantity(amount)
-        if number is None or number <= 0 or number.denominator != 1:
+        if number is None or number <= 0 or number % 1 != 0:
             why = "leave it out of a container without a GPU"
-            if number is not None and number.denominator != 1:
+            if number is not None and number % 1 != 0:
                 why = "a part of a GPU is a slot: share GPUs (Sharing.time_slicing, Sharing.mps, MIG) and ask for 1"
             yield Finding(
                 pod.index,

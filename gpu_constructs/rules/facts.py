@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -28,13 +28,13 @@ _POLICIES = (
 _CDI = re.compile(r"cdi-(?:cri|annotations)")
 
 
-def quantity(given: object) -> Fraction | None:
+def quantity(given: object) -> Decimal | None:
     """Give what an amount in a manifest says as a number; None where Kubernetes would not read it."""
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     text = str(given)
     if _NUMBER.match(text):
-        return Fraction(text)
+        return Decimal(text)
     try:
         _fields.quantity("amount", text)
     except GpuConstructsError:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
+from decimal import Decimal
 
 from gpu_constructs.annotations import VRAM
 from gpu_constructs.rules.facts import Facts, Manifest, Pod, amounts, annotations_of, namespace_of, quantity
@@ -26,8 +25,8 @@ def _resolved(given: object, total: int, *, up: bool) -> int | None:
     percent = _PERCENT.match(str(given))
     if percent is None:
         return None
-    part = Fraction(int(percent[1]) * total, 100)
-    return math.ceil(part) if up else math.floor(part)
+    hundredths = int(percent[1]) * total
+    return -(-hundredths // 100) if up else hundredths // 100
 
 
 def _replicas(manifest: Manifest) -> int:
@@ -165,14 +164,14 @@ def memory_is_limited(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _memory_volumes(spec: Manifest, container: Manifest) -> Fraction:
+def _memory_volumes(spec: Manifest, container: Manifest) -> Decimal:
     mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
     sizes = [
-        quantity((volume.get("emptyDir") or {}).get("sizeLimit")) or Fraction(0)
+        quantity((volume.get("emptyDir") or {}).get("sizeLimit")) or Decimal(0)
         for volume in spec.get("volumes") or ()
         if volume.get("name") in mounted and (volume.get("emptyDir") or {}).get("medium") == "Memory"
     ]
-    return sum(sizes, Fraction(0))
+    return sum(sizes, Decimal(0))
 
 
 def models_have_time_to_load(facts: Facts) -> Iterator[Finding]:
