@@ -42,6 +42,15 @@ if TYPE_CHECKING:
     from gpu_constructs.platforms import Kubernetes, Talos
     from gpu_constructs.power.power_limit import PowerLimit
     from gpu_constructs.priority_classes import GpuPriorityClasses
+    from gpu_constructs.recipes.comfyui import ComfyUI, ComfyUILayout
+    from gpu_constructs.recipes.cuda_smoke_test import CudaSmokeTest
+    from gpu_constructs.recipes.katib_experiment import KatibExperiment
+    from gpu_constructs.recipes.katib_parameter import KatibParameter
+    from gpu_constructs.recipes.kubeflow_notebook import KubeflowNotebook
+    from gpu_constructs.recipes.ollama import Ollama
+    from gpu_constructs.recipes.pytorch_training import PyTorchTraining
+    from gpu_constructs.recipes.training_pod import TrainingPod
+    from gpu_constructs.recipes.vllm import Vllm
     from gpu_constructs.rules.gpu_rules import GpuRules
     from gpu_constructs.runtime_class import NvidiaRuntimeClass
     from gpu_constructs.sharing import Sharing
@@ -53,11 +62,14 @@ if TYPE_CHECKING:
     from gpu_constructs.update_strategy import UpdateStrategy
     from gpu_constructs.versions import Unverified
     from gpu_constructs.workload.backend import Backend
+    from gpu_constructs.workload.claim_sharing import ClaimSharing
     from gpu_constructs.workload.container import Container
     from gpu_constructs.workload.env import EnvValue
     from gpu_constructs.workload.gpu_access import GpuAccess
+    from gpu_constructs.workload.gpu_device_class import GpuDeviceClass
     from gpu_constructs.workload.gpu_profile import GpuProfile
     from gpu_constructs.workload.gpu_request import GpuRequest
+    from gpu_constructs.workload.gpu_resource_claim import GpuResourceClaim
     from gpu_constructs.workload.probe import Probe
     from gpu_constructs.workload.scheduling import Scheduling
     from gpu_constructs.workload.strategy import Strategy
@@ -76,9 +88,13 @@ __all__ = [  # noqa: RUF022
     "AlertThresholds",
     "Backend",
     "BasicAuth",
+    "ClaimSharing",
+    "ComfyUI",
+    "ComfyUILayout",
     "Configs",
     "Container",
     "ContainerLimits",
+    "CudaSmokeTest",
     "DebugDump",
     "Delivery",
     "DenyVisibleDevicesOverride",
@@ -93,6 +109,7 @@ __all__ = [  # noqa: RUF022
     "GpuConstructsError",
     "GpuConstructsWarning",
     "GpuDashboard",
+    "GpuDeviceClass",
     "GpuFeatureDiscovery",
     "GpuInventory",
     "GpuNode",
@@ -100,11 +117,15 @@ __all__ = [  # noqa: RUF022
     "GpuPriorityClasses",
     "GpuProfile",
     "GpuRequest",
+    "GpuResourceClaim",
     "GpuRules",
     "GpuRuntimeInjection",
     "HelmValues",
     "Imex",
+    "KatibExperiment",
+    "KatibParameter",
     "KernelModule",
+    "KubeflowNotebook",
     "Kubernetes",
     "Metric",
     "MetricsConfigMap",
@@ -112,11 +133,13 @@ __all__ = [  # noqa: RUF022
     "NamespaceQuota",
     "NodeFeatureDiscovery",
     "NvidiaGpuExporter",
+    "Ollama",
     "PluginConfig",
     "PluginFlags",
     "PodMapping",
     "PowerLimit",
     "Probe",
+    "PyTorchTraining",
     "Relabeling",
     "Scheduling",
     "Scrape",
@@ -129,8 +152,10 @@ __all__ = [  # noqa: RUF022
     "TalosSchematic",
     "Tls",
     "Toleration",
+    "TrainingPod",
     "Unverified",
     "UpdateStrategy",
+    "Vllm",
     "Volume",
     "VolumeClaim",
     "synth",
@@ -170,6 +195,15 @@ _HOMES = {
     "platforms": ("Kubernetes", "Talos"),
     "power.power_limit": ("PowerLimit",),
     "priority_classes": ("GpuPriorityClasses",),
+    "recipes.comfyui": ("ComfyUI", "ComfyUILayout"),
+    "recipes.cuda_smoke_test": ("CudaSmokeTest",),
+    "recipes.katib_experiment": ("KatibExperiment",),
+    "recipes.katib_parameter": ("KatibParameter",),
+    "recipes.kubeflow_notebook": ("KubeflowNotebook",),
+    "recipes.ollama": ("Ollama",),
+    "recipes.pytorch_training": ("PyTorchTraining",),
+    "recipes.training_pod": ("TrainingPod",),
+    "recipes.vllm": ("Vllm",),
     "rules.gpu_rules": ("GpuRules",),
     "runtime_class": ("NvidiaRuntimeClass",),
     "sharing": ("Sharing",),
@@ -181,11 +215,14 @@ _HOMES = {
     "update_strategy": ("UpdateStrategy",),
     "versions": ("Unverified",),
     "workload.backend": ("Backend",),
+    "workload.claim_sharing": ("ClaimSharing",),
     "workload.container": ("Container",),
     "workload.env": ("EnvValue",),
     "workload.gpu_access": ("GpuAccess",),
+    "workload.gpu_device_class": ("GpuDeviceClass",),
     "workload.gpu_profile": ("GpuProfile",),
     "workload.gpu_request": ("GpuRequest",),
+    "workload.gpu_resource_claim": ("GpuResourceClaim",),
     "workload.probe": ("Probe",),
     "workload.scheduling": ("Scheduling",),
     "workload.strategy": ("Strategy",),

@@ -122,5 +122,11 @@ def patched(rendered: dict[str, Any], patches: Sequence[JsonPatch], owner: Const
         path = owner.node.path.removesuffix("/Default").removesuffix("/Resource")
         reason = re.sub(r"\b\w*Error: ", "", str(error).partition("\n")[0])
         raise GpuConstructsError(f"a JSON patch does not apply: {reason}", path=path) from None
-    first = {key: made.pop(key) for key in ("apiVersion", "kind", "metadata") if key in made}
-    return {**_sorted(first), **_sorted(made)}
+    return in_order(made)
+
+
+def in_order(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a manifest with its keys sorted behind those that tell what it is, and nothing that is ``None``."""
+    first = ("apiVersion", "kind", "metadata")
+    told = {key: manifest[key] for key in first if key in manifest}
+    return {**_sorted(told), **_sorted({key: manifest[key] for key in manifest if key not in first})}

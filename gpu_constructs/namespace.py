@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from cdk8s import Chart
 from constructs import Construct
 
 from gpu_constructs import _fields, _references
@@ -110,6 +111,18 @@ def namespace_name(namespace: object) -> str:
     if isinstance(namespace, GpuNamespace):
         return namespace.name
     return _references.name_of("namespace", namespace, "Namespace")
+
+
+def namespace_in(scope: Construct, given: object) -> str:
+    """Give the name of a workload's namespace: the one given, else its chart's, else ``default``.
+
+    Raises:
+        GpuConstructsError: It is no DNS label, or no namespace at all.
+    """
+    if given is not None:
+        return namespace_name(given)
+    chart = scope if isinstance(scope, Chart) else Chart.of(scope)
+    return chart.namespace or "default"
 
 
 def component_namespace(namespace: object, *, allow_default: bool = False) -> str:

@@ -41,7 +41,7 @@ def test_a_backend_is_there_from_a_release_on(backend, platforms):
         (
             EXTENDED,
             Kubernetes("1.35"),
-            ["'dra-extended-resource'", "1.36 or later", "has 1.35", "Backend.dra_claims()"],
+            ["'dra-extended-resource'", "1.36 or later", "got Kubernetes 1.35;", "Backend.dra_claims()"],
         ),
     ],
     ids=str,

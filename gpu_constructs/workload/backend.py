@@ -90,8 +90,12 @@ class Backend(metaclass=ShortErrors):
             )
         first = KUBERNETES_RELEASES.index(_FIRST_WITH_EXTENDED_RESOURCES)
         if self.kind == "dra-extended-resource" and KUBERNETES_RELEASES.index(platform.kubernetes) < first:
+            brings = (
+                ""
+                if str(platform) == f"Kubernetes {platform.kubernetes}"
+                else f" with Kubernetes {platform.kubernetes}"
+            )
             raise GpuConstructsError(
                 f"backend {self.kind!r} needs Kubernetes {_FIRST_WITH_EXTENDED_RESOURCES} or later, where the "
-                f"scheduler turns extended resources into claims; {platform} has {platform.kubernetes}; use "
-                "Backend.dra_claims()"
+                f"scheduler turns extended resources into claims; got {platform}{brings}; use Backend.dra_claims()"
             )

@@ -70,8 +70,8 @@ class Container(metaclass=ShortErrors):
         chosen = (self.env or {}).get(VISIBLE_DEVICES, "void")
         if chosen not in ("void", "none"):
             raise GpuConstructsError(
-                f"container.env[{VISIBLE_DEVICES!r}] must be 'void' or left out, got {chosen!r}: this container holds no "
-                "GPU, and anything else shows it those of others"
+                f"container.env[{VISIBLE_DEVICES!r}] must be 'void' or left out, got {chosen!r}: this container holds "
+                "no GPU, and anything else shows it those of others"
             )
         try:
             self.to_manifest(Mounts())

@@ -14,7 +14,7 @@ from cdk8s import ApiObject, ApiObjectMetadata, Chart, JsonPatch
 from constructs import Construct, IConstruct, IMixin, IValidation
 
 from gpu_constructs import _fields
-from gpu_constructs._manifest import Manifest, patched
+from gpu_constructs._manifest import Manifest, in_order, patched
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors, users_line, warn
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
@@ -121,7 +121,16 @@ class GpuAccess(metaclass=ShortErrors):
         self._call: FrameType | None = None
 
     def supports(self, construct: IConstruct) -> bool:
-        """Tell whether ``with_`` should hand a construct over: always, so that none is left out in silence."""
+        """Tell whether ``with_`` should hand a construct over: the one it was called on, whatever that is.
+
+        It asks for each construct below that one too, which ``apply_to`` looks through by itself; to say no to one
+        without pods would leave it out in silence.
+        """
+        call = _call_of_with()
+        if call is not None and call is self._call:
+            return False
+        # Held so that no later call can have the same frame.
+        self._call = call
         return isinstance(construct, Construct)
 
     def apply_to(self, construct: IConstruct) -> None:
@@ -133,7 +142,6 @@ class GpuAccess(metaclass=ShortErrors):
         Raises:
             GpuConstructsError: It holds no pods, or something in it contradicts.
         """
-        # with_ calls this for each construct below the one it was called on, that one first.
         if str(sys._getframe(1).f_globals.get("__name__", "")).startswith("jsii."):
             self._apply_from_bridge(construct)
             return
@@ -146,11 +154,6 @@ class GpuAccess(metaclass=ShortErrors):
         raise problem.with_traceback(None) from None
 
     def _apply_from_bridge(self, construct: IConstruct) -> None:
-        call = _call_of_with()
-        if call is not None and call is self._call:
-            return
-        # Held so that no later call can have the same frame.
-        self._call = call
         grants = _Grants.of(construct)
         try:
             self._apply(construct)
@@ -193,10 +196,12 @@ class GpuAccess(metaclass=ShortErrors):
         except RuntimeError:
             # cdk8s-plus renders no pods without containers, and they may be added later.
             rendered = None
+        is_checked = False
         if rendered is not None:
             self._access.check(rendered)
             with suppress(ContainerMissingError):
                 self._access.given(rendered, claim_template="claim")
+                is_checked = True
             if not self._access.has_place_for_runtime_class(rendered) and self._access.allocation.runtime_class:
                 warn(
                     f"{_path(target)}: pods of a {rendered['kind']} cannot name the runtime class "
@@ -206,7 +211,7 @@ class GpuAccess(metaclass=ShortErrors):
         if granted is None:
             granted = Granted.instead_of(target)
             _Grants.of(granted).add(granted)
-        granted.give(self, self._access)
+        granted.give(self, self._access, is_checked=is_checked)
 
 
 def _call_of_with() -> FrameType | None:
@@ -228,6 +233,7 @@ class Granted(ApiObject):
         self.accesses: list[GpuAccess] = []
         self._given: list[ManifestAccess] = []
         self._claim: tuple[str, object] | None = None
+        self._is_checked = True
         super().__init__(
             scope,
             id,
@@ -269,9 +275,10 @@ class Granted(ApiObject):
         """Change what comes out by RFC 6902 operations, applied last, to plain data."""
         self._patches.extend(ops)
 
-    def give(self, giver: GpuAccess, access: ManifestAccess) -> None:
+    def give(self, giver: GpuAccess, access: ManifestAccess, *, is_checked: bool) -> None:
         """Add GPUs; those of an equal access are there already."""
         self.accesses.append(giver)
+        self._is_checked = self._is_checked and is_checked
         if access in self._given:
             return
         claim = access.allocation.claim
@@ -296,7 +303,7 @@ class Granted(ApiObject):
                 access.hide_from_others(made)
         except GpuConstructsError as error:
             raise error.at(_path(self)) from None
-        return patched(made, self._patches, self) if self._patches else made
+        return patched(made, self._patches, self) if self._patches else in_order(made)
 
     def before_hiding(self) -> Any:
         """Render the object with GPUs where they are held, and nothing said of the other containers yet."""
@@ -307,7 +314,12 @@ class Granted(ApiObject):
         return made
 
     def problems(self) -> list[str]:
-        """Say what is wrong with what comes out."""
+        """Say what is wrong with what comes out.
+
+        Rendered for that only where something may be: cdk8s validates an app anew for each chart that it renders.
+        """
+        if self._is_checked and not self._patches:
+            return []
         try:
             made = self.to_json()
             missing = [gone for access in self._given if (gone := access.missing_from(made))]

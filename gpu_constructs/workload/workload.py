@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from cdk8s import ApiObject, Chart
+from cdk8s import ApiObject
 from constructs import Construct
 
 from gpu_constructs import _fields, _references
@@ -18,7 +18,7 @@ from gpu_constructs._manifest import Manifest
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE, VRAM
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.namespace import namespace_name
+from gpu_constructs.namespace import namespace_in
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.workload.container import Container, ImagePullPolicy, container_manifest
@@ -286,7 +286,7 @@ class GpuWorkload(GpuObject):
             {"name": _references.name_of(f"image_pull_secrets[{i}]", secret, "Secret")}
             for i, secret in enumerate(image_pull_secrets)
         ]
-        where = Chart.of(scope).namespace if namespace is None else namespace_name(namespace)
+        where = namespace_in(scope, namespace)
         makes_account = kind == "Pod" and account is None
         grace = termination_grace_period_seconds
         holder = container_manifest(
@@ -333,7 +333,7 @@ class GpuWorkload(GpuObject):
             controller=runs,
             metadata={
                 "name": name,
-                "namespace": where or "default",
+                "namespace": where,
                 "labels": {**(labels or {}), **own_labels},
                 "annotations": {**(annotations or {}), **self_says} or None,
             },

@@ -1,0 +1,1 @@
+"""Workloads that are known by name, ready to run."""

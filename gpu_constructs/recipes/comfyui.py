@@ -1,0 +1,292 @@
+"""ComfyUI: images and videos by graphs of nodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, isfinite
+from typing import Literal
+
+from constructs import Construct
+
+from gpu_constructs import _fields
+from gpu_constructs._construct import checked
+from gpu_constructs._resources import Resources
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
+from gpu_constructs.placement import Toleration
+from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.recipes.vram_budget import VramBudget, vram_budget
+from gpu_constructs.workload.gpu_profile import GpuProfile
+from gpu_constructs.workload.probe import Probe
+from gpu_constructs.workload.volume_claim import VolumeClaim
+from gpu_constructs.workload.workload import Gpus, GpuWorkload
+
+VramMode = Literal["gpu-only", "highvram", "lowvram", "novram"]
+
+_PORT = 8188
+_RESOURCES: Resources = {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"memory": "32Gi"}}
+_VRAM_FLAGS = ("--gpu-only", "--highvram", "--normalvram", "--lowvram", "--novram", "--cpu")
+_KEYWORD_OF = {"--reserve-vram": "reserve_vram", **dict.fromkeys(_VRAM_FLAGS, "vram_mode")}
+_FIXED = ("--listen", "--port", "--cuda-device", "--tls-keyfile", "--tls-certfile")
+_SAFE_IN_A_SHELL = re.compile(r"[-A-Za-z0-9_./:=,@%+]+\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComfyUILayout(metaclass=ShortErrors):
+    """Where an image has ComfyUI, and how it takes flags.
+
+    Attributes:
+        base_directory: The folder with ``models``, ``input``, ``output`` and ``custom_nodes``.
+        data: Where the disk is mounted; what the image writes and should keep must be below.
+        flags_variable: The variable whose words the image's entrypoint appends to ComfyUI's flags. None: flags are
+            arguments of the image.
+        command: Replaces the image's entrypoint, such as ``["python", "main.py"]``. Empty: the image's.
+        listens: Whether the image itself has ComfyUI listen on all addresses, port 8188. ComfyUI's own default is
+            127.0.0.1, where no Service and no probe reaches it.
+
+    Raises:
+        GpuConstructsError: A path that is not absolute, or no name of a variable.
+    """
+
+    base_directory: str
+    data: str
+    flags_variable: str | None = None
+    command: Sequence[str] = ()
+    listens: bool = False
+
+    def __post_init__(self) -> None:
+        _fields.members(self, "layout")
+        for name in ("base_directory", "data"):
+            _fields.absolute_path(f"layout.{name}", getattr(self, name))
+        if self.flags_variable is not None:
+            _fields.environment_name("layout.flags_variable", self.flags_variable)
+
+
+LAYOUTS: Mapping[str, ComfyUILayout] = {
+    "yanwk/comfyui-boot": ComfyUILayout(
+        base_directory="/root/ComfyUI", data="/root", flags_variable="CLI_ARGS", listens=True
+    )
+}
+"""Images whose layout is known, by repository.
+
+Source: YanWenKun/ComfyUI-Docker:cu130-slim-v2/runner-scripts/entrypoint.sh, July 2026
+"""
+
+
+class ComfyUI(GpuWorkload):
+    """A ComfyUI server with a disk.
+
+    Emits a Deployment of one pod (``Recreate``), a Service and a PersistentVolumeClaim. There is one replica, and no
+    keyword for more: the queue is in the memory of the process, and clients must find the results of their own.
+
+    There is no official image, so ``image`` is required. ``docker.io/yanwk/comfyui-boot`` is known; any other needs a
+    ``layout``. That image runs as root and copies ComfyUI to ``/root`` at the first start, so its root file system is
+    writable and its namespace is of level ``baseline``; capabilities are dropped all the same. With an image for
+    another user pass ``run_as_user``, and a namespace of level ``restricted`` takes it.
+
+    ComfyUI asks nobody for a password and runs whatever a custom node contains: keep the Service inside.
+
+    **A budget** (``gpus=GpuRequest(vram=...)``) with the board's memory known becomes ``--reserve-vram``: what it
+    leaves to others in GiB, rounded up to a tenth. 16303 MiB of an RTX 5070 Ti less 12288 of ``vram="12Gi"`` is 4015,
+    which is 4.0 GiB. ComfyUI subtracts that from what is free, unloads models and computes from memory what does not
+    fit; so it is slower rather than refused, and beside a neighbour that has loaded already it takes less than the
+    budget.
+
+    Attributes:
+        layout: As given, or that of the image.
+
+    Source:
+        comfyanonymous/ComfyUI:comfy/cli_args.py, comfy/model_management.py
+    """
+
+    @checked
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        image: str,
+        layout: ComfyUILayout | None = None,
+        vram_mode: VramMode | None = None,
+        reserve_vram: int | float | None = None,
+        args: Sequence[str] = (),
+        models: object = None,
+        custom_nodes: object = None,
+        input: object = None,  # noqa: A002
+        output: object = None,
+        storage: str = "100Gi",
+        storage_class_name: str | None = None,
+        startup_seconds: int = 1200,
+        gpus: Gpus = 1,
+        gpu_memory: str | None = None,
+        profile: GpuProfile | None = None,
+        name: str | None = None,
+        namespace: object = None,
+        platform: Platform = DEFAULT_PLATFORM,
+        runtime_class: object = None,
+        tolerations: Sequence[Toleration] = (),
+        node_selector: Mapping[str, str] | None = None,
+        env: Mapping[str, object] | None = None,
+        volumes: Mapping[str, object] | None = None,
+        resources: Resources | None = None,
+        run_as_user: int | None = None,
+        priority_class_name: str | None = None,
+        image_pull_secrets: Sequence[object] = (),
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        ignore_rules: Sequence[str] = (),
+    ) -> None:
+        """Make the server.
+
+        Args:
+            scope: A chart, or a construct in one.
+            id: Construct id, and the name unless ``name`` says otherwise.
+            image: ``docker.io/yanwk/comfyui-boot:cu130-slim-v2`` (``cu126-slim`` for older drivers) or another. Its
+                tags move, so a digest behind them (``@sha256:...``) makes every start the same.
+            layout: Where the image has what. None: known from the image's repository.
+            vram_mode: ``gpu-only`` keeps everything on the GPU, ``highvram`` models; ``lowvram`` and ``novram`` keep
+                less there than ComfyUI would by itself. None: as it sees fit.
+            reserve_vram: GiB of the GPU left to others. None: what the budget leaves, else ComfyUI's own 0.4.
+            args: Further flags of ComfyUI, like ``--disable-xformers``.
+            models: A volume for the models, such as one that other pods read too. None: on the disk.
+            custom_nodes: Likewise for custom nodes.
+            input: Likewise for what is uploaded.
+            output: Likewise for results.
+            storage: Size of the disk.
+            storage_class_name: Kind of storage. None: the cluster's default.
+            startup_seconds: How long a start may take, the first with its copies and downloads.
+            gpus: Whole GPUs or slots, or a ``GpuRequest``, whose ``vram`` is wired in as said above. ComfyUI computes
+                on one.
+            gpu_memory: All memory of a GPU as ``nvidia-smi`` shows it, as a quantity, for the budget. None: that of
+                ``request.products``, where they are known.
+            profile: What the GPU workloads of the cluster have in common.
+            name: Name of the objects.
+            namespace: A name or an object. None: the chart's, else ``default``.
+            platform: As of ``GpuWorkload``.
+            runtime_class: As of ``GpuWorkload``.
+            tolerations: As of ``GpuWorkload``.
+            node_selector: As of ``GpuWorkload``.
+            env: Further variables; the one for flags is the recipe's.
+            volumes: Further mounts; one at ``layout.data`` replaces the disk.
+            resources: CPU and memory. By default requests of 2 CPUs and 8Gi and a memory limit of 32Gi; what does not
+                fit the GPU is kept in memory.
+            run_as_user: User id, and group of the disk. None: the image's own user.
+            priority_class_name: Name of a PriorityClass.
+            image_pull_secrets: Names or objects.
+            labels: Further labels.
+            annotations: Of the Deployment.
+            ignore_rules: Codes of rules that ``synth`` does not hold against the Deployment.
+
+        Raises:
+            GpuConstructsError: An image whose layout is not known, a flag that has a keyword or that the recipe sets, a
+                word that the entrypoint would take apart, or what ``GpuWorkload`` refuses.
+        """
+        _fields.image("image", image)
+        _fields.whole_number("startup_seconds", startup_seconds, minimum=1)
+        where = layout_of(image, layout)
+        budget = vram_budget(gpus, gpu_memory)
+        flags = flags_of(where, vram_mode=vram_mode, reserve_vram=reserve_vram, budget=budget, args=args)
+        variable = where.flags_variable
+        if variable is not None and variable in (env or {}):
+            raise GpuConstructsError(
+                f"env[{variable!r}] must be left to the recipe, which writes its flags there; pass args=[...]"
+            )
+        folders = {"models": models, "custom_nodes": custom_nodes, "input": input, "output": output}
+        super().__init__(
+            scope,
+            id,
+            image=image,
+            gpus=gpus,
+            profile=profile,
+            name=name,
+            namespace=namespace,
+            platform=platform,
+            runtime_class=runtime_class,
+            tolerations=tolerations,
+            node_selector=node_selector,
+            command=where.command,
+            args=() if variable is not None else flags,
+            env={**({variable: " ".join(flags)} if variable is not None and flags else {}), **(env or {})},
+            ports={"http": _PORT},
+            startup_probe=Probe.http_get("/system_stats", port="http", failure_threshold=ceil(startup_seconds / 10)),
+            # No liveness probe: a server busy with a model may be slow to answer, and a restart loses the queue.
+            readiness_probe=Probe.http_get("/system_stats", port="http", timeout_seconds=10, failure_threshold=6),
+            volumes={
+                where.data: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
+                **{f"{where.base_directory}/{name}": one for name, one in folders.items() if one is not None},
+                **(volumes or {}),
+            },
+            resources=_RESOURCES if resources is None else resources,
+            run_as_user=run_as_user,
+            fs_group=run_as_user or None,
+            priority_class_name=priority_class_name,
+            image_pull_secrets=image_pull_secrets,
+            labels=labels,
+            annotations=annotations,
+            ignore_rules=ignore_rules,
+        )
+        if budget is not None and budget.total_mib is None and reserve_vram is None:
+            warn(
+                f"{self.node.path}: request.vram of {budget.vram} is not kept by ComfyUI, since the memory of the GPU "
+                "is not known; pass gpu_memory, e.g. '16303Mi' as nvidia-smi shows it, or reserve_vram"
+            )
+        self.layout = where
+
+
+def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
+    """Give the layout of an image.
+
+    Raises:
+        GpuConstructsError: It is not known.
+    """
+    if given is not None:
+        return given
+    repository = re.sub(r"(:[^:/]*)?(@.*)?\Z", "", image)
+    for known, layout in LAYOUTS.items():
+        if repository == known or repository.endswith(f"/{known}"):
+            return layout
+    raise GpuConstructsError(
+        f"layout is required for an image other than {' or '.join(LAYOUTS)}, got {image!r}; pass "
+        "ComfyUILayout(base_directory=..., data=...)"
+    )
+
+
+def flags_of(
+    layout: ComfyUILayout,
+    *,
+    vram_mode: VramMode | None,
+    reserve_vram: float | None,
+    budget: VramBudget | None,
+    args: Sequence[str],
+) -> list[str]:
+    """Give the flags of ComfyUI.
+
+    Raises:
+        GpuConstructsError: A number that is none, or a flag that fights the recipe's.
+    """
+    if reserve_vram is not None and not (isfinite(reserve_vram) and 0 <= reserve_vram < 1024):
+        raise GpuConstructsError(f"reserve_vram must be GiB from 0 up, below a GPU's memory; got {reserve_vram!r}")
+    if reserve_vram is None and budget is not None and budget.rest_mib is not None:
+        reserve_vram = -(-10 * budget.rest_mib // 1024) / 10
+    for index, word in enumerate(args):
+        flag = word.partition("=")[0]
+        if flag in _KEYWORD_OF:
+            raise GpuConstructsError(
+                f"args[{index}] must not be {flag}, which has a keyword; use {_KEYWORD_OF[flag]}=..."
+            )
+        if flag in _FIXED:
+            raise GpuConstructsError(
+                f"args[{index}] must not be {flag}: Service, probes and the allocated GPU count on the recipe's"
+            )
+        if layout.flags_variable is not None and not _SAFE_IN_A_SHELL.match(word):
+            raise GpuConstructsError(
+                f"args[{index}] must be one word of letters, digits and '-_./:=,@%+', since the image's entrypoint "
+                f"takes {layout.flags_variable} apart; got {word!r}"
+            )
+    return [
+        *(() if layout.listens else ("--listen", "0.0.0.0", "--port", str(_PORT))),
+        *(() if vram_mode is None else (f"--{vram_mode}",)),
+        *(() if reserve_vram is None else ("--reserve-vram", f"{reserve_vram:g}")),
+        *args,
+    ]

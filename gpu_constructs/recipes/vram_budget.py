@@ -1,0 +1,90 @@
+"""What a memory budget means on the GPU it is spent on, for programs that want to hear it in units of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu_constructs import _fields
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.gpu_models import gpu_model
+from gpu_constructs.workload.gpu_profile import GpuProfile
+from gpu_constructs.workload.gpu_request import GpuRequest
+
+_MEBIBYTE = 1024 * 1024
+_MORE_THAN_ANY = 1024 * 1024 * _MEBIBYTE
+
+
+@dataclass(frozen=True, kw_only=True)
+class VramBudget:
+    """A budget and the memory of the GPU.
+
+    Attributes:
+        vram: The budget as it was given.
+        budget_mib: The same in MiB, rounded down.
+        total_mib: All memory of the GPU as ``nvidia-smi`` shows it; None where it is not known.
+    """
+
+    vram: str
+    budget_mib: int
+    total_mib: int | None
+
+    @property
+    def rest_mib(self) -> int | None:
+        """What is left to others, in MiB."""
+        return None if self.total_mib is None else self.total_mib - self.budget_mib
+
+    @property
+    def hundredths(self) -> int | None:
+        """The part of all memory, in hundredths, rounded down."""
+        return None if self.total_mib is None else 100 * self.budget_mib // self.total_mib
+
+
+def vram_budget(gpus: object, gpu_memory: str | None) -> VramBudget | None:
+    """Give the budget of a request; None where it states none.
+
+    Args:
+        gpus: What the workload was given as ``gpus``.
+        gpu_memory: All memory of a GPU, as a quantity. None: that of the largest of ``request.products``, where all of
+            them are known and the GPU is whole; of the largest, since a smaller one then takes less than the budget.
+
+    Raises:
+        GpuConstructsError: An amount that is none, no budget beside ``gpu_memory``, or more than there is.
+    """
+    request = gpus if isinstance(gpus, GpuRequest) else GpuRequest()
+    if gpu_memory is not None:
+        _check_gpu_memory(gpu_memory)
+        if request.vram is None:
+            raise GpuConstructsError(
+                f"gpu_memory is for the budget of a GpuRequest, which there is not; got {gpu_memory!r}; pass "
+                "gpus=GpuRequest(vram=...) too, or leave it out"
+            )
+    if request.vram is None:
+        return None
+    budget = int(_fields.amount(request.vram) // _MEBIBYTE)
+    total = int(_fields.amount(gpu_memory) // _MEBIBYTE) if gpu_memory is not None else _memory_of_products(request)
+    if budget < 1 or (total is not None and budget > total):
+        has = "" if total is None else f" and at most the GPU's {total}Mi"
+        raise GpuConstructsError(f"request.vram must be at least 1Mi{has}; got {request.vram!r}; give it with its unit")
+    return VramBudget(vram=request.vram, budget_mib=budget, total_mib=total)
+
+
+def _check_gpu_memory(given: str) -> None:
+    _fields.quantity("gpu_memory", given)
+    if not _MEBIBYTE <= _fields.amount(given) < _MORE_THAN_ANY:
+        raise GpuConstructsError(
+            f"gpu_memory must be the memory of one GPU with its unit, like '16303Mi'; got {given!r}"
+        )
+
+
+def _memory_of_products(request: GpuRequest) -> int | None:
+    if request.mig_profile is not None or (request.resource or "").startswith("nvidia.com/mig-"):
+        return None
+    models = [gpu_model(product) or gpu_model(product.replace("-", " ")) for product in request.products]
+    sizes = [model.vram_mib if model is not None else None for model in models]
+    known = [size for size in sizes if size is not None]
+    return max(known) if known and len(known) == len(sizes) else None
+
+
+def is_shared(profile: GpuProfile | None) -> bool:
+    """Tell whether the pods of a cluster share its GPUs, as far as the profile says."""
+    return profile is not None and profile.sharing is not None and profile.sharing.strategy != "none"

@@ -1,0 +1,189 @@
+import warnings
+
+import pytest
+from cdk8s import App, Chart, Testing
+
+from gpu_constructs import (
+    DevicePluginChart,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    GpuNamespace,
+    GpuRequest,
+    Talos,
+    VolumeClaim,
+    synthesize,
+)
+from gpu_constructs.pod_specs import pod_specs
+from gpu_constructs.recipes.katib_experiment import COLLECTOR_INJECTION, KatibExperiment
+from gpu_constructs.recipes.katib_parameter import KatibParameter
+from gpu_constructs.recipes.training_pod import TrainingPod
+
+ARGS = ["--lr=${trialParameters.lr}"]
+TRIAL = TrainingPod(script="print('loss=1')", args=ARGS)
+LR = {"lr": KatibParameter.double(min=0.01, max=0.05)}
+
+
+def chart_with(**given):
+    chart = Chart(App(), "gpu")
+    given = {"trial": TRIAL, "parameters": LR, "objective_metric_name": "loss", **given}
+    KatibExperiment(chart, "search", **given)
+    return chart
+
+
+def spec(**given):
+    return Testing.synth(chart_with(**given))[-1]["spec"]
+
+
+def refusal(**given):
+    with pytest.raises(GpuConstructsError) as refused:
+        chart_with(**given)
+    return str(refused.value)
+
+
+def test_a_search_with_little_said(objects, snapshot):
+    assert objects(chart_with()) == snapshot
+
+
+def test_a_search_with_everything(objects, snapshot):
+    trial = TrainingPod(
+        image="registry.example/train:1",
+        command=["torchrun", "-m", "train"],
+        args=["--lr=${trialParameters.lr}", "--optimizer=${trialParameters.optimizer}"],
+        env={"LAYERS": "${trialParameters.layers}"},
+        gpus=GpuRequest(count=2, vram="6Gi"),
+        volumes={"/data": VolumeClaim(storage="100Gi", access_modes=["ReadWriteMany"])},
+    )
+    parameters = {
+        "lr": KatibParameter.double(min=1e-5, max=0.1, distribution="logUniform"),
+        "optimizer": KatibParameter.categorical("sgd", "adam"),
+        "layers": KatibParameter.int(min=1, max=4),
+    }
+    made = chart_with(
+        trial=trial,
+        parameters=parameters,
+        objective_metric_name="accuracy",
+        objective_type="maximize",
+        goal=0.99,
+        additional_metric_names=["loss"],
+        algorithm_name="hyperband",
+        algorithm_settings={"r_l": 9, "resource_name": "layers"},
+        early_stopping="medianstop",
+        parallel_trial_count=2,
+        max_trial_count=20,
+        max_failed_trial_count=1,
+        resume_policy="LongRunning",
+        retain=True,
+        metrics_collector_spec={"collector": {"kind": "StdOut"}},
+        api="PyTorchJob",
+        num_nodes=2,
+        active_deadline_seconds=3600,
+        name="best",
+        namespace="team",
+        labels={"team": "ml"},
+        annotations={"note": "x"},
+        ignore_rules=["R13"],
+    )
+    assert objects(made) == snapshot
+
+
+def test_the_gpus_are_in_the_pods_of_the_trials():
+    (pod,) = pod_specs(Testing.synth(chart_with())[-1])
+    assert pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert (pod["runtimeClassName"], pod["restartPolicy"]) == ("nvidia", "Never")
+
+
+@pytest.mark.parametrize(("api", "container"), [("Job", "training"), ("PyTorchJob", "pytorch")])
+def test_the_container_that_is_watched_is_the_one_that_trains(api, container):
+    template = spec(api=api)["trialTemplate"]
+    assert template["primaryContainerName"] == container
+    assert template["trialSpec"]["kind"] == api
+    assert "metadata" not in template["trialSpec"]
+
+
+def test_one_trial_runs_at_a_time_unless_asked():
+    assert spec()["parallelTrialCount"] == 1
+    assert spec(parallel_trial_count=3)["parallelTrialCount"] == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "failures"), [({}, 3), ({"max_trial_count": 2}, 2), ({"max_failed_trial_count": 0}, 0)]
+)
+def test_failures_end_the_search(given, failures):
+    assert spec(**given)["maxFailedTrialCount"] == failures
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        TrainingPod(image="registry.example/a:1", command=["a", "${trialParameters.lr}"]),
+        TrainingPod(image="registry.example/a:1", env={"LR": "${trialParameters.lr}"}),
+        TrainingPod(image="registry.example/a:1", command=["sh", "-c", "a ${trialParameters.lr} && b"]),
+    ],
+    ids=["command", "env", "shell"],
+)
+def test_a_parameter_may_stand_wherever_the_pod_has_text(trial):
+    assert spec(trial=trial)["trialTemplate"]["trialParameters"] == [{"name": "lr", "reference": "lr"}]
+
+
+def test_words_are_left_alone_where_no_shell_reads_them():
+    trial = TrainingPod(script="print()", args=[*ARGS, "two words"])
+    assert spec(trial=trial, metrics_collector_spec={"collector": {"kind": "Push"}})
+
+
+WORD = "no word that a shell takes apart"
+CATEGORY = {"lr": KatibParameter.categorical("a b")}
+DISK = TrainingPod(script="print()", args=ARGS, volumes={"/data": VolumeClaim(storage="1Gi")})
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"parameters": {}}, "parameters must hold at least one; got none"),
+        ({"parameters": {"a b": LR["lr"]}}, "parameters key must be letters"),
+        ({"parameters": {**LR, "wd": LR["lr"]}}, "parameters['wd'] is used nowhere in trial; pass it on"),
+        ({"parameters": {"lrs": LR["lr"]}}, "trial must use parameters of the experiment only; got 'lr' (did you mean"),
+        (
+            {"trial": TrainingPod(script="x = '${trialParameters.lr}'", args=ARGS)},
+            "trial.script must hold no ${trialParameters...}",
+        ),
+        ({"trial": TrainingPod(script="print()", args=[*ARGS, "two words"])}, f"trial must have {WORD}"),
+        ({"trial": TrainingPod(command=["bash", "-x", *ARGS, "a;b"])}, f"trial must have {WORD}"),
+        ({"parameters": CATEGORY}, "parameters['lr'] must have no value that a shell takes apart"),
+        ({"trial": TrainingPod()}, "script or command is required"),
+        ({"trial": DISK, "parallel_trial_count": 2}, "volumes: a VolumeClaim with access_modes"),
+        ({"parallel_trial_count": 0}, "parallel_trial_count must be at least 1"),
+        ({"parallel_trial_count": 13}, "parallel_trial_count must be at most 12"),
+        ({"max_trial_count": 0}, "max_trial_count must be at least 1"),
+        ({"max_failed_trial_count": 13}, "max_failed_trial_count must be at most 12"),
+        ({"objective_metric_name": ""}, "objective_metric_name must be a name"),
+        ({"additional_metric_names": ["loss"]}, "objective_metric_name must be a name that is not in"),
+        ({"algorithm_name": "grid"}, "algorithm_name 'grid' needs a step for each double"),
+        (
+            {"algorithm_name": "grid", "parameters": {"lr": KatibParameter.discrete(1, 2)}},
+            "max_trial_count must be at most the 2 combinations that 'grid' can try; got 12",
+        ),
+        ({"algorithm_name": "cmaes"}, "algorithm_name 'cmaes' needs two parameters or more"),
+        ({"algorithm_name": "hyperband"}, "algorithm_settings must hold 'r_l' for algorithm_name 'hyperband'"),
+        (
+            {"algorithm_name": "hyperband", "algorithm_settings": {"r_l": 9, "resource_name": "epochs"}},
+            "algorithm_settings['resource_name'] must be one of parameters; got 'epochs'",
+        ),
+        ({"algorithm_name": "darts"}, "algorithm_name must be one of"),
+        ({"name": "a" * 41}, "name must have at most 40 characters; got 41"),
+        ({"num_nodes": 2}, "num_nodes must be 1 for api 'Job'"),
+    ],
+)
+def test_what_katib_would_refuse_or_break_is_refused(given, says):
+    assert refusal(**given).startswith(f"gpu/search: {says}")
+
+
+def test_no_rule_is_broken_in_a_namespace_where_katib_collects(tmp_path):
+    app, platform = App(outdir=str(tmp_path)), Talos("1.12.11")
+    DevicePluginChart(app, "plugin", platform=platform)
+    chart = Chart(app, "search", namespace="team")
+    GpuNamespace(chart, "namespace", name="team", pod_security="baseline", labels=COLLECTOR_INJECTION)
+    trial = TrainingPod(script="print()", args=ARGS, platform=platform)
+    KatibExperiment(chart, "search", trial=trial, parameters=LR, objective_metric_name="loss")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", GpuConstructsWarning)
+        synthesize(app)
