@@ -10,6 +10,7 @@ import yaml
 # Plain only where no reader could see a number, a date, a boolean or null: PyYAML alone leaves 0e10 and .5e3 bare.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_/.-]*\Z")
 _NUMBER_TO_SOMEBODY = re.compile(r"[-+.]*[0-9][-+._:0-9a-fA-FxXoO]*\Z")
+_BREAKS = str.maketrans("", "", "\n\t")
 _WORDS = frozenset("y yes n no on off true false null nan inf".split())
 
 
@@ -33,7 +34,7 @@ class _ManifestDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: i
 
 def _is_block(value: str) -> bool:
     # A block keeps nothing but plain lines: next line and line separator would break one.
-    return "\n" in value and all(letter.isprintable() or letter in "\n\t" for letter in value)
+    return "\n" in value and value.translate(_BREAKS).isprintable()
 
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:

@@ -56,10 +56,18 @@ class ShortErrors(type):
         try:
             if dataclasses.is_dataclass(cls):
                 _refuse_other_members(cls, args, kwargs)
+            else:
+                _refuse_with_reason(cls, kwargs)
             return cast(_Made, super().__call__(*args, **kwargs))  # type: ignore[misc]
         except GpuConstructsError as error:
             problem = error
         raise problem.with_traceback(None) from None
+
+
+def _refuse_with_reason(cls: Any, given: Iterable[str]) -> None:
+    for name in given:
+        if name in cls._NOT_TAKEN:
+            raise GpuConstructsError(f"{name} is no keyword of {cls.__name__}: {cls._NOT_TAKEN[name]}")
 
 
 def _refuse_other_members(struct: Any, positional: tuple[Any, ...], given: dict[str, Any]) -> None:

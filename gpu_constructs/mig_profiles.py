@@ -39,6 +39,7 @@ MIG_PROFILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 Source: NVIDIA/mig-parted@v0.9.1:deployments/container/nvidia-mig-manager-example-hopper.yaml and -example.yaml
 """
 
+_SIZE = re.compile(r"[0-9]g\.[0-9]+gb")
 _ATTRIBUTES = re.compile(r"([0-9]g\.[0-9]+gb)((?:[+.-](?:me\.all|me|gfx))*)\Z")
 
 
@@ -54,6 +55,17 @@ def require_mig_profile(field: str, got: str) -> None:
         raise GpuConstructsError(
             f"{field} must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me'; got {got!r}{near}"
         )
+
+
+def size_of(profile: str) -> str | None:
+    """Give a profile without its attributes, whatever follows; None where the text is none."""
+    match = _SIZE.match(profile)
+    return match[0] if match else None
+
+
+def memory_gb(size: str) -> int:
+    """Give the memory that a profile names, which a device has at most."""
+    return int(size.partition("g.")[2].removesuffix("gb"))
 
 
 def mig_resource(profile: str) -> str:

@@ -179,6 +179,22 @@ def with_node_alternatives(
     return {**affinity, "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": widened}}}
 
 
+def clash_of_terms(affinity: Mapping[str, Any]) -> str | None:
+    """Give a label of which every term wants two things that no node has at once; None where a node may match."""
+    terms = affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"]
+    clashes = [_clash(term) for term in terms]
+    return clashes[0] if all(clashes) else None
+
+
+def _clash(term: Mapping[str, Any]) -> str | None:
+    allowed: dict[str, set[str]] = {}
+    for rule in term.get("matchExpressions") or ():
+        if rule.get("operator") == "In":
+            values = {*(rule.get("values") or ())}
+            allowed[rule["key"]] = allowed.get(rule["key"], values) & values
+    return next((key for key, values in allowed.items() if not values), None)
+
+
 def _holds(term: Mapping[str, Any], expressions: Sequence[Mapping[str, Any]]) -> bool:
     there = term.get("matchExpressions") or ()
     return all(expression in there for expression in expressions)

@@ -148,6 +148,11 @@ def pod_specs(manifest: Mapping[str, Any], path: str | None = None) -> Iterator[
         yield spec
 
 
+def model_server(pod_spec: Mapping[str, Any]) -> str | None:
+    """Give where the predictor of an InferenceService has the container that serves the model, if it has."""
+    return next((server for server in _MODEL_SERVERS if isinstance(pod_spec.get(server), Mapping)), None)
+
+
 def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Give every container of a pod, those that run before the others first.
 

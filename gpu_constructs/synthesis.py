@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cdk8s import ApiObject, App, Chart, DependencyGraph, Names
-from constructs import Construct, IConstruct
+from constructs import Construct, IConstruct, Node
 from jsii.errors import JavaScriptError
 
 from gpu_constructs import _kinds
@@ -203,21 +203,26 @@ def _identity(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _render(app: App, dist: _Dist) -> list[str]:
     """Add an app's files to dist and give its problems."""
+    tree = app.node
+    constructs = tree.find_all()
+    grants = getattr(app, "_gpu_constructs_grants", None)
+    if grants is not None:
+        grants.follow_dependencies()
     try:
+        order = _order_without_dependencies(tree, constructs)
         # Sorts them, which takes dependencies without a circle.
-        charts = app.charts
+        charts = app.charts if order is None else list(order)
     except RuntimeError as error:
         return _unwrapped(error)
     # Rendering a chart validates the whole app, but an app may have none.
     if not charts:
-        nodes = [construct.node for construct in app.node.find_all()]
+        nodes = [construct.node for construct in constructs]
         problems = [f"{node.path or 'app'}: {problem}" for node in nodes for problem in node.validate()]
         if problems:
             return problems
-    constructs = app.node.find_all()
     try:
         with left_to_synth(app):
-            rendered = _rendered(charts, constructs, asks_cdk8s=_changes_metadata(app))
+            rendered = _rendered(charts, constructs, order or {}, asks_cdk8s=_changes_metadata(app))
     except GpuConstructsError as error:
         return [str(error)]
     except RuntimeError as error:
@@ -260,14 +265,19 @@ def _changes_metadata(app: App) -> bool:
     return len(app.resolvers) != _RESOLVERS or bool(os.environ.get("CDK8S_DISABLE_SORT"))
 
 
-def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct], *, asks_cdk8s: bool) -> _Rendered:
+def _rendered(
+    charts: Sequence[Chart],
+    constructs: Sequence[IConstruct],
+    order: Mapping[Chart, Sequence[ApiObject | Chart]],
+    *,
+    asks_cdk8s: bool,
+) -> _Rendered:
     """Render every chart.
 
     For each ``Manifest`` cdk8s calls back, and then hands over what it was given. A chart of nothing else is rendered
     here, in the order of cdk8s, so that no body crosses the bridge only to come back. A chart that cdk8s renders goes
     first: that validates the whole app and settles the order of its objects.
     """
-    root = cast(Construct, constructs[0])
     held: dict[Chart, list[ApiObject]] = {}
     for construct in constructs:
         if isinstance(construct, Chart):
@@ -276,8 +286,7 @@ def _rendered(charts: Sequence[Chart], constructs: Sequence[IConstruct], *, asks
             latest.append(construct)
     by_cdk8s = [chart for chart in charts if not all(isinstance(made, Manifest) for made in held[chart])]
     if charts and not by_cdk8s:
-        _validate(root)
-    order = _order_without_dependencies(root, charts, constructs)
+        _validate(cast(Construct, constructs[0]))
     made = {chart: list(chart.to_json()) for chart in by_cdk8s}
     manifests: list[dict[str, Any]] = []
     spans: list[tuple[Chart, range]] = []
@@ -298,18 +307,19 @@ def _validate(app: Construct) -> None:
 
 
 def _order_without_dependencies(
-    app: Construct, charts: Sequence[Chart], constructs: Sequence[IConstruct]
-) -> Mapping[Chart, list[ApiObject | Chart]]:
-    """Give what stands in each chart, in order, where no dependency changes that; else nothing.
+    tree: Node, constructs: Sequence[IConstruct]
+) -> Mapping[Chart, list[ApiObject | Chart]] | None:
+    """Give what stands in each chart, in order, where no dependency changes that and no chart is in another.
 
     The graph of a whole app is asked for once, instead of one for each chart.
     """
-    below: dict[Chart, list[ApiObject | Chart]] = {}
-    if len([child for child in app.node.children if isinstance(child, Chart)]) < len(charts):
-        return below
-    ordered = DependencyGraph(app.node).topology()
+    charts = [construct for construct in constructs if isinstance(construct, Chart)]
+    if len([child for child in tree.children if isinstance(child, Chart)]) < len(charts):
+        return None
+    ordered = DependencyGraph(tree).topology()
     if len(ordered) != len(constructs) or any(a is not b for a, b in zip(ordered, constructs, strict=True)):
-        return below
+        return None
+    below: dict[Chart, list[ApiObject | Chart]] = {}
     for construct in constructs:
         if isinstance(construct, Chart):
             latest = below[construct] = []

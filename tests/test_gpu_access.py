@@ -2,27 +2,33 @@ import importlib
 import inspect
 import traceback
 
+import jsii
 import pytest
 import yaml
 from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch, Testing
+from constructs import Construct, IValidation
 
 import schemas
 from gpu_constructs import (
     Backend,
+    DcgmExporter,
     External,
     GpuAccess,
     GpuConstructsError,
     GpuConstructsWarning,
     GpuProfile,
     GpuRequest,
+    GpuResourceClaim,
     GpuWorkload,
     Kubernetes,
     Sharing,
+    Strategy,
     SynthesisError,
     Talos,
     Toleration,
     synthesize,
 )
+from imports.org.kubeflow import Notebook, NotebookSpec, NotebookSpecTemplate
 
 GPU = "nvidia.com/gpu"
 RELEASES = (27, 33, 34)
@@ -418,10 +424,10 @@ def test_the_update_strategy_may_be_left_as_it_is(chart):
 
 def test_shared_memory_is_sized_and_mounted_where_the_gpu_is(kplus, chart):
     made = workload(kplus, chart, "Job")
-    made.with_(GpuAccess(count=1, shared_memory="2Gi"))
-    made.with_(GpuAccess(count=1, shared_memory="2Gi"))
+    made.with_(GpuAccess(count=1, shared_memory="1Gi"))
+    made.with_(GpuAccess(count=1, shared_memory="1Gi"))
     pod = pod_of(rendered(chart))
-    assert pod["volumes"] == [{"name": "dev-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}}]
+    assert pod["volumes"] == [{"name": "dev-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]
     assert pod["containers"][0]["volumeMounts"] == [{"name": "dev-shm", "mountPath": "/dev/shm"}]
 
 
@@ -485,7 +491,7 @@ VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
         (
             {"volumeMounts": [{"name": "mine", "mountPath": "/dev/shm/"}]},
             {"shared_memory": "1Gi"},
-            "container 'main' mounts a volume at /dev/shm already; leave shared_memory out",
+            "container 'main' mounts another volume at /dev/shm already; leave shared_memory out",
         ),
     ],
 )
@@ -542,8 +548,8 @@ def test_a_later_patch_that_takes_the_gpu_away_is_found_at_synth(kplus, app, cha
     with pytest.raises(SynthesisError) as refusal:
         synthesize(app)
     assert refusal.value.problems == [
-        "gpu/app: GpuAccess gave limits of 1 x nvidia.com/gpu in container 'main', where None is now: a JSON patch "
-        "took it away; leave that patch out, or the GpuAccess"
+        "gpu/app: GpuAccess gave pod.containers[0].resources.limits.nvidia.com/gpu of 1, where None is now: a JSON "
+        "patch took it away; leave that patch out, or the GpuAccess"
     ]
 
 
@@ -551,7 +557,7 @@ def test_a_later_patch_that_takes_the_claim_away_is_found_too(kplus, app, chart)
     made = workload(kplus, chart, "Job")
     made.with_(GpuAccess(profile=CLAIMS))
     ApiObject.of(made).add_json_patch(JsonPatch.remove("/spec/template/spec/containers/0/resources/claims"))
-    with pytest.raises(SynthesisError, match="gpu/app: GpuAccess gave the claim of container 'main'"):
+    with pytest.raises(SynthesisError, match=r"gpu/app: GpuAccess gave pod\.containers\[0\]\.resources\.claims of"):
         synthesize(app)
 
 
@@ -605,3 +611,291 @@ def test_an_object_outside_every_chart_of_an_app_is_refused_as_cdk8s_does():
     chart = Chart(app, "c")
     GpuAccess(count=1).apply_to(raw(chart, DEPLOYMENT))
     assert rendered(chart)["kind"] == "Deployment"
+
+
+def test_a_typed_custom_resource_is_reached(chart):
+    spec = NotebookSpec(template=NotebookSpecTemplate(spec=template("nb")["spec"]))
+    notebook = Notebook(chart, "app", metadata=ApiObjectMetadata(name="app"), spec=spec)
+    notebook.with_(GpuAccess(count=1))
+    made = rendered(chart)
+    assert list(holders(made)) == ["nb"]
+    assert schemas.schema_errors(made) == []
+
+
+def test_what_the_wrapped_construct_names_is_what_a_custom_construct_around_it_gets(kplus, chart):
+    class Service(Construct):
+        def __init__(self, scope, id):
+            super().__init__(scope, id)
+            self.deployment = kplus.Deployment(self, "web", containers=[kplus.ContainerProps(image="a:1")])
+            kplus.ConfigMap(self, "config")
+
+    Service(chart, "svc").with_(GpuAccess(count=1))
+    assert limits(rendered(chart, "Deployment"))[GPU] == 1
+
+
+def test_a_strategy_is_set_whatever_was_there(chart):
+    surge = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    manifest = {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "strategy": surge}}
+    raw(chart, manifest).with_(GpuAccess(count=1, strategy=Strategy.recreate()))
+    assert rendered(chart)["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_two_budgets_for_one_object_are_refused(chart):
+    target = raw(chart, DEPLOYMENT)
+    GpuAccess(request=GpuRequest(vram="5Gi")).apply_to(target)
+    with pytest.raises(GpuConstructsError, match=r"a budget of '5Gi' already .* request\.vram is '3Gi'"):
+        GpuAccess(request=GpuRequest(vram="3Gi")).apply_to(target)
+
+
+@pytest.mark.parametrize(("keyword", "way_out"), [("vram", "request=GpuRequest(vram=...)"), ("gpus", "count=...")])
+def test_a_keyword_of_its_siblings_is_refused_with_where_it_goes(keyword, way_out):
+    with pytest.raises(GpuConstructsError) as refusal:
+        GpuAccess(**{keyword: 1})
+    assert str(refusal.value).startswith(f"{keyword} is no keyword of GpuAccess: pass {way_out}")
+
+
+# What it must not damage.
+
+
+def test_a_volume_of_the_user_keeps_its_name_and_its_content(chart):
+    mine = {"name": "dev-shm", "hostPath": {"path": "/data"}}
+    manifest = deployment_with(volumeMounts=[{"name": "dev-shm", "mountPath": "/data"}])
+    manifest["spec"]["template"]["spec"]["volumes"] = [mine]
+    raw(chart, manifest).with_(GpuAccess(shared_memory="1Gi"))
+    pod = pod_of(rendered(chart))
+    assert pod["volumes"] == [mine, {"name": "dev-shm-1", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]
+    assert {one["mountPath"]: one["name"] for one in pod["containers"][0]["volumeMounts"]} == {
+        "/data": "dev-shm",
+        "/dev/shm": "dev-shm-1",
+    }
+
+
+def test_another_size_of_shared_memory_is_refused(chart):
+    target = raw(chart, DEPLOYMENT)
+    GpuAccess(shared_memory="1Gi").apply_to(target)
+    with pytest.raises(GpuConstructsError, match="mounts another volume at /dev/shm already"):
+        GpuAccess(shared_memory="9Gi").apply_to(target)
+
+
+def test_an_object_with_constructs_below_it_is_refused_and_keeps_them(chart):
+    target = raw(chart, DEPLOYMENT)
+    ApiObject(target, "config", api_version="v1", kind="ConfigMap")
+    with pytest.raises(GpuConstructsError, match=r"has constructs below it \(gpu/app/config\), which would be lost"):
+        GpuAccess().apply_to(target)
+    assert len(Testing.synth(chart)) == 2
+
+
+def test_a_construct_made_below_it_later_is_told_at_synth(app, chart):
+    target = raw(chart, DEPLOYMENT)
+    target.with_(GpuAccess())
+    ApiObject(target, "config", api_version="v1", kind="ConfigMap")
+    with pytest.raises(SynthesisError, match="gpu/app/config: is lost below an object that was given GPUs"):
+        synthesize(app)
+
+
+def test_validations_of_the_object_still_run(app, chart):
+    @jsii.implements(IValidation)
+    class Never:
+        def validate(self):
+            return ["never right"]
+
+    target = raw(chart, DEPLOYMENT)
+    target.node.add_validation(Never())
+    target.with_(GpuAccess())
+    with pytest.raises(SynthesisError, match="gpu/app: never right"):
+        synthesize(app)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_the_object_depends_on_still_comes_before_it(chart, is_late):
+    target = raw(chart, DEPLOYMENT)
+    last = ApiObject(chart, "last", api_version="v1", kind="ConfigMap")
+    if not is_late:
+        target.add_dependency(last)
+    target.with_(GpuAccess())
+    very_last = ApiObject(chart, "very-last", api_version="v1", kind="Secret")
+    if is_late:
+        target.add_dependency(very_last)
+    kinds = [one["kind"] for one in Testing.synth(chart)]
+    assert kinds.index("Deployment") > kinds.index("Secret" if is_late else "ConfigMap")
+
+
+def test_a_claim_of_the_user_by_the_same_name_is_refused(chart):
+    manifest = deployment_with(resources={"claims": [{"name": "gpu", "request": "nic"}]})
+    with pytest.raises(GpuConstructsError, match="container 'main' has a claim called 'gpu' already, which is another"):
+        GpuAccess(profile=CLAIMS).apply_to(raw(chart, manifest))
+
+
+def test_two_containers_do_not_share_a_claim_by_accident(chart):
+    target = raw(chart, DEPLOYMENT)
+    GpuAccess(profile=CLAIMS, container="main").apply_to(target)
+    with pytest.raises(GpuConstructsError, match="two containers of one pod would share the GPU of its one claim"):
+        GpuAccess(profile=CLAIMS, container="side").apply_to(target)
+
+
+def test_a_refusal_changes_nothing_and_comes_again(chart):
+    target = raw(chart, DEPLOYMENT)
+    GpuAccess(profile=CLAIMS).apply_to(target)
+    two = GpuAccess(count=2, profile=CLAIMS)
+    for _ in range(2):
+        with pytest.raises(GpuConstructsError, match="one pod gets one claim"):
+            two.apply_to(target)
+
+
+def test_of_a_chart_with_one_that_contradicts_none_is_changed(chart):
+    raw(chart, DEPLOYMENT, id="a")
+    raw(chart, deployment_with(env=VISIBLE), id="b")
+    with pytest.raises(GpuConstructsError, match="gpu/b: container 'main' must not set"):
+        GpuAccess().apply_to(chart)
+    assert list(holders(Testing.synth(chart))) == []
+
+
+def test_claim_templates_are_named_after_what_comes_out(chart):
+    target = raw(chart, DEPLOYMENT)
+    target.with_(GpuAccess(profile=CLAIMS))
+    target.add_json_patch(JsonPatch.add("/metadata/namespace", "team"), JsonPatch.replace("/metadata/name", "renamed"))
+    made, template = rendered(chart, "Deployment"), rendered(chart, "ResourceClaimTemplate")
+    assert (template["metadata"]["name"], template["metadata"]["namespace"]) == ("renamed-gpu", "team")
+    assert pod_of(made)["resourceClaims"][0]["resourceClaimTemplateName"] == "renamed-gpu"
+
+
+def test_a_claim_template_may_have_a_name_of_its_own(chart):
+    raw(chart, DEPLOYMENT).with_(GpuAccess(profile=CLAIMS, claim_name="one-board"))
+    assert rendered(chart, "ResourceClaimTemplate")["metadata"]["name"] == "one-board"
+
+
+def test_a_workload_of_ours_with_a_claim_gets_no_second_one(chart):
+    made = GpuWorkload(chart, "app", image="a:1", profile=CLAIMS)
+    with pytest.raises(GpuConstructsError, match="the pod has a claim called 'gpu' already"):
+        GpuAccess(count=4, profile=CLAIMS, claim_name="more").apply_to(made)
+
+
+def test_a_deployment_that_an_autoscaler_sizes_is_not_stopped_as_a_whole(chart):
+    assert "replicas" not in DEPLOYMENT["spec"]
+    raw(chart, DEPLOYMENT).with_(GpuAccess())
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+    assert rendered(chart)["spec"]["strategy"] == rolling
+
+
+# Who holds the GPU of a custom resource.
+
+
+@pytest.mark.parametrize(
+    ("manifest", "expected"),
+    [
+        (
+            custom(
+                "InferenceService",
+                "serving.kserve.io/v1beta1",
+                {
+                    "predictor": {"triton": {"name": "server", "image": "a:1"}},
+                    "transformer": {"containers": [{"name": "kserve-container", "image": "a:1"}]},
+                },
+            ),
+            ["server"],
+        ),
+        (
+            custom(
+                "MPIJob",
+                "kubeflow.org/v2beta1",
+                {"mpiReplicaSpecs": {"Launcher": {"template": template("l")}, "Worker": {"template": template("w")}}},
+            ),
+            ["w"],
+        ),
+        (
+            custom(
+                "RayCluster",
+                "ray.io/v1",
+                {"headGroupSpec": {"template": template("h")}, "workerGroupSpecs": [{"template": template("w")}]},
+            ),
+            ["w"],
+        ),
+        (custom("RayCluster", "ray.io/v1", {"headGroupSpec": {"template": template("h")}}), ["h"]),
+    ],
+    ids=["InferenceService", "MPIJob", "RayCluster", "RayCluster of a head alone"],
+)
+def test_pods_that_only_coordinate_hold_no_gpu_where_others_work(chart, manifest, expected):
+    raw(chart, manifest).with_(GpuAccess())
+    assert list(holders(rendered(chart))) == expected
+
+
+def test_what_this_library_made_is_left_alone_in_a_whole_chart(kplus, chart):
+    DcgmExporter(chart, "exporter")
+    workload(kplus, chart, "Job")
+    GpuAccess().apply_to(chart)
+    assert [one["kind"] for one in Testing.synth(chart) if list(holders(one))] == ["Job"]
+
+
+def test_every_workload_of_a_construct_is_reached_also_beside_its_default_child(chart):
+    class Pair(Construct):
+        def __init__(self, scope, id):
+            super().__init__(scope, id)
+            raw(self, DEPLOYMENT, id="Default")
+            raw(self, DEPLOYMENT, id="worker")
+
+    Pair(chart, "pair").with_(GpuAccess())
+    assert len(list(holders(Testing.synth(chart)))) == 2
+
+
+def test_a_list_is_refused_since_nobody_looks_into_it(chart):
+    ApiObject(chart, "list", api_version="v1", kind="List")
+    raw(chart, DEPLOYMENT)
+    with pytest.raises(GpuConstructsError, match="gpu/list: a List is not looked into"):
+        GpuAccess().apply_to(chart)
+
+
+# Later patches.
+
+
+@pytest.mark.parametrize(
+    ("patch", "problem"),
+    [
+        (JsonPatch.remove("/spec/template/spec/runtimeClassName"), "pod.runtimeClassName of 'nvidia'"),
+        (JsonPatch.add("/spec/template/spec/containers/0/env", VISIBLE), "must not set NVIDIA_VISIBLE_DEVICES"),
+        (JsonPatch.remove("/spec/template"), "a Deployment holds no pod template"),
+    ],
+    ids=["runtime class", "variable", "template"],
+)
+def test_whatever_a_later_patch_takes_away_is_found(app, chart, patch, problem):
+    target = raw(chart, DEPLOYMENT)
+    target.with_(GpuAccess())
+    ApiObject.of(chart.node.find_child("app")).add_json_patch(patch)
+    with pytest.raises(SynthesisError, match=problem):
+        synthesize(app)
+
+
+def test_a_later_contradiction_is_found_before_plain_cdk8s_writes_a_file(kplus, app, tmp_path):
+    kplus.ConfigMap(Chart(app, "a"), "config")
+    made = workload(kplus, Chart(app, "b"), "Job")
+    made.with_(GpuAccess())
+    made.containers[0].env.add_variable("NVIDIA_VISIBLE_DEVICES", kplus.EnvValue.from_value("all"))
+    with pytest.raises(RuntimeError, match="must not set NVIDIA_VISIBLE_DEVICES"):
+        app.synth()
+    assert not list((tmp_path / "dist").glob("*.yaml"))
+
+
+def test_two_wishes_that_no_node_meets_are_refused(chart):
+    target = raw(chart, DEPLOYMENT)
+    GpuAccess(request=GpuRequest(products=["NVIDIA L4"])).apply_to(target)
+    with pytest.raises(GpuConstructsError, match=r"have no nvidia\.com/gpu\.product in common"):
+        GpuAccess(request=GpuRequest(products=["NVIDIA H200"]), container="side").apply_to(target)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"shared_memory": "0"}, "shared_memory must be more than nothing; got '0'"),
+        ({"ignore_rules": ["XX"]}, "ignore_rules"),
+        ({"claim_name": "A B"}, "claim_name must be a DNS subdomain"),
+    ],
+)
+def test_more_bad_input_is_refused_in_one_line(given, message):
+    with pytest.raises(GpuConstructsError) as refusal:
+        GpuAccess(**given)
+    assert str(refusal.value).startswith(message)
+
+
+def test_a_claim_of_another_namespace_is_refused(chart):
+    claim = GpuResourceClaim(chart, "shared", profile=CLAIMS, namespace="b")
+    with pytest.raises(GpuConstructsError, match="is of namespace 'b', and pods of 'default' cannot hold it"):
+        GpuAccess(request=GpuRequest(resource_claim=claim), profile=CLAIMS).apply_to(raw(chart, DEPLOYMENT))

@@ -1,14 +1,17 @@
 import copy
 
 import pytest
+from cdk8s import ApiObject
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpu_constructs import GpuConstructsError, Kubernetes, Sharing, Talos, Toleration
+from gpu_constructs.errors import GpuConstructsWarning
 from gpu_constructs.workload.backend import Backend
 from gpu_constructs.workload.gpu_allocation import ContainerMissingError, allocation, container_named, node_terms
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.gpu_resource_claim import GpuResourceClaim
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
@@ -57,7 +60,17 @@ def given_to(pod, request=None, profile=PLAIN, **how):
         ({}, {"mig_profile": "1g.10gb+me", "count": 2}, {"nvidia.com/mig-1g.10gb.me": 2}),
         ({"mig_strategy": "mixed"}, {"mig_profile": "1g.10gb"}, {"nvidia.com/mig-1g.10gb": 1}),
         ({"mig_strategy": "mixed"}, {"resource": "nvidia.com/mig-1g.10gb"}, {"nvidia.com/mig-1g.10gb": 1}),
-        ({"mig_strategy": "single"}, {"mig_profile": "1g.10gb"}, {"nvidia.com/gpu": 1}),
+        (
+            {"mig_strategy": "single"},
+            {"mig_profile": "1g.10gb", "products": ["NVIDIA H100 80GB HBM3"]},
+            {"nvidia.com/gpu": 1},
+        ),
+        ({"backend": Backend.dra_extended_resource()}, {"resource": "example.com/big"}, {"example.com/big": 1}),
+        (
+            {"backend": Backend.dra_extended_resource()},
+            {"resource": "nvidia.com/mig-small"},
+            {"nvidia.com/mig-small": 1},
+        ),
         ({"sharing": SLICED}, {}, {"nvidia.com/gpu": 1}),
         ({"sharing": SLICED}, {"resource": "nvidia.com/gpu"}, {"nvidia.com/gpu": 1}),
         ({"sharing": RENAMED}, {}, {"nvidia.com/gpu.shared": 1}),
@@ -122,6 +135,39 @@ def test_a_request_is_a_limit_under_the_name_that_the_device_plugin_advertises(p
             "which the device plugin advertises 'nvidia.com/gpu' only; leave resource out",
         ),
         (
+            {"mig_strategy": "single"},
+            {"mig_profile": "1g.10gb"},
+            "request.mig_profile '1g.10gb' needs request.products under mig_strategy 'single', where 'nvidia.com/gpu' "
+            "may be a device of any profile and the label of a node's board tells which; add products=['NVIDIA ",
+        ),
+        (
+            {},
+            {"resource": "nvidia.com/gpus"},
+            "request.resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
+            "'nvidia.com/mig-1g.10gb'; got 'nvidia.com/gpus'",
+        ),
+        (
+            {},
+            {"resource": "nvidia.com/mig-1g.11gb"},
+            "request.resource must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me'; got '1g.11gb' "
+            "(did you mean '1g.18gb'?)",
+        ),
+        *(
+            (
+                {"backend": Backend.dra_extended_resource()},
+                wish,
+                f"request.{next(iter(wish))} must be left out with the backend 'dra-extended-resource', whose devices "
+                "no node label tells; make a GpuDeviceClass of that request and ask for its extended_resource_name: "
+                "GpuRequest(resource=...)",
+            )
+            for wish in (
+                {"products": ["NVIDIA L4"]},
+                {"min_vram": "8Gi"},
+                {"min_compute_capability": "8.0"},
+                {"family": "hopper"},
+            )
+        ),
+        (
             {},
             {"resource_claim": "gpu"},
             "request.resource_claim needs the backend 'dra-claims'; got 'device-plugin'",
@@ -161,7 +207,10 @@ def test_what_the_cluster_would_refuse_is_refused_here(profile, wishes, message)
                 ]
             ],
         ),
-        ({"products": ["A", "A-SHARED", "B"]}, [["product In A A-SHARED B B-SHARED"]]),
+        (
+            {"products": ["NVIDIA-A", "NVIDIA-A-SHARED", "NVIDIA B"]},
+            [["product In NVIDIA-A NVIDIA-A-SHARED NVIDIA-B NVIDIA-B-SHARED"]],
+        ),
         ({"family": ["hopper", "blackwell"]}, [["family In hopper blackwell"]]),
         ({"min_compute_capability": "9.0"}, [["compute.major Gt 8"]]),
         ({"min_compute_capability": "12.0"}, [["compute.major Gt 11"]]),
@@ -188,10 +237,43 @@ def test_wishes_become_one_term_but_for_a_capability_amid_a_major_number(wishes,
 def test_the_boards_of_mig_devices_have_the_profile_in_their_name_under_the_strategy_single():
     wishes = {"products": ["NVIDIA A100-SXM4-80GB"], "mig_profile": "1g.10gb+me"}
     single = GpuProfile(mig_strategy="single")
-    board = "NVIDIA-A100-SXM4-80GB-MIG-1g.10gbme"
+    board = "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb.me"
     assert terms(single, **wishes) == [[f"product In {board} {board}-SHARED"]]
     mixed = GpuProfile(mig_strategy="mixed")
     assert terms(mixed, **wishes) == [["product In NVIDIA-A100-SXM4-80GB NVIDIA-A100-SXM4-80GB-SHARED"]]
+
+
+@pytest.mark.parametrize("product", ["NVIDIA H200", "NVIDIA Unheard Of"])
+def test_whole_boards_by_name_are_told_of_under_the_strategy_single(product):
+    single = GpuProfile(platform=Kubernetes(), mig_strategy="single")
+    with pytest.warns(GpuConstructsWarning, match=r"<board>-MIG-<profile>; add mig_profile") as told:
+        made = terms(single, products=["NVIDIA L4", product])
+    assert len(told) == 1
+    assert made == terms(products=["NVIDIA L4", product])
+
+
+@pytest.mark.parametrize("product", ["NVIDIA GeForce RTX 4090", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"])
+def test_boards_without_mig_and_labels_with_a_profile_are_nothing_to_tell_of(product):
+    terms(GpuProfile(mig_strategy="single"), products=[product])
+
+
+@pytest.mark.parametrize(
+    ("claim", "namespace"),
+    [
+        (lambda chart: "shared", None),
+        (lambda chart: GpuResourceClaim(chart, "shared", profile=CLAIMS, namespace="b"), "b"),
+        (
+            lambda chart: ApiObject(
+                chart, "raw", api_version="resource.k8s.io/v1", kind="ResourceClaim", metadata={"namespace": "c"}
+            ),
+            "c",
+        ),
+    ],
+)
+def test_a_claim_given_as_an_object_keeps_its_namespace(chart, claim, namespace):
+    made = allocation(GpuRequest(resource_claim=claim(chart)), CLAIMS)
+    assert made.existing_claim is not None
+    assert made.existing_claim_namespace == namespace
 
 
 def test_alternatives_of_the_user_are_each_narrowed():
@@ -300,12 +382,12 @@ def test_other_claims_of_the_pod_stay():
     assert [claim["name"] for claim in made["containers"][0]["resources"]["claims"]] == ["nic", "gpu"]
 
 
-def test_parts_of_the_driver_are_asked_for_by_a_variable():
-    request = GpuRequest(driver_capabilities=["compute", "video"])
+def test_cuda_and_its_tools_stay_when_more_of_the_driver_is_asked_for():
+    request = GpuRequest(driver_capabilities=["video"])
     made = given_to({"containers": [{"name": "app", "env": [{"name": "A", "value": "b"}]}]}, request)
     assert made["containers"][0]["env"] == [
         {"name": "A", "value": "b"},
-        {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,video"},
+        {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility,video"},
     ]
 
 
@@ -436,7 +518,7 @@ requests = st.one_of(
     st.builds(GpuRequest, count=st.integers(1, 8), driver_capabilities=st.sampled_from([(), ("video",)])),
     st.builds(
         GpuRequest,
-        products=st.lists(st.sampled_from(["NVIDIA L4", "A board"]), max_size=2),
+        products=st.lists(st.sampled_from(["NVIDIA L4", "NVIDIA board"]), max_size=2),
         min_vram=st.sampled_from([None, "12Gi"]),
         min_compute_capability=st.sampled_from([None, "8.6", "8.9", "8.0"]),
     ),
@@ -449,6 +531,8 @@ profiles = st.sampled_from([PLAIN, CLAIMS, EXTENDED, GpuProfile(), GpuProfile(sh
 def test_giving_twice_is_giving_once_and_leaves_the_pod_it_was_given_alone(pod, request, profile, name):
     if profile.sharing is not None and request.count > 1:
         request = GpuRequest()
+    if profile is EXTENDED and request.selects:
+        request = GpuRequest(resource="gpu.example.com/big")
     allocated = allocation(request, profile)
     before = copy.deepcopy(pod)
     once = allocated.hide_from_others(allocated.give(pod, container=name, claim_template="template"))
@@ -456,3 +540,14 @@ def test_giving_twice_is_giving_once_and_leaves_the_pod_it_was_given_alone(pod, 
     kept = copy.deepcopy(once)
     twice = allocated.hide_from_others(allocated.give(once, container=name, claim_template="template"))
     assert twice == once == kept
+
+
+def test_all_of_the_driver_is_asked_for_in_one_word():
+    container = given_to(POD, GpuRequest(driver_capabilities=["all"]))["containers"][0]
+    assert container["env"] == [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "all"}]
+
+
+def test_devices_of_a_dra_driver_come_with_the_whole_driver():
+    profile = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
+    container = given_to(POD, GpuRequest(driver_capabilities=["video"]), profile=profile)["containers"][0]
+    assert "DRIVER_CAPABILITIES" not in str(container)

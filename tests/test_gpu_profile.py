@@ -1,8 +1,9 @@
 import pytest
 
 from gpu_constructs import GpuConstructsError, Kubernetes, NvidiaRuntimeClass, Sharing, Talos
+from gpu_constructs.platforms import DEFAULT_PLATFORM
 from gpu_constructs.workload.backend import Backend
-from gpu_constructs.workload.gpu_profile import GpuProfile
+from gpu_constructs.workload.gpu_profile import GpuProfile, profile_of
 
 NEW = Talos("1.14")
 
@@ -51,3 +52,13 @@ def test_what_no_cluster_is_like_is_refused_in_one_line(given, message):
         GpuProfile(**given)
     assert str(refused.value).startswith(message)
     assert len(str(refused.value).splitlines()) == 1
+
+
+def test_a_platform_beside_a_profile_is_refused_even_where_it_equals_the_default():
+    local = GpuProfile(platform=Kubernetes("1.36"))
+    same = Talos(DEFAULT_PLATFORM.version)
+    assert same == DEFAULT_PLATFORM
+    with pytest.raises(GpuConstructsError, match="platform and profile must not both be given"):
+        profile_of(local, same, (), None, None)
+    for harmless in (DEFAULT_PLATFORM, Kubernetes("1.36")):
+        assert profile_of(local, harmless, (), None, None) is local

@@ -1,7 +1,9 @@
 import pytest
 
 from gpu_constructs import GpuConstructsError
-from gpu_constructs.workload.gpu_request import GpuRequest, product_label
+from gpu_constructs.errors import GpuConstructsWarning
+from gpu_constructs.gpu_models import GPU_MODELS
+from gpu_constructs.workload.gpu_request import GpuRequest, known_board, product_label
 
 
 def refusal(**given):
@@ -55,6 +57,8 @@ def test_one_family_or_several_may_be_asked_for():
         ("NVIDIA-GeForce-RTX-5070-Ti-SHARED", "NVIDIA-GeForce-RTX-5070-Ti"),
         ("RTX 5070 Ti", "NVIDIA-GeForce-RTX-5070-Ti"),
         ("L4", "NVIDIA-L4"),
+        ("nvidia h100 80gb hbm3", "NVIDIA-H100-80GB-HBM3"),
+        ("NVIDIA-A100-SXM4-80GB-SHARED", "NVIDIA-A100-SXM4-80GB"),
         ("NVIDIA A100-SXM4-80GB", "NVIDIA-A100-SXM4-80GB"),
         ("A Board (of  nobody)", "A-Board-of-nobody"),
     ],
@@ -75,11 +79,16 @@ def test_a_profile_in_the_spelling_of_a_resource_is_the_same_profile():
         {"resource": "nvidia.com/mig-1g.10gb"},
         {"resource": "nvidia.com/mig-1g.10gb.me"},
         {"resource": "nvidia.com/mig-1g.10gb.shared"},
+        {"resource": "gpu.example.com/big"},
+        {"mig_profile": "1g.10gb", "min_vram": "10Gi", "vram": "10Gi"},
+        {"mig_profile": "1g.10gb", "products": ["NVIDIA A100-SXM4-80GB", "NVIDIA L4"]},
+        {"mig_profile": "1g.10gb", "products": ["NVIDIA L4", "NVIDIA board that nobody knows"]},
+        {"mig_profile": "1g.23gb", "products": ["NVIDIA B200"]},
         {"driver_capabilities": ["all"]},
         {"driver_capabilities": ["compute", "video"]},
         {"products": ["NVIDIA L4", "NVIDIA H200"], "min_vram": "100Gi"},
         {"products": ["NVIDIA L4"], "family": ["ada-lovelace", "hopper"], "min_compute_capability": "8.9"},
-        {"products": ["A board that nobody knows"], "family": "turing", "min_vram": "900Gi"},
+        {"products": ["NVIDIA board that nobody knows"], "family": "turing", "min_vram": "900Gi"},
         {"family": "ampere", "min_compute_capability": "8.6"},
         {"family": "blackwell", "min_compute_capability": "12.1"},
         {"family": ["turing", "hopper"], "min_compute_capability": "9.0"},
@@ -102,14 +111,30 @@ def test_wishes_that_a_board_can_meet_together_are_taken(given):
             "DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and ask for 1",
         ),
         (
-            {"resource": "nvidia.com/gpus"},
-            "request.resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
-            "'nvidia.com/mig-1g.10gb'; got 'nvidia.com/gpus'",
+            {"resource": "gpu"},
+            "request.resource must be a domain and a name, like 'nvidia.com/gpu', outside kubernetes.io; got 'gpu'",
+        ),
+        ({"resource": "kubernetes.io/gpu"}, None),
+        ({"resource": "nvidia.com/a b"}, None),
+        (
+            {"mig_profile": "1g.10gb", "min_vram": "40Gi"},
+            "request.min_vram must be at most the 10 GB that a MIG device '1g.10gb' has; got '40Gi'; ask for less, or "
+            "for a larger profile",
         ),
         (
-            {"resource": "nvidia.com/mig-1g.11gb"},
-            "request.resource must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me'; got '1g.11gb' "
-            "(did you mean '1g.18gb'?)",
+            {"resource": "nvidia.com/mig-1g.10gb.me", "vram": "20Gi"},
+            "request.vram must be at most the 10 GB that a MIG device '1g.10gb' has; got '20Gi'; ask for less, or for "
+            "a larger profile",
+        ),
+        (
+            {"mig_profile": "1g.10gb", "products": ["NVIDIA GeForce RTX 4090"]},
+            "request.mig_profile must be one of a board of request.products; got '1g.10gb', where NVIDIA GeForce RTX "
+            "4090 has no MIG; take another profile or other boards",
+        ),
+        (
+            {"mig_profile": "1g.10gb+me", "products": ["NVIDIA-H200", "NVIDIA L4"]},
+            "request.mig_profile must be one of a board of request.products; got '1g.10gb', where NVIDIA H200 or "
+            "NVIDIA L4 has 1g.18gb, 1g.35gb, 2g.35gb, 3g.71gb, 4g.71gb, 7g.141gb; take another profile or other boards",
         ),
         (
             {"resource": "nvidia.com/gpu", "mig_profile": "1g.10gb"},
@@ -187,3 +212,46 @@ def test_an_existing_claim_says_which_gpus_so_nothing_else_may(name):
     assert refusal(resource_claim="gpu", **{name: wishes[name]}).startswith(
         f"request.{name} and request.resource_claim "
     )
+
+
+@pytest.mark.parametrize(
+    ("product", "near"),
+    [
+        ("H100", ", unlike 'NVIDIA H100 80GB HBM3'"),
+        ("A100", ", unlike 'NVIDIA A100-SXM4-40GB' or 'NVIDIA A100-SXM4-80GB'"),
+        ("GeForce RTX 4099", ", unlike 'NVIDIA GeForce RTX 409"),
+        ("nvidia zzz", ""),
+    ],
+)
+def test_a_name_that_no_node_may_have_is_told_with_the_nearest_ones(product, near):
+    with pytest.warns(GpuConstructsWarning) as told:
+        GpuRequest(products=["NVIDIA L4", product])
+    (only,) = told
+    start = f"request.products[1] {product!r} is no name of a board that is known{near}"
+    assert str(only.message).startswith(start if near else f"{start};")
+    assert only.filename == __file__
+
+
+@pytest.mark.parametrize("product", ["NVIDIA Unheard Of", "Tesla Unheard-Of", "Quadro Unheard Of", "nvidia l4", "l4"])
+def test_a_full_name_and_one_that_can_be_completed_are_taken_in_silence(product):
+    GpuRequest(products=[product])
+
+
+def test_no_two_boards_are_spelled_alike():
+    assert [known_board(name) for name in GPU_MODELS] == list(GPU_MODELS.values())
+    assert [known_board(product_label(name).casefold()) for name in GPU_MODELS] == list(GPU_MODELS.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        ({}, None),
+        ({"resource": "nvidia.com/gpu"}, None),
+        ({"mig_profile": "1g.10gb+me"}, "1g.10gb"),
+        ({"resource": "nvidia.com/mig-3g.40gb.shared"}, "3g.40gb"),
+        ({"resource": "nvidia.com/mig-of-mine"}, None),
+    ],
+    ids=str,
+)
+def test_the_size_of_a_mig_device_is_known_however_it_was_asked_for(given, size):
+    assert GpuRequest(**given).mig_size == size

@@ -8,18 +8,18 @@ from gpu_constructs.workload.resource_claim import cel_selector, device_claim, r
 ATTRIBUTES, CAPACITY = "device.attributes['gpu.nvidia.com']", "device.capacity['gpu.nvidia.com']"
 SERVING = [release for release in schemas.SUPPORTED_RELEASES if int(release.split(".")[1]) >= 34]
 WISHES = {
-    "mig_profile": "1g.10gb",
-    "products": ["NVIDIA GeForce RTX 5070 Ti", "NVIDIA-L4"],
+    "mig_profile": "2g.20gb",
+    "products": ["NVIDIA GeForce RTX 5070 Ti", "NVIDIA-H100-80GB-HBM3"],
     "min_vram": "12Gi",
     "min_compute_capability": "8.9",
-    "family": ["ada-lovelace", "blackwell"],
+    "family": ["hopper", "blackwell"],
 }
 SAID = {
-    "mig_profile": f"{ATTRIBUTES}.profile == '1g.10gb'",
-    "products": f"{ATTRIBUTES}.productName.replace(' ', '-') in ['NVIDIA-GeForce-RTX-5070-Ti', 'NVIDIA-L4']",
+    "mig_profile": f"{ATTRIBUTES}.profile == '2g.20gb'",
+    "products": f"{ATTRIBUTES}.productName in ['NVIDIA GeForce RTX 5070 Ti', 'NVIDIA H100 80GB HBM3']",
     "min_vram": f"'memory' in {CAPACITY} && {CAPACITY}.memory.compareTo(quantity('12Gi')) >= 0",
     "min_compute_capability": f"{ATTRIBUTES}.cudaComputeCapability.compareTo(semver('8.9.0')) >= 0",
-    "family": f"{ATTRIBUTES}.architecture.lowerAscii().replace(' ', '-') in ['ada-lovelace', 'blackwell']",
+    "family": f"{ATTRIBUTES}.architecture.lowerAscii().replace(' ', '-') in ['hopper', 'blackwell']",
 }
 
 
@@ -39,6 +39,26 @@ def test_any_gpu_needs_no_condition():
 @pytest.mark.parametrize("name", WISHES)
 def test_every_wish_is_a_condition_on_the_device(name):
     assert cel_selector(GpuRequest(**{name: WISHES[name]})) == SAID[name]
+
+
+@pytest.mark.parametrize(
+    ("products", "condition"),
+    [
+        (["NVIDIA H200"], f"{ATTRIBUTES}.productName == 'NVIDIA H200'"),
+        (["nvidia h200", "H200"], f"{ATTRIBUTES}.productName == 'NVIDIA H200'"),
+        (["NVIDIA-Unheard-Of-SHARED"], f"{ATTRIBUTES}.productName.replace(' ', '-') == 'NVIDIA-Unheard-Of'"),
+        (["Quadro RTX 6000/8000"], f"{ATTRIBUTES}.productName.replace(' ', '-') == 'Quadro-RTX-6000/8000'"),
+        (["NVIDIA Men's"], f"{ATTRIBUTES}.productName.replace(' ', '-') == 'NVIDIA-Men\\'s'"),
+        (
+            ["NVIDIA H200", "NVIDIA New One", "NVIDIA L4"],
+            f"({ATTRIBUTES}.productName in ['NVIDIA H200', 'NVIDIA L4'] || "
+            f"{ATTRIBUTES}.productName.replace(' ', '-') == 'NVIDIA-New-One')",
+        ),
+    ],
+    ids=str,
+)
+def test_a_known_board_is_compared_as_the_driver_spells_it_and_another_in_either_spelling(products, condition):
+    assert cel_selector(GpuRequest(products=products)) == condition
 
 
 def test_several_wishes_must_all_hold():

@@ -16,6 +16,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.pod_specs import pod_specs
 from gpu_constructs.recipes.vllm import Vllm
+from gpu_constructs.workload.backend import Backend
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
 from gpu_constructs.workload.volume_claim import VolumeClaim
@@ -278,3 +279,35 @@ def test_what_would_not_work_is_refused_with_the_path(given, says):
     said = refusal(**given)
     assert said.startswith(f"models/vllm: {says}"), said
     assert "hf_secret" not in said
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {
+            "gpus": GpuRequest(resource_claim="shared-gpu"),
+            "profile": GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims()),
+        },
+        {"gpus": GpuRequest(resource="nvidia.com/gpu.shared")},
+    ],
+    ids=["claim", "slots"],
+)
+def test_slots_and_an_existing_claim_need_a_budget_as_a_shared_profile_does(given):
+    assert refusal(**given).startswith("models/vllm: gpus must say a budget where GPUs are shared")
+    assert flag("--gpu-memory-utilization", gpu_memory_utilization=0.4, **given) == "0.4"
+
+
+@pytest.mark.parametrize("mig", [{"mig_profile": "1g.10gb"}, {"resource": "nvidia.com/mig-1g.10gb"}], ids=str)
+def test_a_server_gets_one_mig_device(mig):
+    assert flag("--tensor-parallel-size", gpus=GpuRequest(**mig)) is None
+    assert refusal(gpus=GpuRequest(count=2, **mig)) == (
+        "models/vllm: request.count must be 1 for MIG devices, of which CUDA shows a process one; got 2; ask for a "
+        "larger profile, or for replicas"
+    )
+
+
+def test_several_slots_of_mps_get_no_shared_memory_of_their_own():
+    gpus = GpuRequest(count=2, vram="4Gi", products=["NVIDIA L4"])
+    slots = {"replicas": 4, "fail_requests_greater_than_one": False}
+    assert shared_memory(gpus=gpus, profile=GpuProfile(sharing=Sharing.mps(**slots))) == []
+    assert shared_memory(gpus=gpus, profile=GpuProfile(sharing=Sharing.time_slicing(**slots))) == ["2Gi"]

@@ -86,3 +86,19 @@ def test_amounts_that_cannot_be_meant_are_refused(gpu_memory, request_, says):
 )
 def test_gpus_are_shared_where_the_profile_says_so(profile, shared):
     assert is_shared(profile) is shared
+
+
+@pytest.mark.parametrize(
+    ("gpus", "shared"),
+    [
+        (2, False),
+        (GpuRequest(resource="nvidia.com/gpu"), False),
+        (GpuRequest(resource="nvidia.com/gpu.shared"), True),
+        (GpuRequest(resource="nvidia.com/mig-1g.10gb.shared"), True),
+        (GpuRequest(resource_claim="shared-gpu"), True),
+    ],
+    ids=str,
+)
+def test_slots_and_existing_claims_are_shared_whatever_the_profile_says(gpus, shared):
+    assert is_shared(None, gpus) is shared
+    assert is_shared(GpuProfile(sharing=Sharing.time_slicing(replicas=4)), gpus)

@@ -9,6 +9,7 @@ from gpu_constructs import (
     EnvValue,
     GpuConstructsError,
     GpuNamespace,
+    GpuResourceClaim,
     GpuWorkload,
     Kubernetes,
     NvidiaRuntimeClass,
@@ -777,6 +778,11 @@ BACKENDS = {
 FIRST_RELEASE = {"device-plugin": 29, "dra-claims": 34, "dra-extended-resource": 36}
 
 
+def wishes(backend, **given):
+    """Give a request; a DeviceClass says which boards behind an extended resource."""
+    return GpuRequest(**({} if backend == "dra-extended-resource" else given), vram="8Gi")
+
+
 def releases(backend):
     return [one for one in schemas.SUPPORTED_RELEASES if int(one.split(".")[1]) >= FIRST_RELEASE[backend]]
 
@@ -785,7 +791,7 @@ def releases(backend):
 def test_one_workload_under_every_backend(backend, snapshot):
     manifests = rendered(
         profile=GpuProfile(platform=Talos("1.14"), backend=BACKENDS[backend]),
-        gpus=GpuRequest(products=["NVIDIA GeForce RTX 5070 Ti"], min_vram="12Gi", vram="8Gi"),
+        gpus=wishes(backend, products=["NVIDIA GeForce RTX 5070 Ti"], min_vram="12Gi"),
         sidecars=[HELPER],
     )
     assert manifests == snapshot
@@ -799,7 +805,7 @@ def test_one_workload_under_every_backend(backend, snapshot):
 @pytest.mark.parametrize("more", [{}, {"ports": [80], "volumes": {"/models": DISK}}], ids=["bare", "disk-and-port"])
 def test_every_kind_with_everything_is_valid_where_it_is_served(kind, backend, helpers, more):
     profile = GpuProfile(platform=NEW, backend=BACKENDS[backend])
-    gpus = GpuRequest(min_compute_capability="8.6")
+    gpus = wishes(backend, min_compute_capability="8.6")
     manifests = rendered(kind=kind, profile=profile, gpus=gpus, run_as_user=1000, **helpers, **more)
     for manifest in manifests:
         assert schemas.schema_errors(manifest, releases(backend)) == []
@@ -926,8 +932,8 @@ def test_a_workload_adds_to_the_profile_of_the_cluster():
 
 
 def test_the_memory_it_will_take_and_rules_to_ignore_stand_on_the_object():
-    found = main(gpus=GpuRequest(vram="8Gi"), ignore_rules=["R13", "R2"])["metadata"]["annotations"]
-    assert found == {"gpu-constructs/vram": "8Gi", "gpu-constructs/ignore-rules": "R13,R2"}
+    found = main(gpus=GpuRequest(vram="8Gi"), ignore_rules=["R13", "R20"])["metadata"]["annotations"]
+    assert found == {"gpu-constructs/vram": "8Gi", "gpu-constructs/ignore-rules": "R13,R20"}
 
 
 MPS = GpuProfile(sharing=Sharing.mps(replicas=4))
@@ -1100,3 +1106,21 @@ def test_what_ends_reads_the_changed_config_map_at_its_next_start(chart, kind):
 def test_a_config_map_by_name_cannot_restart_anything(chart):
     workload(chart, volumes={"/etc/app": Volume.config_map("settings")})
     assert checksum(chart, "Deployment") is None
+
+
+def test_a_user_who_is_not_root_may_write_to_a_disk():
+    disk = {"/data": VolumeClaim(storage="1Gi")}
+    context = pod(run_as_user=1000, volumes=disk)["securityContext"]
+    assert (context["fsGroup"], context["fsGroupChangePolicy"]) == (1000, "OnRootMismatch")
+    assert pod(run_as_user=1000, fs_group=5, volumes=disk)["securityContext"]["fsGroup"] == 5
+    assert "fsGroup" not in pod(volumes=disk)["securityContext"]
+    assert "fsGroup" not in pod(run_as_user=1000, volumes={"/tmp": Volume.empty_dir()})["securityContext"]
+
+
+def test_a_claim_of_another_namespace_is_refused(chart):
+    profile = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
+    claim = GpuResourceClaim(chart, "shared", profile=profile, namespace="b")
+    with pytest.raises(GpuConstructsError, match="is of namespace 'b', and pods of 'a' cannot hold it"):
+        GpuWorkload(chart, "app", image=IMAGE, namespace="a", profile=profile, gpus=GpuRequest(resource_claim=claim))
+    with pytest.raises(GpuConstructsError, match="ignore_rules"):
+        GpuWorkload(chart, "other", image=IMAGE, ignore_rules=["R99"])

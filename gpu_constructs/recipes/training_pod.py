@@ -15,14 +15,14 @@ from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.annotations import IGNORE_RULES, VRAM
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
-from gpu_constructs.gpu_models import gpu_model
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.recipes.vram_budget import memory_of_products
 from gpu_constructs.workload.container import ImagePullPolicy, container_manifest
 from gpu_constructs.workload.env import environment
 from gpu_constructs.workload.gpu_allocation import GpuAllocation, allocation
 from gpu_constructs.workload.gpu_profile import GpuProfile, profile_of
-from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.gpu_request import GpuRequest, known_board
 from gpu_constructs.workload.resource_claim import resource_claim_template
 from gpu_constructs.workload.volume import Mounts, Volume
 
@@ -196,9 +196,7 @@ class TrainingPod(metaclass=ShortErrors):
     @property
     def processes(self) -> int:
         """How many processes of PyTorch a pod runs: one for each GPU; CUDA shows a process one MIG device only."""
-        request = self.request
-        is_mig = request.mig_profile is not None or (request.resource or "").startswith("nvidia.com/mig-")
-        return 1 if is_mig else request.count
+        return self.request.count if self.request.mig_size is None else 1
 
     @property
     def runs_something(self) -> bool:
@@ -382,13 +380,13 @@ class RenderedPod:
 def memory_fraction(request: GpuRequest) -> str | None:
     """Give the part of a GPU's memory that ``vram`` is, rounded down, of the largest board that may be allocated.
 
-    None where no budget is given, where not all boards are known, and where the budget is the whole board.
+    None where no budget is given, where not all boards are known, for MIG devices, and where the budget is the whole
+    board.
     """
-    models = [gpu_model(product) or gpu_model(product.replace("-", " ")) for product in request.products]
-    sizes = [model.vram_mib for model in models if model is not None and model.vram_mib is not None]
-    if request.vram is None or not sizes or len(sizes) < len(models):
+    total = memory_of_products(request)
+    if request.vram is None or total is None:
         return None
-    hundredths = floor(_fields.amount(request.vram) / 2**20 * 100 / max(sizes))
+    hundredths = floor(_fields.amount(request.vram) / 2**20 * 100 / total)
     return f"{max(hundredths, 1) / 100:.2f}" if hundredths < 100 else None
 
 
@@ -407,7 +405,7 @@ def require_name(name: str, *, longest: int = LONGEST_NAME) -> None:
 
 def _require_kernels(image: str, request: GpuRequest) -> None:
     """Refuse an image whose tag says that it is too old for a Blackwell board that is asked for."""
-    models = [gpu_model(product) or gpu_model(product.replace("-", " ")) for product in request.products]
+    models = [known_board(product) for product in request.products]
     if "blackwell" not in request.families and all(one is None or one.architecture != "Blackwell" for one in models):
         return
     for tag, first, what in (

@@ -74,9 +74,10 @@ class Vllm(GpuWorkload):
     **The budget.** vLLM takes ``--gpu-memory-utilization`` of *all* memory of the GPU at its start, 0.92 by its own
     default, and ends where less is free. ``gpus=GpuRequest(vram=...)`` becomes that number, rounded down to hundredths:
     8192 MiB of ``vram="8Gi"`` by 16303 of an RTX 5070 Ti is 0.5025, so 0.50. The memory comes from
-    ``request.products`` or ``gpu_memory``; one of the two is required then. On a shared GPU (``profile.sharing``)
-    either ``vram`` or ``gpu_memory_utilization`` is required, for the default would leave the neighbours nothing. Two
-    servers that start at once both look at memory that is still free: start one after the other.
+    ``request.products`` or ``gpu_memory``; one of the two is required then. On a shared GPU (``profile.sharing``, slots
+    as ``resource``, an existing claim) either ``vram`` or ``gpu_memory_utilization`` is required, for the default would
+    leave the neighbours nothing. Two servers that start at once both look at memory that is still free: start one after
+    the other.
 
     Source:
         vllm-project/vllm:vllm/config/cache.py, docs/deployment/docker.md, docs/deployment/k8s.md,
@@ -139,7 +140,7 @@ class Vllm(GpuWorkload):
             storage: Size of the disk for models and compiled kernels.
             storage_class_name: Kind of storage. None: the cluster's default.
             shared_memory: Size of ``/dev/shm``. None: 2Gi for several GPUs, through which their processes talk, and the
-                runtime's 64 MiB for one.
+                runtime's 64 MiB for one; nothing under MPS, which has its own memory there.
             startup_seconds: How long a start may take; the first one downloads the model.
             replicas: Pods, each with GPUs of its own.
             gpus: Whole GPUs of one pod, or a slot, or a ``GpuRequest``. vLLM needs compute capability 7.5; say
@@ -188,6 +189,11 @@ class Vllm(GpuWorkload):
                 "VolumeClaim(storage=..., access_modes=['ReadWriteMany'])}"
             )
         count = gpus.count if isinstance(gpus, GpuRequest) else gpus
+        if isinstance(gpus, GpuRequest) and gpus.mig_size is not None and gpus.count > 1:
+            raise GpuConstructsError(
+                f"request.count must be 1 for MIG devices, of which CUDA shows a process one; got {gpus.count}; ask "
+                "for a larger profile, or for replicas"
+            )
         flags = flags_of(
             model,
             count=count,
@@ -195,10 +201,12 @@ class Vllm(GpuWorkload):
             served_model_name=served_model_name,
             max_model_len=max_model_len,
             utilization=utilization_of(
-                gpu_memory_utilization, vram_budget(gpus, gpu_memory), is_shared=is_shared(profile)
+                gpu_memory_utilization, vram_budget(gpus, gpu_memory), is_shared=is_shared(profile, gpus)
             ),
         )
-        if shared_memory is None and isinstance(count, int) and count > 1:
+        sharing = None if profile is None else profile.sharing
+        has_mps = sharing is not None and sharing.strategy == "mps"
+        if shared_memory is None and isinstance(count, int) and count > 1 and not has_mps:
             shared_memory = _SHARED_MEMORY
         super().__init__(
             scope,
@@ -263,7 +271,8 @@ def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared:
         if is_shared:
             raise GpuConstructsError(
                 "gpus must say a budget where GPUs are shared: vLLM takes 0.92 of all memory by default and leaves its "
-                "neighbours nothing; pass gpus=GpuRequest(vram='8Gi', products=[...]), or gpu_memory_utilization=..."
+                "neighbours nothing; pass gpus=GpuRequest(vram='8Gi', products=[...]), or gpu_memory=... in place of "
+                "products, or gpu_memory_utilization=..."
             )
         return None
     if budget.hundredths is None:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.gpu_models import gpu_model
 from gpu_constructs.workload.gpu_profile import GpuProfile
-from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.gpu_request import GpuRequest, known_board
 
 _MEBIBYTE = 1024 * 1024
 _MORE_THAN_ANY = 1024 * 1024 * _MEBIBYTE
@@ -61,10 +60,11 @@ def vram_budget(gpus: object, gpu_memory: str | None) -> VramBudget | None:
     if request.vram is None:
         return None
     budget = int(_fields.amount(request.vram) // _MEBIBYTE)
-    total = int(_fields.amount(gpu_memory) // _MEBIBYTE) if gpu_memory is not None else _memory_of_products(request)
+    total = int(_fields.amount(gpu_memory) // _MEBIBYTE) if gpu_memory is not None else memory_of_products(request)
     if budget < 1 or (total is not None and budget > total):
         has = "" if total is None else f" and at most the GPU's {total}Mi"
-        raise GpuConstructsError(f"request.vram must be at least 1Mi{has}; got {request.vram!r}; give it with its unit")
+        way_out = "give it with its unit" if budget < 1 else "take a smaller model, or a larger GPU"
+        raise GpuConstructsError(f"request.vram must be at least 1Mi{has}; got {request.vram!r}; {way_out}")
     return VramBudget(vram=request.vram, budget_mib=budget, total_mib=total)
 
 
@@ -76,15 +76,18 @@ def _check_gpu_memory(given: str) -> None:
         )
 
 
-def _memory_of_products(request: GpuRequest) -> int | None:
-    if request.mig_profile is not None or (request.resource or "").startswith("nvidia.com/mig-"):
+def memory_of_products(request: GpuRequest) -> int | None:
+    """Give the memory in MiB of the largest board asked for; None where one is not known, and for MIG devices."""
+    if request.mig_size is not None:
         return None
-    models = [gpu_model(product) or gpu_model(product.replace("-", " ")) for product in request.products]
+    models = [known_board(product) for product in request.products]
     sizes = [model.vram_mib if model is not None else None for model in models]
     known = [size for size in sizes if size is not None]
     return max(known) if known and len(known) == len(sizes) else None
 
 
-def is_shared(profile: GpuProfile | None) -> bool:
-    """Tell whether the pods of a cluster share its GPUs, as far as the profile says."""
+def is_shared(profile: GpuProfile | None, gpus: object = None) -> bool:
+    """Tell whether several pods hold one GPU, as far as the profile and what the workload was given as ``gpus`` say."""
+    if isinstance(gpus, GpuRequest) and (gpus.resource_claim is not None or (gpus.resource or "").endswith(".shared")):
+        return True
     return profile is not None and profile.sharing is not None and profile.sharing.strategy != "none"

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpu_constructs import _fields, _references, placement
-from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.mig_profiles import mig_resource
+from gpu_constructs.errors import GpuConstructsError, warn
+from gpu_constructs.mig_profiles import MIG_PROFILES, mig_resource
+from gpu_constructs.pod_specs import model_server
 from gpu_constructs.sharing import GPU
 from gpu_constructs.workload import resource_claim
 from gpu_constructs.workload.env import VISIBLE_DEVICES
 from gpu_constructs.workload.gpu_profile import GpuProfile
-from gpu_constructs.workload.gpu_request import FIRST_COMPUTE, GpuRequest, product_label
+from gpu_constructs.workload.gpu_request import FIRST_COMPUTE, GpuRequest, known_board, product_label
 
 VisibleDevices = Literal["managed", "unmanaged"]
 
@@ -30,6 +31,7 @@ class GpuAllocation:
         node_terms: Alternatives of node selector expressions, each to hold as a whole; nearly always one.
         claim: The spec of the claim; None where limits or an existing claim serve.
         existing_claim: The name of a claim that is there already.
+        existing_claim_namespace: Its namespace, where the claim was given as an object, which alone tells it.
     """
 
     profile: GpuProfile
@@ -38,6 +40,7 @@ class GpuAllocation:
     node_terms: Sequence[Sequence[Mapping[str, Any]]] = ()
     claim: Mapping[str, Any] | None = None
     existing_claim: str | None = None
+    existing_claim_namespace: str | None = None
     runtime_class: str | None = None
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: Sequence[Mapping[str, Any]] = ()
@@ -77,6 +80,19 @@ class GpuAllocation:
         self._place(pod)
         return pod
 
+    def check_claim_namespace(self, namespace: str) -> None:
+        """Refuse a claim of another namespace than the pods'.
+
+        Raises:
+            GpuConstructsError: The claim was given as an object, and pods of the namespace cannot hold it.
+        """
+        there = self.existing_claim_namespace
+        if there not in (None, namespace):
+            raise GpuConstructsError(
+                f"request.resource_claim is of namespace {there!r}, and pods of {namespace!r} cannot hold it; make the "
+                "claim in their namespace"
+            )
+
     def hide_from_others(self, pod_spec: Mapping[str, Any]) -> Mapping[str, Any]:
         """Give the pod with ``NVIDIA_VISIBLE_DEVICES=void`` where no GPU is held and nothing else is said.
 
@@ -97,7 +113,7 @@ class GpuAllocation:
             )
         made = dict(given)
         made["resources"] = self._resources(given.get("resources") or {}, name)
-        capabilities = ",".join(self.request.driver_capabilities)
+        capabilities = "" if self.profile.backend.is_dra else self.request.driver_capabilities_variable
         if capabilities:
             wanted = {"name": _DRIVER_CAPABILITIES, "value": capabilities}
             there = next((variable for variable in env if variable.get("name") == _DRIVER_CAPABILITIES), None)
@@ -125,9 +141,9 @@ class GpuAllocation:
         limits.update(self.limits)
         made = {**given, **({"limits": limits} if limits else {})}
         if self.by_claims:
-            claims = [claim for claim in given.get("claims") or () if claim.get("name") != resource_claim.CLAIM]
             only = {} if self.existing_claim else {"request": resource_claim.CLAIM}
-            made["claims"] = [*claims, {"name": resource_claim.CLAIM, **only}]
+            ours = {"name": resource_claim.CLAIM, **only}
+            made["claims"] = _with_claim(given.get("claims") or (), ours, f"container {container!r}")
         return made
 
     def _add_claim(self, pod: dict[str, Any], template: str | None) -> None:
@@ -136,8 +152,8 @@ class GpuAllocation:
             if self.existing_claim
             else {"resourceClaimTemplateName": template}
         )
-        others = [claim for claim in pod.get("resourceClaims") or () if claim.get("name") != resource_claim.CLAIM]
-        pod["resourceClaims"] = [*others, {"name": resource_claim.CLAIM, **source}]
+        ours = {"name": resource_claim.CLAIM, **source}
+        pod["resourceClaims"] = _with_claim(pod.get("resourceClaims") or (), ours, "the pod")
 
     def _name_runtime_class(self, pod: dict[str, Any]) -> None:
         if self.runtime_class is None:
@@ -167,6 +183,12 @@ class GpuAllocation:
             pod["tolerations"] = tolerations
         if self.node_terms:
             pod["affinity"] = placement.with_node_alternatives(pod.get("affinity"), self.node_terms)
+            clash = placement.clash_of_terms(pod["affinity"])
+            if clash:
+                raise GpuConstructsError(
+                    f"the pod's node affinity and its GPU request have no {clash} in common, so no node would match; "
+                    "leave one of the two out"
+                )
 
     def _refuse_selecting_another_board(self, selector: Mapping[str, str]) -> None:
         unmet = [[rule for rule in term if not _is_met(rule, selector)] for term in self.node_terms]
@@ -185,6 +207,16 @@ class GpuAllocation:
             f"the pod selects nodes with {label}={selector[label]}, where its GPU request wants {wanted}, so no node "
             "would match; leave one of the two out"
         )
+
+
+def _with_claim(there: Sequence[Mapping[str, Any]], ours: Mapping[str, Any], whose: str) -> list[Mapping[str, Any]]:
+    same = [claim for claim in there if claim.get("name") == ours["name"]]
+    if same and same != [ours]:
+        raise GpuConstructsError(
+            f"{whose} has a claim called {ours['name']!r} already, which is another: {same[0]}; give that one another "
+            "name"
+        )
+    return [*there, *([] if same else [ours])]
 
 
 def _is_met(rule: Mapping[str, Any], selector: Mapping[str, str]) -> bool:
@@ -223,12 +255,22 @@ def allocation(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
             limits={},
             claim=None if existing else resource_claim.device_claim(request, profile.backend),
             existing_claim=existing,
+            existing_claim_namespace=_namespace_of(request.resource_claim),
             runtime_class=profile.runtime_class_name,
             node_selector=profile.node_selector,
             tolerations=tolerations,
         )
     if request.resource_claim is not None:
         raise GpuConstructsError(f"request.resource_claim needs the backend 'dra-claims'; got {profile.backend.kind!r}")
+    if profile.backend.is_dra and request.selects:
+        wish = next(
+            name for name in ("products", "min_vram", "min_compute_capability", "family") if getattr(request, name)
+        )
+        raise GpuConstructsError(
+            f"request.{wish} must be left out with the backend {profile.backend.kind!r}, whose devices no node label "
+            "tells; make a GpuDeviceClass of that request and ask for its extended_resource_name: "
+            "GpuRequest(resource=...)"
+        )
     resource = _resource(request, profile)
     sharing = profile.sharing
     is_refused = sharing is not None and sharing.fail_requests_greater_than_one and request.count > 1
@@ -251,18 +293,38 @@ def allocation(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
     )
 
 
+def _namespace_of(claim: object) -> str | None:
+    for holder in (claim, getattr(claim, "metadata", None)):
+        found = getattr(holder, "namespace", None)
+        if isinstance(found, str):
+            return found
+    return None
+
+
 def _slots(profile: GpuProfile) -> set[str]:
     sharing = profile.sharing
     return set() if sharing is None else {sharing.resource_name(resource) for resource in sharing.resources}
 
 
 def _resource(request: GpuRequest, profile: GpuProfile) -> str:
+    if profile.backend.is_dra and request.resource is not None:
+        return request.resource
+    request.require_resource_of_device_plugin()
     wanted = request.resource or GPU
     if request.mig_profile is not None:
         if profile.mig_strategy == "none":
             raise GpuConstructsError(
                 f"request.mig_profile {request.mig_profile!r} needs a profile with mig_strategy 'single' or 'mixed'; "
                 "got 'none', under which the device plugin advertises whole GPUs only"
+            )
+        if profile.mig_strategy == "single" and not request.products:
+            size = request.mig_size
+            known = [repr(board) for board, profiles in MIG_PROFILES.items() if size in profiles]
+            example = known[0] if known else "..."
+            raise GpuConstructsError(
+                f"request.mig_profile {request.mig_profile!r} needs request.products under mig_strategy 'single', "
+                f"where {GPU!r} may be a device of any profile and the label of a node's board tells which; add "
+                f"products=[{example}], or leave mig_profile out where all devices are alike"
             )
         wanted = GPU if profile.mig_strategy == "single" else mig_resource(request.mig_profile)
     if wanted.startswith("nvidia.com/mig-") and profile.mig_strategy in ("none", "single"):
@@ -320,9 +382,22 @@ def node_terms(request: GpuRequest, profile: GpuProfile) -> list[list[dict[str, 
 def _product_labels(request: GpuRequest, profile: GpuProfile) -> list[str]:
     labels = [product_label(product) for product in request.products]
     if request.mig_profile is not None and profile.mig_strategy == "single":
-        labels = [f"{label}-MIG-{request.mig_profile.replace('+', '')}" for label in labels]
+        # NVIDIA/k8s-device-plugin@v0.20.0:internal/resource/nvml-mig-device.go names a device with a dot for the plus.
+        labels = [f"{label}-MIG-{request.mig_profile.replace('+', '.')}" for label in labels]
+    elif profile.mig_strategy == "single" and any(map(_may_be_divided, request.products)):
+        warn(
+            "request.products without request.mig_profile selects whole boards alone: under mig_strategy 'single' a "
+            "node in MIG mode is labelled <board>-MIG-<profile>; add mig_profile, or leave mig_strategy out of the "
+            "profile where whole boards are meant"
+        )
     # What a node advertises as shared without a name of its own has that in its product's.
     return [form for label in dict.fromkeys(labels) for form in (label, f"{label}-SHARED")]
+
+
+def _may_be_divided(product: str) -> bool:
+    board = known_board(product)
+    # A label of a node in MIG mode is as good as a profile.
+    return "-MIG-" not in product and (board is None or MIG_PROFILES.get(board.name) != ())
 
 
 class ContainerMissingError(GpuConstructsError):
@@ -337,14 +412,15 @@ def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[st
     """
     main: list[Mapping[str, Any]] = list(pod_spec.get("containers") or ())
     # Of a KServe predictor, where the runtime brings the containers.
-    if not main and isinstance(pod_spec.get("model"), Mapping):
-        main = [pod_spec["model"]]
+    server = model_server(pod_spec)
+    if server is not None:
+        main = [pod_spec[server], *main]
     if not main:
         raise ContainerMissingError("the pod has no container that could hold a GPU; add one")
     if name is None:
         return main[0]
-    every: list[Mapping[str, Any]] = [*main, *(pod_spec.get("initContainers") or ())]
-    found = next((container for container in every if container.get("name") == name), None)
+    every = [*main, *(pod_spec.get("initContainers") or ())]
+    found: Mapping[str, Any] | None = next((one for one in every if one.get("name") == name), None)
     if found is None:
         names = [str(container.get("name")) for container in every]
         raise ContainerMissingError(
@@ -360,8 +436,9 @@ def _with_containers(
     for group in ("initContainers", "containers"):
         if pod.get(group):
             pod[group] = [changed(one) for one in pod[group]]
-    if not pod.get("containers") and isinstance(pod.get("model"), Mapping):
-        pod["model"] = changed(pod["model"])
+    server = model_server(pod)
+    if server is not None:
+        pod[server] = changed(pod[server])
     return pod
 
 
@@ -375,4 +452,5 @@ def _hidden(container: Mapping[str, Any]) -> Mapping[str, Any]:
 def _holds_gpus(container: Mapping[str, Any]) -> bool:
     resources = container.get("resources") or {}
     of_nvidia = (name for name in resources.get("limits") or {} if name.startswith("nvidia.com/"))
-    return next(of_nvidia, None) is not None or bool(resources.get("claims"))
+    claims = (claim.get("name") for claim in resources.get("claims") or ())
+    return next(of_nvidia, None) is not None or resource_claim.CLAIM in claims

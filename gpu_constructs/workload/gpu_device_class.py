@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from constructs import Construct
@@ -14,11 +13,9 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.workload.backend import Backend
 from gpu_constructs.workload.claim_sharing import DRIVER
 from gpu_constructs.workload.gpu_profile import GpuProfile
-from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.gpu_request import EXTENDED_RESOURCE, GpuRequest
 from gpu_constructs.workload.resource_claim import API_VERSION, cel_selector
 
-# The apiserver's rules for names of extended resources.
-_EXTENDED_RESOURCE = re.compile(r"(?!requests\.|(?:[^/]*\.)?kubernetes\.io/)[^/]+/[^/]+\Z")
 _NOT_OF_A_CLASS = ("resource", "resource_claim", "driver_capabilities", "vram")
 
 
@@ -120,7 +117,7 @@ def device_condition(request: GpuRequest) -> str:
 def _require_extended_resource(name: str, profile: GpuProfile) -> None:
     Backend.dra_extended_resource().require(profile.platform)
     _fields.labels("extended_resource_name", {name: ""})
-    if not _EXTENDED_RESOURCE.match(name):
+    if not EXTENDED_RESOURCE.match(name):
         raise GpuConstructsError(
             "extended_resource_name must be a domain and a name, like 'nvidia.com/mig-1g.12gb', outside kubernetes.io; "
             f"got {name!r}"

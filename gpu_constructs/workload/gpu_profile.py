@@ -69,7 +69,8 @@ def profile_of(
     Raises:
         GpuConstructsError: A platform beside a profile, or names that Kubernetes would not take.
     """
-    if given is not None and platform not in (DEFAULT_PLATFORM, given.platform):
+    # By identity: whoever wrote a platform that equals the default meant it.
+    if given is not None and platform is not DEFAULT_PLATFORM and platform != given.platform:
         raise GpuConstructsError(
             "platform and profile must not both be given; pass GpuProfile(platform=...) for both in one"
         )

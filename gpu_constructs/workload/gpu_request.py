@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from math import ceil
 from typing import Literal
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
-from gpu_constructs.gpu_models import gpu_model
-from gpu_constructs.mig_profiles import require_mig_profile
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
+from gpu_constructs.gpu_models import GPU_MODELS, GpuModel
+from gpu_constructs.mig_profiles import MIG_PROFILES, memory_gb, require_mig_profile, size_of
 
 DriverCapability = Literal["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"]
 Family = Literal["maxwell", "pascal", "volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell", "rubin"]
@@ -29,10 +31,15 @@ FIRST_COMPUTE: Mapping[Family, tuple[int, int]] = {
 }
 """The lowest CUDA compute capability of each family, as GPU Feature Discovery names families."""
 
-_RESOURCE = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\Z")
+EXTENDED_RESOURCE = re.compile(r"(?!requests\.|(?:[^/]*\.)?kubernetes\.io/)[^/]+/[^/]+\Z")
+"""The apiserver's rules for names of extended resources, on top of those for label keys."""
+
+_OF_THE_DEVICE_PLUGIN = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\Z")
+_MIG = "nvidia.com/mig-"
 _COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
 # What GPU Feature Discovery strips from a board's name before it makes a label of it.
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
+_FULL_NAME = ("NVIDIA", "Tesla", "Quadro")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,18 +51,23 @@ class GpuRequest(metaclass=ShortErrors):
 
     Attributes:
         count: Whole GPUs, slots of shared ones or MIG devices, of each pod. 1 by default.
-        resource: The extended resource: ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` or one of a MIG profile. None:
-            what the profile's sharing and MIG strategy advertise.
-        mig_profile: A MIG profile like ``1g.10gb``, in place of ``resource``.
+        resource: The extended resource: ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` or one of a MIG profile; under
+            ``Backend.dra_extended_resource()`` whatever a DeviceClass is called. None: what the profile's sharing and
+            MIG strategy advertise.
+        mig_profile: A MIG profile like ``1g.10gb``, in place of ``resource``. Under the MIG strategy ``single`` it
+            needs ``products``, for the node label of a board tells its profile there.
         products: Boards of which any will do, as ``nvidia-smi`` prints them (``NVIDIA GeForce RTX 5070 Ti``) or as
-            the node label ``nvidia.com/gpu.product`` has them. The label's ``-SHARED`` form is taken too.
+            the node label ``nvidia.com/gpu.product`` has them. The label's ``-SHARED`` form is taken too. Of boards
+            that are known neither case nor ``NVIDIA`` in front matters; others are taken to the letter.
         min_vram: Least memory of a GPU, as a quantity (``12Gi``). A board reports less than what is sold: a
             "16 GB" RTX 5070 Ti 16303 MiB. Nodes whose GPUs share the CPU's memory have no such label: they never match.
         min_compute_capability: Least CUDA compute capability, like ``8.9``.
         family: One generation of chips or several, as the node label ``nvidia.com/gpu.family`` names them.
-        driver_capabilities: Parts of the driver that the container needs (``NVIDIA_DRIVER_CAPABILITIES``). Empty: what
-            the image says, else ``utility,compute``. Encoding of video needs ``video``, OpenGL and Vulkan
-            ``graphics``.
+        driver_capabilities: Parts of the driver that the container needs besides ``compute`` and ``utility``
+            (``NVIDIA_DRIVER_CAPABILITIES``): encoding of video needs ``video``, OpenGL and Vulkan ``graphics``. The
+            variable takes the place of the image's own, so those two, without which there is no CUDA, are always in
+            it. Empty: what the image says, else ``utility,compute``. Not written under DRA, whose devices come with
+            the whole driver.
         vram: What the workload will take of a GPU's memory, as a quantity. Nothing in Kubernetes counts it: it goes
             into the annotation ``gpu-constructs/vram``, against which rules and plans compute.
         resource_claim: An existing ResourceClaim, by name or as an object, that several pods share; only for the
@@ -106,24 +118,41 @@ class GpuRequest(metaclass=ShortErrors):
             _fields.label_value(f"request.products[{index}]", product_label(product))
             if not product_label(product):
                 raise GpuConstructsError(f"request.products[{index}] must name a board; got {product!r}")
+            _warn_of_an_incomplete_name(index, product)
         if "all" in self.driver_capabilities and len(self.driver_capabilities) > 1:
             raise GpuConstructsError(
                 f"request.driver_capabilities must be 'all' or a list without it; got {list(self.driver_capabilities)}"
             )
         self._check_claim()
         self._check_families()
+        self._check_mig()
         self._check_that_a_board_can_meet_it()
 
     def _check_resource(self, resource: str) -> None:
         if self.mig_profile is not None:
             raise GpuConstructsError("request.resource and request.mig_profile must not both be given")
-        if not _RESOURCE.match(resource):
+        _fields.labels("request.resource", {resource: ""})
+        if not EXTENDED_RESOURCE.match(resource):
+            raise GpuConstructsError(
+                "request.resource must be a domain and a name, like 'nvidia.com/gpu', outside kubernetes.io; "
+                f"got {resource!r}"
+            )
+
+    def require_resource_of_device_plugin(self) -> None:
+        """Refuse a resource that the device plugin never advertises.
+
+        Raises:
+            GpuConstructsError: With those it does.
+        """
+        if self.resource is None:
+            return
+        if not _OF_THE_DEVICE_PLUGIN.match(self.resource):
             raise GpuConstructsError(
                 "request.resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
-                f"'nvidia.com/mig-1g.10gb'; got {resource!r}"
+                f"'nvidia.com/mig-1g.10gb'; got {self.resource!r}"
             )
-        if resource.startswith("nvidia.com/mig-"):
-            require_mig_profile("request.resource", resource.removeprefix("nvidia.com/mig-").removesuffix(".shared"))
+        if self.resource.startswith(_MIG):
+            require_mig_profile("request.resource", self.resource.removeprefix(_MIG).removesuffix(".shared"))
 
     def _check_claim(self) -> None:
         if self.resource_claim is None:
@@ -146,9 +175,32 @@ class GpuRequest(metaclass=ShortErrors):
                 f"request.family {' or '.join(self.families)} has; leave one of the two out"
             )
 
+    def _check_mig(self) -> None:
+        size = self.mig_size
+        if size is None:
+            return
+        for name in ("min_vram", "vram"):
+            wanted = getattr(self, name)
+            if wanted is not None and _fields.amount(wanted) > memory_gb(size) * 2**30:
+                raise GpuConstructsError(
+                    f"request.{name} must be at most the {memory_gb(size)} GB that a MIG device {size!r} has; got "
+                    f"{wanted!r}; ask for less, or for a larger profile"
+                )
+        models = [known_board(product) for product in self.products]
+        profiles = {model.name: MIG_PROFILES.get(model.name) if model else None for model in models if model}
+        if not models or None in models or None in profiles.values():
+            return
+        if not any(size in (of_board or ()) for of_board in profiles.values()):
+            can = ", ".join(dict.fromkeys(each for of_board in profiles.values() for each in of_board or ()))
+            has = f"has {can}" if can else "has no MIG"
+            raise GpuConstructsError(
+                f"request.mig_profile must be one of a board of request.products; got {size!r}, where "
+                f"{' or '.join(profiles)} {has}; take another profile or other boards"
+            )
+
     def _check_that_a_board_can_meet_it(self) -> None:
         """Compare the wishes with what is known of the boards named; one that is unknown may meet anything."""
-        models = [gpu_model(product) or gpu_model(product.replace("-", " ")) for product in self.products]
+        models = [known_board(product) for product in self.products]
         if not models or None in models:
             return
         known = [model for model in models if model is not None]
@@ -177,6 +229,21 @@ class GpuRequest(metaclass=ShortErrors):
         return not later or least < min(later)
 
     @property
+    def driver_capabilities_variable(self) -> str:
+        """What ``NVIDIA_DRIVER_CAPABILITIES`` is set to; empty where the image decides."""
+        asked = self.driver_capabilities
+        if not asked or "all" in asked:
+            return ",".join(asked)
+        return ",".join(dict.fromkeys(("compute", "utility", *asked)))
+
+    @property
+    def mig_size(self) -> str | None:
+        """The MIG profile asked for, without its attributes; None for whole GPUs."""
+        resource = self.resource or ""
+        given = self.mig_profile or (resource.removeprefix(_MIG) if resource.startswith(_MIG) else "")
+        return size_of(given)
+
+    @property
     def families(self) -> tuple[str, ...]:
         """The generations of chips asked for."""
         if self.family is None:
@@ -202,8 +269,39 @@ class GpuRequest(metaclass=ShortErrors):
         return bool(self.products or self.min_vram or self.min_compute_capability or self.family)
 
 
+def known_board(product: str) -> GpuModel | None:
+    """Give what is known of a board, in whatever case and as ``nvidia-smi`` or a node label has its name."""
+    boards, spelling = _boards(), _spelling(product)
+    found = (boards.get(front + spelling) for front in ("", "nvidia ", "nvidia geforce "))
+    return next((model for model in found if model is not None), None)
+
+
 def product_label(product: str) -> str:
     """Give a board's name as GPU Feature Discovery writes it into ``nvidia.com/gpu.product``, without ``-SHARED``."""
-    model = gpu_model(product)
+    model = known_board(product)
     name = product if model is None else model.name
     return "-".join(_NOT_IN_LABELS.sub("", name).split()).removesuffix("-SHARED")
+
+
+@cache
+def _boards() -> Mapping[str, GpuModel]:
+    return {_spelling(name): model for name, model in GPU_MODELS.items()}
+
+
+def _spelling(name: str) -> str:
+    return " ".join(name.removesuffix("-SHARED").replace("-", " ").split()).casefold()
+
+
+def _warn_of_an_incomplete_name(index: int, product: str) -> None:
+    if known_board(product) is not None or product.startswith(_FULL_NAME):
+        return
+    spelling = _spelling(product)
+    words = set(spelling.split())
+    near = [model.name for known, model in _boards().items() if words <= set(known.split())]
+    bare = {known.removeprefix("nvidia "): model.name for known, model in _boards().items()}
+    near = near or [bare[one] for one in get_close_matches(spelling.removeprefix("nvidia "), bare, n=3)]
+    meant = f", unlike {' or '.join(map(repr, near[:3]))}" if near else ""
+    warn(
+        f"request.products[{index}] {product!r} is no name of a board that is known{meant}; nodes have the full name, "
+        "so write it as nvidia-smi prints it"
+    )

@@ -152,7 +152,7 @@ class PlainWorkload:
         annotations = {**(self.metadata["annotations"] or {}), **(self.pod_annotations if is_pod else {})}
         sources, templates = self._volumes()
         pod = self.allocation.give(
-            {**self.pod_spec, "volumes": sources or None},
+            {**self.pod_spec, "securityContext": self._security() or None, "volumes": sources or None},
             claim_template=self.claim_template,
             visible_devices=self.visible_devices,
         )
@@ -165,6 +165,14 @@ class PlainWorkload:
             pod_annotations=self.pod_annotations,
             volume_claim_templates=templates,
         )
+
+    def _security(self) -> Mapping[str, Any]:
+        """Give the pod's security context; where a user that is not root has a disk, the group that may write it."""
+        given: Mapping[str, Any] = self.pod_spec.get("securityContext") or {}
+        if given.get("fsGroup") is not None or not given.get("runAsUser") or not self.mounts.has_disk:
+            return given
+        # Else the kubelet walks through a disk full of models at every start.
+        return {**given, "fsGroup": given["runAsUser"], "fsGroupChangePolicy": "OnRootMismatch"}
 
     def _volumes(self) -> tuple[list[Mapping[str, Any]], Sequence[Mapping[str, Any]]]:
         sources: list[Mapping[str, Any]] = list(self.mounts.sources)

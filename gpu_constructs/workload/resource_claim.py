@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpu_constructs.workload.backend import Backend
-from gpu_constructs.workload.gpu_request import GpuRequest, product_label
+from gpu_constructs.workload.gpu_request import GpuRequest, known_board
 
 API_VERSION = "resource.k8s.io/v1"
 CLAIM = "gpu"
@@ -26,9 +26,7 @@ def cel_selector(request: GpuRequest) -> str | None:
     if request.mig_profile:
         conditions.append(f"{_ATTRIBUTES}.profile == '{request.mig_profile}'")
     if request.products:
-        labels = ", ".join(f"'{product_label(product)}'" for product in request.products)
-        # The driver tells the name with blanks, a label has dashes: either spelling may have been given.
-        conditions.append(f"{_ATTRIBUTES}.productName.replace(' ', '-') in [{labels}]")
+        conditions.append(_names_one_of(request.products))
     if request.min_mib is not None:
         # Missing where GPU and CPU share their memory, and a missing key is an error.
         conditions.append(
@@ -41,6 +39,25 @@ def cel_selector(request: GpuRequest) -> str | None:
         names = ", ".join(f"'{family}'" for family in request.families)
         conditions.append(f"{_ATTRIBUTES}.architecture.lowerAscii().replace(' ', '-') in [{names}]")
     return " && ".join(conditions) or None
+
+
+def _names_one_of(products: Sequence[str]) -> str:
+    boards = {product: known_board(product) for product in products}
+    known = list(dict.fromkeys(_quoted(model.name) for model in boards.values() if model is not None))
+    # The driver tells the name with blanks, a label has dashes: either spelling may have been given.
+    others = [_quoted("-".join(one.removesuffix("-SHARED").split())) for one, model in boards.items() if model is None]
+    name = f"{_ATTRIBUTES}.productName"
+    tests = [
+        f"{called} == {names[0]}" if len(names) == 1 else f"{called} in [{', '.join(names)}]"
+        for called, names in ((name, known), (f"{name}.replace(' ', '-')", list(dict.fromkeys(others))))
+        if names
+    ]
+    return tests[0] if len(tests) == 1 else f"({' || '.join(tests)})"
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def device_claim(request: GpuRequest, backend: Backend) -> dict[str, Any]:

@@ -164,6 +164,11 @@ class Mounts:
         made._names = [*self._names]
         return made
 
+    @property
+    def has_disk(self) -> bool:
+        """Whether something outlives the pod, which a new disk gives to root alone."""
+        return bool(self.claims) or any("persistentVolumeClaim" in source for source in self.sources)
+
     def mounted(self, given: Mapping[str, object], *, shared_memory: str | None = None) -> list[dict[str, Any]]:
         """Give the mounts of one container.
 

@@ -205,7 +205,8 @@ class GpuWorkload(GpuObject):
             time_zone: Of the schedule, like ``Europe/Berlin``. None: that of the cluster's control plane.
             concurrency_policy: Of a CronJob. ``Forbid`` by default: two of its Jobs at once would both want the GPU.
             run_as_user: User id; one above 0 states ``runAsNonRoot``. None leaves the image's own user.
-            fs_group: Group that owns mounted volumes.
+            fs_group: Group that owns mounted volumes. None: where a user that is not root mounts a disk, a group of
+                the user's number, since a new disk is writable for root alone.
             capabilities: Linux capabilities to keep; all others are dropped.
             read_only_root_filesystem: True lets the container write to its volumes only.
             host_users: False puts the pods into user namespaces of their own; it needs devices by CDI.
@@ -287,6 +288,7 @@ class GpuWorkload(GpuObject):
             for i, secret in enumerate(image_pull_secrets)
         ]
         where = namespace_in(scope, namespace)
+        allocated.check_claim_namespace(where)
         makes_account = kind == "Pod" and account is None
         grace = termination_grace_period_seconds
         holder = container_manifest(
@@ -486,6 +488,9 @@ def _annotations(visible_devices: VisibleDevices, request: GpuRequest, ignore_ru
     if request.vram is not None:
         said[VRAM] = request.vram
     if ignore_rules:
+        from gpu_constructs.rules.table import require_codes
+
+        require_codes("ignore_rules", ignore_rules)
         said[IGNORE_RULES] = ",".join(ignore_rules)
     return said
 
