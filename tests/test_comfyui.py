@@ -193,6 +193,40 @@ def test_folders_can_be_volumes_of_their_own():
     assert paths == ["/root", "/root/ComfyUI/models", "/root/ComfyUI/output"]
 
 
+READ_ONLY = Volume.persistent_volume_claim("models", read_only=True)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"models": READ_ONLY},
+        {"output": Volume.config_map("x")},
+        {"volumes": {"/root": READ_ONLY}},
+        {"volumes": {"/root/ComfyUI": READ_ONLY}},
+        {"volumes": {"/root/ComfyUI/models/loras/": READ_ONLY}},
+    ],
+    ids=lambda given: str([*given]),
+)
+def test_a_read_only_mount_where_the_image_copies_files_is_refused(given):
+    said = refusal(**given)
+    assert said.startswith("images/comfyui: volumes['/root"), said
+    assert "must not be read-only: the image copies ComfyUI to '/root/ComfyUI' at the first start" in said
+    assert "'/root/ComfyUI/models/checkpoints/shared'" in said
+
+
+@pytest.mark.parametrize(
+    "path", ["/root/ComfyUI/models/checkpoints/shared", "/root/ComfyUI/custom_nodes/own", "/models", "/root/.ssh"]
+)
+def test_a_read_only_mount_beside_what_the_image_copies_is_taken(path):
+    made = container(volumes={path: READ_ONLY})
+    assert {"mountPath": path, "name": made["volumeMounts"][1]["name"], "readOnly": True} in made["volumeMounts"]
+
+
+def test_an_image_that_copies_nothing_may_have_read_only_models():
+    paths = [one["mountPath"] for one in container(image=OTHER, layout=PLAIN, models=READ_ONLY)["volumeMounts"]]
+    assert "/app/models" in paths
+
+
 def test_a_mount_at_data_replaces_the_disk():
     assert "PersistentVolumeClaim" not in by_kind(volumes={"/root": Volume.persistent_volume_claim("studio")})
 

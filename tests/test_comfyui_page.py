@@ -23,7 +23,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[r
 
 
 def test_the_programs_make_what_is_said(written: dict[str, list[recipe_pages.Manifest]]) -> None:
-    assert sorted(written) == ["dist-comfyui", "dist-own", "dist-shared"]
+    assert sorted(written) == ["dist-comfyui", "dist-models", "dist-own", "dist-shared"]
     made = [m for m in written["dist-comfyui"] if m["metadata"].get("namespace") == "comfyui"]
     names = {m["kind"]: m["metadata"]["name"] for m in made}
     assert names == {"Deployment": "comfyui", "Service": "comfyui", "PersistentVolumeClaim": "comfyui-root"}
@@ -35,6 +35,15 @@ def test_the_budget_is_the_number_that_is_said(written: dict[str, list[recipe_pa
     (variable,) = recipe_pages.container(written["dist-shared"])["env"]
     assert variable == {"name": "CLI_ARGS", "value": "--reserve-vram 4"}
     assert "4015 MiB, so 4:" in TEXT
+
+
+def test_models_that_may_only_be_read_are_mounted_where_the_image_copies_nothing(
+    written: dict[str, list[recipe_pages.Manifest]],
+) -> None:
+    mounts = recipe_pages.container(written["dist-models"])["volumeMounts"]
+    found = {one["subPath"]: one["mountPath"] for one in mounts if one.get("readOnly")}
+    assert found == {name: f"/root/ComfyUI/models/{name}/shared" for name in ("checkpoints", "loras")}
+    assert len({one["name"] for one in mounts if one.get("readOnly")}) == 1
 
 
 def test_another_image_is_told_to_listen_as_said(written: dict[str, list[recipe_pages.Manifest]]) -> None:

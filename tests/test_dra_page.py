@@ -21,6 +21,8 @@ from gpu_constructs.workload.resource_claim import cel_selector
 PAGE = dist.ROOT / "docs" / "dra.md"
 TEXT = " ".join(documents.prose(PAGE).split())
 PROGRAMS = [block.text for block in documents.blocks(PAGE, "python")]
+(INSTALL,) = (program for program in PROGRAMS if "HelmValues" in program)
+PROGRAMS.remove(INSTALL)
 APPS = [program for program in PROGRAMS if "synth(app)" in program]
 CONDITION, ERROR = (block.text for block in documents.blocks(PAGE, "text"))
 CHANGES = {row[0]: row[1:] for row in documents.table(PAGE, "property")}
@@ -53,6 +55,24 @@ def test_a_block_runs_as_written_and_kubernetes_takes_it(
     manifests = written(number, tmp_path, monkeypatch)
     assert sorted(one["kind"] for one in manifests) == kinds
     assert [error for one in manifests for error in schemas.schema_errors(one, releases)] == []
+
+
+def test_the_driver_is_installed_with_the_file_that_its_block_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(INSTALL, "dra.md, the driver", "exec"), {})
+    (helm,) = documents.commands(PAGE)
+    assert helm[:3] == ["helm", "install", helm[3].rpartition("/")[2]]
+    flags = dict(zip(helm[4::2], helm[5::2], strict=True))
+    values = yaml.safe_load((tmp_path / flags.pop("--values")).read_text())
+    rows = [row[0].strip("`") for row in documents.table(PAGE, "driver's value")]
+    assert values == {key: one for row in rows for key, one in yaml.safe_load(row).items()}
+    route = [row[1] for row in documents.table(dist.ROOT / "docs" / "which-route.md", "chart")]
+    assert [sorted(row) for row in (route[1].replace("`", "").split(", "),)] == [sorted(rows)]
+    (namespace,) = (one for path in tmp_path.rglob("*.k8s.yaml") for one in yaml.safe_load_all(path.read_text()))
+    assert flags == {"--version": "0.4.0", "--namespace": namespace["metadata"]["name"]}
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
 def test_without_the_backend_the_same_workload_asks_the_plugin(chart: Chart) -> None:

@@ -1,3 +1,6 @@
+import os
+import shutil
+import subprocess
 import warnings
 
 import pytest
@@ -17,6 +20,7 @@ from gpu_constructs.pod_specs import pod_specs
 from gpu_constructs.recipes.katib_experiment import COLLECTOR_INJECTION, KatibExperiment
 from gpu_constructs.recipes.katib_parameter import KatibParameter
 from gpu_constructs.recipes.training_pod import TrainingPod
+from shell import SHELLS
 
 ARGS = ["--lr=${trialParameters.lr}"]
 TRIAL = TrainingPod(script="print('loss=1')", args=ARGS)
@@ -130,6 +134,83 @@ def test_words_are_left_alone_where_no_shell_reads_them():
     assert spec(trial=trial, metrics_collector_spec={"collector": {"kind": "Push"}})
 
 
+def under_katib(container, katib):
+    """Do to a container what Katib 0.19 does, and Kubernetes to what Katib wrote; its collector reads in a folder."""
+    words = [*container["command"], *container.get("args", ())]
+    command = ["sh", "-c"]
+    if words[0] in ("sh", "bash") and words[1] == "-c":
+        command, words = words[:2], words[2:]
+    text = " ".join([*words, f"1>{katib}/metrics.log 2>&1 && echo completed > {katib}/$$.pid"])
+    return [*command, text.replace("${trialParameters.lr}", "0.02")]
+
+
+def collected(command, shell, folder):
+    """Run a command as a trial: what the collector reads, whether the trial counts as completed."""
+    katib, binaries = folder / "katib", folder / "bin"
+    katib.mkdir()
+    binaries.mkdir()
+    (binaries / "sh").symlink_to(shutil.which(shell[0]))
+    trial = TrainingPod(image="registry.example/a:1", command=command)
+    template = spec(trial=trial)["trialTemplate"]["trialSpec"]["spec"]["template"]
+    done = subprocess.run(
+        under_katib(template["spec"]["containers"][0], katib),
+        env={"PATH": f"{binaries}:{os.environ['PATH']}"},
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    marks = [path.read_text() for path in katib.glob("*.pid")]
+    assert (marks == ["completed\n"]) is (done.returncode == 0)
+    assert done.stdout == ""
+    return (katib / "metrics.log").read_text(), done.returncode
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo loss=${trialParameters.lr}",
+        "echo loss=${trialParameters.lr}\n",
+        "echo loss=${trialParameters.lr}; true",
+        "echo loss=${trialParameters.lr}\ntrue\n",
+        "set -e\ncd .\necho loss=${trialParameters.lr}\nexit 0",
+        "echo loss=${trialParameters.lr} & wait",
+        "cat <<EOF\nloss=${trialParameters.lr}\nEOF",
+        "echo loss='${trialParameters.lr}' # the end",
+        "false || echo loss=${trialParameters.lr} \\\n",
+        "echo loss=${trialParameters.lr} >&2",
+    ],
+)
+def test_all_that_a_shell_s_text_prints_is_collected(text, shell, tmp_path):
+    assert collected(["sh", "-c", text], shell, tmp_path) == ("loss=0.02\n", 0)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("text", ["echo ${trialParameters.lr}; exit 3", "echo ${trialParameters.lr}\n(exit 3)\n"])
+def test_a_text_that_fails_is_a_trial_that_fails(text, shell, tmp_path):
+    assert collected(["sh", "-c", text], shell, tmp_path) == ("0.02\n", 3)
+
+
+def test_the_text_runs_in_the_shell_it_is_for(tmp_path):
+    text = 'set -o pipefail; words=(loss "${trialParameters.lr}"); echo "${words[0]}=${words[1]}"'
+    assert collected(["bash", "-c", text], ("bash",), tmp_path) == ("loss=0.02\n", 0)
+
+
+def test_a_text_may_be_said_in_args():
+    trial = TrainingPod(image="registry.example/a:1", command=["sh"], args=["-c", "a ${trialParameters.lr}; b"])
+    template = spec(trial=trial)["trialTemplate"]["trialSpec"]["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert container["command"] == ["sh", "-c", "sh -c 'a ${trialParameters.lr}; b'"]
+    assert "args" not in container
+
+
+def test_a_value_that_no_shell_reads_may_hold_anything():
+    trial = TrainingPod(script="print()", env={"LR": "${trialParameters.lr}"})
+    assert spec(trial=trial, parameters=CATEGORY)["parameters"][0]["feasibleSpace"]["list"] == ["a b"]
+
+
 WORD = "no word that a shell takes apart"
 CATEGORY = {"lr": KatibParameter.categorical("a b")}
 DISK = TrainingPod(script="print()", args=ARGS, volumes={"/data": VolumeClaim(storage="1Gi")})
@@ -149,6 +230,25 @@ DISK = TrainingPod(script="print()", args=ARGS, volumes={"/data": VolumeClaim(st
         ({"trial": TrainingPod(script="print()", args=[*ARGS, "two words"])}, f"trial must have {WORD}"),
         ({"trial": TrainingPod(command=["bash", "-x", *ARGS, "a;b"])}, f"trial must have {WORD}"),
         ({"parameters": CATEGORY}, "parameters['lr'] must have no value that a shell takes apart"),
+        (
+            {"parameters": CATEGORY, "trial": TrainingPod(command=["sh", "-c", "a ${trialParameters.lr}"])},
+            "parameters['lr'] must have no value that a shell takes apart",
+        ),
+        (
+            {"trial": TrainingPod(command=["sh", "-c", "a", *ARGS])},
+            "trial.command must be 'sh', '-c' and one text, since Katib takes all behind '-c' for the text; got ['sh'",
+        ),
+        (
+            {"trial": TrainingPod(command=["bash"], env={"LR": "${trialParameters.lr}"})},
+            "trial.command must be 'bash', '-c' and one text",
+        ),
+        ({"trial": TrainingPod(command=["/bin/sh", "-c", f"a {ARGS[0]}"])}, f"trial must have {WORD}"),
+        ({"goal": float("nan")}, "goal must be a finite number; got nan"),
+        ({"goal": float("-inf")}, "goal must be a finite number; got -inf"),
+        (
+            {"algorithm_settings": {"random_state": float("nan")}},
+            "algorithm_settings['random_state'] must be a finite number; got nan",
+        ),
         ({"trial": TrainingPod()}, "script or command is required"),
         ({"trial": DISK, "parallel_trial_count": 2}, "volumes: a VolumeClaim with access_modes"),
         ({"parallel_trial_count": 0}, "parallel_trial_count must be at least 1"),

@@ -71,6 +71,20 @@ def test_combinations_multiply_unless_one_cannot_be_counted():
             {"parameter_type": "discrete", "values": [1], "min": 0},
             "parameter.values must stand alone for a discrete one",
         ),
+        (
+            {"parameter_type": "double", "min": float("-inf"), "max": 1},
+            "parameter.min must be a finite number; got -inf",
+        ),
+        ({"parameter_type": "double", "min": 0, "max": float("inf")}, "parameter.max must be a finite number; got inf"),
+        (
+            {"parameter_type": "double", "min": 0, "max": 1, "step": float("nan")},
+            "parameter.step must be a finite number; got nan",
+        ),
+        (
+            {"parameter_type": "discrete", "values": [1, float("nan")]},
+            "parameter.values[1] must be a finite number; got nan",
+        ),
+        ({"parameter_type": "discrete", "values": ["nan"]}, "parameter.values[0] must be a finite number; got 'nan'"),
         ({"parameter_type": "float", "min": 0, "max": 1}, "parameter.parameter_type must be one of"),
     ],
 )

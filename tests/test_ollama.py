@@ -203,6 +203,20 @@ def test_the_job_holds_no_gpu_and_sees_none():
     assert not {"runtimeClassName", "nodeSelector", "tolerations"} & spec.keys()
 
 
+def test_the_job_runs_where_every_node_is_tainted():
+    taints = [Toleration(key="dedicated", value="ai", effect="NoSchedule"), Toleration(key="arm", operator="Exists")]
+    profile = GpuProfile(platform=Talos("1.12.11"), tolerations=taints[:1], node_selector={"pool": "gpu"})
+    spec = pod("Job", models=["qwen3"], profile=profile, tolerations=taints[1:])
+    assert spec["tolerations"] == [one.to_manifest() for one in taints]
+    assert not {"runtimeClassName", "nodeSelector"} & spec.keys()
+
+
+def test_the_job_runs_on_the_nodes_that_were_selected_even_if_they_are_tainted_for_gpus():
+    spec = pod("Job", models=["qwen3"], node_selector={"kubernetes.io/arch": "amd64"})
+    assert spec["nodeSelector"] == {"kubernetes.io/arch": "amd64"}
+    assert [one["key"] for one in spec["tolerations"]] == ["nvidia.com/gpu"]
+
+
 def test_the_job_asks_the_service_of_the_server():
     made = by_kind(models=["qwen3"], name="chat")
     service = made["Service"]

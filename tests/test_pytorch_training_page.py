@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 import yaml
-from cdk8s import Chart, Testing
+from cdk8s import App, Chart, Testing
 
 import dist
 import documents
+import schemas
+from gpu_constructs import Talos, VolumeClaim
+from gpu_constructs.pod_specs import pod_specs
 from gpu_constructs.recipes.pytorch_training import KUEUE_QUEUE, PyTorchTraining
 from gpu_constructs.recipes.training_job import Api
 from gpu_constructs.recipes.training_pod import TrainingPod, memory_fraction
@@ -52,8 +55,41 @@ def test_the_second_block_is_a_train_job_that_kueue_starts(tmp_path: Path, monke
     assert KUEUE_QUEUE in job["metadata"]["labels"]
 
 
+def test_the_third_block_trains_each_night_as_a_training_pod_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(2, tmp_path, monkeypatch)
+    written = [one for path in tmp_path.rglob("*.k8s.yaml") for one in yaml.safe_load_all(path.read_text())]
+    assert [error for one in written for error in schemas.schema_errors(one)] == []
+    (cron,) = (one["spec"] for one in written if one["kind"] == "CronJob")
+    (script,) = (one for one in written if "train.py" in (one.get("data") or {}))
+    compile(script["data"]["train.py"], "train.py", "exec")
+    chart = Chart(App(), "training", namespace="training")
+    volumes = {"/checkpoints": VolumeClaim(storage="50Gi")}
+    pod = TrainingPod(script="print()", volumes=volumes, platform=Talos("1.12"))
+    PyTorchTraining(chart, "nightly", pod=pod)
+    (expected,) = pod_specs(Testing.synth(chart)[-1])
+    (made,) = pod_specs(next(one for one in written if one["kind"] == "CronJob"))
+    assert (cron["schedule"], cron["concurrencyPolicy"]) == ("0 3 * * *", "Forbid")
+    for one in (expected, made):
+        (holder,) = one["containers"]
+        one["containers"] = [{**holder, "name": "", "env": sorted(holder["env"], key=str)}]
+        (train,) = (volume for volume in one["volumes"] if "configMap" in volume)
+        one["script"] = train.pop("configMap")["name"]
+        for part in (one["volumes"], one["containers"][0]["volumeMounts"]):
+            part.sort(key=str)
+    assert made.pop("script") == script["metadata"]["name"]
+    expected.pop("script")
+    # Kubernetes' own default.
+    assert made.pop("terminationGracePeriodSeconds") == 30
+    assert made == expected
+    job = Testing.synth(chart)[-1]
+    annotations = [one["spec"]["template"]["metadata"]["annotations"] for one in (job, cron["jobTemplate"])]
+    assert annotations[0] == annotations[1]
+
+
 def test_the_budget_is_the_fraction_that_the_page_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pod = eval(PROGRAMS[2].partition("\n\n")[2], run(2, tmp_path, monkeypatch))
+    pod = eval(PROGRAMS[3].partition("\n\n")[2], run(3, tmp_path, monkeypatch))
     assert f"are {memory_fraction(pod.request)}, given as" in TEXT
     rendered = pod.render(name="x", namespace="x", component="x", container="x")
     variables = {one["name"]: one["value"] for one in rendered.spec["containers"][0]["env"]}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
+from pathlib import PurePosixPath
 from typing import Literal
 
 from constructs import Construct
@@ -44,6 +45,8 @@ class ComfyUILayout(metaclass=ShortErrors):
         command: Replaces the image's entrypoint, such as ``["python", "main.py"]``. Empty: the image's.
         listens: Whether the image itself has ComfyUI listen on all addresses, port 8188. ComfyUI's own default is
             127.0.0.1, where no Service and no probe reaches it.
+        fills_base_directory: Whether the image copies ComfyUI to ``base_directory`` at the first start, with all its
+            folders. It has to be able to write to them then, so read-only mounts there are refused.
 
     Raises:
         GpuConstructsError: A path that is not absolute, or no name of a variable.
@@ -54,6 +57,7 @@ class ComfyUILayout(metaclass=ShortErrors):
     flags_variable: str | None = None
     command: Sequence[str] = ()
     listens: bool = False
+    fills_base_directory: bool = False
 
     def __post_init__(self) -> None:
         _fields.members(self, "layout")
@@ -65,7 +69,11 @@ class ComfyUILayout(metaclass=ShortErrors):
 
 LAYOUTS: Mapping[str, ComfyUILayout] = {
     "yanwk/comfyui-boot": ComfyUILayout(
-        base_directory="/root/ComfyUI", data="/root", flags_variable="CLI_ARGS", listens=True
+        base_directory="/root/ComfyUI",
+        data="/root",
+        flags_variable="CLI_ARGS",
+        listens=True,
+        fills_base_directory=True,
     )
 }
 """Images whose layout is known, by repository.
@@ -149,7 +157,10 @@ class ComfyUI(GpuWorkload):
                 less there than ComfyUI would by itself. None: as it sees fit.
             reserve_vram: GiB of the GPU left to others. None: what the budget leaves, else ComfyUI's own 0.4.
             args: Further flags of ComfyUI, like ``--disable-xformers``.
-            models: A volume for the models, such as one that other pods read too. None: on the disk.
+            models: A volume for the models. None: on the disk. With a layout that ``fills_base_directory``, as the
+                known image has, the image must be able to write to it: it belongs to the image's user and is not
+                read-only. Models that others own are mounted one folder deeper, such as
+                ``volumes={"/root/ComfyUI/models/checkpoints/shared": ...}``, which ComfyUI searches too.
             custom_nodes: Likewise for custom nodes.
             input: Likewise for what is uploaded.
             output: Likewise for results.
@@ -179,8 +190,9 @@ class ComfyUI(GpuWorkload):
             ignore_rules: Codes of rules that ``synth`` does not hold against the Deployment.
 
         Raises:
-            GpuConstructsError: An image whose layout is not known, a flag that has a keyword or that the recipe sets, a
-                word that the entrypoint would take apart, or what ``GpuWorkload`` refuses.
+            GpuConstructsError: An image whose layout is not known, a read-only mount where it copies files, a flag that
+                has a keyword or that the recipe sets, a word that the entrypoint would take apart, or what
+                ``GpuWorkload`` refuses.
         """
         _fields.image("image", image)
         _fields.whole_number("startup_seconds", startup_seconds, minimum=1)
@@ -193,6 +205,13 @@ class ComfyUI(GpuWorkload):
                 f"env[{variable!r}] must be left to the recipe, which writes its flags there; pass args=[...]"
             )
         folders = {"models": models, "custom_nodes": custom_nodes, "input": input, "output": output}
+        mounted = {
+            where.data: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
+            **{f"{where.base_directory}/{name}": one for name, one in folders.items() if one is not None},
+            **(volumes or {}),
+        }
+        if where.fills_base_directory:
+            _require_writable(where, mounted)
         super().__init__(
             scope,
             id,
@@ -212,11 +231,7 @@ class ComfyUI(GpuWorkload):
             startup_probe=Probe.http_get("/system_stats", port="http", failure_threshold=ceil(startup_seconds / 10)),
             # No liveness probe: a server busy with a model may be slow to answer, and a restart loses the queue.
             readiness_probe=Probe.http_get("/system_stats", port="http", timeout_seconds=10, failure_threshold=6),
-            volumes={
-                where.data: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
-                **{f"{where.base_directory}/{name}": one for name, one in folders.items() if one is not None},
-                **(volumes or {}),
-            },
+            volumes=mounted,
             resources=_RESOURCES if resources is None else resources,
             run_as_user=run_as_user,
             fs_group=run_as_user or None,
@@ -250,6 +265,23 @@ def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
         f"layout is required for an image other than {' or '.join(LAYOUTS)}, got {image!r}; pass "
         "ComfyUILayout(base_directory=..., data=...)"
     )
+
+
+def _require_writable(layout: ComfyUILayout, mounted: Mapping[str, object]) -> None:
+    """Refuse read-only mounts at the folders that the image copies."""
+    base = PurePosixPath(layout.base_directory)
+    for path, volume in mounted.items():
+        where = PurePosixPath(path)
+        if not getattr(volume, "read_only", False) or not (base.is_relative_to(where) or where.is_relative_to(base)):
+            continue
+        inside = where.parts[len(base.parts) :]
+        # Deeper than models/<kind> the image has nothing to copy.
+        if len(inside) < 2 or (inside[0] == "models" and len(inside) == 2):
+            raise GpuConstructsError(
+                f"volumes[{path!r}] must not be read-only: the image copies ComfyUI to {layout.base_directory!r} at "
+                "the first start, and ends where it cannot; mount it one folder deeper, such as "
+                f"{f'{layout.base_directory}/models/checkpoints/shared'!r}, which ComfyUI searches too"
+            )
 
 
 def flags_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from constructs import Construct
@@ -14,7 +15,7 @@ from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_in
-from gpu_constructs.recipes.katib_parameter import KatibParameter, combinations
+from gpu_constructs.recipes.katib_parameter import KatibParameter, combinations, require_finite
 from gpu_constructs.recipes.training_job import CONTAINERS, TrainingJob
 from gpu_constructs.recipes.training_pod import TrainingPod, require_name
 
@@ -28,6 +29,9 @@ COLLECTOR_INJECTION = {"katib.kubeflow.org/metrics-collector-injection": "enable
 _LONGEST_NAME = 40
 _PLACEHOLDER = re.compile(r"\$\{trialParameters\.(.+?)\}")
 _NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]*\Z")
+_SHELLS = ("sh", "bash")
+"""Which Katib knows by these names alone."""
+
 _WRAPPING_COLLECTORS = ("StdOut", "File", "TensorFlowEvent")
 _MOST_FAILED = 3
 
@@ -93,7 +97,8 @@ class KatibExperiment(GpuObject):
             id: Construct id, and the name unless ``name`` says otherwise.
             trial: What a trial runs, with which GPUs: ``args=["--rate=${trialParameters.rate}"]``. Katib 0.19 joins the
                 words of its command with blanks and gives them to ``sh -c``, so a word that a shell would take apart is
-                refused; say such a thing in the script.
+                refused; say such a thing in the script, or as ``command=["sh", "-c", "..."]``. That text runs in a
+                shell within Katib's, which redirects the output of the last command only.
             parameters: What is varied, each used in ``trial`` under its name.
             objective_metric_name: The metric that trials print, as ``loss=0.25`` on a line of its own.
             objective_type: ``minimize`` or ``maximize``.
@@ -132,6 +137,7 @@ class KatibExperiment(GpuObject):
                 "objective_metric_name must be a name that is not in additional_metric_names; got "
                 f"{objective_metric_name!r}"
             )
+        require_finite("goal", goal)
         counts = _counts(parallel_trial_count, max_trial_count, max_failed_trial_count)
         algorithm = _algorithm(algorithm_name, algorithm_settings or {}, parameters, max_trial_count)
         job = TrainingJob(
@@ -151,7 +157,8 @@ class KatibExperiment(GpuObject):
         _check_placeholders(parameters, container, trial.script)
         collector = (metrics_collector_spec or {}).get("collector") or {}
         if collector.get("kind", "StdOut") in _WRAPPING_COLLECTORS:
-            _check_words(container, parameters)
+            container = _ready_for_a_shell(container, parameters)
+            rendered = replace(rendered, spec={**rendered.spec, "containers": [container]})
         (trial_spec,) = job.manifests(rendered, {"labels": {}})
         super().__init__(scope, id)
         self.name = name
@@ -219,6 +226,9 @@ def _algorithm(
             raise GpuConstructsError(
                 f"algorithm_settings['resource_name'] must be one of parameters; got {settings['resource_name']!r}"
             )
+    for key, value in settings.items():
+        if not isinstance(value, str):
+            require_finite(f"algorithm_settings[{key!r}]", value)
     made = [{"name": key, "value": str(value)} for key, value in settings.items()]
     return {"algorithmName": name, "algorithmSettings": made or None}
 
@@ -252,21 +262,34 @@ def _check_placeholders(parameters: Mapping[str, KatibParameter], container: Any
             )
 
 
-def _check_words(container: Any, parameters: Mapping[str, KatibParameter]) -> None:
-    """Refuse words that would not come through ``sh -c`` as they are."""
-    command = list(container["command"] or ())
-    if len(command) > 1 and command[0] in ("sh", "bash") and command[1] == "-c":
-        return
-    for word in (*command, *(container["args"] or ())):
-        if shlex.quote(_PLACEHOLDER.sub("x", word)) != _PLACEHOLDER.sub("x", word):
-            raise GpuConstructsError(
-                f"trial must have no word that a shell takes apart, since Katib gives them to 'sh -c' without quotes; "
-                f"got {word!r}; say it in the script, or as command=['sh', '-c', '...']"
-            )
+def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter]) -> Any:
+    """Give the container whose words come through Katib's ``sh -c`` as they are.
+
+    Raises:
+        GpuConstructsError: A word or value that would be taken apart, or a shell without a text of its own.
+    """
+    words = [*(container["command"] or ()), *(container["args"] or ())]
+    used = {name for word in words for name in _PLACEHOLDER.findall(word)}
     for name, parameter in parameters.items():
-        for value in parameter.values:
+        for value in parameter.values if name in used else ():
             if shlex.quote(str(value)) != str(value):
                 raise GpuConstructsError(
                     f"parameters[{name!r}] must have no value that a shell takes apart, since Katib gives it to "
                     f"'sh -c' without quotes; got {value!r}; map a plain word to it in the script"
                 )
+    if container["command"] and words[0] in _SHELLS and (len(words) == 1 or words[1] == "-c"):
+        if len(words) != 3:
+            raise GpuConstructsError(
+                f"trial.command must be {words[0]!r}, '-c' and one text, since Katib takes all behind '-c' for the "
+                f"text; got {words!r}"
+            )
+        shell, _, text = words
+        # Katib appends "1>file 2>&1 && echo completed ..." to the text, which must be about all of it.
+        return {**container, "command": [shell, "-c", f"{shell} -c {shlex.quote(text)}"], "args": None}
+    for word in words:
+        if shlex.quote(_PLACEHOLDER.sub("x", word)) != _PLACEHOLDER.sub("x", word):
+            raise GpuConstructsError(
+                f"trial must have no word that a shell takes apart, since Katib gives them to 'sh -c' without quotes; "
+                f"got {word!r}; say it in the script, or as command=['sh', '-c', '...']"
+            )
+    return container

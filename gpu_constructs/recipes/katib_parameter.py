@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from math import prod
+from math import isfinite, prod
 from typing import Any, Literal
 
 from gpu_constructs import _fields
@@ -30,7 +30,7 @@ class KatibParameter(metaclass=ShortErrors):
         values: All values, of a discrete or categorical one.
 
     Raises:
-        GpuConstructsError: Bounds that contain nothing, or values given twice.
+        GpuConstructsError: Bounds that contain nothing, values given twice, or a number that is not finite.
 
     Source:
         kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/experiment/validator/validator.go
@@ -45,6 +45,8 @@ class KatibParameter(metaclass=ShortErrors):
 
     def __post_init__(self) -> None:
         _fields.members(self, "parameter")
+        for name in ("min", "max", "step"):
+            require_finite(f"parameter.{name}", getattr(self, name))
         if self.parameter_type in ("double", "int"):
             self._check_bounds()
             return
@@ -53,6 +55,9 @@ class KatibParameter(metaclass=ShortErrors):
                 f"parameter.values must stand alone for a {self.parameter_type} one, without min, max, step and "
                 "distribution"
             )
+        if self.parameter_type == "discrete":
+            for index, value in enumerate(self.values):
+                require_finite(f"parameter.values[{index}]", value)
         texts = [_text(value) for value in self.values]
         if not texts or "" in texts or len(set(texts)) < len(texts):
             raise GpuConstructsError(
@@ -147,6 +152,16 @@ def combinations(parameters: Mapping[str, KatibParameter]) -> int | None:
     """Give how many trials ``grid`` can make of all parameters; None where one of them has no step."""
     choices = [parameter.choices for parameter in parameters.values()]
     return None if None in choices else prod(one for one in choices if one is not None)
+
+
+def require_finite(field: str, value: object) -> None:
+    """Refuse what Katib could not compute with: infinities, what is no number, text.
+
+    Raises:
+        GpuConstructsError: It is one of these.
+    """
+    if isinstance(value, str) or (isinstance(value, float) and not isfinite(value)):
+        raise GpuConstructsError(f"{field} must be a finite number; got {value!r}")
 
 
 def _text(value: Number | str | None) -> str | None:

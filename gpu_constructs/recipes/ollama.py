@@ -19,7 +19,7 @@ from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
 from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.placement import Toleration
+from gpu_constructs.placement import GPU_TAINT, Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.recipes.vram_budget import VramBudget, is_shared, vram_budget
 from gpu_constructs.workload.container import Container
@@ -81,9 +81,10 @@ class Ollama(GpuWorkload):
     Job that has the server pull them. The pod runs as a user other than root on a read-only root, with ``HOME`` and the
     models on the disk, so a namespace of level ``restricted`` takes it.
 
-    **The Job** runs in the same image without a GPU, on any node, waits until the server answers and runs ``ollama
-    pull`` for one model after the other. Kubernetes lets nobody change a Job's pod, so the Job's name ends in a
-    checksum of all it says: another list of models is another Job, and applying the same list twice changes nothing.
+    **The Job** runs in the same image without a GPU, on any node that ``tolerations`` and ``node_selector`` leave,
+    waits until the server answers and runs ``ollama pull`` for one model after the other. Kubernetes lets nobody change
+    a Job's pod, so the Job's name ends in a checksum of all it says: another list of models is another Job, and
+    applying the same list twice changes nothing.
     The old Job stays until something prunes it or somebody deletes it, and so does a model that was taken off the list.
     A restart of the server pulls nothing: the models are on the disk.
 
@@ -180,8 +181,8 @@ class Ollama(GpuWorkload):
             namespace: A name or an object. None: the chart's, else ``default``.
             platform: As of ``GpuWorkload``.
             runtime_class: As of ``GpuWorkload``.
-            tolerations: As of ``GpuWorkload``.
-            node_selector: As of ``GpuWorkload``.
+            tolerations: As of ``GpuWorkload``; of the Job as well, with those of the profile.
+            node_selector: As of ``GpuWorkload``; of the Job as well.
             env: Further variables; they win over those that sharing sets, and contradict no keyword. ``HOME``,
                 ``OLLAMA_HOST`` and ``OLLAMA_MODELS`` are the recipe's.
             volumes: Further mounts; one at ``/data`` replaces the disk.
@@ -220,7 +221,7 @@ class Ollama(GpuWorkload):
             way_out="Ollama needs no root; use GpuWorkload for an image that does",
         )
         budget = vram_budget(gpus, gpu_memory)
-        variables = variables_of(settings, env or {}, budget=budget, is_shared=is_shared(profile))
+        variables = variables_of(settings, env or {}, budget=budget, is_shared=is_shared(profile, gpus))
         own_name = id if name is None else name
         if models and len(own_name) > 49:
             raise GpuConstructsError(
@@ -268,7 +269,15 @@ class Ollama(GpuWorkload):
         if models:
             secrets = [{"name": _references.name_of("image_pull_secrets", one, "Secret")} for one in image_pull_secrets]
             job = pull_job(
-                self.name, self.namespace, models, image=image, user=run_as_user, secrets=secrets, labels=labels or {}
+                self.name,
+                self.namespace,
+                models,
+                image=image,
+                user=run_as_user,
+                secrets=secrets,
+                labels=labels or {},
+                tolerations=[*(() if profile is None else profile.tolerations), *tolerations],
+                node_selector=node_selector or {},
             )
             self._pull_job = Manifest(self, "pull", job)
 
@@ -347,6 +356,8 @@ def pull_job(
     user: int,
     secrets: Sequence[Mapping[str, str]],
     labels: Mapping[str, str],
+    tolerations: Sequence[Toleration] = (),
+    node_selector: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Give the Job that has a server pull models; its name ends in a checksum of the rest."""
     mounts = Mounts()
@@ -370,6 +381,12 @@ def pull_job(
         "securityContext": {**POD, "runAsNonRoot": True, "runAsUser": user},
         "volumes": mounts.sources,
     }
+    if node_selector:
+        pod["nodeSelector"] = dict(node_selector)
+        # The nodes that are selected may be those with GPUs.
+        tolerations = [GPU_TAINT, *tolerations]
+    if tolerations:
+        pod["tolerations"] = [one.to_manifest() for one in tolerations]
     # Nothing is held while it tries again: no GPU, and what was pulled so far stays with the server.
     spec = {"backoffLimit": 6, "template": {"metadata": {"labels": own_labels}, "spec": pod}}
     checksum = sha256(json.dumps(spec, sort_keys=True))[:8]

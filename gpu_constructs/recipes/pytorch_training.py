@@ -85,8 +85,8 @@ class PyTorchTraining(GpuObject):
                 ``OnFailure`` starts the container again in the same pod; ``ExitCode``, of a PyTorchJob, retries only
                 for codes above 127. None: ``Never``, but ``OnFailure`` for a PyTorchJob, which with ``Never`` retries
                 nothing.
-            backoff_limit: Retries; 2 where Kubernetes has 6, since each holds the GPUs again. For a TrainJob, those of
-                each pod.
+            backoff_limit: Retries; 2 where Kubernetes has 6, since each holds the GPUs again. All pods of a
+                TrainJob share them, since one Job runs them all.
             active_deadline_seconds: When it is stopped at the latest. None: never.
             ttl_seconds_after_finished: When it is deleted after its end; of a TrainJob only its pods are. None: never,
                 since GitOps tools would start a deleted one again.
