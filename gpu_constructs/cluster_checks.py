@@ -8,9 +8,10 @@ from typing import Any
 from gpu_constructs import _kinds, pod_security
 from gpu_constructs.annotations import SCRAPED_TWICE
 from gpu_constructs.platforms import GPU_PRESENT
-from gpu_constructs.pod_specs import pod_specs
-from gpu_constructs.provided import COMPONENTS, Component, GpuNodes, Provided
-from gpu_constructs.rules.facts import Facts, annotations_of, is_among
+from gpu_constructs.pod_specs import containers, pod_specs
+from gpu_constructs.provided import COMPONENTS, Component, DeviceGuard, GpuNodes, Provided
+from gpu_constructs.rules.bounds import pods_fit_their_namespace
+from gpu_constructs.rules.facts import Facts, Pod, amounts, annotations_of, is_among, is_gpu_name
 from gpu_constructs.rules.finding import Finding as Finding
 from gpu_constructs.rules.table import DEFAULT_SETTINGS, RuleSettings, broken_rules
 from gpu_constructs.scrape_targets import scrape_targets
@@ -28,7 +29,9 @@ def check(
         provided: What its constructs say they provide.
         settings: Which rules to leave out, and what the GPU nodes are.
     """
-    return [
+    facts = Facts(manifests, provided, settings.inventory)
+    manifests = facts.objects
+    found = [
         *_one_object_of_one_identity(manifests),
         *_namespaces_exist(manifests, provided),
         *_runtime_classes_exist(manifests, provided),
@@ -43,12 +46,15 @@ def check(
         *_unwanted_node_labels_are_not_set(provided),
         *_labels_of_the_operator_are_left_to_it(provided),
         *_later_pods_find_a_privileged_namespace(manifests, provided),
-        *broken_rules(Facts(manifests, provided, settings.inventory), ignore=settings.ignore),
+        *_pods_pass_the_guards(facts),
+        *_later_pods_pass_the_guards(manifests, provided),
+        *pods_fit_their_namespace(facts),
     ]
+    return [*(finding.about(facts.origins) for finding in found), *broken_rules(facts, ignore=settings.ignore)]
 
 
 def _identity(manifest: Manifest) -> tuple[str, str, str | None, str]:
-    metadata = manifest.get("metadata", {})
+    metadata = manifest["metadata"]
     group = _kinds.group_of(manifest["apiVersion"])
     return group, manifest["kind"], metadata.get("namespace"), metadata.get("name", "")
 
@@ -69,12 +75,12 @@ def _one_object_of_one_identity(manifests: Sequence[Manifest]) -> Iterator[Findi
 
 def _namespaces_exist(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
     known = set(_kinds.NAMESPACES_OF_EVERY_CLUSTER)
-    known.update(m["metadata"]["name"] for m in manifests if _identity(m)[:2] == ("", "Namespace"))
+    known.update(m["metadata"].get("name") for m in manifests if _identity(m)[:2] == ("", "Namespace"))
     for offer in provided:
         known.update(offer.namespaces)
     reported: set[str] = set()
     for index, manifest in enumerate(manifests):
-        namespace = manifest.get("metadata", {}).get("namespace")
+        namespace = manifest["metadata"].get("namespace")
         if namespace and namespace not in known and namespace not in reported:
             reported.add(namespace)
             yield Finding(
@@ -96,7 +102,7 @@ def _namespaces_exist(manifests: Sequence[Manifest], provided: Sequence[Provided
 
 
 def _runtime_classes_exist(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
-    known = {m["metadata"]["name"] for m in manifests if _identity(m)[:2] == ("node.k8s.io", "RuntimeClass")}
+    known = {m["metadata"].get("name") for m in manifests if _identity(m)[:2] == ("node.k8s.io", "RuntimeClass")}
     for offer in provided:
         known.update(offer.runtime_classes)
     for index, manifest in enumerate(manifests):
@@ -113,7 +119,7 @@ def _runtime_classes_exist(manifests: Sequence[Manifest], provided: Sequence[Pro
     elsewhere = {name: index for index, offer in enumerate(provided) for name in offer.runtime_classes}
     for index, manifest in enumerate(manifests):
         if _identity(manifest)[:2] == ("node.k8s.io", "RuntimeClass"):
-            name = manifest["metadata"]["name"]
+            name = manifest["metadata"].get("name")
             if name in elsewhere:
                 yield Finding(
                     index,
@@ -128,11 +134,11 @@ def _pods_satisfy_their_namespace(manifests: Sequence[Manifest], provided: Seque
     for index, manifest in enumerate(manifests):
         if _identity(manifest)[:2] == ("", "Namespace"):
             labels = manifest["metadata"].get("labels") or {}
-            levels[manifest["metadata"]["name"]] = (labels.get("pod-security.kubernetes.io/enforce"), index)
+            levels[manifest["metadata"].get("name")] = (labels.get("pod-security.kubernetes.io/enforce"), index)
     if default:
         levels.setdefault("default", (None, -1))
     for index, manifest in enumerate(manifests):
-        namespace = manifest.get("metadata", {}).get("namespace", "default")
+        namespace = manifest["metadata"].get("namespace", "default")
         if namespace not in levels:
             continue
         stated, made_by = levels[namespace]
@@ -304,7 +310,7 @@ def _later_pods_find_a_privileged_namespace(
     default = next((offer.pod_security_default for offer in provided if offer.pod_security_default), None)
     wanted = {name: index for index, offer in enumerate(provided) for name in offer.privileged_namespaces}
     for index, manifest in enumerate(manifests):
-        if _identity(manifest)[:2] != ("", "Namespace") or manifest["metadata"]["name"] not in wanted:
+        if _identity(manifest)[:2] != ("", "Namespace") or manifest["metadata"].get("name") not in wanted:
             continue
         stated = (manifest["metadata"].get("labels") or {}).get("pod-security.kubernetes.io/enforce")
         level = stated or default
@@ -314,5 +320,87 @@ def _later_pods_find_a_privileged_namespace(
                 index,
                 f"{says}, under which the pods that {{0}} brings would be refused, since they mount host paths; make "
                 "it GpuNamespace(pod_security='privileged')",
-                providers=(wanted[manifest["metadata"]["name"]],),
+                providers=(wanted[manifest["metadata"].get("name")],),
             )
+
+
+def _guards(provided: Sequence[Provided]) -> list[tuple[int, DeviceGuard]]:
+    return [(index, offer.device_guard) for index, offer in enumerate(provided) if offer.device_guard is not None]
+
+
+def _left_alone(manifests: Sequence[Manifest], guard: DeviceGuard) -> set[str]:
+    labelled = {
+        str(m["metadata"].get("name"))
+        for m in manifests
+        if _identity(m)[:2] == ("", "Namespace")
+        and (m["metadata"].get("labels") or {}).get(guard.allow_label) == "true"
+    }
+    return labelled | set(guard.excluded_namespaces)
+
+
+def _pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
+    for provider, guard in _guards(facts.provided):
+        left_alone = _left_alone(facts.objects, guard)
+        for pod in facts.pods:
+            namespace = str(pod.manifest["metadata"].get("namespace") or "default")
+            why = None if namespace in left_alone or facts.kinds[pod.index] in _NO_PODS else _refused(facts, pod, guard)
+            if why:
+                yield Finding(
+                    pod.index,
+                    f"pods would be refused by {{0}}: {why}; {_let_through(guard, namespace)}",
+                    providers=(provider,),
+                )
+
+
+# What they say is completed by objects of other namespaces.
+_NO_PODS = {
+    ("serving.kserve.io", "ClusterServingRuntime"),
+    ("serving.kserve.io", "ServingRuntime"),
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"),
+}
+
+
+def _refused(facts: Facts, pod: Pod, guard: DeviceGuard) -> str | None:
+    each = list(containers(pod.spec))
+    for container in each:
+        for variable in container.get("env") or ():
+            shown = variable.get("valueFrom") or variable.get("value") or ""
+            if variable.get("name") == guard.variable and shown not in guard.harmless_values:
+                return f"container {container.get('name')!r} sets {guard.variable}"
+    if pod.spec.get("runtimeClassName") != guard.runtime_class:
+        return None
+    # A runtime of KServe, or one of Trainer, may add what is not written here.
+    is_whole = facts.kinds[pod.index][0] not in ("serving.kserve.io", "trainer.kubeflow.org")
+    if guard.requires_gpu and is_whole and not any(_has_gpu_limit(container) for container in each):
+        return f"no container asks for a GPU under runtimeClassName {guard.runtime_class!r}"
+    if guard.forbids_env_from:
+        for container in each:
+            says = any(variable.get("name") == guard.variable for variable in container.get("env") or ())
+            if container.get("envFrom") and not says:
+                return f"container {container.get('name')!r} has envFrom under runtimeClassName {guard.runtime_class!r}"
+    return None
+
+
+def _has_gpu_limit(container: Manifest) -> bool:
+    return any(is_gpu_name(name) and str(count) != "0" for name, count in amounts(container, "limits").items())
+
+
+def _let_through(guard: DeviceGuard, namespace: str) -> str:
+    return (
+        f"where they have to see every GPU, add {namespace!r} to its excluded_namespaces, or label the namespace with "
+        f"GpuNamespace(..., labels={{{guard.allow_label!r}: 'true'}})"
+    )
+
+
+def _later_pods_pass_the_guards(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
+    for provider, guard in _guards(provided):
+        left_alone = _left_alone(manifests, guard)
+        for index, offer in enumerate(provided):
+            for namespace in offer.privileged_namespaces:
+                if namespace not in left_alone:
+                    yield Finding(
+                        None,
+                        f"brings pods to namespace {namespace!r} that see every GPU, and {{1}} would refuse them; "
+                        f"{_let_through(guard, namespace)}",
+                        providers=(index, provider),
+                    )

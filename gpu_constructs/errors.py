@@ -148,7 +148,7 @@ class GpuConstructsWarning(UserWarning):
     """Input that works but is likely not what the user wants."""
 
 
-_NOT_THE_USERS = ("constructs", "gpu_constructs", "jsii")
+_NOT_THE_USERS = ("cdk8s", "constructs", "gpu_constructs", "jsii")
 
 
 def warn(message: str) -> None:

@@ -36,7 +36,7 @@ def violations(pod_spec: PodSpec, level: str) -> list[str]:
 def _containers(pod: PodSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for container in pod.get(field) or ():
-            yield f"container {container['name']!r}", container
+            yield f"container {container.get('name')!r}", container
 
 
 def _get(mapping: Mapping[str, Any], *fields: str) -> Any:

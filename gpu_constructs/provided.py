@@ -48,6 +48,29 @@ class GpuNodes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeviceGuard:
+    """What an admission policy refuses of pods that would see GPUs beyond those allocated to them.
+
+    Attributes:
+        variable: The variable that shows a container its GPUs.
+        harmless_values: Values of it that every container may have.
+        runtime_class: The class whose pods it looks at more closely.
+        requires_gpu: Whether such a pod must ask for a GPU.
+        forbids_env_from: Whether its containers must set the variable themselves to have ``envFrom``.
+        excluded_namespaces: Namespaces it leaves alone.
+        allow_label: A namespace with this label set to ``true`` is left alone too.
+    """
+
+    variable: str
+    harmless_values: Sequence[str]
+    runtime_class: str
+    requires_gpu: bool
+    forbids_env_from: bool
+    excluded_namespaces: Sequence[str]
+    allow_label: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Provided:
     """What one construct adds to the cluster, beyond the objects it emits.
 
@@ -71,6 +94,7 @@ class Provided:
         later_tolerations: What those of its later pods tolerate that are for GPU nodes, as Kubernetes writes it.
         profiled_nodes: Labels of the nodes whose GPUs it profiles, where it does: only one can at a time.
         gpu_runtime: How containers get at their GPUs, where it decides or knows it.
+        device_guard: Which pods it refuses, where it does.
     """
 
     node_labels: Sequence[str] = ()
@@ -91,6 +115,7 @@ class Provided:
     later_tolerations: Sequence[Mapping[str, Any]] | None = None
     profiled_nodes: Mapping[str, str] | None = None
     gpu_runtime: GpuRuntime | None = None
+    device_guard: DeviceGuard | None = None
 
 
 @runtime_checkable

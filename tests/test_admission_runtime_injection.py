@@ -85,6 +85,7 @@ def test_every_gpu_resource_counts_in_every_container(chart, limits, kind):
         pod(container({"cpu": "1"})),
         pod(container({"nvidia.com/gpu": "0"}), container({"nvidia.com/gpu": 0})),
         pod(container({"amd.com/gpu": "1"})),
+        pod(container({"nvidia.com/hostdev": "1", "nvidia.com/gpumem": "1"})),
         pod({"name": "main", "resources": {}}, initContainers=[container()]),
         pod({"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}}}),
         pod(container({"nvidia.com/gpu": "1"}), runtimeClassName="kata"),

@@ -76,7 +76,10 @@ def test_other_pods_are_admitted(chart, given):
     assert cel.denials(policy_of(chart), given) == []
 
 
-@pytest.mark.parametrize("resources", [{}, {"limits": {"cpu": "1"}}, {"limits": {"nvidia.com/gpu": "0"}}])
+@pytest.mark.parametrize(
+    "resources",
+    [{}, *({"limits": limits} for limits in ({"cpu": "1"}, {"nvidia.com/gpu": "0"}, {"nvidia.com/hostdev": "1"}))],
+)
 def test_the_runtime_class_without_a_gpu_is_denied(chart, resources):
     given = pod({"name": "a", "resources": resources}, runtimeClassName="nvidia")
     assert starts(cel.denials(policy_of(chart), given)) == [NO_REQUEST]

@@ -1,13 +1,16 @@
 import cdk8s_plus_27 as kplus
 import pytest
-from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch
+from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch, Testing
 from constructs import Construct
 
+import cel
 from gpu_constructs import (
     DcgmExporter,
+    DenyVisibleDevicesOverride,
     DevicePluginChart,
     External,
     GpuNamespace,
+    GpuRules,
     GpuWorkload,
     Kubernetes,
     NvidiaRuntimeClass,
@@ -18,6 +21,7 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs._manifest import Manifest
+from gpu_constructs.admission.visible_devices import ALLOW_LABEL
 from gpu_constructs.cluster_checks import Finding
 from gpu_constructs.cluster_checks import check as check_app
 from gpu_constructs.provided import GpuNodes, Provided
@@ -337,7 +341,8 @@ def test_the_level_of_a_namespace_made_elsewhere_is_not_guessed():
 )
 def test_several_slots_are_refused_exactly_where_the_sharing_refuses_them(sharing, limits, is_found):
     findings = check([deployment(limits=limits)], [Provided(gpu_resources={sharing.gpu_resource: sharing})])
-    assert [(finding.subject, finding.providers) for finding in findings] == ([(0, (0,))] if is_found else [])
+    refused = [finding for finding in findings if not finding.is_warning]
+    assert [(finding.subject, finding.providers) for finding in refused] == ([(0, (0,))] if is_found else [])
 
 
 def test_the_way_out_of_several_slots_names_the_sharing_at_work():
@@ -736,6 +741,7 @@ def test_components_that_see_every_gpu_and_hold_none_are_fine(app, chart):
 def test_two_gpus_are_fine_where_nothing_refuses_them(app, chart, sharing):
     DevicePluginChart(app, "plugin", sharing=sharing)
     GpuWorkload(chart, "train", image="a:1", kind="Job", gpus=2)
+    GpuRules.enforce(app, ignore=["R07"])
     assert problems_of(app) == []
 
 
@@ -1156,3 +1162,236 @@ def test_gpus_of_a_node_that_two_can_be_on_are_profiled_by_one(one, other, is_fo
 def test_of_three_that_profile_each_pair_is_found():
     offers = [Provided(profiled_nodes=nodes) for nodes in ({}, {"pool": "a"}, {"pool": "b"})]
     assert [finding.providers for finding in check([], offers)] == [(0, 1), (0, 2)]
+
+
+# A policy that would refuse pods of the app.
+
+CLASS = obj("node.k8s.io/v1", "RuntimeClass", "nvidia", handler="nvidia")
+
+
+def guard_of(app, **given):
+    """What such a policy says of itself, and the policy."""
+    chart = Chart(app, "guard")
+    made = DenyVisibleDevicesOverride(chart, "policy", **given)
+    return made.provides, Testing.synth(chart)[0]
+
+
+def guarded(app, spec, namespace="team", labels=None, **given):
+    """What is said of a pod in a namespace of the app, which has a plugin for it."""
+    where = obj("v1", "Namespace", namespace) | {"metadata": {"name": namespace, "labels": labels}}
+    provides, _ = guard_of(app, **given)
+    made = obj("batch/v1", "Job", "x", namespace, spec={"template": {"spec": spec}})
+    return [f for f in check_app([CLASS, where, made], [provides], OF_PROVIDERS) if "would be refused by" in f.problem]
+
+
+def main(limits=None, **more):
+    return {"name": "main", "image": "a:1"} | ({"resources": {"limits": limits}} if limits else {}) | more
+
+
+UNSEEN = {"envFrom": [{"configMapRef": {"name": "a"}}]}
+JUDGED = [
+    *({"containers": [main(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": v}])]} for v in ("all", "0", "void", "")),
+    {"containers": [main(env=[{"name": "NVIDIA_VISIBLE_DEVICES"}, {"name": "A", "value": "all"}])]},
+    {"containers": [main(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": "a"}}}])]},
+    {"containers": [main()], "initContainers": [main(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "1"}])]},
+    {"containers": [main()]},
+    {"containers": [main()], "runtimeClassName": "nvidia"},
+    {"containers": [main({GPU: 0})], "runtimeClassName": "nvidia"},
+    {"containers": [main({GPU: 1})], "runtimeClassName": "nvidia"},
+    {"containers": [main()], "initContainers": [main({"nvidia.com/mig-1g.5gb": 1})], "runtimeClassName": "nvidia"},
+    {"containers": [main({"nvidia.com/hostdev": 1})], "runtimeClassName": "nvidia"},
+    {"containers": [main({GPU: 1}, **UNSEEN)], "runtimeClassName": "nvidia"},
+    {"containers": [main({GPU: 1}, **UNSEEN)]},
+    {
+        "containers": [main({GPU: 1}, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}], **UNSEEN)],
+        "runtimeClassName": "nvidia",
+    },
+]
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"require_gpu_request": False}, {"deny_env_from": True}, {"runtime_class": "other"}], ids=str
+)
+@pytest.mark.parametrize("spec", JUDGED, ids=range(len(JUDGED)))
+def test_synth_refuses_the_pods_that_the_policy_refuses(app, spec, given):
+    _, policy = guard_of(App(), **given)
+    assert bool(guarded(app, spec, **given)) is bool(cel.denials(policy, {"spec": spec}))
+
+
+def test_a_pod_that_the_policy_would_refuse_is_told_with_both_ways_out(app):
+    (finding,) = guarded(app, JUDGED[0])
+    assert (finding.subject, finding.providers, finding.is_warning) == (2, (0,), False)
+    assert finding.problem == (
+        "pods would be refused by {0}: container 'main' sets NVIDIA_VISIBLE_DEVICES; where they have to see every GPU, "
+        "add 'team' to its excluded_namespaces, or label the namespace with "
+        f"GpuNamespace(..., labels={{{ALLOW_LABEL!r}: 'true'}})"
+    )
+
+
+@pytest.mark.parametrize(
+    "let_through",
+    [
+        {"labels": {ALLOW_LABEL: "true"}},
+        {"excluded_namespaces": ["team"]},
+        {"namespace": "kube-system"},
+        {"validation_actions": ["Warn", "Audit"]},
+        {"validation_actions": ["Audit"]},
+    ],
+    ids=str,
+)
+def test_where_the_policy_lets_pods_through_nothing_is_said(app, let_through):
+    assert guarded(app, JUDGED[0], **let_through) == []
+
+
+def test_a_label_that_lets_nothing_through_does_not_count(app):
+    assert guarded(app, JUDGED[0], labels={ALLOW_LABEL: "false"})
+
+
+@pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
+def test_a_runtime_of_kserve_makes_no_pods_itself(app, kind):
+    provides, _ = guard_of(app)
+    made = obj("serving.kserve.io/v1alpha1", kind, spec=JUDGED[0])
+    assert check_app([made], [provides], OF_PROVIDERS) == []
+
+
+def test_agents_of_the_app_are_refused_until_their_namespaces_are_left_alone(app, chart):
+    DenyVisibleDevicesOverride(chart, "deny")
+    External(app, "labels", node_labels=[PRESENT])
+    label = {ALLOW_LABEL: "true"}
+    monitoring = GpuNamespace(chart, "monitoring", name="monitoring", pod_security="privileged")
+    DcgmExporter(chart, "exporter", platform=Kubernetes(), namespace=monitoring)
+    assert [p.split(": container")[0] for p in problems_of(app)] == ["gpu/exporter: pods would be refused by gpu/deny"]
+    labelled = App(outdir=app.outdir)
+    External(labelled, "labels", node_labels=[PRESENT])
+    chart = Chart(labelled, "gpu")
+    monitoring = GpuNamespace(chart, "monitoring", name="monitoring", pod_security="privileged", labels=label)
+    DcgmExporter(chart, "exporter", platform=Kubernetes(), namespace=monitoring)
+    DenyVisibleDevicesOverride(chart, "deny")
+    assert problems_of(labelled) == []
+
+
+def test_the_pods_that_an_operator_brings_later_are_thought_of(app, chart):
+    DenyVisibleDevicesOverride(chart, "deny")
+    GpuNamespace(chart, "n", name="operator", pod_security="privileged")
+    External(app, "operator", namespaces=["operator"])
+    later = Provided(privileged_namespaces=("operator",))
+    guard = DenyVisibleDevicesOverride(chart, "named", name="named", excluded_namespaces=["operator"]).provides
+    (finding,) = check([namespace("operator")], [later, chart.node.find_child("deny").provides])
+    assert finding.problem.startswith("brings pods to namespace 'operator' that see every GPU, and {1} would refuse")
+    assert finding.providers == (0, 1)
+    assert check([namespace("operator")], [later, guard]) == []
+
+
+@pytest.mark.parametrize("gone", [None, 3, {}, {"labels": ["a"], "name": 3}], ids=str)
+def test_metadata_that_cannot_be_is_no_crash(gone):
+    kinds = [("v1", "Namespace"), ("node.k8s.io/v1", "RuntimeClass"), ("apps/v1", "Deployment"), ("v1", "List")]
+    check([{"apiVersion": api, "kind": kind, "metadata": gone} for api, kind in kinds], [])
+
+
+def test_containers_that_cannot_be_are_no_crash():
+    broken = deployment(namespace="default", containers=[None, 3, main(env=[None], securityContext=[])], volumes=[None])
+    check([broken], [Provided(pod_security_default="baseline")])
+
+
+def test_the_objects_of_a_list_are_objects_of_the_app():
+    items = [namespace("team"), deployment(namespace="team"), deployment(namespace="team")]
+    findings = check([namespace("other"), {"apiVersion": "v1", "kind": "List", "items": items}], [])
+    assert [(f.subject, f.others) for f in findings] == [(1, (1,))]
+
+
+# What a namespace of the app allows its pods.
+
+
+def bounded(container, *bounds, spec=None, kind=("batch/v1", "Job")):
+    made = obj(*kind, "x", "team", spec={"template": {"spec": {"containers": [container], **(spec or {})}}})
+    return [(f.subject, f.others, f.problem) for f in check([made, namespace("team"), *bounds], []) if f.others]
+
+
+def limit_range(where="team", of="Container", **limit):
+    return obj("v1", "LimitRange", "x", where, spec={"limits": [{"type": of, **limit}]})
+
+
+def quota(*keys, where="team", **spec):
+    return obj("v1", "ResourceQuota", "x", where, spec={"hard": dict.fromkeys(keys, "9Gi"), **spec})
+
+
+@pytest.mark.parametrize(
+    ("resources", "most", "is_found"),
+    [
+        ({"limits": {GPU: 2}}, {GPU: 1}, True),
+        ({"limits": {GPU: 1}}, {GPU: "1"}, False),
+        ({"limits": {"memory": "9Gi"}}, {"memory": "8Gi"}, True),
+        ({"limits": {"memory": "8192Mi"}}, {"memory": "8Gi"}, False),
+        ({"limits": {"cpu": "1500m"}}, {"cpu": 1}, True),
+        ({"requests": {"cpu": 2}}, {"cpu": 1}, True),
+        ({"limits": {"memory": "${a}"}}, {"memory": "8Gi"}, False),
+        ({}, {"memory": "8Gi"}, False),
+    ],
+)
+def test_a_container_above_the_maximum_of_its_namespace_is_found(resources, most, is_found):
+    found = bounded(main(resources=resources), limit_range(max=most, default={GPU: 0}))
+    assert [(subject, others) for subject, others, _ in found] == ([(0, (2,))] if is_found else [])
+
+
+def test_a_maximum_of_another_namespace_or_of_another_type_does_not_count():
+    container = main({GPU: 2})
+    assert bounded(container, limit_range("default", max={GPU: 1}, default={GPU: 0})) == []
+    assert bounded(container, limit_range(of="PersistentVolumeClaim", max={GPU: 1})) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "resources", "is_found"),
+    [
+        ("requests.memory", {}, True),
+        ("memory", {"limits": {"cpu": 1}}, True),
+        ("requests.memory", {"limits": {"memory": "1Gi"}}, False),
+        ("requests.cpu", {"requests": {"cpu": 1}}, False),
+        ("limits.cpu", {"requests": {"cpu": 1}}, True),
+        ("limits.memory", {"limits": {"memory": 1}}, False),
+        ("requests.nvidia.com/gpu", {}, False),
+        ("pods", {}, False),
+    ],
+)
+def test_a_container_that_states_nothing_of_what_a_quota_counts_is_found(key, resources, is_found):
+    found = bounded(main(resources=resources), quota(key))
+    assert [(subject, others) for subject, others, _ in found] == ([(0, (2,))] if is_found else [])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [limit_range(default={"memory": "1Gi"})],
+        [limit_range(max={"memory": "1Gi"})],
+        [limit_range(defaultRequest={"memory": "1Gi"})],
+    ],
+)
+def test_a_default_of_the_namespace_states_it(given):
+    assert bounded(main(), quota("requests.memory"), *given) == []
+
+
+def test_a_default_request_is_no_limit():
+    assert bounded(main(), quota("limits.memory"), limit_range(defaultRequest={"memory": "1Gi"}))
+
+
+def test_what_a_quota_demands_of_some_pods_or_is_stated_for_the_whole_pod_is_no_problem():
+    assert bounded(main(), quota("limits.cpu", scopes=["BestEffort"])) == []
+    assert bounded(main(), quota("limits.cpu", where="default")) == []
+    assert bounded(main(), quota("limits.cpu"), spec={"resources": {"limits": {"cpu": 1}}}) == []
+
+
+def test_what_does_not_fit_is_told_with_the_way_out():
+    bounds = [limit_range(max={GPU: 1}, default={GPU: 0}), quota("limits.cpu")]
+    assert [problem for _, _, problem in bounded(main({GPU: 2}), *bounds)] == [
+        f"pods would be refused: limits[{GPU!r}] of container 'main' is 2, and {{0}} allows a container of namespace "
+        "'team' at most 1; ask for less, or raise ContainerLimits(max=...)",
+        "pods would be refused: container 'main' states no limits['cpu'], which {0} demands of every container of "
+        "namespace 'team' by 'limits.cpu'; state it, or give a default with "
+        "GpuNamespace(limit_range=ContainerLimits(default=...))",
+    ]
+
+
+def test_of_an_inference_service_the_runtime_may_say_what_is_missing(app):
+    provides, _ = guard_of(app)
+    predictor = {"runtimeClassName": "nvidia", "model": {"modelFormat": {"name": "a"}}}
+    made = obj("serving.kserve.io/v1beta1", "InferenceService", namespace="team", spec={"predictor": predictor})
+    assert check([CLASS, namespace("team"), made, quota("limits.cpu")], [provides]) == []

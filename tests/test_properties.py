@@ -325,7 +325,7 @@ gpu_requests = st.one_of(
     st.builds(
         GpuRequest,
         count=st.integers(1, 8),
-        products=st.lists(st.sampled_from(["NVIDIA H200", "NVIDIA-L4", "A board"]), max_size=2),
+        products=st.lists(st.sampled_from(["NVIDIA H200", "NVIDIA-L4", "NVIDIA board"]), max_size=2),
         min_vram=st.sampled_from([None, "12Gi"]),
         min_compute_capability=st.sampled_from([None, "8.0", "8.6", "8.9"]),
         driver_capabilities=st.sampled_from([(), ("all",), ("compute", "video")]),
@@ -413,7 +413,7 @@ WORKLOAD = {
     "image_pull_policy": st.sampled_from(["Always", "IfNotPresent", "Never"]),
     "annotations": st.none() | label_maps,
     "pod_annotations": st.none() | label_maps,
-    "ignore_rules": st.lists(st.sampled_from(["R2", "R13"]), max_size=2),
+    "ignore_rules": st.lists(st.sampled_from(["R20", "R13"]), max_size=2),
     "startup_probe": probes,
     "readiness_probe": probes,
     "liveness_probe": probes,
@@ -482,6 +482,14 @@ def workload_options(draw, kind="Deployment"):
         given_options.pop("sidecars", None)
     if given_options.get("host_users") is False and not platform.supports_cdi:
         del given_options["host_users"]
+    if given_options.get("parallelism", 1) > given_options.get("completions", 1):
+        del given_options["parallelism"]
+    # Behind an extended resource a DeviceClass says which boards, and of MIG devices of one kind boards and profile go
+    # together.
+    profile, gpus = given_options.get("profile"), given_options.get("gpus")
+    if profile is not None and isinstance(gpus, GpuRequest):
+        if profile.backend.kind == "dra-extended-resource" or profile.mig_strategy == "single":
+            given_options["gpus"] = GpuRequest(count=gpus.count, vram=gpus.vram)
     return given_options
 
 
@@ -1471,6 +1479,7 @@ OPTIONS = [
 ]
 
 
+@without_warnings
 def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line():
     for take in OPTIONS:
         for value in JUNK:

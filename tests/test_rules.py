@@ -16,6 +16,9 @@ GPU = "nvidia.com/gpu"
 PRODUCT = "nvidia.com/gpu.product"
 EXCLUSIVE = Provided(gpu_resources={GPU: Sharing.none()})
 SLICED = Provided(gpu_resources={GPU: Sharing.time_slicing(replicas=2)}, node_labels=("nvidia.com/*",))
+UNREFUSED = Provided(
+    gpu_resources={GPU: Sharing.time_slicing(replicas=2, fail_requests_greater_than_one=False)},
+)
 RENAMED = Provided(
     gpu_resources={"nvidia.com/gpu.shared": Sharing.time_slicing(replicas=2, rename_by_default=True)},
     node_labels=("nvidia.com/*",),
@@ -117,6 +120,62 @@ INJECTION = obj(
 CUDA = {"runtimeClassName": "nvidia"}
 
 
+def train_job(**resources):
+    return obj("TrainJob", {"trainer": {"resourcesPerNode": resources}}, api="trainer.kubeflow.org/v1alpha1")
+
+
+def several(*items):
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def served(kind="ServingRuntime"):
+    return obj(kind, pod_of(), api="serving.kserve.io/v1alpha1")
+
+
+def training_runtime(kind):
+    jobs = [{"name": "node", "template": {"spec": {"template": {"spec": pod_of()}}}}]
+    return obj(kind, {"template": {"spec": {"replicatedJobs": jobs}}}, api="trainer.kubeflow.org/v1alpha1")
+
+
+def ray_cluster():
+    return obj("RayCluster", {"headGroupSpec": {"template": {"spec": pod_of()}}}, api="ray.io/v1")
+
+
+def selecting(label):
+    return job(box({}), nodeSelector={label: "x"})
+
+
+def policy(text, *, selector=None, kind="MutatingAdmissionPolicy", api="admissionregistration.k8s.io/v1"):
+    made = {"mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": text}}]}
+    return obj(kind, made | ({"matchConstraints": {"namespaceSelector": selector}} if selector else {}), api=api)
+
+
+def binding(selector, policy_name="x"):
+    spec = {"policyName": policy_name, "matchResources": {"namespaceSelector": selector}}
+    return obj("MutatingAdmissionPolicyBinding", spec, api="admissionregistration.k8s.io/v1")
+
+
+def named(operator, *names, key="kubernetes.io/metadata.name"):
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(names)}]}
+
+
+def kyverno(rule):
+    return obj("ClusterPolicy", {"rules": [{"name": "a", **rule}]}, api="kyverno.io/v1")
+
+
+def features(rule):
+    return obj("NodeFeatureRule", {"rules": [{"name": "a", **rule}]}, api="nfd.k8s-sigs.io/v1alpha1")
+
+
+def agent(image, **container):
+    return obj("DaemonSet", {"template": {"spec": pod_of(box({}, image=image, **container))}}, api="apps/v1")
+
+
+SETS = 'JSONPatch{op: "add", path: "/spec/runtimeClassName", value: "nvidia"}'
+ASKS = "has(object.spec.runtimeClassName) ? [] : [Object{spec: Object.spec{priority: 3}}]"
+PATCH = {"spec": {"+(runtimeClassName)": "nvidia"}}
+
+
 def claim(device_class):
     devices = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": device_class}}]}
     return obj("ResourceClaimTemplate", {"spec": {"devices": devices}}, api="resource.k8s.io/v1", name="claim")
@@ -155,26 +214,56 @@ BROKEN = [
     *(case("R01", job(box({GPU: amount}))) for amount in ("0.5", 0.5, "500m", -1, "-1", "one", True, "", 0, "0")),
     case("R01", job(box({"nvidia.com/hostdev": "1.5"}))),
     case("R01", job(box({}, requests={GPU: "0.5"}))),
+    case("R01", job(box({"nvidia.com/gpumem": -1}))),
+    case("R01", train_job(limits={GPU: 0.5})),
+    case("R01", several(job(box({GPU: 0.5})))),
+    case("R01", several(several(job(box({GPU: 0.5}))))),
     case("R02", job(box({GPU: 2}, requests={GPU: 1}))),
+    case("R02", train_job(limits={GPU: 2}, requests={GPU: 1})),
+    case("R03", train_job(requests={GPU: 1})),
     case("R03", job(box({}, requests={GPU: 1}))),
     case("R04", job(), NAMES_CLASS),
     case("R04", [CLASS, job()]),
+    case("R04", [CLASS, policy(ASKS), job()]),
+    case("R04", [CLASS, kyverno({"validate": {"message": "no runtimeClassName: gvisor here"}}), job()]),
+    case("R04", [CLASS, policy(SETS), binding(named("In", "team")), job()]),
+    case("R04", [CLASS, policy(SETS), binding(named("NotIn", "default")), job()]),
+    case("R04", [CLASS, policy(SETS), binding(named("In", "team")), training_runtime("TrainingRuntime")]),
+    case("R04", [CLASS, policy(SETS), binding(named("In", "team")), ray_cluster()]),
+    case("R04", [CLASS, policy(SETS), binding({"matchLabels": {"kubernetes.io/metadata.name": "team"}}), job()]),
+    case("R04", [CLASS, policy(SETS, selector=named("In", "team")), job()]),
+    case(
+        "R04",
+        [
+            CLASS,
+            policy(SETS, selector=named("In", "a"), kind="MutatingPolicy", api="policies.kyverno.io/v1"),
+            binding({}),
+            job(),
+        ],
+    ),
     case("R05", job(box(env=env("all")))),
+    case("R05", job(box(env=env("void"))), CDI),
     case("R05", job(box(env=env("0"))), inventory=ONE),
     case("R05", job(box(env=env("all"))), inventory=TWO),
     case("R06", [CLASS, job(box(), SIDECAR, **CUDA)]),
     case("R06", job(box(), SIDECAR), DEFAULT),
     case("R06", [CLASS, job(initContainers=[SIDECAR], **CUDA)]),
     case("R07", job(box({GPU: 2})), SLICED),
+    case("R07", job(box({GPU: 2})), UNREFUSED),
     case("R08", job(), RENAMED),
     case("R09", job(box({"nvidia.com/mig-10gb": 1}))),
     case("R09", job(box({"nvidia.com/mig-1g.10GB": 1}))),
     case("R09", job(box({"nvidia.com/mig-1g.6gb": 1})), inventory=TWO),
+    case("R09", job(box({"nvidia.com/mig-1c.1g.6gb": 1})), inventory=TWO),
     case("R09", job(box({"nvidia.com/mig-1g.5gb": 1})), inventory=ONE),
     case("R10", job(nodeSelector={PRODUCT: "NVIDIA-GeForce-RTX-3090"}), SLICED),
     case("R10", job(affinity=affinity("NVIDIA-GeForce-RTX-3090")), SLICED),
     case("R11", job(box({}), nodeSelector={"node-role.kubernetes.io/gpu": ""})),
     case("R12", job(box({}), nodeSelector={"nvidia.com/gpu.present": "true"})),
+    case("R12", [features({"labels": {"nvidia.com/other": "x"}}), selecting("nvidia.com/gpu.present")]),
+    case("R12", [agent("nvcr.io/nvidia/k8s-device-plugin:v0.20.0"), selecting("nvidia.com/gpu.product")]),
+    case("R12", [agent("registry.k8s.io/nfd/node-feature-discovery:v0.18.2"), selecting("nvidia.com/gpu.product")]),
+    case("R12", selecting("nvidia.com/mig.config")),
     case("R13", job(box(securityContext={"privileged": True}))),
     case("R14", job(box(volumeMounts=SHM), **memory("1Gi")), MPS),
     case("R15", [user(1000), user(1001, "y")], MPS),
@@ -188,6 +277,7 @@ BROKEN = [
     case("R17", [deployment(replicas=3), budget(minAvailable="90%")]),
     case("R17", [deployment(replicas=3), budget(maxUnavailable=0)]),
     case("R17", [deployment(replicas=3), budget(maxUnavailable="0%")]),
+    case("R17", [deployment(), obj("PodDisruptionBudget", {"selector": {}, "minAvailable": 1}, api="policy/v1")]),
     case("R18", limit_range("default", GPU)),
     case("R18", limit_range("defaultRequest", "nvidia.com/mig-1g.5gb")),
     case("R18", limit_range("max", GPU)),
@@ -203,6 +293,14 @@ BROKEN = [
     case("R22", job(box({"nvidia.com/gpumem": 4000}))),
     case("R22", job(box({"volcano.sh/vgpu-number": 1}))),
     case("R22", deployment(box({}), pod_annotations={"gpu-fraction": "0.5"})),
+    case(
+        "R22",
+        obj(
+            "JobSet",
+            {"replicatedJobs": [{"template": {"spec": deployment(pod_annotations={"gpu-fraction": "0.5"})["spec"]}}]},
+            api="jobset.x-k8s.io/v1alpha2",
+        ),
+    ),
     case("R22", obj("Pod", pod_of(box({}), restartPolicy="Never"), annotations={"gpu-memory": "2000"})),
     case("R23", job(box(), box(name="other"))),
     case("R23", job(initContainers=[box(name="first", restartPolicy="Always")])),
@@ -225,6 +323,10 @@ KEPT = [
     *(case("R01", job(box({GPU: amount}))) for amount in (1, "1", 8, "1k", "1.0", 1.0, "1000m", "1e1")),
     case("R01", job(box({GPU: "${trialParameters.gpus}"}))),
     case("R01", job(box({"cpu": "0.5"}))),
+    case("R01", job(box({"nvidia.com/gpucores": 0, "nvidia.com/hostdev": "0"}))),
+    *(case("R01", job(box({GPU: amount}))) for amount in ("1e100", "1e999999999999999999999", "9" * 60)),
+    case("R01", train_job(limits={GPU: 1})),
+    case("R01", several(job(), {"kind": "Job"}, None, 3)),
     case("R02", job(box({GPU: 2}, requests={GPU: "2"}))),
     case("R03", job(box({GPU: 1}, requests={"cpu": 1}))),
     case("R04", job(**CUDA), NAMES_CLASS),
@@ -235,6 +337,15 @@ KEPT = [
     case("R04", [CLASS, job(box({}))]),
     case("R04", [CLASS, INJECTION, job()]),
     case("R04", [CLASS, {**job(), "metadata": {"name": "x", "labels": {"app.kubernetes.io/managed-by": "cdk8s"}}}]),
+    case("R04", [CLASS, policy(SETS), job()]),
+    case("R04", [CLASS, policy(SETS), binding(named("In", "team", "default")), job()]),
+    case("R04", [CLASS, policy(SETS), binding(named("NotIn", "team")), job()]),
+    case("R04", [CLASS, policy(SETS), binding(named("In", "team")), training_runtime("ClusterTrainingRuntime")]),
+    case("R04", [CLASS, policy(SETS), binding(named("In", "a", key="team")), job()]),
+    case("R04", [CLASS, policy(SETS), binding(named("In", "team"), "other"), job()]),
+    case("R04", [CLASS, policy(SETS), binding(named("In", "a")), policy(SETS), binding(named("In", "default")), job()]),
+    case("R04", [CLASS, kyverno({"mutate": {"patchStrategicMerge": PATCH}}), job()]),
+    *(case("R04", [CLASS, served(kind)]) for kind in ("ServingRuntime", "ClusterServingRuntime")),
     case("R05", job(box(), box({}, env=env("all")))),
     case("R05", obj("Pod", pod_of(box(env=env("all"))), annotations={"gpu-constructs/visible-devices": "unmanaged"})),
     case("R06", [CLASS, job(box(), {**SIDECAR, "env": env("void")}, **CUDA)]),
@@ -242,10 +353,21 @@ KEPT = [
     case("R06", [CLASS, job(box({}), SIDECAR, **CUDA)]),
     case("R06", job(box(), SIDECAR, runtimeClassName="kata"), DEFAULT),
     case("R07", job(), SLICED),
+    case("R07", job(), UNREFUSED),
+    case("R07", job(box({GPU: 2})), EXCLUSIVE),
+    case("R07", job(box({GPU: 2})), UNREFUSED, EXCLUSIVE),
     case("R08", job(), SLICED),
     *(
         case("R09", job(box({f"nvidia.com/mig-{profile}": 1})))
-        for profile in ("1g.10gb", "1g.10gb.me", "1g.24gb.me.all", "1g.24gb.gfx", "1g.24gb-me", "1g.5gb.shared")
+        for profile in (
+            "1g.10gb",
+            "1g.10gb.me",
+            "1g.24gb.me.all",
+            "1g.24gb.gfx",
+            "1g.24gb-me",
+            "1g.5gb.shared",
+            "1c.3g.20gb",
+        )
     ),
     case("R09", job(box({"nvidia.com/mig-1g.5gb.me": 1})), inventory=TWO),
     case("R09", job(box({"nvidia.com/mig-1g.6gb": 1})), inventory=DARK),
@@ -261,6 +383,15 @@ KEPT = [
     ),
     case("R12", job(box({}), nodeSelector={"nvidia.com/gpu.present": "true"}), LABELS),
     case("R12", job(box({}), nodeSelector={"node-role.kubernetes.io/gpu": ""})),
+    case("R12", [features({"labels": {"nvidia.com/gpu.present": "true"}}), selecting("nvidia.com/gpu.present")]),
+    case("R12", [features({"labels": {"rtx": "true"}}), selecting("feature.node.kubernetes.io/rtx")]),
+    case("R12", [features({"labelsTemplate": "\nnvidia.com/{{ .x }}=1\n"}), selecting("nvidia.com/gpu.present")]),
+    case("R12", [agent("r:5000/nfd/node-feature-discovery:v1"), selecting("feature.node.kubernetes.io/pci-10de")]),
+    case("R12", [agent("nvcr.io/nvidia/gpu-feature-discovery:v0.8.2"), selecting("nvidia.com/gpu.product")]),
+    case(
+        "R12",
+        [agent("a/k8s-device-plugin@sha256:1", command=["gpu-feature-discovery"]), selecting("nvidia.com/gpu.count")],
+    ),
     case("R13", job(box({}, securityContext={"privileged": True}))),
     case("R14", job(box(volumeMounts=SHM), **memory("1Gi")), SLICED),
     case("R15", [user(1000), user(1000, "y")], MPS),
@@ -277,6 +408,8 @@ KEPT = [
     case("R17", [deployment(), budget(maxUnavailable=1)]),
     case("R17", [deployment(box({})), budget(minAvailable=1)]),
     case("R17", [deployment(name="y"), budget(minAvailable=1)]),
+    case("R17", [deployment(), obj("PodDisruptionBudget", {"minAvailable": 1}, api="policy/v1")]),
+    case("R17", [deployment(), {**budget(minAvailable=1), "metadata": {"name": "x", "namespace": "y"}}]),
     case("R18", limit_range("default", "memory")),
     case("R18", limit_range("max", GPU, default={GPU: "0"}, defaultRequest={GPU: 0})),
     case("R18", limit_range("max", "memory")),
@@ -353,6 +486,8 @@ def test_what_is_found_says_a_reason_and_a_way_out_in_one_line(code, manifests, 
 @pytest.mark.parametrize(("code", "manifests", "provided", "inventory"), BROKEN)
 def test_an_object_may_break_the_rules_it_names(code, manifests, provided, inventory):
     manifests = copy.deepcopy(manifests)
+    while any(manifest["kind"] == "List" for manifest in manifests):
+        manifests = [one for manifest in manifests for one in manifest.get("items", [manifest])]
     for manifest in manifests:
         annotations = manifest["metadata"].setdefault("annotations", {})
         annotations[IGNORE_RULES] = code
@@ -383,6 +518,8 @@ def test_a_rule_of_severity_warning_never_stops_an_app():
     ("code", "manifests", "provided", "inventory"),
     [
         case("R05", job(box(env=env("all"))), inventory=ONE),
+        case("R05", job(box(env=env("void"))), CDI),
+        case("R07", job(box({GPU: 2})), UNREFUSED),
         case("R16", deployment(strategy=rolling())),
         case("R28", annotated("25Gi"), inventory=DARK),
     ],
@@ -467,6 +604,11 @@ def test_a_plugin_that_hands_devices_out_by_cdi_is_seen(plugin):
         ("1Ki", 1024),
         ("1e3", 1000),
         ("+1", 1),
+        ("1e100", 2**63 - 1),
+        ("-1e100", -(2**63 - 1)),
+        ("1e" + "9" * 5000, 2**63 - 1),
+        ("1e0000002", 100),
+        ("1" * 99 + "Ei", 2**63 - 1),
         ("1/2", None),
         ("1_0", None),
         (None, None),
@@ -490,3 +632,106 @@ def test_a_thousand_workloads_are_checked_in_the_blink_of_an_eye():
         took.append(time.perf_counter() - begin)
     # Measured at a third of this on a machine with other work to do.
     assert min(took) < 0.3, took
+
+
+def test_a_problem_in_a_list_is_told_of_the_list():
+    pods = several(job(box(image="a"), name="one"), job(), cron())
+    assert [(f.subject, f.code) for f in broken([obj("ConfigMap"), pods])] == [(1, "R26"), (1, "R29")]
+    manifests = [obj("ConfigMap"), several(budget(maxUnavailable=0), deployment())]
+    assert [(f.subject, f.others) for f in broken(manifests)] == [(1, (1,))]
+
+
+@pytest.mark.parametrize(
+    ("label", "advice"),
+    [
+        ("nvidia.com/mig.config", "you or the GPU Operator set it"),
+        ("nvidia.com/gpu.deploy.driver", "you or the GPU Operator set it"),
+        ("nvidia.com/device-plugin.config", "you or the GPU Operator set it"),
+        ("nvidia.com/gpu.product", "gpu_feature_discovery=True"),
+        ("feature.node.kubernetes.io/pci-10de.present", "node_feature_discovery=True"),
+    ],
+)
+def test_a_label_that_nothing_publishes_is_sought_where_it_may_come_from(label, advice):
+    (finding,) = broken([selecting(label)])
+    assert advice in finding.problem
+    assert f"node_labels=[{label!r}]" in finding.problem
+
+
+def replaced(value, path, given):
+    """A copy with one member of it, at any depth, replaced."""
+    if not path:
+        return given
+    if isinstance(value, list):
+        return [replaced(one, path[1:], given) if number == path[0] else one for number, one in enumerate(value)]
+    return {key: replaced(one, path[1:], given) if key == path[0] else one for key, one in value.items()}
+
+
+def places(value, path=()):
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*path, key)
+        if isinstance(one, dict | list):
+            yield from places(one, (*path, key))
+
+
+WRITTEN = [
+    deployment(
+        box(
+            requests={GPU: 1},
+            env=env("all"),
+            envFrom=[{"configMapRef": {"name": "a"}}],
+            volumeMounts=SHM,
+            livenessProbe={**PROBE, "periodSeconds": 5},
+            securityContext={"privileged": True, "runAsUser": 1},
+        ),
+        SIDECAR,
+        strategy=rolling(1, 0),
+        annotations={"gpu-constructs/vram": "30Gi"},
+        affinity=affinity("NVIDIA-A10"),
+        nodeSelector={PRODUCT: "a"},
+        tolerations=[{"operator": "Exists"}],
+        resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "claim"}],
+        **CUDA,
+        **memory("1Gi"),
+    ),
+    budget(minAvailable=1),
+    scaler(3),
+    cron(),
+    limit_range("max", GPU),
+    quota("limits.nvidia.com/gpu"),
+    CLASS,
+    claim("gpu.nvidia.com"),
+    train_job(limits={GPU: 1}),
+    policy(SETS),
+    binding(named("In", "a")),
+    kyverno({"mutate": {"patchStrategicMerge": PATCH}}),
+    features({"labels": {"a": "b"}, "labelsTemplate": "a=b"}),
+    obj("ConfigMap", data={"a": "deviceListStrategy"}),
+]
+
+
+@pytest.mark.parametrize("given", [None, 3, "text", [None], {"a": None}], ids=str)
+@pytest.mark.parametrize("index", range(len(WRITTEN)), ids=lambda index: WRITTEN[index]["kind"])
+def test_a_member_of_another_type_is_no_crash(index, given):
+    for path in places(WRITTEN[index]):
+        if path not in (("apiVersion",), ("kind",)):
+            manifests = [*WRITTEN[:index], replaced(WRITTEN[index], path, given), *WRITTEN[index + 1 :]]
+            broken(manifests, [MPS, CDI, TAINTED, NAMES_CLASS], TWO)
+
+
+def test_a_budget_looks_only_at_pods_with_its_label():
+    manifests = [deployment(name=f"d{number}", **CUDA) for number in range(500)]
+    for number in range(500):
+        spec = {"selector": {"matchLabels": {"app": f"d{number}"}}, "maxUnavailable": 1}
+        manifests.append(obj("PodDisruptionBudget", spec, api="policy/v1", name=f"b{number}"))
+    looked = []
+
+    class Counted(dict):
+        def get(self, key, default=None):
+            looked.append(key)
+            return super().get(key, default)
+
+    facts = Facts(manifests)
+    for pod in facts.pods:
+        object.__setattr__(pod, "metadata", {"labels": Counted(pod.metadata["labels"])})
+    assert broken_rules(facts) == []
+    assert len(looked) < 1000

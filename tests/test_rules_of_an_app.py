@@ -194,3 +194,37 @@ def test_settings_that_cannot_be_are_refused(app, given, problem):
 def test_only_an_app_is_taken(chart):
     with pytest.raises(GpuConstructsError, match="app must be a cdk8s App; got Chart; pass the App of the charts"):
         GpuRules.enforce(chart)
+
+
+@pytest.mark.parametrize("way", ["app.synth", "app.synth_yaml"])
+def test_the_rules_run_once_however_many_charts_are_rendered(app, monkeypatch, way):
+    for number in range(4):
+        train(Chart(app, f"c{number}"), value=None)
+    runs = []
+    monkeypatch.setattr(gpu_rules, "broken_rules", lambda facts, ignore: runs.append(len(facts.manifests)) or [])
+    GpuRules.enforce(app)
+    GpuRules.enforce(app)
+    WAYS[way](app, None)
+    assert runs == [4]
+    train(Chart(app, "later"), value=None)
+    WAYS[way](app, None)
+    assert runs == [4, 5]
+
+
+def test_what_is_added_after_a_rendering_is_found_by_the_next_one(app, chart, plain):
+    train(chart, value=None)
+    GpuRules.enforce(app)
+    assert plain(app, chart) == []
+    train(chart, "second")
+    assert len(plain(app, chart)) == 1
+    assert len(plain(app, chart)) == 1
+
+
+@pytest.mark.parametrize("way", ["app.synth", "app.synth_yaml"])
+def test_a_chart_rendered_by_itself_after_the_app_is_checked_anew(app, chart, way):
+    train(chart, value=None)
+    GpuRules.enforce(app)
+    WAYS[way](app, chart)
+    train(chart, "second")
+    with pytest.raises(RuntimeError, match="R05"):
+        Testing.synth(chart)

@@ -15,10 +15,12 @@ _INIT = "(has(object.spec.initContainers) ? object.spec.initContainers : [])"
 
 HAS_NO_RUNTIME_CLASS = "!has(object.spec.runtimeClassName)"
 
-# A LimitRange with a maximum of GPUs writes a limit of 0 into every other container.
+# Other resources of NVIDIA, as of a network adapter, are no GPUs. A LimitRange with a maximum of GPUs writes a limit
+# of 0 into every other container.
 ASKS_FOR_GPU = (
     f"(dyn(object.spec.containers) + dyn({_INIT})).exists(c, has(c.resources) && has(c.resources.limits) && "
-    'c.resources.limits.exists(r, r.startsWith("nvidia.com/") && string(c.resources.limits[r]) != "0"))'
+    'c.resources.limits.exists(r, (r in ["nvidia.com/gpu", "nvidia.com/gpu.shared"] || '
+    'r.startsWith("nvidia.com/mig-")) && string(c.resources.limits[r]) != "0"))'
 )
 
 # Containers of different kinds are of different types to the API server's type check, hence dyn. What runs

@@ -15,6 +15,7 @@ from gpu_constructs.admission.policy import API_VERSION, namespace_selector, pod
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, namespace_name
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.provided import DeviceGuard, Provided
 
 ALLOW_LABEL = "gpu-constructs/allow-visible-devices"
 """A namespace with this label set to ``true`` is left alone: for exporters and agents that see every GPU."""
@@ -34,6 +35,7 @@ class DenyVisibleDevicesOverride(GpuObject):
 
     Attributes:
         name: Of the policy and its binding.
+        provides: Which pods it refuses: ``synth`` looks for such in the app.
     """
 
     @checked
@@ -88,6 +90,16 @@ class DenyVisibleDevicesOverride(GpuObject):
             )
         super().__init__(scope, id)
         self.name = name
+        guard = DeviceGuard(
+            variable=cel.VISIBLE_DEVICES,
+            harmless_values=cel.HARMLESS_DEVICES,
+            runtime_class=runtime,
+            requires_gpu=require_gpu_request,
+            forbids_env_from=deny_env_from,
+            excluded_namespaces=tuple(excluded),
+            allow_label=ALLOW_LABEL,
+        )
+        self.provides = Provided(device_guard=guard if "Deny" in actions else None)
         metadata = {"name": name}
         spec = _spec(runtime, require_gpu_request=require_gpu_request, deny_env_from=deny_env_from)
         bound = {

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from gpu_constructs.errors import did_you_mean
 from gpu_constructs.pod_specs import containers
-from gpu_constructs.rules.facts import Facts, Pod, amounts, annotations_of, is_among, quantity
+from gpu_constructs.rules.facts import Ask, Facts, Pod, amounts, annotations_of, is_among, quantity
 from gpu_constructs.rules.finding import Finding
 
 _VENDOR = "nvidia.com/"
 _MIG = "nvidia.com/mig-"
-_MIG_PROFILE = re.compile(r"([1-7]g\.[0-9]+gb)((?:\.me|\.all|\.gfx|[.-]me)*)\Z")
+_MIG_PROFILE = re.compile(r"(?:[1-7]c\.)?([1-7]g\.[0-9]+gb)((?:\.me|\.all|\.gfx|[.-]me)*)\Z")
 
 # What each program takes for a part of a GPU, and the scheduler whose pods name it.
 # Project-HAMi/HAMi, volcano-sh/devices and NVIDIA/KAI-Scheduler, their documentation of device sharing.
@@ -38,19 +38,20 @@ def amounts_are_whole_numbers(facts: Facts) -> Iterator[Finding]:
     """R01: Kubernetes refuses a part of an extended resource, and none of it is no wish."""
     for pod, container, section, resource, amount in _wishes(facts):
         number = quantity(amount)
-        if number is None or number <= 0 or number % 1 != 0:
+        is_gpu = facts.is_gpu(resource)
+        if number is None or number < 0 or (is_gpu and not number) or number % 1 != 0:
             why = "leave it out of a container without a GPU"
             if number is not None and number % 1 != 0:
                 why = "a part of a GPU is a slot: share GPUs (Sharing.time_slicing, Sharing.mps, MIG) and ask for 1"
             yield Finding(
                 pod.index,
-                f"{section}[{resource!r}] of container {container!r} must be a whole number of at least 1; got "
-                f"{amount!r}; {why}",
+                f"{section}[{resource!r}] of container {container!r} must be a whole number of at least "
+                f"{is_gpu:d}; got {amount!r}; {why}",
             )
 
 
 def _wishes(facts: Facts) -> Iterator[tuple[Pod, object, str, str, object]]:
-    for pod in facts.pods:
+    for pod in (*facts.pods, *facts.completed_pods):
         for container in containers(pod.spec):
             for section in ("requests", "limits") if container.get("resources") else ():
                 for resource, amount in amounts(container, section).items():
@@ -60,9 +61,15 @@ def _wishes(facts: Facts) -> Iterator[tuple[Pod, object, str, str, object]]:
                         yield pod, container.get("name"), section, resource, amount
 
 
+def _all_asks(facts: Facts) -> Iterator[Ask]:
+    yield from facts.asks
+    for pod in facts.completed_pods:
+        yield from pod.asks
+
+
 def requests_equal_limits(facts: Facts) -> Iterator[Finding]:
     """R02: an extended resource cannot be overcommitted."""
-    for ask in facts.asks:
+    for ask in _all_asks(facts):
         limits, requests = amounts(ask.container, "limits"), amounts(ask.container, "requests")
         if ask.resource not in limits or ask.resource not in requests:
             continue
@@ -77,7 +84,7 @@ def requests_equal_limits(facts: Facts) -> Iterator[Finding]:
 
 def requests_have_limits(facts: Facts) -> Iterator[Finding]:
     """R03: Kubernetes refuses an extended resource that only is requested."""
-    for ask in facts.asks:
+    for ask in _all_asks(facts):
         if ask.resource not in amounts(ask.container, "limits"):
             yield Finding(
                 ask.pod.index,
@@ -94,7 +101,9 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
             if sharing.fail_requests_greater_than_one:
                 refusing.setdefault(resource, (provider, sharing.strategy.replace("-", "_")))
     for ask in facts.asks:
-        if ask.resource in refusing and ask.count > 1:
+        if ask.count < 2:
+            continue
+        if ask.resource in refusing:
             provider, factory = refusing[ask.resource]
             yield Finding(
                 ask.pod.index,
@@ -102,6 +111,15 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
                 "slots are not two GPUs; ask for 1, or pass "
                 f"Sharing.{factory}(..., fail_requests_greater_than_one=False)",
                 providers=(provider,),
+            )
+        elif (shared := facts.sharing_of(ask.resource)) and not facts.is_exclusive_somewhere(ask.resource):
+            yield Finding(
+                ask.pod.index,
+                f"asks for {ask.amount} x {ask.resource}, which {{0}} shares: two slots may be of one GPU and give "
+                "neither more of its time nor of its memory; ask for 1, or annotate the object with "
+                "gpu-constructs/ignore-rules=R07",
+                providers=(shared[0],),
+                is_warning=True,
             )
 
 

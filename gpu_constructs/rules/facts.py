@@ -12,19 +12,18 @@ from typing import Any
 from gpu_constructs import _fields, _kinds
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.inventory import GpuInventory
-from gpu_constructs.pod_specs import containers, pod_specs
+from gpu_constructs.pod_specs import containers, pod_spec_paths
 from gpu_constructs.provided import GpuNodes, GpuRuntime, Provided
+from gpu_constructs.rules import policies, publishing
+from gpu_constructs.rules.readable import readable
 from gpu_constructs.sharing import Sharing
 
 Manifest = Mapping[str, Any]
 
 _GPU = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
-_POLICIES = (
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"),
-    ("kyverno.io", "ClusterPolicy"),
-    ("policies.kyverno.io", "MutatingPolicy"),
-)
+_NUMBER = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]+))?\Z")
+# Kubernetes takes no more of anything.
+_MOST = Decimal(2**63 - 1)
 _CDI = re.compile(r"cdi-(?:cri|annotations)")
 
 
@@ -33,13 +32,17 @@ def quantity(given: object) -> Decimal | None:
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     text = str(given)
-    if _NUMBER.match(text):
-        return Decimal(text)
+    number = _NUMBER.match(text)
+    if number:
+        mantissa, sign, exponent = number.groups(default="")
+        # Decimal takes no exponent of any length.
+        found = Decimal(f"{mantissa}e{sign}{exponent if len(exponent) < 3 else 99}" if exponent else mantissa)
+        return max(-_MOST, min(found, _MOST))
     try:
         _fields.quantity("amount", text)
     except GpuConstructsError:
         return None
-    return _fields.amount(text)
+    return min(_fields.amount(text), _MOST)
 
 
 def annotations_of(manifest: Manifest) -> Mapping[str, Any]:
@@ -55,6 +58,17 @@ def kind_of(manifest: Manifest) -> tuple[str, str]:
 def namespace_of(manifest: Manifest) -> str:
     """Give the namespace an object is in where it is in one."""
     return str((manifest.get("metadata") or {}).get("namespace") or "default")
+
+
+def limits_of(limit_range: Manifest) -> list[Manifest]:
+    """Give what a LimitRange says, by the type of what it limits."""
+    limits = (limit_range.get("spec") or {}).get("limits")
+    return limits if isinstance(limits, list) else []
+
+
+def is_gpu_name(resource: str) -> bool:
+    """Tell whether the plugin gives GPUs, slots of them or MIG devices this name by itself."""
+    return bool(_GPU.match(resource))
 
 
 def is_among(name: str, offered: Iterable[str]) -> bool:
@@ -99,18 +113,15 @@ class Pod:
         index: Of the object.
         manifest: The object.
         spec: The pod spec.
+        metadata: What stands beside it.
         asks: What its containers hold, by container and resource.
     """
 
     index: int
     manifest: Manifest
     spec: Manifest
+    metadata: Manifest = field(default_factory=dict)
     asks: list[Ask] = field(default_factory=list)
-
-    @property
-    def metadata(self) -> Manifest:
-        """The metadata that stands beside the pod spec."""
-        return next((each.get("metadata") or {} for each in _holders(self.manifest, self.spec)), {})
 
     @property
     def is_for_each_node(self) -> bool:
@@ -132,13 +143,13 @@ class Pod:
         return sums
 
 
-def _holders(value: object, spec: Manifest) -> Iterator[Manifest]:
-    if isinstance(value, Mapping):
-        if value.get("spec") is spec:
-            yield value
-        for member in value.values():
-            if isinstance(member, Mapping):
-                yield from _holders(member, spec)
+def _pods(index: int, manifest: Manifest) -> Iterator[Pod]:
+    for path in pod_spec_paths(manifest):
+        holder: Any = manifest
+        for step in path[:-1]:
+            holder = holder[step]
+        metadata = holder.get("metadata") if isinstance(holder, Mapping) else None
+        yield Pod(index, manifest, holder[path[-1]], metadata or {})
 
 
 @dataclass(frozen=True)
@@ -156,9 +167,36 @@ class Facts:
     inventory: GpuInventory | None = None
 
     @cached_property
+    def _readable(self) -> tuple[list[Manifest], list[int]]:
+        return readable(self.manifests)
+
+    @property
+    def objects(self) -> list[Manifest]:
+        """The manifests as the rules read them: with the members of a List, and nothing of a type it cannot have."""
+        return self._readable[0]
+
+    @property
+    def origins(self) -> list[int]:
+        """For each object the index of the manifest that it comes from."""
+        return self._readable[1]
+
+    @cached_property
     def pods(self) -> list[Pod]:
         """Every pod spec."""
-        made = [Pod(index, m, spec) for index, m in enumerate(self.manifests) for spec in pod_specs(m)]
+        return self._with_asks(pod for index, manifest in enumerate(self.objects) for pod in _pods(index, manifest))
+
+    @cached_property
+    def completed_pods(self) -> list[Pod]:
+        """Pods of which only the resources are written here: a TrainJob completes those of its runtime."""
+        found = []
+        for index, job in self.of_kind(("trainer.kubeflow.org", "TrainJob")):
+            given = ((job.get("spec") or {}).get("trainer") or {}).get("resourcesPerNode")
+            container = {"name": "trainer.resourcesPerNode", "resources": given or {}}
+            found.append(Pod(index, job, {"containers": [container]}))
+        return self._with_asks(found)
+
+    def _with_asks(self, pods: Iterable[Pod]) -> list[Pod]:
+        made = list(pods)
         for pod in made:
             for container in containers(pod.spec):
                 if container.get("resources"):
@@ -195,18 +233,18 @@ class Facts:
 
     def is_gpu(self, resource: str) -> bool:
         """Tell whether a resource is GPUs, slots of them or MIG devices."""
-        return bool(_GPU.match(resource)) or resource in self.offered
+        return is_gpu_name(resource) or resource in self.offered
 
     @cached_property
     def kinds(self) -> list[tuple[str, str]]:
         """The API group and kind of each object."""
-        return [kind_of(manifest) for manifest in self.manifests]
+        return [kind_of(manifest) for manifest in self.objects]
 
     def of_kind(self, *kinds: tuple[str, str]) -> Iterator[tuple[int, Manifest]]:
         """Give the objects of some kinds."""
         for kind in kinds:
             for index in self._by_kind.get(kind, ()):
-                yield index, self.manifests[index]
+                yield index, self.objects[index]
 
     @cached_property
     def _by_kind(self) -> dict[tuple[str, str], list[int]]:
@@ -224,13 +262,23 @@ class Facts:
     def node_labels(self) -> frozenset[str]:
         """Labels that something in the app publishes."""
         published = {label for offer in self.provided for label in offer.node_labels}
+        rules = [manifest for _, manifest in self.of_kind(*publishing.KINDS) if not self._is_told(manifest)]
+        published.update(publishing.labels_of_rules(rules))
+        pods = [pod for pod in self.pods if not self._is_told(pod.manifest)]
+        published.update(label for pod in pods for label in publishing.labels_of_pod(pod.spec))
         return frozenset(published | {label for _, nodes in self.gpu_nodes for label in nodes.labels})
+
+    def _is_told(self, manifest: Manifest) -> bool:
+        """Whether a construct of this app made the object, and so has told what it publishes."""
+        brings = any("node-feature-discovery" in offer.components for offer in self.provided)
+        labels = (manifest.get("metadata") or {}).get("labels") or {}
+        return brings and labels.get("app.kubernetes.io/managed-by") == "cdk8s"
 
     @cached_property
     def nvidia_runtime_classes(self) -> list[str]:
         """RuntimeClass objects of the app that lead to NVIDIA's runtime."""
         return [
-            manifest["metadata"]["name"]
+            str(manifest["metadata"].get("name"))
             for _, manifest in self.of_kind(("node.k8s.io", "RuntimeClass"))
             if manifest.get("handler") == "nvidia"
         ]
@@ -248,10 +296,20 @@ class Facts:
             return "cdi"
         return "runtime-class" if self.nvidia_runtime_classes else None
 
+    def runtime_class_is_injected(self, manifest: Manifest) -> bool:
+        """Tell whether a policy of the app writes the runtime class into the pods of an object."""
+        # What serves all namespaces, as a ClusterTrainingRuntime, is in none.
+        namespace = None if manifest["kind"].startswith("Cluster") else namespace_of(manifest)
+        return any(policies.may_hold_in(selectors, namespace) for selectors in self._injections)
+
     @cached_property
-    def runtime_class_is_injected(self) -> bool:
-        """Whether a policy of the app writes the runtime class into pods."""
-        return any("runtimeClassName" in str(manifest.get("spec")) for _, manifest in self.of_kind(*_POLICIES))
+    def _injections(self) -> list[policies.Selectors]:
+        bindings = [manifest for _, manifest in self.of_kind(policies.BINDING)]
+        return [
+            policies.selectors(manifest, bindings)
+            for _, manifest in self.of_kind(*policies.KINDS)
+            if policies.sets_runtime_class(manifest)
+        ]
 
     def _hands_out_by_cdi(self) -> bool:
         for _, manifest in self.of_kind(("", "ConfigMap")):
@@ -278,6 +336,14 @@ class Facts:
                     shared.setdefault(resource, (provider, sharing))
         return shared
 
+    def is_exclusive_somewhere(self, resource: str) -> bool:
+        """Tell whether some plugin of the app hands a resource out unshared."""
+        return any(
+            offer.gpu_resources[resource].strategy == "none"
+            for offer in self.provided
+            if resource in offer.gpu_resources
+        )
+
     def slots(self, resource: str) -> int | None:
         """Give how many of a resource the cluster has; None where it is not known."""
         sharings = [offer.gpu_resources[resource] for offer in self.provided if resource in offer.gpu_resources]
@@ -287,4 +353,5 @@ class Facts:
 
 
 def _data(manifest: Manifest) -> Iterable[object]:
-    return (manifest.get("data") or {}).values()
+    data = manifest.get("data")
+    return data.values() if isinstance(data, Mapping) else ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,11 @@ class Finding:
     providers: tuple[int, ...] = ()
     is_warning: bool = False
     code: str | None = None
+
+    def about(self, origins: Sequence[int]) -> Finding:
+        """Give the same of the manifests that the objects come from, by the index of each object."""
+        subject = None if self.subject is None else origins[self.subject]
+        return replace(self, subject=subject, others=tuple(origins[other] for other in self.others))
 
     def sentence(self, object_path: Callable[[int], str], provider_path: Callable[[int], str]) -> str:
         """Give the message with the paths it names, and the code at the end."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any
 
 import constructs
 import jsii
@@ -52,6 +54,8 @@ class GpuRules(metaclass=ShortErrors):
             # Held by the app, since JavaScript does not keep what it calls back alive.
             setattr(app, _REMEMBERED, remembered)
             app.node.add_validation(remembered)
+            for name in ("synth", "synth_yaml"):
+                setattr(app, name, remembered.checked_once(getattr(app, name)))
         remembered.settings = settings
 
 
@@ -63,11 +67,28 @@ class _Validation:
         self.app = app
         self.settings = settings
         self.is_left_to_synth = False
+        self._is_checked: bool | None = None
         self._told: set[str] = set()
 
+    def checked_once(self, render: Callable[..., Any]) -> Callable[..., Any]:
+        """Give a way to render all charts that has the rules run for the first of them only."""
+
+        @wraps(render)
+        def rendered(*args: Any, **kwargs: Any) -> Any:
+            self._is_checked = False
+            try:
+                return render(*args, **kwargs)
+            finally:
+                self._is_checked = None
+
+        return rendered
+
     def validate(self) -> list[str]:
-        if self.is_left_to_synth:
+        # cdk8s validates an app once for itself and once for each chart that it renders.
+        if self.is_left_to_synth or self._is_checked:
             return []
+        if self._is_checked is not None:
+            self._is_checked = True
         found = self.app.node.find_all()
         # Each by itself: a chart validates the app again before it renders.
         objects = [construct for construct in found if isinstance(construct, ApiObject)]
@@ -88,7 +109,7 @@ class _Validation:
         ]
         errors = [sentence for is_warning, sentence in sentences if not is_warning]
         if not errors:
-            # cdk8s validates an app once for itself and once for each chart that it renders.
+            # A chart that is rendered by itself has the whole app validated.
             for sentence in dict.fromkeys(sentence for _, sentence in sentences if sentence not in self._told):
                 self._told.add(sentence)
                 warn(sentence)

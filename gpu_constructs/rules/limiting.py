@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpu_constructs.rules.facts import Facts
+from gpu_constructs.rules.facts import Facts, limits_of
 from gpu_constructs.rules.finding import Finding
 
 _COUNTED = "requests."
@@ -23,7 +23,7 @@ def _defaults(limit: Mapping[str, Any]) -> Mapping[str, Any]:
 def namespaces_give_no_gpus_away(facts: Facts) -> Iterator[Finding]:
     """R18: a default for GPUs holds for every container, and a quota counts requests only."""
     for index, manifest in facts.of_kind(("", "LimitRange")):
-        for one in (manifest.get("spec") or {}).get("limits") or ():
+        for one in limits_of(manifest):
             for key in ("default", "defaultRequest"):
                 for resource, amount in (one.get(key) or {}).items():
                     if _is_gpu(facts, resource) and str(amount) != "0":

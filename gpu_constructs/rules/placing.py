@@ -14,6 +14,11 @@ _PRODUCT = "nvidia.com/gpu.product"
 _SHARED = "-SHARED"
 _OLD_ROLE = "node-role.kubernetes.io/gpu"
 _OF_GPU_NODES = ("nvidia.com/", "extensions.talos.dev/n", "feature.node.kubernetes.io/pci-")
+# NVIDIA/gpu-operator@v26.7.0:controllers/state_manager.go, NVIDIA/mig-parted, NVIDIA/k8s-device-plugin:README.md
+_SET_BY_HAND = (
+    *("nvidia.com/device-plugin.config", "nvidia.com/gpu.deploy.", "nvidia.com/gpu.workload.config"),
+    *("nvidia.com/mig.config", "nvidia.com/vgpu.config"),
+)
 _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
 
 
@@ -25,7 +30,7 @@ def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
         # With another name of the resource the product keeps its own.
         if shared is None or shared[1].rename_by_default:
             continue
-        if any(o.gpu_resources[resource].strategy == "none" for o in facts.provided if resource in o.gpu_resources):
+        if facts.is_exclusive_somewhere(resource):
             continue
         for values in _products(pod.spec):
             if values and not any(value.endswith(_SHARED) for value in values):
@@ -82,6 +87,14 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
             if len(discovered) < len(alternatives) or any(is_among(x, facts.node_labels) for x in discovered):
                 continue
             label = discovered[-1]
+            if label.startswith(_SET_BY_HAND):
+                yield Finding(
+                    pod.index,
+                    f"selects nodes by the label {label!r}, which no discovery publishes: you or the GPU Operator set "
+                    "it, and nothing in this app says so, so its pods would never be scheduled; declare it with "
+                    f"External(app, 'existing', node_labels=[{label!r}]) where nodes have it",
+                )
+                continue
             # Of nvidia.com/, Node Feature Discovery publishes this one alone.
             is_of_gfd = label.startswith("nvidia.com/") and label != GPU_PRESENT
             way_out = "gpu_feature_discovery=True" if is_of_gfd else "node_feature_discovery=True"

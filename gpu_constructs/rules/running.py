@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from gpu_constructs.annotations import VRAM
-from gpu_constructs.rules.facts import Facts, Manifest, Pod, amounts, annotations_of, namespace_of, quantity
+from gpu_constructs.rules.facts import Facts, Manifest, Pod, amounts, annotations_of, limits_of, namespace_of, quantity
 from gpu_constructs.rules.finding import Finding
 
 _DEPLOYMENT = ("apps", "Deployment")
@@ -96,13 +97,18 @@ def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
 
 def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
     """R17: a node with a pod that may never be evicted cannot be drained."""
-    budgets = list(facts.of_kind(("policy", "PodDisruptionBudget")))
-    for index, budget in budgets:
+    # By each label too, so that many budgets of one namespace do not look at all its pods.
+    pods: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
+    for pod in facts.gpu_pods:
+        if facts.kinds[pod.index] in _COPIED:
+            namespace = namespace_of(pod.manifest)
+            for key in ((), *_texts(pod.metadata.get("labels"))):
+                pods[namespace, *key].append(pod)
+    for index, budget in facts.of_kind(("policy", "PodDisruptionBudget")):
         spec = budget.get("spec") or {}
-        for pod in facts.gpu_pods:
-            is_copied = facts.kinds[pod.index] in _COPIED
-            if not is_copied or namespace_of(pod.manifest) != namespace_of(budget):
-                continue
+        keys: list[tuple[str, ...]] = [(), *_texts((spec.get("selector") or {}).get("matchLabels"))]
+        lists = [pods.get((namespace_of(budget), *key), []) for key in keys]
+        for pod in min(lists, key=len):
             if not _selects(spec.get("selector"), pod.metadata.get("labels") or {}):
                 continue
             replicas = _replicas(pod.manifest)
@@ -116,6 +122,10 @@ def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
                     "write maxUnavailable 1, or leave the budget out where there is one pod",
                     (pod.index,),
                 )
+
+
+def _texts(labels: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    return [(key, value) for key, value in (labels or {}).items() if isinstance(value, str)]
 
 
 def _selects(selector: Manifest | None, labels: Mapping[str, object]) -> bool:
@@ -142,7 +152,7 @@ def memory_is_limited(facts: Facts) -> Iterator[Finding]:
     limited = {
         namespace_of(manifest)
         for _, manifest in facts.of_kind(("", "LimitRange"))
-        if any("memory" in (one.get("default") or {}) for one in (manifest.get("spec") or {}).get("limits") or ())
+        if any("memory" in (one.get("default") or {}) for one in limits_of(manifest))
     }
     for pod, container in facts.gpu_containers:
         of_pod = ((pod.spec.get("resources") or {}).get("limits") or {}).get("memory")
@@ -165,11 +175,11 @@ def memory_is_limited(facts: Facts) -> Iterator[Finding]:
 
 
 def _memory_volumes(spec: Manifest, container: Manifest) -> Decimal:
-    mounted = {mount.get("name") for mount in container.get("volumeMounts") or ()}
+    mounted = {str(mount.get("name")) for mount in container.get("volumeMounts") or ()}
     sizes = [
         quantity((volume.get("emptyDir") or {}).get("sizeLimit")) or Decimal(0)
         for volume in spec.get("volumes") or ()
-        if volume.get("name") in mounted and (volume.get("emptyDir") or {}).get("medium") == "Memory"
+        if str(volume.get("name")) in mounted and (volume.get("emptyDir") or {}).get("medium") == "Memory"
     ]
     return sum(sizes, Decimal(0))
 
@@ -180,9 +190,11 @@ def models_have_time_to_load(facts: Facts) -> Iterator[Finding]:
         probe = container.get("livenessProbe")
         if not probe or container.get("startupProbe"):
             continue
-        patience = (probe.get("initialDelaySeconds") or 0) + (probe.get("failureThreshold") or 3) * (
-            probe.get("periodSeconds") or 10
+        delay, failures, period = (
+            given if isinstance(given := probe.get(key), int) and given else default
+            for key, default in (("initialDelaySeconds", 0), ("failureThreshold", 3), ("periodSeconds", 10))
         )
+        patience = delay + failures * period
         if patience < _LONG_START:
             yield Finding(
                 pod.index,

@@ -10,18 +10,22 @@ from gpu_constructs.rules.facts import Facts, Manifest, Pod, annotations_of
 from gpu_constructs.rules.finding import Finding
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+# Of KServe, they say what containers run; the pod is the InferenceService's, whose runtime class counts.
+_COMPLETED = (("serving.kserve.io", "ServingRuntime"), ("serving.kserve.io", "ClusterServingRuntime"))
 _WRITER = "app.kubernetes.io/managed-by"
 
 
 def gpu_pods_name_the_runtime_class(facts: Facts) -> Iterator[Finding]:
     """R04: the scheduler gives the pod a GPU, and the container finds neither devices nor libraries."""
-    if facts.gpu_runtime != "runtime-class" or facts.runtime_class_is_injected:
+    if facts.gpu_runtime != "runtime-class":
         return
     name = (facts.nvidia_runtime_classes or ["nvidia"])[0]
     for pod in facts.gpu_pods:
         # Our workloads ask the platform they are given, which may be another than the rest of the app has.
         is_ours = ((pod.manifest.get("metadata") or {}).get("labels") or {}).get(_WRITER) == "cdk8s"
-        if not pod.spec.get("runtimeClassName") and not is_ours:
+        if pod.spec.get("runtimeClassName") or is_ours or facts.kinds[pod.index] in _COMPLETED:
+            continue
+        if not facts.runtime_class_is_injected(pod.manifest):
             yield Finding(
                 pod.index,
                 f"holds a GPU and names no runtime class, so its containers would find no driver; set "
@@ -37,18 +41,20 @@ def allocated_gpus_are_not_overridden(facts: Facts) -> Iterator[Finding]:
             continue
         for variable in container.get("env") or ():
             if variable.get("name") == _VISIBLE:
-                shows_the_same = (
+                is_harmless = facts.gpu_runtime == "cdi" or (
                     facts.inventory is not None
                     and facts.inventory.has_single_gpu_nodes_only
                     and variable.get("value") == "all"
                 )
+                does = "it overrides the GPU that was allocated, and 'all' shows every GPU of the node"
+                if facts.gpu_runtime == "cdi":
+                    does = "where devices come by CDI it has no use, and on a node where they do not it would win"
                 yield Finding(
                     pod.index,
                     f"container {container.get('name')!r} holds a GPU and sets NVIDIA_VISIBLE_DEVICES to "
-                    f"{variable.get('value', 'a value from elsewhere')!r}: it overrides the GPU that was "
-                    "allocated, and 'all' shows every GPU of the node; leave it out, or annotate the object with "
-                    f"{VISIBLE_DEVICES_CHOICE}=unmanaged",
-                    is_warning=shows_the_same,
+                    f"{variable.get('value', 'a value from elsewhere')!r}: {does}; leave it out, or annotate the "
+                    f"object with {VISIBLE_DEVICES_CHOICE}=unmanaged",
+                    is_warning=is_harmless,
                 )
 
 

@@ -99,14 +99,14 @@ def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]
                 if finding.subject is None or rule.code not in left_out.get(finding.subject, ()):
                     is_warning = finding.is_warning or rule.severity == "warning"
                     findings.append(replace(finding, code=rule.code, is_warning=is_warning))
-    return list(dict.fromkeys(findings))
+    return list(dict.fromkeys(finding.about(facts.origins) for finding in findings))
 
 
 def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
     """Give the codes that each object names, and what is wrong with them."""
     named: dict[int, list[str]] = {}
     wrong: list[Finding] = []
-    for index, manifest in enumerate(facts.manifests):
+    for index, manifest in enumerate(facts.objects):
         text = annotations_of(manifest).get(IGNORE_RULES)
         if text is not None:
             named[index] = [code.strip() for code in str(text).split(",") if code.strip()]

@@ -116,7 +116,7 @@ class GpuRequest(metaclass=ShortErrors):
             )
         for index, product in enumerate(self.products):
             _fields.label_value(f"request.products[{index}]", product_label(product))
-            if not product_label(product):
+            if not product_label(product) or not product.isprintable():
                 raise GpuConstructsError(f"request.products[{index}] must name a board; got {product!r}")
             _warn_of_an_incomplete_name(index, product)
         if "all" in self.driver_capabilities and len(self.driver_capabilities) > 1:
