@@ -487,9 +487,11 @@ def workload_options(draw, kind="Deployment"):
     # Behind an extended resource a DeviceClass says which boards, and of MIG devices of one kind boards and profile go
     # together.
     profile, gpus = given_options.get("profile"), given_options.get("gpus")
-    if profile is not None and isinstance(gpus, GpuRequest):
-        if profile.backend.kind == "dra-extended-resource" or profile.mig_strategy == "single":
-            given_options["gpus"] = GpuRequest(count=gpus.count, vram=gpus.vram)
+    is_told = profile is not None and (
+        profile.backend.kind == "dra-extended-resource" or profile.mig_strategy == "single"
+    )
+    if is_told and isinstance(gpus, GpuRequest):
+        given_options["gpus"] = GpuRequest(count=gpus.count, vram=gpus.vram)
     return given_options
 
 
