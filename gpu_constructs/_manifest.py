@@ -14,6 +14,9 @@ from gpu_constructs.errors import GpuConstructsError
 
 Body = Mapping[str, Any]
 
+GRANTS = "_gpu_constructs_grants"
+"""On an App: what was given to objects of others, which stand for these."""
+
 _KNOWN_METADATA = ("annotations", "finalizers", "labels", "name", "namespace")
 
 

@@ -18,7 +18,7 @@ from constructs import Construct, IConstruct, Node
 from jsii.errors import JavaScriptError
 
 from gpu_constructs import _kinds
-from gpu_constructs._manifest import Manifest
+from gpu_constructs._manifest import GRANTS, Manifest
 from gpu_constructs._yaml import manifest_text
 from gpu_constructs.cluster_checks import Finding, check
 from gpu_constructs.errors import GpuConstructsError, SynthesisError, warn
@@ -205,7 +205,7 @@ def _render(app: App, dist: _Dist) -> list[str]:
     """Add an app's files to dist and give its problems."""
     tree = app.node
     constructs = tree.find_all()
-    grants = getattr(app, "_gpu_constructs_grants", None)
+    grants = getattr(app, GRANTS, None)
     if grants is not None:
         grants.follow_dependencies()
     try:

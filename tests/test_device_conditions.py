@@ -10,14 +10,13 @@ from functools import cache
 from typing import Any
 
 import pytest
+from cel_expr_python import cel as _cel
+from cel_expr_python.ext import ext_strings as _strings
 
 from gpu_constructs._fields import amount
 from gpu_constructs.workload.gpu_device_class import device_condition
 from gpu_constructs.workload.gpu_request import GpuRequest
 from gpu_constructs.workload.resource_claim import cel_selector
-
-_cel = pytest.importorskip("cel_expr_python.cel", reason="no evaluator of CEL is installed")
-_strings = pytest.importorskip("cel_expr_python.ext.ext_strings")
 
 
 def device(name: str, mib: int | None, capability: str, architecture: str, **more: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from constructs import Construct, IConstruct, IMixin, IValidation
 
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuObject
-from gpu_constructs._manifest import Manifest, in_order, patched
+from gpu_constructs._manifest import GRANTS, Manifest, in_order, patched
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors, users_line, warn
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
@@ -26,8 +26,6 @@ from gpu_constructs.workload.gpu_profile import GpuProfile, profile_of
 from gpu_constructs.workload.gpu_request import GpuRequest
 from gpu_constructs.workload.manifest_access import ManifestAccess, UpdateChoice
 from gpu_constructs.workload.resource_claim import resource_claim_template
-
-_REGISTER = "_gpu_constructs_grants"
 
 
 @jsii.implements(IMixin)
@@ -449,10 +447,10 @@ class _Grants:
     @classmethod
     def of(cls, construct: IConstruct) -> _Grants:
         root = construct.node.root
-        grants: _Grants | None = getattr(root, _REGISTER, None)
+        grants: _Grants | None = getattr(root, GRANTS, None)
         if grants is None:
             grants = cls()
-            setattr(root, _REGISTER, grants)
+            setattr(root, GRANTS, grants)
             root.node.add_validation(grants)
         return grants
 
