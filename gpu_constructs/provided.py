@@ -48,6 +48,38 @@ class GpuNodes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GpuOffer:
+    """How a device plugin advertises the GPUs of the nodes that it has one configuration for.
+
+    Attributes:
+        sharing: How pods share them.
+        mig_strategy: How MIG devices are called.
+        config: Value of the node label ``nvidia.com/device-plugin.config`` that chooses the configuration; empty
+            where there is one only.
+        is_default: Whether it serves the nodes whose label chooses none.
+    """
+
+    sharing: Sharing
+    mig_strategy: Literal["none", "single", "mixed"] = "none"
+    config: str = ""
+    is_default: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerCap:
+    """Power limits that something holds the GPUs of some nodes at.
+
+    Attributes:
+        limits: Watts (``300``), a share of the board's default (``80%``) or ``default``, by a shell pattern for the
+            board's name; the first that fits counts.
+        node_selector: Labels of the nodes.
+    """
+
+    limits: Mapping[str, str]
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeviceGuard:
     """What an admission policy refuses of pods that would see GPUs beyond those allocated to them.
 
@@ -79,6 +111,8 @@ class Provided:
         runtime_classes: RuntimeClass objects that something else creates.
         namespaces: Namespaces that something else creates.
         gpu_resources: Resources it advertises on nodes, with the sharing behind them.
+        gpu_offers: The same by the configuration that a node has, where it knows them.
+        power_caps: Power limits that it holds GPUs at.
         pod_security_default: The Pod Security level of namespaces that state none, where it is known.
         components: What it runs on the GPU nodes of the whole cluster.
         is_alone: Whether none of its components may be there a second time, from another construct.
@@ -101,6 +135,8 @@ class Provided:
     runtime_classes: Sequence[str] = ()
     namespaces: Sequence[str] = ()
     gpu_resources: Mapping[str, Sharing] = field(default_factory=dict)
+    gpu_offers: Sequence[GpuOffer] = ()
+    power_caps: Sequence[PowerCap] = ()
     pod_security_default: str | None = None
     components: Sequence[Component] = ()
     is_alone: bool = False

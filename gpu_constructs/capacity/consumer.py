@@ -1,0 +1,74 @@
+"""Who asks for GPUs: pods that are alike, and how many of them there are at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consumer:
+    """Pods of one pod spec that hold GPUs.
+
+    An object has copies (the replicas of a Deployment, the trials of an Experiment, the one run of a Job), and a copy
+    has pods of this spec.
+
+    Attributes:
+        subject: Index of the object among those looked at.
+        kind: Of the object, as ``Deployment``.
+        namespace: Of the object.
+        name: Of the object.
+        part: Which of its pod specs this is, as ``Worker``; empty where it has one.
+        asks: Extended resources that each pod takes, by the formula of the scheduler; a device class of DRA stands
+            here by its name, without a slash.
+        pod_spec: What decides which nodes take it.
+        labels: Of its pods.
+        copies: How many there are when all that may run runs, without what an update adds.
+        least_copies: How many of them run for as long as nobody stops them; 0 for work that ends.
+        pods_each: Pods of this spec in a copy.
+        surge: Pods that an update makes before it takes old ones away.
+        surge_is_needed: Whether an update waits for such a pod before any old one may go.
+        is_gang: Whether a copy gets nowhere before all its pods run, those of the object's other parts among them.
+        is_for_each_node: Whether every node that takes it gets one; copies then do not count.
+        most_per_node: How many of its pods a node takes at most, where it keeps them apart.
+        vram_mib: What each of its containers with a GPU takes of that GPU's memory at most; None where it does not say.
+        typical_vram_mib: The same most of the time; None where it does not say.
+        notes: What was assumed about it, each a sentence without a full stop.
+    """
+
+    subject: int
+    kind: str
+    namespace: str
+    name: str
+    part: str = ""
+    asks: Mapping[str, int]
+    pod_spec: Mapping[str, Any]
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    copies: int = 1
+    least_copies: int = 0
+    pods_each: int = 1
+    surge: int = 0
+    surge_is_needed: bool = False
+    is_gang: bool = False
+    is_for_each_node: bool = False
+    most_per_node: int | None = None
+    vram_mib: int | None = None
+    typical_vram_mib: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def pods(self) -> int:
+        """Pods when all that may run runs."""
+        return self.copies * self.pods_each
+
+    @property
+    def least_pods(self) -> int:
+        """Pods that run for as long as nobody stops them."""
+        return self.least_copies * self.pods_each
+
+    @property
+    def title(self) -> str:
+        """What it is called in a sentence."""
+        part = f" {self.part}" if self.part else ""
+        return f"{self.namespace}/{self.name}{part}"
