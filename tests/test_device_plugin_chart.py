@@ -36,6 +36,7 @@ from gpu_constructs import (
 )
 from gpu_constructs._config_map import sha256
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster
+from gpu_constructs.provided import GpuOffer
 
 NAME = "nvidia-device-plugin"
 GFD = "nvidia-device-plugin-gpu-feature-discovery"
@@ -852,6 +853,18 @@ def test_an_external_config_map_may_offer_anything():
     with pytest.warns(GpuConstructsWarning):
         offered = alone(config=Configs.external("theirs")).provides.gpu_resources
     assert offered.keys() == {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"}
+
+
+def test_it_says_how_each_configuration_advertises_gpus():
+    sharing = Sharing.time_slicing(replicas=4)
+    assert alone(sharing=sharing).provides.gpu_offers == (GpuOffer(sharing=sharing),)
+    configs = {"strict": PluginConfig(), "shared": PluginConfig(sharing=sharing)}
+    assert alone(config=Configs.named(configs, default="strict"), platform=Kubernetes()).provides.gpu_offers == (
+        GpuOffer(sharing=Sharing.none(), config="strict"),
+        GpuOffer(sharing=sharing, config="shared", is_default=False),
+    )
+    assert alone(mig_strategy="single").provides.gpu_offers[0].mig_strategy == "single"
+    assert plugin(device_plugin=False).provides.gpu_offers == ()
 
 
 def test_without_a_plugin_nothing_is_offered():

@@ -467,6 +467,14 @@ def test_a_mixed_mig_strategy_advertises_profiles(tmp_path):
     assert "nvidia.com/mig-*" in made.provides.gpu_resources
 
 
+def test_it_says_how_gpus_are_advertised(tmp_path):
+    _, _, made = cluster(tmp_path, sharing=Sharing.time_slicing(replicas=4))
+    (offer,) = made.provides.gpu_offers
+    assert (offer.sharing.replicas, offer.mig_strategy) == (4, "single")
+    _, _, made = cluster(tmp_path, mig_strategy="mixed")
+    assert [offer.mig_strategy for offer in made.provides.gpu_offers] == ["mixed"]
+
+
 def test_our_runtime_class_has_no_place_beside_that_of_the_operator(tmp_path):
     app, chart, _ = cluster(tmp_path)
     NvidiaRuntimeClass(chart, "runtime-class")

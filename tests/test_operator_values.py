@@ -302,11 +302,16 @@ def told(**config):
 def test_a_configuration_written_as_text_is_read():
     written = told(create=True, name="a", data={"b": SLICES.to_yaml(), "gone": None})
     assert values.config_warnings(written, NEW) == []
-    assert values.values_config_resources(written) == {"nvidia.com/gpu": SLICES.sharing}
+    assert values.values_configs(written).configs["b"].sharing == SLICES.sharing
+
+
+def test_of_several_configurations_written_as_text_the_default_is_the_one_named():
+    written = told(create=True, name="a", data={"a": "version: v1", "b": SLICES.to_yaml()}, default="b")
+    assert values.values_configs(written).default == "b"
 
 
 def test_without_a_configuration_a_gpu_is_advertised_as_it_is():
-    assert values.values_config_resources({}) == {"nvidia.com/gpu": Sharing.none()}
+    assert [one.sharing for one in values.values_configs({}).configs.values()] == [Sharing.none()]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +319,7 @@ def test_without_a_configuration_a_gpu_is_advertised_as_it_is():
     [{"name": "theirs"}, {"create": True, "name": "a", "data": {"b": "version: v1\nodd: 1"}}],
 )
 def test_what_a_configuration_advertises_that_nobody_here_reads_is_not_known(config):
-    assert values.values_config_resources(told(**config)) is None
+    assert values.values_configs(told(**config)) is None
 
 
 def test_a_configuration_that_is_no_yaml_is_refused():

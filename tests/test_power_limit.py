@@ -44,6 +44,13 @@ def test_it_makes_a_config_map_and_a_daemonset_of_one_name_and_no_rights():
     ]
 
 
+def test_it_says_which_boards_it_holds_at_what():
+    limits = {"index:0": 200, "name:*RTX 3090": "80%"}
+    made = PowerLimit(chart_with().node.try_find_child("limit").node.scope, "b", name="b", watts=300, limits=limits)
+    (cap,) = made.provides.power_caps
+    assert list(cap.limits.items()) == [("*RTX 3090", "80%"), ("*", "300")]
+
+
 def test_its_pods_are_found_by_the_label_that_commands_use():
     manifest = daemonset()
     assert manifest["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"] == NAME

@@ -11,6 +11,7 @@ from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.device_plugin.delivery import DEFAULT_MPS_ROOT, Defaults
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.platforms import Platform
+from gpu_constructs.provided import GpuOffer
 from gpu_constructs.sharing import GPU, Sharing
 
 _LONGEST_NAME = 63
@@ -36,6 +37,19 @@ def advertised_resources(configs: Configs) -> dict[str, Sharing]:
     if configs.delivery == "external":
         offered |= dict.fromkeys((f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none())
     return offered
+
+
+def gpu_offers(configs: Configs) -> tuple[GpuOffer, ...]:
+    """Give how each configuration advertises GPUs; none for those of an external file."""
+    return tuple(
+        GpuOffer(
+            sharing=config.sharing,
+            mig_strategy=config.mig_strategy,
+            config=name if len(configs.configs) > 1 else "",
+            is_default=name == configs.default,
+        )
+        for name, config in configs.configs.items()
+    )
 
 
 def check(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import cdk8s
 from constructs import Construct
@@ -17,7 +18,7 @@ from gpu_constructs._plain_data import plain
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
-from gpu_constructs.device_plugin.consistency import advertised_resources, warn_of_mps
+from gpu_constructs.device_plugin.consistency import advertised_resources, gpu_offers, warn_of_mps
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.feature_discovery import gfd, nfd
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, component_namespace, require_privileged
@@ -27,7 +28,7 @@ from gpu_constructs.operator.delivery import CHART, Delivery, LocalChart, check_
 from gpu_constructs.operator.validation_bridge import ValidationBridge
 from gpu_constructs.placement import GPU_TAINT, Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, DeviceListStrategy, Platform, require
-from gpu_constructs.provided import Component, Provided
+from gpu_constructs.provided import Component, GpuOffer, Provided
 from gpu_constructs.sharing import GPU, Sharing
 from gpu_constructs.side_files import SideFile
 
@@ -352,11 +353,14 @@ def _provided(
         labels += gfd.LABELS
     if configs is not None:
         labels.append(NODE_LABEL)
+    has_plugin = "device-plugin" in runs
+    advertised = (configs or operator_values.values_configs(values)) if has_plugin else None
     return Provided(
         node_labels=tuple(labels),
         runtime_classes=_runtime_classes(operator, platform),
         namespaces=delivery.namespaces_of_others(operator.namespace),
-        gpu_resources=_resources(values, configs) if "device-plugin" in runs else {},
+        gpu_resources=_resources(values, advertised) if has_plugin else {},
+        gpu_offers=() if advertised is None else _offers(values, advertised),
         pod_security_default=platform.pod_security_default,
         components=("gpu-operator", *runs),
         is_alone=True,
@@ -379,12 +383,18 @@ def _runtime_classes(operator: GpuOperator, platform: Platform) -> tuple[str, ..
 
 
 def _resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
-    known = operator_values.values_config_resources(values) if configs is None else advertised_resources(configs)
+    known = None if configs is None else advertised_resources(configs)
     # A file unseen may say anything.
     resources = dict(known or dict.fromkeys((GPU, f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none()))
     if _at(values, "mig.strategy", "") == "mixed":
         resources["nvidia.com/mig-*"] = Sharing.none()
     return resources
+
+
+def _offers(values: Mapping[str, Any], configs: Configs) -> tuple[GpuOffer, ...]:
+    # The chart's own is single, and the operator hands it to the plugin whatever the file says.
+    strategy = cast(MigStrategy, _at(values, "mig.strategy", "single"))
+    return tuple(replace(offer, mig_strategy=strategy) for offer in gpu_offers(configs))
 
 
 def _refused(platform: Platform) -> dict[Component, str]:

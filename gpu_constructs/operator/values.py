@@ -11,11 +11,9 @@ from gpu_constructs import placement
 from gpu_constructs._config_map import sha256
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig
 from gpu_constructs.device_plugin.configs import Configs
-from gpu_constructs.device_plugin.consistency import advertised_resources
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import Platform
-from gpu_constructs.sharing import GPU, Sharing
 from gpu_constructs.versions import DevicePluginRelease
 
 Values = dict[str, Any]
@@ -300,8 +298,8 @@ def config_warnings(told: Mapping[str, Any], release: DevicePluginRelease) -> li
     return warnings
 
 
-def values_config_resources(told: Mapping[str, Any]) -> Mapping[str, Sharing] | None:
-    """Give the GPU resources that configurations written as text advertise.
+def values_configs(told: Mapping[str, Any]) -> Configs | None:
+    """Give the configurations that are written as text; one that says nothing where none is.
 
     Args:
         told: What the chart is told.
@@ -311,10 +309,11 @@ def values_config_resources(told: Mapping[str, Any]) -> Mapping[str, Sharing] | 
     """
     texts = _config_texts(told)
     if not texts:
-        return None if at(told, f"{_CONFIG}.name") else {GPU: Sharing.none()}
+        return None if at(told, f"{_CONFIG}.name") else Configs.managed({"default": PluginConfig()}, default="default")
     try:
         configs = {name: PluginConfig.from_yaml(text) for name, text in texts.items()}
-        return advertised_resources(Configs.managed(configs, default=next(iter(configs))))
+        given = at(told, f"{_CONFIG}.default")
+        return Configs.managed(configs, default=given if given in configs else next(iter(configs)))
     except GpuConstructsError:
         return None
 

@@ -21,8 +21,8 @@ from gpu_constructs.namespace import DEFAULT_NAMESPACE, component_namespace
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Platform
 from gpu_constructs.power.boards import OutOfRange, check_boards
-from gpu_constructs.power.wish import power_wishes
-from gpu_constructs.provided import Provided
+from gpu_constructs.power.wish import PowerWish, power_wishes
+from gpu_constructs.provided import PowerCap, Provided
 from gpu_constructs.runtime_class import runtime_class_name
 from gpu_constructs.update_strategy import UpdateStrategy
 
@@ -173,7 +173,10 @@ class PowerLimit(GpuObject):
         self.interval_seconds = interval_seconds
         self.retry_seconds = retry_seconds
         self.out_of_range: OutOfRange = out_of_range
-        self.provides = Provided(pod_security_default=platform.pod_security_default)
+        self.provides = Provided(
+            pod_security_default=platform.pod_security_default,
+            power_caps=[PowerCap(limits=_by_board(wishes), node_selector=node_selector or {})],
+        )
 
         script = shell_script("gpu_constructs.power", "power_limit.sh")
         selector = selector_labels(name=NAME, instance=id, component="power-limit")
@@ -261,6 +264,11 @@ class PowerLimit(GpuObject):
                 },
             ),
         )
+
+
+def _by_board(wishes: Sequence[PowerWish]) -> dict[str, str]:
+    """Give the limits that a board's name decides; which board has an id, nobody knows before it runs."""
+    return {wish.pattern or "*": wish.limit for wish in wishes if wish.target in (None, "name")}
 
 
 def _check_textfile_directory(given: str | None, platform: Platform) -> None:
