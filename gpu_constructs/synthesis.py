@@ -20,17 +20,18 @@ from jsii.errors import JavaScriptError
 from gpu_constructs import _kinds
 from gpu_constructs._manifest import GRANTS, Manifest
 from gpu_constructs._yaml import manifest_text
+from gpu_constructs.app_checks import ExaminesApp, left_to_synth
 from gpu_constructs.cluster_checks import Finding, check
 from gpu_constructs.errors import GpuConstructsError, SynthesisError, warn
 from gpu_constructs.provided import Provider
-from gpu_constructs.rules.gpu_rules import left_to_synth, settings_of
-from gpu_constructs.side_files import FOLDERS, WritesSideFiles
+from gpu_constructs.rules.gpu_rules import settings_of
+from gpu_constructs.side_files import FOLDERS, WritesSideFiles, first_line, marked
 
 NAMESPACES_FILE = "00-namespaces"
 CRDS_FILE = "01-crds"
 NEEDS_CRDS_FOLDER = "needs-crds"
 SUFFIX = ".k8s.yaml"
-HEADER = "# Written by gpu_constructs: change the app, not this file.\n"
+HEADER = first_line(SUFFIX)
 
 _RESOLVERS = 3
 """How many resolvers an App has of itself."""
@@ -149,9 +150,9 @@ class _Dist:
         for outdir in self.outdirs:
             for pattern in (f"*{SUFFIX}", f"{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
                 yield from (file for file in outdir.glob(pattern) if file.is_file())
-        beside = [f"{folder}/*{ending}" for folder, ending in FOLDERS.items()]
+        beside = [f"{folder}/*{ending}" for folder, endings in FOLDERS.items() for ending in endings]
         if not self.is_single:
-            beside += [f"{folder}/*/*{ending}" for folder, ending in FOLDERS.items()]
+            beside += [f"{folder}/*/*{ending}" for folder, endings in FOLDERS.items() for ending in endings]
             beside += [f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"]
         for pattern in beside:
             yield from (file for file in self.root.glob(pattern) if _is_ours(file))
@@ -161,7 +162,7 @@ def _is_ours(file: Path) -> bool:
     if not file.is_file():
         return False
     with file.open(encoding="utf-8", errors="replace") as lines:
-        return lines.readline() == HEADER
+        return lines.readline() == first_line(file.name)
 
 
 def _remove_empty_folders(folder: Path, root: Path) -> None:
@@ -228,12 +229,19 @@ def _render(app: App, dist: _Dist) -> list[str]:
     except RuntimeError as error:
         return _unwrapped(error)
     providers = [construct for construct in constructs if isinstance(construct, Provider)]
-    findings = check(rendered.manifests, [provider.provides for provider in providers], settings_of(app))
-    problems = [_sentence(finding, rendered, providers) for finding in findings if not finding.is_warning]
+    provided = [provider.provides for provider in providers]
+    said = [("", finding) for finding in check(rendered.manifests, provided, settings_of(app))]
+    # What is wrong with the objects themselves is better known before anybody computes with them.
+    if all(finding.is_warning for _, finding in said):
+        for construct in constructs:
+            if isinstance(construct, ExaminesApp):
+                found = construct.examine(rendered.manifests, provided)
+                said += [(construct.node.path, finding) for finding in found]
+    problems = [_sentence(finding, rendered, providers, who) for who, finding in said if not finding.is_warning]
     if problems:
         return problems
-    for finding in findings:
-        warn(_sentence(finding, rendered, providers))
+    for who, finding in said:
+        warn(_sentence(finding, rendered, providers, who))
     given_outdir = Path(app.outdir)
     outdir = given_outdir.resolve()
     files: dict[Path, list[dict[str, Any]]] = defaultdict(list)
@@ -250,13 +258,13 @@ def _render(app: App, dist: _Dist) -> list[str]:
         if not isinstance(construct, WritesSideFiles):
             continue
         for file in construct.side_files():
-            path = dist.folder(file.folder, given_outdir) / f"{file.stem}{FOLDERS[file.folder]}"
+            path = dist.folder(file.folder, given_outdir) / file.name
             if path in dist.texts:
                 return [
                     f"{construct.node.path}: {file.folder}/{path.name} is written by another construct already; "
                     "give one of them another name"
                 ]
-            dist.texts[path] = HEADER + file.text
+            dist.texts[path] = marked(file.name, file.text)
     return []
 
 
@@ -353,8 +361,8 @@ def _file_of(manifest: Mapping[str, Any], chart: str) -> str:
     return chart + SUFFIX
 
 
-def _sentence(finding: Finding, rendered: _Rendered, providers: Sequence[IConstruct]) -> str:
-    return finding.sentence(rendered.path_of, lambda index: providers[index].node.path)
+def _sentence(finding: Finding, rendered: _Rendered, providers: Sequence[IConstruct], finder: str) -> str:
+    return finding.sentence(rendered.path_of, lambda index: providers[index].node.path, finder)
 
 
 def _unwrapped(error: RuntimeError) -> list[str]:

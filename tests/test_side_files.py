@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,6 @@ from constructs import Construct
 
 from gpu_constructs import GpuNamespace, HelmValues, SynthesisError, synthesize
 from gpu_constructs.side_files import FOLDERS, SideFile, WritesSideFiles
-from gpu_constructs.synthesis import HEADER
 
 
 class Writer(Construct):
@@ -37,10 +37,31 @@ def test_constructs_that_write_files_say_so_and_others_do_not(app, chart):
     assert not isinstance(GpuNamespace(chart, "namespace"), WritesSideFiles)
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_file_lies_in_its_folder_beside_the_manifests_and_says_that_it_is_generated(tmp_path, folder):
-    synthesize(app_in(tmp_path, SideFile(folder=folder, stem="gpu-1", text="a: b\n")))
-    assert (tmp_path / folder / f"gpu-1{FOLDERS[folder]}").read_text() == HEADER + "a: b\n"
+@pytest.mark.parametrize(("folder", "ending"), [(folder, ending) for folder in FOLDERS for ending in FOLDERS[folder]])
+def test_a_file_lies_in_its_folder_beside_the_manifests_and_says_that_it_is_generated(tmp_path, folder, ending):
+    synthesize(app_in(tmp_path, SideFile(folder=folder, stem="gpu-1", ending=ending, text="{\n}\n")))
+    first, rest = (tmp_path / folder / f"gpu-1{ending}").read_text().split("\n", 1)
+    assert "Written by gpu_constructs: change the app, not this file." in first
+    assert rest == ("}\n" if ending == ".json" else "{\n}\n")
+
+
+def test_a_file_without_an_ending_of_its_own_gets_that_of_its_folder(tmp_path):
+    assert SideFile(folder="helm-values", stem="a", text="").name == "a.values.yaml"
+
+
+def test_an_object_of_json_is_one_still(tmp_path):
+    text = json.dumps({"a": 1}, indent=2)
+    synthesize(app_in(tmp_path, SideFile(folder="reports", stem="plan", ending=".json", text=text)))
+    assert json.loads((tmp_path / "reports/plan.json").read_text())["a"] == 1
+
+
+@pytest.mark.parametrize("ending", FOLDERS["reports"])
+def test_a_report_that_nothing_writes_any_more_goes_and_one_of_others_stays(tmp_path, ending):
+    synthesize(app_in(tmp_path, SideFile(folder="reports", stem="plan", ending=ending, text="{\n}")))
+    mine = tmp_path / f"reports/mine{ending}"
+    mine.write_text("{}")
+    synthesize(app_in(tmp_path))
+    assert [file.name for file in (tmp_path / "reports").iterdir()] == [mine.name]
 
 
 def test_with_several_clusters_it_lies_in_a_folder_of_its_cluster_beside_theirs(tmp_path):

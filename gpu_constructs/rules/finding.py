@@ -11,7 +11,8 @@ class Finding:
     """One problem.
 
     Attributes:
-        subject: Index of the manifest it is about; None where it is about the first of the providers.
+        subject: Index of the manifest it is about; None where it is about the first of the providers, or about whoever
+            found it.
         problem: The message, without the construct path.
         others: Indexes of further manifests to name, in the order of ``{0}``, ``{1}`` in the message.
         providers: Indexes of providers to name likewise, after the manifests.
@@ -31,11 +32,17 @@ class Finding:
         subject = None if self.subject is None else origins[self.subject]
         return replace(self, subject=subject, others=tuple(origins[other] for other in self.others))
 
-    def sentence(self, object_path: Callable[[int], str], provider_path: Callable[[int], str]) -> str:
+    def sentence(
+        self, object_path: Callable[[int], str], provider_path: Callable[[int], str], finder: str = ""
+    ) -> str:
         """Give the message with the paths it names, and the code at the end."""
         named = [*map(object_path, self.others), *map(provider_path, self.providers)]
         problem = self.problem
         for number, path in enumerate(named):
             problem = problem.replace(f"{{{number}}}", path)
-        subject = named[len(self.others)] if self.subject is None else object_path(self.subject)
+        subject = finder
+        if self.subject is not None:
+            subject = object_path(self.subject)
+        elif self.providers:
+            subject = named[len(self.others)]
         return f"{subject}: {problem}" + (f" [{self.code}]" if self.code else "")
