@@ -55,10 +55,10 @@ if TYPE_CHECKING:
     from gpu_constructs.runtime_class import NvidiaRuntimeClass
     from gpu_constructs.sharing import Sharing
     from gpu_constructs.synthesis import synth, synthesize
+    from gpu_constructs.taint import Taint
     from gpu_constructs.talos.gpu_node import TalosGpuNode
     from gpu_constructs.talos.kernel_module import KernelModule
     from gpu_constructs.talos.schematic import TalosSchematic
-    from gpu_constructs.talos.taint import Taint
     from gpu_constructs.update_strategy import UpdateStrategy
     from gpu_constructs.versions import Unverified
     from gpu_constructs.workload.backend import Backend
@@ -208,10 +208,10 @@ _HOMES = {
     "runtime_class": ("NvidiaRuntimeClass",),
     "sharing": ("Sharing",),
     "synthesis": ("synth", "synthesize"),
+    "taint": ("Taint",),
     "talos.gpu_node": ("TalosGpuNode",),
     "talos.kernel_module": ("KernelModule",),
     "talos.schematic": ("TalosSchematic",),
-    "talos.taint": ("Taint",),
     "update_strategy": ("UpdateStrategy",),
     "versions": ("Unverified",),
     "workload.backend": ("Backend",),

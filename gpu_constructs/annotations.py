@@ -9,6 +9,9 @@ IGNORE_RULES = "gpu-constructs/ignore-rules"
 VRAM = "gpu-constructs/vram"
 """What each container with a GPU will take of its memory, as a quantity; nothing in Kubernetes counts it."""
 
+VRAM_TYPICAL = "gpu-constructs/vram-typical"
+"""What it takes of that most of the time, as a quantity."""
+
 CONFIG_CHECKSUM = "gpu-constructs/config-checksum"
 """On pods: the checksum of the ConfigMaps they read, so that a change restarts them."""
 

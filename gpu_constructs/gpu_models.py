@@ -42,22 +42,57 @@ class GpuModel:
 
 # Captured output of nvidia-smi, but for: the 3090's lower end (influxdata/telegraf, test data of its nvidia_smi
 # input), the 5070 Ti's default (its makers' data sheets), the A10G's memory (inferred). A maximum is the highest
-# that was seen; makers of the 5070 Ti allow up to 116 %, which is not one number.
+# that was seen; makers of the 5070 Ti allow up to 116 %, which is not one number. Where boards of one name have
+# different memory (3060, 3080, 4060 Ti, 5060 Ti), none is known. Professional boards with GDDR memory are as shipped:
+# ECC, which takes a sixteenth, is off on workstation boards and on in the data centre.
 _MODELS = (
     ("NVIDIA GeForce RTX 2080 SUPER", "Turing", 8192, 250, 105, 350),
+    ("NVIDIA GeForce RTX 3060", "Ampere", None, 170, None, None),
+    ("NVIDIA GeForce RTX 3060 Ti", "Ampere", 8192, None, None, None),
+    ("NVIDIA GeForce RTX 3070", "Ampere", 8192, None, None, None),
+    ("NVIDIA GeForce RTX 3070 Ti", "Ampere", 8192, None, None, None),
+    ("NVIDIA GeForce RTX 3080", "Ampere", None, None, None, None),
+    ("NVIDIA GeForce RTX 3080 Ti", "Ampere", 12288, None, None, None),
     ("NVIDIA GeForce RTX 3090", "Ampere", 24576, 350, 100, 480),
+    ("NVIDIA GeForce RTX 3090 Ti", "Ampere", 24564, None, None, None),
+    ("NVIDIA GeForce RTX 4060", "Ada Lovelace", 8188, None, None, None),
+    ("NVIDIA GeForce RTX 4060 Ti", "Ada Lovelace", None, None, None, None),
+    ("NVIDIA GeForce RTX 4070", "Ada Lovelace", 12282, None, None, None),
+    ("NVIDIA GeForce RTX 4070 SUPER", "Ada Lovelace", 12282, None, None, None),
+    ("NVIDIA GeForce RTX 4070 Ti", "Ada Lovelace", 12282, None, None, None),
+    ("NVIDIA GeForce RTX 4070 Ti SUPER", "Ada Lovelace", 16376, None, None, None),
+    ("NVIDIA GeForce RTX 4080", "Ada Lovelace", 16376, None, None, None),
     ("NVIDIA GeForce RTX 4080 SUPER", "Ada Lovelace", 16376, 320, 150, 400),
     ("NVIDIA GeForce RTX 4090", "Ada Lovelace", 24564, 450, 150, 600),
+    ("NVIDIA GeForce RTX 5060", "Blackwell", 8151, None, None, None),
     ("NVIDIA GeForce RTX 5060 Ti", "Blackwell", None, 180, 150, None),
+    ("NVIDIA GeForce RTX 5070", "Blackwell", 12227, None, None, None),
     ("NVIDIA GeForce RTX 5070 Ti", "Blackwell", 16303, 300, None, None),
+    ("NVIDIA GeForce RTX 5080", "Blackwell", 16303, 360, None, None),
     ("NVIDIA GeForce RTX 5090", "Blackwell", 32607, 575, 400, 600),
+    ("NVIDIA RTX A6000", "Ampere", 49140, None, None, None),
+    ("NVIDIA RTX 6000 Ada Generation", "Ada Lovelace", 49140, None, None, None),
+    ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "Blackwell", 97887, None, None, None),
+    ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "Blackwell", 97887, 600, None, None),
+    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "Blackwell", 97887, None, None, None),
+    ("Tesla T4", "Turing", 15360, None, None, None),
+    ("NVIDIA A10", "Ampere", 23028, None, None, None),
     ("NVIDIA A10G", "Ampere", 23028, 300, 100, 300),
+    ("NVIDIA A30", "Ampere", 24576, None, None, None),
+    ("NVIDIA A40", "Ampere", 46068, None, None, None),
+    ("NVIDIA A100-PCIE-40GB", "Ampere", 40960, None, None, None),
     ("NVIDIA A100-SXM4-40GB", "Ampere", 40960, 400, 100, 400),
+    ("NVIDIA A100 80GB PCIe", "Ampere", 81920, None, None, None),
     ("NVIDIA A100-SXM4-80GB", "Ampere", 81920, 400, 100, 500),
     ("NVIDIA L4", "Ada Lovelace", 23034, 72, 40, 72),
+    ("NVIDIA L40", "Ada Lovelace", 46068, None, None, None),
     ("NVIDIA L40S", "Ada Lovelace", 46068, 350, 100, 350),
     ("NVIDIA H100 80GB HBM3", "Hopper", 81559, 700, 200, 700),
+    ("NVIDIA H100 NVL", "Hopper", 95830, 400, None, None),
+    ("NVIDIA H100 PCIe", "Hopper", 81559, None, None, None),
     ("NVIDIA H200", "Hopper", 143771, 700, 200, 700),
+    ("NVIDIA H200 NVL", "Hopper", 143771, None, None, None),
+    ("NVIDIA GH200 480GB", "Hopper", 97871, None, None, None),
     ("NVIDIA B200", "Blackwell", 183359, 1000, None, None),
     ("NVIDIA B300 SXM6 AC", "Blackwell", 275040, None, None, None),
     ("NVIDIA GB200", "Blackwell", 189471, None, None, None),
@@ -84,8 +119,9 @@ _PROFESSIONAL = (
 
 
 def gpu_model(name: str) -> GpuModel | None:
-    """Give what is known of the board of that very name, with or without ``NVIDIA`` or ``GeForce`` in front."""
-    return GPU_MODELS.get(name) or GPU_MODELS.get(_VENDOR + name) or GPU_MODELS.get(f"{_VENDOR}GeForce {name}")
+    """Give what is known of the board of that very name, with or without the vendor or ``GeForce`` in front."""
+    found = (GPU_MODELS.get(front + name) for front in ("", _VENDOR, f"{_VENDOR}GeForce ", "Tesla "))
+    return next((model for model in found if model is not None), None)
 
 
 def has_profiling_metrics(name: str) -> bool | None:

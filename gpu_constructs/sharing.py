@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Literal
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors, warn
 
 GPU = "nvidia.com/gpu"
 """The resource of whole GPUs, and of MIG devices under the strategy ``single``."""
@@ -17,30 +18,43 @@ _SHARED_SUFFIX = ".shared"
 _LONGEST_NAME = 63
 _MIG_DEVICE = re.compile(r"nvidia\.com/mig-[0-9]+g\.[0-9]+gb(?:[.-][a-z]+)*\Z")
 _MOST_MPS_REPLICAS = 48
+_MEBIBYTE = 1024 * 1024
+# NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go looks at every free slot for each slot it hands out: a
+# thousand of them are a moment, sixteen thousand half a minute.
+_MANY_UNITS = 1024
+# A slot takes about 64 bytes of the list that the plugin sends to the kubelet, which reads 4 MiB of it at most.
+_MOST_UNITS = 65536
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sharing(metaclass=ShortErrors):
-    """How many pods may hold one GPU: ``Sharing.none()``, ``Sharing.time_slicing(...)`` or ``Sharing.mps(...)``.
+    """How many pods may hold one GPU: ``Sharing.none()``, ``.time_slicing()``, ``.vram_units()`` or ``.mps()``.
 
     Attributes:
         strategy: ``none``, ``time-slicing`` or ``mps``.
         resources: Slots that each device of a resource is advertised as; empty without sharing.
         fail_requests_greater_than_one: Whether a container that asks for more than one slot is refused.
         rename_by_default: Whether slots are advertised under the resource's name with ``.shared`` behind it.
+        vram_unit: The memory that each slot stands for, where slots count memory (``1Gi``). None: they count turns. The
+            plugin does not know of it.
 
     Raises:
         GpuConstructsError: A resource that the plugin does not advertise, fewer than 2 slots, more than 48
-            under MPS, MIG devices under MPS.
+            under MPS, MIG devices under MPS, a unit of memory with anything but time-slicing of whole GPUs.
     """
 
     strategy: Literal["none", "time-slicing", "mps"]
     resources: Mapping[str, int] = field(default_factory=dict)
     fail_requests_greater_than_one: bool = False
     rename_by_default: bool = False
+    vram_unit: str | None = None
 
     def __post_init__(self) -> None:
         _fields.one_of("sharing.strategy", self.strategy, ("none", "time-slicing", "mps"))
+        if self.vram_unit is not None and self.strategy != "time-slicing":
+            raise GpuConstructsError(
+                f"sharing.vram_unit needs the strategy 'time-slicing', got {self.strategy!r}; use Sharing.vram_units"
+            )
         if self.strategy == "none":
             if (self.resources, self.fail_requests_greater_than_one, self.rename_by_default) != ({}, False, False):
                 raise GpuConstructsError("sharing without a strategy takes nothing else; use Sharing.none()")
@@ -56,6 +70,21 @@ class Sharing(metaclass=ShortErrors):
         object.__setattr__(self, "resources", dict(self.resources))
         for resource, replicas in self.resources.items():
             self._check(name, resource, replicas)
+        if self.vram_unit is not None:
+            self._check_units(name, self.vram_unit)
+
+    def _check_units(self, name: str, unit: str) -> None:
+        _check_mebibytes("sharing.vram_unit", unit)
+        if list(self.resources) != [GPU]:
+            raise GpuConstructsError(
+                f"{name}.resources must be {GPU!r} alone with vram_unit, since a node with MIG devices has several "
+                f"memories; got {', '.join(map(repr, self.resources))}"
+            )
+        if self.fail_requests_greater_than_one:
+            raise GpuConstructsError(
+                f"{name}.fail_requests_greater_than_one must be False with vram_unit, where a container asks for as "
+                "many slots as it takes memory; leave it out"
+            )
 
     def _check(self, name: str, resource: object, replicas: object) -> None:
         if not isinstance(resource, str) or (resource != GPU and not _MIG_DEVICE.match(resource)):
@@ -135,6 +164,55 @@ class Sharing(metaclass=ShortErrors):
 
     @classmethod
     @short_errors
+    def vram_units(cls, *, vram: str, unit: str = "1Gi", rename_by_default: bool = False) -> Sharing:
+        """Let containers take turns on a GPU, and let the scheduler add up their memory.
+
+        A GPU is advertised as ``vram / unit`` slots, rounded down, and ``GpuRequest(vram="8Gi")`` asks for as many as
+        it takes, rounded up: what does not fit beside the others waits as Pending. Nothing holds a pod to what it
+        asked for once it runs. Right only where every node has one GPU: of several the plugin may give a pod slots
+        of two, and it sees both.
+
+        Args:
+            vram: Memory of the GPU, less what shall stay free (``16303Mi``, as ``nvidia-smi`` shows it).
+            unit: Memory that a slot stands for, in whole MiB.
+            rename_by_default: Advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``: what asks for
+                ``nvidia.com/gpu`` and means a whole GPU then gets none.
+
+        Raises:
+            GpuConstructsError: An amount that is none, a unit that is more than half the memory, or so small that
+                there are more than 65536 slots.
+
+        Source:
+            NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go, internal/plugin/server.go
+        """
+        _check_mebibytes("sharing.vram_units.unit", unit)
+        _fields.of_type("sharing.vram_units.vram", vram, str)
+        _fields.quantity("sharing.vram_units.vram", vram)
+        replicas = int(_fields.amount(vram) // _fields.amount(unit))
+        if replicas < 2:
+            raise GpuConstructsError(
+                f"sharing.vram_units.vram must be at least two units of {unit!r}; got {vram!r}; take a smaller unit, "
+                "or use Sharing.none() for exclusive GPUs"
+            )
+        if replicas > _MOST_UNITS:
+            raise GpuConstructsError(
+                f"sharing.vram_units.unit must give at most {_MOST_UNITS} slots, more than which the kubelet does not "
+                f"read from the plugin; got {unit!r}, {replicas} of {vram!r}; take a larger unit"
+            )
+        if replicas > _MANY_UNITS:
+            warn(
+                f"sharing.vram_units makes {replicas} slots of {unit!r} of each GPU, and the plugin looks at all that "
+                "are free for each one that it hands out, so large pods start late; take a larger unit"
+            )
+        return cls(
+            strategy="time-slicing",
+            resources={GPU: replicas},
+            rename_by_default=rename_by_default,
+            vram_unit=unit,
+        )
+
+    @classmethod
+    @short_errors
     def mps(
         cls,
         *,
@@ -173,6 +251,38 @@ class Sharing(metaclass=ShortErrors):
         return self.resources.get(GPU, 1)
 
     @property
+    def vram_unit_mib(self) -> int | None:
+        """The memory that each slot stands for in MiB; None where slots count turns."""
+        return None if self.vram_unit is None else int(_fields.amount(self.vram_unit) // _MEBIBYTE)
+
+    @short_errors
+    def units(self, vram: str) -> int:
+        """Give how many slots a container asks for that takes so much memory.
+
+        Args:
+            vram: What it takes, as a quantity; part of a unit counts as a whole one.
+
+        Raises:
+            GpuConstructsError: Slots count turns here, an amount that is none, or more than a GPU has.
+        """
+        if self.vram_unit is None:
+            raise GpuConstructsError(
+                f"units are of Sharing.vram_units alone; got a sharing of strategy {self.strategy!r}"
+            )
+        _fields.of_type("vram", vram, str)
+        _fields.quantity("vram", vram)
+        amount = _fields.amount(vram)
+        if amount < _MEBIBYTE:
+            raise GpuConstructsError(f"vram must be at least 1Mi; got {vram!r}; write the unit, as in '8Gi'")
+        units = ceil(amount / _fields.amount(self.vram_unit))
+        if units > self.replicas:
+            raise GpuConstructsError(
+                f"vram must be at most {self.replicas} units of {self.vram_unit}, which is all that is handed out of a "
+                f"GPU; got {vram!r}, which is {units}; take less, or a larger GPU"
+            )
+        return units
+
+    @property
     def gpu_resource(self) -> str:
         """The resource name that a container asks for under this sharing."""
         return self.resource_name(GPU)
@@ -180,6 +290,14 @@ class Sharing(metaclass=ShortErrors):
     def resource_name(self, resource: str) -> str:
         """The name under which a resource is advertised with this sharing."""
         return resource + _SHARED_SUFFIX if self.rename_by_default and resource in self.resources else resource
+
+
+def _check_mebibytes(field: str, given: str) -> None:
+    _fields.of_type(field, given, str)
+    _fields.quantity(field, given)
+    amount = _fields.amount(given)
+    if amount < _MEBIBYTE or amount % _MEBIBYTE:
+        raise GpuConstructsError(f"{field} must be whole MiB, at least one; got {given!r}; write '1Gi' or '512Mi'")
 
 
 def _slots(name: str, replicas: int | None, resources: Mapping[str, int] | None) -> Mapping[str, int]:

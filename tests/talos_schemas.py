@@ -30,7 +30,7 @@ from gpu_constructs.talos.config_schema import CONFIG_KEYS, DOCUMENT_KEYS, MOVED
 from gpu_constructs.talos.driver_versions import driver_version
 from gpu_constructs.talos.gpu_node import TalosGpuNode
 from gpu_constructs.talos.kernel_module import KernelModule
-from gpu_constructs.talos.taint import Taint
+from gpu_constructs.taint import Taint
 
 LINES = tuple(talos_structure.SOURCES)
 _TAINTS = [Taint(value="present"), Taint(key="dedicated", value="gpu", effect="NoExecute"), Taint(key="bare")]

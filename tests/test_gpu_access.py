@@ -647,6 +647,43 @@ def test_two_budgets_for_one_object_are_refused(chart):
         GpuAccess(request=GpuRequest(vram="3Gi")).apply_to(target)
 
 
+def test_two_typical_budgets_for_one_object_are_refused(chart):
+    target = raw(chart, DEPLOYMENT)
+    GpuAccess(request=GpuRequest(vram="5Gi", vram_typical="3Gi")).apply_to(target)
+    with pytest.raises(
+        GpuConstructsError, match=r"of '3Gi' already \(gpu-constructs/vram-typical\), where request\.vram_t"
+    ):
+        GpuAccess(request=GpuRequest(vram="5Gi", vram_typical="4Gi")).apply_to(target)
+
+
+UNITS = GpuProfile(platform=Kubernetes(), sharing=Sharing.vram_units(vram="16303Mi"))
+
+
+def test_where_slots_count_memory_as_many_are_given_as_are_taken(chart):
+    request = GpuRequest(vram="7.5Gi", vram_typical="4Gi")
+    raw(chart, DEPLOYMENT).with_(GpuAccess(request=request, profile=UNITS))
+    made = rendered(chart)
+    assert limits(made) == {GPU: 8}
+    assert made["metadata"]["annotations"] == {
+        "gpu-constructs/vram": "7.5Gi",
+        "gpu-constructs/vram-typical": "4Gi",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, "request.vram is required where nvidia.com/gpu is shared in units of 1Gi"),
+        ({"count": 2}, "count must be 1 where nvidia.com/gpu is shared in units of 1Gi, got 2"),
+        ({"request": GpuRequest(vram="16Gi")}, "request.vram must be at most 15 units of 1Gi"),
+    ],
+)
+def test_where_slots_count_memory_what_cannot_be_counted_is_refused(given, problem):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuAccess(profile=UNITS, **given)
+    assert str(refused.value).startswith(problem)
+
+
 @pytest.mark.parametrize(("keyword", "way_out"), [("vram", "request=GpuRequest(vram=...)"), ("gpus", "count=...")])
 def test_a_keyword_of_its_siblings_is_refused_with_where_it_goes(keyword, way_out):
     with pytest.raises(GpuConstructsError) as refusal:

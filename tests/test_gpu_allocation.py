@@ -18,6 +18,7 @@ VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 PLAIN = GpuProfile(platform=Kubernetes())
 SLICED = Sharing.time_slicing(replicas=4)
 RENAMED = Sharing.time_slicing(replicas=4, rename_by_default=True)
+UNITS = Sharing.vram_units(vram="16303Mi")
 CLAIMS = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims())
 EXTENDED = GpuProfile(platform=Talos("1.14"), backend=Backend.dra_extended_resource())
 POD = {"containers": [{"name": "app"}, {"name": "other"}], "initContainers": [{"name": "first"}]}
@@ -71,6 +72,21 @@ def given_to(pod, request=None, profile=PLAIN, **how):
             {"resource": "nvidia.com/mig-small"},
             {"nvidia.com/mig-small": 1},
         ),
+        ({"sharing": UNITS}, {"vram": "8Gi"}, {"nvidia.com/gpu": 8}),
+        ({"sharing": UNITS}, {"vram": "7.5Gi", "count": 1}, {"nvidia.com/gpu": 8}),
+        ({"sharing": UNITS}, {"vram": "15Gi", "resource": "nvidia.com/gpu"}, {"nvidia.com/gpu": 15}),
+        ({"sharing": UNITS}, {"vram": "8Gi", "products": ["NVIDIA GeForce RTX 5070 Ti"]}, {"nvidia.com/gpu": 8}),
+        (
+            {"sharing": Sharing.vram_units(vram="16303Mi", unit="512Mi", rename_by_default=True)},
+            {"vram": "8Gi"},
+            {"nvidia.com/gpu.shared": 16},
+        ),
+        ({"sharing": UNITS}, {"mig_profile": "1g.10gb", "count": 2}, {"nvidia.com/mig-1g.10gb": 2}),
+        (
+            {"sharing": UNITS, "backend": Backend.dra_extended_resource()},
+            {"resource": "example.com/big"},
+            {"example.com/big": 1},
+        ),
         ({"sharing": SLICED}, {}, {"nvidia.com/gpu": 1}),
         ({"sharing": SLICED}, {"resource": "nvidia.com/gpu"}, {"nvidia.com/gpu": 1}),
         ({"sharing": RENAMED}, {}, {"nvidia.com/gpu.shared": 1}),
@@ -107,6 +123,42 @@ def test_a_request_is_a_limit_under_the_name_that_the_device_plugin_advertises(p
             "request.count must be 1 where nvidia.com/gpu is shared with fail_requests_greater_than_one, got 2: slots "
             "are not GPUs, and several may be turns on the same one; ask for 1, or share with "
             "fail_requests_greater_than_one=False",
+        ),
+        (
+            {"sharing": UNITS},
+            {"vram": "8Gi", "count": 2},
+            "request.count must be 1 where nvidia.com/gpu is shared in units of 1Gi, got 2: a pod gets the one GPU of "
+            "its node, and as many units as vram says; pass GpuRequest(vram='8Gi') alone",
+        ),
+        (
+            {"sharing": UNITS},
+            {},
+            "request.vram is required where nvidia.com/gpu is shared in units of 1Gi, since it says how many are asked "
+            "for; pass a GpuRequest(vram='8Gi')",
+        ),
+        (
+            {"sharing": UNITS},
+            {"vram": "15.5Gi"},
+            "request.vram must be at most 15 units of 1Gi, which is all that is handed out of a GPU; got '15.5Gi', "
+            "which is 16; take less, or a larger GPU",
+        ),
+        ({"sharing": UNITS}, {"vram": "8"}, "request.vram must be at least 1Mi; got '8'; write the unit, as in '8Gi'"),
+        (
+            {"sharing": UNITS, "mig_strategy": "single"},
+            {"vram": "8Gi"},
+            "profile.mig_strategy must not be 'single' beside Sharing.vram_units, which counts one memory in each "
+            "node; use 'mixed' where boards are divided",
+        ),
+        (
+            {"sharing": UNITS, "backend": Backend.dra_extended_resource()},
+            {"vram": "8Gi"},
+            "profile.sharing by vram_units is the device plugin's, and a DRA driver knows no slots; got the backend "
+            "'dra-extended-resource'; leave sharing out of the profile",
+        ),
+        (
+            {"sharing": UNITS, "backend": Backend.dra_claims()},
+            {"vram": "8Gi"},
+            "profile.sharing 'time-slicing' is the device plugin's; under the backend 'dra-claims' ",
         ),
         ({"sharing": RENAMED}, {"count": 2}, "request.count must be 1 where nvidia.com/gpu.shared is shared with "),
         ({"sharing": Sharing.mps(replicas=4)}, {"count": 2}, "request.count must be 1 where nvidia.com/gpu is shared "),

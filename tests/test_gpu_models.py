@@ -12,13 +12,14 @@ def test_a_board_is_found_by_its_very_name_with_or_without_the_vendor():
     board = GpuModel("NVIDIA GeForce RTX 3090", "Ampere", 24576, 350, 100, 480)
     assert gpu_model("NVIDIA GeForce RTX 3090") == board
     assert gpu_model("GeForce RTX 3090") is gpu_model("NVIDIA GeForce RTX 3090") is gpu_model("RTX 3090")
+    assert gpu_model("T4") is gpu_model("Tesla T4") is not None
 
 
 @pytest.mark.parametrize(
     "name",
     [
         "RTX 4000",
-        "NVIDIA GeForce RTX 3090 Ti",
+        "NVIDIA GeForce RTX 3090 Super",
         "nvidia geforce rtx 3090",
         "NVIDIA NVIDIA L4",
         "NVIDIA",
@@ -33,7 +34,7 @@ def test_a_name_that_is_nearly_one_is_none(name):
 @pytest.mark.parametrize("board", GPU_MODELS.values(), ids=GPU_MODELS)
 def test_what_is_known_of_a_board_makes_sense(board):
     assert board is GPU_MODELS[board.name]
-    assert board.name.startswith("NVIDIA ")
+    assert board.name.startswith(("NVIDIA ", "Tesla "))
     assert board.architecture in ("Turing", "Ampere", "Ada Lovelace", "Hopper", "Blackwell")
     least, default, most = board.min_watts or 1, board.default_watts, board.max_watts or 10_000
     assert least <= (default or least) <= most

@@ -27,6 +27,22 @@ def test_a_wish_for_certain_boards_selects(wish):
     assert GpuRequest(**wish).selects
 
 
+@pytest.mark.parametrize(
+    ("wishes", "annotations"),
+    [
+        ({}, {}),
+        ({"vram": "8Gi"}, {"gpu-constructs/vram": "8Gi"}),
+        (
+            {"vram": "8Gi", "vram_typical": "8192Mi"},
+            {"gpu-constructs/vram": "8Gi", "gpu-constructs/vram-typical": "8192Mi"},
+        ),
+        ({"vram": "8Gi", "vram_typical": "0"}, {"gpu-constructs/vram": "8Gi", "gpu-constructs/vram-typical": "0"}),
+    ],
+)
+def test_what_is_taken_at_most_and_most_of_the_time_is_written_where_it_is_said(wishes, annotations):
+    assert GpuRequest(**wishes).annotations == annotations
+
+
 @pytest.mark.parametrize("unselective", [{"count": 3}, {"vram": "8Gi"}, {"driver_capabilities": ["video"]}], ids=str)
 def test_what_says_nothing_of_the_board_selects_none(unselective):
     assert not GpuRequest(**unselective).selects
@@ -57,6 +73,7 @@ def test_one_family_or_several_may_be_asked_for():
         ("NVIDIA-GeForce-RTX-5070-Ti-SHARED", "NVIDIA-GeForce-RTX-5070-Ti"),
         ("RTX 5070 Ti", "NVIDIA-GeForce-RTX-5070-Ti"),
         ("L4", "NVIDIA-L4"),
+        ("T4", "Tesla-T4"),
         ("nvidia h100 80gb hbm3", "NVIDIA-H100-80GB-HBM3"),
         ("NVIDIA-A100-SXM4-80GB-SHARED", "NVIDIA-A100-SXM4-80GB"),
         ("NVIDIA A100-SXM4-80GB", "NVIDIA-A100-SXM4-80GB"),
@@ -143,6 +160,18 @@ def test_wishes_that_a_board_can_meet_together_are_taken(given):
         ({"min_vram": "12GB"}, "request.min_vram must be a Kubernetes quantity like '500m' or '16Gi'; got '12GB'"),
         ({"vram": "lots"}, "request.vram must be a Kubernetes quantity like '500m' or '16Gi'; got 'lots'"),
         (
+            {"vram": "8Gi", "vram_typical": "few"},
+            "request.vram_typical must be a Kubernetes quantity like '500m' or '16Gi'; got 'few'",
+        ),
+        (
+            {"vram_typical": "6Gi"},
+            "request.vram_typical needs request.vram, the most it takes; got '6Gi' alone; pass both",
+        ),
+        (
+            {"vram": "8Gi", "vram_typical": "8193Mi"},
+            "request.vram_typical must be at most request.vram of '8Gi'; got '8193Mi'",
+        ),
+        (
             {"min_compute_capability": "9"},
             "request.min_compute_capability must be like '8.9', major and minor number; got '9'",
         ),
@@ -218,7 +247,7 @@ def test_an_existing_claim_says_which_gpus_so_nothing_else_may(name):
     ("product", "near"),
     [
         ("H100", ", unlike 'NVIDIA H100 80GB HBM3'"),
-        ("A100", ", unlike 'NVIDIA A100-SXM4-40GB' or 'NVIDIA A100-SXM4-80GB'"),
+        ("A100", ", unlike 'NVIDIA A100-PCIE-40GB' or 'NVIDIA A100-SXM4-40GB' or 'NVIDIA A100 80GB PCIe'"),
         ("GeForce RTX 4099", ", unlike 'NVIDIA GeForce RTX 409"),
         ("nvidia zzz", ""),
     ],

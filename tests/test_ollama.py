@@ -7,7 +7,10 @@ from gpu_constructs import (
     DevicePluginChart,
     GpuConstructsError,
     GpuConstructsWarning,
+    GpuInventory,
     GpuNamespace,
+    GpuNode,
+    GpuRules,
     Kubernetes,
     Sharing,
     Talos,
@@ -146,6 +149,41 @@ def test_a_budget_leaves_the_rest_of_the_board_free():
 
 def test_a_target_that_is_given_wins_over_the_budget():
     assert env(gpus=GpuRequest(vram="6Gi"), fit_target="1Gi")["LLAMA_ARG_FIT_TARGET"] == "1024"
+
+
+UNITS = GpuProfile(sharing=Sharing.vram_units(vram="16303Mi"))
+
+
+def test_a_server_asks_for_as_many_units_as_it_takes_and_is_told_of_its_budget():
+    gpus = GpuRequest(vram="5.5Gi", vram_typical="4Gi", products=[BOARD])
+    made = by_kind(gpus=gpus, profile=UNITS)["Deployment"]
+    (container,) = made["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 6
+    assert made["metadata"]["annotations"] == {"gpu-constructs/vram": "5.5Gi", "gpu-constructs/vram-typical": "4Gi"}
+    variables = env(gpus=gpus, profile=UNITS)
+    assert (variables["LLAMA_ARG_FIT_TARGET"], variables["OLLAMA_MAX_LOADED_MODELS"]) == (str(16303 - 5632), "1")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "problem"),
+    [
+        (1, "request.vram is required where nvidia.com/gpu is shared in units of 1Gi"),
+        (2, "gpus must be 1 where nvidia.com/gpu is shared in units of 1Gi, got 2"),
+        (GpuRequest(vram="6Gi", count=2), "request.count must be 1 where nvidia.com/gpu is shared in units of 1Gi"),
+    ],
+)
+def test_a_server_that_does_not_say_what_it_takes_is_refused_where_slots_count_memory(gpus, problem):
+    assert refusal(gpus=gpus, profile=UNITS).startswith(f"models/ollama: {problem}")
+
+
+def test_an_app_that_counts_memory_synthesizes_without_a_finding(tmp_path, recwarn):
+    app = App(outdir=str(tmp_path))
+    DevicePluginChart(app, "plugin", platform=Kubernetes(), sharing=UNITS.sharing)
+    profile = GpuProfile(platform=Kubernetes(), sharing=UNITS.sharing)
+    Ollama(Chart(app, "models"), "ollama", gpus=GpuRequest(vram="6Gi", products=[BOARD]), profile=profile)
+    GpuRules.enforce(app, inventory=GpuInventory(nodes=[GpuNode(name="one", gpu_model=BOARD)]))
+    synthesize(app)
+    assert [str(warned.message) for warned in recwarn] == []
 
 
 def test_a_budget_that_ollama_cannot_keep_is_a_warning():

@@ -283,7 +283,19 @@ sharings = st.one_of(
         fail_requests_greater_than_one=st.booleans(),
         rename_by_default=st.booleans(),
     ),
+    st.builds(
+        Sharing.vram_units,
+        vram=st.sampled_from(["16303Mi", "24G", "80Gi"]),
+        unit=st.sampled_from(["1Gi", "512Mi", "7Gi"]),
+        rename_by_default=st.booleans(),
+    ),
 )
+
+
+def is_of_whole_gpus(sharing):
+    return sharing.strategy == "mps" or sharing.vram_unit is not None
+
+
 common = {
     "namespace": names,
     "tolerations": tolerations,
@@ -331,21 +343,25 @@ gpu_requests = st.one_of(
         driver_capabilities=st.sampled_from([(), ("all",), ("compute", "video")]),
         vram=st.none() | quantities,
     ),
+    st.builds(GpuRequest, vram=st.just("8Gi"), vram_typical=st.sampled_from([None, "0", "6.5Gi", "8192Mi"])),
     st.builds(
         GpuRequest,
         family=st.sampled_from(["hopper", ["ampere", "rubin"]]),
         mig_profile=st.sampled_from([None, "1g.10gb"]),
     ),
 )
-gpu_profiles = st.builds(
-    lambda platform, backend, more: GpuProfile(platform=platform, backend=backend, **more),
-    st.sampled_from([Talos("1.14"), Kubernetes()]),
-    st.sampled_from([Backend.device_plugin(), Backend.dra_claims(), Backend.dra_extended_resource()]),
-    options(
-        tolerations=tolerations,
-        node_selector=label_maps,
-        runtime_class=names,
-        mig_strategy=st.sampled_from([None, "single", "mixed"]),
+of_profiles = {"tolerations": tolerations, "node_selector": label_maps, "runtime_class": names}
+gpu_profiles = st.one_of(
+    st.builds(
+        lambda platform, backend, more: GpuProfile(platform=platform, backend=backend, **more),
+        st.sampled_from([Talos("1.14"), Kubernetes()]),
+        st.sampled_from([Backend.device_plugin(), Backend.dra_claims(), Backend.dra_extended_resource()]),
+        options(**of_profiles, mig_strategy=st.sampled_from([None, "single", "mixed"])),
+    ),
+    st.builds(
+        lambda sharing, more: GpuProfile(sharing=sharing, **more),
+        sharings,
+        options(**of_profiles, mig_strategy=st.sampled_from([None, "mixed"])),
     ),
 )
 helpers = options(
@@ -492,6 +508,13 @@ def workload_options(draw, kind="Deployment"):
     )
     if is_told and isinstance(gpus, GpuRequest):
         given_options["gpus"] = GpuRequest(count=gpus.count, vram=gpus.vram)
+    sharing = None if profile is None else profile.sharing
+    if sharing is not None and sharing.vram_unit is not None:
+        given_options["gpus"] = GpuRequest(vram=draw(st.sampled_from(["1Mi", "6.5Gi", sharing.vram_unit])))
+    elif sharing is not None:
+        given_options["gpus"] = draw(st.builds(GpuRequest, vram=st.none() | quantities))
+        if sharing.strategy == "mps":
+            given_options.pop("shared_memory", None)
     return given_options
 
 
@@ -609,7 +632,7 @@ def plugin_options(draw, **changes):
     given_options = draw(options(**{**PLUGIN, **changes}))
     if "config" in given_options:
         given_options = {key: value for key, value in given_options.items() if key not in SHORTHAND}
-    elif "sharing" in given_options and given_options["sharing"].strategy == "mps":
+    elif "sharing" in given_options and is_of_whole_gpus(given_options["sharing"]):
         given_options["mig_strategy"] = "none"
     given_options["node_feature_discovery"] = draw(changes.get("node_feature_discovery", st.just("external")))
     return given_options
@@ -748,7 +771,7 @@ def operator_options(draw):
         impossible["bridge"] = ("driver", "toolkit", "cdi")
     for keyword in {keyword for keywords in impossible.values() for keyword in keywords}:
         given_options.pop(keyword, None)
-    if "sharing" in given_options and given_options["sharing"].strategy == "mps":
+    if "sharing" in given_options and is_of_whole_gpus(given_options["sharing"]):
         given_options["mig_strategy"] = "none"
     if given_options.get("device_list_strategy"):
         cdi = given_options.get("cdi")

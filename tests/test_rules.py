@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from gpu_constructs.annotations import IGNORE_RULES
+from gpu_constructs.annotations import IGNORE_RULES, VRAM, VRAM_TYPICAL
 from gpu_constructs.inventory import GpuInventory, GpuNode
-from gpu_constructs.provided import GpuNodes, Provided
+from gpu_constructs.provided import GpuNodes, GpuOffer, Provided
 from gpu_constructs.rules.facts import Facts, quantity
 from gpu_constructs.rules.table import CODES, RULES, broken_rules
 from gpu_constructs.sharing import Sharing
@@ -201,6 +201,36 @@ def quota(key):
     return obj("ResourceQuota", {"hard": {key: 4}})
 
 
+UNITS = Provided(gpu_resources={GPU: Sharing.vram_units(vram="24Gi")}, node_labels=("nvidia.com/*",))
+UNITS_RENAMED = Provided(
+    gpu_resources={"nvidia.com/gpu.shared": Sharing.vram_units(vram="24Gi", rename_by_default=True)}
+)
+UNITS_OR_NONE = Provided(
+    gpu_resources={GPU: Sharing.vram_units(vram="24Gi")},
+    gpu_offers=(
+        GpuOffer(sharing=Sharing.vram_units(vram="24Gi"), config="units"),
+        GpuOffer(sharing=Sharing.none(), config="none", is_default=False),
+    ),
+)
+UNITS_OR_LARGER = Provided(
+    gpu_resources={GPU: Sharing.vram_units(vram="12Gi")},
+    gpu_offers=(
+        GpuOffer(sharing=Sharing.vram_units(vram="12Gi"), config="small"),
+        GpuOffer(sharing=Sharing.vram_units(vram="24Gi"), config="large", is_default=False),
+    ),
+)
+CONFIG = "nvidia.com/device-plugin.config"
+
+
+def nodes(*each):
+    return GpuInventory(nodes=[GpuNode(name=f"n{number}", **one) for number, one in enumerate(each)])
+
+
+def taking(vram, *boxes, typical=None):
+    annotations = {VRAM: vram, VRAM_TYPICAL: typical}
+    return deployment(*boxes, annotations={key: value for key, value in annotations.items() if value is not None})
+
+
 def annotated(budget):
     return deployment(annotations={"gpu-constructs/vram": budget})
 
@@ -250,6 +280,8 @@ BROKEN = [
     case("R06", [CLASS, job(initContainers=[SIDECAR], **CUDA)]),
     case("R07", job(box({GPU: 2})), SLICED),
     case("R07", job(box({GPU: 2})), UNREFUSED),
+    case("R07", job(), UNITS_OR_NONE),
+    case("R07", job(box({GPU: 8})), UNITS, EXCLUSIVE),
     case("R08", job(), RENAMED),
     case("R09", job(box({"nvidia.com/mig-10gb": 1}))),
     case("R09", job(box({"nvidia.com/mig-1g.10GB": 1}))),
@@ -312,6 +344,14 @@ BROKEN = [
     case("R28", annotated("12")),
     case("R28", annotated("25Gi"), inventory=ONE),
     case("R28", annotated("25Gi"), inventory=DARK),
+    case("R28", taking("8Gi", typical="few")),
+    case("R28", taking("8Gi", typical="6")),
+    case("R28", taking("8Gi", typical="9Gi")),
+    case("R28", taking(None, typical="6Gi")),
+    case("R28", taking("8Gi"), UNITS),
+    case("R28", taking("8Gi", box({GPU: 7})), UNITS),
+    case("R28", taking("8Gi", box({GPU: 8}), box({GPU: 7}, name="other")), UNITS),
+    case("R28", deployment(), UNITS),
     case("R29", cron()),
     case("R29", cron("Allow")),
     case("R30", [deployment(), scaler(3)], EXCLUSIVE, inventory=TWO),
@@ -354,6 +394,15 @@ KEPT = [
     case("R06", job(box(), SIDECAR, runtimeClassName="kata"), DEFAULT),
     case("R07", job(), SLICED),
     case("R07", job(), UNREFUSED),
+    case("R07", job(box({GPU: 8})), UNITS, inventory=ONE),
+    case("R07", [], UNITS, inventory=nodes({"vram": "25Gi", "vram_reserved": "1Gi"})),
+    case("R07", [], UNITS, inventory=nodes({"gpus": 2, "sharing": Sharing.none()})),
+    case("R07", [], UNREFUSED, inventory=nodes({"gpus": 2})),
+    case("R07", [], UNITS_OR_NONE, inventory=nodes({"gpus": 2, "labels": {CONFIG: "none"}})),
+    case("R07", [], UNITS_OR_LARGER, inventory=nodes({"vram": "16Gi"})),
+    case("R07", [], UNITS_OR_LARGER, inventory=nodes({"vram": "16Gi", "labels": {CONFIG: "small"}})),
+    case("R07", job(box({GPU: 8})), UNITS_OR_LARGER),
+    case("R07", job(box({"nvidia.com/gpu.shared": 8})), UNITS_RENAMED),
     case("R07", job(box({GPU: 2})), EXCLUSIVE),
     case("R07", job(box({GPU: 2})), UNREFUSED, EXCLUSIVE),
     case("R08", job(), SLICED),
@@ -448,6 +497,14 @@ KEPT = [
     case("R27", claiming()),
     case("R28", annotated("24Gi"), inventory=ONE),
     case("R28", annotated("25Gi")),
+    case("R28", taking("8Gi", typical="0")),
+    case("R28", taking("8Gi", typical="8192Mi")),
+    case("R28", taking("8Gi"), UNREFUSED),
+    case("R28", taking("8Gi", box({GPU: 8})), UNITS),
+    case("R28", taking("7.5Gi", box({GPU: 9})), UNITS),
+    case("R28", taking("8Gi", box({GPU: 8})), UNITS_OR_LARGER),
+    case("R28", taking("8Gi"), UNITS_OR_NONE),
+    case("R28", deployment(box({GPU: 8})), UNITS),
     case("R29", cron("Forbid")),
     case("R29", cron("Replace")),
     case("R30", [deployment(), scaler(2)], EXCLUSIVE, inventory=TWO),
@@ -464,6 +521,47 @@ def broken(manifests, provided=(), inventory=None, **more):
 
 def codes(manifests, provided=(), inventory=None, **more):
     return {finding.code for finding in broken(manifests, provided, inventory, **more)}
+
+
+# About nodes, which have no annotations.
+MISCOUNTED = [
+    case("R07", [], UNITS, inventory=nodes({"gpus": 2})),
+    case("R07", [], UNITS, inventory=nodes({"gpu_model": "RTX 3090"}, {"vram": "24Gi", "gpus": 8, "count": 3})),
+    case("R07", [], UNITS, inventory=nodes({"vram": "23Gi"})),
+    case("R07", [], UNITS, inventory=nodes({"vram": "25Gi", "vram_reserved": "2Gi"})),
+    case("R07", [], UNITS_RENAMED, inventory=nodes({"gpus": 2})),
+    case("R07", [], EXCLUSIVE, inventory=nodes({"gpus": 2, "sharing": Sharing.vram_units(vram="24Gi")})),
+    case("R07", [], UNITS_OR_NONE, inventory=nodes({"gpus": 2})),
+    case("R07", [], UNITS_OR_NONE, inventory=nodes({"gpus": 2, "labels": {CONFIG: "units"}})),
+    case("R07", [], UNITS_OR_LARGER, inventory=nodes({"vram": "16Gi", "labels": {CONFIG: "large"}})),
+]
+
+
+@pytest.mark.parametrize(("code", "manifests", "provided", "inventory"), MISCOUNTED)
+def test_units_that_miscount_the_memory_of_a_node_are_found(code, manifests, provided, inventory):
+    (finding,) = broken(manifests, provided, inventory)
+    assert (finding.code, finding.subject, finding.is_warning) == (code, None, False)
+    assert "\n" not in finding.problem
+    assert "; " in finding.problem
+
+
+def test_a_node_whose_units_are_miscounted_is_named():
+    (finding,) = broken([], [UNITS], nodes({"gpus": 4}))
+    assert finding.sentence(str, "plugin-{}".format) == (
+        "plugin-0: units of memory are right for one GPU in a node, and each of 'n0' has 4, of which a pod may get "
+        "units of several; use Sharing.time_slicing or another unit there, or declare GpuNode(sharing=...) where "
+        "another plugin serves that node [R07]"
+    )
+    (finding,) = broken([], [UNITS], nodes({"vram": "16Gi"}))
+    assert finding.problem.startswith("24 units of 1Gi are more than the 16384Mi that 'n0' has; ")
+
+
+def test_units_that_are_asked_for_are_told_with_what_is_taken():
+    (finding,) = broken([taking("7.5Gi")], [UNITS])
+    assert finding.sentence(str, "plugin-{}".format) == (
+        "0: means to use 7.5Gi of GPU memory (gpu-constructs/vram) and asks for 1 x nvidia.com/gpu, which plugin-0 "
+        "counts in units of 1Gi; ask for 8, which GpuRequest(vram=...) does with the sharing in its GpuProfile [R28]"
+    )
 
 
 @pytest.mark.parametrize(("code", "manifests", "provided", "inventory"), BROKEN)
@@ -522,6 +620,9 @@ def test_a_rule_of_severity_warning_never_stops_an_app():
         case("R07", job(box({GPU: 2})), UNREFUSED),
         case("R16", deployment(strategy=rolling())),
         case("R28", annotated("25Gi"), inventory=DARK),
+        case("R07", job(), UNITS_OR_NONE),
+        case("R07", [], UNITS, EXCLUSIVE, inventory=nodes({"gpus": 2})),
+        case("R28", deployment(), UNITS),
     ],
 )
 def test_a_rule_that_knows_too_little_to_be_sure_warns(code, manifests, provided, inventory):
@@ -735,3 +836,38 @@ def test_a_budget_looks_only_at_pods_with_its_label():
         object.__setattr__(pod, "metadata", {"labels": Counted(pod.metadata["labels"])})
     assert broken_rules(facts) == []
     assert len(looked) < 1000
+
+
+@pytest.mark.parametrize(
+    ("init", "app", "counted"),
+    [
+        ([], [1, 2], 3),
+        ([{"n": 4}], [1], 4),
+        ([{"n": 1, "restartPolicy": "Always"}, {"n": 4}], [1], 5),
+        ([{"n": 4}, {"n": 1, "restartPolicy": "Always"}], [1], 4),
+        ([{"n": 2, "restartPolicy": "Always"}], [3], 5),
+    ],
+)
+def test_a_pod_counts_as_the_scheduler_counts_it(init, app, counted):
+    def container(number, **more):
+        return {"name": "c", "resources": {"limits": {"nvidia.com/gpu": number}}, **more}
+
+    spec = {
+        "initContainers": [container(one.pop("n"), **one) for one in map(dict, init)],
+        "containers": [container(number) for number in app],
+    }
+    (pod,) = Facts([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}]).gpu_pods
+    assert pod.counts() == {"nvidia.com/gpu": counted}
+
+
+@pytest.mark.parametrize("limits", [["nvidia.com/gpu"], "nvidia.com/gpu", 1])
+def test_limits_that_are_no_limits_are_none(limits):
+    spec = {"containers": [{"name": "c", "resources": {"limits": limits}}]}
+    assert Facts([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}]).gpu_pods == []
+
+
+def test_two_containers_may_hold_memory_of_one_gpu():
+    sharing = Sharing.vram_units(vram="16303Mi")
+    two = job(box({GPU: 8}), box({GPU: 4}, name="second"))
+    assert "R23" not in codes([two], [Provided(gpu_resources={GPU: sharing})])
+    assert "R23" in codes([two], [Provided(gpu_resources={GPU: Sharing.time_slicing(replicas=4)})])

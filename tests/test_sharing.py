@@ -1,6 +1,8 @@
+import warnings
+
 import pytest
 
-from gpu_constructs import GpuConstructsError, Sharing
+from gpu_constructs import Flags, GpuConstructsError, GpuConstructsWarning, PluginConfig, Sharing
 
 MIG = "nvidia.com/mig-1g.5gb"
 EITHER = pytest.mark.parametrize("make", [Sharing.time_slicing, Sharing.mps])
@@ -199,4 +201,182 @@ def test_an_unknown_strategy_is_refused(strategy):
 def test_no_sharing_takes_no_options(option):
     assert refusal(Sharing, strategy="none", **option) == (
         "sharing without a strategy takes nothing else; use Sharing.none()"
+    )
+
+
+# --- units of memory ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("vram", "unit", "replicas"),
+    [
+        ("16303Mi", "1Gi", 15),
+        ("16Gi", "1Gi", 16),
+        ("16303Mi", "512Mi", 31),
+        ("24564Mi", "4Gi", 5),
+        ("2Gi", "1Gi", 2),
+        ("25.4G", "1Gi", 23),
+    ],
+)
+def test_a_gpu_has_as_many_slots_as_whole_units_fit_into_its_memory(vram, unit, replicas):
+    sharing = Sharing.vram_units(vram=vram, unit=unit)
+    assert (sharing.strategy, sharing.resources) == ("time-slicing", {"nvidia.com/gpu": replicas})
+    assert sharing.vram_unit == unit
+
+
+def test_units_may_be_asked_for_several_at_a_time():
+    assert Sharing.vram_units(vram="16Gi").fail_requests_greater_than_one is False
+
+
+def test_units_are_of_one_gibibyte_and_renamed_only_where_that_is_said():
+    sharing = Sharing.vram_units(vram="16Gi")
+    assert (sharing.vram_unit, sharing.vram_unit_mib, sharing.gpu_resource) == ("1Gi", 1024, "nvidia.com/gpu")
+    assert Sharing.vram_units(vram="16Gi", rename_by_default=True).gpu_resource == "nvidia.com/gpu.shared"
+
+
+@pytest.mark.parametrize("sharing", [Sharing.none(), Sharing.time_slicing(replicas=4), Sharing.mps(replicas=4)])
+def test_other_slots_count_no_memory(sharing):
+    assert (sharing.vram_unit, sharing.vram_unit_mib) == (None, None)
+    with pytest.raises(GpuConstructsError) as refused:
+        sharing.units("8Gi")
+    assert str(refused.value) == (
+        f"units are of Sharing.vram_units alone; got a sharing of strategy {sharing.strategy!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "vram", "units"),
+    [
+        ("1Gi", "8Gi", 8),
+        ("1Gi", "7.2Gi", 8),
+        ("1Gi", "8193Mi", 9),
+        ("1Gi", "1Mi", 1),
+        ("1Gi", "15Gi", 15),
+        ("512Mi", "8Gi", 16),
+        ("1Gi", "8G", 8),
+        ("1Gi", "8589934593", 9),
+    ],
+)
+def test_part_of_a_unit_is_asked_for_as_a_whole_one(unit, vram, units):
+    assert Sharing.vram_units(vram="16303Mi", unit=unit).units(vram) == units
+
+
+@pytest.mark.parametrize(
+    ("vram", "problem"),
+    [
+        (
+            "15361Mi",
+            "vram must be at most 15 units of 1Gi, which is all that is handed out of a GPU; got '15361Mi', which is "
+            "16; take less, or a larger GPU",
+        ),
+        ("8", "vram must be at least 1Mi; got '8'; write the unit, as in '8Gi'"),
+        ("0", "vram must be at least 1Mi; got '0'; write the unit, as in '8Gi'"),
+        ("much", "vram must be a Kubernetes quantity like '500m' or '16Gi'; got 'much'"),
+        (8, "vram must be str; got int: 8"),
+    ],
+)
+def test_what_no_gpu_can_give_is_refused(vram, problem):
+    with pytest.raises(GpuConstructsError) as refused:
+        Sharing.vram_units(vram="16303Mi").units(vram)
+    assert str(refused.value) == problem
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "vram is required by Sharing.vram_units; pass vram=..."),
+        ({"vram": 16}, "sharing.vram_units.vram must be str; got int: 16"),
+        ({"vram": "16 GB"}, "sharing.vram_units.vram must be a Kubernetes quantity like '500m' or '16Gi'; got '16 GB'"),
+        ({"vram": "16Gi", "unit": 1}, "sharing.vram_units.unit must be str; got int: 1"),
+        (
+            {"vram": "16Gi", "unit": "1G"},
+            "sharing.vram_units.unit must be whole MiB, at least one; got '1G'; write '1Gi' or '512Mi'",
+        ),
+        (
+            {"vram": "16Gi", "unit": "0"},
+            "sharing.vram_units.unit must be whole MiB, at least one; got '0'; write '1Gi' or '512Mi'",
+        ),
+        (
+            {"vram": "16303Mi", "unit": "8Gi"},
+            "sharing.vram_units.vram must be at least two units of '8Gi'; got '16303Mi'; take a smaller unit, or use "
+            "Sharing.none() for exclusive GPUs",
+        ),
+        (
+            {"vram": "80Gi", "unit": "1Mi"},
+            "sharing.vram_units.unit must give at most 65536 slots, more than which the kubelet does not read from the "
+            "plugin; got '1Mi', 81920 of '80Gi'; take a larger unit",
+        ),
+        (
+            {"vram": "16Gi", "rename_by_default": 1},
+            "sharing.time_slicing.rename_by_default must be bool; got int: 1",
+        ),
+    ],
+)
+def test_memory_that_cannot_be_counted_in_units_is_refused(options, problem):
+    assert refusal(Sharing.vram_units, **options) == problem
+
+
+def test_so_many_units_that_pods_start_late_are_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Sharing.vram_units(vram="1024Mi", unit="1Mi").replicas == 1024
+    with pytest.warns(GpuConstructsWarning, match="makes 1025 slots of '1Mi'"):
+        Sharing.vram_units(vram="1025Mi", unit="1Mi")
+
+
+SLOTS = {"nvidia.com/gpu": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            {"strategy": "none"},
+            "sharing.vram_unit needs the strategy 'time-slicing', got 'none'; use Sharing.vram_units",
+        ),
+        (
+            {"strategy": "mps", "resources": SLOTS},
+            "sharing.vram_unit needs the strategy 'time-slicing', got 'mps'; use Sharing.vram_units",
+        ),
+        (
+            {"strategy": "time-slicing", "resources": SLOTS, "fail_requests_greater_than_one": True},
+            "sharing.time_slicing.fail_requests_greater_than_one must be False with vram_unit, where a container asks "
+            "for as many slots as it takes memory; leave it out",
+        ),
+        (
+            {"strategy": "time-slicing", "resources": {**SLOTS, MIG: 2}},
+            "sharing.time_slicing.resources must be 'nvidia.com/gpu' alone with vram_unit, since a node with MIG "
+            f"devices has several memories; got 'nvidia.com/gpu', {MIG!r}",
+        ),
+    ],
+)
+def test_a_unit_of_memory_goes_with_slots_of_whole_gpus_alone(options, problem):
+    assert refusal(Sharing, vram_unit="1Gi", **options) == problem
+    assert Sharing(strategy="time-slicing", resources=SLOTS, vram_unit="1Gi").units("2Gi") == 2
+
+
+# --- units in the plugin's file ----------------------------------------------------
+
+
+def test_the_plugin_is_told_of_slots_alone():
+    units, slots = (
+        PluginConfig(sharing=sharing).document()
+        for sharing in (
+            Sharing.vram_units(vram="16303Mi"),
+            Sharing.time_slicing(replicas=15, fail_requests_greater_than_one=False),
+        )
+    )
+    assert units == slots
+
+
+@pytest.mark.parametrize("mig_strategy", [None, "none", "mixed"])
+def test_units_go_with_whole_gpus_whatever_else_is_divided(mig_strategy):
+    assert PluginConfig(sharing=Sharing.vram_units(vram="80Gi"), flags=Flags(mig_strategy=mig_strategy))
+
+
+def test_units_are_refused_where_the_devices_of_a_board_have_its_name():
+    sharing = Sharing.vram_units(vram="80Gi")
+    assert refusal(PluginConfig, sharing=sharing, flags=Flags(mig_strategy="single")) == (
+        "flags.mig_strategy must not be 'single' with Sharing.vram_units, which counts one memory in each node, where "
+        "MIG devices have several; use 'mixed'"
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +12,14 @@ import yaml
 
 import dist
 import documents
-from gpu_constructs import Backend, GpuConstructsError, GpuProfile, Kubernetes, Sharing, Talos
+from gpu_constructs import Backend, GpuConstructsError, GpuConstructsWarning, GpuProfile, Kubernetes, Sharing, Talos
 from gpu_constructs.mig_profiles import MIG_PROFILES
 
 PAGE = dist.ROOT / "docs" / "sharing.md"
 TEXT = " ".join(documents.prose(PAGE).split())
 PROGRAMS = [block.text for block in documents.blocks(PAGE, "python")]
 TALOS = [f"1.{minor}" for minor in range(10, 15)]
-MODES = ("exclusive", "time-slicing", "MPS", "MIG", "vGPU", "DRA")
+MODES = ("exclusive", "time-slicing", "slices of memory", "MPS", "MIG", "vGPU", "DRA")
 ROWS = {row[0]: dict(zip(MODES, row[1:], strict=True)) for row in documents.table(PAGE, "property")}
 
 
@@ -37,33 +39,59 @@ def refuses(make: Any) -> bool:
 
 @pytest.mark.parametrize(
     ("number", "limits"),
-    [(0, "nvidia.com/gpu"), (1, "nvidia.com/gpu.shared"), (2, "nvidia.com/gpu"), (3, "nvidia.com/mig-1g.10gb")],
+    [
+        (0, {"nvidia.com/gpu": 1}),
+        (1, {"nvidia.com/gpu.shared": 1}),
+        (2, {"nvidia.com/gpu": 20}),
+        (3, {"nvidia.com/gpu": 1}),
+        (4, {"nvidia.com/mig-1g.10gb": 1}),
+    ],
 )
 def test_a_block_runs_as_written_and_its_pods_ask_for_what_is_said(
-    number: int, limits: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, limits: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pods = [
         one["spec"]["template"]["spec"]
         for one in written(number, tmp_path, monkeypatch)
         if one["kind"] in ("Deployment", "Job")
     ]
-    asked = [
-        name
-        for pod in pods
-        for container in pod["containers"]
-        for name in (container.get("resources") or {}).get("limits", {})
-        if name.startswith("nvidia.com/")
-    ]
-    assert asked == [limits]
-    mode = ("exclusive", "time-slicing", "MPS", "MIG")[number]
-    assert f"`{limits}`" in ROWS["pods ask for"][mode]
+    asked: Counter[str] = Counter()
+    for pod in pods:
+        for container in pod["containers"]:
+            given = (container.get("resources") or {}).get("limits", {})
+            asked.update({name: amount for name, amount in given.items() if name.startswith("nvidia.com/")})
+    assert asked == limits
+    mode = ("exclusive", "time-slicing", "slices of memory", "MPS", "MIG")[number]
+    assert f"`{next(iter(limits))}`" in ROWS["pods ask for"][mode]
+
+
+def test_the_units_of_the_example_do_not_fit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = written(2, tmp_path, monkeypatch)
+    (config,) = (yaml.safe_load(one["data"]["config.yaml"]) for one in made if "config.yaml" in one.get("data", {}))
+    (shared,) = config["sharing"]["timeSlicing"]["resources"]
+    assert f"which is {shared['replicas']} units of 1Gi" in TEXT
+    pods = {one["metadata"]["name"]: one for one in made if one["kind"] == "Deployment"}
+    rows = documents.table(PAGE, "pod")
+    assert {row[0].strip("`") for row in rows} == {name for name in pods if "node-feature-discovery" not in name}
+    for name, takes, asks in rows:
+        deployment = pods[name.strip("`")]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        assert deployment["metadata"]["annotations"]["gpu-constructs/vram"] == takes
+        assert f"`nvidia.com/gpu: {container['resources']['limits']['nvidia.com/gpu']}`" == asks
+    budgets = [int(takes.removesuffix("Gi")) for _, takes, _ in rows]
+    assert f"{budgets[0]} + {budgets[1]} is more than {shared['replicas']}" in TEXT
+    assert max(budgets) <= shared["replicas"] < sum(budgets)
 
 
 def test_every_mode_is_said_as_in_the_table() -> None:
-    given = {mode: ROWS["said by"][mode].strip("`") for mode in ("exclusive", "time-slicing", "MPS", "DRA")}
+    given = {
+        mode: ROWS["said by"][mode].strip("`")
+        for mode in ("exclusive", "time-slicing", "slices of memory", "MPS", "DRA")
+    }
     known = {"Sharing": Sharing, "Backend": Backend}
     made = {mode: eval(text, known) for mode, text in given.items()}
     assert [made[mode].strategy for mode in ("exclusive", "time-slicing", "MPS")] == ["none", "time-slicing", "mps"]
+    assert made["slices of memory"].vram_unit == "1Gi"
     assert made["DRA"].is_dra
     assert eval(f"dict({ROWS['said by']['MIG'].strip('`')})") == {"mig_strategy": "mixed"}
 
@@ -74,6 +102,23 @@ def test_the_most_slots_are_the_code_s() -> None:
     assert refuses(lambda: Sharing.mps(replicas=most + 1))
     assert ROWS["most for each GPU"]["time-slicing"] == "no limit"
     assert not refuses(lambda: Sharing.time_slicing(replicas=10_000))
+
+
+def test_the_most_units_and_those_that_are_warned_of_are_the_code_s() -> None:
+    most = int(ROWS["most for each GPU"]["slices of memory"].removesuffix(" units"))
+    assert f"{most} is the most" in TEXT
+    with pytest.warns(GpuConstructsWarning):
+        Sharing.vram_units(vram=f"{most}Mi", unit="1Mi")
+    assert refuses(lambda: Sharing.vram_units(vram=f"{most + 1}Mi", unit="1Mi"))
+    many = int(re.findall(r"Above (\d+) units there is a warning", TEXT)[0])
+    assert not refuses(lambda: Sharing.vram_units(vram=f"{many}Mi", unit="1Mi"))
+    with pytest.warns(GpuConstructsWarning):
+        Sharing.vram_units(vram=f"{many + 1}Mi", unit="1Mi")
+
+
+def test_part_of_a_unit_is_a_whole_one_as_is_said() -> None:
+    budget, units = re.findall(r"([\d.]+Gi) asks for (\d+)\.", TEXT)[0]
+    assert Sharing.vram_units(vram="16303Mi").units(budget) == int(units)
 
 
 def test_slots_begin_at_two_and_refusals_are_the_defaults_that_are_said() -> None:

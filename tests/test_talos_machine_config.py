@@ -14,7 +14,7 @@ from gpu_constructs.talos.machine_config import (
     node_taints_of,
     taints_of,
 )
-from gpu_constructs.talos.taint import Taint
+from gpu_constructs.taint import Taint
 
 LEGACY = Talos("1.12")
 NEW = Talos("1.14")

@@ -122,7 +122,7 @@ def test_each_gpu_gets_a_process_and_mig_devices_one(given, processes):
         ("1Mi", [RTX3090], "0.01"),
         ("24Gi", [RTX3090], None),
         ("8Gi", [], None),
-        ("8Gi", [RTX3090, "Tesla T4"], None),
+        ("8Gi", [RTX3090, "Tesla P4"], None),
         (None, [RTX3090], None),
     ],
 )
@@ -197,6 +197,28 @@ def test_claims_come_with_their_template():
     assert made.spec["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "run-gpu"}]
 
 
+# --- where slots count memory ------------------------------------------------------
+
+UNITS = GpuProfile(sharing=Sharing.vram_units(vram="16303Mi"))
+
+
+def test_the_pod_asks_for_as_many_units_as_it_takes_and_runs_one_process():
+    pod = TrainingPod(gpus=GpuRequest(vram="7.5Gi"), profile=UNITS)
+    made = pod.render(name="run", namespace="team", component="training", container="main")
+    assert made.spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert pod.processes == 1
+
+
+def test_the_object_says_what_is_taken_at_most_and_most_of_the_time():
+    pod = TrainingPod(gpus=GpuRequest(vram="8Gi", vram_typical="6Gi"))
+    assert pod.annotations({"note": "x"}, ["R13"]) == {
+        "note": "x",
+        "gpu-constructs/vram": "8Gi",
+        "gpu-constructs/vram-typical": "6Gi",
+        "gpu-constructs/ignore-rules": "R13",
+    }
+
+
 # --- what is refused ---------------------------------------------------------------
 
 
@@ -215,6 +237,8 @@ def test_claims_come_with_their_template():
         ),
         ({"image": "pytorch"}, "training_pod.image must be pinned"),
         ({"gpus": 0}, "training_pod.gpus must be at least 1"),
+        ({"profile": UNITS}, "training_pod.request.vram is required where nvidia.com/gpu is shared in units of 1Gi"),
+        ({"profile": UNITS, "gpus": 2}, "training_pod.gpus must be 1 where nvidia.com/gpu is shared in units of 1Gi"),
         ({"run_as_user": -1}, "training_pod.run_as_user must be at least 0"),
         ({"fs_group": -1}, "training_pod.fs_group must be at least 0"),
         ({"priority_class_name": "A"}, "training_pod.priority_class_name must be a DNS subdomain"),

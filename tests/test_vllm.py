@@ -25,6 +25,7 @@ MODEL = "Qwen/Qwen3-8B"
 BOARD = "NVIDIA GeForce RTX 5070 Ti"
 SHARED = GpuProfile(sharing=Sharing.time_slicing(replicas=2))
 MPS = GpuProfile(sharing=Sharing.mps(replicas=2))
+UNITS = GpuProfile(sharing=Sharing.vram_units(vram="16303Mi"))
 FOR_MANY = {"/data": VolumeClaim(storage="1Ti", access_modes=["ReadWriteMany"])}
 
 
@@ -159,6 +160,14 @@ def test_what_it_downloads_and_compiles_is_on_the_disk():
 )
 def test_a_budget_is_the_part_of_the_memory_rounded_down(given, share):
     assert flag("--gpu-memory-utilization", **given) == share
+
+
+def test_a_server_asks_for_as_many_units_as_it_takes_and_stays_whole():
+    given = {"gpus": GpuRequest(vram="7.5Gi", products=[BOARD]), "profile": UNITS}
+    assert container(**given)["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert flag("--gpu-memory-utilization", **given) == "0.47"
+    assert flag("--tensor-parallel-size", **given) is None
+    assert shared_memory(**given) == []
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,11 @@ class PluginConfig(metaclass=ShortErrors):
                 f"flags.mig_strategy must be 'none' with Sharing.mps: MPS does not share MIG devices; got {mig!r}; "
                 "use Sharing.time_slicing"
             )
+        if self.sharing.vram_unit is not None and mig == "single":
+            raise GpuConstructsError(
+                "flags.mig_strategy must not be 'single' with Sharing.vram_units, which counts one memory in each "
+                "node, where MIG devices have several; use 'mixed'"
+            )
         named = [resource for resource in self.sharing.resources if resource != GPU]
         if named and mig != "mixed":
             raise GpuConstructsError(

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
 from gpu_constructs import _fields
 from gpu_constructs._durations import from_go_duration
+from gpu_constructs._located_yaml import Refused, Value, key_in_words
 from gpu_constructs.device_plugin import config_yaml
 from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.sharing import GPU, Sharing
 
-_Made = TypeVar("_Made")
-
 _DOMAIN = "nvidia.com/"
-_LONGEST_SHOWN = 80
 _SHARING_KEYS = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
 _RESOURCE_KEYS = ("name", "replicas")
 _STRATEGIES = {"timeSlicing": "time-slicing", "mps": "mps"}
@@ -31,79 +27,16 @@ _IGNORED = {
     "rename": "the plugin reads it, warns and throws it away; delete it, or use renameByDefault",
     "devices": "the plugin reads it, warns and shares every device alike; delete it",
 }
-_PLAIN_KEY = re.compile(r"[\w.-]+\Z")
 
 
-class _Refused(GpuConstructsError):
-    """A problem of the file, with the node that must go for it to go."""
+class _Value(Value):
+    """A value as the plugin reads it."""
 
-    def __init__(self, problem: str, node: yaml.Node) -> None:
-        super().__init__(problem)
-        self.node = node
+    GIVEN_TWICE = ": the plugin would take the last one without a word"
 
-
-@dataclass(frozen=True)
-class _Value:
-    """A value of the file with the path that leads to it and the line of its key."""
-
-    node: yaml.Node
-    path: str
-    line: int
-
-    @property
-    def shown(self) -> str:
-        """What stands in the file, in a few words."""
-        if not isinstance(self.node, yaml.ScalarNode):
-            return "a list" if isinstance(self.node, yaml.SequenceNode) else "keys and values"
-        text = self.node.value if len(self.node.value) <= _LONGEST_SHOWN else f"{self.node.value[:_LONGEST_SHOWN]}…"
-        return repr(text) if self.node.tag.endswith(":str") else text or "nothing"
-
-    def refuse(self, problem: str, *, culprit: _Value | None = None) -> _Refused:
-        return _Refused(f"line {self.line}: {problem}", (culprit or self).node)
-
-    def scalar(self) -> Any:
-        """Give a plain value: text, a number, a boolean or None."""
-        if not isinstance(self.node, yaml.ScalarNode):
-            raise self.refuse(f"{self.path} must be a plain value; got {self.shown}")
-        try:
-            value = config_yaml.scalar(self.node)
-        except ValueError:
-            raise self.refuse(f"{self.path} must be a number that can be read; got {self.shown}") from None
-        if isinstance(value, int) and value.bit_length() > 63:
-            raise self.refuse(f"{self.path} must be a number of at most 64 bits; got {self.shown}")
-        return value
-
-    def items(self) -> Mapping[str, _Value]:
-        """Give the members of a mapping, each key once."""
-        if not isinstance(self.node, yaml.MappingNode):
-            raise self.refuse(f"{self.path or 'the file'} must hold keys and values; got {self.shown}")
-        found: dict[str, _Value] = {}
-        for key, value in self.node.value:
-            line = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
-                problem = f"{self.path or 'the file'} must have plain keys, neither merged (<<) nor composed"
-                raise _Refused(f"line {line}: {problem}", key)
-            path = f"{self.path}.{_name(key.value)}".removeprefix(".")
-            if key.value in found:
-                before = found[key.value]
-                raise _Value(before.node, path, line).refuse(
-                    f"{path} is given twice (before on line {before.line}): the plugin would take the last one without "
-                    "a word; keep one"
-                )
-            found[key.value] = _Value(value, path, line)
-        return found
-
-    def elements(self) -> list[_Value]:
-        if not isinstance(self.node, yaml.SequenceNode):
-            raise self.refuse(f"{self.path} must be a list; got {self.shown}")
-        return [
-            _Value(element, f"{self.path}[{index}]", element.start_mark.line + 1)
-            for index, element in enumerate(self.node.value)
-        ]
-
-
-def _name(key: str) -> str:
-    return key if _PLAIN_KEY.match(key) else repr(key[:_LONGEST_SHOWN])
+    @staticmethod
+    def read(node: yaml.ScalarNode) -> Any:
+        return config_yaml.scalar(node)
 
 
 def read(text: str) -> PluginConfig:
@@ -113,7 +46,7 @@ def read(text: str) -> PluginConfig:
         raise GpuConstructsError("text is empty: the plugin would run with its defaults; say so with PluginConfig()")
     try:
         return _config(root)
-    except _Refused as refused:
+    except Refused as refused:
         raise GpuConstructsError(refused.problem) from None
 
 
@@ -127,7 +60,7 @@ def read_without(text: str, drop: Callable[[str], None]) -> PluginConfig:
     while root is not None:
         try:
             return _config(root)
-        except _Refused as refused:
+        except Refused as refused:
             drop(f"{_path_to(root, refused.node)}: {refused.problem}".removeprefix(": "))
             root = None if refused.node is root else _cut(root, refused.node)
     return PluginConfig()
@@ -169,7 +102,7 @@ def _config(root: yaml.Node) -> PluginConfig:
     top = _Value(root, "", root.start_mark.line + 1)
     members = top.items()
     if "kind" in members:
-        raise _Refused(
+        raise Refused(
             "text is a whole Kubernetes object, of which the plugin would read nothing; pass the text below a key of "
             "its data",
             root,
@@ -178,11 +111,7 @@ def _config(root: yaml.Node) -> PluginConfig:
     version, resources = members.get("version"), members.get("resources")
     if version and version.scalar() not in ("v1", None):
         raise version.refuse(f"version must be 'v1'; got {version.shown}")
-    if (
-        resources
-        and not _is_null(resources)
-        and (not isinstance(resources.node, yaml.MappingNode) or resources.items())
-    ):
+    if resources and not resources.is_null and (not isinstance(resources.node, yaml.MappingNode) or resources.items()):
         raise resources.refuse(f"resources must be left out: {_IGNORED['resources']}")
     given: dict[str, Any] = {}
     if "flags" in members:
@@ -191,12 +120,12 @@ def _config(root: yaml.Node) -> PluginConfig:
         given["imex"] = _struct(members["imex"], Imex)
     if "sharing" in members:
         given["sharing"] = _sharing(members["sharing"])
-    return _at(members.get("sharing", top), lambda: PluginConfig(**given))
+    return members.get("sharing", top).at(lambda: PluginConfig(**given))
 
 
 def _struct(value: _Value, struct: Any) -> Any:
     """Read one section into its struct: each member alone first, so that an error has the member's own line."""
-    if _is_null(value):
+    if value.is_null:
         return struct()
     fields = {field.metadata["key"]: field for field in dataclasses.fields(struct)}
     hints = typing.get_type_hints(struct)
@@ -205,7 +134,7 @@ def _struct(value: _Value, struct: Any) -> Any:
     given: dict[str, Any] = {}
     for key, member in members.items():
         name = fields[key].name
-        if _is_null(member):
+        if member.is_null:
             continue
         if dataclasses.is_dataclass(hints[name]):
             given[name] = _struct(member, hints[name])
@@ -214,9 +143,9 @@ def _struct(value: _Value, struct: Any) -> Any:
         if key == "deviceListStrategy" and isinstance(read, str) and "," in read:
             raise member.refuse(f"{member.path} must be a list in the file, not text with commas; got {read!r}")
         if name != "required":
-            _at(member, partial(struct, **{name: read}))
+            member.at(partial(struct, **{name: read}))
         given[name] = read
-    return _at(value, lambda: struct(**given))
+    return value.at(lambda: struct(**given))
 
 
 def _plain(value: _Value, hint: Any) -> Any:
@@ -250,15 +179,15 @@ def _span(value: _Value) -> Any:
             f"{value.path} must have a unit: the plugin takes {value.shown} for nanoseconds; write "
             f"'{value.shown}s' for seconds"
         )
-    return text if text == "infinite" else _at(value, lambda: from_go_duration(value.path, text))
+    return text if text == "infinite" else value.at(lambda: from_go_duration(value.path, text))
 
 
 def _sharing(value: _Value) -> Sharing:
-    if _is_null(value):
+    if value.is_null:
         return Sharing.none()
     members = value.items()
     _known(members, "sharing", tuple(_STRATEGIES))
-    sharings = {key: member for key, member in members.items() if not (key == "mps" and _is_null(member))}
+    sharings = {key: member for key, member in members.items() if not (key == "mps" and member.is_null)}
     if len(sharings) > 1:
         raise sharings["timeSlicing"].refuse(
             "sharing must hold timeSlicing or mps: with both the plugin takes mps without a word; delete one"
@@ -269,10 +198,10 @@ def _sharing(value: _Value) -> Sharing:
 
 
 def _replicated(value: _Value, strategy: Any) -> Sharing:
-    members = {} if _is_null(value) else value.items()
+    members = {} if value.is_null else value.items()
     _known(members, value.path, _SHARING_KEYS)
     listed = members.get("resources")
-    entries = [] if listed is None or _is_null(listed) else listed.elements()
+    entries = [] if listed is None or listed.is_null else listed.elements()
     if not entries:
         raise (listed or value).refuse(
             f"{value.path}.resources must name what is shared; the plugin refuses to start", culprit=value
@@ -283,13 +212,12 @@ def _replicated(value: _Value, strategy: Any) -> Sharing:
         if name in resources:
             raise entry.refuse(f"{entry.path}.name {name!r} is listed twice; the plugin would take the larger number")
         resources[name] = replicas
-        _at(entry, partial(Sharing, strategy=strategy, resources={name: replicas}))
+        entry.at(partial(Sharing, strategy=strategy, resources={name: replicas}))
     switches = {"renameByDefault": False, "failRequestsGreaterThanOne": strategy == "mps"}
     for key in switches:
-        if key in members and not _is_null(members[key]):
+        if key in members and not members[key].is_null:
             switches[key] = _plain(members[key], bool)
-    return _at(
-        value,
+    return value.at(
         lambda: Sharing(
             strategy=strategy,
             resources=resources,
@@ -306,16 +234,12 @@ def _resource(entry: _Value) -> tuple[str, Any]:
             raise members[key].refuse(f"{members[key].path} must be left out: {_IGNORED[key]}")
     _known(members, entry.path, (*_RESOURCE_KEYS, "rename", "devices"))
     for key in _RESOURCE_KEYS:
-        if key not in members or _is_null(members[key]):
+        if key not in members or members[key].is_null:
             raise entry.refuse(f"{entry.path}.{key} is required")
     name, replicas = members["name"].scalar(), _whole_number(members["replicas"])
     if not isinstance(name, str):
         raise members["name"].refuse(f"{entry.path}.name must be text like {GPU!r}; got {members['name'].shown}")
     return name if name.startswith(_DOMAIN) else _DOMAIN + name, replicas
-
-
-def _is_null(value: _Value) -> bool:
-    return value.node.tag == "tag:yaml.org,2002:null"
 
 
 def _homes() -> Iterator[tuple[str, str]]:
@@ -342,20 +266,12 @@ def _known(members: Mapping[str, _Value], where: str, keys: tuple[str, ...]) -> 
         same = [right for right in keys if right.casefold() == key.casefold()]
         if same:
             raise member.refuse(
-                f"{_name(key)} of {where} must be written {same[0]}: the plugin takes other spellings of some keys and "
-                "skips those of others"
+                f"{key_in_words(key)} of {where} must be written {same[0]}: the plugin takes other spellings of "
+                "some keys and skips those of others"
             )
         if key in _HOMES:
             problem = f", the plugin would not take it from there; it belongs to {_HOMES[key]}"
         else:
             problem = ", the plugin would skip it without a word"
             problem += _fields.did_you_mean(key, keys) or f"; it has {', '.join(keys)}"
-        raise member.refuse(f"{_name(key)} is no key of {where}{problem}")
-
-
-def _at(value: _Value, make: Callable[[], _Made]) -> _Made:
-    """Make something of a value; what is refused gets the value's line."""
-    try:
-        return make()
-    except GpuConstructsError as error:
-        raise value.refuse(error.problem) from None
+        raise member.refuse(f"{key_in_words(key)} is no key of {where}{problem}")

@@ -13,7 +13,7 @@ from gpu_constructs._config_map import config_map, sha256
 from gpu_constructs._container_security import POD
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._resources import Resources, container_resources
-from gpu_constructs.annotations import IGNORE_RULES, VRAM
+from gpu_constructs.annotations import IGNORE_RULES
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
@@ -341,7 +341,7 @@ class TrainingPod(metaclass=ShortErrors):
             GpuConstructsError: A key that is no annotation key.
         """
         _fields.labels("annotations key", dict.fromkeys(given or {}, ""))
-        said = {} if self.request.vram is None else {VRAM: self.request.vram}
+        said = self.request.annotations
         if ignore_rules:
             said[IGNORE_RULES] = ",".join(ignore_rules)
         return {**(given or {}), **said} or None

@@ -9,6 +9,7 @@ from gpu_constructs.errors import did_you_mean
 from gpu_constructs.pod_specs import containers
 from gpu_constructs.rules.facts import Ask, Facts, Pod, amounts, annotations_of, is_among, quantity
 from gpu_constructs.rules.finding import Finding
+from gpu_constructs.rules.vram_units import miscounted_nodes, units_of
 
 _VENDOR = "nvidia.com/"
 _MIG = "nvidia.com/mig-"
@@ -94,14 +95,35 @@ def requests_have_limits(facts: Facts) -> Iterator[Finding]:
 
 
 def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
-    """R07: two slots are not two GPUs, and a sharing may refuse them."""
+    """R07: two slots are not two GPUs, and a sharing may refuse them; slots that count memory count one GPU's."""
+    for provider, why, is_warning in miscounted_nodes(facts):
+        yield Finding(
+            None,
+            f"{why}; use Sharing.time_slicing or another unit there, or declare GpuNode(sharing=...) where another "
+            "plugin serves that node",
+            providers=(provider,),
+            is_warning=is_warning,
+        )
     refusing: dict[str, tuple[int, str]] = {}
     for provider, offer in enumerate(facts.provided):
         for resource, sharing in offer.gpu_resources.items():
             if sharing.fail_requests_greater_than_one:
                 refusing.setdefault(resource, (provider, sharing.strategy.replace("-", "_")))
     for ask in facts.asks:
-        if ask.count < 2:
+        units = units_of(facts, ask.resource)
+        if len(units) > 1:
+            meanings = " and ".join(
+                sorted("turns or whole GPUs" if one is None else f"units of {one}" for one in units)
+            )
+            yield Finding(
+                ask.pod.index,
+                f"asks for {ask.amount} x {ask.resource}, which nodes of this app count as {meanings}; share in units "
+                "with rename_by_default=True, or, where its pods select the right nodes, annotate the object with "
+                "gpu-constructs/ignore-rules=R07",
+                is_warning=True,
+            )
+            continue
+        if ask.count < 2 or units - {None}:
             continue
         if ask.resource in refusing:
             provider, factory = refusing[ask.resource]

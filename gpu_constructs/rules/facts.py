@@ -78,7 +78,8 @@ def is_among(name: str, offered: Iterable[str]) -> bool:
 
 def amounts(container: Manifest, section: str) -> Mapping[str, Any]:
     """Give the limits or requests of a container."""
-    return (container.get("resources") or {}).get(section) or {}
+    given = (container.get("resources") or {}).get(section)
+    return given if isinstance(given, Mapping) else {}
 
 
 @dataclass(frozen=True)
@@ -128,19 +129,28 @@ class Pod:
         """Whether every node gets one."""
         return bool(self.manifest["kind"] == "DaemonSet")
 
+    @property
+    def _passing(self) -> set[int]:
+        """Containers that end before those behind them start."""
+        return {id(c) for c in self.spec.get("initContainers") or () if c.get("restartPolicy") != "Always"}
+
     def lasting(self) -> list[Ask]:
         """Give what its containers hold at once: one that ends before the others start hands its GPUs on."""
-        passing = {id(c) for c in self.spec.get("initContainers") or () if c.get("restartPolicy") != "Always"}
+        passing = self._passing
         return [ask for ask in self.asks if id(ask.container) not in passing]
 
     def counts(self) -> dict[str, int]:
-        """Give how many of each resource the pod takes."""
-        sums: dict[str, int] = {}
-        for ask in self.lasting():
-            sums[ask.resource] = sums.get(ask.resource, 0) + ask.count
+        """Give how many of each resource the scheduler sets aside for the pod.
+
+        One that ends before the others start counts with those that started before it and run on.
+        """
+        passing, lasting, most = self._passing, dict[str, int](), dict[str, int]()
         for ask in self.asks:
-            sums[ask.resource] = max(sums.get(ask.resource, 0), ask.count)
-        return sums
+            together = lasting.get(ask.resource, 0) + ask.count
+            most[ask.resource] = max(most.get(ask.resource, 0), together)
+            if id(ask.container) not in passing:
+                lasting[ask.resource] = together
+        return most
 
 
 def _pods(index: int, manifest: Manifest) -> Iterator[Pod]:

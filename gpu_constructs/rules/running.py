@@ -7,9 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from gpu_constructs.annotations import VRAM
+from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.rules.facts import Facts, Manifest, Pod, amounts, annotations_of, limits_of, namespace_of, quantity
 from gpu_constructs.rules.finding import Finding
+from gpu_constructs.rules.vram_units import slots_for, units_of
 
 _DEPLOYMENT = ("apps", "Deployment")
 _COPIED = (_DEPLOYMENT, ("apps", "ReplicaSet"), ("apps", "StatefulSet"))
@@ -232,11 +233,14 @@ def images_are_pinned(facts: Facts) -> Iterator[Finding]:
 
 
 def budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
-    """R28: what needs more memory than any GPU has never runs."""
+    """R28: what needs more memory than any GPU has never runs, and what takes more than it asked for harms others."""
     told: set[int] = set()
     for pod in facts.gpu_pods:
         budget = annotations_of(pod.manifest).get(VRAM)
+        if pod.index not in told:
+            yield from _typical_exceeds_the_budget(pod)
         if budget is None or pod.index in told:
+            told.add(pod.index)
             continue
         told.add(pod.index)
         wanted = quantity(budget)
@@ -255,6 +259,54 @@ def budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
                     f"{largest}Mi; take a smaller model or quantization, or a larger GPU",
                     is_warning=None in known,
                 )
+    yield from _asks_are_less_than_budgets(facts)
+
+
+def _typical_exceeds_the_budget(pod: Pod) -> Iterator[Finding]:
+    annotations = annotations_of(pod.manifest)
+    typical = annotations.get(VRAM_TYPICAL)
+    if typical is None:
+        return
+    amount, most = quantity(typical), quantity(annotations.get(VRAM))
+    if amount is None or amount < 0 or 0 < amount < _MEBIBYTE:
+        yield Finding(
+            pod.index,
+            f"annotation {VRAM_TYPICAL} must be an amount of memory with its unit, like '6Gi'; got {typical!r}",
+        )
+    elif VRAM not in annotations:
+        yield Finding(pod.index, f"annotation {VRAM_TYPICAL} needs {VRAM}, the most that is taken; write both")
+    elif most is not None and amount > most:
+        yield Finding(
+            pod.index,
+            f"annotation {VRAM_TYPICAL} must be at most {VRAM} of {annotations[VRAM]!r}; got {typical!r}",
+        )
+
+
+def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
+    """Find what the scheduler counts for less memory than it takes, where slots count memory."""
+    for ask in facts.asks:
+        shared = facts.sharing_of(ask.resource)
+        if shared is None or units_of(facts, ask.resource) != {shared[1].vram_unit} or shared[1].vram_unit is None:
+            continue
+        provider, sharing = shared
+        counted = f"{ask.amount} x {ask.resource}, which {{0}} counts in units of {sharing.vram_unit}"
+        budget = annotations_of(ask.pod.manifest).get(VRAM)
+        wanted = quantity(budget)
+        if budget is None and ask.count == 1:
+            yield Finding(
+                ask.pod.index,
+                f"asks for {counted}, and does not say what it takes; annotate the object with {VRAM}, and ask for as "
+                "many, which GpuRequest(vram=...) does with the sharing in its GpuProfile",
+                providers=(provider,),
+                is_warning=True,
+            )
+        elif wanted is not None and ask.count < slots_for(wanted, sharing):
+            yield Finding(
+                ask.pod.index,
+                f"means to use {budget} of GPU memory ({VRAM}) and asks for {counted}; ask for "
+                f"{slots_for(wanted, sharing)}, which GpuRequest(vram=...) does with the sharing in its GpuProfile",
+                providers=(provider,),
+            )
 
 
 def runs_do_not_overlap(facts: Facts) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from gpu_constructs.annotations import VISIBLE_DEVICES_CHOICE
 from gpu_constructs.pod_specs import containers
 from gpu_constructs.rules.facts import Facts, Manifest, Pod, annotations_of
 from gpu_constructs.rules.finding import Finding
+from gpu_constructs.rules.vram_units import units_of
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # Of KServe, they say what containers run; the pod is the InferenceService's, whose runtime class counts.
@@ -147,7 +148,9 @@ def users_of_the_node_are_the_pods(facts: Facts) -> Iterator[Finding]:
 def gpus_are_held_by_one_container(facts: Facts) -> Iterator[Finding]:
     """R23: GPUs are counted by container, so two containers hold two."""
     for pod in facts.gpu_pods:
-        holding = {id(ask.container): ask for ask in pod.lasting()}
+        # Memory that slots count is of one GPU, whoever holds it.
+        asks = [ask for ask in pod.lasting() if not _counts_memory(facts, ask.resource)]
+        holding = {id(ask.container): ask for ask in asks}
         if len(holding) > 1:
             names = " and ".join(repr(ask.name) for ask in holding.values())
             yield Finding(
@@ -155,3 +158,8 @@ def gpus_are_held_by_one_container(facts: Facts) -> Iterator[Finding]:
                 f"containers {names} each hold GPUs of their own, {len(holding)} in all and not one together; give "
                 "the GPU to one, or annotate the object with gpu-constructs/ignore-rules=R23 where both need one",
             )
+
+
+def _counts_memory(facts: Facts, resource: str) -> bool:
+    units = units_of(facts, resource)
+    return bool(units) and None not in units

@@ -34,7 +34,7 @@ from gpu_constructs.talos.machine_config import (
     node_taints_of,
 )
 from gpu_constructs.talos.node_labels import check_node_labels
-from gpu_constructs.talos.taint import Taint, taint_of_text
+from gpu_constructs.taint import Taint, taint_of_text
 
 _CAME_FROM_1_13 = "a node that came from 1.13 keeps the patch of Talos('1.13'), which its configuration goes on with"
 _SYSCTLS = {None: "machine.sysctls", "SysctlConfig": "params"}

@@ -32,7 +32,7 @@ from gpu_constructs.talos.machine_config import (
 )
 from gpu_constructs.talos.node_labels import OPERATOR_VALIDATOR, check_node_labels
 from gpu_constructs.talos.schematic import TalosSchematic
-from gpu_constructs.talos.taint import Taint
+from gpu_constructs.taint import Taint
 
 IMAGE_FACTORY = "factory.talos.dev"
 _WHEN: Mapping[MachineConfigShape, str] = {

@@ -285,12 +285,42 @@ def allocation(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
     return GpuAllocation(
         profile=profile,
         request=request,
-        limits={resource: request.count},
+        limits={resource: _amount(request, resource, profile)},
         node_terms=node_terms(request, profile) if request.selects else (),
         runtime_class=profile.runtime_class_name,
         node_selector={**selector, **profile.node_selector},
         tolerations=tolerations,
     )
+
+
+def _amount(request: GpuRequest, resource: str, profile: GpuProfile) -> int:
+    sharing = profile.sharing
+    if sharing is None or sharing.vram_unit is None or resource not in _slots(profile):
+        return request.count
+    if profile.backend.is_dra:
+        raise GpuConstructsError(
+            "profile.sharing by vram_units is the device plugin's, and a DRA driver knows no slots; got the backend "
+            f"{profile.backend.kind!r}; leave sharing out of the profile"
+        )
+    if profile.mig_strategy == "single":
+        raise GpuConstructsError(
+            "profile.mig_strategy must not be 'single' beside Sharing.vram_units, which counts one memory in each "
+            "node; use 'mixed' where boards are divided"
+        )
+    if request.count != 1:
+        raise GpuConstructsError(
+            f"request.count must be 1 where {resource} is shared in units of {sharing.vram_unit}, got {request.count}: "
+            "a pod gets the one GPU of its node, and as many units as vram says; pass GpuRequest(vram='8Gi') alone"
+        )
+    if request.vram is None:
+        raise GpuConstructsError(
+            f"request.vram is required where {resource} is shared in units of {sharing.vram_unit}, since it says how "
+            "many are asked for; pass a GpuRequest(vram='8Gi')"
+        )
+    try:
+        return sharing.units(request.vram)
+    except GpuConstructsError as error:
+        raise GpuConstructsError(f"request.{error.problem}") from None
 
 
 def _namespace_of(claim: object) -> str | None:

@@ -11,6 +11,7 @@ from math import ceil
 from typing import Literal
 
 from gpu_constructs import _fields
+from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
 from gpu_constructs.gpu_models import GPU_MODELS, GpuModel
 from gpu_constructs.mig_profiles import MIG_PROFILES, memory_gb, require_mig_profile, size_of
@@ -50,7 +51,8 @@ class GpuRequest(metaclass=ShortErrors):
     as the backend of the ``GpuProfile`` says. Several wishes must all hold.
 
     Attributes:
-        count: Whole GPUs, slots of shared ones or MIG devices, of each pod. 1 by default.
+        count: Whole GPUs, slots of shared ones or MIG devices, of each pod. 1 by default, and always where slots count
+            memory (``Sharing.vram_units``): ``vram`` then says how many slots.
         resource: The extended resource: ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` or one of a MIG profile; under
             ``Backend.dra_extended_resource()`` whatever a DeviceClass is called. None: what the profile's sharing and
             MIG strategy advertise.
@@ -69,7 +71,10 @@ class GpuRequest(metaclass=ShortErrors):
             it. Empty: what the image says, else ``utility,compute``. Not written under DRA, whose devices come with
             the whole driver.
         vram: What the workload will take of a GPU's memory, as a quantity. Nothing in Kubernetes counts it: it goes
-            into the annotation ``gpu-constructs/vram``, against which rules and plans compute.
+            into the annotation ``gpu-constructs/vram``, against which rules and plans compute. Where slots count memory
+            (``Sharing.vram_units``) it is required, and asks for as many.
+        vram_typical: What it takes most of the time, at most ``vram``; for plans, in the annotation
+            ``gpu-constructs/vram-typical``. None: as much as ``vram``.
         resource_claim: An existing ResourceClaim, by name or as an object, that several pods share; only for the
             backend of claims. It says which GPUs, so nothing else may be asked for.
 
@@ -90,6 +95,7 @@ class GpuRequest(metaclass=ShortErrors):
     family: Family | Sequence[Family] | None = None
     driver_capabilities: Sequence[DriverCapability] = ()
     vram: str | None = None
+    vram_typical: str | None = None
     resource_claim: object = None
 
     def __post_init__(self) -> None:
@@ -106,9 +112,10 @@ class GpuRequest(metaclass=ShortErrors):
             require_mig_profile("request.mig_profile", self.mig_profile)
             # A resource has a dot where the profile has a plus: either spelling may have been given.
             object.__setattr__(self, "mig_profile", self.mig_profile.replace("gb.", "gb+"))
-        for name in ("min_vram", "vram"):
+        for name in ("min_vram", "vram", "vram_typical"):
             if getattr(self, name) is not None:
                 _fields.quantity(f"request.{name}", getattr(self, name))
+        self._check_typical()
         if self.min_compute_capability is not None and not _COMPUTE_CAPABILITY.match(self.min_compute_capability):
             raise GpuConstructsError(
                 "request.min_compute_capability must be like '8.9', major and minor number; "
@@ -153,6 +160,19 @@ class GpuRequest(metaclass=ShortErrors):
             )
         if self.resource.startswith(_MIG):
             require_mig_profile("request.resource", self.resource.removeprefix(_MIG).removesuffix(".shared"))
+
+    def _check_typical(self) -> None:
+        if self.vram_typical is None:
+            return
+        if self.vram is None:
+            raise GpuConstructsError(
+                f"request.vram_typical needs request.vram, the most it takes; got {self.vram_typical!r} alone; pass "
+                "both"
+            )
+        if _fields.amount(self.vram_typical) > _fields.amount(self.vram):
+            raise GpuConstructsError(
+                f"request.vram_typical must be at most request.vram of {self.vram!r}; got {self.vram_typical!r}"
+            )
 
     def _check_claim(self) -> None:
         if self.resource_claim is None:
@@ -264,6 +284,12 @@ class GpuRequest(metaclass=ShortErrors):
         return int(major), int(minor)
 
     @property
+    def annotations(self) -> dict[str, str]:
+        """What is written on the object whose pods hold the GPUs, for rules and plans."""
+        said = {VRAM: self.vram, VRAM_TYPICAL: self.vram_typical}
+        return {name: amount for name, amount in said.items() if amount is not None}
+
+    @property
     def selects(self) -> bool:
         """Whether it wants more than any GPU."""
         return bool(self.products or self.min_vram or self.min_compute_capability or self.family)
@@ -272,7 +298,7 @@ class GpuRequest(metaclass=ShortErrors):
 def known_board(product: str) -> GpuModel | None:
     """Give what is known of a board, in whatever case and as ``nvidia-smi`` or a node label has its name."""
     boards, spelling = _boards(), _spelling(product)
-    found = (boards.get(front + spelling) for front in ("", "nvidia ", "nvidia geforce "))
+    found = (boards.get(front + spelling) for front in ("", "nvidia ", "nvidia geforce ", "tesla "))
     return next((model for model in found if model is not None), None)
 
 

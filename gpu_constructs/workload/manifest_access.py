@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any, Literal
 
 from gpu_constructs import _fields, _kinds
-from gpu_constructs.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE, VRAM
+from gpu_constructs.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.pod_specs import Path, model_server, pod_spec_paths
 from gpu_constructs.workload.gpu_allocation import GpuAllocation, VisibleDevices, container_named
@@ -211,18 +211,20 @@ class ManifestAccess:
         said = {}
         if self.visible_devices == "unmanaged":
             said[VISIBLE_DEVICES_CHOICE] = "unmanaged"
-        if self.allocation.request.vram is not None:
-            said[VRAM] = self.allocation.request.vram
+        budget = self.allocation.request.annotations
+        said |= budget
         metadata = made.setdefault("metadata", {})
         if self.ignore_rules:
             there = (metadata.get("annotations") or {}).get(IGNORE_RULES, "").split(",")
             said[IGNORE_RULES] = ",".join(dict.fromkeys(code for code in (*there, *self.ignore_rules) if code))
         there = metadata.get("annotations") or {}
-        if VRAM in said and there.get(VRAM, said[VRAM]) != said[VRAM]:
-            raise GpuConstructsError(
-                f"the object has a budget of {there[VRAM]!r} already ({VRAM}), where request.vram is {said[VRAM]!r}; "
-                "leave one of the two out"
-            )
+        for name, amount in budget.items():
+            if there.get(name, amount) != amount:
+                field = name.removeprefix("gpu-constructs/").replace("-", "_")
+                raise GpuConstructsError(
+                    f"the object has a budget of {there[name]!r} already ({name}), where request.{field} is "
+                    f"{amount!r}; leave one of the two out"
+                )
         if said:
             metadata["annotations"] = {**(metadata.get("annotations") or {}), **said}
 

@@ -16,7 +16,7 @@ from gpu_constructs._container_security import POD
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
 from gpu_constructs._resources import Resources, container_resources
-from gpu_constructs.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE, VRAM
+from gpu_constructs.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_in
 from gpu_constructs.placement import Toleration
@@ -485,8 +485,7 @@ def _content_of(config_map: object) -> object:
 
 def _annotations(visible_devices: VisibleDevices, request: GpuRequest, ignore_rules: Sequence[str]) -> dict[str, str]:
     said = {VISIBLE_DEVICES_CHOICE: "unmanaged"} if visible_devices == "unmanaged" else {}
-    if request.vram is not None:
-        said[VRAM] = request.vram
+    said |= request.annotations
     if ignore_rules:
         from gpu_constructs.rules.table import require_codes
 

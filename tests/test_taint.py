@@ -1,7 +1,7 @@
 import pytest
 
 from gpu_constructs import GpuConstructsError
-from gpu_constructs.talos.taint import Taint, taint_of_text
+from gpu_constructs.taint import Taint, taint_of_text
 
 
 def test_a_taint_is_written_as_kubernetes_and_as_talos_write_it():
