@@ -12,6 +12,8 @@ from gpu_constructs import _node
 if TYPE_CHECKING:
     from gpu_constructs.admission.runtime_injection import GpuRuntimeInjection
     from gpu_constructs.admission.visible_devices import DenyVisibleDevicesOverride
+    from gpu_constructs.capacity.recommendation import SharingRecommendation, recommend_sharing
+    from gpu_constructs.capacity_plan import CapacityPlan
     from gpu_constructs.device_plugin.chart import DevicePluginChart
     from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
     from gpu_constructs.device_plugin.configs import Configs
@@ -88,6 +90,7 @@ __all__ = [  # noqa: RUF022
     "AlertThresholds",
     "Backend",
     "BasicAuth",
+    "CapacityPlan",
     "ClaimSharing",
     "ComfyUI",
     "ComfyUILayout",
@@ -144,6 +147,7 @@ __all__ = [  # noqa: RUF022
     "Scheduling",
     "Scrape",
     "Sharing",
+    "SharingRecommendation",
     "Strategy",
     "SynthesisError",
     "Taint",
@@ -158,6 +162,7 @@ __all__ = [  # noqa: RUF022
     "Vllm",
     "Volume",
     "VolumeClaim",
+    "recommend_sharing",
     "synth",
     "synthesize",
 ]
@@ -165,6 +170,8 @@ __all__ = [  # noqa: RUF022
 _HOMES = {
     "admission.runtime_injection": ("GpuRuntimeInjection",),
     "admission.visible_devices": ("DenyVisibleDevicesOverride",),
+    "capacity.recommendation": ("SharingRecommendation", "recommend_sharing"),
+    "capacity_plan": ("CapacityPlan",),
     "device_plugin.chart": ("DevicePluginChart",),
     "device_plugin.config": ("Flags", "GfdFlags", "Imex", "PluginConfig", "PluginFlags"),
     "device_plugin.configs": ("Configs",),

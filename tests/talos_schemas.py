@@ -25,12 +25,12 @@ from jsonschema import Draft202012Validator
 import gpu_constructs  # noqa: F401  (first: it finds Node.js before jsii looks for it)
 import talos_structure
 from gpu_constructs.platforms import Talos
+from gpu_constructs.taint import Taint
 from gpu_constructs.talos.config_merge import without_deletions
 from gpu_constructs.talos.config_schema import CONFIG_KEYS, DOCUMENT_KEYS, MOVED, document_kinds
 from gpu_constructs.talos.driver_versions import driver_version
 from gpu_constructs.talos.gpu_node import TalosGpuNode
 from gpu_constructs.talos.kernel_module import KernelModule
-from gpu_constructs.taint import Taint
 
 LINES = tuple(talos_structure.SOURCES)
 _TAINTS = [Taint(value="present"), Taint(key="dedicated", value="gpu", effect="NoExecute"), Taint(key="bare")]

@@ -42,7 +42,7 @@ def test_it_writes_to_the_folder_that_cdk8s_outdir_names(tmp_path: Path, monkeyp
     runpy.run_path(str(APP))
     assert [path.name for path in tmp_path.iterdir()] == ["else"]
     assert sorted(path.name for path in (tmp_path / "else" / "where").iterdir()) == [
-        *sorted([*dist.CLUSTERS, "helm-values", "machine-config"])
+        *sorted([*dist.CLUSTERS, "helm-values", "machine-config", "reports"])
     ]
 
 

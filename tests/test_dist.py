@@ -14,7 +14,7 @@ import pytest
 import dist
 import invariants
 import schemas
-from gpu_constructs import synthesis
+from gpu_constructs import PluginConfig, Sharing, side_files
 from gpu_constructs.pod_specs import pod_specs
 
 RTX5070TI, RTX3090, OPERATOR, BASIC = "talos-rtx5070ti", "talos-rtx3090", "talos-gpu-operator", "kubernetes-basic"
@@ -79,8 +79,8 @@ def test_another_run_from_another_folder_gives_the_same_bytes(fresh: Path, tmp_p
     assert dist.all_texts(tmp_path) == {f"dist/{name}": text for name, text in dist.all_texts(fresh).items()}
 
 
-def test_dist_holds_the_four_clusters_helm_values_and_machine_configuration_only() -> None:
-    beside = {"helm-values", "machine-config"}
+def test_dist_holds_the_four_clusters_helm_values_machine_configuration_and_reports_only() -> None:
+    beside = {"helm-values", "machine-config", "reports"}
     assert {path.name for path in dist.DIST.iterdir()} == {*dist.CLUSTERS, *beside}
     folders = {path.parent.relative_to(dist.DIST).as_posix() for path in dist.DIST.rglob("*") if path.is_file()}
     assert folders == {
@@ -90,7 +90,15 @@ def test_dist_holds_the_four_clusters_helm_values_and_machine_configuration_only
         f"{OPERATOR}/needs-crds",
         f"helm-values/{OPERATOR}",
         *(f"machine-config/{cluster}" for cluster in dist.CLUSTERS if cluster.startswith("talos-")),
+        *(f"reports/{cluster}" for cluster in dist.CLUSTERS),
     }
+
+
+def test_no_report_lies_where_kubectl_reads() -> None:
+    read = [path for cluster in dist.CLUSTERS for path in (dist.DIST / cluster).rglob("*") if path.is_file()]
+    assert read
+    assert [path.name for path in read if not path.name.endswith(".k8s.yaml")] == []
+    assert {path.suffix for path in (dist.DIST / "reports").rglob("*.*")} == {".html", ".json", ".svg", ".txt"}
 
 
 @pytest.mark.parametrize("cluster", dist.CLUSTERS)
@@ -121,11 +129,16 @@ def test_custom_resources_are_valid_against_the_committed_crds() -> None:
 
 def test_every_file_says_in_its_first_line_that_it_is_generated() -> None:
     texts = dist.all_texts(dist.DIST)
-    assert [name for name, text in texts.items() if text.partition("\n")[0] + "\n" != synthesis.HEADER] == []
+    assert [name for name, text in texts.items() if not text.startswith(side_files.first_line(name))] == []
+    assert {text.partition("\n")[0] for name, text in texts.items() if name.endswith(".yaml")} == {
+        "# Written by gpu_constructs: change the app, not this file."
+    }
 
 
 def test_no_key_is_given_twice_in_any_file() -> None:
-    for text in dist.all_texts(dist.DIST).values():
+    texts = [text for name, text in dist.all_texts(dist.DIST).items() if name.endswith((".json", ".yaml"))]
+    assert texts
+    for text in texts:
         assert schemas.load_yaml(text)
 
 
@@ -313,9 +326,22 @@ def test_the_values_of_the_operator_state_envvar_and_leave_driver_and_toolkit_to
             "toolkit": {"enabled": False},
             "cdi": {"enabled": False},
             "migManager": {"enabled": False},
-            "devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}]},
+            "devicePlugin": {
+                "env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}],
+                "config": {
+                    "create": True,
+                    "name": "nvidia-device-plugin-configs-31a6c83e",
+                    "default": "default",
+                    "data": {"default": PluginConfig(sharing=Sharing.vram_units(vram="16303Mi")).to_yaml()},
+                },
+            },
         }
     ]
+
+
+def test_beside_the_operator_the_two_that_want_the_one_board_fit_it_by_the_gib() -> None:
+    assert gpu_users(OPERATOR) == {"Deployment ollama": 7, "Deployment comfyui": 8}
+    assert Sharing.vram_units(vram="16303Mi").replicas == 15
 
 
 def test_beside_the_operator_stands_no_plugin_of_ours() -> None:

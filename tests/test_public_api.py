@@ -17,6 +17,7 @@ BESIDE = [
     "AlertThresholds",
     "Backend",
     "BasicAuth",
+    "CapacityPlan",
     "ClaimSharing",
     "ComfyUI",
     "ComfyUILayout",
@@ -73,6 +74,7 @@ BESIDE = [
     "Scheduling",
     "Scrape",
     "Sharing",
+    "SharingRecommendation",
     "Strategy",
     "SynthesisError",
     "Taint",
@@ -87,6 +89,7 @@ BESIDE = [
     "Vllm",
     "Volume",
     "VolumeClaim",
+    "recommend_sharing",
     "synth",
     "synthesize",
 ]

@@ -5,9 +5,9 @@ import yaml
 from cdk8s import Testing
 
 from gpu_constructs import GpuConstructsError, Kubernetes, Talos, synthesize
+from gpu_constructs.taint import Taint
 from gpu_constructs.talos.gpu_node import TalosGpuNode
 from gpu_constructs.talos.kernel_module import KernelModule
-from gpu_constructs.taint import Taint
 
 VALIDATOR = "nvidia.com/gpu.deploy.operator-validator"
 GIVEN = {

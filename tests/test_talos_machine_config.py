@@ -3,6 +3,7 @@ import pytest
 import talos_schemas
 import talos_structure
 from gpu_constructs import GpuConstructsError, Talos
+from gpu_constructs.taint import Taint
 from gpu_constructs.talos.kernel_module import KernelModule
 from gpu_constructs.talos.machine_config import (
     NodeSettings,
@@ -14,7 +15,6 @@ from gpu_constructs.talos.machine_config import (
     node_taints_of,
     taints_of,
 )
-from gpu_constructs.taint import Taint
 
 LEGACY = Talos("1.12")
 NEW = Talos("1.14")

@@ -210,3 +210,27 @@ class Plan:
     problems: Sequence[Problem]
     advice: Sequence[str]
     notes: Sequence[str]
+
+    def to_text(self, title: str) -> str:
+        """Give it to read in a terminal, at most 100 columns wide."""
+        from gpu_constructs.capacity.report.as_text import text
+
+        return text(self, title)
+
+    def to_json(self, title: str) -> str:
+        """Give it to other programs."""
+        from gpu_constructs.capacity.report.as_json import json_text
+
+        return json_text(self, title)
+
+    def to_svg(self, title: str) -> str:
+        """Give its picture: nodes and GPUs as bars of slots and memory."""
+        from gpu_constructs.capacity.report.as_svg import svg
+
+        return svg(self, title)
+
+    def to_html(self, title: str) -> str:
+        """Give it as one page that needs no network."""
+        from gpu_constructs.capacity.report.as_html import html
+
+        return html(self, title)

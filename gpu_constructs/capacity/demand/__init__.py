@@ -1,0 +1,5 @@
+"""Who asks for GPUs in an app, and how many pods of each there are at once."""
+
+from gpu_constructs.capacity.demand.consumers import consumers
+
+__all__ = ["consumers"]

@@ -1,0 +1,231 @@
+"""How many pods the services of KServe make, from the runtimes that they name.
+
+kserve/kserve@v0.20.0:pkg/controller/v1beta1/inferenceservice/components/predictor.go,
+pkg/controller/v1beta1/inferenceservice/reconcilers/{deployment,hpa}, pkg/apis/serving/v1alpha2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gpu_constructs.capacity.demand.app_objects import App
+from gpu_constructs.capacity.demand.pod_asks import asked
+from gpu_constructs.capacity.demand.pod_group import (
+    STOPPED,
+    PodGroup,
+    leader_and_workers,
+    mapping,
+    members,
+    merged,
+    number,
+    update,
+)
+from gpu_constructs.pod_specs import model_server
+from gpu_constructs.rules.facts import Manifest, annotations_of, namespace_of
+
+_GROUP = "serving.kserve.io"
+_SERVING = "kserve-container"
+_STANDARD = ("RawDeployment", "Standard")
+
+
+def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
+    """Give the pods of an InferenceService."""
+    spec = mapping(manifest.get("spec"))
+    predictor = mapping(spec.get("predictor"))
+    runtime = _runtime(manifest, predictor, app)
+    found: list[PodGroup] = []
+    canaries = [(mapping(one.get("predictor")), one) for one in members(spec.get("canary"))]
+    if isinstance(predictor.get("workerSpec"), Mapping):
+        found.extend(_several_nodes(manifest, predictor, runtime, app))
+    else:
+        group = _component(manifest, "predictor", _with_runtime(predictor, runtime))
+        taken = sum(_canary_pods(predictor, own, one) for own, one in canaries)
+        if taken and "minReplicas" in predictor:
+            least = max(group.least_copies - taken, 1)
+            group = replace(group, least_copies=least, copies=max(least, number(predictor.get("maxReplicas"), 0)))
+        found.append(group)
+    for index, (own, one) in enumerate(canaries):
+        pods = _canary_pods(predictor, own, one)
+        # What the canary leaves out is as the predictor has it.
+        group = _component(manifest, "canary", _with_runtime(merged(predictor, own), runtime))
+        part = f"canary {own.get('name') or index}"
+        found.append(replace(group, part=part, copies=pods, least_copies=pods, surge=min(group.surge, pods)))
+    for part in ("transformer", "explainer"):
+        if isinstance(spec.get(part), Mapping):
+            found.append(_component(manifest, part, mapping(spec[part])))
+    stopped = str(annotations_of(manifest).get(f"{_GROUP}/stop")).lower() == "true"
+    for each in found:
+        group = each if len(found) > 1 else replace(each, part="")
+        yield replace(group, least_copies=0, notes=(*group.notes, STOPPED)) if stopped else group
+
+
+def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> Mapping[str, Any]:
+    """Give the spec of the runtime that a predictor names, where it is in the app."""
+    name = mapping(predictor.get("model")).get("runtime")
+    found = app.named(_GROUP, "ServingRuntime", name, namespace_of(manifest)) if name else None
+    if found is None and name:
+        found = app.named(_GROUP, "ClusterServingRuntime", name)
+    return mapping(found.get("spec")) if found else {}
+
+
+def _with_runtime(component: Mapping[str, Any], runtime: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the pod spec of a predictor laid over that of its runtime."""
+    if not runtime:
+        return component
+    server = model_server(component)
+    own = members(component.get("containers"))
+    if server:
+        own = [{**mapping(component[server]), "name": _SERVING}, *own]
+    rest = {key: value for key, value in component.items() if key not in (server, "containers", "workerSpec")}
+    base = {key: value for key, value in runtime.items() if key != "workerSpec"}
+    return {**merged(base, rest), "containers": _merged_containers(members(runtime.get("containers")), own)}
+
+
+def _merged_containers(base: list[Mapping[str, Any]], own: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    made = {str(container.get("name")): container for container in base}
+    for container in own:
+        name = str(container.get("name"))
+        made[name] = merged(made.get(name, {}), container)
+    return list(made.values())
+
+
+def _component(manifest: Manifest, part: str, component: Mapping[str, Any]) -> PodGroup:
+    # pkg/constants/constants.go: one copy where minReplicas is absent.
+    least = number(component.get("minReplicas"), 1)
+    most = number(component.get("maxReplicas"), 0)
+    strategy = mapping(component.get("deploymentStrategy"))
+    # config/configmap/inferenceservice.yaml: Knative, where nobody says.
+    if annotations_of(manifest).get(f"{_GROUP}/deploymentMode") in _STANDARD:
+        least = max(least, 1)
+        copies = max(least, most)
+        rolls = strategy.get("type", "RollingUpdate") == "RollingUpdate"
+        rollout = update(mapping(strategy.get("rollingUpdate")), copies, least) if rolls else {}
+    else:
+        copies = max(least, most, 1)
+        notes: tuple[str, ...] = ()
+        if not most:
+            notes = (f"it sets no maxReplicas: counted as {copies}, and Knative may make more",)
+        if number(component.get("canaryTrafficPercent"), 100) < 100:
+            notes = (*notes, "canaryTrafficPercent keeps the last revision, which is counted as part of an update")
+        rollout = {"surge": max(least, 1), "surge_is_needed": True, "notes": notes}
+    return PodGroup(
+        spec=component,
+        labels=mapping(component.get("labels")),
+        annotations=mapping(component.get("annotations")),
+        part=part,
+        copies=copies,
+        least_copies=least,
+        **rollout,
+    )
+
+
+def _canary_pods(predictor: Mapping[str, Any], own: Mapping[str, Any], canary: Mapping[str, Any]) -> int:
+    stable = number(predictor.get("minReplicas"), 1)
+    return number(own.get("minReplicas"), -(-stable * number(canary.get("trafficPercent"), 0) // 100))
+
+
+def _several_nodes(
+    manifest: Manifest, predictor: Mapping[str, Any], runtime: Mapping[str, Any], app: App
+) -> Iterator[PodGroup]:
+    """Give the head and the workers of a predictor on several nodes, whose GPUs KServe works out itself."""
+    head_spec = _with_runtime(predictor, runtime)
+    base, own = mapping(runtime.get("workerSpec")), mapping(predictor.get("workerSpec"))
+    containers = _merged_containers(members(base.get("containers")), members(own.get("containers")))
+    worker_spec = {**merged(base, own), "containers": containers}
+    stages = number(worker_spec.get("pipelineParallelSize"), 1) or 1
+    each = number(worker_spec.get("tensorParallelSize"), 1) or 1
+    resource, head_gpus, worker_gpus = _gpus(head_spec, worker_spec, app)
+    if mapping(runtime.get("annotations")).get("multinode/executor-backend") == "mp":
+        nodes, worker_gpus, head_gpus = stages, each, each
+    else:
+        nodes, worker_gpus, head_gpus = _ray_nodes(stages * each, head_gpus, worker_gpus)
+    group = _component(manifest, "predictor", head_spec)
+    # An update makes a whole second set first.
+    rollout: dict[str, Any] = {"copies": 1, "least_copies": 1, "surge_is_needed": True, "is_gang": True, "notes": ()}
+    yield replace(group, **rollout, surge=1, asks={resource: head_gpus})
+    worker = replace(group, **rollout, spec=worker_spec, part="worker", asks={resource: worker_gpus})
+    yield replace(worker, pods_each=nodes - 1, surge=nodes - 1)
+
+
+def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple[str, int, int]:
+    """Give the resource, and how many of it the first container of the head and of a worker asks for."""
+    counts = []
+    resource = "nvidia.com/gpu"
+    for spec in (head, worker):
+        first = next(iter(members(spec.get("containers"))), {})
+        own = asked(mapping(spec.get(model_server(spec) or "")) or first, app.is_gpu)
+        if own:
+            resource = next(iter(own))
+        counts.append(sum(own.values()))
+    return resource, counts[0], counts[1]
+
+
+def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
+    """Give nodes, GPUs of each worker and GPUs of the head, for so many GPUs in all."""
+    if worker:
+        nodes = -(-total // worker)
+        if head >= total:
+            nodes = 1
+        if nodes == 1:
+            return 1, 0, total
+        return nodes, worker, head or total - worker * (nodes - 1)
+    if head:
+        return max(total - head, 0) + 1, 1, head
+    return total, 1, 1
+
+
+def llm_inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
+    """Give the pods of an LLMInferenceService."""
+    spec = mapping(manifest.get("spec"))
+    prefill = mapping(spec.get("prefill"))
+    scheduler = mapping(mapping(spec.get("router")).get("scheduler"))
+    stopped = str(annotations_of(manifest).get(f"{_GROUP}/stop")).lower() == "true"
+    written = mapping(app.as_written(manifest).get("spec"))
+    found = list(_llm_pods(spec, "", _llm_size(written)))
+    if prefill:
+        found.extend(_llm_pods(prefill, "prefill", _llm_size(mapping(written.get("prefill")))))
+    if isinstance(scheduler.get("template"), Mapping):
+        copies = number(scheduler.get("replicas"), 1)
+        pods = mapping(scheduler["template"])
+        found.append(PodGroup(spec=pods, part="scheduler", copies=copies, least_copies=copies))
+    notes = ("what its baseRefs add is not looked at",) if members(spec.get("baseRefs")) else ()
+    if stopped:
+        notes = (*notes, STOPPED)
+    for group in found:
+        yield replace(group, notes=(*group.notes, *notes), least_copies=0 if stopped else group.least_copies)
+
+
+def _llm_pods(spec: Mapping[str, Any], part: str, size: int) -> Iterator[PodGroup]:
+    scaling = spec.get("scaling")
+    copies = least = number(spec.get("replicas"), 1)
+    if isinstance(scaling, Mapping):
+        least = number(scaling.get("minReplicas"), 1)
+        copies = max(least, number(scaling.get("maxReplicas"), least))
+    known: dict[str, Any] = {"labels": mapping(spec.get("labels")), "annotations": mapping(spec.get("annotations"))}
+    if not isinstance(spec.get("worker"), Mapping):
+        rollout = update({}, copies, least)
+        pods = mapping(spec.get("template"))
+        yield PodGroup(spec=pods, **known, part=part, copies=copies, least_copies=least, **rollout)
+        return
+    leader = {"spec": spec["template"]} if isinstance(spec.get("template"), Mapping) else None
+    for role, template, each in leader_and_workers(leader, {"spec": spec["worker"]}, size):
+        yield PodGroup(
+            spec=mapping(mapping(template).get("spec")),
+            **known,
+            part=" ".join(word for word in (part, role) if word),
+            copies=copies,
+            least_copies=least,
+            pods_each=each,
+            is_gang=True,
+        )
+
+
+def _llm_size(spec: Mapping[str, Any]) -> int:
+    # pkg/apis/serving/v1alpha2/llm_inference_service_types_func.go GetSize
+    parallel = mapping(spec.get("parallelism"))
+    data, local = number(parallel.get("data"), 0), number(parallel.get("dataLocal"), 0)
+    if data or local:
+        return max((data or 1) // (local or 1), 1)
+    return number(parallel.get("pipeline"), 1) or 1

@@ -1,0 +1,185 @@
+"""Which nodes take which pods: consumers that are alike and nodes that are alike, each pair looked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.eligibility import Eligibility
+from gpu_constructs.capacity.node_offer import NodeOffer
+from gpu_constructs.capacity.packing import Bin, Item, Packing, pack
+
+_MOST_REFUSALS = 6
+
+
+@dataclass(frozen=True)
+class Packed:
+    """An answer of the packing, in terms of consumers.
+
+    Attributes:
+        packing: The answer.
+        members: For each item of the packing its consumers with their pods, in the order in which they are seated.
+    """
+
+    packing: Packing
+    members: Sequence[Sequence[tuple[int, int]]]
+
+    def lacking(self) -> dict[int, int]:
+        """Give how many pods of each consumer have no place."""
+        found: dict[int, int] = {}
+        for item, members in enumerate(self.members):
+            rest = self.packing.unplaced.get(item, 0)
+            # Who comes first is seated first.
+            for consumer, pods in reversed(members):
+                if rest:
+                    found[consumer] = found.get(consumer, 0) + min(rest, pods)
+                    rest -= min(rest, pods)
+        return found
+
+
+class Matching:
+    """Consumers and the nodes that take their pods.
+
+    Attributes:
+        consumers: Everyone who asks for GPUs.
+        offers: Every node and pool.
+        resources: What is asked for or offered, in order.
+        eligibility: Which node takes whose pods, and why not.
+        kinds: Offers that are alike to all consumers, as indexes.
+        takers: For each consumer the kinds that take its pods.
+        units: Consumers whose pods start together, in the order given: the parts of a gang, any other by itself.
+            Those that cannot start because no node takes one of them are left out, and those that every node gets.
+        daemons: For each kind those that every one of its nodes gets and has room for.
+        crowded: Kinds with no room for all that every node gets, each with those that have none.
+    """
+
+    def __init__(
+        self,
+        consumers: Sequence[Consumer],
+        offers: Sequence[NodeOffer],
+        runtime_classes: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self.consumers = consumers
+        self.offers = offers
+        self.eligibility = Eligibility(consumers, offers, runtime_classes)
+        names = {name for one in consumers for name in one.asks} | {name for one in offers for name in one.allocatable}
+        self.resources = tuple(sorted(names))
+        # Of each group one is asked for all.
+        asking = {group: index for index, group in reversed([*enumerate(self.eligibility.consumer_groups)])}
+        accepted: dict[int, frozenset[int]] = {}
+        by_kind: dict[object, list[int]] = {}
+        for index, group in enumerate(self.eligibility.offer_groups):
+            if group not in accepted:
+                accepted[group] = frozenset(
+                    one for one, consumer in asking.items() if self.eligibility.accepts(consumer, index)
+                )
+            by_kind.setdefault((tuple(offers[index].devices), accepted[group]), []).append(index)
+        self.kinds = list(by_kind.values())
+        taking: dict[int, list[int]] = {group: [] for group in asking}
+        for number, kind in enumerate(self.kinds):
+            for group in accepted[self.eligibility.offer_groups[kind[0]]]:
+                taking[group].append(number)
+        common = {group: frozenset(numbers) for group, numbers in taking.items()}
+        self.takers = [common[group] for group in self.eligibility.consumer_groups]
+        self._refusals: dict[int, Mapping[str, str]] = {}
+        self._names: dict[frozenset[int], Sequence[str]] = {}
+        self._sizes = [tuple(consumer.asks.get(name, 0) for name in self.resources) for consumer in consumers]
+        self.units = self._units()
+        self.daemons: list[list[int]] = [[] for _ in self.kinds]
+        self.crowded: dict[int, list[int]] = {}
+        self.bins = [
+            Bin(
+                tuple(offers[kind[0]].allocatable.get(name, 0) for name in self.resources),
+                sum(offers[index].count for index in kind),
+            )
+            for kind in self.kinds
+        ]
+        for index, consumer in enumerate(consumers):
+            for number in sorted(self.takers[index]) if consumer.is_for_each_node else ():
+                self._add_daemon(index, number)
+
+    def _units(self) -> list[list[int]]:
+        found: dict[object, list[int]] = {}
+        for index, one in enumerate(self.consumers):
+            # Parts of one object with other numbers of copies are groups of their own, as those of a RayCluster.
+            key: object = (one.subject, one.copies, one.least_copies) if one.is_gang else (index,)
+            if one.pods and not one.is_for_each_node:
+                found.setdefault(key, []).append(index)
+        return [unit for unit in found.values() if all(self.takers[index] for index in unit)]
+
+    def _add_daemon(self, index: int, kind: int) -> None:
+        held = self.bins[kind]
+        left = tuple(has - takes for has, takes in zip(held.size, self._sizes[index], strict=True))
+        if min(left) < 0:
+            self.crowded.setdefault(kind, []).append(index)
+            return
+        self.daemons[kind].append(index)
+        self.bins[kind] = Bin(left, held.count)
+
+    @cached_property
+    def nodes_of_daemons(self) -> Mapping[int, int]:
+        """How many nodes have the pod of each consumer that every node gets."""
+        found: dict[int, int] = {}
+        for held, those in zip(self.bins, self.daemons, strict=True):
+            for index in those:
+                found[index] = found.get(index, 0) + held.count
+        return found
+
+    def pack(self, *tiers: Mapping[int, int], guest: Item | None = None) -> Packed:
+        """Find a place for so many pods of each consumer.
+
+        Args:
+            tiers: Pods by consumer; those of a tier, and in it those given first, before the others.
+            guest: One more item.
+        """
+        members: dict[object, dict[int, int]] = {}
+        for number, pods in enumerate(tiers):
+            for index, count in pods.items():
+                if count:
+                    # How many a node takes at most counts for one item: all pods of such a consumer are one.
+                    is_free = self.consumers[index].most_per_node is None
+                    key: object = (number, self._sizes[index], self.takers[index]) if is_free else index
+                    those = members.setdefault(key, {})
+                    those[index] = those.get(index, 0) + count
+        items = [
+            Item(
+                size=self._sizes[first],
+                count=sum(those.values()),
+                bins=self.takers[first],
+                most_per_bin=self.consumers[first].most_per_node,
+            )
+            for those in members.values()
+            for first in [next(iter(those))]
+        ]
+        packing = pack(items if guest is None else [*items, guest], self.bins)
+        return Packed(packing, [list(those.items()) for those in members.values()])
+
+    def refusals(self, index: int) -> Mapping[str, str]:
+        """Give why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
+        group = self.eligibility.consumer_groups[index]
+        if group not in self._refusals:
+            refusing = (
+                one for number, kind in enumerate(self.kinds) if number not in self.takers[index] for one in kind
+            )
+            self._refusals[group] = {
+                self.offers[one].name: self.eligibility.refusal(index, one) or ""
+                for one in islice(refusing, _MOST_REFUSALS)
+            }
+        return self._refusals[group]
+
+    def names(self, kinds: Collection[int]) -> Sequence[str]:
+        """Give the nodes and pools of some kinds, in the order of the inventory."""
+        key = frozenset(kinds)
+        if key not in self._names:
+            self._names[key] = [
+                self.offers[i].name for i in sorted(one for number in key for one in self.kinds[number])
+            ]
+        return self._names[key]
+
+    def size_of(self, index: int) -> tuple[int, ...]:
+        """Give what one pod of a consumer takes, by the order of the resources."""
+        return self._sizes[index]

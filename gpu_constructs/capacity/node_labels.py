@@ -1,0 +1,145 @@
+"""The labels that a node with GPUs will have: those of the kubelet and of the two feature discoveries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from gpu_constructs.gpu_models import GpuModel
+from gpu_constructs.inventory import GpuNode
+from gpu_constructs.mig_profiles import memory_gb, mig_resource, mig_vram_mib, size_of
+from gpu_constructs.placement import FOREIGN_PCI_PRESENT, GPU_PCI_PRESENT
+from gpu_constructs.platforms import GPU_PRESENT
+from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.workload.gpu_request import product_label
+
+MigStrategy = Literal["none", "single", "mixed"]
+
+HOSTNAME = "kubernetes.io/hostname"
+
+# developer.nvidia.com/cuda-gpus. A generation whose boards differ has one row for each sort, by the board's name.
+_COMPUTE: tuple[tuple[str, str, tuple[int, int]], ...] = (
+    ("Volta", r"(?:Tesla )?V100|TITAN V|Quadro GV100", (7, 0)),
+    ("Turing", "", (7, 5)),
+    ("Ampere", r"A100|A30(?![0-9])|A800", (8, 0)),
+    ("Ampere", r"GeForce|RTX A|A2(?![0-9])|A10|A16|A40", (8, 6)),
+    ("Ada Lovelace", "", (8, 9)),
+    ("Hopper", "", (9, 0)),
+    ("Blackwell", r"G?B200", (10, 0)),
+    ("Blackwell", r"G?B300", (10, 3)),
+    ("Blackwell", r"GeForce|RTX", (12, 0)),
+)
+_MAJOR_OF_ALL: Mapping[str, int] = {"Volta": 7, "Ampere": 8}
+
+
+def labels_of(
+    node: GpuNode,
+    sharing: Sharing,
+    mig_strategy: MigStrategy = "none",
+    declared: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Give the labels of a node, without those that nobody can know before it runs.
+
+    Args:
+        node: The node, or a pool: its nodes' names are not known.
+        sharing: How the device plugin, and with it GPU Feature Discovery, is told to share GPUs.
+        mig_strategy: How they are told to call MIG devices.
+        declared: What somebody sets; it wins over what is derived. None: what the inventory says of the node.
+
+    Source:
+        NVIDIA/k8s-device-plugin@v0.20.0:internal/lm
+    """
+    hostname = {HOSTNAME: node.name} if node.count == 1 else {}
+    present = dict.fromkeys((GPU_PRESENT, GPU_PCI_PRESENT, *FOREIGN_PCI_PRESENT), "true")
+    discovered = _discovered(node, sharing, mig_strategy)
+    stated = node.labels if declared is None else declared
+    return {"kubernetes.io/os": "linux", **hostname, **present, **discovered, **stated}
+
+
+def single_profile(layouts: Sequence[Mapping[str, int]]) -> str | None:
+    """Give the one MIG profile of a node on which the strategy ``single`` works; None where it does not.
+
+    Every board must be divided, all into devices of one profile.
+    """
+    profiles = {profile for layout in layouts for profile in layout}
+    return next(iter(profiles)) if len(profiles) == 1 and all(layouts) else None
+
+
+def _discovered(node: GpuNode, sharing: Sharing, mig_strategy: MigStrategy) -> dict[str, str]:
+    layouts = node.layouts
+    is_divided = any(layouts)
+    # One board with MIG, and GPU Feature Discovery gives up on a node that is to share by MPS.
+    if is_divided and sharing.strategy == "mps":
+        return {}
+    labels = {"nvidia.com/mps.capable": str(sharing.strategy == "mps").lower(), **_mig(node, mig_strategy)}
+    model = node.model
+    # Boards that are not divided decide, where there are both.
+    is_shareable = not all(layouts)
+    labels |= _resource(GPU, sharing if is_shareable else None, model, len(layouts), node.vram_mib)
+    labels |= _architecture(model)
+    if mig_strategy == "single" and is_divided:
+        # A board's memory is no MIG device's.
+        labels.pop(f"{GPU}.memory", None)
+        labels |= _single(node, sharing)
+    if mig_strategy == "mixed":
+        for profile in sorted({profile for layout in layouts for profile in layout}):
+            count = sum(layout.get(profile, 0) for layout in layouts)
+            memory = measured_mig_mib(model, profile)
+            labels |= _resource(mig_resource(profile), sharing, model, count, memory, profile)
+    return labels
+
+
+def _mig(node: GpuNode, mig_strategy: MigStrategy) -> dict[str, str]:
+    is_capable = True if any(node.layouts) else None if node.mig_profiles is None else bool(node.mig_profiles)
+    capable = {} if is_capable is None else {"nvidia.com/mig.capable": str(is_capable).lower()}
+    return capable if mig_strategy == "none" else {**capable, "nvidia.com/mig.strategy": mig_strategy}
+
+
+def _single(node: GpuNode, sharing: Sharing) -> dict[str, str]:
+    profile = single_profile(node.layouts)
+    if profile is not None:
+        count = sum(sum(layout.values()) for layout in node.layouts)
+        return _resource(GPU, sharing, node.model, count, measured_mig_mib(node.model, profile), profile)
+    product = {} if node.model is None else {f"{GPU}.product": f"{product_label(node.model.name)}-MIG-INVALID"}
+    return {**product, f"{GPU}.count": "0", f"{GPU}.replicas": "0", f"{GPU}.sharing-strategy": "", f"{GPU}.memory": "0"}
+
+
+def _resource(
+    resource: str, sharing: Sharing | None, model: GpuModel | None, count: int, mib: int | None, profile: str = ""
+) -> dict[str, str]:
+    """Give the labels of one resource; without sharing those of MIG-enabled boards, which have no replicas."""
+    replicas = 0 if sharing is None else sharing.resources.get(resource, 1)
+    labels = {
+        f"{resource}.count": str(count),
+        f"{resource}.replicas": str(replicas),
+        f"{resource}.sharing-strategy": sharing.strategy if sharing is not None and replicas > 1 else "none",
+    }
+    if mib is not None:
+        labels[f"{resource}.memory"] = str(mib)
+    if model is not None:
+        divided = f"-MIG-{profile.replace('+', '.')}" if profile else ""
+        has_suffix = replicas > 1 and sharing is not None and not sharing.rename_by_default
+        labels[f"{resource}.product"] = f"{product_label(model.name)}{divided}{'-SHARED' if has_suffix else ''}"
+    return labels
+
+
+def measured_mig_mib(model: GpuModel | None, profile: str) -> int | None:
+    """Give a MIG device's memory where it was measured: the name's gigabytes are only what it has at most."""
+    if model is None:
+        return None
+    mib, size = mig_vram_mib(model.name, profile), size_of(profile)
+    return None if size is None or mib in (memory_gb(size) * 1024, model.vram_mib) else mib
+
+
+def _architecture(model: GpuModel | None) -> dict[str, str]:
+    if model is None:
+        return {}
+    labels = {f"{GPU}.family": model.architecture.lower().replace(" ", "-")}
+    bare = model.name.removeprefix("NVIDIA ")
+    for architecture, pattern, (major, minor) in _COMPUTE:
+        if architecture == model.architecture and re.match(pattern, bare):
+            return {**labels, f"{GPU}.compute.major": str(major), f"{GPU}.compute.minor": str(minor)}
+    if model.architecture in _MAJOR_OF_ALL:
+        labels[f"{GPU}.compute.major"] = str(_MAJOR_OF_ALL[model.architecture])
+    return labels

@@ -1,0 +1,210 @@
+"""Makes the plan: places pods, adds up slots, memory and power, and says what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpu_constructs.capacity.advice import advice
+from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.demand import consumers as consumers_of
+from gpu_constructs.capacity.device_memory import DeviceMemory
+from gpu_constructs.capacity.matching import Matching
+from gpu_constructs.capacity.node_offer import NodeOffer
+from gpu_constructs.capacity.placed_pods import settled
+from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
+from gpu_constructs.capacity.problems import Problems
+from gpu_constructs.capacity.seating import SeatedNode, seated
+from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.inventory import GpuInventory
+from gpu_constructs.rules.facts import Facts
+
+_ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")
+_MOST_NAMED = 6
+_LONGEST = 600
+"""Characters of a sentence."""
+
+
+def plan(facts: Facts, inventory: GpuInventory) -> Plan:
+    """Compute what becomes of everything in an app that asks for GPUs.
+
+    Args:
+        facts: The app.
+        inventory: The GPU nodes of its cluster.
+    """
+    consumers = consumers_of(facts)
+    classes = {name for consumer in consumers for name in consumer.asks if "/" not in name}
+    manifests = [manifest for _, manifest in facts.of_kind(("node.k8s.io", "RuntimeClass"))]
+    runtime_classes = {
+        str((manifest.get("metadata") or {}).get("name")): manifest.get("scheduling") or {} for manifest in manifests
+    }
+    offers = node_offers(inventory, facts.provided, classes)
+    made = plan_of(consumers, offers, runtime_classes, inventory.rack_watts)
+    return replace(made, advice=[_cut(one) for one in advice(made, inventory, manifests)])
+
+
+def plan_of(
+    consumers: Sequence[Consumer],
+    offers: Sequence[NodeOffer],
+    runtime_classes: Mapping[str, Mapping[str, Any]],
+    rack_watts: Mapping[str, int],
+) -> Plan:
+    """Compute the plan of consumers and nodes; without advice.
+
+    Args:
+        consumers: Everyone who asks for GPUs.
+        offers: What each node or pool offers.
+        runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
+        rack_watts: What each rack may draw.
+    """
+    matching = Matching(consumers, offers, runtime_classes)
+    problems = Problems(matching)
+    found = [*problems.of_placement(), *problems.of_large_budgets(), *problems.of_full_nodes()]
+    able = [index for unit in matching.units for index in unit]
+    always = matching.pack({index: consumers[index].least_pods for index in able})
+    everything = always
+    if any(consumers[index].pods > consumers[index].least_pods for index in able):
+        least = {index: min(consumers[index].least_pods, consumers[index].pods) for index in able}
+        everything = matching.pack(least, {index: consumers[index].pods - count for index, count in least.items()})
+    if always.packing.answer == "no":
+        found.append(problems.of_what_always_runs(always))
+    elif always.packing.answer == "yes":
+        found += problems.beside(always)
+    placed_pods = settled(matching, always, everything)
+    placed = {**placed_pods.counts(), **matching.nodes_of_daemons}
+    if everything.packing.answer != "yes" and always.packing.answer != "no":
+        lacking = {i: consumers[i].pods - placed.get(i, 0) for i in able}
+        found += problems.of_waiting(everything, {i: count for i, count in lacking.items() if count})
+    memory = DeviceMemory(matching)
+    nodes = list(_nodes(matching, memory, seated(matching, placed_pods)))
+    verdict = memory.verdict(placed)
+    conflicts, has_more = ([], False) if verdict == "safe" else memory.conflicts()
+    devices = [device for node in nodes for device in node.devices]
+    power = _power(offers, rack_watts)
+    found += [*problems.of_memory(verdict, devices, conflicts), *problems.of_power(power)]
+    lost = _lost(matching)
+    return Plan(
+        nodes=nodes,
+        consumers=[_consumer(matching, index, placed.get(index, 0)) for index in range(len(consumers))],
+        stock=_stock(matching, placed),
+        always_fits="no" if any(one.least_copies or one.is_for_each_node for one in lost) else always.packing.answer,
+        all_fits="no" if lost else everything.packing.answer,
+        vram=verdict,
+        conflicts=conflicts,
+        has_more_conflicts=has_more,
+        power=power,
+        problems=[_short(problem) for problem in sorted(found, key=lambda problem: _ORDER.index(problem.kind))],
+        advice=[],
+        notes=list(dict.fromkeys([*_notes(matching), *_unsearched(problems)])),
+    )
+
+
+def _lost(matching: Matching) -> list[Consumer]:
+    """Give those whose pods no node takes or has room for, whatever else runs."""
+    able = {index for unit in matching.units for index in unit}
+    crowded = {index for those in matching.crowded.values() for index in those}
+    return [
+        one
+        for index, one in enumerate(matching.consumers)
+        if (one.pods and not one.is_for_each_node and index not in able)
+        or (one.is_for_each_node and (not matching.takers[index] or index in crowded))
+    ]
+
+
+def _unsearched(problems: Problems) -> Iterator[str]:
+    if not problems.is_searched:
+        yield "of some updates and jobs it was not looked for whether they find a place beside what always runs"
+
+
+def _short(problem: Problem) -> Problem:
+    """Cut what names without end would make of a sentence."""
+    return replace(problem, text=_cut(problem.text), way_out=_cut(problem.way_out))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
+
+
+def _nodes(matching: Matching, memory: DeviceMemory, sitting: Sequence[SeatedNode]) -> Iterator[PlannedNode]:
+    for node in sitting:
+        offer = matching.offers[node.offer]
+        yield PlannedNode(
+            offer=offer,
+            first=node.first,
+            count=node.count,
+            devices=memory.planned(node.kind, offer, node.seats),
+            watts=None if None in offer.gpu_watts else sum(watts or 0 for watts in offer.gpu_watts),
+        )
+
+
+def _wanted(matching: Matching, index: int) -> int:
+    """Give how many pods there are when all that may run runs."""
+    consumer = matching.consumers[index]
+    if consumer.is_for_each_node:
+        return sum(matching.bins[kind].count for kind in matching.takers[index])
+    return consumer.pods
+
+
+def _consumer(matching: Matching, index: int, placed: int) -> PlannedConsumer:
+    return PlannedConsumer(
+        consumer=matching.consumers[index],
+        placed=placed,
+        waiting=_wanted(matching, index) - placed,
+        nodes=matching.names(matching.takers[index]),
+        refusals=matching.refusals(index),
+    )
+
+
+@dataclass
+class _Sums:
+    total: int = 0
+    always: int = 0
+    wanted: int = 0
+    placed: int = 0
+
+
+def _stock(matching: Matching, placed: Mapping[int, int]) -> dict[str, Stock]:
+    sums = {name: _Sums() for name in matching.resources}
+    for offer in matching.offers:
+        for name, amount in offer.allocatable.items():
+            sums[name].total += amount * offer.count
+    for index, consumer in enumerate(matching.consumers):
+        wanted, has_place = _wanted(matching, index), placed.get(index, 0)
+        least = wanted if consumer.is_for_each_node else consumer.least_pods
+        for name, amount in consumer.asks.items():
+            sums[name].always += amount * least
+            sums[name].wanted += amount * wanted
+            sums[name].placed += amount * has_place
+    return {name: Stock(one.total, one.always, one.wanted, one.placed) for name, one in sums.items()}
+
+
+def _power(offers: Sequence[NodeOffer], rack_watts: Mapping[str, int]) -> Power:
+    racks: dict[str, int] = {}
+    known = unknown = 0
+    for offer in offers:
+        watts = sum(one or 0 for one in offer.gpu_watts) * offer.count
+        known += watts
+        unknown += sum(one is None for one in offer.gpu_watts) * offer.count
+        if offer.rack:
+            racks[offer.rack] = racks.get(offer.rack, 0) + watts
+    return Power(watts=known, unknown=unknown, racks=racks, rack_watts=dict(rack_watts))
+
+
+def _notes(matching: Matching) -> Iterator[str]:
+    for offer in matching.offers:
+        yield from (f"{offer.name}: {note}" for note in offer.notes)
+    for consumer in matching.consumers:
+        yield from (f"{consumer.title}: {note}" for note in consumer.notes)
+    # Of each group one is asked for all.
+    eligibility, asked = matching.eligibility, set()
+    undeclared: dict[str, dict[str, None]] = {}
+    for index, group in enumerate(eligibility.consumer_groups):
+        if group not in asked:
+            asked.add(group)
+            for number in sorted(matching.takers[index]):
+                for label in eligibility.unknown_labels(index, matching.kinds[number][0]):
+                    undeclared.setdefault(label, {}).update(dict.fromkeys(matching.names([number])))
+    for label, nodes in sorted(undeclared.items()):
+        named = ", ".join(list(nodes)[:_MOST_NAMED]) + (" and others" if len(nodes) > _MOST_NAMED else "")
+        yield f"pods select the label {label}, which is not declared for {named}: taken as matching"

@@ -1,0 +1,158 @@
+"""The capacity plan of an app: computed when it is synthesized, before anything is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cdk8s import App
+
+from gpu_constructs import _fields
+from gpu_constructs._construct import GpuConstruct
+from gpu_constructs.app_checks import AppChecks
+from gpu_constructs.errors import GpuConstructsError, short_errors
+from gpu_constructs.inventory import GpuInventory
+from gpu_constructs.provided import Provided
+from gpu_constructs.rules.facts import Facts
+from gpu_constructs.rules.finding import Finding
+from gpu_constructs.rules.gpu_rules import remember_inventory
+from gpu_constructs.side_files import FOLDERS, SideFile
+
+if TYPE_CHECKING:
+    from gpu_constructs.capacity.plan import Plan, Problem
+
+Severity = Literal["warn", "error", "off"]
+
+
+class CapacityPlan(GpuConstruct):
+    """Fails the synth of an app whose GPU demand its cluster cannot place, and writes a report.
+
+    It counts every object of the app, whoever made it, against an inventory of GPU nodes: slots after sharing and MIG,
+    node selectors, affinities and taints, new pods of updates, trials and replicas at once. What can never run is an
+    error, with the reason node by node and a way out.
+
+    Kubernetes counts slots and no memory: the plan adds up what pods say they take (``GpuRequest(vram=...)``), and
+    tells which of them do not go together on one GPU.
+
+    The report is one page, picture, text and JSON: ``reports/capacity-plan.html``, ``.svg``, ``.txt``, ``.json``,
+    beside the manifests, where kubectl never reads. ``app.synth()`` of cdk8s fails likewise, but writes no report.
+
+    Attributes:
+        inventory: The nodes.
+        provides: Nothing; it only looks.
+    """
+
+    @short_errors
+    def __init__(
+        self,
+        app: App,
+        inventory: GpuInventory,
+        *,
+        id: str = "capacity-plan",
+        vram: Severity = "warn",
+        waiting: Severity = "warn",
+        power: Severity = "warn",
+        other_manifests: Sequence[Mapping[str, Any]] = (),
+        title: str | None = None,
+    ) -> None:
+        """Have the app planned.
+
+        Args:
+            app: The App, one cluster.
+            inventory: Its GPU nodes. Rules that count GPUs look at it too, unless ``GpuRules.enforce`` names another.
+            id: Construct id.
+            vram: What to do where memory of a GPU may run out, or pods on a shared GPU state no budget: ``warn``, the
+                default since budgets are estimates; ``error`` fails the synth; ``off`` says nothing. The report
+                has it anyway.
+            waiting: What to do where not all that may run has a place at once, so that some pods wait as Pending.
+                ``off`` where jobs are meant to queue.
+            power: What to do where the GPUs of a rack draw more than ``GpuInventory(rack_watts=...)`` at their power
+                limits.
+            other_manifests: Objects of the cluster that the app does not make, as plain data: the output of
+                ``helm template``, or of ``kubectl get deployments -A -o json``. Their GPUs count.
+            title: Of the report. None: the name of the app's outdir.
+
+        Raises:
+            GpuConstructsError: No App, a second plan of one app, no inventory, or a word that is not allowed. At synth:
+                demand that the nodes cannot place.
+        """
+        if not isinstance(app, App):
+            raise GpuConstructsError(f"app must be a cdk8s App; got {type(app).__name__}; pass the App of the charts")
+        if not isinstance(inventory, GpuInventory):
+            raise GpuConstructsError(
+                f"inventory must be a GpuInventory; got {type(inventory).__name__}; make one with "
+                "GpuInventory(nodes=[GpuNode(...)])"
+            )
+        if not isinstance(id, str) or not id or not id.isprintable():
+            raise GpuConstructsError(f"id must be a non-empty str; got {id!r}")
+        given = {
+            "vram": vram,
+            "waiting": waiting,
+            "power": power,
+            "other_manifests": other_manifests,
+            "title": title,
+        }
+        _fields.arguments(CapacityPlan.__init__, given)
+        if any(isinstance(one, CapacityPlan) for one in app.node.children):
+            raise GpuConstructsError("app has a capacity plan already; one App is one cluster: leave one of them out")
+        super().__init__(app, id)
+        self.inventory = inventory
+        self.provides = Provided()
+        self._severities: dict[str, Severity] = {"vram": vram, "waiting": waiting, "power": power}
+        self._others = [dict(one) for one in other_manifests]
+        self._title = Path(app.outdir).resolve().name if title is None else title
+        self._plan: Plan | None = None
+        remember_inventory(app, inventory)
+        AppChecks.of(app).checks[id] = self.examine
+
+    @property
+    def plan(self) -> Plan:
+        """What it found, as plain data, once the app has been rendered.
+
+        Raises:
+            GpuConstructsError: It has not been.
+        """
+        if self._plan is None:
+            raise GpuConstructsError(
+                "plan is there once the app has been synthesized; call synth(app), or app.synth_yaml(), before it",
+                path=self.node.path,
+            )
+        return self._plan
+
+    def examine(self, manifests: Sequence[Mapping[str, Any]], provided: Sequence[Provided]) -> list[Finding]:
+        """Plan the app as it is rendered."""
+        # Asked for only where there is something to plan.
+        from gpu_constructs.capacity.planner import plan
+
+        facts = Facts([*manifests, *self._others], provided, self.inventory)
+        try:
+            self._plan = plan(facts, self.inventory)
+        except GpuConstructsError as error:
+            raise error.at(self.node.path) from None
+        return [
+            self._finding(problem, facts, own=len(manifests))
+            for problem in self._plan.problems
+            if self._severities.get(problem.kind) != "off"
+        ]
+
+    def _finding(self, problem: Problem, facts: Facts, *, own: int) -> Finding:
+        subject, whose = None if problem.subject is None else facts.origins[problem.subject], ""
+        if subject is not None and subject >= own:
+            other = facts.objects[problem.subject or 0]
+            subject, whose = None, f"{other['kind']} {(other.get('metadata') or {}).get('name')!r}: "
+        is_warning = self._severities.get(problem.kind, "error") == "warn"
+        return Finding(subject, f"{whose}{problem.text}; {problem.way_out}", is_warning=is_warning)
+
+    def side_files(self) -> list[SideFile]:
+        """Give the report in each of its forms."""
+        forms = {
+            ".html": self.plan.to_html,
+            ".json": self.plan.to_json,
+            ".svg": self.plan.to_svg,
+            ".txt": self.plan.to_text,
+        }
+        return [
+            SideFile(folder="reports", stem=self.node.id, ending=ending, text=forms[ending](self._title))
+            for ending in FOLDERS["reports"]
+        ]

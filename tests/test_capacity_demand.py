@@ -1,0 +1,166 @@
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from capacity_manifests import found, gpu, manifest, one, pod, template, told
+from gpu_constructs.capacity.demand import consumers
+from gpu_constructs.capacity.demand.copies import _MAKERS
+from gpu_constructs.rules.facts import Facts
+
+DEPLOYMENT = "apps/v1 Deployment"
+VRAM, TYPICAL = "gpu-constructs/vram", "gpu-constructs/vram-typical"
+T = {"template": template()}
+
+
+def test_pods_without_gpus_are_nobody():
+    assert found(manifest(DEPLOYMENT, {"template": template({"name": "x"})}), manifest("v1 ConfigMap", {})) == []
+
+
+def test_consumers_stand_in_the_order_of_the_objects():
+    objects = [manifest(DEPLOYMENT, T, name=name) for name in "cab"]
+    bundle = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects[1:]}
+    assert [(c.subject, c.name) for c in found(objects[0], bundle)] == [(0, "c"), (1, "a"), (2, "b")]
+
+
+def test_a_consumer_brings_what_decides_where_it_goes():
+    spec = template(labels={"app": "x"}, nodeSelector={"a": "b"}, tolerations=[{"operator": "Exists"}])
+    consumer = one(manifest(DEPLOYMENT, {"template": spec}))
+    assert consumer.labels == {"app": "x"}
+    assert consumer.pod_spec["nodeSelector"] == {"a": "b"}
+    assert consumer.pod_spec["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_no_namespace_is_the_default_one():
+    assert one({**manifest(DEPLOYMENT, T), "metadata": {"name": "x"}}).namespace == "default"
+
+
+def test_slots_and_parts_of_gpus_are_gpus():
+    spec = template(gpu(1), gpu(2, resource="nvidia.com/mig-1g.5gb"), gpu(3, resource="nvidia.com/gpu.shared"))
+    assert one(manifest(DEPLOYMENT, {"template": spec})).asks == {
+        "nvidia.com/gpu": 1,
+        "nvidia.com/mig-1g.5gb": 2,
+        "nvidia.com/gpu.shared": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"), [("4Gi", 4096), ("4096Mi", 4096), ("1G", 954), (str(2**20 + 1), 2), (2**30, 1024)]
+)
+def test_memory_is_told_by_an_annotation(said, expected):
+    consumer = one(manifest(DEPLOYMENT, T, annotations={VRAM: said, TYPICAL: "1Gi"}))
+    assert (consumer.vram_mib, consumer.typical_vram_mib) == (expected, 1024)
+
+
+@pytest.mark.parametrize("rubbish", ["much", "", "-4Gi", "0", "12", [], True])
+def test_memory_that_cannot_be_read_is_unknown_and_told(rubbish):
+    consumer = one(manifest(DEPLOYMENT, T, annotations={VRAM: rubbish}))
+    assert consumer.vram_mib is None
+    assert VRAM in told(consumer)
+
+
+def test_memory_may_be_told_by_the_pods():
+    pods = {"template": template(annotations={VRAM: "2Gi"})}
+    assert one(manifest(DEPLOYMENT, pods)).vram_mib == 2048
+    assert one(manifest(DEPLOYMENT, pods, annotations={VRAM: "1Gi"})).vram_mib == 1024
+
+
+@pytest.mark.parametrize("where", ["experiment", "trial", "pods"])
+def test_memory_of_a_trial_may_stand_anywhere(where):
+    said = {place: {VRAM: "3Gi"} if place == where else {} for place in ("experiment", "trial", "pods")}
+    held = manifest("batch/v1 Job", {"template": template(annotations=said["pods"])}, annotations=said["trial"])
+    spec = {"trialTemplate": {"trialSpec": held}}
+    consumer = one(manifest("kubeflow.org/v1beta1 Experiment", spec, annotations=said["experiment"]))
+    assert consumer.vram_mib == 3072
+
+
+def test_pods_that_keep_apart_are_one_to_a_node():
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    consumer = one(manifest(DEPLOYMENT, {"template": template(labels={"app": "x"}, affinity=affinity)}))
+    assert (consumer.most_per_node, consumer.notes) == (1, ())
+
+
+def test_a_queue_is_told():
+    labels = {"kueue.x-k8s.io/queue-name": "q"}
+    assert "queue q of Kueue" in told(one(manifest("batch/v1 Job", T, labels=labels)))
+    assert "queue q of Kueue" in told(one(manifest("v1 Pod", pod()) | {"metadata": {"name": "x", "labels": labels}}))
+
+
+@pytest.mark.parametrize(
+    ("counted", "namespace", "expected"),
+    [
+        ("requests.nvidia.com/gpu", "ml", True),
+        ("requests.nvidia.com/gpu", "other", False),
+        ("requests.cpu", "ml", False),
+    ],
+)
+def test_a_quota_on_gpus_is_told(counted, namespace, expected):
+    quota = manifest("v1 ResourceQuota", {"hard": {counted: "4"}}, name="q", namespace=namespace)
+    assert ("ResourceQuota q" in told(one(quota, manifest(DEPLOYMENT, T)))) is expected
+
+
+def test_notes_are_sentences_without_a_full_stop():
+    spec = template(schedulerName="x", topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}])
+    consumer = one(manifest("batch/v1 CronJob", {"suspend": True, "jobTemplate": {"spec": {"template": spec}}}))
+    assert len(consumer.notes) == 4
+    assert not any(note.endswith(".") for note in consumer.notes)
+
+
+def test_manifests_stay_as_they_are():
+    written = manifest("kubeflow.org/v1beta1 Experiment", {"trialTemplate": {"trialSpec": manifest(DEPLOYMENT, T)}})
+    before = repr(written)
+    found(written)
+    assert repr(written) == before
+
+
+RUBBISH = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 10**12) | st.sampled_from(["", "x", "25%", "${trialParameters.g}"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["spec", "template", "replicas", "containers", "name"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = st.sampled_from(
+    """template replicas strategy rollingUpdate tasks jobTemplate trialTemplate trialSpec parameters runSpec predictor
+    workerSpec canary model replicatedJobs runPolicy pytorchReplicaSpecs elasticPolicy leaderWorkerTemplate size
+    headGroupSpec workerGroupSpecs rayClusterSpec rayClusterConfig scaling parallelism worker prefill router runtimeRef
+    trainer runtimePatches workloadRef scaleTargetRef maxReplicas minReplicas maxReplicaCount devices requests hard
+    selectors mlPolicy resourceClaims""".split()
+)
+KINDS = [
+    *_MAKERS,
+    ("autoscaling", "HorizontalPodAutoscaler"),
+    ("keda.sh", "ScaledObject"),
+    ("resource.k8s.io", "ResourceClaim"),
+    ("resource.k8s.io", "ResourceClaimTemplate"),
+    ("resource.k8s.io", "DeviceClass"),
+    ("serving.kserve.io", "ServingRuntime"),
+    ("trainer.kubeflow.org", "TrainingRuntime"),
+    ("", "ResourceQuota"),
+]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.dictionaries(FIELDS, RUBBISH, max_size=5)), max_size=3))
+def test_no_rubbish_breaks_the_count(given_objects):
+    written = [
+        {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+        for (group, kind), spec in given_objects
+    ]
+    for consumer in consumers(Facts(written)):
+        assert consumer.asks
+        assert min(consumer.copies, consumer.pods_each) >= 1
+        assert 0 <= consumer.least_copies <= consumer.copies
+        assert all(count >= 1 for count in consumer.asks.values())
+
+
+def test_thousands_of_objects_are_counted_in_no_time():
+    written = [manifest(DEPLOYMENT, {"replicas": 2, **T}, name=f"d{index}") for index in range(5000)]
+    facts = Facts(written)
+    assert facts.pods
+    begin = time.process_time()
+    assert len(consumers(facts)) == 5000
+    assert time.process_time() - begin < 2

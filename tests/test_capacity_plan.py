@@ -1,0 +1,265 @@
+import json
+import warnings
+
+import cdk8s_plus_27 as kplus
+import pytest
+from cdk8s import ApiObject, App, Chart, Include, JsonPatch, Testing
+
+from gpu_constructs import (
+    CapacityPlan,
+    DevicePluginChart,
+    GpuAccess,
+    GpuConstructsError,
+    GpuInventory,
+    GpuNamespace,
+    GpuNode,
+    GpuProfile,
+    GpuRequest,
+    GpuRules,
+    GpuWorkload,
+    Kubernetes,
+    Sharing,
+    SynthesisError,
+    synthesize,
+)
+from gpu_constructs.errors import GpuConstructsWarning
+
+SLICES = Sharing.time_slicing(replicas=2)
+PROFILE = GpuProfile(platform=Kubernetes(), sharing=SLICES)
+BOARD = "NVIDIA GeForce RTX 3090"
+ONE = GpuInventory(nodes=[GpuNode(name="one", gpu_model=BOARD)])
+
+
+def cluster(tmp_path, inventory=ONE, **given):
+    app = App(outdir=str(tmp_path / "dist"))
+    DevicePluginChart(
+        app, "plugin", platform=Kubernetes(), sharing=SLICES, node_feature_discovery=False, gpu_feature_discovery=False
+    )
+    plan = CapacityPlan(app, inventory, **given)
+    chart = Chart(app, "work", namespace="work")
+    GpuNamespace(chart, "namespace", name="work", pod_security="baseline")
+    return app, chart, plan
+
+
+def server(chart, name, vram=None, **given):
+    return GpuWorkload(chart, name, image="a/b:1", profile=PROFILE, gpus=GpuRequest(vram=vram), **given)
+
+
+def plain(name="theirs", replicas=1, kind="Deployment"):
+    limits = {"nvidia.com/gpu": 1, "memory": "1Gi"}
+    container = {"name": "c", "image": "a/b:1", "resources": {"limits": limits}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "work", "annotations": {"gpu-constructs/vram": "1Gi"}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "strategy": {"type": "Recreate"},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def said(app):
+    """Give what a synth refuses, or else what it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GpuConstructsWarning)
+        try:
+            synthesize(app)
+        except SynthesisError as refused:
+            return refused.problems, []
+    return [], [str(warning.message) for warning in caught]
+
+
+def test_an_app_that_fits_is_synthesized_without_a_word(tmp_path):
+    app, chart, plan = cluster(tmp_path)
+    server(chart, "a", "8Gi")
+    server(chart, "b", "8Gi")
+    assert said(app) == ([], [])
+    assert (plan.plan.always_fits, plan.plan.all_fits, plan.plan.vram) == ("yes", "yes", "safe")
+    assert plan.plan.stock["nvidia.com/gpu"].left == 0
+
+
+def test_what_always_runs_and_has_no_place_fails_the_synth_and_writes_nothing(tmp_path):
+    app, chart, _ = cluster(tmp_path)
+    for name in "abc":
+        server(chart, name, "1Gi")
+    (problem,), _ = said(app)
+    assert problem.startswith("work/c: what always runs does not fit: ")
+    assert "work/a, work/b and work/c want 3 nvidia.com/gpu, and one has 2" in problem
+    assert "Sharing.time_slicing(replicas=3)" in problem
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_pod_that_no_node_takes_fails_with_the_reason_of_each(tmp_path):
+    nodes = [
+        GpuNode(name="one", gpu_model=BOARD),
+        GpuNode(name="pool", gpu_model="NVIDIA L4", count=3, labels={"disk": "hdd"}),
+    ]
+    app, chart, _ = cluster(tmp_path, GpuInventory(nodes=nodes))
+    server(chart, "a", "1Gi", node_selector={"disk": "ssd"})
+    (problem,), _ = said(app)
+    assert problem.startswith("work/a: no node of the inventory takes its pods: one ")
+    assert "pool has disk=hdd" in problem
+
+
+def test_objects_of_cdk8s_plus_count(tmp_path):
+    app, chart, plan = cluster(tmp_path)
+    container = kplus.ContainerProps(image="a/b:1")
+    deployment = kplus.Deployment(chart, "theirs", replicas=3, containers=[container])
+    deployment.with_(GpuAccess(profile=PROFILE, request=GpuRequest(vram="1Gi")))
+    (problem,), _ = said(app)
+    assert problem.startswith("work/theirs: what always runs does not fit: ")
+    assert plan.plan.consumers[0].consumer.pods == 3
+
+
+def test_objects_of_a_file_count(tmp_path):
+    app, chart, _ = cluster(tmp_path)
+    file = tmp_path / "theirs.json"
+    file.write_text(json.dumps(plain(replicas=3)))
+    Include(chart, "include", url=str(file))
+    (problem,), _ = said(app)
+    assert "what always runs does not fit: work/theirs wants 3 nvidia.com/gpu, and one has 2" in problem
+
+
+def test_what_runs_there_already_counts_and_is_named_as_what_it_is(tmp_path):
+    others = [{"apiVersion": "v1", "kind": "List", "items": [plain(replicas=3)]}]
+    app, _, _ = cluster(tmp_path, other_manifests=others)
+    (problem,), _ = said(app)
+    assert problem.startswith("capacity-plan: Deployment 'theirs': what always runs does not fit")
+
+
+@pytest.mark.parametrize(
+    ("severity", "is_error", "is_said"), [("warn", False, True), ("error", True, True), ("off", False, False)]
+)
+def test_memory_that_may_run_out_is_told_as_one_wants_it(tmp_path, severity, is_error, is_said):
+    app, chart, plan = cluster(tmp_path, vram=severity)
+    server(chart, "ollama", "16Gi")
+    server(chart, "flux", "12Gi")
+    problems, warned = said(app)
+    assert (bool(problems), bool(problems or warned)) == (is_error, is_said)
+    assert all("work/ollama and work/flux" in text for text in (*problems, *warned))
+    assert plan.plan.vram == "overcommitted"
+
+
+@pytest.mark.parametrize(
+    ("severity", "is_error", "is_said"), [("warn", False, True), ("error", True, True), ("off", False, False)]
+)
+def test_pods_that_would_wait_are_told_as_one_wants_it(tmp_path, severity, is_error, is_said):
+    app, chart, plan = cluster(tmp_path, waiting=severity)
+    server(chart, "a", "1Gi", kind="Job", completions=3, parallelism=3)
+    problems, warned = said(app)
+    assert (bool(problems), bool(problems or warned)) == (is_error, is_said)
+    assert plan.plan.all_fits == "no"
+    assert plan.plan.always_fits == "yes"
+
+
+@pytest.mark.parametrize(
+    ("severity", "is_error", "is_said"), [("warn", False, True), ("error", True, True), ("off", False, False)]
+)
+def test_a_rack_that_draws_too_much_is_told_as_one_wants_it(tmp_path, severity, is_error, is_said):
+    node = GpuNode(name="one", gpu_model=BOARD, rack="r1")
+    app, _, _ = cluster(tmp_path, GpuInventory(nodes=[node], rack_watts={"r1": 300}), power=severity)
+    problems, warned = said(app)
+    assert (bool(problems), bool(problems or warned)) == (is_error, is_said)
+
+
+def test_the_report_lies_beside_the_manifests_where_kubectl_reads_nothing(tmp_path):
+    app, chart, _ = cluster(tmp_path)
+    server(chart, "a", "1Gi")
+    synthesize(app)
+    dist = tmp_path / "dist"
+    assert sorted(file.name for file in (dist / "reports").iterdir()) == [
+        f"capacity-plan.{ending}" for ending in ("html", "json", "svg", "txt")
+    ]
+    assert [file for file in dist.iterdir() if "capacity" in file.name] == []
+    assert "dist" in (dist / "reports/capacity-plan.txt").read_text().splitlines()[1]
+
+
+def test_the_report_of_each_of_several_clusters_lies_in_a_folder_of_its_own(tmp_path):
+    apps = [App(outdir=str(tmp_path / name)) for name in ("a", "b")]
+    for app in apps:
+        CapacityPlan(app, ONE, title="mine")
+    synthesize(*apps)
+    assert sorted(str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.json")) == [
+        "reports/a/capacity-plan.json",
+        "reports/b/capacity-plan.json",
+    ]
+
+
+def test_two_runs_write_the_same_bytes(tmp_path):
+    texts = []
+    for run in ("1", "2"):
+        app, chart, _ = cluster(tmp_path / run)
+        server(chart, "b", "1Gi")
+        server(chart, "a", "2Gi")
+        synthesize(app)
+        texts.append({file.name: file.read_bytes() for file in (tmp_path / run).rglob("*capacity-plan*")})
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("render", [App.synth, App.synth_yaml, lambda app: Testing.synth(app.charts[0])])
+def test_every_way_to_render_an_app_fails_where_it_does_not_fit(tmp_path, render):
+    app, chart, _ = cluster(tmp_path)
+    for name in "abc":
+        server(chart, name, "1Gi")
+    with pytest.raises(Exception, match="what always runs does not fit"):
+        render(app)
+
+
+def test_the_plan_is_there_once_the_app_is_rendered(tmp_path):
+    app, _, plan = cluster(tmp_path)
+    with pytest.raises(GpuConstructsError, match="capacity-plan: plan is there once the app has been synthesized"):
+        _ = plan.plan
+    app.synth_yaml()
+    assert plan.plan.consumers == []
+
+
+def test_rules_that_count_gpus_know_the_inventory(tmp_path):
+    app, chart, _ = cluster(tmp_path)
+    server(chart, "a", "1Gi")
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
+    scaler = ApiObject(chart, "hpa", api_version="autoscaling/v2", kind="HorizontalPodAutoscaler")
+    scaler.add_json_patch(JsonPatch.add("/spec", spec))
+    problems, _ = said(app)
+    assert any(problem.endswith("[R30]") for problem in problems)
+
+
+def test_an_inventory_of_the_rules_goes_before_that_of_the_plan(tmp_path):
+    app, chart, _ = cluster(tmp_path)
+    GpuRules.enforce(app, inventory=GpuInventory(nodes=[GpuNode(name="a", vram="24Gi", gpus=4)]))
+    server(chart, "a", "1Gi", kind="Job", completions=2, parallelism=2)
+    assert said(app) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"app": None}, "app must be a cdk8s App; got NoneType"),
+        ({"inventory": [GpuNode(name="a")]}, "inventory must be a GpuInventory; got list"),
+        ({"vram": "fail"}, "vram must be one of 'warn', 'error', 'off'"),
+        ({"vrm": "off"}, "vrm is no keyword of CapacityPlan (did you mean 'vram'?)"),
+        ({"id": ""}, "id must be a non-empty str; got ''"),
+        ({"other_manifests": "a.yaml"}, "other_manifests must be a list"),
+    ],
+)
+def test_what_it_cannot_use_is_refused(tmp_path, given, problem):
+    arguments = {"app": App(outdir=str(tmp_path)), "inventory": ONE, **given}
+    with pytest.raises(GpuConstructsError) as refused:
+        CapacityPlan(**arguments)
+    assert problem in str(refused.value)
+    assert refused.traceback[-1].frame.code.path.name in ("errors.py", "test_capacity_plan.py")
+
+
+def test_an_app_has_one_plan(tmp_path):
+    app, _, _ = cluster(tmp_path)
+    with pytest.raises(GpuConstructsError, match="app has a capacity plan already"):
+        CapacityPlan(app, ONE, id="second")
+
+
+def test_an_app_without_a_plan_is_not_planned(tmp_path):
+    app = App(outdir=str(tmp_path))
+    synthesize(app)
+    assert not (tmp_path / "reports").exists()

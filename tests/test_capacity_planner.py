@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from capacity_consumers import (
+    GPU,
+    MIG,
+    accepts,
+    can_all_run,
+    daemons,
+    gpus,
+    groups_on,
+    hosts,
+    node,
+    planned,
+    texts,
+    wants,
+)
+from gpu_constructs.capacity.node_offer import Device
+
+# Against every placement
+
+
+@st.composite
+def nodes_of_all_sorts(draw):
+    found = []
+    for name in draw(st.sampled_from(["n", "nm", "nmo"])):
+        devices = gpus(draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.sampled_from([8, 16])))
+        if draw(st.integers(0, 3)) == 0:
+            devices.append(Device(MIG, 1, 4, 2, "1g.5gb"))
+        found.append(node(name, devices, labels={"zone": draw(st.sampled_from("xy"))}))
+    if len(found) == 1:
+        found = [node("n", found[0].devices, draw(st.integers(1, 3)), labels=found[0].labels)]
+    return found
+
+
+ASKS = [{GPU: 1}, {GPU: 1}, {GPU: 1}, {GPU: 2}, {GPU: 3}, {MIG: 1}, {GPU: 1, MIG: 1}]
+
+
+@st.composite
+def consumers_of_all_sorts(draw, most_pods=5):
+    found, pods = [], 0
+    for subject, name in enumerate("abcde"):
+        kind = draw(st.sampled_from(["pods", "pods", "pods", "gang", "daemons"]))
+        given = {
+            "subject": subject,
+            "zone": draw(st.sampled_from([None, None, "x", "y"])),
+            "asks": draw(st.sampled_from(ASKS)),
+            "vram_mib": draw(st.sampled_from([None, 0, 3, 5, 9])),
+        }
+        if kind == "daemons":
+            if draw(st.booleans()):
+                found.append(daemons(name, **given))
+            continue
+        copies = draw(st.integers(1, 2))
+        least = draw(st.sampled_from([0, copies, 1]))
+        parts = ["", "Worker"] if kind == "gang" else [""]
+        for part in parts:
+            each = draw(st.integers(1, 2)) if kind == "gang" else 1
+            asks = draw(st.sampled_from(ASKS)) if part else given["asks"]
+            most = draw(st.sampled_from([None, None, 1]))
+            numbers = {"copies": copies, "least_copies": least, "pods_each": each, "is_gang": kind == "gang"}
+            surge = {} if kind == "gang" else {"surge": 1, "surge_is_needed": draw(st.booleans())}
+            found.append(wants(name, part=part, most_per_node=most, **{**given, "asks": asks}, **numbers, **surge))
+            pods += copies * each
+    assume(pods <= most_pods)
+    return found
+
+
+def pods_of(consumers, number):
+    return [one for one in consumers if not one.is_for_each_node for _ in range(number(one))]
+
+
+def lost(consumers, nodes):
+    """Give those that have no place, whatever else runs."""
+    alone = [one for one in consumers if not any(accepts(offer, one) for offer in nodes)]
+    gangs = {one.subject for one in alone if one.is_gang}
+    found = [one for one in consumers if one in alone or (one.is_gang and one.subject in gangs)]
+    for one in consumers:
+        if one.is_for_each_node and one not in found:
+            before = consumers[: consumers.index(one)]
+            mine = [offer for offer in nodes if accepts(offer, one)]
+            if not all(host.has_all_daemons for host in hosts([*before, one], mine)):
+                found.append(one)
+    return found
+
+
+@given(consumers_of_all_sorts(), nodes_of_all_sorts())
+@settings(max_examples=400, deadline=None)
+def test_what_fits_is_what_some_placement_shows(consumers, nodes):
+    plan = planned(consumers, nodes)
+    homeless = lost(consumers, nodes)
+    able = [one for one in consumers if one not in homeless]
+    some = hosts(consumers, nodes)
+    always = can_all_run(pods_of(able, lambda one: one.least_pods), some)
+    everything = can_all_run(pods_of(able, lambda one: one.pods), some)
+    always_lost = any(one.least_copies or one.is_for_each_node for one in homeless)
+    assert plan.always_fits == ("yes" if always and not always_lost else "no")
+    assert plan.all_fits == ("yes" if everything and not homeless else "no")
+    never = {problem.subject for problem in plan.problems if "it would never start" in problem.text}
+    waiting = {one.consumer.subject for one in plan.consumers if one.waiting and one.consumer in able}
+    assert bool(texts(plan, "waiting")) == (always and not everything and bool(waiting - never))
+    assert everything or waiting
+
+
+@given(consumers_of_all_sorts(), nodes_of_all_sorts())
+@settings(max_examples=400, deadline=None)
+def test_what_never_starts_and_what_update_waits_is_what_has_no_room_in_any_placement(consumers, nodes):
+    plan = planned(consumers, nodes)
+    able = [one for one in consumers if one not in lost(consumers, nodes) and not one.is_for_each_node]
+    steady, some = pods_of(able, lambda one: one.least_pods), hosts(consumers, nodes)
+    assume(can_all_run(steady, some))
+    stuck, waits = set(), set()
+    for one in able:
+        unit = [other for other in able if other.subject == one.subject] if one.is_gang else [one]
+        first = [pod for other in unit for pod in [other] * (other.pods_each if one.is_gang else 1)]
+        if not one.least_copies and not can_all_run([*steady, *first], some):
+            stuck.add(one.subject)
+        if one.surge_is_needed and not can_all_run([*steady, one], some):
+            waits.add(one.subject)
+    said = [problem for problem in plan.problems if "it would never start" in problem.text]
+    assert Counter(problem.subject for problem in said) == Counter(stuck)
+    assert Counter(problem.subject for problem in plan.problems if problem.kind == "rollout") == Counter(waits)
+
+
+@given(consumers_of_all_sorts(7), nodes_of_all_sorts())
+@settings(max_examples=400, deadline=None)
+def test_seats_are_those_of_a_placement_that_is_possible(consumers, nodes):
+    plan = planned(consumers, nodes)
+    check(plan, consumers, nodes)
+
+
+def check(plan, consumers, nodes):
+    assert [one.consumer for one in plan.consumers] == list(consumers)
+    counted = Counter()
+    for one in plan.nodes:
+        counted[one.offer.name] += one.count
+    assert counted == {offer.name: offer.count for offer in nodes}
+    held, room = Counter(), []
+    for one in plan.nodes:
+        assert [planned.device for planned in one.devices] == list(one.offer.devices)
+        here, left = Counter(), Counter(one.offer.allocatable)
+        for planned_device in one.devices:
+            device = planned_device.device
+            assert planned_device.used_slots <= device.slots
+            left[device.resource] -= planned_device.used_slots
+            assert planned_device.worst_mib >= planned_device.seated_mib
+            taken = 0
+            for seat in planned_device.seats:
+                assert accepts(one.offer, consumers[seat.consumer])
+                assert 1 <= seat.pods <= seat.slots
+                here[seat.consumer, device.resource] += seat.slots
+                taken += seat.pods * (consumers[seat.consumer].vram_mib or 0)
+            assert planned_device.seated_mib == taken
+            assert len({seat.consumer for seat in planned_device.seats}) == len(planned_device.seats)
+        on_node = {}
+        for (index, resource), slots in here.items():
+            pods, rest = divmod(slots, consumers[index].asks[resource])
+            assert rest == 0
+            assert on_node.setdefault(index, pods) == pods
+            most = 1 if consumers[index].is_for_each_node else consumers[index].most_per_node
+            assert most is None or pods <= most
+        for index, pods in on_node.items():
+            held[index] += pods * one.count
+        room.append((one, left, on_node))
+    always_fits = not any(one.least_pods > each.placed for one, each in zip(consumers, plan.consumers, strict=True))
+    for index, each in enumerate(plan.consumers):
+        one = each.consumer
+        assert held[index] == each.placed
+        accepting = [offer for offer in nodes if accepts(offer, one)]
+        assert list(each.nodes) == [offer.name for offer in accepting]
+        assert each.refusals.keys() == {offer.name for offer in nodes if offer not in accepting}
+        every = sum(offer.count for offer in accepting)
+        assert each.placed + each.waiting == (every if one.is_for_each_node else one.pods)
+        if plan.always_fits == "yes" and not one.is_for_each_node:
+            assert each.placed >= one.least_pods
+        if each.waiting and accepting and not one.is_gang and not one.is_for_each_node:
+            for node_there, left, on_node in room:
+                fits = accepts(node_there.offer, one) and all(left[name] >= amount for name, amount in one.asks.items())
+                assert not fits or on_node.get(index) == one.most_per_node
+    assert always_fits or plan.always_fits != "yes"
+    for each in plan.consumers:
+        if each.consumer.is_gang:
+            parts = [one for one in plan.consumers if one.consumer.subject == each.consumer.subject]
+            assert len({one.placed / one.consumer.pods_each for one in parts}) == 1
+            assert each.placed % each.consumer.pods_each == 0
+    for name, stock in plan.stock.items():
+        assert stock.total == sum(offer.allocatable.get(name, 0) * offer.count for offer in nodes)
+        assert stock.placed == sum(one.placed * one.consumer.asks.get(name, 0) for one in plan.consumers)
+        assert stock.placed <= min(stock.total, stock.wanted)
+        assert stock.always <= stock.wanted
+    for problem in plan.problems:
+        assert max(len(problem.text), len(problem.way_out)) <= 600
+        assert problem.way_out
+
+
+# Memory, against every placement
+
+
+@st.composite
+def shared_devices(draw):
+    """Nodes of one device each whose pods hold several slots, or of several where each holds one."""
+    alone = draw(st.booleans())
+    nodes = []
+    for name in draw(st.sampled_from(["n", "nm"])):
+        each = draw(st.sampled_from([None, None, None, 6]))
+        devices = gpus(1 if alone else 2, draw(st.integers(1, 4)), draw(st.sampled_from([8, 12])), vram_each_mib=each)
+        nodes.append(node(name, devices, labels={"zone": name}))
+    consumers = []
+    for subject, name in enumerate(draw(st.sampled_from(["ab", "abc", "abcd"]))):
+        zone, vram = draw(st.sampled_from([None, None, "n"])), draw(st.sampled_from([None, 0, 2, 3, 4, 5, 7, 9]))
+        given = {"subject": subject, "vram_mib": vram, "asks": {GPU: draw(st.integers(1, 2)) if alone else 1}}
+        if draw(st.integers(0, 5)) == 0:
+            consumers.append(daemons(name, zone=zone, **given))
+        else:
+            most = draw(st.sampled_from([None, None, 1])) if alone else None
+            copies = draw(st.integers(1, 2))
+            least = draw(st.integers(0, copies))
+            consumers.append(wants(name, zone=zone, most_per_node=most, copies=copies, least_copies=least, **given))
+    return consumers, nodes
+
+
+def those_who_come(consumers, offer):
+    return [one for one in consumers if accepts(offer, one) for _ in range(1 if one.is_for_each_node else one.pods)]
+
+
+def taken(pod, device):
+    return min(pod.vram_mib or 0, pod.vram_mib or 0 if device.vram_each_mib is None else device.vram_each_mib)
+
+
+def is_over(pods, device):
+    held_short = device.vram_each_mib is not None and any((pod.vram_mib or 0) > device.vram_each_mib for pod in pods)
+    return held_short or sum(taken(pod, device) for pod in pods) > device.vram_mib
+
+
+def meetings(consumers, nodes):
+    """Give every device with all pods that may meet there."""
+    for offer in nodes:
+        for device in offer.devices:
+            come = those_who_come(consumers, offer)
+            groups = list(groups_on(come, device.slots))
+            daemon = [one for one in consumers if one.is_for_each_node]
+            yield offer, device, [group for group in groups if all(group.count(one) <= 1 for one in daemon)]
+
+
+def every_seating_overflows(plan, consumers, nodes):
+    pods, places = [], [(offer, device) for offer in nodes for device in offer.devices]
+    for each in plan.consumers:
+        one = each.consumer
+        if one.is_for_each_node:
+            for offer in nodes:
+                on_it = any(
+                    consumers[seat.consumer] == one
+                    for there in plan.nodes
+                    if there.offer == offer
+                    for device in there.devices
+                    for seat in device.seats
+                )
+                pods += [(one, [at for at, (of, _) in enumerate(places) if of == offer])] * on_it
+        else:
+            mine = [at for at, (offer, _) in enumerate(places) if accepts(offer, one)]
+            pods += [(one, mine)] * each.placed
+    assume(len(places) ** len(pods) <= 20_000)
+    for chosen in product(*(mine for _, mine in pods)):
+        held = [[one for (one, _), there in zip(pods, chosen, strict=True) if there == at] for at in range(len(places))]
+        is_possible = all(
+            sum(one.asks[GPU] for one in those) <= device.slots
+            and all(one.most_per_node is None or those.count(one) <= one.most_per_node for one in those)
+            for those, (_, device) in zip(held, places, strict=True)
+        )
+        if is_possible and not any(is_over(those, place[1]) for those, place in zip(held, places, strict=True)):
+            return False
+    return True
+
+
+@given(shared_devices())
+@settings(max_examples=500, deadline=None)
+def test_the_verdict_on_memory_is_that_of_all_placements(drawn):
+    consumers, nodes = drawn
+    plan = planned(consumers, nodes)
+    check_of_memory = list(meetings(consumers, nodes))
+    may_run_out = any(is_over(group, device) for _, device, groups in check_of_memory for group in groups)
+    is_silent = any(
+        len(group) > 1 and any(one.vram_mib is None for one in group)
+        for _, _, groups in check_of_memory
+        for group in groups
+    )
+    if may_run_out and every_seating_overflows(plan, consumers, nodes):
+        assert plan.vram == "overcommitted"
+    elif is_silent:
+        assert plan.vram == "unknown"
+    else:
+        assert plan.vram == ("depends" if may_run_out else "safe")
+    assert bool(plan.conflicts) == may_run_out
+    assert bool(texts(plan, "vram")) == (plan.vram != "safe")
+
+
+@given(shared_devices())
+@settings(max_examples=300, deadline=None)
+def test_the_worst_of_a_device_is_that_of_all_who_may_meet_there(drawn):
+    consumers, nodes = drawn
+    plan = planned(consumers, nodes)
+    worst = {
+        (offer.name, device.gpu): max((sum(taken(one, device) for one in group) for group in groups), default=0)
+        for offer, device, groups in meetings(consumers, nodes)
+    }
+    said = {(one.offer.name, planned.device.gpu): planned.worst_mib for one in plan.nodes for planned in one.devices}
+    assert said == worst
+
+
+@given(shared_devices())
+@settings(max_examples=300, deadline=None)
+def test_conflicts_are_the_smallest_sets_that_are_too_much(drawn):
+    consumers, nodes = drawn
+    plan = planned(consumers, nodes)
+    least = set()
+    for _, device, groups in meetings(consumers, nodes):
+        for group in groups:
+            pods = tuple(sorted(Counter(consumers.index(one) for one in group).items()))
+            without = [tuple(one for at, one in enumerate(group) if at != gone) for gone in range(len(group))]
+            if len(group) == 1 and device.vram_each_mib is not None and (group[0].vram_mib or 0) > device.vram_each_mib:
+                least.add((device.vram_each_mib, pods))
+            if sum(taken(one, device) for one in group) > device.vram_mib and all(
+                sum(taken(one, device) for one in fewer) <= device.vram_mib for fewer in without
+            ):
+                least.add((device.vram_mib, pods))
+    said = {(one.vram_mib, tuple(sorted(one.pods.items()))) for one in plan.conflicts}
+    assert not plan.has_more_conflicts
+    assert said == least
+    assert [sum(one.pods.values()) for one in plan.conflicts] == sorted(
+        sum(one.pods.values()) for one in plan.conflicts
+    )
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), min_size=1, max_size=5),
+    st.integers(1, 3),
+    st.integers(1, 4),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_worst_of_one_gpu_of_several_is_no_less_than_all_who_may_meet_there(pods, devices, slots):
+    consumers = [wants(name, asked, vram_mib=mib) for name, (asked, mib) in zip("abcde", pods, strict=False)]
+    plan = planned(consumers, [node(devices=gpus(devices, slots, 10))])
+    said = {planned.worst_mib for one in plan.nodes for planned in one.devices}
+    come = [one for one in pods if one[0] <= devices * slots]
+    best = 0
+    for chosen in product([0, 1], repeat=len(come)):
+        those = [one for one, is_in in zip(come, chosen, strict=True) if is_in]
+        if len(those) <= slots and sum(asked for asked, _ in those) <= devices * slots:
+            best = max(best, sum(mib for _, mib in those))
+    assert len(said) == 1
+    assert min(said) >= best
+    if len({asked for asked, _ in pods}) == 1:
+        assert min(said) == best

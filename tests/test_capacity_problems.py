@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import pytest
+
+from capacity_consumers import GPU, MIG, daemons, gpus, job, node, planned, texts, wants
+from gpu_constructs.capacity import problems
+from gpu_constructs.capacity.node_offer import Device
+
+SURGE = {"surge": 1, "surge_is_needed": True}
+
+
+def zoned(*zones, devices=None):
+    return [node(f"n{number}", devices, labels={"zone": zone}) for number, zone in enumerate(zones)]
+
+
+def gang(name, *pods, **given):
+    return [job(name, part=f"p{at}", pods_each=each, is_gang=True, **given) for at, each in enumerate(pods)]
+
+
+@pytest.mark.parametrize(
+    ("consumer", "nodes", "text", "way_out"),
+    [
+        (
+            wants("a", 2, part="Worker"),
+            [node("n")],
+            "no node of the inventory takes its pods (Worker): n offers 1 nvidia.com/gpu, of which a pod wants 2",
+            "ask for less in one pod and for more pods, or add a node to the inventory that takes it",
+        ),
+        (
+            wants("a"),
+            [node("n", taints=[{"key": "x", "effect": "NoSchedule"}])],
+            "no node of the inventory takes its pods: n has the taint x:NoSchedule, which its pods do not tolerate",
+            "give it the toleration, or add a node to the inventory that takes it",
+        ),
+        (
+            wants("a", zone="z"),
+            [node("n"), node("m"), *zoned("y")],
+            "no node of the inventory takes its pods: each of n and m has no label zone, where its pods want z; "
+            "n0 has zone=y, where its pods want z",
+            "select labels that nodes have, or declare them with GpuNode(labels=...), or add a node to the inventory "
+            "that takes it",
+        ),
+        (
+            wants("a", asks={MIG: 1}),
+            [node("n")],
+            f"no node of the inventory takes its pods: n offers no {MIG}",
+            f"ask for what nodes offer ({GPU}), change sharing or mig_layout, or add a node to the inventory that "
+            "takes it",
+        ),
+        (
+            wants("a", zone="z"),
+            zoned(*"abcdefghij"),
+            "no node of the inventory takes its pods: n0 has zone=a, where its pods want z; n1 has zone=b, where its "
+            "pods want z; n2 has zone=c, where its pods want z; n3 has zone=d, where its pods want z; n4 has zone=e, "
+            "where its pods want z; n5 has zone=f, where its pods want z; and 4 more",
+            "select labels that nodes have, or declare them with GpuNode(labels=...), or add a node to the inventory "
+            "that takes it",
+        ),
+    ],
+)
+def test_pods_that_no_node_takes(consumer, nodes, text, way_out):
+    (problem,) = planned([consumer], nodes).problems
+    assert (problem.kind, problem.subject, problem.text, problem.way_out) == (
+        "placement",
+        consumer.subject,
+        text,
+        way_out,
+    )
+
+
+def test_what_has_no_pods_may_have_no_node():
+    plan = planned([wants("a", 9, copies=0, vram_mib=99_000)], [node("n")])
+    assert (plan.problems, plan.always_fits, plan.all_fits, plan.vram) == ([], "yes", "yes", "safe")
+
+
+SLICED = "Sharing.time_slicing(replicas={}), which divides no memory, or fewer pods, or another node in the inventory"
+FEWER = "fewer pods, or another node in the inventory"
+
+
+@pytest.mark.parametrize(
+    ("consumers", "nodes", "text", "way_out"),
+    [
+        (
+            [wants("a", copies=2)],
+            [node("n")],
+            "ml/a wants 2 nvidia.com/gpu, and n has 1",
+            "GPUs that pods share with 2",
+        ),
+        (
+            [wants("a", copies=3)],
+            [node("n"), node("m")],
+            "ml/a wants 3 nvidia.com/gpu, and n and m have 2 together",
+            "GPUs that pods share with 2",
+        ),
+        (
+            [wants("a", copies=4), wants("b", copies=3)],
+            [node("n", gpus(2, 3))],
+            "ml/a and ml/b want 7 nvidia.com/gpu, and n has 6",
+            "more slots with 4",
+        ),
+        (
+            [wants("a"), daemons("d")],
+            [node("n")],
+            "ml/a wants 1 nvidia.com/gpu, and n has 0",
+            "GPUs that pods share with 2",
+        ),
+        (
+            [wants("a", 2, copies=2)],
+            [node("n", gpus(3))],
+            "ml/a wants 4 nvidia.com/gpu, and n has 3",
+            FEWER,
+        ),
+        (
+            [wants("a", copies=2, most_per_node=1)],
+            [node("n", gpus(3))],
+            "ml/a wants 2 places, and n has 1",
+            FEWER,
+        ),
+        (
+            [wants("a", 3, copies=3), wants("b", 2)],
+            [node(name, gpus(4)) for name in "nmk"],
+            "however pods are placed, some have no place; in the best way found ml/b waits",
+            FEWER,
+        ),
+        ([wants("a", copies=10**9)], [node("n")], "ml/a wants 1000000000 nvidia.com/gpu, and n has 1", FEWER),
+        (
+            [wants(name) for name in "abcdefgh"],
+            [node("n")],
+            "ml/a, ml/b, ml/c, ml/d, ml/e, ml/f and 2 more want 8 nvidia.com/gpu, and n has 1",
+            "GPUs that pods share with 8",
+        ),
+    ],
+)
+def test_too_little_for_what_always_runs(consumers, nodes, text, way_out):
+    plan = planned(consumers, nodes)
+    (problem,) = plan.problems
+    what, _, replicas = way_out.rpartition(" ")
+    expected = f"{what} {SLICED.format(replicas)}" if replicas.isdecimal() else way_out
+    assert (problem.kind, problem.text, problem.way_out) == (
+        "slots",
+        f"what always runs does not fit: {text}",
+        expected,
+    )
+    assert problem.subject == (consumers[0].subject if len(consumers) == 1 else problem.subject)
+    assert (plan.always_fits, plan.all_fits) == ("no", "no")
+
+
+@pytest.mark.parametrize(
+    ("consumers", "nodes", "text"),
+    [
+        (
+            [wants("a", 2), job("b")],
+            [node("n", gpus(2))],
+            "its pod needs 1 nvidia.com/gpu, and what always runs leaves no place for it on n",
+        ),
+        (
+            [wants("a"), *gang("b", 1, 1)],
+            [node("n", gpus(2))],
+            "its pods, which must run together, need 2 nvidia.com/gpu, and what always runs leaves no place for them on n",
+        ),
+    ],
+)
+def test_what_never_starts_is_no_matter_of_waiting(consumers, nodes, text):
+    plan = planned(consumers, nodes)
+    assert texts(plan, "slots") == [f"it would never start: {text}"]
+    assert (plan.always_fits, plan.all_fits, texts(plan, "waiting")) == ("yes", "no", [])
+
+
+def test_what_starts_when_something_else_moves_is_no_problem():
+    nodes = zoned("x", "y", devices=gpus(2))
+    consumers = [wants("a"), wants("b"), job("c", 2)]
+    assert planned(consumers, nodes).problems == []
+
+
+@pytest.mark.parametrize(
+    ("consumer", "nodes", "way_out"),
+    [
+        (wants("a", **SURGE), [node("n")], "write strategy.type 'Recreate', or maxSurge 0 and maxUnavailable 1"),
+        (
+            wants("a", most_per_node=1, **SURGE),
+            [node("n", gpus(4))],
+            "write strategy.type 'Recreate', or maxSurge 0 and maxUnavailable 1",
+        ),
+        (
+            daemons("a", **SURGE),
+            [node("n"), node("m", gpus(2))],
+            "write maxSurge 0 and maxUnavailable 1 in updateStrategy.rollingUpdate",
+        ),
+        (
+            wants("a", **{**SURGE, "kind": "RayService"}) if False else wants("a", **SURGE),
+            [node("n")],
+            "write strategy.type 'Recreate', or maxSurge 0 and maxUnavailable 1",
+        ),
+    ],
+)
+def test_updates_that_wait_for_ever(consumer, nodes, way_out):
+    plan = planned([consumer], nodes)
+    (problem,) = plan.problems
+    assert (problem.kind, problem.subject, problem.way_out) == ("rollout", consumer.subject, way_out)
+    assert problem.text == (
+        "an update would wait for ever: its new pod needs 1 nvidia.com/gpu before the old one gives its own back, and "
+        "what always runs leaves no place for it on n"
+    )
+    assert (plan.always_fits, plan.all_fits) == ("yes", "yes")
+
+
+def test_a_gang_is_updated_as_a_whole():
+    parts = [wants("a", part=part, is_gang=True, pods_each=2, **SURGE) for part in ("x", "y")]
+    assert planned(parts, [node("n", gpus(8))]).problems == []
+    (problem,) = planned(parts, [node("n", gpus(7))]).problems
+    assert problem.text == (
+        "an update would wait for ever: its new pods need 4 nvidia.com/gpu before the old ones give theirs back, and "
+        "what always runs leaves no place for them on n"
+    )
+
+
+def test_an_update_that_may_take_an_old_pod_first_waits_for_nothing():
+    assert planned([wants("a", surge=1)], [node("n")]).problems == []
+
+
+@pytest.mark.parametrize(
+    ("consumers", "text"),
+    [
+        (
+            [wants("a"), job("b", copies=2)],
+            "a pod waits as Pending (1 pod of ml/b): ml/a and ml/b want 3 nvidia.com/gpu, and n has 2",
+        ),
+        (
+            [wants("a"), job("b"), job("c")],
+            "a pod waits as Pending (ml/c): ml/a, ml/b and ml/c want 3 nvidia.com/gpu, and n has 2",
+        ),
+        (
+            [wants("a"), job("b"), job("c", copies=3)],
+            "pods wait as Pending (3 pods of ml/c): ml/a, ml/b and ml/c want 5 nvidia.com/gpu, and n has 2",
+        ),
+    ],
+)
+def test_what_waits_when_all_runs(consumers, text):
+    plan = planned(consumers, [node("n", gpus(2))])
+    (problem,) = plan.problems
+    assert (problem.kind, problem.text) == ("waiting", f"when all that may run runs, {text}")
+    assert problem.subject == consumers[-1].subject
+    assert problem.way_out.startswith("leave it where work may queue; else GPUs that pods share with")
+
+
+@pytest.mark.parametrize(
+    ("consumers", "beside"),
+    [([daemons("d", 2), daemons("e", 2)], " beside ml/d"), ([daemons("d", 2), daemons("e"), daemons("f", 3)], "?")],
+)
+def test_nodes_too_small_for_what_every_node_gets(consumers, beside):
+    plan = planned(consumers, [node("n", gpus(3), count=2), node("m", gpus(9))])
+    (text,) = texts(plan, "slots")
+    pod = "2" if beside != "?" else "3"
+    other = beside if beside != "?" else " beside ml/d and ml/e"
+    assert text == (
+        f"every node that takes it is to have its pod, which needs {pod} nvidia.com/gpu, and n has no room for it{other}"
+    )
+    assert (plan.always_fits, plan.all_fits) == ("no", "no")
+    assert [(one.placed, one.waiting) for one in plan.consumers][-1] == (1, 2)
+
+
+RUNS_OUT = "memory of a GPU runs out once all pods are busy, wherever they are placed: "
+MAY = "memory of a GPU may run out, depending on which pods get it: "
+NOBODY = "nobody can say whether memory of a GPU runs out: "
+
+
+def half(name, **given):
+    return wants(name, vram_mib=9_000, **given)
+
+
+@pytest.mark.parametrize(
+    ("consumers", "nodes", "text", "way_out"),
+    [
+        (
+            [half("a"), half("b")],
+            [node("n", gpus(1, 2))],
+            f"{RUNS_OUT}pods that may meet on one GPU take up to 18000 of its 16000 MiB (113 %); too much for one GPU: "
+            "ml/a and ml/b",
+            "smaller budgets, or fewer slots, or Sharing.vram_units(...) where nodes have one GPU, or MIG",
+        ),
+        (
+            [half("a", copies=2), half("b")],
+            [node("n", gpus(3, 2))],
+            f"{MAY}pods that may meet on one GPU take up to 18000 of its 16000 MiB (113 %); too much for one GPU: "
+            "2 x ml/a; ml/a and ml/b",
+            "smaller budgets, or fewer slots, or Sharing.vram_units(...) where nodes have one GPU, or MIG",
+        ),
+        (
+            [half("a"), half("b"), wants("c")],
+            [node("n", gpus(4, 3))],
+            f"{NOBODY}pods that may meet on one GPU take up to 18000 of its 16000 MiB (113 %); too much for one GPU: "
+            "ml/a and ml/b; ml/c states no budget",
+            "GpuRequest(vram=...) for it, or smaller budgets, or fewer slots, or Sharing.vram_units(...) where nodes "
+            "have one GPU, or MIG",
+        ),
+        (
+            [half("a"), wants("b")],
+            [node("n", gpus(1, 2))],
+            f"{NOBODY}ml/b states no budget",
+            "GpuRequest(vram=...) for it",
+        ),
+        (
+            [wants("a"), wants("b")],
+            [node("n", gpus(1, 2))],
+            f"{NOBODY}ml/a and ml/b state no budget",
+            "GpuRequest(vram=...) for each",
+        ),
+        (
+            [half("a")],
+            [node("n", gpus(1, 2, None)), node("m", gpus(1, 1, None))],
+            f"{NOBODY}the memory of the GPUs of n and m is not known",
+            "GpuNode(vram=...)",
+        ),
+        (
+            [wants("a", vram_mib=20_000)],
+            [node("n"), node("m", gpus(1, 1, 40_000))],
+            f"{MAY}a pod may take 20000 of its 16000 MiB (125 %); too much for one GPU: ml/a",
+            "a smaller budget, or a nodeSelector for larger GPUs",
+        ),
+        (
+            [half("a")],
+            [node("n", gpus(1, 2, vram_each_mib=8_000)), node("m")],
+            f"{MAY}too much for one GPU: ml/a",
+            "a smaller budget, or a nodeSelector for larger GPUs",
+        ),
+        (
+            [wants(name, vram_mib=4_000) for name in "abcdef"],
+            [node("n", gpus(1, 6))],
+            f"{RUNS_OUT}pods that may meet on one GPU take up to 24000 of its 16000 MiB (150 %); too much for one GPU: "
+            "ml/a, ml/b, ml/c, ml/d and ml/e; ml/a, ml/b, ml/c, ml/d and ml/f; ml/a, ml/b, ml/c, ml/e and ml/f; "
+            "and 3 more",
+            "smaller budgets, or fewer slots, or Sharing.vram_units(...) where nodes have one GPU, or MIG",
+        ),
+    ],
+)
+def test_memory_that_runs_out(consumers, nodes, text, way_out):
+    (problem,) = planned(consumers, nodes).problems
+    assert (problem.kind, problem.subject, problem.text, problem.way_out) == ("vram", None, text, way_out)
+
+
+@pytest.mark.parametrize(
+    ("devices", "why"),
+    [
+        (gpus(1, 2), "each of n and m has GPU memory 16000Mi, of which a pod wants 20000Mi (gpu-constructs/vram)"),
+        (gpus(1, 1), "each of n and m has GPU memory 16000Mi, of which a pod wants 20000Mi (gpu-constructs/vram)"),
+        (
+            gpus(1, 2, vram_each_mib=8_000),
+            "each of n and m has GPU memory 16000Mi, of which MPS gives each holder 8000Mi and a pod wants 20000Mi "
+            "(gpu-constructs/vram)",
+        ),
+    ],
+)
+def test_a_pod_too_large_for_every_gpu_is_said_once(devices, why):
+    plan = planned([wants("a", vram_mib=20_000)], [node("n", devices), node("m", devices)])
+    (problem,) = plan.problems
+    assert problem.text == f"its pods want more memory than any GPU that they may get: {why}"
+    assert problem.way_out == "take a smaller model or quantization, or a larger GPU"
+    assert plan.vram == "overcommitted"
+    assert plan.conflicts
+
+
+def test_racks_that_draw_too_much():
+    nodes = [node("n", gpu_watts=[300], rack="r", count=2), node("m", gpu_watts=[300], rack="s")]
+    (problem,) = planned([], nodes, r=599, s=300, t=1).problems
+    assert (problem.kind, problem.text) == (
+        "power",
+        "the GPUs of rack 'r' draw 600 W at their power limits, and it has 599 W",
+    )
+
+
+LONG = "a-name-that-goes-on-" * 12
+
+
+@pytest.mark.parametrize(
+    ("consumers", "nodes"),
+    [
+        ([half(f"{LONG}{n}") for n in range(30)], [node(f"{LONG}{n}", gpus(1, 2)) for n in range(9)]),
+        ([wants(LONG, zone="z")], [node(f"{LONG}{n}", labels={"zone": LONG + str(n)}) for n in range(9)]),
+        ([wants(LONG), *gang(LONG + "b", 1, 1, namespace=LONG)], [node(LONG, gpus(2))]),
+        ([wants(f"{LONG}{n}", **SURGE) for n in range(2)], [node(f"{LONG}{n}") for n in range(2)]),
+        ([wants(f"{LONG}{n}", asks={f"{LONG}/{i}": 1 for i in range(9)}) for n in range(2)], [node(LONG)]),
+        (
+            [daemons(f"{LONG}{n}") for n in range(9)],
+            [node(f"{LONG}{n}", [Device(GPU, n + 1, 1, 0)]) for n in range(8)],
+        ),
+    ],
+)
+def test_no_sentence_is_longer_than_anybody_reads(consumers, nodes):
+    plan = planned(consumers, nodes)
+    assert plan.problems
+    assert max(max(len(problem.text), len(problem.way_out)) for problem in plan.problems) <= 600
+
+
+def test_the_search_for_a_place_beside_what_always_runs_ends(monkeypatch):
+    consumers = [wants("a", 2), wants("b", 2), job("c", 3), job("d", 3, zone="z")]
+    nodes = [*zoned("z", devices=gpus(4)), node("m", gpus(3))]
+    assert "it would never start" in str(planned(consumers, nodes).problems)
+    monkeypatch.setattr(problems, "_MOST_SEARCHES", -1)
+    plan = planned(consumers, nodes)
+    assert "it would never start" not in str(plan.problems)
+    assert plan.notes == [
+        "of some updates and jobs it was not looked for whether they find a place beside what always runs"
+    ]

@@ -1,0 +1,422 @@
+import pytest
+
+from gpu_constructs.capacity.node_offer import Device
+from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.inventory import GpuInventory, GpuNode
+from gpu_constructs.provided import GpuNodes, GpuOffer, PowerCap, Provided
+from gpu_constructs.sharing import Sharing
+from gpu_constructs.taint import Taint
+
+GPU = "nvidia.com/gpu"
+A100 = "NVIDIA A100-SXM4-40GB"
+RTX = "NVIDIA GeForce RTX 5070 Ti"
+CONFIG = "nvidia.com/device-plugin.config"
+NO_PLUGIN = (
+    "no device plugin in this app says how GPUs are shared: taken as exclusive; declare it with sharing= of the node"
+)
+IN_SEVERAL_WAYS = (
+    "this app shares GPUs in more than one way, and nothing says which holds here: taken as exclusive; declare it "
+    "with sharing= of the node"
+)
+UNSEEN = (
+    "the configuration of this app's device plugin is not seen: taken as exclusive; declare it with sharing= of the "
+    "node"
+)
+NO_STRATEGY = (
+    "nothing in this app says by which strategy MIG devices are called here: taken as mixed; declare it with "
+    "mig_strategy= of the node"
+)
+SLICED = Sharing.time_slicing(replicas=5)
+
+
+def the_offer(node, *provided, device_classes=()):
+    [offer] = node_offers(GpuInventory(nodes=[node]), provided, device_classes)
+    return offer
+
+
+def rtx(**members):
+    return GpuNode(name="talos-1", gpu_model=RTX, **members)
+
+
+def a100(layout, **members):
+    return GpuNode(name="a100", gpu_model=A100, mig_layout=layout, **members)
+
+
+def plugin(sharing=None, mig_strategy="none", **members):
+    return Provided(gpu_offers=[GpuOffer(sharing=sharing or Sharing.none(), mig_strategy=mig_strategy, **members)])
+
+
+def devices(offer):
+    return [(one.resource, one.slots, one.gpu, one.profile) for one in offer.devices]
+
+
+def test_nodes_come_in_the_order_of_the_inventory():
+    inventory = GpuInventory(nodes=[rtx(), GpuNode(name="b", gpus=2, count=3, rack="r1"), GpuNode(name="a")])
+    offers = node_offers(inventory, [plugin()])
+    assert [(one.name, one.count, one.rack, one.gpu_model) for one in offers] == [
+        ("talos-1", 1, "", RTX),
+        ("b", 3, "r1", ""),
+        ("a", 1, "", ""),
+    ]
+    assert [dict(one.allocatable) for one in offers] == [{GPU: 1}, {GPU: 2}, {GPU: 1}]
+
+
+def test_without_a_plugin_gpus_are_taken_as_exclusive():
+    offer = the_offer(rtx(gpus=2))
+    assert offer.devices == (Device(GPU, 1, 16303, 0), Device(GPU, 1, 16303, 1))
+    assert offer.notes == (NO_PLUGIN,)
+    assert offer.sharing == ""
+
+
+@pytest.mark.parametrize(
+    ("node", "provided", "resource", "slots", "notes"),
+    [
+        (rtx(sharing=SLICED), (), GPU, 5, ()),
+        (rtx(sharing=Sharing.none()), (plugin(SLICED),), GPU, 1, ()),
+        (rtx(), (plugin(SLICED),), GPU, 5, ()),
+        (rtx(), (plugin(Sharing.time_slicing(replicas=5, rename_by_default=True)),), f"{GPU}.shared", 5, ()),
+        (rtx(), (plugin(SLICED), plugin(SLICED)), GPU, 5, ()),
+        (rtx(), (plugin(SLICED), plugin()), GPU, 1, (IN_SEVERAL_WAYS,)),
+        (rtx(sharing=SLICED), (plugin(SLICED), plugin()), GPU, 5, ()),
+        # Told by resource only.
+        (rtx(), (Provided(gpu_resources={GPU: SLICED}),), GPU, 5, ()),
+        (rtx(), (Provided(gpu_resources={GPU: Sharing.none()}),), GPU, 1, ()),
+        (
+            rtx(),
+            (
+                Provided(
+                    gpu_resources={f"{GPU}.shared": Sharing.time_slicing(replicas=3, rename_by_default=True)},
+                ),
+            ),
+            f"{GPU}.shared",
+            3,
+            (),
+        ),
+        (
+            rtx(),
+            (
+                Provided(
+                    gpu_resources={
+                        GPU: Sharing.none(),
+                        f"{GPU}.shared": Sharing.time_slicing(replicas=3, rename_by_default=True),
+                    },
+                ),
+            ),
+            GPU,
+            1,
+            (IN_SEVERAL_WAYS,),
+        ),
+        (
+            rtx(),
+            (Provided(gpu_resources=dict.fromkeys((GPU, f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none())),),
+            GPU,
+            1,
+            (UNSEEN,),
+        ),
+        # What is known by configuration counts more.
+        (rtx(), (Provided(gpu_resources={GPU: Sharing.none()}, gpu_offers=plugin(SLICED).gpu_offers),), GPU, 5, ()),
+    ],
+)
+def test_sharing_is_the_nodes_own_or_the_apps(node, provided, resource, slots, notes):
+    offer = the_offer(node, *provided)
+    assert offer.allocatable == {resource: slots}
+    assert offer.notes == notes
+    # All holders have the whole memory together.
+    assert [(one.vram_mib, one.vram_each_mib) for one in offer.devices] == [(16303, None)]
+
+
+NAMED = Provided(
+    gpu_offers=[
+        GpuOffer(sharing=Sharing.none(), config="exclusive"),
+        GpuOffer(sharing=SLICED, config="shared", is_default=False),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "slots", "notes"),
+    [
+        ({}, 1, ()),
+        ({CONFIG: "shared"}, 5, ()),
+        ({CONFIG: "exclusive"}, 1, ()),
+        (
+            {CONFIG: "other"},
+            0,
+            (
+                "nvidia.com/device-plugin.config=other names no configuration of this app's device plugin, which does "
+                "not start there and offers nothing",
+            ),
+        ),
+    ],
+)
+def test_a_label_of_the_node_chooses_the_configuration(labels, slots, notes):
+    offer = the_offer(rtx(labels=labels), NAMED)
+    assert offer.allocatable.get(GPU, 0) == slots
+    assert offer.notes == notes
+
+
+def test_the_label_may_come_from_the_apps_node_configuration():
+    assert the_offer(rtx(), NAMED, Provided(gpu_nodes=GpuNodes(labels={CONFIG: "shared"}))).allocatable == {GPU: 5}
+
+
+def test_the_label_is_not_read_where_there_is_one_configuration():
+    assert the_offer(rtx(labels={CONFIG: "other"}), plugin(SLICED)).allocatable == {GPU: 5}
+
+
+def test_several_configurations_without_a_default_leave_the_sharing_open():
+    provided = Provided(
+        gpu_offers=[
+            GpuOffer(sharing=one, config=str(i), is_default=False) for i, one in enumerate((SLICED, Sharing.none()))
+        ]
+    )
+    assert the_offer(rtx(), provided).notes == (IN_SEVERAL_WAYS,)
+
+
+def test_mps_gives_each_holder_its_part_of_the_whole_board():
+    offer = the_offer(rtx(sharing=Sharing.mps(replicas=4), vram_reserved="1Gi"))
+    assert offer.devices == (Device(GPU, 4, 15279, 0, vram_each_mib=4075),)
+    assert offer.sharing == "mps x 4"
+
+
+def test_memory_that_is_not_known_is_none():
+    offer = the_offer(GpuNode(name="n", sharing=Sharing.mps(replicas=4)))
+    assert [(one.vram_mib, one.vram_each_mib) for one in offer.devices] == [(None, None)]
+
+
+def test_memory_that_no_pod_gets_is_left_out():
+    assert the_offer(rtx(vram_reserved="303Mi")).devices[0].vram_mib == 16000
+
+
+# MIG
+
+
+def test_mixed_advertises_each_profile_and_the_boards_that_are_not_divided():
+    offer = the_offer(a100([{"1g.5gb+me": 1, "2g.10gb": 2}, {}], gpus=2), plugin(mig_strategy="mixed"))
+    assert devices(offer) == [
+        ("nvidia.com/mig-1g.5gb.me", 1, 0, "1g.5gb+me"),
+        ("nvidia.com/mig-2g.10gb", 1, 0, "2g.10gb"),
+        ("nvidia.com/mig-2g.10gb", 1, 0, "2g.10gb"),
+        (GPU, 1, 1, ""),
+    ]
+    assert [one.vram_mib for one in offer.devices] == [4864, 9856, 9856, 40960]
+    assert offer.notes == ()
+    assert offer.labels["nvidia.com/mig.strategy"] == "mixed"
+
+
+def test_single_advertises_mig_devices_as_gpus():
+    offer = the_offer(a100({"3g.20gb": 2}, gpus=2), plugin(SLICED, mig_strategy="single"))
+    assert devices(offer) == [(GPU, 5, gpu, "3g.20gb") for gpu in (0, 0, 1, 1)]
+    assert offer.allocatable == {GPU: 20}
+    assert offer.labels["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-40GB-MIG-3g.20gb-SHARED"
+
+
+def test_single_without_mig_devices_advertises_boards():
+    assert devices(the_offer(a100(None), plugin(mig_strategy="single"))) == [(GPU, 1, 0, "")]
+
+
+@pytest.mark.parametrize(
+    ("layout", "why"),
+    [
+        ([{"3g.20gb": 2}, {}], "not every GPU is divided"),
+        ([{"3g.20gb": 2}, {"1g.5gb": 7}], "there is more than one MIG profile"),
+        ([{"3g.20gb": 1, "1g.5gb": 1}] * 2, "there is more than one MIG profile"),
+    ],
+)
+def test_single_with_devices_of_several_kinds_offers_nothing(layout, why):
+    offer = the_offer(a100(layout, gpus=2), plugin(mig_strategy="single"))
+    assert offer.devices == ()
+    assert offer.notes == (
+        f"{why}, with which the MIG strategy single does not work: the device plugin offers nothing",
+    )
+
+
+def test_none_hands_out_divided_boards_whole():
+    offer = the_offer(a100([{"3g.20gb": 1, "1g.5gb": 1}, {}], gpus=2), plugin())
+    assert offer.devices == (Device(GPU, 1, 4864, 0), Device(GPU, 1, 40960, 1))
+    [note] = offer.notes
+    assert note.startswith("the device plugin's MIG strategy is none: ")
+
+
+@pytest.mark.parametrize(
+    ("provided", "resource", "notes"),
+    [
+        ((), "nvidia.com/mig-3g.20gb", (NO_PLUGIN, NO_STRATEGY)),
+        ((Provided(gpu_resources={GPU: Sharing.none()}),), "nvidia.com/mig-3g.20gb", (NO_STRATEGY,)),
+        (
+            (Provided(gpu_resources={GPU: Sharing.none(), "nvidia.com/mig-*": Sharing.none()}),),
+            "nvidia.com/mig-3g.20gb",
+            (),
+        ),
+        (
+            (plugin(mig_strategy="single"), plugin(mig_strategy="mixed")),
+            "nvidia.com/mig-3g.20gb",
+            (NO_STRATEGY,),
+        ),
+        ((plugin(mig_strategy="single"),), GPU, ()),
+    ],
+)
+def test_the_strategy_is_the_apps_or_taken_as_mixed(provided, resource, notes):
+    offer = the_offer(a100({"3g.20gb": 2}), *provided)
+    assert offer.allocatable == {resource: 2}
+    assert offer.notes == notes
+
+
+def test_a_strategy_for_mig_devices_is_no_matter_where_there_are_none():
+    offer = the_offer(a100(None), plugin(mig_strategy="single"), plugin(mig_strategy="mixed"))
+    assert offer.notes == ()
+    assert "nvidia.com/mig.strategy" not in offer.labels
+    assert "nvidia.com/mig.strategy" not in the_offer(a100(None)).labels
+
+
+def test_a_sharing_of_mig_devices_alone_is_that_of_the_node():
+    sharing = Sharing.time_slicing(resources={"nvidia.com/mig-3g.20gb": 2})
+    told = Provided(gpu_resources={GPU: Sharing.none(), "nvidia.com/mig-3g.20gb": sharing})
+    offer = the_offer(a100([{"3g.20gb": 2}, {}], gpus=2), told)
+    assert offer.allocatable == {"nvidia.com/mig-3g.20gb": 4, GPU: 1}
+    assert offer.notes == ()
+
+
+def test_a_node_whose_sharing_is_declared_needs_no_configuration_of_the_app():
+    offer = the_offer(a100({"3g.20gb": 2}, labels={CONFIG: "other"}, sharing=Sharing.none()), NAMED)
+    assert offer.allocatable == {"nvidia.com/mig-3g.20gb": 2}
+    assert offer.notes == (NO_STRATEGY,)
+
+
+def test_the_nodes_own_strategy_wins():
+    offer = the_offer(a100({"3g.20gb": 2}, mig_strategy="mixed"), plugin(mig_strategy="single"))
+    assert offer.allocatable == {"nvidia.com/mig-3g.20gb": 2}
+    assert offer.notes == ()
+
+
+def test_slots_are_counted_by_resource():
+    sharing = Sharing.time_slicing(resources={"nvidia.com/mig-1g.5gb": 3, GPU: 2}, rename_by_default=True)
+    offer = the_offer(a100([{"1g.5gb": 2, "3g.20gb": 1}, {}], gpus=2, sharing=sharing, mig_strategy="mixed"))
+    assert offer.allocatable == {
+        "nvidia.com/mig-1g.5gb.shared": 6,
+        "nvidia.com/mig-3g.20gb": 1,
+        "nvidia.com/gpu.shared": 2,
+    }
+    assert offer.sharing == "time-slicing x 3 of nvidia.com/mig-1g.5gb, time-slicing x 2"
+
+
+def test_mps_and_mig_do_not_go_together():
+    offer = the_offer(a100({"3g.20gb": 2}), plugin(Sharing.mps(replicas=2), mig_strategy="mixed"))
+    assert offer.devices == ()
+    assert offer.notes == ("MPS does not share GPUs of a node with MIG: its device plugin offers nothing",)
+
+
+def test_memory_that_a_profile_only_names_is_noted():
+    node = GpuNode(name="n", mig_layout={"1g.10gb": 2}, mig_strategy="mixed", sharing=Sharing.none())
+    offer = the_offer(node)
+    assert [one.vram_mib for one in offer.devices] == [10240, 10240]
+    assert offer.notes == ("the memory of MIG devices 1g.10gb is the most that their name allows",)
+
+
+# DRA
+
+
+def test_without_a_plugin_gpus_come_by_the_classes_that_pods_ask_for():
+    node = a100([{"3g.20gb": 2}, {}], gpus=2)
+    offer = the_offer(node, device_classes=["mig.nvidia.com", "gpu.nvidia.com"])
+    assert devices(offer) == [
+        ("mig.nvidia.com", 1, 0, "3g.20gb"),
+        ("mig.nvidia.com", 1, 0, "3g.20gb"),
+        ("gpu.nvidia.com", 1, 1, ""),
+    ]
+    assert offer.notes == ("no device plugin in this app: its GPUs are taken to come by DRA, as gpu.nvidia.com",)
+
+
+@pytest.mark.parametrize(
+    ("classes", "resource", "left_out"),
+    [
+        (["big-gpu"], "big-gpu", ""),
+        (["mig.nvidia.com"], "gpu.nvidia.com", ""),
+        (["big-gpu", "gpu.nvidia.com"], "gpu.nvidia.com", "big-gpu"),
+        (["c", "b"], "b", "c"),
+    ],
+)
+def test_a_board_counts_for_one_class_only(classes, resource, left_out):
+    offer = the_offer(rtx(), device_classes=classes)
+    assert offer.allocatable == {resource: 1}
+    said = [note for note in offer.notes if note.startswith("a GPU counts for one device class only")]
+    assert said == ([f"a GPU counts for one device class only, so there is nothing for {left_out}"] if left_out else [])
+
+
+def test_beside_a_plugin_there_are_no_classes():
+    assert the_offer(rtx(), plugin(), device_classes=["gpu.nvidia.com"]).allocatable == {GPU: 1}
+    assert the_offer(rtx(sharing=SLICED), device_classes=["gpu.nvidia.com"]).allocatable == {GPU: 5}
+
+
+# Labels and taints
+
+
+def test_labels_and_taints_of_the_apps_nodes_are_the_nodes():
+    gpu_nodes = GpuNodes(
+        labels={"pool": "gpu", "zone": "a"},
+        taints=[{"key": GPU, "effect": "NoSchedule"}, {"key": "dedicated", "value": "ai", "effect": "NoSchedule"}],
+    )
+    node = rtx(labels={"pool": "mine"}, taints=[Taint(key="dedicated", value="web")])
+    offer = the_offer(node, plugin(), Provided(gpu_nodes=gpu_nodes), Provided(gpu_nodes=gpu_nodes))
+    assert (offer.labels["pool"], offer.labels["zone"]) == ("mine", "a")
+    assert list(offer.taints) == [
+        {"key": "dedicated", "value": "web", "effect": "NoSchedule"},
+        {"key": GPU, "effect": "NoSchedule"},
+    ]
+    assert offer.notes == ()
+
+
+def test_node_configurations_that_differ_leave_labels_and_taints_open():
+    one = GpuNodes(labels={"pool": "a"}, taints=[{"key": "dedicated", "value": "ai", "effect": "NoSchedule"}])
+    other = GpuNodes(labels={"pool": "b"})
+    configured = (plugin(), Provided(gpu_nodes=one), Provided(gpu_nodes=other))
+    offer = the_offer(rtx(), *configured)
+    assert "pool" not in offer.labels
+    assert offer.taints == ()
+    assert offer.notes == (
+        "the app configures nodes in different ways, and nothing says which is this one: none of their labels is "
+        "counted (pool=a, pool=b); declare them with labels= of the node",
+        "the app configures nodes in different ways, and nothing says which is this one: none of their taints is "
+        "counted (dedicated=ai:NoSchedule); declare them with taints= of the node",
+    )
+    declared = rtx(labels={"pool": "b"}, taints=[Taint(key="dedicated", value="x")])
+    assert the_offer(declared, *configured).notes == ()
+
+
+def test_what_is_derived_is_in_the_labels():
+    labels = the_offer(rtx(), plugin(SLICED)).labels
+    assert labels["nvidia.com/gpu.product"] == "NVIDIA-GeForce-RTX-5070-Ti-SHARED"
+    assert labels["kubernetes.io/hostname"] == "talos-1"
+
+
+# Power
+
+
+@pytest.mark.parametrize(
+    ("node", "caps", "watts"),
+    [
+        (rtx(), (), 300),
+        (rtx(power_limit=250), ({"*": "200"},), 250),
+        (rtx(), ({"*": "200"},), 200),
+        (rtx(), ({"*": "80%"},), 240),
+        (rtx(), ({"*": "default"},), 300),
+        (rtx(), ({"*A100*": "250", "*5070*": "260", "*": "200"},), 260),
+        (rtx(), ({"*a100*": "250"}, {"*5070*": "260"}), 260),
+        (rtx(), ({"*rtx*": "250"},), 300),
+        (GpuNode(name="n"), (), None),
+        (GpuNode(name="n"), ({"*": "200"},), 200),
+        (GpuNode(name="n"), ({"*": "80%"},), None),
+        (GpuNode(name="n"), ({"*A100*": "250", "*": "200"},), None),
+    ],
+)
+def test_watts_are_those_that_something_holds_boards_at(node, caps, watts):
+    offer = the_offer(node, Provided(power_caps=[PowerCap(limits=limits) for limits in caps]))
+    assert list(offer.gpu_watts) == [watts]
+
+
+def test_a_power_cap_is_for_the_nodes_it_selects():
+    cap = Provided(
+        power_caps=[PowerCap(limits={"*": "200"}, node_selector={"nvidia.com/gpu.present": "true", "p": "1"})]
+    )
+    assert list(the_offer(rtx(gpus=2, labels={"p": "1"}), cap).gpu_watts) == [200, 200]
+    assert list(the_offer(rtx(gpus=2, labels={"p": "2"}), cap).gpu_watts) == [300, 300]
+    assert list(the_offer(rtx(gpus=2), cap).gpu_watts) == [300, 300]
