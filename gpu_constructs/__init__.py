@@ -12,6 +12,7 @@ from gpu_constructs import _node
 if TYPE_CHECKING:
     from gpu_constructs.admission.runtime_injection import GpuRuntimeInjection
     from gpu_constructs.admission.visible_devices import DenyVisibleDevicesOverride
+    from gpu_constructs.capacity.planner import plan_capacity
     from gpu_constructs.capacity.recommendation import SharingRecommendation, recommend_sharing
     from gpu_constructs.capacity_plan import CapacityPlan
     from gpu_constructs.device_plugin.chart import DevicePluginChart
@@ -162,6 +163,7 @@ __all__ = [  # noqa: RUF022
     "Vllm",
     "Volume",
     "VolumeClaim",
+    "plan_capacity",
     "recommend_sharing",
     "synth",
     "synthesize",
@@ -170,6 +172,7 @@ __all__ = [  # noqa: RUF022
 _HOMES = {
     "admission.runtime_injection": ("GpuRuntimeInjection",),
     "admission.visible_devices": ("DenyVisibleDevicesOverride",),
+    "capacity.planner": ("plan_capacity",),
     "capacity.recommendation": ("SharingRecommendation", "recommend_sharing"),
     "capacity_plan": ("CapacityPlan",),
     "device_plugin.chart": ("DevicePluginChart",),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Severity = Literal["warn", "error", "off"]
 
+_PLANNED = "_gpu_capacity_plan"
+
 
 class CapacityPlan(GpuConstruct):
     """Fails the synth of an app whose GPU demand its cluster cannot place, and writes a report.
@@ -94,12 +96,15 @@ class CapacityPlan(GpuConstruct):
             "title": title,
         }
         _fields.arguments(CapacityPlan.__init__, given)
-        if any(isinstance(one, CapacityPlan) for one in app.node.children):
+        # Kept on our side: what a tree holds is asked for across a bridge.
+        if hasattr(app, _PLANNED):
             raise GpuConstructsError("app has a capacity plan already; one App is one cluster: leave one of them out")
         super().__init__(app, id)
+        setattr(app, _PLANNED, self)
         self.inventory = inventory
         self.provides = Provided()
         self._severities: dict[str, Severity] = {"vram": vram, "waiting": waiting, "power": power}
+        self._stem = id
         self._others = [dict(one) for one in other_manifests]
         self._title = Path(app.outdir).resolve().name if title is None else title
         self._plan: Plan | None = None
@@ -153,6 +158,6 @@ class CapacityPlan(GpuConstruct):
             ".txt": self.plan.to_text,
         }
         return [
-            SideFile(folder="reports", stem=self.node.id, ending=ending, text=forms[ending](self._title))
+            SideFile(folder="reports", stem=self._stem, ending=ending, text=forms[ending](self._title))
             for ending in FOLDERS["reports"]
         ]

@@ -62,6 +62,13 @@ def test_asking_whether_there_is_room_places_nothing():
     assert placed.counts() == {}
 
 
+def test_pods_that_keep_apart_are_no_matter_to_others_like_them():
+    placed = nothing_on([wants("a", most_per_node=1), wants("b", most_per_node=1)], [node("n", gpus(3))])
+    placed.add(0, 1)
+    assert not placed.takes({0: 1})
+    assert placed.takes({1: 1})
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-6, 6)), max_size=12), st.integers(1, 4), st.integers(1, 5))
 @settings(max_examples=150, deadline=None)
 def test_pods_that_come_and_go_are_counted(steps, count, slots):
@@ -117,6 +124,7 @@ def gang(name, *pods, copies=1, **given):
             [job("a", copies=8), wants("b", 4)], 4, [0, 1], id="what always runs is first, though it is large"
         ),
         pytest.param([wants("a", copies=4, least_copies=1), wants("b", copies=3)], 4, [1, 3], id="the least is first"),
+        pytest.param([*gang("a", 5), *gang("b", 2, copies=3)], 4, [0, 4], id="as many copies as fit"),
         pytest.param(gang("a", 7, copies=10**9), 16, [14], id="very many gangs"),
     ],
 )

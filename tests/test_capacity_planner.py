@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from itertools import product
 
-from hypothesis import assume, given, settings
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from capacity_consumers import (
@@ -15,14 +17,22 @@ from capacity_consumers import (
     gpus,
     groups_on,
     hosts,
+    job,
     node,
+    placed,
     planned,
     texts,
     wants,
 )
 from gpu_constructs.capacity.node_offer import Device
+from gpu_constructs.capacity.planner import plan_capacity
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.inventory import GpuInventory, GpuNode
 
 # Against every placement
+
+# On a machine that is busy, drawing takes longer than hypothesis likes.
+CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
 @st.composite
@@ -90,7 +100,7 @@ def lost(consumers, nodes):
 
 
 @given(consumers_of_all_sorts(), nodes_of_all_sorts())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=CHECKS)
 def test_what_fits_is_what_some_placement_shows(consumers, nodes):
     plan = planned(consumers, nodes)
     homeless = lost(consumers, nodes)
@@ -108,7 +118,7 @@ def test_what_fits_is_what_some_placement_shows(consumers, nodes):
 
 
 @given(consumers_of_all_sorts(), nodes_of_all_sorts())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=CHECKS)
 def test_what_never_starts_and_what_update_waits_is_what_has_no_room_in_any_placement(consumers, nodes):
     plan = planned(consumers, nodes)
     able = [one for one in consumers if one not in lost(consumers, nodes) and not one.is_for_each_node]
@@ -128,7 +138,7 @@ def test_what_never_starts_and_what_update_waits_is_what_has_no_room_in_any_plac
 
 
 @given(consumers_of_all_sorts(7), nodes_of_all_sorts())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=CHECKS)
 def test_seats_are_those_of_a_placement_that_is_possible(consumers, nodes):
     plan = planned(consumers, nodes)
     check(plan, consumers, nodes)
@@ -278,7 +288,7 @@ def every_seating_overflows(plan, consumers, nodes):
 
 
 @given(shared_devices())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None, suppress_health_check=CHECKS)
 def test_the_verdict_on_memory_is_that_of_all_placements(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)
@@ -300,7 +310,7 @@ def test_the_verdict_on_memory_is_that_of_all_placements(drawn):
 
 
 @given(shared_devices())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
 def test_the_worst_of_a_device_is_that_of_all_who_may_meet_there(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)
@@ -313,7 +323,7 @@ def test_the_worst_of_a_device_is_that_of_all_who_may_meet_there(drawn):
 
 
 @given(shared_devices())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
 def test_conflicts_are_the_smallest_sets_that_are_too_much(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)
@@ -341,7 +351,7 @@ def test_conflicts_are_the_smallest_sets_that_are_too_much(drawn):
     st.integers(1, 3),
     st.integers(1, 4),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
 def test_the_worst_of_one_gpu_of_several_is_no_less_than_all_who_may_meet_there(pods, devices, slots):
     consumers = [wants(name, asked, vram_mib=mib) for name, (asked, mib) in zip("abcde", pods, strict=False)]
     plan = planned(consumers, [node(devices=gpus(devices, slots, 10))])
@@ -356,3 +366,181 @@ def test_the_worst_of_one_gpu_of_several_is_no_less_than_all_who_may_meet_there(
     assert min(said) >= best
     if len({asked for asked, _ in pods}) == 1:
         assert min(said) == best
+
+
+# Numbers without end: the work is that of the kinds there are, not of the pods, nodes and slots
+
+
+def counted_calls(function):
+    calls = 0
+
+    def count(_frame, event, _argument):
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+HUGE = 10**9
+
+
+@pytest.mark.parametrize(
+    ("consumers", "nodes"),
+    [
+        pytest.param([wants(copies=HUGE)], [node("n", gpus(8))], id="replicas"),
+        pytest.param([wants("a"), job("b", copies=HUGE, pods_each=3, is_gang=True)], [node("n", gpus(8))], id="gangs"),
+        pytest.param([wants(copies=HUGE, most_per_node=1)], [node("n", gpus(8), count=10**6)], id="nodes"),
+        pytest.param([job("a", copies=HUGE), daemons("d")], [node("n", gpus(8), count=10**6)], id="daemons"),
+        pytest.param([wants("a", 4_000, vram_mib=4_000, copies=50)], [node("n", gpus(8, 16_303))], id="slices"),
+        pytest.param([wants("a", 3, copies=HUGE), job("b", 2, copies=HUGE)], [node("n", gpus(8, 16_303))], id="both"),
+        pytest.param(
+            [
+                wants(name, size, vram_mib=size, copies=HUGE)
+                for name, size in zip("abc", (300, 700, 1_100), strict=True)
+            ],
+            [node("n", gpus(2, 16_303, 16_303), count=10**6)],
+            id="sizes",
+        ),
+    ],
+)
+def test_very_many_of_something_are_planned_at_once(consumers, nodes):
+    assert counted_calls(lambda: check(planned(consumers, nodes), consumers, nodes)) < 200_000
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(lambda n: ([wants(f"w{i}", i % 3 + 1, vram_mib=i % 7) for i in range(n)], 1), id="consumers"),
+        pytest.param(lambda n: ([wants(f"w{i}", copies=9) for i in range(9)], n), id="nodes"),
+        pytest.param(lambda n: ([wants(f"w{i}", surge=1, surge_is_needed=True) for i in range(n)], 1), id="updates"),
+        pytest.param(lambda n: ([job(f"w{i}", subject=i) for i in range(n)], 1), id="jobs"),
+        pytest.param(lambda n: ([job(f"w{i}", subject=i, is_gang=True, pods_each=3) for i in range(n)], 1), id="gangs"),
+        pytest.param(lambda n: ([daemons(f"w{i}", zone="z0") for i in range(n)], n), id="daemons"),
+    ],
+)
+def test_twice_as_much_takes_about_twice_the_work(case):
+    def calls(number):
+        consumers, count = case(number)
+        nodes = [node(f"n{i}", gpus(8, 2), labels={"zone": f"z{i}"}) for i in range(count)]
+        return counted_calls(lambda: planned(consumers, nodes))
+
+    calls(10)
+    assert calls(400) < 3 * calls(200)
+
+
+# By hand
+
+
+def test_nothing_asks_for_anything():
+    plan = planned([], [node("n", gpus(2, 3), count=4)])
+    assert (plan.always_fits, plan.all_fits, plan.vram, plan.problems) == ("yes", "yes", "safe", [])
+    assert [(one.title, one.count) for one in plan.nodes] == [("n 1 to 4", 4)]
+    assert (plan.stock[GPU].total, plan.stock[GPU].left) == (24, 24)
+
+
+def test_what_always_runs_has_its_place_before_what_ends():
+    plan = planned([job("a", copies=4), wants("b", copies=2)], [node("n", gpus(3))])
+    assert placed(plan) == {"ml/a": 1, "ml/b": 2}
+    stock = plan.stock[GPU]
+    assert (stock.total, stock.always, stock.wanted, stock.placed, stock.left) == (3, 2, 6, 3, 0)
+
+
+def test_half_of_a_gang_is_not_seated():
+    plan = planned([job("a", part="x", is_gang=True), job("a", 2, part="y", is_gang=True)], [node("n", gpus(2))])
+    assert placed(plan) == {"ml/a x": 0, "ml/a y": 0}
+    assert not any(device.seats for one in plan.nodes for device in one.devices)
+
+
+def test_a_gang_of_which_one_part_has_no_node_waits_as_a_whole():
+    gang = [wants("a", part="x", is_gang=True), wants("a", part="y", is_gang=True, zone="z")]
+    plan = planned([*gang, job("b")], [node("n")])
+    assert placed(plan) == {"ml/a x": 0, "ml/a y": 0, "ml/b": 1}
+    assert (plan.always_fits, plan.all_fits) == ("no", "no")
+    assert [problem.kind for problem in plan.problems] == ["placement"]
+
+
+def test_work_that_ends_and_has_no_node_does_not_touch_what_always_runs():
+    plan = planned([wants("a"), job("b", 2)], [node("n")])
+    assert (plan.always_fits, plan.all_fits) == ("yes", "no")
+
+
+def test_pods_that_every_node_gets_wait_where_there_is_no_room():
+    plan = planned([daemons("d"), daemons("e"), wants("f")], [node("n", count=2), node("m", gpus(3))])
+    assert [(one.placed, one.waiting) for one in plan.consumers] == [(3, 0), (1, 2), (1, 0)]
+    assert plan.always_fits == "no"
+
+
+def test_nodes_of_a_pool_that_hold_others_are_shown_apart():
+    plan = planned([wants("a", 2)], [node("n", gpus(2), count=3)])
+    assert sorted((one.count, sum(device.used_slots for device in one.devices)) for one in plan.nodes) == [
+        (1, 2),
+        (2, 0),
+    ]
+    assert [one.first for one in plan.nodes] == [0, plan.nodes[0].count]
+
+
+def test_power_is_added_up_by_rack():
+    nodes = [
+        node("n", gpu_watts=[300, 300], rack="r", count=2),
+        node("m", gpu_watts=[None, 100], rack="r"),
+        node("k", gpu_watts=[50]),
+    ]
+    power = planned([], nodes, r=2_000).power
+    assert (power.watts, power.unknown, power.racks, power.rack_watts) == (1_350, 1, {"r": 1_300}, {"r": 2_000})
+    assert [one.watts for one in planned([], nodes).nodes] == [600, None, 50]
+
+
+def test_problems_are_in_the_order_of_their_weight():
+    consumers = [
+        wants("a", 9),
+        wants("b", vram_mib=20_000),
+        job("c", copies=3),
+        job("d", 2, most_per_node=1),
+        wants("e", zone="z", surge=1, surge_is_needed=True),
+    ]
+    plan = planned(consumers, [node("n", gpus(2), gpu_watts=[9], rack="r"), node("m", labels={"zone": "z"})], r=1)
+    assert [problem.kind for problem in plan.problems] == ["placement", "slots", "rollout", "vram", "power", "waiting"]
+
+
+def test_notes_say_whose_they_are_and_what_was_taken_as_matching():
+    pods = wants("a", pod_spec={"nodeSelector": {"nvidia.com/gpu.product": "X"}}, notes=("it is odd",))
+    nodes = [node(f"n{number}", notes=("it is new",) if not number else ()) for number in range(8)]
+    assert planned([pods], nodes).notes == [
+        "n0: it is new",
+        "ml/a: it is odd",
+        "pods select the label nvidia.com/gpu.product, which is not declared for n0, n1, n2, n3, n4, n5 and others: "
+        "taken as matching",
+    ]
+
+
+def test_the_same_app_is_planned_the_same_way():
+    consumers = [wants(f"w{i}", i % 3 + 1, copies=3, least_copies=1, vram_mib=5_000 * (i % 4)) for i in range(12)]
+    nodes = [node(f"n{i}", gpus(2, 3)) for i in range(5)]
+    assert planned(consumers, nodes) == planned(consumers, nodes)
+
+
+def test_manifests_that_no_app_makes_are_planned():
+    container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
+    inventory = GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")])
+    made = plan_capacity([{"apiVersion": "v1", "kind": "List", "items": [pod, pod]}], inventory)
+    assert (made.stock["nvidia.com/gpu"].wanted, made.stock["nvidia.com/gpu"].total) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("manifests", "problem"),
+    [
+        ("a.yaml", "manifests must be a list"),
+        ([{"metadata": {}}], "manifests[0] must be an object of Kubernetes, with apiVersion and kind; got ['metadata']"),
+        ([None], "manifests[0]"),
+    ],
+)
+def test_what_is_no_manifest_is_refused(manifests, problem):
+    with pytest.raises(GpuConstructsError) as refused:
+        plan_capacity(manifests, GpuInventory(nodes=[GpuNode(name="n")]))
+    assert problem in str(refused.value)

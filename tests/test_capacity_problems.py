@@ -93,7 +93,7 @@ FEWER = "fewer pods, or another node in the inventory"
             "GPUs that pods share with 2",
         ),
         (
-            [wants("a", copies=4), wants("b", copies=3)],
+            [wants("a", copies=4, vram_mib=1), wants("b", copies=3, vram_mib=1)],
             [node("n", gpus(2, 3))],
             "ml/a and ml/b want 7 nvidia.com/gpu, and n has 6",
             "more slots with 4",
@@ -156,7 +156,8 @@ def test_too_little_for_what_always_runs(consumers, nodes, text, way_out):
         (
             [wants("a"), *gang("b", 1, 1)],
             [node("n", gpus(2))],
-            "its pods, which must run together, need 2 nvidia.com/gpu, and what always runs leaves no place for them on n",
+            "its pods, which must run together, need 2 nvidia.com/gpu, and what always runs leaves no place for them "
+            "on n",
         ),
     ],
 )
@@ -187,9 +188,9 @@ def test_what_starts_when_something_else_moves_is_no_problem():
             "write maxSurge 0 and maxUnavailable 1 in updateStrategy.rollingUpdate",
         ),
         (
-            wants("a", **{**SURGE, "kind": "RayService"}) if False else wants("a", **SURGE),
+            wants("a", kind="RayService", **SURGE),
             [node("n")],
-            "write strategy.type 'Recreate', or maxSurge 0 and maxUnavailable 1",
+            "leave room for its new pods beside the old ones, or delete the old ones first",
         ),
     ],
 )
@@ -214,8 +215,13 @@ def test_a_gang_is_updated_as_a_whole():
     )
 
 
-def test_an_update_that_may_take_an_old_pod_first_waits_for_nothing():
-    assert planned([wants("a", surge=1)], [node("n")]).problems == []
+@pytest.mark.parametrize("given", [{"surge": 1}, {"surge_is_needed": True}])
+def test_an_update_that_may_take_an_old_pod_first_waits_for_nothing(given):
+    assert planned([wants("a", **given)], [node("n")]).problems == []
+
+
+def test_pods_that_are_no_gang_start_one_by_one():
+    assert texts(planned([wants("a"), job("b", pods_each=3)], [node("n", gpus(2))]), "slots") == []
 
 
 @pytest.mark.parametrize(
@@ -244,19 +250,20 @@ def test_what_waits_when_all_runs(consumers, text):
 
 
 @pytest.mark.parametrize(
-    ("consumers", "beside"),
-    [([daemons("d", 2), daemons("e", 2)], " beside ml/d"), ([daemons("d", 2), daemons("e"), daemons("f", 3)], "?")],
+    ("consumers", "pod", "others"),
+    [
+        ([daemons("d", 2), daemons("e", 2)], 2, "ml/d"),
+        ([daemons("d", 2), daemons("e"), daemons("f", 3)], 3, "ml/d and ml/e"),
+    ],
 )
-def test_nodes_too_small_for_what_every_node_gets(consumers, beside):
+def test_nodes_too_small_for_what_every_node_gets(consumers, pod, others):
     plan = planned(consumers, [node("n", gpus(3), count=2), node("m", gpus(9))])
-    (text,) = texts(plan, "slots")
-    pod = "2" if beside != "?" else "3"
-    other = beside if beside != "?" else " beside ml/d and ml/e"
-    assert text == (
-        f"every node that takes it is to have its pod, which needs {pod} nvidia.com/gpu, and n has no room for it{other}"
-    )
+    assert texts(plan, "slots") == [
+        f"every node that takes it is to have its pod, which needs {pod} nvidia.com/gpu, and n has no room for it "
+        f"beside {others}"
+    ]
     assert (plan.always_fits, plan.all_fits) == ("no", "no")
-    assert [(one.placed, one.waiting) for one in plan.consumers][-1] == (1, 2)
+    assert (plan.consumers[-1].placed, plan.consumers[-1].waiting) == (1, 2)
 
 
 RUNS_OUT = "memory of a GPU runs out once all pods are busy, wherever they are placed: "
@@ -401,3 +408,13 @@ def test_the_search_for_a_place_beside_what_always_runs_ends(monkeypatch):
     assert plan.notes == [
         "of some updates and jobs it was not looked for whether they find a place beside what always runs"
     ]
+
+
+def test_of_long_names_the_first_is_said_and_the_others_are_counted():
+    many = [wants(f"{LONG}{number}", vram_mib=1) for number in range(30)]
+    (text,) = texts(planned(many, [node(f"{LONG}{number}") for number in range(9)]), "slots")
+    assert f"/{LONG}0 and 29 more want 30 nvidia.com/gpu, and {LONG}0 and 8 more have 9 together" in text
+    (text,) = texts(
+        planned([wants(zone="z")], [node(f"{LONG}{n}", labels={"zone": f"z{n}"}) for n in range(9)]), "placement"
+    )
+    assert text.endswith("; and 8 more")

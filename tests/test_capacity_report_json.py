@@ -74,7 +74,6 @@ SCHEMA = thing(
     ),
     consumers=many(
         thing(
-            subject=COUNT,
             kind=TEXT,
             namespace=TEXT,
             name=TEXT,
@@ -102,7 +101,6 @@ SCHEMA = thing(
     problems=many(
         thing(
             kind={"enum": ["placement", "slots", "rollout", "waiting", "vram", "power"]},
-            subject=OPTIONAL,
             object={"type": ["string", "null"]},
             text=TEXT,
             wayOut=TEXT,

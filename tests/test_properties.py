@@ -777,6 +777,8 @@ def operator_options(draw):
         cdi = given_options.get("cdi")
         is_on = platform.supports_cdi and not given_options.get("bridge") if cdi is None else cdi
         given_options["device_list_strategy"] = ["cdi-annotations", "cdi-cri"] if is_on else "envvar"
+    if given_options.get("dcgm_exporter") is False:
+        given_options.pop("service_monitor", None)
     return given_options
 
 

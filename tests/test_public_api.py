@@ -89,6 +89,7 @@ BESIDE = [
     "Vllm",
     "Volume",
     "VolumeClaim",
+    "plan_capacity",
     "recommend_sharing",
     "synth",
     "synthesize",

@@ -35,6 +35,8 @@ def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str,
         return []
     said: dict[str, list[str]] = {}
     for node, found in zip(inventory.nodes, recommend_sharing(inventory, [*asking, *manifests]), strict=True):
+        if found.mode == "exclusive" and not _has_gpus_enough(plan, inventory, node):
+            continue
         is_known = all(one.vram_mib is not None for one in asking if one.title in found.workloads)
         what = _what_to_do(
             node,
@@ -63,6 +65,17 @@ def _nodes_short_of_memory(plan: Plan) -> set[str]:
 def _nodes_short_of_slots(plan: Plan) -> set[str]:
     subjects = {one.subject for one in plan.problems if one.kind in ("slots", "rollout")}
     return {name for one in plan.consumers if one.waiting or one.consumer.subject in subjects for name in one.nodes}
+
+
+def _has_gpus_enough(plan: Plan, inventory: GpuInventory, node: GpuNode) -> bool:
+    """Tell whether what always runs would have a place without sharing, by count."""
+    those = [one for one in plan.consumers if node.name in one.nodes]
+    reached = {name for one in those for name in one.nodes}
+    wanted = 0
+    for one in those:
+        pods = one.placed + one.waiting if one.consumer.is_for_each_node else one.consumer.least_pods
+        wanted += pods * max(one.consumer.asks.values())
+    return wanted <= sum(each.gpus * each.count for each in inventory.nodes if each.name in reached)
 
 
 def _what_to_do(

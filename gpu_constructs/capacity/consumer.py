@@ -22,17 +22,24 @@ class Consumer:
         part: Which of its pod specs this is, as ``Worker``; empty where it has one.
         asks: Extended resources that each pod takes, by the formula of the scheduler; a device class of DRA stands
             here by its name, without a slash.
+        most_asked: The most of each that one of its containers asks for; empty where that is all of it.
         pod_spec: What decides which nodes take it.
         labels: Of its pods.
         copies: How many there are when all that may run runs, without what an update adds.
         least_copies: How many of them run for as long as nobody stops them; 0 for work that ends.
         pods_each: Pods of this spec in a copy.
         surge: Pods that an update makes before it takes old ones away.
-        surge_is_needed: Whether an update waits for such a pod before any old one may go.
-        is_gang: Whether a copy gets nowhere before all its pods run, those of the object's other parts among them.
+        surge_is_needed: Whether an update waits for such pods before any old one may go.
+        surge_together: How many copies of these must be there at once before any old one may go: 1 of a Deployment, all
+            of what is replaced as a whole.
+        is_gang: Whether a copy gets nowhere before its pods run together, those of the object's other parts among them.
+        starts_with: How many pods of this spec in a copy of a gang are enough to start; None: all.
+        is_stopped: Whether somebody stopped or suspended it, so that its copies run only once that is taken back.
+        priority: Of its pods, as their PriorityClass says; the scheduler takes lower ones away for it.
+        preempts: Whether it does.
         is_for_each_node: Whether every node that takes it gets one; copies then do not count.
         most_per_node: How many of its pods a node takes at most, where it keeps them apart.
-        vram_mib: What each of its containers with a GPU takes of that GPU's memory at most; None where it does not say.
+        vram_mib: What a pod takes of the memory of each GPU that it holds, at most; None where it does not say.
         typical_vram_mib: The same most of the time; None where it does not say.
         notes: What was assumed about it, each a sentence without a full stop.
     """
@@ -43,6 +50,7 @@ class Consumer:
     name: str
     part: str = ""
     asks: Mapping[str, int]
+    most_asked: Mapping[str, int] = field(default_factory=dict)
     pod_spec: Mapping[str, Any]
     labels: Mapping[str, Any] = field(default_factory=dict)
     copies: int = 1
@@ -50,7 +58,12 @@ class Consumer:
     pods_each: int = 1
     surge: int = 0
     surge_is_needed: bool = False
+    surge_together: int = 1
     is_gang: bool = False
+    starts_with: int | None = None
+    is_stopped: bool = False
+    priority: int = 0
+    preempts: bool = True
     is_for_each_node: bool = False
     most_per_node: int | None = None
     vram_mib: int | None = None

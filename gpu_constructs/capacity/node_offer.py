@@ -18,6 +18,7 @@ class Device:
         gpu: Index of the board in the node.
         profile: The MIG profile; empty for a whole board.
         vram_each_mib: The most that one holder may take, where something enforces it, as MPS does.
+        most_each: The most slots that a container may ask for, where the plugin refuses more.
     """
 
     resource: str
@@ -26,6 +27,7 @@ class Device:
     gpu: int
     profile: str = ""
     vram_each_mib: int | None = None
+    most_each: int | None = None
 
     @property
     def title(self) -> str:
@@ -45,6 +47,7 @@ class NodeOffer:
         taints: As Kubernetes writes them.
         gpu_model: The board, as ``nvidia-smi`` prints it; empty where it is not known.
         sharing: How its GPUs are shared, in words, as ``time-slicing x 5``; empty where they are not.
+        vram_unit_mib: Memory that a slot stands for, where slots count memory.
         gpu_watts: Power limits of its boards; None where one is not known.
         rack: Where it stands; empty where nobody says.
         notes: What was assumed about it, each a sentence without a full stop.
@@ -57,6 +60,7 @@ class NodeOffer:
     taints: Sequence[Mapping[str, str]] = ()
     gpu_model: str = ""
     sharing: str = ""
+    vram_unit_mib: int | None = None
     gpu_watts: Sequence[int | None] = ()
     rack: str = ""
     notes: tuple[str, ...] = ()

@@ -97,9 +97,8 @@ class PlacedPods:
             at += 1
             if each > 0:
                 whole = min(nodes.number, count // each)
-                rest = count - whole * each if whole < nodes.number else 0
-                self._change(at - 1, index, size, [(each, whole), (rest, 1)])
-                count -= whole * each + rest
+                self._change(at - 1, index, size, [(each, whole)])
+                count -= whole * each
         return count
 
     def remove(self, index: int, count: int) -> None:

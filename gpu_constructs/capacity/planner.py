@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpu_constructs import _fields
 from gpu_constructs.capacity.advice import advice
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand import consumers as consumers_of
@@ -17,6 +18,7 @@ from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Pow
 from gpu_constructs.capacity.problems import Problems
 from gpu_constructs.capacity.seating import SeatedNode, seated
 from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.inventory import GpuInventory
 from gpu_constructs.rules.facts import Facts
 
@@ -24,6 +26,32 @@ _ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")
 _MOST_NAMED = 6
 _LONGEST = 600
 """Characters of a sentence."""
+
+
+@short_errors
+def plan_capacity(manifests: Sequence[Mapping[str, Any]], inventory: GpuInventory) -> Plan:
+    """Plan objects that no app of cdk8s makes: a chart that Helm rendered, what Kustomize builds, a cluster's own.
+
+    How GPUs are shared the nodes say: ``GpuNode(sharing=...)``. Nothing is written, and no Node.js runs.
+
+    Args:
+        manifests: The objects, as plain data; members of a ``List`` count.
+        inventory: The GPU nodes.
+
+    Returns:
+        The plan, which ``to_text(title)``, ``to_json``, ``to_svg`` and ``to_html`` write out.
+
+    Raises:
+        GpuConstructsError: No inventory, or something that is no object of Kubernetes.
+    """
+    _fields.arguments(plan_capacity, {"manifests": manifests, "inventory": inventory})
+    for index, manifest in enumerate(manifests):
+        if not isinstance(manifest.get("apiVersion"), str) or not isinstance(manifest.get("kind"), str):
+            raise GpuConstructsError(
+                f"manifests[{index}] must be an object of Kubernetes, with apiVersion and kind; got "
+                f"{sorted(map(str, manifest))[:3]}; leave out what is empty"
+            )
+    return plan(Facts(manifests, (), inventory), inventory)
 
 
 def plan(facts: Facts, inventory: GpuInventory) -> Plan:

@@ -81,10 +81,9 @@ def _dealt(
     found: dict[int, tuple[int, int]] = {}
     while pods:
         open_ones = [number for number in devices if free[number]]
-        level = {used[number] for number in open_ones}
-        # Where all are held alike, as many pods as there are devices leave all held alike again.
+        # They take turns: as many pods as there are devices leave each with as many more.
         rounds = min(pods // len(open_ones), min(free[number] for number in open_ones) // amount)
-        if rounds and len(level) == 1:
+        if rounds:
             taken, holders = _filled(open_ones, used, free, rounds * len(open_ones) * amount), 0
             holders, pods = rounds * min(amount, len(open_ones)), pods - rounds * len(open_ones)
         else:

@@ -17,7 +17,13 @@ from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.device_plugin.agent import APP, NODE_RULES, GpuAgent
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
-from gpu_constructs.device_plugin.consistency import advertised_resources, check, check_names, gpu_offers, plugin_configs
+from gpu_constructs.device_plugin.consistency import (
+    advertised_resources,
+    check,
+    check_names,
+    gpu_offers,
+    plugin_configs,
+)
 from gpu_constructs.device_plugin.daemonset import DevicePlugin, device_plugin_daemonset
 from gpu_constructs.device_plugin.delivery import CHECKSUM, Defaults, Delivery, deliveries
 from gpu_constructs.device_plugin.mps_control_daemon import MpsControlDaemon, mps_control_daemon

@@ -11,6 +11,7 @@ from gpu_constructs import _fields
 from gpu_constructs._plain_data import below, plain
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.platforms import Talos
+from gpu_constructs.taint import Taint, taint_of_text
 from gpu_constructs.talos.config_merge import DIRECTIVE, Deletion, deletions, is_deletion, merged, without_deletions
 from gpu_constructs.talos.config_schema import (
     CONFIG_KEYS,
@@ -34,7 +35,6 @@ from gpu_constructs.talos.machine_config import (
     node_taints_of,
 )
 from gpu_constructs.talos.node_labels import check_node_labels
-from gpu_constructs.taint import Taint, taint_of_text
 
 _CAME_FROM_1_13 = "a node that came from 1.13 keeps the patch of Talos('1.13'), which its configuration goes on with"
 _SYSCTLS = {None: "machine.sysctls", "SysctlConfig": "params"}

@@ -15,6 +15,7 @@ from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.platforms import MachineConfigShape, Platform, Talos
 from gpu_constructs.provided import GpuNodes, Provided
 from gpu_constructs.side_files import SideFile
+from gpu_constructs.taint import Taint
 from gpu_constructs.talos.driver_versions import Branch, driver_version, newest_known_release, patch_release
 from gpu_constructs.talos.extensions import GDRDRV, OWNER, GpuArchitecture, KernelModuleType, gpu_extensions
 from gpu_constructs.talos.kernel_module import GDRDRV_MODULE, NVIDIA_MODULES, KernelModule, module_key
@@ -32,7 +33,6 @@ from gpu_constructs.talos.machine_config import (
 )
 from gpu_constructs.talos.node_labels import OPERATOR_VALIDATOR, check_node_labels
 from gpu_constructs.talos.schematic import TalosSchematic
-from gpu_constructs.taint import Taint
 
 IMAGE_FACTORY = "factory.talos.dev"
 _WHEN: Mapping[MachineConfigShape, str] = {

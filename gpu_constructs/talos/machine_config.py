@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.platforms import Talos
+from gpu_constructs.taint import Taint, taint_of_text
 from gpu_constructs.talos.config_merge import without_deletions
 from gpu_constructs.talos.kernel_module import KernelModule, module_key
-from gpu_constructs.taint import Taint, taint_of_text
 
 Role = Literal["worker", "controlplane"]
 Document = dict[str, Any]

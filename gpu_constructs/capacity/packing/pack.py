@@ -8,8 +8,6 @@ from gpu_constructs.capacity.packing import bounds
 from gpu_constructs.capacity.packing.greedy import greedy
 from gpu_constructs.capacity.packing.part import Filling, Part, join, split
 from gpu_constructs.capacity.packing.problem import Bin, Item, Packing, Shortage
-from gpu_constructs.capacity.packing.repair import repair
-from gpu_constructs.capacity.packing.search import search
 
 SHARE_OF_REPAIR = 4
 """What part of the budget goes into moving things before everything is searched."""
@@ -38,6 +36,9 @@ def pack(items: Sequence[Item], bins: Sequence[Bin], *, budget: int = 50_000) ->
             if shortage:
                 shortages.append(shortage)
             if not is_exact:
+                # Most problems need neither this nor the search.
+                from gpu_constructs.capacity.packing.repair import repair
+
                 filling, steps = repair(part, filling, budget // SHARE_OF_REPAIR - effort)
                 effort += steps
             if shortage or is_exact:
@@ -50,6 +51,8 @@ def pack(items: Sequence[Item], bins: Sequence[Bin], *, budget: int = 50_000) ->
     for done, at in enumerate(sorted(open_parts, key=lambda at: len(parts[at].counts))):
         if is_impossible:
             break
+        from gpu_constructs.capacity.packing.search import search
+
         found = search(parts[at], (budget - effort) // (len(open_parts) - done))
         effort += found.effort
         if found.filling:

@@ -111,7 +111,6 @@ def _device(planned: PlannedDevice) -> dict[str, Any]:
 def _consumer(each: PlannedConsumer) -> dict[str, Any]:
     consumer = each.consumer
     return {
-        "subject": consumer.subject,
         "kind": consumer.kind,
         "namespace": consumer.namespace,
         "name": consumer.name,
@@ -148,7 +147,6 @@ def _eligibility(each: PlannedConsumer) -> dict[str, Any]:
 def _problem(problem: Problem, named: Mapping[int, str]) -> dict[str, Any]:
     return {
         "kind": problem.kind,
-        "subject": problem.subject,
         "object": None if problem.subject is None else named.get(problem.subject),
         "text": problem.text,
         "wayOut": problem.way_out,
