@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,10 +12,11 @@ from cdk8s import App
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct
 from gpu_constructs.app_checks import AppChecks
+from gpu_constructs.capacity.plain_manifests import plain_manifests
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.inventory import GpuInventory
 from gpu_constructs.provided import Provided
-from gpu_constructs.rules.facts import Facts
+from gpu_constructs.rules.facts import Facts, namespace_of
 from gpu_constructs.rules.finding import Finding
 from gpu_constructs.rules.gpu_rules import remember_inventory
 from gpu_constructs.side_files import FOLDERS, SideFile
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 Severity = Literal["warn", "error", "off"]
 
 _PLANNED = "_gpu_capacity_plan"
+# Names of foreign objects go to a terminal: nothing there may move its cursor or turn the text around.
+_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 class CapacityPlan(GpuConstruct):
@@ -55,7 +59,7 @@ class CapacityPlan(GpuConstruct):
         vram: Severity = "warn",
         waiting: Severity = "warn",
         power: Severity = "warn",
-        other_manifests: Sequence[Mapping[str, Any]] = (),
+        other_manifests: Iterable[Mapping[str, Any] | None] = (),
         title: str | None = None,
     ) -> None:
         """Have the app planned.
@@ -71,8 +75,10 @@ class CapacityPlan(GpuConstruct):
                 ``off`` where jobs are meant to queue.
             power: What to do where the GPUs of a rack draw more than ``GpuInventory(rack_watts=...)`` at their power
                 limits.
-            other_manifests: Objects of the cluster that the app does not make, as plain data: the output of
-                ``helm template``, or of ``kubectl get deployments -A -o json``. Their GPUs count.
+            other_manifests: Objects of the cluster that the app does not make, as plain data: what
+                ``yaml.safe_load_all`` reads of ``helm template``, or ``[json.loads(text)]`` of
+                ``kubectl get deployments -A -o json``. Their GPUs count; what the app makes too counts once. Their
+                updates, which are not the app's to change, only warn.
             title: Of the report. None: the name of the app's outdir.
 
         Raises:
@@ -86,16 +92,17 @@ class CapacityPlan(GpuConstruct):
                 f"inventory must be a GpuInventory; got {type(inventory).__name__}; make one with "
                 "GpuInventory(nodes=[GpuNode(...)])"
             )
-        if not isinstance(id, str) or not id or not id.isprintable():
-            raise GpuConstructsError(f"id must be a non-empty str; got {id!r}")
+        _fields.of_type("id", id, str)
+        # The report's files are named after it.
+        _fields.dns_label("id", id)
         given = {
             "vram": vram,
             "waiting": waiting,
             "power": power,
-            "other_manifests": other_manifests,
             "title": title,
         }
         _fields.arguments(CapacityPlan.__init__, given)
+        others = plain_manifests("other_manifests", other_manifests)
         # Kept on our side: what a tree holds is asked for across a bridge.
         if hasattr(app, _PLANNED):
             raise GpuConstructsError("app has a capacity plan already; one App is one cluster: leave one of them out")
@@ -105,7 +112,7 @@ class CapacityPlan(GpuConstruct):
         self.provides = Provided()
         self._severities: dict[str, Severity] = {"vram": vram, "waiting": waiting, "power": power}
         self._stem = id
-        self._others = [dict(one) for one in other_manifests]
+        self._others = others
         self._title = Path(app.outdir).resolve().name if title is None else title
         self._plan: Plan | None = None
         remember_inventory(app, inventory)
@@ -143,11 +150,14 @@ class CapacityPlan(GpuConstruct):
 
     def _finding(self, problem: Problem, facts: Facts, *, own: int) -> Finding:
         subject, whose = None if problem.subject is None else facts.origins[problem.subject], ""
+        is_warning = self._severities.get(problem.kind, "error") == "warn"
         if subject is not None and subject >= own:
             other = facts.objects[problem.subject or 0]
-            subject, whose = None, f"{other['kind']} {(other.get('metadata') or {}).get('name')!r}: "
-        is_warning = self._severities.get(problem.kind, "error") == "warn"
-        return Finding(subject, f"{whose}{problem.text}; {problem.way_out}", is_warning=is_warning)
+            name = (other.get("metadata") or {}).get("name")
+            subject, whose = None, f"{other['kind']} {namespace_of(other)}/{name}: "
+            is_warning |= problem.kind == "rollout"
+        sentence = _NOT_SHOWN.sub("�", f"{whose}{problem.text}; {problem.way_out}")
+        return Finding(subject, sentence, is_warning=is_warning)
 
     def side_files(self) -> list[SideFile]:
         """Give the report in each of its forms."""

@@ -81,7 +81,9 @@ def synthesize(*apps: App) -> None:
     dist = _Dist.of(apps)
     problems: list[str] = []
     for app in apps:
-        problems.extend(_render(app, dist))
+        # Of several clusters each says whose problem it is.
+        cluster = f"{Path(app.outdir).name}: " if len(apps) > 1 else ""
+        problems.extend(cluster + problem for problem in _render(app, dist, cluster))
     if problems:
         raise SynthesisError(list(dict.fromkeys(problems)))
     try:
@@ -202,7 +204,7 @@ def _identity(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
     return manifest["apiVersion"], manifest["kind"], manifest.get("metadata", {}).get("name", "")
 
 
-def _render(app: App, dist: _Dist) -> list[str]:
+def _render(app: App, dist: _Dist, cluster: str) -> list[str]:
     """Add an app's files to dist and give its problems."""
     tree = app.node
     constructs = tree.find_all()
@@ -218,7 +220,8 @@ def _render(app: App, dist: _Dist) -> list[str]:
     # Rendering a chart validates the whole app, but an app may have none.
     if not charts:
         nodes = [construct.node for construct in constructs]
-        problems = [f"{node.path or 'app'}: {problem}" for node in nodes for problem in node.validate()]
+        with left_to_synth(app):
+            problems = [f"{node.path or 'app'}: {problem}" for node in nodes for problem in node.validate()]
         if problems:
             return problems
     try:
@@ -241,7 +244,7 @@ def _render(app: App, dist: _Dist) -> list[str]:
     if problems:
         return problems
     for who, finding in said:
-        warn(_sentence(finding, rendered, providers, who))
+        warn(cluster + _sentence(finding, rendered, providers, who))
     given_outdir = Path(app.outdir)
     outdir = given_outdir.resolve()
     files: dict[Path, list[dict[str, Any]]] = defaultdict(list)

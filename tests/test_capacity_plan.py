@@ -127,7 +127,37 @@ def test_what_runs_there_already_counts_and_is_named_as_what_it_is(tmp_path):
     others = [{"apiVersion": "v1", "kind": "List", "items": [plain(replicas=3)]}]
     app, _, _ = cluster(tmp_path, other_manifests=others)
     (problem,), _ = said(app)
-    assert problem.startswith("capacity-plan: Deployment 'theirs': what always runs does not fit")
+    assert problem.startswith("capacity-plan: Deployment work/theirs: what always runs does not fit")
+
+
+def test_updates_of_what_the_app_does_not_make_only_warn(tmp_path):
+    theirs = plain()
+    del theirs["spec"]["strategy"]
+    own_gpus = GpuNode(name="one", gpu_model=BOARD, sharing=Sharing.none())
+    app, _, _ = cluster(tmp_path, GpuInventory(nodes=[own_gpus]), other_manifests=[None, theirs])
+    problems, (warned,) = said(app)
+    assert problems == []
+    assert warned.startswith("capacity-plan: Deployment work/theirs: an update would wait for ever")
+
+
+def test_a_name_cannot_move_the_cursor_of_a_terminal(tmp_path):
+    theirs = plain(replicas=3)
+    theirs["metadata"]["name"] = "a\x1b[31m\nb\u202e"
+    app, _, _ = cluster(tmp_path, other_manifests=[theirs])
+    (problem,), _ = said(app)
+    assert problem.isprintable()
+
+
+def test_of_several_clusters_each_problem_says_whose_it_is(tmp_path):
+    apps = [App(outdir=str(tmp_path / name)) for name in ("a", "b")]
+    for app in apps:
+        CapacityPlan(app, ONE, other_manifests=[plain(replicas=3)])
+    with pytest.raises(SynthesisError) as refused:
+        synthesize(*apps)
+    assert [problem.split(": ")[:2] for problem in refused.value.problems] == [
+        ["a", "capacity-plan"],
+        ["b", "capacity-plan"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -241,8 +271,12 @@ def test_an_inventory_of_the_rules_goes_before_that_of_the_plan(tmp_path):
         ({"inventory": [GpuNode(name="a")]}, "inventory must be a GpuInventory; got list"),
         ({"vram": "fail"}, "vram must be one of 'warn', 'error', 'off'"),
         ({"vrm": "off"}, "vrm is no keyword of CapacityPlan (did you mean 'vram'?)"),
-        ({"id": ""}, "id must be a non-empty str; got ''"),
-        ({"other_manifests": "a.yaml"}, "other_manifests must be a list"),
+        ({"id": ""}, "id must be a DNS label"),
+        ({"id": "../../elsewhere"}, "id must be a DNS label"),
+        ({"id": 7}, "id must be str; got int: 7"),
+        ({"other_manifests": "a.yaml"}, "other_manifests must be a list of objects as plain data"),
+        ({"other_manifests": [{}]}, "other_manifests[0] must be an object of Kubernetes"),
+        ({"other_manifests": {"kind": "List"}}, "put it in a list: other_manifests=[...]"),
     ],
 )
 def test_what_it_cannot_use_is_refused(tmp_path, given, problem):

@@ -749,7 +749,10 @@ def test_what_another_cluster_shares_or_provides_does_not_matter(tmp_path):
     shared, own = (App(outdir=str(tmp_path / name)) for name in ("shared", "own"))
     DevicePluginChart(shared, "plugin", sharing=SHARED)
     GpuWorkload(Chart(own, "gpu"), "train", image="a:1", kind="Job", gpus=2)
-    assert [problem.split(" ")[1] for problem in problems_of(shared, own)] == ["runtime_class", "selects"]
+    assert [problem.split(" ")[:3:2] for problem in problems_of(shared, own)] == [
+        ["own:", "runtime_class"],
+        ["own:", "selects"],
+    ]
 
 
 WANTED = {"runtime_classes": "nvidia", "node_labels": PRESENT, "namespaces": "team"}

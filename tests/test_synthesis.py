@@ -392,15 +392,15 @@ def test_all_problems_of_all_apps_are_reported_at_once(make_app):
     west.charts[0].node.add_validation(Complaints("one thing is wrong", "another is [too]"))
     ApiObject(Chart(north, "raw"), "raw", api_version="v1", kind="Secret", metadata=ApiObjectMetadata(namespace="b"))
     problems = problems_of(east, west, north)
-    assert [problem.split(" ")[0:2] for problem in problems] == [
-        ["train/train:", "namespace"],
-        ["train/train:", "runtime_class"],
-        ["train/train:", "selects"],
-        ["gpu:", "one"],
-        ["gpu:", "another"],
-        ["raw/raw:", "namespace"],
+    assert [problem.split(" ")[0:3] for problem in problems] == [
+        ["east:", "train/train:", "namespace"],
+        ["east:", "train/train:", "runtime_class"],
+        ["east:", "train/train:", "selects"],
+        ["west:", "gpu:", "one"],
+        ["west:", "gpu:", "another"],
+        ["north:", "raw/raw:", "namespace"],
     ]
-    assert problems[3:5] == ["gpu: one thing is wrong", "gpu: another is [too]"]
+    assert problems[3:5] == ["west: gpu: one thing is wrong", "west: gpu: another is [too]"]
 
 
 def test_validations_of_the_user_are_reported_with_the_path_they_stand_at(app, chart):
@@ -995,10 +995,10 @@ def test_an_app_is_written_without_a_word_and_stays_as_it_was_when_it_goes_wrong
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines() == [
         "2 problems found, nothing was written",
-        "  gpu/train: namespace 'nowhere' is not in this app; add GpuNamespace(chart, 'namespace', name='nowhere') or "
-        "declare it with External(app, 'existing', namespaces=['nowhere'])",
-        "  gpu/train: asks for 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two slots "
-        "are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) [R07]",
+        "  east: gpu/train: namespace 'nowhere' is not in this app; add GpuNamespace(chart, 'namespace', "
+        "name='nowhere') or declare it with External(app, 'existing', namespaces=['nowhere'])",
+        "  west: gpu/train: asks for 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two "
+        "slots are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) [R07]",
     ]
     assert files(dist) == before
 
