@@ -41,8 +41,9 @@ class CapacityPlan(GpuConstruct):
     Kubernetes counts slots and no memory: the plan adds up what pods say they take (``GpuRequest(vram=...)``), and
     tells which of them do not go together on one GPU.
 
-    The report is one page, picture, text and JSON: ``reports/capacity-plan.html``, ``.svg``, ``.txt``, ``.json``,
-    beside the manifests, where kubectl never reads. ``app.synth()`` of cdk8s fails likewise, but writes no report.
+    The report is one page, picture, text and JSON: ``reports/capacity-plan.html``, ``.svg``, ``.txt``, ``.json``, in a
+    folder beside the manifests that ``kubectl apply -f`` does not read. ``app.synth()`` of cdk8s fails likewise, but
+    writes no report. Where a synth fails, the report of the last one stays as all of dist/ does; ``plan`` has the new.
 
     Attributes:
         inventory: The nodes.
@@ -103,6 +104,8 @@ class CapacityPlan(GpuConstruct):
         }
         _fields.arguments(CapacityPlan.__init__, given)
         others = plain_manifests("other_manifests", other_manifests)
+        if title is not None and (not title.strip() or not title.isprintable()):
+            raise GpuConstructsError(f"title must be a printable str that is not empty; got {title!r}; leave it out")
         # Kept on our side: what a tree holds is asked for across a bridge.
         if hasattr(app, _PLANNED):
             raise GpuConstructsError("app has a capacity plan already; one App is one cluster: leave one of them out")

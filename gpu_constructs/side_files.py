@@ -1,4 +1,4 @@
-"""Files for people and other tools, written beside the manifests where kubectl never reads."""
+"""Files for people and other tools, in folders beside the manifests that ``kubectl apply -f`` does not read."""
 
 from __future__ import annotations
 

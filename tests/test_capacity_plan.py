@@ -1,3 +1,4 @@
+import inspect
 import json
 import warnings
 
@@ -273,6 +274,8 @@ def test_an_inventory_of_the_rules_goes_before_that_of_the_plan(tmp_path):
         ({"vrm": "off"}, "vrm is no keyword of CapacityPlan (did you mean 'vram'?)"),
         ({"id": ""}, "id must be a DNS label"),
         ({"id": "../../elsewhere"}, "id must be a DNS label"),
+        ({"title": ""}, "title must be a printable str that is not empty; got ''; leave it out"),
+        ({"title": "a\nb"}, "title must be a printable str that is not empty"),
         ({"id": 7}, "id must be str; got int: 7"),
         ({"other_manifests": "a.yaml"}, "other_manifests must be a list of objects as plain data"),
         ({"other_manifests": [{}]}, "other_manifests[0] must be an object of Kubernetes"),
@@ -297,3 +300,16 @@ def test_an_app_without_a_plan_is_not_planned(tmp_path):
     app = App(outdir=str(tmp_path))
     synthesize(app)
     assert not (tmp_path / "reports").exists()
+
+
+def test_what_it_takes_and_its_defaults_are_fixed():
+    parameters = inspect.signature(CapacityPlan.__init__).parameters
+    assert list(parameters)[:3] == ["self", "app", "inventory"]
+    assert {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY} == {
+        "id": "capacity-plan",
+        "vram": "warn",
+        "waiting": "warn",
+        "power": "warn",
+        "other_manifests": (),
+        "title": None,
+    }
