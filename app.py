@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpu_constructs import (
-    CapacityPlan, ComfyUI, CudaSmokeTest, DcgmExporter, Delivery, DevicePluginChart, GpuAccess, GpuAlerts, GpuInventory, GpuNamespace,
-    GpuNode, GpuOperator, GpuProfile, GpuRequest, GpuWorkload, KatibExperiment, KatibParameter, Kubernetes, KubeflowNotebook, NvidiaGpuExporter,
-    NvidiaRuntimeClass, Ollama, PowerLimit, PyTorchTraining, Sharing, Taint, Talos, TalosGpuNode, TrainingPod,
-    ValidationBridge, Volume, synth,
+    CapacityPlan, ComfyUI, CudaSmokeTest, DcgmExporter, Delivery, DevicePluginChart, GpuAccess, GpuAlerts,
+    GpuInventory, GpuNamespace, GpuNode, GpuOperator, GpuProfile, GpuRequest, GpuWorkload, KatibExperiment,
+    KatibParameter, KubeflowNotebook, Kubernetes, NvidiaGpuExporter, NvidiaRuntimeClass, Ollama, PowerLimit,
+    PyTorchTraining, Sharing, Taint, Talos, TalosGpuNode, TrainingPod, ValidationBridge, Volume, synth,
 )  # fmt: skip
 import cdk8s_plus_27 as kplus
 from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Duration, JsonPatch, Size

@@ -9,7 +9,7 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpu_constructs.capacity.plan import Plan
@@ -25,18 +25,23 @@ Case = Callable[[random.Random], tuple[list[Mapping[str, Any]], GpuInventory]]
 
 
 def deployment(
-    number: int, gpus: int, selector: Mapping[str, str], vram: int | None, replicas: int = 1
+    number: int, gpus: int, selector: Mapping[str, str], vram: int | None, zones: Sequence[str] = ()
 ) -> Mapping[str, Any]:
     container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    pod: dict[str, Any] = {"nodeSelector": dict(selector), "containers": [container]}
+    if zones:
+        terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": list(zones)}]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        pod["affinity"] = {"nodeAffinity": required}
     said = {} if vram is None else {"annotations": {"gpu-constructs/vram": f"{vram}Mi"}}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": f"w{number}", "namespace": f"team-{number % 50}", **said},
         "spec": {
-            "replicas": replicas,
+            "replicas": 1,
             "strategy": {"type": "Recreate"},
-            "template": {"spec": {"nodeSelector": dict(selector), "containers": [container]}},
+            "template": {"spec": pod},
         },
     }
 
@@ -81,6 +86,27 @@ def tight(rng: random.Random) -> tuple[list[Mapping[str, Any]], GpuInventory]:
     return users, GpuInventory(nodes=nodes)
 
 
+def pairs(rng: random.Random) -> tuple[list[Mapping[str, Any]], GpuInventory]:
+    """Every workload with a budget of its own, and two nodes of all that it may go to."""
+    shared = Sharing.time_slicing(replicas=2)
+    nodes = [
+        GpuNode(name=f"node-{i}", gpu_model=BOARDS[1], gpus=8, sharing=shared, labels={"zone": f"z{i}"})
+        for i in range(NODES)
+    ]
+    users = [
+        deployment(i, 1, {}, rng.randint(500, 60000), [f"z{i % NODES}", f"z{(i * 7 + 1) % NODES}"])
+        for i in range(CONSUMERS)
+    ]
+    return users, GpuInventory(nodes=nodes)
+
+
+def anywhere(rng: random.Random) -> tuple[list[Mapping[str, Any]], GpuInventory]:
+    """Every workload with a budget of its own, and every node of a few that will do."""
+    shared = Sharing.time_slicing(replicas=8)
+    nodes = [GpuNode(name=f"node-{i}", gpu_model=BOARDS[1], gpus=8, sharing=shared) for i in range(50)]
+    return [deployment(i, 1, {}, rng.randint(500, 40000)) for i in range(2_000)], GpuInventory(nodes=nodes)
+
+
 def measured(case: Case) -> tuple[float, Plan]:
     manifests, inventory = case(random.Random(7))
     start = time.process_time()
@@ -92,7 +118,7 @@ def measured(case: Case) -> tuple[float, Plan]:
 
 def main() -> int:
     is_held = True
-    for case in (alike, different, tight):
+    for case in (alike, different, tight, pairs, anywhere):
         seconds, made = measured(case)
         mebibytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         is_held &= seconds < SECONDS and mebibytes < MEBIBYTES

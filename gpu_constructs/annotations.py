@@ -7,7 +7,8 @@ IGNORE_RULES = "gpu-constructs/ignore-rules"
 """Codes of rules that are not held against an object, with commas between."""
 
 VRAM = "gpu-constructs/vram"
-"""What each container with a GPU will take of its memory, as a quantity; nothing in Kubernetes counts it."""
+"""What a pod will take of the memory of each GPU that it holds, its containers together, as a quantity; nothing in
+Kubernetes counts it. On an object it is about each of its pods; a pod template may have it instead."""
 
 VRAM_TYPICAL = "gpu-constructs/vram-typical"
 """What it takes of that most of the time, as a quantity."""

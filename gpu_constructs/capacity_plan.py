@@ -28,7 +28,7 @@ Severity = Literal["warn", "error", "off"]
 
 _PLANNED = "_gpu_capacity_plan"
 # Names of foreign objects go to a terminal: nothing there may move its cursor or turn the text around.
-_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 class CapacityPlan(GpuConstruct):
@@ -138,6 +138,7 @@ class CapacityPlan(GpuConstruct):
     def examine(self, manifests: Sequence[Mapping[str, Any]], provided: Sequence[Provided]) -> list[Finding]:
         """Plan the app as it is rendered."""
         # Asked for only where there is something to plan.
+        from gpu_constructs.capacity.demand import uncounted
         from gpu_constructs.capacity.planner import plan
 
         facts = Facts([*manifests, *self._others], provided, self.inventory)
@@ -145,11 +146,12 @@ class CapacityPlan(GpuConstruct):
             self._plan = plan(facts, self.inventory)
         except GpuConstructsError as error:
             raise error.at(self.node.path) from None
-        return [
+        found = [
             self._finding(problem, facts, own=len(manifests))
             for problem in self._plan.problems
             if self._severities.get(problem.kind) != "off"
         ]
+        return [*found, *(Finding(None, _shown(sentence), is_warning=True) for sentence in uncounted(facts))]
 
     def _finding(self, problem: Problem, facts: Facts, *, own: int) -> Finding:
         subject, whose = None if problem.subject is None else facts.origins[problem.subject], ""
@@ -159,8 +161,7 @@ class CapacityPlan(GpuConstruct):
             name = (other.get("metadata") or {}).get("name")
             subject, whose = None, f"{other['kind']} {namespace_of(other)}/{name}: "
             is_warning |= problem.kind == "rollout"
-        sentence = _NOT_SHOWN.sub("�", f"{whose}{problem.text}; {problem.way_out}")
-        return Finding(subject, sentence, is_warning=is_warning)
+        return Finding(subject, _shown(f"{whose}{problem.text}; {problem.way_out}"), is_warning=is_warning)
 
     def side_files(self) -> list[SideFile]:
         """Give the report in each of its forms."""
@@ -174,3 +175,7 @@ class CapacityPlan(GpuConstruct):
             SideFile(folder="reports", stem=self._stem, ending=ending, text=forms[ending](self._title))
             for ending in FOLDERS["reports"]
         ]
+
+
+def _shown(text: str) -> str:
+    return _NOT_SHOWN.sub("\ufffd", text)

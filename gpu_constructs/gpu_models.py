@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from types import MappingProxyType
 
 
@@ -122,6 +124,28 @@ def gpu_model(name: str) -> GpuModel | None:
     """Give what is known of the board of that very name, with or without the vendor or ``GeForce`` in front."""
     found = (GPU_MODELS.get(front + name) for front in ("", _VENDOR, f"{_VENDOR}GeForce ", "Tesla "))
     return next((model for model in found if model is not None), None)
+
+
+@cache
+def board_called(name: str) -> GpuModel | None:
+    """Give what is known of a board by its name, however much of the makers' names stands in it."""
+    found = [board for board in GPU_MODELS if _words(board) == _words(name)]
+    return gpu_model(name) or (GPU_MODELS[found[0]] if len(found) == 1 else None)
+
+
+def near_boards(name: str) -> str:
+    """Give `` (did you mean 'x' or 'y'?)`` for boards that a name may stand for, or nothing."""
+    asked, known = _words(name), {board: _words(board) for board in GPU_MODELS}
+    near = [board for board, words in known.items() if words == asked]
+    near = near or [board for board, words in known.items() if asked and {*asked} <= {*words}]
+    glued = {"".join(words): board for board, words in known.items()}
+    near = near or [glued[one] for one in get_close_matches("".join(asked), glued, n=2)]
+    return f" (did you mean {' or '.join(map(repr, near[:4]))}?)" if near else ""
+
+
+def _words(name: str) -> list[str]:
+    words = name.casefold().replace("-", " ").split()
+    return [word for word in words if word not in ("nvidia", "geforce", "tesla")]
 
 
 def has_profiling_metrics(name: str) -> bool | None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import ceil
 from pathlib import Path
 from typing import Any, Literal
 
 from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
-from gpu_constructs.gpu_models import GPU_MODELS, GpuModel
-from gpu_constructs.gpu_models import gpu_model as known_model
+from gpu_constructs.gpu_models import GpuModel, board_called, near_boards
 from gpu_constructs.mig_layouts import layout_problem
 from gpu_constructs.mig_profiles import MIG_PROFILES, normal_profile, require_mig_profile
 from gpu_constructs.sharing import Sharing
@@ -28,8 +26,8 @@ class GpuNode(metaclass=ShortErrors):
 
     Attributes:
         name: Of the node or the pool, as ``talos-1`` or ``a100-pool``.
-        gpu_model: The board, as ``nvidia-smi`` prints it, with or without ``NVIDIA`` or ``GeForce`` in front; one of
-            ``gpu_models.GPU_MODELS``. None where it is not known.
+        gpu_model: The board, one of ``gpu_models.GPU_MODELS``, as ``nvidia-smi`` prints it or a node label has it, with
+            or without ``NVIDIA`` and ``GeForce``, in whatever case. None where it is not known.
         gpus: Boards in each node; 1 by default, 128 at most.
         count: Nodes of this kind; 1 by default.
         vram: Memory of one board (``24Gi``), at most what is known of the model. None: what is known of the model.
@@ -45,11 +43,14 @@ class GpuNode(metaclass=ShortErrors):
         power_limit: Watts that each board is held at, within what is known of the model. None by default: what it comes
             with.
         rack: Where it stands, as in ``GpuInventory.rack_watts``. None by default: nobody says.
+        is_observed: Whether sharing, strategy and labels were read from a running cluster: what the device plugin of
+            the app says goes before them. False by default.
 
     Raises:
         GpuConstructsError: A model that is not known, an amount that is none, fewer than one GPU or node, memory or
             watts that the board does not have, MIG devices that it cannot be divided into or that are shared by MPS,
-            labels or taints that Kubernetes would not take.
+            slots that count memory which a board does not have or of several boards, labels or taints that Kubernetes
+            would not take.
     """
 
     name: str
@@ -65,8 +66,15 @@ class GpuNode(metaclass=ShortErrors):
     taints: Sequence[Taint] = ()
     power_limit: int | None = None
     rack: str | None = None
+    is_observed: bool = False
 
     def __post_init__(self) -> None:
+        _refuse_one_alone("gpu_node.taints", self.taints, Taint)
+        if isinstance(self.mig_layout, str):
+            raise GpuConstructsError(
+                f"gpu_node.mig_layout must be a mapping of profiles to numbers, or a list of such; got "
+                f"{self.mig_layout!r}; write {{{self.mig_layout!r}: 1}}"
+            )
         _fields.whole_number("gpu_node.gpus", self.gpus, minimum=1, maximum=_MOST_BOARDS)
         _fields.whole_number("gpu_node.count", self.count, minimum=1)
         _fields.members(self, "gpu_node")
@@ -78,9 +86,10 @@ class GpuNode(metaclass=ShortErrors):
         if self.gpu_model is not None and self.model is None:
             raise GpuConstructsError(
                 f"gpu_node.gpu_model must be a board of gpu_models.GPU_MODELS; got {self.gpu_model!r}"
-                f"{_near(self.gpu_model)}; leave it out and pass vram='...' for another"
+                f"{near_boards(self.gpu_model)}; leave it out and pass vram='...' for another"
             )
         self._check_vram()
+        self._check_units()
         self._check_power_limit()
         self._check_mig()
         if self.rack is not None and not (self.rack.strip() and self.rack.isprintable()):
@@ -112,10 +121,36 @@ class GpuNode(metaclass=ShortErrors):
                 f"gpu_node.vram must be at most the {known}Mi that {self.model.name} has; got {self.vram!r}; "  # type: ignore[union-attr]
                 f"leave it out, or pass '{known}Mi'; leave gpu_model out for a board that differs"
             )
+        if self.vram_reserved is not None and self.vram_mib is None:
+            raise GpuConstructsError(
+                f"gpu_node.vram_reserved is taken off the memory of a board, which is not known here; got "
+                f"{self.vram_reserved!r}; pass vram='...' too"
+            )
         if self.vram_reserved is not None and self.vram_mib is not None and (self.usable_vram_mib or 0) < 1:
             raise GpuConstructsError(
                 f"gpu_node.vram_reserved must be less than the {self.vram_mib}Mi that a board has; got "
                 f"{self.vram_reserved!r}"
+            )
+
+    def _check_units(self) -> None:
+        sharing = self.sharing
+        if sharing is None or sharing.vram_unit_mib is None:
+            return
+        if self.gpus > 1:
+            raise GpuConstructsError(
+                f"gpu_node.gpus must be 1 with Sharing.vram_units, since a pod may get units of several boards; got "
+                f"{self.gpus}; use Sharing.time_slicing or Sharing.none"
+            )
+        usable = self.usable_vram_mib
+        if usable is not None and sharing.replicas * sharing.vram_unit_mib > usable:
+            right = (
+                f"pass vram='{usable}Mi' to Sharing.vram_units"
+                if usable >= 2 * sharing.vram_unit_mib
+                else "take a smaller unit"
+            )
+            raise GpuConstructsError(
+                f"gpu_node.sharing must hand out no more than the {usable}Mi that pods get of a board; got "
+                f"{sharing.replicas} units of {sharing.vram_unit}; {right}"
             )
 
     def _check_power_limit(self) -> None:
@@ -132,6 +167,11 @@ class GpuNode(metaclass=ShortErrors):
             )
 
     def _check_mig(self) -> None:
+        if self.mig_strategy is not None and self.mig_profiles == () and not self.mig_layout:
+            raise GpuConstructsError(
+                f"gpu_node.mig_strategy must be left out for {self.model.name}, which has no MIG; got "  # type: ignore[union-attr]
+                f"{self.mig_strategy!r}"
+            )
         if self.mig_layout is None:
             return
         is_one = isinstance(self.mig_layout, Mapping)
@@ -149,9 +189,11 @@ class GpuNode(metaclass=ShortErrors):
         ]
         object.__setattr__(self, "mig_layout", frozen[0] if is_one else tuple(frozen))
         profiles = dict.fromkeys(profile for layout in frozen for profile in layout)
-        if profiles and self.sharing is not None and self.sharing.strategy == "mps":
+        shares = self.sharing
+        if profiles and shares is not None and (shares.strategy == "mps" or shares.vram_unit is not None):
+            named = "mps" if shares.strategy == "mps" else "vram_units"
             raise GpuConstructsError(
-                "gpu_node.mig_layout must be left out with Sharing.mps, which does not share MIG devices; use "
+                f"gpu_node.mig_layout must be left out with Sharing.{named}, which does not share MIG devices; use "
                 "Sharing.time_slicing for them"
             )
         if profiles and self.mig_strategy == "single" and (len(profiles) > 1 or not all(frozen)):
@@ -177,7 +219,7 @@ class GpuNode(metaclass=ShortErrors):
     @property
     def model(self) -> GpuModel | None:
         """What is known of the board."""
-        return None if self.gpu_model is None else known_model(self.gpu_model)
+        return None if self.gpu_model is None else board_called(self.gpu_model)
 
     @property
     def vram_mib(self) -> int | None:
@@ -223,6 +265,7 @@ class GpuInventory(metaclass=ShortErrors):
     rack_watts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        _refuse_one_alone("gpu_inventory.nodes", self.nodes, GpuNode)
         _fields.members(self, "gpu_inventory")
         object.__setattr__(self, "nodes", tuple(self.nodes))
         object.__setattr__(self, "rack_watts", dict(self.rack_watts))
@@ -281,16 +324,18 @@ class GpuInventory(metaclass=ShortErrors):
 
     @classmethod
     @short_errors
-    def from_nodes(cls, nodes: str | Mapping[str, Any]) -> GpuInventory:
+    def from_nodes(cls, nodes: str | Path | Mapping[str, Any]) -> GpuInventory:
         """Take the nodes with GPUs of a running cluster, as GPU Feature Discovery labels them.
 
-        A node that is cordoned or not ready is taken too: its taints keep pods off. Of what labels do not say:
-        containers may not ask for more than one slot of a shared GPU; under the MIG strategy ``single`` there are as
-        few boards as can hold the devices, under ``mixed`` the devices are spread evenly where that can be. Warns
-        of a node that does not offer what its labels promise, and of one whose GPUs cannot be told.
+        A node that is cordoned or not ready is taken too: its taints keep pods off. How a node shares its GPUs is what
+        it was seen to do (``GpuNode.is_observed``): what the device plugin of the app says goes before it. Of what
+        labels do not say: a plan lets containers ask for several slots of a shared GPU where only labels tell how it is
+        shared; under the MIG strategy ``single`` there are as few boards as can hold the devices, under ``mixed`` the
+        devices are spread evenly where that can be. Warns of a node that does not offer what its labels promise, and of
+        one whose GPUs cannot be told.
 
         Args:
-            nodes: What ``kubectl get nodes -o json`` prints, as text or read.
+            nodes: What ``kubectl get nodes -o json`` prints, as text or read, or a ``Path`` of a file of it.
 
         Raises:
             GpuConstructsError: No list of nodes, no node with GPUs, MIG devices that its boards cannot hold.
@@ -318,26 +363,16 @@ class GpuInventory(metaclass=ShortErrors):
         """How many containers may hold a GPU, a slot of a shared one or a MIG device, at a time and at most.
 
         Args:
-            sharing: That of the nodes which say none themselves.
+            sharing: That of the nodes which say none themselves, or of which it was only read.
         """
         return sum(
             node.count
             * max(node.gpus, sum(sum(layout.values()) for layout in node.layouts))
-            * (node.sharing or sharing).replicas
+            * (sharing if node.is_observed else node.sharing or sharing).replicas
             for node in self.nodes
         )
 
 
-def _near(name: str) -> str:
-    """Give `` (did you mean 'x' or 'y'?)`` for boards that a name may stand for, or nothing."""
-    asked, known = _words(name), {board: _words(board) for board in GPU_MODELS}
-    near = [board for board, words in known.items() if words == asked]
-    near = near or [board for board, words in known.items() if asked and {*asked} <= {*words}]
-    glued = {"".join(words): board for board, words in known.items()}
-    near = near or [glued[one] for one in get_close_matches("".join(asked), glued, n=2)]
-    return f" (did you mean {' or '.join(map(repr, near[:4]))}?)" if near else ""
-
-
-def _words(name: str) -> list[str]:
-    words = name.casefold().replace("-", " ").split()
-    return [word for word in words if word not in ("nvidia", "geforce", "tesla")]
+def _refuse_one_alone(field: str, got: object, kind: type) -> None:
+    if isinstance(got, kind):
+        raise GpuConstructsError(f"{field} must be a list of {kind.__name__}; got one alone; put it in a list: [...]")

@@ -29,7 +29,7 @@ _STRATEGIES: Mapping[str, Callable[..., Sharing]] = {
     "mps": Sharing.mps,
 }
 _NUMBERS = ("gpus", "count", "power_limit", "replicas")
-_SWITCHES = ("fail_requests_greater_than_one", "rename_by_default")
+_SWITCHES = ("is_observed", "fail_requests_greater_than_one", "rename_by_default")
 
 
 def inventory_from_file(path: str | Path) -> GpuInventory:
@@ -40,16 +40,27 @@ def inventory_from_file(path: str | Path) -> GpuInventory:
     """
     _fields.of_type("path", path, str | Path)
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        # A path with a null byte, and text that is no UTF-8, are no OSError.
-        reason = error.strerror if isinstance(error, OSError) else "it is no file of UTF-8 text"
-        raise GpuConstructsError(f"path must be a file of YAML that can be read; got {str(path)!r}: {reason}") from None
+    text = text_of(path, "path", "YAML")
     try:
         return inventory_from_yaml(text)
     except GpuConstructsError as error:
         raise GpuConstructsError(f"{path.name} {error.problem}") from None
+
+
+def text_of(path: Path, field: str, language: str) -> str:
+    """Read a file.
+
+    Raises:
+        GpuConstructsError: It cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        # A path with a null byte, and text that is no UTF-8, are no OSError.
+        reason = error.strerror if isinstance(error, OSError) else "it is no file of UTF-8 text"
+        raise GpuConstructsError(
+            f"{field} must be a file of {language} that can be read; got {str(path)!r}: {reason}"
+        ) from None
 
 
 def inventory_from_yaml(text: str) -> GpuInventory:

@@ -10,20 +10,26 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.gpu_models import GpuModel
 from gpu_constructs.inventory import GpuInventory, GpuNode
+from gpu_constructs.inventory_file import text_of
 from gpu_constructs.mig_layouts import fits
-from gpu_constructs.mig_profiles import normal_profile, require_mig_profile
+from gpu_constructs.mig_profiles import MIG_PROFILES, normal_profile, require_mig_profile
 from gpu_constructs.sharing import GPU, Sharing
 from gpu_constructs.taint import Taint
 from gpu_constructs.workload.gpu_request import known_board
 
 _WAY_OUT = "pass what 'kubectl get nodes -o json' prints"
 _MIG = "nvidia.com/mig-"
+# So the GPU Operator marks what it takes off a node for a while: NVIDIA/gpu-operator@v26.7.0:controllers/
+# state_manager.go, addGPUStateLabels
+_DEPLOY = "nvidia.com/gpu.deploy."
+_PAUSED = "paused-for-"
 _SHARED = ".shared"
 _UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
 _MIG_PRODUCT = re.compile(r"(.+)-MIG-([^-].*)\Z")
@@ -49,7 +55,7 @@ class _Resource:
     is_renamed: bool = False
 
 
-def inventory_of_nodes(nodes: str | Mapping[str, Any]) -> GpuInventory:
+def inventory_of_nodes(nodes: str | Path | Mapping[str, Any]) -> GpuInventory:
     """Read the nodes.
 
     Raises:
@@ -65,8 +71,10 @@ def inventory_of_nodes(nodes: str | Mapping[str, Any]) -> GpuInventory:
     return GpuInventory(nodes=found)
 
 
-def _items(nodes: str | Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    _fields.of_type("nodes", nodes, str | Mapping)
+def _items(nodes: str | Path | Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    _fields.of_type("nodes", nodes, str | Path | Mapping)
+    if isinstance(nodes, Path):
+        nodes = text_of(nodes, "nodes", "JSON")
     if isinstance(nodes, str):
         try:
             nodes = json.loads(nodes)
@@ -97,7 +105,11 @@ def _mapping(of: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 def _gpu_node(item: Mapping[str, Any]) -> GpuNode | None:
     name = item["metadata"]["name"]
-    labels = {str(key): str(value) for key, value in _mapping(item, "metadata", "labels").items()}
+    labels = {
+        str(key): str(value)
+        for key, value in _mapping(item, "metadata", "labels").items()
+        if not (key.startswith(_DEPLOY) and str(value).startswith(_PAUSED))
+    }
     allocatable = {
         key: int(amount)
         for key, amount in _mapping(item, "status", "allocatable").items()
@@ -107,7 +119,7 @@ def _gpu_node(item: Mapping[str, Any]) -> GpuNode | None:
         given = _given(name, labels, allocatable)
         if given is None:
             return None
-        return GpuNode(name=name, labels=labels, taints=_taints(item), **given)
+        return GpuNode(name=name, labels=labels, taints=_taints(item), is_observed=True, **given)
     except GpuConstructsError as error:
         raise GpuConstructsError(f"node {name!r}: {error.problem.replace('gpu_node.', '')}") from None
 
@@ -132,7 +144,8 @@ def _given(name: str, labels: Mapping[str, str], allocatable: Mapping[str, int])
         given |= _memory(labels.get("nvidia.com/gpu.memory", ""), model)
     given["sharing"] = _sharing(resources)
     strategy = labels.get("nvidia.com/mig.strategy")
-    if strategy in ("single", "mixed"):
+    # The operator says one for boards without MIG too.
+    if strategy in ("single", "mixed") and (model is None or MIG_PROFILES.get(model.name) != ()):
         given["mig_strategy"] = strategy
     of_mig = {_profile(resource): one.count for resource, one in resources.items() if resource != GPU and one.count}
     board = None if model is None else model.name

@@ -89,7 +89,10 @@ def require_mig_profile(field: str, got: str) -> None:
     """
     match = _ATTRIBUTES.match(got)
     if match is None or match[1] not in _SIZES:
-        near = _fields.did_you_mean(got, _SIZES)
+        # Another number of slices and another memory make another profile, however few letters differ.
+        slices, _, memory = got.partition("g.")
+        alike = [one for one in _SIZES if one.startswith(f"{slices}g.") or one.endswith(f".{memory}")]
+        near = _fields.did_you_mean(got, alike if memory else _SIZES)
         raise GpuConstructsError(
             f"{field} must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me'; got {got!r}{near}"
         )

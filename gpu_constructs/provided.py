@@ -57,12 +57,15 @@ class GpuOffer:
         config: Value of the node label ``nvidia.com/device-plugin.config`` that chooses the configuration; empty
             where there is one only.
         is_default: Whether it serves the nodes whose label chooses none.
+        pod_spec: What decides which nodes its pods run on, as Kubernetes writes it: ``nodeSelector``, ``affinity`` and
+            ``tolerations``. None where nothing is known of them.
     """
 
     sharing: Sharing
     mig_strategy: Literal["none", "single", "mixed"] = "none"
     config: str = ""
     is_default: bool = True
+    pod_spec: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,6 +115,7 @@ class Provided:
         namespaces: Namespaces that something else creates.
         gpu_resources: Resources it advertises on nodes, with the sharing behind them.
         gpu_offers: The same by the configuration that a node has, where it knows them.
+        has_mig_manager: Whether it divides GPUs as the node label ``nvidia.com/mig.config`` says.
         power_caps: Power limits that it holds GPUs at.
         pod_security_default: The Pod Security level of namespaces that state none, where it is known.
         components: What it runs on the GPU nodes of the whole cluster.
@@ -136,6 +140,7 @@ class Provided:
     namespaces: Sequence[str] = ()
     gpu_resources: Mapping[str, Sharing] = field(default_factory=dict)
     gpu_offers: Sequence[GpuOffer] = ()
+    has_mig_manager: bool = False
     power_caps: Sequence[PowerCap] = ()
     pod_security_default: str | None = None
     components: Sequence[Component] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
@@ -246,6 +247,7 @@ def refused() -> Plan:
     )
 
 
+@cache
 def fleet() -> Plan:
     """A thousand nodes, of which 600 are alike, and 5,000 consumers."""
     consumers = [

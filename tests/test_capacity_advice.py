@@ -35,7 +35,8 @@ def advised(manifests, *nodes):
     return list(plan(Facts(manifests, (), inventory), inventory).advice)
 
 
-UNITS = "share it by Sharing.vram_units(vram='16303Mi', unit='1Gi')"
+UNITS = "share it by Sharing.vram_units(vram='16303Mi')"
+KEEPS = "the scheduler then keeps the sum of budgets within the board, 15 units of 1Gi"
 
 
 @pytest.mark.parametrize(
@@ -44,10 +45,11 @@ UNITS = "share it by Sharing.vram_units(vram='16303Mi', unit='1Gi')"
         pytest.param(
             [pods("a", "6Gi"), pods("b", "12Gi"), pods("c", "3Gi")],
             [node(sharing=SLICED)],
-            f"n: {UNITS}: all of them",
+            f"n: {UNITS}: {KEEPS}; ml/a 6 + ml/b 12 units wait for each other; what always runs takes 21 of the 15 "
+            "units, so some of it stays Pending: give it less memory, or another GPU",
             id="memory",
         ),
-        pytest.param([pods("a", "8Gi"), pods("b", "4Gi")], [node()], f"n: {UNITS}: all of them", id="slots"),
+        pytest.param([pods("a", "8Gi"), pods("b", "4Gi")], [node()], f"n: {UNITS}: {KEEPS}", id="slots"),
         pytest.param([pods("a"), pods("b")], [node()], "n: share it by Sharing.time_slicing(replicas=2): ", id="turns"),
         pytest.param(
             [pods("a", replicas=9)],
@@ -58,7 +60,7 @@ UNITS = "share it by Sharing.vram_units(vram='16303Mi', unit='1Gi')"
         pytest.param(
             [pods("a", "10Gi", 2)],
             [node(gpus=2, sharing=Sharing.time_slicing(replicas=2))],
-            "n: give each pod a GPU of its own with Sharing.none(): each has a GPU of its own",
+            "n: give each pod a GPU of its own with Sharing.none(): 2 pods ask for GPUs at once and the cluster has 2",
             id="alone",
         ),
         pytest.param(
@@ -107,6 +109,30 @@ def test_where_something_does_not_fit_another_way_of_sharing_is_advised(manifest
 )
 def test_otherwise_nothing_is_advised(manifests, nodes):
     assert advised(manifests, *nodes) == []
+
+
+def test_what_an_update_lacks_is_said_with_the_advice():
+    rolling = pods("a", "9Gi")
+    del rolling["spec"]["strategy"]
+    (text,) = advised([rolling, pods("b", "4Gi")], node())
+    assert text.startswith(f"n: {UNITS}: {KEEPS}; an update of ml/a finds no place for a new pod beside the old one: ")
+
+
+def test_a_job_whose_pods_queue_is_no_reason_to_share():
+    job = {**pods("j", replicas=1), "apiVersion": "batch/v1", "kind": "Job"}
+    job["spec"] = {"parallelism": 16, "completions": 16, "template": job["spec"]["template"]}
+    assert advised([job], node()) == []
+
+
+def test_a_training_gets_no_advice_to_share_its_board():
+    replica = {"replicas": 1, "template": pods("t", "2Gi")["spec"]["template"]}
+    training = {
+        **pods("t", "2Gi"),
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "spec": {"pytorchReplicaSpecs": {"Master": replica, "Worker": replica}},
+    }
+    assert advised([training], node()) == []
 
 
 def test_only_the_first_few_are_said():

@@ -82,6 +82,69 @@ def test_pods_that_keep_apart_are_one_to_a_node():
     assert (consumer.most_per_node, consumer.notes) == (1, ())
 
 
+def held_apart(labels, *terms, **more):
+    required = [{"topologyKey": "kubernetes.io/hostname", **term} for term in terms]
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return {"template": template(labels=labels, affinity=affinity), **more}
+
+
+OWN = {"labelSelector": {"matchLabels": {"app": "x"}}}
+OF_A_REVISION = {**OWN, "matchLabelKeys": ["pod-template-hash"]}
+
+
+def test_pods_that_keep_off_others_too_tell_of_them():
+    first, second = (
+        manifest(DEPLOYMENT, held_apart({"app": "x"}, OWN)),
+        manifest(DEPLOYMENT, {"template": template(labels={"app": "x"})}, name="y"),
+    )
+    assert "it keeps off nodes of Deployment ml/y too" in told(found(first, second)[0])
+    assert told(found(first, second)[1]) == ""
+    elsewhere = {**second, "metadata": {"name": "y", "namespace": "other"}}
+    assert told(found(first, elsewhere)[0]) == ""
+    everywhere = manifest(DEPLOYMENT, held_apart({"app": "x"}, {**OWN, "namespaceSelector": {}}))
+    assert "Deployment other/y" in told(found(everywhere, elsewhere)[0])
+    one_revision = manifest(DEPLOYMENT, held_apart({"app": "x"}, OF_A_REVISION))
+    assert "Deployment ml/y" not in told(found(one_revision, second)[0])
+
+
+def test_pods_that_keep_off_their_own_revision_only_may_go_beside_the_old_ones():
+    rolled = one(manifest(DEPLOYMENT, held_apart({"app": "x"}, OF_A_REVISION)))
+    assert (rolled.most_per_node, rolled.surge, rolled.surge_is_needed) == (1, 1, False)
+    assert "only pods of one revision keep apart" in told(rolled)
+    both = one(manifest(DEPLOYMENT, held_apart({"app": "x"}, OF_A_REVISION, OWN)))
+    assert (both.surge_is_needed, "revision" in told(both)) == (True, False)
+    replaced = one(manifest(DEPLOYMENT, held_apart({"app": "x"}, OF_A_REVISION, strategy={"type": "Recreate"})))
+    assert "revision" not in told(replaced)
+
+
+def test_an_amount_that_is_none_is_the_first_thing_told():
+    spec = {"jobTemplate": {"spec": {"template": template(schedulerName="x")}}}
+    consumer = one(manifest("batch/v1 CronJob", spec, annotations={VRAM: "12GB"}))
+    assert consumer.notes[0] == f"annotation {VRAM} is no amount of memory: '12GB'"
+    assert len(consumer.notes) == 3
+
+
+@pytest.mark.parametrize(
+    ("boxes", "asks", "most"),
+    [
+        ([gpu(2)], 2, {}),
+        ([gpu(2), gpu(3, "b")], 5, {"nvidia.com/gpu": 3}),
+        ([gpu(2), {"name": "plain"}], 2, {}),
+    ],
+)
+def test_the_most_that_one_container_asks_for_is_told_where_it_is_not_all(boxes, asks, most):
+    consumer = one(manifest(DEPLOYMENT, {"template": template(*boxes)}))
+    assert (consumer.asks, consumer.most_asked) == ({"nvidia.com/gpu": asks}, most)
+
+
+def test_what_waits_in_a_queue_is_not_stopped_though_it_is_suspended():
+    job = manifest("batch/v1 Job", {**T, "suspend": True})
+    assert one(job).is_stopped
+    queued = {**job, "metadata": {**job["metadata"], "labels": {"kueue.x-k8s.io/queue-name": "q"}}}
+    assert not one(queued).is_stopped
+    assert "suspended" not in told(one(queued))
+
+
 def test_a_queue_is_told():
     labels = {"kueue.x-k8s.io/queue-name": "q"}
     assert "queue q of Kueue" in told(one(manifest("batch/v1 Job", T, labels=labels)))
@@ -104,7 +167,7 @@ def test_a_quota_on_gpus_is_told(counted, namespace, expected):
 def test_notes_are_sentences_without_a_full_stop():
     spec = template(schedulerName="x", topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}])
     consumer = one(manifest("batch/v1 CronJob", {"suspend": True, "jobTemplate": {"spec": {"template": spec}}}))
-    assert len(consumer.notes) == 4
+    assert len(consumer.notes) == 3
     assert not any(note.endswith(".") for note in consumer.notes)
 
 

@@ -114,7 +114,7 @@ TABLE = {
     "an elastic job takes all it may": (
         PYTORCH,
         {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 4}, "pytorchReplicaSpecs": {"Worker": T}},
-        (1, 0, 4, 0, False, False),
+        (1, 0, 4, 0, False, True),
     ),
     "an elastic job without a minimum is a gang": (
         PYTORCH,
@@ -155,7 +155,7 @@ TABLE = {
     "a task of Volcano that starts with fewer": (
         VOLCANO,
         {"minAvailable": 2, "tasks": [{"name": "w", "replicas": 4, **T}]},
-        (1, 0, 4, 0, False, False),
+        (1, 0, 4, 0, False, True),
     ),
     "a revision of Knative may go to sleep": (KNATIVE, T, (1, 0, 1, 1, True, False)),
     "a revision of Knative between bounds": (
@@ -164,6 +164,26 @@ TABLE = {
         (6, 2, 1, 2, True, False),
     ),
     "a revision of Knative by the old names": (KNATIVE, scaled(minScale="2", maxScale="3"), (3, 2, 1, 2, True, False)),
+    "a clone set takes pods away first": (
+        "apps.kruise.io/v1alpha1 CloneSet",
+        {"replicas": 3, **T},
+        (3, 3, 1, 0, False, False),
+    ),
+    "a clone set may make new ones first": (
+        "apps.kruise.io/v1alpha1 CloneSet",
+        {"replicas": 3, "updateStrategy": {"maxSurge": 1, "maxUnavailable": 0}, **T},
+        (3, 3, 1, 1, True, False),
+    ),
+    "a stateful set of Kruise": (
+        "apps.kruise.io/v1beta1 StatefulSet",
+        {"replicas": 3, **T},
+        (3, 3, 1, 0, False, False),
+    ),
+    "jobs as KEDA wants them": (
+        "keda.sh/v1alpha1 ScaledJob",
+        {"minReplicaCount": 1, "maxReplicaCount": 5, "jobTargetRef": {"parallelism": 2, **JOB}},
+        (5, 1, 2, 0, False, False),
+    ),
     "a rollout is as a deployment": (
         ROLLOUT,
         {"replicas": 8, "strategy": {"canary": {}}, **T},
@@ -201,7 +221,50 @@ def test_how_many_pods_a_kind_makes(kind, spec, expected):
 def test_every_kind_with_pods_is_counted_or_a_template():
     known = set(pod_specs._PATHS) | set(pod_specs._OBJECTS)
     assert known - set(_MAKERS) == TEMPLATES
-    assert set(_MAKERS) - known == {("trainer.kubeflow.org", "TrainJob")}
+    assert ("trainer.kubeflow.org", "TrainJob") in _MAKERS
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "together"),
+    [
+        (DEPLOYMENT, {"replicas": 8, **rolling(maxSurge=4, maxUnavailable=0)}, 1),
+        (ROLLOUT, {"replicas": 3, "strategy": {"blueGreen": {}}, **T}, 3),
+        (ROLLOUT, {"replicas": 3, "strategy": {"canary": {"trafficRouting": {"istio": {}}}}, **T}, 3),
+        (
+            ROLLOUT,
+            {"replicas": 3, "strategy": {"canary": {"trafficRouting": {"a": {}}, "dynamicStableScale": True}}, **T},
+            1,
+        ),
+        (ROLLOUT, {"replicas": 8, "strategy": {"canary": {}}, **T}, 1),
+        (KNATIVE, scaled(min_scale="3", max_scale="4"), 3),
+        (KNATIVE, T, 1),
+        (LWS, {"replicas": 2, "leaderWorkerTemplate": {"size": 4, "workerTemplate": template()}}, 1),
+    ],
+)
+def test_how_many_new_copies_an_update_needs_before_any_old_one_goes(kind, spec, together):
+    assert one(manifest(kind, spec)).surge_together == together
+
+
+def test_a_second_set_is_as_large_as_the_fewest_copies_that_run():
+    rollout = manifest(ROLLOUT, {"replicas": 3, "strategy": {"blueGreen": {}}, **T})
+    consumer = one(rollout, hpa("Rollout", least=2, most=6, version="argoproj.io/v1alpha1"))
+    assert (consumer.surge, consumer.surge_together) == (6, 2)
+
+
+def test_an_elastic_job_starts_with_its_fewest_workers():
+    bounds = {"minReplicas": 2, "maxReplicas": 4}
+    consumer = one(manifest(PYTORCH, {"elasticPolicy": bounds, "pytorchReplicaSpecs": {"Worker": T}}))
+    assert (consumer.pods, consumer.starts_with, consumer.is_gang) == (4, 2, True)
+    assert one(manifest(PYTORCH, {"pytorchReplicaSpecs": {"Worker": T}})).starts_with is None
+
+
+def test_jobs_of_keda_without_an_end_are_told_and_may_be_paused():
+    kind, spec = "keda.sh/v1alpha1 ScaledJob", {"jobTargetRef": JOB}
+    assert one(manifest(kind, spec)).copies == 100
+    assert "sets no maxReplicaCount" in told(one(manifest(kind, spec)))
+    paused = {"autoscaling.keda.sh/paused": "true"}
+    assert one(manifest(kind, spec, annotations=paused)).is_stopped
+    assert not one(manifest(kind, spec, annotations={"autoscaling.keda.sh/paused": "false"})).is_stopped
 
 
 @pytest.mark.parametrize("kind", ["v1 PodTemplate", "serving.kserve.io/v1alpha1 ServingRuntime"])
@@ -264,15 +327,19 @@ SUSPENDABLE = {
 @pytest.mark.parametrize("kind", SUSPENDABLE)
 def test_what_is_suspended_is_counted_and_told(kind):
     consumer = one(manifest(kind, SUSPENDABLE[kind]))
-    assert consumer.copies >= 1
-    assert consumer.least_copies == 0
+    assert (consumer.copies, consumer.least_copies, consumer.surge) == (1, 0, 0)
+    assert consumer.is_stopped
     assert "suspended" in told(consumer)
+
+
+def test_trials_that_are_suspended_wait_for_a_queue_and_run():
+    assert not one(manifest(EXPERIMENT, trying({"suspend": True, **JOB}))).is_stopped
 
 
 def test_a_stopped_notebook_does_not_run():
     annotations = {"kubeflow-resource-stopped": "2026-01-01T00:00:00Z"}
     consumer = one(manifest("kubeflow.org/v1 Notebook", T, annotations=annotations))
-    assert (consumer.copies, consumer.least_copies) == (1, 0)
+    assert (consumer.copies, consumer.least_copies, consumer.is_stopped) == (1, 0, True)
     assert "stopped" in told(consumer)
 
 

@@ -40,12 +40,12 @@ def test_an_inference_service_has_copies_between_bounds(predictor, annotations, 
 
 def test_an_end_that_nobody_sets_is_told():
     assert "sets no maxReplicas" in told(one(served(own())))
-    assert one(served(own(maxReplicas=2))).notes == ()
+    assert "maxReplicas" not in told(one(served(own(maxReplicas=2))))
 
 
 def test_a_stopped_service_does_not_run():
     consumer = one(served(own(), {"serving.kserve.io/stop": "true"}))
-    assert consumer.least_copies == 0
+    assert (consumer.least_copies, consumer.is_stopped) == (0, True)
     assert "stopped" in told(consumer)
 
 
@@ -79,6 +79,66 @@ def test_a_runtime_of_the_namespace_comes_before_one_of_the_cluster():
 
 def test_a_runtime_that_is_not_in_the_app_asks_for_nothing():
     assert found(served({"model": MODEL})) == []
+    assert "its runtime rt is not in this app" in told(one(served({"model": {**MODEL, **gpu(1)}})))
+    assert "names no runtime" in told(one(served(own())))
+
+
+def for_formats(*formats, kind="ClusterServingRuntime", name="rt", count=4, **more):
+    supported = [{"name": "vllm", "autoSelect": True, **one} for one in formats]
+    spec = {**pod(gpu(count, "kserve-container")), "supportedModelFormats": supported, **more}
+    return manifest(f"serving.kserve.io/v1alpha1 {kind}", spec, name=name)
+
+
+UNNAMED = {"model": {"modelFormat": {"name": "vllm"}}}
+
+
+def test_a_service_that_names_no_runtime_gets_the_one_of_its_format():
+    consumer = one(for_formats({}), served(UNNAMED))
+    assert (consumer.asks, consumer.kind) == ({"nvidia.com/gpu": 4}, "InferenceService")
+    assert "runtime" not in told(consumer)
+    assert one(for_formats({"name": "triton"}), served({"triton": {"image": "a"}})).asks == {"nvidia.com/gpu": 4}
+
+
+@pytest.mark.parametrize(
+    "runtime",
+    [
+        for_formats({"autoSelect": False}),
+        for_formats({"name": "onnx"}),
+        for_formats({}, disabled=True),
+        for_formats({}, multiModel=True),
+        for_formats({}, protocolVersions=["v2"]),
+        for_formats({}, workerSpec=pod()),
+        for_formats({}, kind="ServingRuntime") | {"metadata": {"name": "rt", "namespace": "other"}},
+    ],
+)
+def test_a_runtime_that_does_not_take_a_service_gives_it_nothing(runtime):
+    assert found(runtime, served(UNNAMED)) == []
+
+
+def test_a_version_of_a_format_must_be_the_one_of_the_runtime():
+    versioned = {"model": {"modelFormat": {"name": "vllm", "version": "2"}}}
+    assert found(for_formats({"version": "1"}), served(versioned)) == []
+    assert one(for_formats({"version": "2"}), served(versioned)).pods == 1
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "gpus"),
+    [
+        ([for_formats({}, name="a", count=1), for_formats({}, name="b", count=2)], 1),
+        ([for_formats({}, name="a", count=1), for_formats({"priority": 1}, name="b", count=2)], 2),
+        ([for_formats({"priority": 9}, name="a", count=1), for_formats({}, kind="ServingRuntime", count=2)], 2),
+        ([for_formats({"priority": 2}, name="b", count=1), for_formats({"priority": 1}, name="a", count=2)], 1),
+    ],
+)
+def test_of_several_runtimes_the_first_in_the_order_of_kserve_counts_and_all_are_told(runtimes, gpus):
+    consumer = one(*runtimes, served(UNNAMED))
+    assert consumer.asks == {"nvidia.com/gpu": gpus}
+    assert "KServe chooses its runtime among" in told(consumer)
+
+
+def test_a_service_between_revisions_needs_all_of_the_new_one():
+    assert one(served(own(minReplicas=3))).surge_together == 3
+    assert one(served(own(minReplicas=3), STANDARD)).surge_together == 1
 
 
 def test_a_canary_is_as_the_predictor_where_it_says_nothing():

@@ -55,12 +55,48 @@ def test_an_update_of_a_service_makes_a_second_cluster(strategy, expected):
     spec = {"rayClusterConfig": cluster(workers(replicas=2)), "upgradeStrategy": strategy}
     consumer = one(manifest("ray.io/v1 RayService", spec))
     assert (consumer.surge, consumer.surge_is_needed) == expected
-    assert consumer.least_copies == 2
+    assert consumer.least_pods == 2
 
 
-def test_a_job_ends():
-    consumer = one(manifest("ray.io/v1 RayJob", {"rayClusterSpec": cluster(workers(replicas=2))}))
-    assert (consumer.copies, consumer.least_copies) == (2, 0)
+def test_all_parts_of_a_service_are_updated_at_once():
+    spec = {"rayClusterConfig": cluster(workers(replicas=3, minReplicas=3), head=T)}
+    for consumer, pods in zip(found(manifest("ray.io/v1 RayService", spec)), (1, 3), strict=True):
+        assert (consumer.is_gang, consumer.copies, consumer.least_copies) == (True, 1, 1)
+        assert (consumer.pods, consumer.surge, consumer.surge_is_needed, consumer.surge_together) == (
+            pods,
+            pods,
+            True,
+            1,
+        )
+
+
+def test_workers_of_a_service_that_scale_are_updated_with_the_fewest():
+    group = workers(replicas=2, minReplicas=2, maxReplicas=6)
+    consumer = one(manifest("ray.io/v1 RayService", {"rayClusterConfig": cluster(group, enableInTreeAutoscaling=True)}))
+    assert (consumer.copies, consumer.least_copies, consumer.is_gang) == (6, 2, False)
+    assert (consumer.surge, consumer.surge_is_needed, consumer.surge_together) == (6, True, 2)
+
+
+def test_a_job_is_a_gang_that_ends():
+    spec = {"rayClusterSpec": cluster(workers(replicas=2, numOfHosts=2), head=T)}
+    for consumer, pods in zip(found(manifest("ray.io/v1 RayJob", spec)), (1, 4), strict=True):
+        assert (consumer.copies, consumer.least_copies, consumer.is_gang) == (1, 0, True)
+        assert (consumer.pods, consumer.starts_with) == (pods, None)
+
+
+def test_a_job_that_scales_starts_with_the_workers_that_it_declares():
+    group = workers(replicas=2, maxReplicas=6, numOfHosts=2)
+    consumer = one(manifest("ray.io/v1 RayJob", {"rayClusterSpec": cluster(group, enableInTreeAutoscaling=True)}))
+    assert (consumer.pods, consumer.starts_with) == (12, 4)
+
+
+def test_a_calendar_of_jobs_that_is_suspended_counts_once():
+    spec = {"jobTemplate": {"rayClusterSpec": cluster(workers(replicas=2))}}
+    running = one(manifest("ray.io/v1 RayCronJob", spec))
+    assert (running.copies, running.pods_each, running.is_stopped) == (2, 2, False)
+    stopped = one(manifest("ray.io/v1 RayCronJob", {**spec, "suspend": True}))
+    assert (stopped.copies, stopped.pods_each, stopped.is_stopped) == (1, 2, True)
+    assert "a run may start" not in told(stopped)
 
 
 def test_a_job_on_a_cluster_that_is_there_has_none_of_its_own():

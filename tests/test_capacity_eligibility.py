@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -11,6 +12,7 @@ from gpu_constructs.capacity.eligibility import (
     offer_key,
     placement_key,
     refusal,
+    refusal_of,
     unknown_labels,
     vram_refusal,
 )
@@ -655,3 +657,46 @@ def test_reasons_are_one_line_each():
     assert said is not None
     assert said.endswith("; and 3 more")
     assert not re.search(r"[\n.]\Z", said)
+
+
+# How much a container may ask for
+
+
+@pytest.mark.parametrize(
+    ("asks", "most_asked", "most_each", "is_taken"),
+    [
+        (2, {}, 1, False),
+        (2, {GPU: 2}, 1, False),
+        (2, {GPU: 1}, 1, True),
+        (2, {}, 2, True),
+        (2, {}, None, True),
+        (1, {}, 1, True),
+    ],
+)
+def test_a_container_asks_for_no_more_than_it_may_have(asks, most_asked, most_each, is_taken):
+    shared = offer(devices=(Device(GPU, 4, None, 0, most_each=most_each), Device("other", 4, None, 0, most_each=1)))
+    one = consumer(asks={GPU: asks}, most_asked=most_asked)
+    said = f"shares GPUs so that a container gets 1 {GPU} at most, of which one asks for 2"
+    assert refusal(one, shared) == (None if is_taken else said)
+    many = Eligibility([consumer(asks={}), one], [offer(), shared])
+    assert many.accepts(1, 1) == is_taken
+    assert many.refusal(1, 1) == (None if is_taken else said)
+
+
+def test_one_device_that_gives_more_is_enough():
+    devices = (Device(GPU, 4, None, 0, most_each=1), Device(GPU, 4, None, 1))
+    assert refusal(consumer(asks={GPU: 2}), offer(devices=devices)) is None
+
+
+def test_a_node_that_offers_nothing_says_why():
+    empty = replace(offer(devices=()), notes=("a", "its plugin does not run"))
+    assert refusal(consumer(), empty) == f"offers no {GPU}: its plugin does not run"
+    assert refusal(consumer(asks={"other": 1}), replace(offer(), notes=("a",))) == "offers no other"
+
+
+def test_a_label_that_is_known_to_be_absent_is_no_guess():
+    bare = offer_key(offer())
+    demands = placement_key(consumer({"nodeSelector": {"nvidia.com/x": "1"}}))
+    assert refusal_of(demands, bare) is None
+    absent = replace(bare, absent=frozenset(("nvidia.com/x",)))
+    assert refusal_of(demands, absent) == "has no label nvidia.com/x, where its pods want 1"

@@ -124,6 +124,16 @@ def test_objects_of_a_file_count(tmp_path):
     assert "what always runs does not fit: work/theirs wants 3 nvidia.com/gpu, and one has 2" in problem
 
 
+def test_what_asks_for_gpus_and_cannot_be_counted_is_told(tmp_path):
+    job = {**plain("theirs"), "apiVersion": "example.com/v1", "kind": "RenderFarm"}
+    app, _, plan = cluster(tmp_path, other_manifests=[job])
+    problems, (warned,) = said(app)
+    assert problems == []
+    assert "RenderFarm work/theirs" in warned
+    assert "not counted" in warned
+    assert plan.plan.consumers == []
+
+
 def test_what_runs_there_already_counts_and_is_named_as_what_it_is(tmp_path):
     others = [{"apiVersion": "v1", "kind": "List", "items": [plain(replicas=3)]}]
     app, _, _ = cluster(tmp_path, other_manifests=others)

@@ -26,7 +26,7 @@ from capacity_consumers import (
 )
 from gpu_constructs.capacity.node_offer import Device
 from gpu_constructs.capacity.planner import plan_capacity
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.capacity.pod_counts import starting
 from gpu_constructs.inventory import GpuInventory, GpuNode
 
 # Against every placement
@@ -74,11 +74,21 @@ def consumers_of_all_sorts(draw, most_pods=5):
             asks = draw(st.sampled_from(ASKS)) if part else given["asks"]
             most = draw(st.sampled_from([None, None, 1]))
             numbers = {"copies": copies, "least_copies": least, "pods_each": each, "is_gang": kind == "gang"}
-            surge = {} if kind == "gang" else {"surge": 1, "surge_is_needed": draw(st.booleans())}
+            surge = {"surge": 1, "surge_is_needed": draw(st.booleans()), "surge_together": draw(st.integers(1, 2))}
+            if kind == "gang":
+                surge = {"starts_with": draw(st.sampled_from([None, 1, each]))}
             found.append(wants(name, part=part, most_per_node=most, **{**given, "asks": asks}, **numbers, **surge))
             pods += copies * each
     assume(pods <= most_pods)
     return found
+
+
+def pods_at_once(one):
+    return one.pods
+
+
+def least(one):
+    return one.least_pods
 
 
 def pods_of(consumers, number):
@@ -127,10 +137,10 @@ def test_what_never_starts_and_what_update_waits_is_what_has_no_room_in_any_plac
     stuck, waits = set(), set()
     for one in able:
         unit = [other for other in able if other.subject == one.subject] if one.is_gang else [one]
-        first = [pod for other in unit for pod in [other] * (other.pods_each if one.is_gang else 1)]
+        first = [pod for other in unit for pod in [other] * starting(other)]
         if not one.least_copies and not can_all_run([*steady, *first], some):
             stuck.add(one.subject)
-        if one.surge_is_needed and not can_all_run([*steady, one], some):
+        if one.surge_is_needed and not can_all_run([*steady, *[one] * one.surge_together], some):
             waits.add(one.subject)
     said = [problem for problem in plan.problems if "it would never start" in problem.text]
     assert Counter(problem.subject for problem in said) == Counter(stuck)
@@ -196,8 +206,9 @@ def check(plan, consumers, nodes):
     for each in plan.consumers:
         if each.consumer.is_gang:
             parts = [one for one in plan.consumers if one.consumer.subject == each.consumer.subject]
-            assert len({one.placed / one.consumer.pods_each for one in parts}) == 1
-            assert each.placed % each.consumer.pods_each == 0
+            copies = max(-(-one.placed // one.consumer.pods_each) for one in parts)
+            assert copies <= each.consumer.copies
+            assert all(one.placed >= copies * starting(one.consumer) for one in parts)
     for name, stock in plan.stock.items():
         assert stock.total == sum(offer.allocatable.get(name, 0) * offer.count for offer in nodes)
         assert stock.placed == sum(one.placed * one.consumer.asks.get(name, 0) for one in plan.consumers)
@@ -224,6 +235,7 @@ def shared_devices(draw):
     for subject, name in enumerate(draw(st.sampled_from(["ab", "abc", "abcd"]))):
         zone, vram = draw(st.sampled_from([None, None, "n"])), draw(st.sampled_from([None, 0, 2, 3, 4, 5, 7, 9]))
         given = {"subject": subject, "vram_mib": vram, "asks": {GPU: draw(st.integers(1, 2)) if alone else 1}}
+        given["surge"] = draw(st.sampled_from([0, 0, 0, 1]))
         if draw(st.integers(0, 5)) == 0:
             consumers.append(daemons(name, zone=zone, **given))
         else:
@@ -235,7 +247,8 @@ def shared_devices(draw):
 
 
 def those_who_come(consumers, offer):
-    return [one for one in consumers if accepts(offer, one) for _ in range(1 if one.is_for_each_node else one.pods)]
+    here = [one for one in consumers if accepts(offer, one)]
+    return [one for one in here for _ in range(one.surge + (1 if one.is_for_each_node else one.pods))]
 
 
 def taken(pod, device):
@@ -254,10 +267,13 @@ def meetings(consumers, nodes):
             come = those_who_come(consumers, offer)
             groups = list(groups_on(come, device.slots))
             daemon = [one for one in consumers if one.is_for_each_node]
-            yield offer, device, [group for group in groups if all(group.count(one) <= 1 for one in daemon)]
+            yield offer, device, [group for group in groups if all(group.count(one) <= 1 + one.surge for one in daemon)]
 
 
 def every_seating_overflows(plan, consumers, nodes):
+    """Tell it of those who have a place whoever else gets one."""
+    able, some = [one for one in consumers if one not in lost(consumers, nodes)], hosts(consumers, nodes)
+    number = next((n for n in (pods_at_once, least) if can_all_run(pods_of(able, n), some)), lambda one: 0)
     pods, places = [], [(offer, device) for offer in nodes for device in offer.devices]
     for each in plan.consumers:
         one = each.consumer
@@ -273,7 +289,7 @@ def every_seating_overflows(plan, consumers, nodes):
                 pods += [(one, [at for at, (of, _) in enumerate(places) if of == offer])] * on_it
         else:
             mine = [at for at, (offer, _) in enumerate(places) if accepts(offer, one)]
-            pods += [(one, mine)] * each.placed
+            pods += [(one, mine)] * (number(one) if mine else 0)
     assume(len(places) ** len(pods) <= 20_000)
     for chosen in product(*(mine for _, mine in pods)):
         held = [[one for (one, _), there in zip(pods, chosen, strict=True) if there == at] for at in range(len(places))]
@@ -327,20 +343,20 @@ def test_the_worst_of_a_device_is_that_of_all_who_may_meet_there(drawn):
 def test_conflicts_are_the_smallest_sets_that_are_too_much(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)
-    least = set()
+    smallest = set()
     for _, device, groups in meetings(consumers, nodes):
         for group in groups:
             pods = tuple(sorted(Counter(consumers.index(one) for one in group).items()))
             without = [tuple(one for at, one in enumerate(group) if at != gone) for gone in range(len(group))]
             if len(group) == 1 and device.vram_each_mib is not None and (group[0].vram_mib or 0) > device.vram_each_mib:
-                least.add((device.vram_each_mib, pods))
+                smallest.add((device.vram_each_mib, pods))
             if sum(taken(one, device) for one in group) > device.vram_mib and all(
                 sum(taken(one, device) for one in fewer) <= device.vram_mib for fewer in without
             ):
-                least.add((device.vram_mib, pods))
+                smallest.add((device.vram_mib, pods))
     said = {(one.vram_mib, tuple(sorted(one.pods.items()))) for one in plan.conflicts}
     assert not plan.has_more_conflicts
-    assert said == least
+    assert said == smallest
     assert [sum(one.pods.values()) for one in plan.conflicts] == sorted(
         sum(one.pods.values()) for one in plan.conflicts
     )
@@ -464,6 +480,38 @@ def test_a_gang_of_which_one_part_has_no_node_waits_as_a_whole():
     assert [problem.kind for problem in plan.problems] == ["placement"]
 
 
+def test_a_gang_is_seated_with_what_it_starts_with_and_more_where_there_is_room():
+    gang = [job("a", part="x", is_gang=True), job("a", part="y", is_gang=True, pods_each=4, starts_with=2)]
+    assert placed(planned(gang, [node("n", gpus(2))])) == {"ml/a x": 0, "ml/a y": 0}
+    assert placed(planned(gang, [node("n", gpus(3))])) == {"ml/a x": 1, "ml/a y": 2}
+    assert placed(planned(gang, [node("n", gpus(4))])) == {"ml/a x": 1, "ml/a y": 3}
+    both = [job(name, is_gang=True, pods_each=4, starts_with=1, subject=ord(name)) for name in "ab"]
+    assert placed(planned(both, [node("n", gpus(2))])) == {"ml/a": 1, "ml/b": 1}
+
+
+def test_what_somebody_stopped_holds_nothing_and_is_no_problem():
+    stopped = [wants("b", is_stopped=True, vram_mib=99_000), daemons("d", is_stopped=True), job("c", is_stopped=True)]
+    plan = planned([wants("a", vram_mib=1), *stopped], [node("n")])
+    assert (plan.always_fits, plan.all_fits, plan.vram, plan.problems) == ("yes", "yes", "safe", [])
+    assert (plan.stock[GPU].always, plan.stock[GPU].wanted) == (1, 1)
+
+
+def test_what_somebody_suspended_is_said_not_to_count():
+    container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 9}}}
+    spec = {"suspend": True, "template": {"spec": {"containers": [container]}}}
+    run = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "r"}, "spec": spec}
+    made = plan_capacity([run], GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")]))
+    assert made.problems == []
+    assert any(note.startswith("default/r: it is suspended or stopped: not counted") for note in made.notes)
+
+
+def test_kinds_that_are_not_known_are_said_to_be_left_out():
+    container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    flow = {"apiVersion": "a.io/v1", "kind": "Flow", "metadata": {"name": "p"}, "spec": {"steps": [container]}}
+    made = plan_capacity([flow], GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")]))
+    assert any("Flow" in note and "not counted" in note for note in made.notes)
+
+
 def test_work_that_ends_and_has_no_node_does_not_touch_what_always_runs():
     plan = planned([wants("a"), job("b", 2)], [node("n")])
     assert (plan.always_fits, plan.all_fits) == ("yes", "no")
@@ -526,21 +574,10 @@ def test_the_same_app_is_planned_the_same_way():
 
 def test_manifests_that_no_app_makes_are_planned():
     container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}}
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+        for name in "pq"
+    ]
     inventory = GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")])
-    made = plan_capacity([{"apiVersion": "v1", "kind": "List", "items": [pod, pod]}], inventory)
+    made = plan_capacity([{"apiVersion": "v1", "kind": "List", "items": pods}], inventory)
     assert (made.stock["nvidia.com/gpu"].wanted, made.stock["nvidia.com/gpu"].total) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("manifests", "problem"),
-    [
-        ("a.yaml", "manifests must be a list"),
-        ([{"metadata": {}}], "manifests[0] must be an object of Kubernetes, with apiVersion and kind; got ['metadata']"),
-        ([None], "manifests[0]"),
-    ],
-)
-def test_what_is_no_manifest_is_refused(manifests, problem):
-    with pytest.raises(GpuConstructsError) as refused:
-        plan_capacity(manifests, GpuInventory(nodes=[GpuNode(name="n")]))
-    assert problem in str(refused.value)

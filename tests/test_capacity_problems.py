@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from capacity_consumers import GPU, MIG, daemons, gpus, job, node, planned, texts, wants
-from gpu_constructs.capacity import problems
+from gpu_constructs.capacity import room_beside
 from gpu_constructs.capacity.node_offer import Device
 
 SURGE = {"surge": 1, "surge_is_needed": True}
@@ -220,6 +220,97 @@ def test_an_update_that_may_take_an_old_pod_first_waits_for_nothing(given):
     assert planned([wants("a", **given)], [node("n")]).problems == []
 
 
+def test_an_update_waits_where_what_is_left_is_on_several_nodes():
+    pods = wants("a", 2, copies=2, **SURGE)
+    assert [one.kind for one in planned([pods], [node("n", gpus(3)), node("m", gpus(3))]).problems] == ["rollout"]
+    assert planned([pods], [node("n", gpus(3)), node("m", gpus(4))]).problems == []
+
+
+def test_a_set_that_is_replaced_as_a_whole_needs_room_for_all_of_it():
+    whole = wants("a", kind="Rollout", copies=3, surge=3, surge_is_needed=True, surge_together=3)
+    assert planned([whole], [node("n", gpus(6))]).problems == []
+    (problem,) = planned([whole], [node("n", gpus(5))]).problems
+    assert (problem.kind, problem.text) == (
+        "rollout",
+        "an update would wait for ever: its new pods need 3 nvidia.com/gpu before the old ones give theirs back, and "
+        "what always runs leaves no place for them on n",
+    )
+
+
+def test_a_gang_starts_once_what_it_starts_with_has_room():
+    gang = job("b", is_gang=True, pods_each=4, starts_with=2)
+    assert "it would never start" in str(planned([wants("a"), gang], [node("n", gpus(2))]).problems)
+    plan = planned([wants("a"), gang], [node("n", gpus(3))])
+    assert [problem.kind for problem in plan.problems] == ["waiting"]
+
+
+EVICTS = "{} only in place of what always runs with a lower priority: the scheduler evicts pods of {}, which wait then"
+
+
+@pytest.mark.parametrize(
+    ("consumers", "devices", "kind", "text"),
+    [
+        ([wants("a"), job("b", priority=1)], 1, "waiting", EVICTS.format("it starts", "ml/a")),
+        ([daemons("a"), job("b", priority=1)], 1, "waiting", EVICTS.format("it starts", "ml/a")),
+        ([wants("a"), job("b", priority=1, preempts=False)], 1, "slots", "it would never start"),
+        ([wants("a", priority=1), job("b", priority=1)], 1, "slots", "it would never start"),
+        ([wants("a"), wants("b", 2, priority=1), job("c", 2, priority=1)], 3, "slots", "it would never start"),
+        (
+            [wants("a"), wants("b", priority=1, **SURGE)],
+            2,
+            "waiting",
+            EVICTS.format("an update starts", "ml/a"),
+        ),
+    ],
+)
+def test_what_is_more_urgent_takes_the_place_of_what_always_runs(consumers, devices, kind, text):
+    (problem,) = planned(consumers, [node("n", gpus(devices))]).problems
+    assert (problem.kind, problem.subject) == (kind, consumers[-1].subject)
+    assert problem.text.startswith(text)
+
+
+def test_what_always_runs_elsewhere_is_not_evicted():
+    consumers = [wants("a", zone="x"), wants("b", zone="y", priority=1), job("c", zone="y", priority=1)]
+    (problem,) = planned(consumers, zoned("x", "y")).problems
+    assert problem.text.startswith("it would never start")
+
+
+def test_memory_units_are_said_as_units():
+    units = [node("u", gpus(1, 16), vram_unit_mib=1_024)]
+    (problem,) = planned([wants("a", 12), wants("b", 8)], units).problems
+    assert (
+        problem.text
+        == "what always runs does not fit: ml/a and ml/b want 20 units of 1Gi (nvidia.com/gpu), and u has 16"
+    )
+    assert problem.way_out == (
+        "smaller vram (GpuRequest(vram=...), 1Gi a unit), or fewer pods, or another node in the inventory"
+    )
+    waiting = [one for one in planned([wants("a", 10), job("b", copies=9)], units).problems if one.kind == "waiting"]
+    assert waiting[0].way_out.startswith("leave it where work may queue; else smaller vram (GpuRequest(vram=...), 1Gi")
+    (problem,) = planned([wants("a", 16), job("b")], units).problems
+    assert "its pod needs 1 unit of 1Gi (nvidia.com/gpu)" in problem.text
+    (problem,) = planned([wants("a", 17)], units).problems
+    assert problem.way_out == "a smaller vram, or add a node to the inventory that takes it"
+
+
+def test_nodes_with_other_units_are_counted_in_slots():
+    units = [node("u", gpus(1, 16), vram_unit_mib=1_024), node("v", gpus(1, 16))]
+    assert (
+        "want 40 nvidia.com/gpu, and u and v have 32" in planned([wants(x, 10) for x in "abcd"], units).problems[0].text
+    )
+
+
+def test_ranks_of_a_gang_are_not_told_to_share_a_gpu():
+    (problem,) = planned([wants("a", is_gang=True, pods_each=2)], [node("n")]).problems
+    assert problem.way_out == FEWER
+
+
+def test_two_of_one_name_are_told_apart_by_their_kinds():
+    consumers = [wants("a", subject=1, copies=2), wants("a", kind="StatefulSet", subject=2)]
+    (problem,) = planned(consumers, [node("n")]).problems
+    assert "Deployment ml/a and StatefulSet ml/a want 3" in problem.text
+
+
 def test_pods_that_are_no_gang_start_one_by_one():
     assert texts(planned([wants("a"), job("b", pods_each=3)], [node("n", gpus(2))]), "slots") == []
 
@@ -266,122 +357,13 @@ def test_nodes_too_small_for_what_every_node_gets(consumers, pod, others):
     assert (plan.consumers[-1].placed, plan.consumers[-1].waiting) == (1, 2)
 
 
-RUNS_OUT = "memory of a GPU runs out once all pods are busy, wherever they are placed: "
-MAY = "memory of a GPU may run out, depending on which pods get it: "
-NOBODY = "nobody can say whether memory of a GPU runs out: "
-
-
-def half(name, **given):
-    return wants(name, vram_mib=9_000, **given)
-
-
-@pytest.mark.parametrize(
-    ("consumers", "nodes", "text", "way_out"),
-    [
-        (
-            [half("a"), half("b")],
-            [node("n", gpus(1, 2))],
-            f"{RUNS_OUT}pods that may meet on one GPU take up to 18000 of its 16000 MiB (113 %); too much for one GPU: "
-            "ml/a and ml/b",
-            "smaller budgets, or fewer slots, or Sharing.vram_units(...) where nodes have one GPU, or MIG",
-        ),
-        (
-            [half("a", copies=2), half("b")],
-            [node("n", gpus(3, 2))],
-            f"{MAY}pods that may meet on one GPU take up to 18000 of its 16000 MiB (113 %); too much for one GPU: "
-            "2 x ml/a; ml/a and ml/b",
-            "smaller budgets, or fewer slots, or Sharing.vram_units(...) where nodes have one GPU, or MIG",
-        ),
-        (
-            [half("a"), half("b"), wants("c")],
-            [node("n", gpus(4, 3))],
-            f"{NOBODY}pods that may meet on one GPU take up to 18000 of its 16000 MiB (113 %); too much for one GPU: "
-            "ml/a and ml/b; ml/c states no budget",
-            "GpuRequest(vram=...) for it, or smaller budgets, or fewer slots, or Sharing.vram_units(...) where nodes "
-            "have one GPU, or MIG",
-        ),
-        (
-            [half("a"), wants("b")],
-            [node("n", gpus(1, 2))],
-            f"{NOBODY}ml/b states no budget",
-            "GpuRequest(vram=...) for it",
-        ),
-        (
-            [wants("a"), wants("b")],
-            [node("n", gpus(1, 2))],
-            f"{NOBODY}ml/a and ml/b state no budget",
-            "GpuRequest(vram=...) for each",
-        ),
-        (
-            [half("a")],
-            [node("n", gpus(1, 2, None)), node("m", gpus(1, 1, None))],
-            f"{NOBODY}the memory of the GPUs of n and m is not known",
-            "GpuNode(vram=...)",
-        ),
-        (
-            [wants("a", vram_mib=20_000)],
-            [node("n"), node("m", gpus(1, 1, 40_000))],
-            f"{MAY}a pod may take 20000 of its 16000 MiB (125 %); too much for one GPU: ml/a",
-            "a smaller budget, or a nodeSelector for larger GPUs",
-        ),
-        (
-            [half("a")],
-            [node("n", gpus(1, 2, vram_each_mib=8_000)), node("m")],
-            f"{MAY}too much for one GPU: ml/a",
-            "a smaller budget, or a nodeSelector for larger GPUs",
-        ),
-        (
-            [wants(name, vram_mib=4_000) for name in "abcdef"],
-            [node("n", gpus(1, 6))],
-            f"{RUNS_OUT}pods that may meet on one GPU take up to 24000 of its 16000 MiB (150 %); too much for one GPU: "
-            "ml/a, ml/b, ml/c, ml/d and ml/e; ml/a, ml/b, ml/c, ml/d and ml/f; ml/a, ml/b, ml/c, ml/e and ml/f; "
-            "and 3 more",
-            "smaller budgets, or fewer slots, or Sharing.vram_units(...) where nodes have one GPU, or MIG",
-        ),
-    ],
-)
-def test_memory_that_runs_out(consumers, nodes, text, way_out):
-    (problem,) = planned(consumers, nodes).problems
-    assert (problem.kind, problem.subject, problem.text, problem.way_out) == ("vram", None, text, way_out)
-
-
-@pytest.mark.parametrize(
-    ("devices", "why"),
-    [
-        (gpus(1, 2), "each of n and m has GPU memory 16000Mi, of which a pod wants 20000Mi (gpu-constructs/vram)"),
-        (gpus(1, 1), "each of n and m has GPU memory 16000Mi, of which a pod wants 20000Mi (gpu-constructs/vram)"),
-        (
-            gpus(1, 2, vram_each_mib=8_000),
-            "each of n and m has GPU memory 16000Mi, of which MPS gives each holder 8000Mi and a pod wants 20000Mi "
-            "(gpu-constructs/vram)",
-        ),
-    ],
-)
-def test_a_pod_too_large_for_every_gpu_is_said_once(devices, why):
-    plan = planned([wants("a", vram_mib=20_000)], [node("n", devices), node("m", devices)])
-    (problem,) = plan.problems
-    assert problem.text == f"its pods want more memory than any GPU that they may get: {why}"
-    assert problem.way_out == "take a smaller model or quantization, or a larger GPU"
-    assert plan.vram == "overcommitted"
-    assert plan.conflicts
-
-
-def test_racks_that_draw_too_much():
-    nodes = [node("n", gpu_watts=[300], rack="r", count=2), node("m", gpu_watts=[300], rack="s")]
-    (problem,) = planned([], nodes, r=599, s=300, t=1).problems
-    assert (problem.kind, problem.text) == (
-        "power",
-        "the GPUs of rack 'r' draw 600 W at their power limits, and it has 599 W",
-    )
-
-
 LONG = "a-name-that-goes-on-" * 12
 
 
 @pytest.mark.parametrize(
     ("consumers", "nodes"),
     [
-        ([half(f"{LONG}{n}") for n in range(30)], [node(f"{LONG}{n}", gpus(1, 2)) for n in range(9)]),
+        ([wants(f"{LONG}{n}", vram_mib=9_000) for n in range(30)], [node(f"{LONG}{n}", gpus(1, 2)) for n in range(9)]),
         ([wants(LONG, zone="z")], [node(f"{LONG}{n}", labels={"zone": LONG + str(n)}) for n in range(9)]),
         ([wants(LONG), *gang(LONG + "b", 1, 1, namespace=LONG)], [node(LONG, gpus(2))]),
         ([wants(f"{LONG}{n}", **SURGE) for n in range(2)], [node(f"{LONG}{n}") for n in range(2)]),
@@ -402,7 +384,7 @@ def test_the_search_for_a_place_beside_what_always_runs_ends(monkeypatch):
     consumers = [wants("a", 2), wants("b", 2), job("c", 3), job("d", 3, zone="z")]
     nodes = [*zoned("z", devices=gpus(4)), node("m", gpus(3))]
     assert "it would never start" in str(planned(consumers, nodes).problems)
-    monkeypatch.setattr(problems, "_MOST_SEARCHES", -1)
+    monkeypatch.setattr(room_beside, "MOST_SEARCHES", -1)
     plan = planned(consumers, nodes)
     assert "it would never start" not in str(plan.problems)
     assert plan.notes == [

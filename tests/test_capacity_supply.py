@@ -3,6 +3,7 @@ import pytest
 from gpu_constructs.capacity.node_offer import Device
 from gpu_constructs.capacity.supply import node_offers
 from gpu_constructs.inventory import GpuInventory, GpuNode
+from gpu_constructs.placement import required_node_affinity
 from gpu_constructs.provided import GpuNodes, GpuOffer, PowerCap, Provided
 from gpu_constructs.sharing import Sharing
 from gpu_constructs.taint import Taint
@@ -15,8 +16,8 @@ NO_PLUGIN = (
     "no device plugin in this app says how GPUs are shared: taken as exclusive; declare it with sharing= of the node"
 )
 IN_SEVERAL_WAYS = (
-    "this app shares GPUs in more than one way, and nothing says which holds here: taken as exclusive; declare it "
-    "with sharing= of the node"
+    "this app shares GPUs in more than one way, and nothing says which holds here: taken as time-slicing x 5; declare "
+    "it with sharing= of the node"
 )
 UNSEEN = (
     "the configuration of this app's device plugin is not seen: taken as exclusive; declare it with sharing= of the "
@@ -76,7 +77,7 @@ def test_without_a_plugin_gpus_are_taken_as_exclusive():
         (rtx(), (plugin(SLICED),), GPU, 5, ()),
         (rtx(), (plugin(Sharing.time_slicing(replicas=5, rename_by_default=True)),), f"{GPU}.shared", 5, ()),
         (rtx(), (plugin(SLICED), plugin(SLICED)), GPU, 5, ()),
-        (rtx(), (plugin(SLICED), plugin()), GPU, 1, (IN_SEVERAL_WAYS,)),
+        (rtx(), (plugin(SLICED), plugin()), GPU, 5, (IN_SEVERAL_WAYS,)),
         (rtx(sharing=SLICED), (plugin(SLICED), plugin()), GPU, 5, ()),
         # Told by resource only.
         (rtx(), (Provided(gpu_resources={GPU: SLICED}),), GPU, 5, ()),
@@ -102,9 +103,9 @@ def test_without_a_plugin_gpus_are_taken_as_exclusive():
                     },
                 ),
             ),
-            GPU,
-            1,
-            (IN_SEVERAL_WAYS,),
+            f"{GPU}.shared",
+            3,
+            (IN_SEVERAL_WAYS.replace("x 5", "x 3 with names that end in .shared"),),
         ),
         (
             rtx(),
@@ -174,7 +175,7 @@ def test_several_configurations_without_a_default_leave_the_sharing_open():
 
 def test_mps_gives_each_holder_its_part_of_the_whole_board():
     offer = the_offer(rtx(sharing=Sharing.mps(replicas=4), vram_reserved="1Gi"))
-    assert offer.devices == (Device(GPU, 4, 15279, 0, vram_each_mib=4075),)
+    assert offer.devices == (Device(GPU, 4, 15279, 0, vram_each_mib=4075, most_each=1),)
     assert offer.sharing == "mps x 4"
 
 
@@ -279,7 +280,11 @@ def test_a_sharing_of_mig_devices_alone_is_that_of_the_node():
 def test_a_node_whose_sharing_is_declared_needs_no_configuration_of_the_app():
     offer = the_offer(a100({"3g.20gb": 2}, labels={CONFIG: "other"}, sharing=Sharing.none()), NAMED)
     assert offer.allocatable == {"nvidia.com/mig-3g.20gb": 2}
-    assert offer.notes == (NO_STRATEGY,)
+    assert offer.notes == (
+        "nvidia.com/device-plugin.config=other names no configuration of this app's device plugin, which does not "
+        "start there and offers nothing: taken to be served by another, as sharing= of the node says",
+        NO_STRATEGY,
+    )
 
 
 def test_the_nodes_own_strategy_wins():
@@ -310,6 +315,209 @@ def test_memory_that_a_profile_only_names_is_noted():
     offer = the_offer(node)
     assert [one.vram_mib for one in offer.devices] == [10240, 10240]
     assert offer.notes == ("the memory of MIG devices 1g.10gb is the most that their name allows",)
+
+
+# Which plugin reaches a node
+
+TAINTED = Taint(key="dedicated", value="ai")
+
+
+def reaching(sharing=None, *, selector=None, rules=(), tolerations=(), **members):
+    spec = {"nodeSelector": selector or {}, "tolerations": list(tolerations)}
+    if rules:
+        spec["affinity"] = required_node_affinity([rules])
+    return plugin(sharing, pod_spec=spec, **members)
+
+
+@pytest.mark.parametrize(
+    ("node", "provided", "why"),
+    [
+        (rtx(taints=[TAINTED]), reaching(), "has the taint dedicated=ai:NoSchedule, which its pods do not tolerate"),
+        (rtx(), reaching(selector={"pool": "gpu"}), "has no label pool, where its pods want gpu"),
+        (rtx(labels={"pool": "b"}), reaching(selector={"pool": "a"}), "has pool=b, where its pods want a"),
+        (
+            rtx(),
+            reaching(selector={"nvidia.com/gpu.product": "Tesla-T4"}),
+            "has nvidia.com/gpu.product=NVIDIA-GeForce-RTX-5070-Ti, where its pods want Tesla-T4",
+        ),
+    ],
+)
+def test_a_node_that_the_plugins_pods_do_not_reach_offers_nothing(node, provided, why):
+    offer = the_offer(node, provided)
+    assert (offer.devices, offer.sharing, offer.vram_unit_mib) == ((), "", None)
+    assert offer.notes == (f"this app's device plugin does not run there: {why}",)
+
+
+@pytest.mark.parametrize(
+    ("node", "provided"),
+    [
+        (rtx(taints=[TAINTED]), reaching(SLICED, tolerations=[{"key": "dedicated", "operator": "Exists"}])),
+        (rtx(taints=[TAINTED]), plugin(SLICED)),
+        (rtx(taints=[Taint(key="node.kubernetes.io/unschedulable")]), reaching(SLICED)),
+        (rtx(labels={"pool": "a"}), reaching(SLICED, selector={"pool": "a"})),
+        (rtx(), reaching(SLICED, selector={"nvidia.com/gpu.product": "NVIDIA-GeForce-RTX-5070-Ti"})),
+        (rtx(), reaching(SLICED, selector={"nvidia.com/gpu.product": "NVIDIA-GeForce-RTX-5070-Ti-SHARED"})),
+        (rtx(), reaching(SLICED, selector={"nvidia.com/gpu.present": "true"})),
+    ],
+)
+def test_a_node_that_they_reach_is_served(node, provided):
+    offer = the_offer(node, provided)
+    assert offer.allocatable == {GPU: 5}
+    assert offer.notes == ()
+
+
+def test_labels_that_nobody_declares_are_taken_as_right_with_a_note():
+    by_cloud = reaching(SLICED, selector={"cloud.google.com/gke-accelerator": "a"})
+    assert the_offer(rtx(), by_cloud).notes == (
+        "this app's device plugin is taken to run there, though nobody declares cloud.google.com/gke-accelerator",
+    )
+    assert the_offer(rtx(), by_cloud, Provided(node_labels=("cloud.google.com/*",))).notes == ()
+    # One that surely runs there counts alone.
+    offer = the_offer(rtx(), by_cloud, reaching(Sharing.time_slicing(replicas=2)))
+    assert (offer.allocatable, offer.notes) == ({GPU: 2}, ())
+
+
+def test_of_several_plugins_the_one_that_reaches_a_node_serves_it():
+    both = (reaching(SLICED, selector={"pool": "a"}), reaching(selector={"pool": "b"}))
+    for pool, slots in (("a", 5), ("b", 1)):
+        offer = the_offer(rtx(labels={"pool": pool}), *both)
+        assert (offer.allocatable, offer.notes) == ({GPU: slots}, ())
+    assert the_offer(rtx(), *both).allocatable == {}
+
+
+@pytest.mark.parametrize(("labels", "slots"), [({}, 1), ({CONFIG: "other"}, 1), ({CONFIG: "shared"}, 5)])
+def test_configurations_with_pods_of_their_own_serve_the_nodes_that_these_reach(labels, slots):
+    own = {"key": CONFIG, "operator": "In", "values": ["shared"]}
+    named = Provided(
+        gpu_offers=[
+            *reaching(config="exclusive", rules=[{**own, "operator": "NotIn"}]).gpu_offers,
+            *reaching(SLICED, config="shared", is_default=False, rules=[own]).gpu_offers,
+        ]
+    )
+    offer = the_offer(rtx(labels=labels), named)
+    assert (offer.allocatable, offer.notes) == ({GPU: slots}, ())
+
+
+def test_a_sharing_that_is_declared_is_that_of_another_plugin():
+    offer = the_offer(rtx(taints=[TAINTED], sharing=SLICED), reaching())
+    assert offer.allocatable == {GPU: 5}
+    assert offer.notes == (
+        "this app's device plugin does not run there: has the taint dedicated=ai:NoSchedule, which its pods do not "
+        "tolerate: taken to be served by another, as sharing= of the node says",
+    )
+
+
+def test_a_plugin_of_somebody_else_may_serve_what_the_apps_does_not_reach():
+    offer = the_offer(rtx(taints=[TAINTED]), reaching(), Provided(gpu_resources={GPU: SLICED}))
+    assert (offer.allocatable, offer.notes) == ({GPU: 5}, ())
+
+
+def test_nodes_that_no_plugin_reaches_offer_the_device_classes_that_pods_ask_for():
+    provided = reaching(SLICED, selector={"pool": "a"})
+    dra = the_offer(rtx(labels={"pool": "b"}), provided, device_classes=["gpu.nvidia.com"])
+    assert dra.allocatable == {"gpu.nvidia.com": 1}
+    assert dra.notes[-1] == "no device plugin here: its GPUs are taken to come by DRA, as gpu.nvidia.com"
+    served = the_offer(rtx(labels={"pool": "a"}), provided, device_classes=["gpu.nvidia.com"])
+    assert served.allocatable == {GPU: 5}
+    assert served.notes == (
+        "a device plugin serves its GPUs, so there is nothing for gpu.nvidia.com; keep the plugin's pods off nodes for "
+        "DRA, by node_selector= or a taint",
+    )
+
+
+# What was only seen
+
+
+def seen(sharing, **members):
+    labels = {"nvidia.com/gpu.product": "NVIDIA-GeForce-RTX-5070-Ti-SHARED", "nvidia.com/gpu.replicas": "4", "a": "b"}
+    return rtx(sharing=sharing, labels=labels, is_observed=True, **members)
+
+
+FOUR = Sharing.time_slicing(replicas=4)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "words", "product"),
+    [
+        (Sharing.time_slicing(replicas=2), "time-slicing x 2", "NVIDIA-GeForce-RTX-5070-Ti-SHARED"),
+        (Sharing.none(), "exclusive", "NVIDIA-GeForce-RTX-5070-Ti"),
+        (
+            Sharing.time_slicing(replicas=4, rename_by_default=True),
+            "time-slicing x 4 with names that end in .shared",
+            "NVIDIA-GeForce-RTX-5070-Ti",
+        ),
+    ],
+)
+def test_what_the_app_makes_of_a_node_goes_before_what_was_seen(sharing, words, product):
+    offer = the_offer(seen(FOUR), plugin(sharing))
+    assert offer.allocatable == {sharing.gpu_resource: sharing.replicas}
+    assert offer.notes == (f"its GPUs were seen as time-slicing x 4, and this app makes them {words}, which counts",)
+    assert offer.labels["nvidia.com/gpu.product"] == product
+    assert offer.labels["nvidia.com/gpu.replicas"] == str(sharing.replicas)
+    assert offer.labels["a"] == "b"
+
+
+def test_what_was_seen_and_is_what_the_app_makes_needs_no_note():
+    node = GpuNode(name="n", sharing=FOUR, labels={"nvidia.com/gpu.product": "Other-SHARED"}, is_observed=True)
+    offer = the_offer(node, plugin(FOUR))
+    assert (offer.allocatable, offer.notes) == ({GPU: 4}, ())
+    assert offer.labels["nvidia.com/gpu.product"] == "Other-SHARED"
+    assert [one.most_each for one in offer.devices] == [1]
+
+
+@pytest.mark.parametrize("provided", [(), (reaching(selector={"pool": "a"}),)])
+def test_what_was_seen_holds_where_the_app_has_no_plugin_for_it(provided):
+    offer = the_offer(seen(FOUR), *provided)
+    # Whether a container may ask for more no label tells.
+    assert offer.devices == (Device(GPU, 4, 16303, 0),)
+    assert offer.notes == tuple(
+        "this app's device plugin does not run there: has no label pool, where its pods want a: taken to be served by "
+        "another, as it was seen to be"
+        for _ in provided
+    )
+
+
+def test_the_strategy_of_the_app_goes_before_that_which_was_seen():
+    node = a100({"3g.20gb": 2}, mig_strategy="mixed", sharing=Sharing.none(), is_observed=True)
+    offer = the_offer(node, plugin(mig_strategy="single"))
+    assert offer.allocatable == {GPU: 2}
+    assert offer.notes == ("its MIG strategy was seen as mixed, and this app makes it single, which counts",)
+
+
+def test_a_node_that_was_seen_may_be_served_by_dra():
+    assert the_offer(seen(FOUR), device_classes=["gpu.nvidia.com"]).allocatable == {"gpu.nvidia.com": 1}
+
+
+# How much a container may ask for, and what a slot stands for
+
+
+@pytest.mark.parametrize(
+    ("sharing", "most"),
+    [
+        (Sharing.none(), None),
+        (FOUR, 1),
+        (Sharing.mps(replicas=4), 1),
+        (Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False), None),
+        (Sharing.vram_units(vram="8Gi"), None),
+    ],
+)
+def test_a_container_gets_one_slot_where_the_sharing_refuses_more(sharing, most):
+    assert [one.most_each for one in the_offer(rtx(), plugin(sharing)).devices] == [most]
+
+
+def test_of_what_is_not_shared_a_container_gets_as_many_as_there_are():
+    sharing = Sharing.time_slicing(resources={"nvidia.com/mig-1g.5gb": 2})
+    offer = the_offer(a100([{"1g.5gb": 1}, {}], gpus=2), plugin(sharing, mig_strategy="mixed"))
+    assert [(one.resource, one.most_each) for one in offer.devices] == [("nvidia.com/mig-1g.5gb", 1), (GPU, None)]
+
+
+def test_a_guess_refuses_nobody():
+    assert [one.most_each for one in the_offer(rtx(), plugin(SLICED), plugin()).devices] == [None]
+
+
+def test_slots_that_count_memory_say_how_much():
+    assert the_offer(rtx(), plugin(Sharing.vram_units(vram="8Gi", unit="512Mi"))).vram_unit_mib == 512
+    assert the_offer(rtx(), plugin(SLICED)).vram_unit_mib is None
 
 
 # DRA

@@ -1,6 +1,7 @@
 import json
 import sys
 import warnings
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 
@@ -855,14 +856,42 @@ def test_an_external_config_map_may_offer_anything():
     assert offered.keys() == {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*"}
 
 
+def bare(chart):
+    return [replace(offer, pod_spec=None) for offer in chart.provides.gpu_offers]
+
+
+@pytest.mark.parametrize("made_by", [Configs.named, Configs.managed])
+@pytest.mark.filterwarnings("ignore:.*config-manager")
+def test_it_says_which_nodes_the_pods_of_each_configuration_run_on(made_by):
+    configs = {"strict": PluginConfig(), "shared": PluginConfig(sharing=Sharing.time_slicing(replicas=4))}
+    chart = alone(
+        config=made_by(configs, default="strict"),
+        platform=Kubernetes(),
+        node_selector={"pool": "a"},
+        tolerations=[Toleration(key="dedicated", operator="Exists")],
+        gpu_feature_discovery=False,
+    )
+    rendered = {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]
+        for one in Testing.synth(chart)
+        if one["kind"] == "DaemonSet"
+    }
+    of_default = rendered["nvidia-device-plugin"]
+    pods = [of_default, rendered.get("nvidia-device-plugin-shared", of_default)]
+    told = [offer.pod_spec for offer in chart.provides.gpu_offers]
+    kept = ("nodeSelector", "affinity", "tolerations")
+    assert told == [{key: one[key] for key in kept if one.get(key)} for one in pods]
+    assert [one["nodeSelector"] for one in told] == [{"pool": "a"}] * 2
+
+
 def test_it_says_how_each_configuration_advertises_gpus():
     sharing = Sharing.time_slicing(replicas=4)
-    assert alone(sharing=sharing).provides.gpu_offers == (GpuOffer(sharing=sharing),)
+    assert bare(alone(sharing=sharing)) == [GpuOffer(sharing=sharing)]
     configs = {"strict": PluginConfig(), "shared": PluginConfig(sharing=sharing)}
-    assert alone(config=Configs.named(configs, default="strict"), platform=Kubernetes()).provides.gpu_offers == (
+    assert bare(alone(config=Configs.named(configs, default="strict"), platform=Kubernetes())) == [
         GpuOffer(sharing=Sharing.none(), config="strict"),
         GpuOffer(sharing=sharing, config="shared", is_default=False),
-    )
+    ]
     assert alone(mig_strategy="single").provides.gpu_offers[0].mig_strategy == "single"
     assert plugin(device_plugin=False).provides.gpu_offers == ()
 

@@ -29,7 +29,10 @@ from gpu_constructs import (
     ValidationBridge,
     synthesize,
 )
+from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.inventory import GpuInventory, GpuNode
 from gpu_constructs.operator.chart_keys import check_keys
+from gpu_constructs.taint import Taint
 from gpu_constructs.versions import GPU_OPERATOR
 
 OLD_TALOS, NEW_TALOS = Talos("1.12"), Talos("1.13")
@@ -473,6 +476,62 @@ def test_it_says_how_gpus_are_advertised(tmp_path):
     assert (offer.sharing.replicas, offer.mig_strategy) == (4, "single")
     _, _, made = cluster(tmp_path, mig_strategy="mixed")
     assert [offer.mig_strategy for offer in made.provides.gpu_offers] == ["mixed"]
+
+
+def operator_offer(values, labels=None, taints=(), **options):
+    _, _, made = cluster(values.pop("tmp"), values=values, platform=Kubernetes(), **options)
+    node = GpuNode(name="n", labels=labels or {}, taints=taints)
+    [offer] = node_offers(GpuInventory(nodes=[node]), [made.provides])
+    return offer
+
+
+OFF = {"sandboxWorkloads": {"enabled": True}}
+VM = {"sandboxWorkloads": {"enabled": True, "defaultWorkload": "vm-passthrough"}}
+WORKLOAD = "nvidia.com/gpu.workload.config"
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "is_served"),
+    [
+        ({}, {}, True),
+        ({}, {"nvidia.com/gpu.deploy.device-plugin": "true"}, True),
+        ({}, {"nvidia.com/gpu.deploy.device-plugin": "false"}, False),
+        ({}, {"nvidia.com/gpu.deploy.operands": "false"}, False),
+        ({}, {"nvidia.com/gpu.deploy.operands": "true"}, True),
+        ({}, {WORKLOAD: "vm-passthrough"}, True),
+        (OFF, {}, True),
+        (OFF, {WORKLOAD: "vm-passthrough"}, False),
+        (OFF, {WORKLOAD: "container"}, True),
+        (VM, {}, False),
+        (VM, {WORKLOAD: "container"}, True),
+    ],
+)
+def test_it_says_which_nodes_its_device_plugin_runs_on(tmp_path, values, labels, is_served):
+    offer = operator_offer({"tmp": tmp_path, **values}, labels)
+    assert bool(offer.devices) == is_served
+    assert [note for note in offer.notes if "nobody declares" in note] == []
+
+
+@pytest.mark.filterwarnings("ignore:.*values.daemonsets.tolerations lacks")
+def test_its_device_plugin_tolerates_what_its_operands_do(tmp_path):
+    taints = [Taint(key="dedicated", value="ai")]
+    assert not operator_offer({"tmp": tmp_path}, taints=taints).devices
+    for tolerations, is_served in (([], False), ([{"operator": "Exists"}], True)):
+        listed = {"tolerations": tolerations}
+        values = {"tmp": tmp_path, "daemonsets": listed, "node-feature-discovery": {"worker": listed}}
+        assert bool(operator_offer(values, taints=taints).devices) == is_served
+        assert operator_offer({**values, "tmp": tmp_path}, taints=[Taint(key="nvidia.com/gpu")]).devices
+    assert operator_offer(
+        {"tmp": tmp_path}, taints=taints, tolerations=[Toleration(key="dedicated", value="ai")]
+    ).devices
+
+
+@pytest.mark.parametrize("mig_manager", [True, False])
+def test_it_says_whether_it_divides_gpus(tmp_path, mig_manager):
+    _, _, made = cluster(tmp_path, platform=Kubernetes(), mig_manager=mig_manager)
+    assert made.provides.has_mig_manager == mig_manager
+    _, _, made = cluster(tmp_path)
+    assert not made.provides.has_mig_manager
 
 
 def test_our_runtime_class_has_no_place_beside_that_of_the_operator(tmp_path):

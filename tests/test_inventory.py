@@ -48,10 +48,6 @@ def test_pods_get_what_is_not_reserved(reserved, usable):
     assert GpuNode(name="a", vram="24Gi", vram_reserved=reserved).usable_vram_mib == usable
 
 
-def test_of_memory_that_is_not_known_any_may_be_reserved():
-    assert GpuNode(name="a", vram_reserved="500Mi").usable_vram_mib is None
-
-
 @pytest.mark.parametrize(
     ("sharing", "slots"),
     [
@@ -160,7 +156,46 @@ def test_profiles_are_of_boards_that_are_known():
         ),
         ({"rack": " "}, "gpu_node.rack must be a name of printable characters; got ' '"),
         ({"mig_strategy": "none"}, "gpu_node.mig_strategy must be one of 'single', 'mixed'; got 'none'"),
-        ({"mig_layout": "1g.5gb"}, "gpu_node.mig_layout must be a list, got '1g.5gb' (str)"),
+        (
+            {"mig_layout": "1g.5gb"},
+            "gpu_node.mig_layout must be a mapping of profiles to numbers, or a list of such; got '1g.5gb'; write "
+            "{'1g.5gb': 1}",
+        ),
+        (
+            {"vram_reserved": "500Mi"},
+            "gpu_node.vram_reserved is taken off the memory of a board, which is not known here; got '500Mi'; pass "
+            "vram='...' too",
+        ),
+        ({"gpu_model": "RTX 3060", "vram_reserved": "0"}, "gpu_node.vram_reserved is taken off the memory of a board"),
+        (
+            {"gpu_model": "RTX 5070 Ti", "mig_strategy": "mixed"},
+            "gpu_node.mig_strategy must be left out for NVIDIA GeForce RTX 5070 Ti, which has no MIG; got 'mixed'",
+        ),
+        ({"taints": Taint(key="a")}, "gpu_node.taints must be a list of Taint; got one alone; put it in a list: [...]"),
+        (
+            {"gpus": 2, "sharing": Sharing.vram_units(vram="24Gi")},
+            "gpu_node.gpus must be 1 with Sharing.vram_units, since a pod may get units of several boards; got 2; use "
+            "Sharing.time_slicing or Sharing.none",
+        ),
+        (
+            {"gpu_model": "RTX 5070 Ti", "sharing": Sharing.vram_units(vram="24Gi")},
+            "gpu_node.sharing must hand out no more than the 16303Mi that pods get of a board; got 24 units of 1Gi; "
+            "pass vram='16303Mi' to Sharing.vram_units",
+        ),
+        (
+            {"vram": "16Gi", "vram_reserved": "2Gi", "sharing": Sharing.vram_units(vram="16Gi")},
+            "gpu_node.sharing must hand out no more than the 14336Mi that pods get of a board; got 16 units of 1Gi; "
+            "pass vram='14336Mi' to Sharing.vram_units",
+        ),
+        (
+            {"vram": "1Gi", "sharing": Sharing.vram_units(vram="2Gi")},
+            "gpu_node.sharing must hand out no more than the 1024Mi that pods get of a board; got 2 units of 1Gi; take "
+            "a smaller unit",
+        ),
+        (
+            {"gpu_model": "A30", "mig_layout": {"1g.6gb": 2}, "sharing": Sharing.vram_units(vram="4Gi")},
+            "gpu_node.mig_layout must be left out with Sharing.vram_units, which does not share MIG devices; use",
+        ),
         ({"mig_layout": ["1g.5gb"]}, "gpu_node.mig_layout[0] must be Mapping; got str: '1g.5gb'"),
         ({"mig_layout": {"1g.5g": 1}}, "gpu_node.mig_layout must be a MIG profile of a board, like '1g.10gb'"),
         ({"mig_layout": {"1g.5gb": 0}}, "gpu_node.mig_layout['1g.5gb'] must be at least 1, got 0"),
@@ -211,8 +246,7 @@ def test_a_node_that_cannot_be_is_refused(given, problem):
     ("name", "near"),
     [
         ("NVIDIA H201", "'NVIDIA H200'"),
-        ("rtx 3090", "'NVIDIA GeForce RTX 3090'"),
-        ("NVIDIA-H100-80GB-HBM3", "'NVIDIA H100 80GB HBM3'"),
+        ("rtx 3091", "'NVIDIA GeForce RTX 3090' or 'NVIDIA GeForce RTX 3090 Ti'"),
         ("A100 40GB", "'NVIDIA A100-PCIE-40GB' or 'NVIDIA A100-SXM4-40GB'"),
         ("H100", "'NVIDIA H100 80GB HBM3' or 'NVIDIA H100 NVL' or 'NVIDIA H100 PCIe'"),
         ("RTX 5070TI", "'NVIDIA GeForce RTX 5070 Ti' or 'NVIDIA GeForce RTX 5060 Ti'"),
@@ -222,6 +256,39 @@ def test_a_model_that_is_not_known_is_refused_with_the_nearest(name, near):
     with pytest.raises(GpuConstructsError) as refused:
         GpuNode(name="a", gpu_model=name)
     assert f"got {name!r} (did you mean {near}?); leave it out and pass vram=" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("rtx 4090", "NVIDIA GeForce RTX 4090"),
+        ("NVIDIA RTX 4090", "NVIDIA GeForce RTX 4090"),
+        ("NVIDIA-GeForce-RTX-4090", "NVIDIA GeForce RTX 4090"),
+        ("GeForce RTX 4090", "NVIDIA GeForce RTX 4090"),
+        ("NVIDIA-H100-80GB-HBM3", "NVIDIA H100 80GB HBM3"),
+        ("t4", "Tesla T4"),
+    ],
+)
+def test_a_model_is_known_in_every_spelling(name, model):
+    assert GpuNode(name="a", gpu_model=name).model.name == model
+
+
+def test_units_of_all_the_memory_that_pods_get_are_taken():
+    node = GpuNode(name="a", vram="16Gi", vram_reserved="2Gi", sharing=Sharing.vram_units(vram="14Gi"))
+    assert node.sharing.replicas == 14
+
+
+def test_one_node_alone_is_no_list_of_nodes():
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuInventory(nodes=GpuNode(name="a"))
+    assert str(refused.value) == (
+        "gpu_inventory.nodes must be a list of GpuNode; got one alone; put it in a list: [...]"
+    )
+
+
+def test_slots_of_a_node_that_was_only_seen_are_those_of_the_app():
+    seen = GpuInventory(nodes=[GpuNode(name="a", sharing=Sharing.time_slicing(replicas=4), is_observed=True)])
+    assert seen.slots(Sharing.time_slicing(replicas=2)) == 2
 
 
 @pytest.mark.parametrize("name", ["", "NVIDIA", "Radeon"])

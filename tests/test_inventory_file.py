@@ -230,3 +230,10 @@ def test_an_inventory_that_is_declared_needs_no_yaml():
     code = "import sys, gpu_constructs.inventory; print([m for m in ('yaml', 'json', 'typeguard') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[]\n"
+
+
+def test_a_file_may_hold_what_was_only_seen():
+    (node,) = GpuInventory.from_yaml("nodes: [{name: a, is_observed: true}]").nodes
+    assert node.is_observed
+    with pytest.raises(GpuConstructsError, match=r"nodes\[0\]\.is_observed must be true or false; got 1"):
+        GpuInventory.from_yaml("nodes: [{name: a, is_observed: 1}]")

@@ -50,6 +50,34 @@ def read(*nodes):
     return found
 
 
+def test_what_is_read_was_only_seen():
+    assert read(node(allocatable={"gpu": 1}, **gpu(RTX_3090, 1))).is_observed
+
+
+def test_a_file_is_read_too(tmp_path):
+    path = tmp_path / "nodes.json"
+    path.write_text(json.dumps({"kind": "List", "items": [node(allocatable={"gpu": 1}, **gpu(RTX_3090, 1))]}))
+    assert GpuInventory.from_nodes(path).nodes[0].name == "talos-1"
+    with pytest.raises(GpuConstructsError, match=r"nodes must be a file of JSON .*; got '.*': No such file"):
+        GpuInventory.from_nodes(tmp_path / "other.json")
+
+
+def test_what_the_operator_takes_off_a_node_for_a_while_is_not_kept():
+    found = read(
+        node(
+            allocatable={"gpu": 1},
+            gpu_deploy_device__plugin="paused-for-driver-upgrade",
+            gpu_deploy_dcgm="false",
+            **gpu(RTX_3090, 1),
+        )
+    )
+    assert {key for key in found.labels if ".deploy." in key} == {"nvidia.com/gpu.deploy.dcgm"}
+
+
+def test_a_strategy_that_is_told_of_a_board_without_mig_is_none():
+    assert read(node(allocatable={"gpu": 1}, mig_strategy="single", **gpu(RTX_3090, 1))).mig_strategy is None
+
+
 def test_a_node_without_sharing_has_its_boards():
     found = read(node(allocatable={"gpu": 2}, **gpu(RTX_3090, 2, memory=24576), gpu_family="ampere"))
     assert (found.name, found.gpu_model, found.gpus, found.count) == ("talos-1", "NVIDIA GeForce RTX 3090", 2, 1)
@@ -236,7 +264,7 @@ def test_text_is_read_as_json():
         ({"kind": "List", "items": [{"kind": "Node"}]}, "nodes.items[0] must be a Node with a name; got 'Node'; pass"),
         ({"kind": "List", "items": []}, "nodes must have GPUs on one node at least; got 0 nodes"),
         ({"kind": "List", "items": [node()]}, "nodes must have GPUs on one node at least; got 1 nodes without"),
-        (3, "nodes must be one of (str, Mapping); got int: 3"),
+        (3, "nodes must be one of (str, Path, Mapping); got int: 3"),
         (
             {"kind": "List", "items": [node(allocatable={"gpu": 1}, taints=[{"key": "a", "effect": "No"}])]},
             "node 'talos-1': taint.effect must be one of",

@@ -84,3 +84,11 @@ def test_devices_have_at_most_what_their_name_says_and_together_what_the_board_h
 def test_a_profile_has_one_spelling():
     assert normal_profile("1g.24gb.me.all") == normal_profile("1g.24gb+me.all") == "1g.24gb+me.all"
     assert normal_profile("1g.24gb-me") == "1g.24gb-me"
+
+
+@pytest.mark.parametrize(("got", "near"), [("9g.1gb", None), ("8g.80gb", "7g.80gb")])
+def test_a_profile_that_is_near_shares_slices_or_memory(got, near):
+    said = f"(did you mean '{near}'?)" if near else ""
+    with pytest.raises(GpuConstructsError) as refused:
+        require_mig_profile("profile", got)
+    assert str(refused.value).endswith(f"got {got!r} {said}".rstrip())

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import tarfile
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -65,6 +66,27 @@ MISPLACED = """
 """
 
 
+# Words in more than one line; a name may go on behind a hyphen or a dot.
+BROKEN = r"""
+(() => {
+  const broken = [];
+  const range = document.createRange();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    if (node.parentElement.closest('svg')) continue;
+    for (const word of node.data.matchAll(/[\p{L}\p{N}]+/gu)) {
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(each => Math.round(each.top))).size > 1) broken.push(word[0]);
+    }
+  }
+  return broken;
+})()
+"""
+PAPER = 717  # Pixels of an A4 page within its margins.
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     with chromium(tmp_path_factory.mktemp("profile")) as started:
@@ -84,10 +106,16 @@ def axe(tmp_path_factory):
         return archive.extractfile("package/axe.min.js").read().decode()
 
 
+@cache
+def html_of(name):
+    """Write an example once: one of them is of a whole fleet."""
+    return html(examples.PLANS[name](), name)
+
+
 @pytest.fixture(params=examples.PLANS)
 def page(request, tmp_path):
     file = tmp_path / f"{request.param}.html"
-    file.write_text(html(examples.PLANS[request.param](), request.param), encoding="utf-8")
+    file.write_text(html_of(request.param), encoding="utf-8")
     return file
 
 
@@ -155,6 +183,24 @@ def test_what_is_folded_is_printed_and_paper_is_white(browser, page):
         printed = browser.printed()
         assert printed.startswith(b"%PDF")
         assert printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") >= 1
+
+
+def test_no_word_is_broken_on_paper(browser, tmp_path):
+    plan = examples.one_gpu()
+    kinds = ("Deployment", "InferenceService", "LeaderWorkerSet", "PyTorchJob", "StatefulSet")
+    named = [
+        replace(
+            one, consumer=replace(one.consumer, kind=kind, namespace="kubeflow-user", name=f"recommendation-{kind}")
+        )
+        for one, kind in zip(plan.consumers, kinds, strict=True)
+    ]
+    for number, each in enumerate((replace(plan, consumers=named), examples.mig(), examples.waiting())):
+        file = tmp_path / f"{number}.html"
+        file.write_text(html(each, "paper"), encoding="utf-8")
+        browser.open(file, width=PAPER)
+        browser.call("Emulation.setEmulatedMedia", media="print")
+        assert browser.run(BROKEN) == []
+        assert browser.run("document.documentElement.scrollWidth") <= PAPER
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -231,6 +231,17 @@ def taking(vram, *boxes, typical=None):
     return deployment(*boxes, annotations={key: value for key, value in annotations.items() if value is not None})
 
 
+def on_pods(vram, *boxes):
+    made = deployment(*boxes)
+    made["spec"]["template"].setdefault("metadata", {})["annotations"] = {VRAM: vram}
+    return made
+
+
+def with_a_first_container(made, first):
+    made["spec"]["template"]["spec"]["initContainers"] = [first]
+    return made
+
+
 def annotated(budget):
     return deployment(annotations={"gpu-constructs/vram": budget})
 
@@ -350,7 +361,9 @@ BROKEN = [
     case("R28", taking(None, typical="6Gi")),
     case("R28", taking("8Gi"), UNITS),
     case("R28", taking("8Gi", box({GPU: 7})), UNITS),
-    case("R28", taking("8Gi", box({GPU: 8}), box({GPU: 7}, name="other")), UNITS),
+    case("R28", taking("16Gi", box({GPU: 8}), box({GPU: 7}, name="other")), UNITS),
+    case("R28", on_pods("much")),
+    case("R28", on_pods("8Gi", box({GPU: 7})), UNITS),
     case("R28", deployment(), UNITS),
     case("R29", cron()),
     case("R29", cron("Allow")),
@@ -502,6 +515,10 @@ KEPT = [
     case("R28", taking("8Gi"), UNREFUSED),
     case("R28", taking("8Gi", box({GPU: 8})), UNITS),
     case("R28", taking("7.5Gi", box({GPU: 9})), UNITS),
+    case("R28", taking("12Gi", box({GPU: 6}), box({GPU: 6}, name="other")), UNITS),
+    case("R28", with_a_first_container(taking("8Gi", box({GPU: 8})), box({GPU: 1}, name="first")), UNITS),
+    case("R28", deployment(box({GPU: 1}), box({GPU: 1}, name="other")), UNITS),
+    case("R28", on_pods("8Gi", box({GPU: 8})), UNITS),
     case("R28", taking("8Gi", box({GPU: 8})), UNITS_OR_LARGER),
     case("R28", taking("8Gi"), UNITS_OR_NONE),
     case("R28", deployment(box({GPU: 8})), UNITS),
@@ -530,7 +547,7 @@ MISCOUNTED = [
     case("R07", [], UNITS, inventory=nodes({"vram": "23Gi"})),
     case("R07", [], UNITS, inventory=nodes({"vram": "25Gi", "vram_reserved": "2Gi"})),
     case("R07", [], UNITS_RENAMED, inventory=nodes({"gpus": 2})),
-    case("R07", [], EXCLUSIVE, inventory=nodes({"gpus": 2, "sharing": Sharing.vram_units(vram="24Gi")})),
+    case("R07", [], UNITS, inventory=nodes({"gpus": 2, "sharing": Sharing.none(), "is_observed": True})),
     case("R07", [], UNITS_OR_NONE, inventory=nodes({"gpus": 2})),
     case("R07", [], UNITS_OR_NONE, inventory=nodes({"gpus": 2, "labels": {CONFIG: "units"}})),
     case("R07", [], UNITS_OR_LARGER, inventory=nodes({"vram": "16Gi", "labels": {CONFIG: "large"}})),

@@ -11,8 +11,10 @@ from gpu_constructs.capacity.problems import MOST_REPLICAS
 from gpu_constructs.capacity.recommendation import SharingRecommendation, recommend_sharing
 from gpu_constructs.inventory import GpuInventory, GpuNode
 
+_USUAL_UNIT = "1Gi"
 _MOST = 3
 _MOST_NAMED = 3
+_MOST_REASONS = 3
 _MOST_PAIRS = 100_000
 """Consumers times nodes that are looked at: of a whole fleet nothing is advised."""
 
@@ -47,8 +49,14 @@ def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str,
             is_known=is_known,
         )
         if what:
-            said.setdefault(f"{what}: {found.reasons[min(1, len(found.reasons) - 1)]}", []).append(node.name)
+            said.setdefault(f"{what}: {'; '.join(_reasons(found))}", []).append(node.name)
     return [f"{_named(names)}: {what}" for what, names in list(said.items())[:_MOST]]
+
+
+def _reasons(found: SharingRecommendation) -> Sequence[str]:
+    """Give what speaks for it, and what it leaves without a place; how many ask says that only of GPUs alone."""
+    first = 0 if found.mode == "exclusive" else 1
+    return found.reasons[first : first + _MOST_REASONS]
 
 
 def _nodes_short_of_memory(plan: Plan) -> set[str]:
@@ -101,7 +109,8 @@ def _what_to_do(
     if found.mode == "vram-units":
         counts_memory = slots == replicas or (node.sharing is not None and node.sharing.vram_unit is not None)
         if (is_tight or (is_short and slots < replicas)) and not counts_memory:
-            given = f"vram='{node.usable_vram_mib}Mi', unit={sharing.vram_unit!r}{renamed}"
+            unit = "" if sharing.vram_unit == _USUAL_UNIT else f", unit={sharing.vram_unit!r}"
+            given = f"vram='{node.usable_vram_mib}Mi'{unit}{renamed}"
             return f"share it by Sharing.vram_units({given})"
         return None
     helps = (is_tight and is_known and replicas < slots) or (is_short and slots < replicas <= MOST_REPLICAS)

@@ -12,6 +12,7 @@ from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.node_offer import Device, NodeOffer
 from gpu_constructs.capacity.packing import Bin, Item, pack
 from gpu_constructs.capacity.plan import Answer, Conflict, PlannedDevice, Seat, VramVerdict
+from gpu_constructs.capacity.pod_counts import most_on_node
 from gpu_constructs.capacity.vram import conflicts, worst_mib
 
 MOST_CONFLICTS = 20
@@ -89,7 +90,7 @@ class DeviceMemory:
         """For each resource who asks for it, by the kind of the nodes."""
         groups: dict[tuple[str, int, frozenset[int]], list[int]] = {}
         for index, consumer in enumerate(self._matching.consumers):
-            if _pods(consumer):
+            if most_on_node(consumer):
                 for resource, asked in consumer.asks.items():
                     groups.setdefault((resource, asked, self._matching.takers[index]), []).append(index)
         found: dict[str, list[list[_Guests]]] = {
@@ -97,11 +98,11 @@ class DeviceMemory:
         }
         for (resource, asked, takers), indexes in groups.items():
             those = [(self._matching.consumers[index], index) for index in indexes]
-            known = [(one.vram_mib, _pods(one), index) for one, index in those if one.vram_mib is not None]
+            known = [(one.vram_mib, most_on_node(one), index) for one, index in those if one.vram_mib is not None]
             guests = _Guests(
                 asked=asked,
                 known=sorted(known, key=lambda one: (-one[0], one[2])),
-                pods=sum(_pods(one) for one, _ in those),
+                pods=sum(most_on_node(one) for one, _ in those),
                 is_silent=len(known) < len(those),
             )
             for kind in takers:
@@ -212,24 +213,25 @@ class DeviceMemory:
         most = meeting.worst_mib / mib if mib else 0.0
         return max(most, 1 + 1e-9) if meeting.is_held_short else most
 
-    def verdict(self, placed: Mapping[int, int]) -> VramVerdict:
+    def verdict(self, together: Mapping[int, int]) -> VramVerdict:
         """Tell whether memory can run out.
 
         Args:
-            placed: Pods of each consumer that have a place at once; of those that every node gets all.
+            together: Pods of each consumer that have a place at once, whoever else runs; of those that every node gets
+                all.
         """
         held = [(place, self._meeting(place)) for place in self._places]
         is_unknown = any(one.has_unknown or (one.worst_mib and place.device.vram_mib is None) for place, one in held)
         if all(self._excess(place) <= 1 for place, _ in held):
             return "unknown" if is_unknown else "safe"
-        fits = self._some_placement_fits(placed)
+        fits = self._some_placement_fits(together)
         if fits == "no":
             return "overcommitted"
         if is_unknown:
             return "unknown"
         return "depends" if fits == "yes" else "undecided"
 
-    def _some_placement_fits(self, placed: Mapping[int, int]) -> Answer:
+    def _some_placement_fits(self, together: Mapping[int, int]) -> Answer:
         """Tell whether pods could be put on devices so that none has too little memory.
 
         Each device is looked at by itself, and who does not say what it takes is taken to take nothing: a ``no`` is
@@ -241,7 +243,7 @@ class DeviceMemory:
             by_kind.setdefault((place.kind, place.device.resource), []).append(number)
         reach: dict[tuple[frozenset[int], str], _Reach] = {}
         items: dict[tuple[tuple[int, int], frozenset[int], tuple[int, int] | None], int] = {}
-        for index, pods in placed.items():
+        for index, pods in together.items():
             consumer = matching.consumers[index]
             groups = [(matching.takers[index], pods)]
             if consumer.is_for_each_node:
@@ -334,13 +336,6 @@ def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
     others = (place.slots_of(one.asked) for at, one in enumerate(guests) if at != silent[1] or one.pods > 1)
     other = min(others, default=None)
     return other is not None and silent[0] + other <= place.device.slots
-
-
-def _pods(consumer: Consumer) -> int:
-    """Give how many pods there may be on a node."""
-    if consumer.is_for_each_node:
-        return 1
-    return consumer.pods if consumer.most_per_node is None else min(consumer.pods, consumer.most_per_node)
 
 
 def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int, int]]:

@@ -2,299 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpu_constructs.annotations import VRAM
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.node_labels import HOSTNAME
 from gpu_constructs.capacity.node_offer import NodeOffer
+from gpu_constructs.capacity.placement_keys import NAME_IN_POOL, NODE_NAME, Rule, Term, completed
+from gpu_constructs.capacity.placement_keys import Demands as Demands
+from gpu_constructs.capacity.placement_keys import Offered as Offered
+from gpu_constructs.capacity.placement_keys import labels_read as labels_read
+from gpu_constructs.capacity.placement_keys import offer_key as offer_key
+from gpu_constructs.capacity.placement_keys import placement_key as placement_key
 
-NODE_NAME = "field metadata.name"
-"""Stands among labels for the name of the node itself; no label has a blank in its key."""
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-# kubernetes/kubernetes:pkg/controller/daemon/util/daemonset_util.go; the last one for pods in the host's network.
-_TOLERATED_BY_DAEMONS = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-    ("node.kubernetes.io/network-unavailable", "NoSchedule"),
-)
-
-# Set by discoveries, operating systems and clouds once a node runs.
-_UNKNOWN_DOMAINS = (
-    *("nvidia.com", "feature.node.kubernetes.io", "extensions.talos.dev"),
-    *("topology.kubernetes.io", "failure-domain.beta.kubernetes.io", "beta.kubernetes.io"),
-    *("amazonaws.com", "k8s.aws", "karpenter.sh", "cloud.google.com", "gke.io", "kubernetes.azure.com"),
-    *("oraclecloud.com", "digitalocean.com", "scaleway.com", "hetzner.cloud"),
-)
-_UNKNOWN_LABELS = frozenset(("kubernetes.io/arch", "node.kubernetes.io/instance-type"))
-
-_INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
-_INT64 = range(-(2**63), 2**63)
-# No label has such a value: a node of a pool has a name, but none that is declared.
-_NAME_IN_POOL = "\0"
 _MOST_TERMS_IN_WORDS = 3
-
-
-@dataclass(frozen=True)
-class _Rule:
-    """A rule for one label, or for the node's name, as an affinity writes it."""
-
-    key: str
-    operator: str
-    values: tuple[str, ...] = ()
-
-    @cached_property
-    def is_valid(self) -> bool:
-        """Whether Kubernetes can read it; a term with one that it cannot matches nothing."""
-        if self.key.startswith("field "):
-            return self.key == NODE_NAME and self.operator in ("In", "NotIn") and len(self.values) == 1
-        if self.operator in ("In", "NotIn"):
-            return bool(self.values)
-        if self.operator in ("Exists", "DoesNotExist"):
-            return not self.values
-        return self.operator in ("Gt", "Lt") and len(self.values) == 1 and _integer(self.values[0]) is not None
-
-    def holds(self, value: str | None) -> bool:
-        """Tell whether it holds for a value; None where there is no such label."""
-        match self.operator:
-            case "In":
-                return value in self.values
-            case "NotIn":
-                return value not in self.values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-        number, bound = _integer(value or ""), _integer(self.values[0])
-        if number is None or bound is None:
-            return False
-        return number > bound if self.operator == "Gt" else number < bound
-
-
-_Term = tuple[_Rule, ...]
-
-
-@dataclass(frozen=True)
-class _Toleration:
-    key: str
-    operator: str
-    value: str
-    effect: str
-
-    def tolerates(self, key: str, value: str, effect: str) -> bool:
-        """Tell whether pods with it put up with a taint.
-
-        Source:
-            kubernetes/kubernetes:staging/src/k8s.io/api/core/v1/toleration.go
-        """
-        if self.effect not in ("", effect) or self.key not in ("", key):
-            return False
-        if self.operator == "Exists":
-            return True
-        if not self.key:
-            return False
-        if self.operator in ("", "Equal"):
-            return self.value == value
-        # Behind a feature gate from Kubernetes 1.35 on; the apiserver refuses such pods without it.
-        number, bound = _integer(value), _integer(self.value)
-        if number is None or bound is None:
-            return False
-        return (self.operator == "Lt" and number < bound) or (self.operator == "Gt" and number > bound)
-
-
-@dataclass(frozen=True)
-class Demands:
-    """All of a consumer that decides which nodes take its pods: consumers with equal demands go to the same ones.
-
-    Attributes:
-        asks: What a pod takes of each resource.
-        node_name: The node it names itself, past the scheduler; empty where it does not.
-        selector: Labels that nodes must have.
-        terms: The alternatives of its node affinity; None where it has none, empty where nothing matches.
-        tolerations: What it puts up with.
-        runtime_class: Whose demands come on top; empty for none.
-    """
-
-    asks: tuple[tuple[str, int], ...]
-    node_name: str
-    selector: tuple[tuple[str, str], ...]
-    terms: tuple[_Term, ...] | None
-    tolerations: tuple[_Toleration, ...]
-    runtime_class: str
-
-
-@dataclass(frozen=True)
-class Offered:
-    """All of a node that decides which pods it takes: nodes that are equal in this take the same.
-
-    Attributes:
-        name: Of the node; empty for a pool, and where nobody asks for it.
-        labels: Its labels.
-        taints: Key, value and effect of each taint.
-        allocatable: How many of each resource it has.
-        is_pool: Whether it stands for several nodes, whose names are not declared.
-    """
-
-    name: str
-    labels: frozenset[tuple[str, str]]
-    taints: tuple[tuple[str, str, str], ...]
-    allocatable: frozenset[tuple[str, int]]
-    is_pool: bool
-
-    @cached_property
-    def values(self) -> Mapping[str, str]:
-        """Its labels by key, and its name."""
-        if self.is_pool:
-            return {HOSTNAME: _NAME_IN_POOL, NODE_NAME: _NAME_IN_POOL, **dict(self.labels)}
-        return {NODE_NAME: self.name, **dict(self.labels)}
-
-    @cached_property
-    def amounts(self) -> Mapping[str, int]:
-        """What it has of each resource."""
-        return dict(self.allocatable)
-
-    def judge(self, rule: _Rule) -> bool | None:
-        """Tell whether a rule holds; None where nobody can know."""
-        value = self.values.get(rule.key)
-        if value is None and _is_unknowable(rule.key):
-            return None
-        if value == _NAME_IN_POOL and rule.operator == "NotIn":
-            # For all nodes of the pool but, it may be, one.
-            return None
-        return rule.holds(value)
-
-
-# Reading manifests
-
-
-def placement_key(consumer: Consumer) -> Demands:
-    """Give what decides which nodes take a consumer's pods; equal keys get equal answers of every function here.
-
-    ``vram_refusal`` alone also looks at ``vram_mib``.
-    """
-    spec = consumer.pod_spec
-    tolerations = [*_tolerations(spec.get("tolerations"))]
-    if consumer.is_for_each_node:
-        tolerated = _TOLERATED_BY_DAEMONS if spec.get("hostNetwork") is True else _TOLERATED_BY_DAEMONS[:-1]
-        tolerations += [_Toleration(key, "Exists", "", effect) for key, effect in tolerated]
-    return Demands(
-        asks=tuple(sorted(consumer.asks.items())),
-        node_name=_text(spec.get("nodeName")),
-        selector=_selector(spec.get("nodeSelector")),
-        terms=_terms(spec),
-        tolerations=tuple(dict.fromkeys(tolerations)),
-        runtime_class=_text(spec.get("runtimeClassName")),
-    )
-
-
-def offer_key(
-    offer: NodeOffer, read: Collection[str] | None = None, resources: Collection[str] | None = None
-) -> Offered:
-    """Give what decides which pods a node takes; equal keys get equal answers of every function but ``vram_refusal``.
-
-    Args:
-        offer: The node.
-        read: Labels that pods look at, as ``labels_read`` gives them. Nodes that differ in others only get equal keys.
-        resources: Resources that pods ask for.
-    """
-    looks_at_names = read is None or NODE_NAME in read
-    looks_at_pool = looks_at_names or (read is not None and HOSTNAME in read)
-    is_pool = offer.count > 1
-    return Offered(
-        name=offer.name if looks_at_names and not is_pool else "",
-        labels=frozenset((key, value) for key, value in offer.labels.items() if read is None or key in read),
-        taints=tuple((_text(t.get("key")), _text(t.get("value")), _text(t.get("effect"))) for t in offer.taints),
-        allocatable=frozenset(one for one in offer.allocatable.items() if resources is None or one[0] in resources),
-        is_pool=is_pool and looks_at_pool,
-    )
-
-
-def labels_read(
-    demands: Iterable[Demands], runtime_classes: Mapping[str, Mapping[str, Any]] | None = None
-) -> frozenset[str]:
-    """Give the labels that pods with these demands look at, ``NODE_NAME`` among them."""
-    found: set[str] = set()
-    for one in (_completed(each, runtime_classes) for each in demands):
-        found |= {key for key, _ in one.selector} | {rule.key for term in one.terms or () for rule in term}
-        found |= {NODE_NAME} if one.node_name else set()
-    return frozenset(found)
-
-
-def _completed(demands: Demands, runtime_classes: Mapping[str, Mapping[str, Any]] | None) -> Demands:
-    """Add what the RuntimeClass demands, as its admission plugin does."""
-    scheduling = (runtime_classes or {}).get(demands.runtime_class) if demands.runtime_class else None
-    if not scheduling:
-        return demands
-    return replace(
-        demands,
-        selector=tuple(sorted({*demands.selector, *_selector(scheduling.get("nodeSelector"))})),
-        tolerations=(*demands.tolerations, *_tolerations(scheduling.get("tolerations"))),
-    )
-
-
-def _selector(given: object) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((str(key), _text(value)) for key, value in _mapping(given).items()))
-
-
-def _tolerations(given: object) -> Iterator[_Toleration]:
-    for each in _listed(given):
-        yield _Toleration(*(_text(each.get(name)) for name in ("key", "operator", "value", "effect")))
-
-
-def _terms(spec: Mapping[str, Any]) -> tuple[_Term, ...] | None:
-    node_affinity = _mapping(_mapping(spec.get("affinity")).get("nodeAffinity"))
-    required = node_affinity.get(_REQUIRED)
-    if not isinstance(required, Mapping):
-        return None
-    terms = [
-        (*_rules(term.get("matchExpressions")), *_rules(term.get("matchFields"), is_field=True))
-        for term in _listed(required.get("nodeSelectorTerms"))
-    ]
-    # An empty term matches nothing.
-    return tuple(term for term in terms if term)
-
-
-def _rules(given: object, *, is_field: bool = False) -> Iterator[_Rule]:
-    for each in _listed(given):
-        key, operator, values = _text(each.get("key")), _text(each.get("operator")), each.get("values")
-        listed = tuple(map(_text, values)) if isinstance(values, list | tuple) else ()
-        yield _Rule(f"field {key}" if is_field else key, operator, listed)
-
-
-def _mapping(given: object) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
-
-
-def _listed(given: object) -> list[Mapping[str, Any]]:
-    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list | tuple) else []
-
-
-def _text(given: object) -> str:
-    if isinstance(given, bool):
-        return str(given).lower()
-    return "" if given is None else str(given)
-
-
-def _integer(text: str) -> int | None:
-    if len(text) > 40 or not _INTEGER.match(text):
-        return None
-    number = int(text)
-    return number if number in _INT64 else None
-
-
-def _is_unknowable(label: str) -> bool:
-    domain = label.rpartition("/")[0]
-    return label in _UNKNOWN_LABELS or any(domain == one or domain.endswith(f".{one}") for one in _UNKNOWN_DOMAINS)
 
 
 # Judging
@@ -345,7 +67,7 @@ def refusal_of(
     demands: Demands, offered: Offered, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None
 ) -> str | None:
     """Give the same as ``refusal`` for what both come down to."""
-    demands = _completed(demands, runtime_classes)
+    demands = completed(demands, runtime_classes)
     return next(_reasons(demands, offered), None)
 
 
@@ -353,7 +75,7 @@ def unknown_labels_of(
     demands: Demands, offered: Offered, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None
 ) -> tuple[str, ...]:
     """Give the same as ``unknown_labels`` for what both come down to."""
-    demands = _completed(demands, runtime_classes)
+    demands = completed(demands, runtime_classes)
     if next(_reasons(demands, offered), None) is not None:
         return ()
     selected = _selected(demands)
@@ -377,7 +99,12 @@ def _reasons(demands: Demands, offered: Offered) -> Iterator[str]:
     for resource, count in demands.asks:
         has = offered.amounts.get(resource, 0)
         if has < count:
-            yield f"offers {has} {resource}, of which a pod wants {count}" if has else f"offers no {resource}"
+            why = f": {offered.why_nothing}" if offered.why_nothing else ""
+            yield f"offers {has} {resource}, of which a pod wants {count}" if has else f"offers no {resource}{why}"
+    for resource, most in demands.most_asked:
+        limit = offered.limits.get(resource)
+        if limit is not None and most > limit:
+            yield f"shares GPUs so that a container gets {limit} {resource} at most, of which one asks for {most}"
 
 
 def _repels(taint: tuple[str, str, str], demands: Demands) -> bool:
@@ -386,11 +113,11 @@ def _repels(taint: tuple[str, str, str], demands: Demands) -> bool:
     return taint[2] in counted and not any(one.tolerates(*taint) for one in demands.tolerations)
 
 
-def _selected(demands: Demands) -> _Term:
-    return tuple(_Rule(key, "In", (value,)) for key, value in demands.selector)
+def _selected(demands: Demands) -> Term:
+    return tuple(Rule(key, "In", (value,)) for key, value in demands.selector)
 
 
-def _judge(term: _Term, besides: _Term, offered: Offered) -> bool | None:
+def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
     """Tell whether a node has all that a term wants; None where that hangs on labels nobody can know.
 
     Args:
@@ -409,7 +136,7 @@ def _judge(term: _Term, besides: _Term, offered: Offered) -> bool | None:
     return None if all(_is_possible([r for r in (*besides, *term) if r.key == key]) for key in unknown) else False
 
 
-def _is_possible(rules: Sequence[_Rule]) -> bool:
+def _is_possible(rules: Sequence[Rule]) -> bool:
     """Tell whether a label can have a value, or be missing, so that all rules for it hold."""
     named = [rule.values for rule in rules if rule.operator == "In"]
     if named:
@@ -441,7 +168,7 @@ def _of_pool(wanted: str) -> str:
     return f"is a pool whose nodes have no names here, where its pods want {wanted}; declare that node by itself"
 
 
-def _of_no_term(terms: Sequence[_Term], offered: Offered) -> str:
+def _of_no_term(terms: Sequence[Term], offered: Offered) -> str:
     reasons = list(dict.fromkeys(_of_term(term, offered) for term in terms))
     if len(reasons) <= 1:
         return reasons[0] if reasons else "is matched by nothing: the node affinity of its pods has no term"
@@ -450,7 +177,7 @@ def _of_no_term(terms: Sequence[_Term], offered: Offered) -> str:
     return f"matches no term of its pods' node affinity: {listed}"
 
 
-def _of_term(term: _Term, offered: Offered) -> str:
+def _of_term(term: Term, offered: Offered) -> str:
     for rule in term:
         if not rule.is_valid:
             written = " ".join((rule.key, rule.operator, ",".join(rule.values))).strip()
@@ -462,10 +189,10 @@ def _of_term(term: _Term, offered: Offered) -> str:
     return f"has no {' or '.join(keys)} that would do: its pods want of it what no node has at once"
 
 
-def _in_words(rule: _Rule, offered: Offered) -> str:
+def _in_words(rule: Rule, offered: Offered) -> str:
     value = offered.values.get(rule.key)
     wanted = " or ".join(rule.values)
-    if value == _NAME_IN_POOL:
+    if value == NAME_IN_POOL:
         return _of_pool(f"{'the node' if rule.key == NODE_NAME else rule.key} {wanted}".strip())
     if rule.key == NODE_NAME:
         other = "not be" if rule.operator == "NotIn" else "be"
@@ -501,7 +228,7 @@ class Eligibility:
     ) -> None:
         demands: dict[Demands, int] = {}
         self.consumer_groups = [
-            demands.setdefault(_completed(placement_key(one), runtime_classes), len(demands)) for one in consumers
+            demands.setdefault(completed(placement_key(one), runtime_classes), len(demands)) for one in consumers
         ]
         read = labels_read(demands)
         resources = {resource for one in demands for resource, _ in one.asks}
@@ -510,10 +237,11 @@ class Eligibility:
         self._demands, self._offered = list(demands), list(offered)
         # What is asked for apart from resources, of which there are fewer that differ.
         places: dict[Demands, int] = {}
-        self._places = [places.setdefault(replace(one, asks=()), len(places)) for one in self._demands]
+        self._places = [places.setdefault(replace(one, asks=(), most_asked=()), len(places)) for one in self._demands]
         self._bare = list(places)
         self._values = [one.values for one in self._offered]
         self._amounts = [one.amounts for one in self._offered]
+        self._limits = [one.limits for one in self._offered]
         self._accepted: dict[tuple[int, int], bool] = {}
         self._refusals: dict[tuple[int, int], str | None] = {}
         self._unknown: dict[tuple[int, int], tuple[str, ...]] = {}
@@ -525,6 +253,11 @@ class Eligibility:
         for resource, count in self._demands[group].asks:
             if amounts.get(resource, 0) < count:
                 return False
+        limits = self._limits[other]
+        if limits:
+            for resource, most in self._demands[group].most_asked:
+                if most > limits.get(resource, most):
+                    return False
         pair = self._places[group], other
         if pair not in self._accepted:
             self._accepted[pair] = self._is_place(*pair)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,8 @@ from itertools import islice
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.eligibility import Eligibility
+from gpu_constructs.capacity.eligibility import Eligibility, placement_key
+from gpu_constructs.capacity.label_index import LabelIndex
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.packing import Bin, Item, Packing, pack
 
@@ -47,6 +49,7 @@ class Matching:
     Attributes:
         consumers: Everyone who asks for GPUs.
         offers: Every node and pool.
+        titles: What each consumer is called in a sentence: with its kind where another one is called the same.
         resources: What is asked for or offered, in order.
         eligibility: Which node takes whose pods, and why not.
         kinds: Offers that are alike to all consumers, as indexes.
@@ -65,18 +68,24 @@ class Matching:
     ) -> None:
         self.consumers = consumers
         self.offers = offers
+        named = Counter(one.title for one in consumers)
+        self.titles = [f"{one.kind} {one.title}" if named[one.title] > 1 else one.title for one in consumers]
         self.eligibility = Eligibility(consumers, offers, runtime_classes)
         names = {name for one in consumers for name in one.asks} | {name for one in offers for name in one.allocatable}
         self.resources = tuple(sorted(names))
         # Of each group one is asked for all.
         asking = {group: index for index, group in reversed([*enumerate(self.eligibility.consumer_groups)])}
-        accepted: dict[int, frozenset[int]] = {}
+        offering = {group: index for index, group in reversed([*enumerate(self.eligibility.offer_groups)])}
+        nodes = list(offering.items())
+        by_labels = LabelIndex([offers[index] for _, index in nodes])
+        accepting: dict[int, list[int]] = {group: [] for group in offering}
+        for group, index in asking.items():
+            for node in by_labels.candidates(placement_key(consumers[index])):
+                if self.eligibility.accepts(index, nodes[node][1]):
+                    accepting[nodes[node][0]].append(group)
+        accepted = {group: frozenset(those) for group, those in accepting.items()}
         by_kind: dict[object, list[int]] = {}
         for index, group in enumerate(self.eligibility.offer_groups):
-            if group not in accepted:
-                accepted[group] = frozenset(
-                    one for one, consumer in asking.items() if self.eligibility.accepts(consumer, index)
-                )
             by_kind.setdefault((tuple(offers[index].devices), accepted[group]), []).append(index)
         self.kinds = list(by_kind.values())
         taking: dict[int, list[int]] = {group: [] for group in asking}

@@ -30,6 +30,9 @@ _COMPUTE: tuple[tuple[str, str, tuple[int, int]], ...] = (
     ("Blackwell", r"G?B300", (10, 3)),
     ("Blackwell", r"GeForce|RTX", (12, 0)),
 )
+_OF_SHARING = re.compile(
+    r"nvidia\.com/(?:gpu\.(?:count|memory|product|replicas|sharing-strategy)|mig-.*|mig\.strategy|mps\.capable)\Z"
+)
 _MAJOR_OF_ALL: Mapping[str, int] = {"Volta": 7, "Ampere": 8}
 
 
@@ -55,6 +58,11 @@ def labels_of(
     discovered = _discovered(node, sharing, mig_strategy)
     stated = node.labels if declared is None else declared
     return {"kubernetes.io/os": "linux", **hostname, **present, **discovered, **stated}
+
+
+def is_of_sharing(label: str) -> bool:
+    """Tell whether a label hangs on how the device plugin shares the GPUs of a node, or calls MIG devices."""
+    return _OF_SHARING.match(label) is not None
 
 
 def single_profile(layouts: Sequence[Mapping[str, int]]) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gpu_constructs.capacity.matching import Matching, Packed
+from gpu_constructs.capacity.pod_counts import starting
 
 
 class Nodes(NamedTuple):
@@ -129,7 +130,7 @@ class PlacedPods:
 
 
 def settled(matching: Matching, always: Packed, everything: Packed) -> PlacedPods:
-    """Give who has a place when all that may run runs: what always runs first, a gang with all its pods or none.
+    """Give who has a place when all that may run runs: what always runs first, gangs with what they start with or none.
 
     Args:
         matching: Who goes where.
@@ -147,20 +148,32 @@ def settled(matching: Matching, always: Packed, everything: Packed) -> PlacedPod
         placed, counts = best, best.counts()
     for unit in matching.units:
         if consumers[unit[0]].is_gang:
-            copies = min(counts.get(i, 0) // consumers[i].pods_each for i in unit)
+            copies = _copies(matching, unit, counts)
             for i in unit:
-                placed.remove(i, counts.get(i, 0) - copies * consumers[i].pods_each)
+                # What work that ends can do without may be enough for others to start.
+                each = consumers[i].pods_each if consumers[i].least_copies else starting(consumers[i])
+                placed.remove(i, max(0, counts.get(i, 0) - copies * each))
     _admit(matching, placed)
     return placed
 
 
+def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) -> int:
+    """Give how many copies of a gang run with so many pods."""
+    consumers = matching.consumers
+    starts = [(i, starting(consumers[i])) for i in unit]
+    return min([consumers[unit[0]].copies, *(counts.get(i, 0) // pods for i, pods in starts if pods)])
+
+
 def _admit(matching: Matching, placed: PlacedPods) -> None:
-    """Put on nodes what still has room there, in order: what always runs first."""
+    """Put on nodes what still has room there, in order: what always runs first, what a gang can do without last."""
     counts, full = placed.counts(), set()
-    for unit in sorted(matching.units, key=lambda unit: not matching.consumers[unit[0]].least_copies):
+    units = sorted(matching.units, key=lambda unit: not matching.consumers[unit[0]].least_copies)
+    for unit in units:
         first = matching.consumers[unit[0]]
-        each = {i: matching.consumers[i].pods_each if first.is_gang else 1 for i in unit}
-        lacking = (first.pods - counts.get(unit[0], 0)) // each[unit[0]]
+        each = {i: starting(matching.consumers[i]) for i in unit}
+        lacking = (
+            first.copies - _copies(matching, unit, counts) if first.is_gang else first.pods - counts.get(unit[0], 0)
+        )
         key = placed.key_of(each)
         some = lacking if first.is_gang else 0
         if not first.is_gang and key not in full and placed.add(unit[0], lacking):
@@ -173,6 +186,12 @@ def _admit(matching: Matching, placed: PlacedPods) -> None:
                 some //= 2
             else:
                 full.add(key)
+    counts = placed.counts()
+    for unit in units:
+        if any(starting(matching.consumers[i]) < matching.consumers[i].pods_each for i in unit):
+            copies = _copies(matching, unit, counts)
+            for i in unit:
+                placed.add(i, max(0, copies * matching.consumers[i].pods_each - counts.get(i, 0)))
 
 
 def _nodes(matching: Matching, packed: Packed) -> Iterator[Nodes]:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_constructs import _fields
-from gpu_constructs.capacity.advice import advice
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand import consumers as consumers_of
+from gpu_constructs.capacity.demand import uncounted
 from gpu_constructs.capacity.device_memory import DeviceMemory
 from gpu_constructs.capacity.matching import Matching
+from gpu_constructs.capacity.memory_and_power import MemoryProblems, power_problems
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.placed_pods import settled
+from gpu_constructs.capacity.plain_manifests import plain_manifests
 from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
+from gpu_constructs.capacity.pod_counts import as_it_runs
 from gpu_constructs.capacity.problems import Problems
 from gpu_constructs.capacity.seating import SeatedNode, seated
 from gpu_constructs.capacity.supply import node_offers
-from gpu_constructs.errors import GpuConstructsError, short_errors
+from gpu_constructs.errors import short_errors
 from gpu_constructs.inventory import GpuInventory
 from gpu_constructs.rules.facts import Facts
 
@@ -29,13 +32,13 @@ _LONGEST = 600
 
 
 @short_errors
-def plan_capacity(manifests: Sequence[Mapping[str, Any]], inventory: GpuInventory) -> Plan:
+def plan_capacity(manifests: Iterable[Mapping[str, Any] | None], inventory: GpuInventory) -> Plan:
     """Plan objects that no app of cdk8s makes: a chart that Helm rendered, what Kustomize builds, a cluster's own.
 
     How GPUs are shared the nodes say: ``GpuNode(sharing=...)``. Nothing is written, and no Node.js runs.
 
     Args:
-        manifests: The objects, as plain data; members of a ``List`` count.
+        manifests: The objects, as plain data; members of a ``List`` count, and None, an empty document, does not.
         inventory: The GPU nodes.
 
     Returns:
@@ -44,14 +47,8 @@ def plan_capacity(manifests: Sequence[Mapping[str, Any]], inventory: GpuInventor
     Raises:
         GpuConstructsError: No inventory, or something that is no object of Kubernetes.
     """
-    _fields.arguments(plan_capacity, {"manifests": manifests, "inventory": inventory})
-    for index, manifest in enumerate(manifests):
-        if not isinstance(manifest.get("apiVersion"), str) or not isinstance(manifest.get("kind"), str):
-            raise GpuConstructsError(
-                f"manifests[{index}] must be an object of Kubernetes, with apiVersion and kind; got "
-                f"{sorted(map(str, manifest))[:3]}; leave out what is empty"
-            )
-    return plan(Facts(manifests, (), inventory), inventory)
+    _fields.arguments(plan_capacity, {"inventory": inventory})
+    return plan(Facts(plain_manifests("manifests", manifests), (), inventory), inventory)
 
 
 def plan(facts: Facts, inventory: GpuInventory) -> Plan:
@@ -69,6 +66,13 @@ def plan(facts: Facts, inventory: GpuInventory) -> Plan:
     }
     offers = node_offers(inventory, facts.provided, classes)
     made = plan_of(consumers, offers, runtime_classes, inventory.rack_watts)
+    notes = list(dict.fromkeys([*made.notes, *uncounted(facts)]))
+    made = replace(made, notes=notes)
+    if not made.problems:
+        return made
+    # Asked for only where something does not fit.
+    from gpu_constructs.capacity.advice import advice
+
     return replace(made, advice=[_cut(one) for one in advice(made, inventory, manifests)])
 
 
@@ -86,11 +90,13 @@ def plan_of(
         runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
         rack_watts: What each rack may draw.
     """
+    consumers = [as_it_runs(one) for one in consumers]
     matching = Matching(consumers, offers, runtime_classes)
-    problems = Problems(matching)
-    found = [*problems.of_placement(), *problems.of_large_budgets(), *problems.of_full_nodes()]
+    problems, of_memory = Problems(matching), MemoryProblems(matching)
+    found = [*problems.of_placement(), *of_memory.of_large_budgets(), *problems.of_full_nodes()]
     able = [index for unit in matching.units for index in unit]
-    always = matching.pack({index: consumers[index].least_pods for index in able})
+    steady = {index: consumers[index].least_pods for index in able}
+    always = matching.pack(steady)
     everything = always
     if any(consumers[index].pods > consumers[index].least_pods for index in able):
         least = {index: min(consumers[index].least_pods, consumers[index].pods) for index in able}
@@ -100,17 +106,20 @@ def plan_of(
     elif always.packing.answer == "yes":
         found += problems.beside(always)
     placed_pods = settled(matching, always, everything)
-    placed = {**placed_pods.counts(), **matching.nodes_of_daemons}
+    counts = placed_pods.counts()
+    placed = {**counts, **matching.nodes_of_daemons}
+    # Which of those that wait for a place get one, nobody knows.
+    sure = counts if everything.packing.answer == "yes" else steady if always.packing.answer == "yes" else {}
+    lacking = {i: count for i in able if (count := consumers[i].pods - placed.get(i, 0))}
     if everything.packing.answer != "yes" and always.packing.answer != "no":
-        lacking = {i: consumers[i].pods - placed.get(i, 0) for i in able}
-        found += problems.of_waiting(everything, {i: count for i, count in lacking.items() if count})
+        found += problems.of_waiting(everything, lacking)
     memory = DeviceMemory(matching)
     nodes = list(_nodes(matching, memory, seated(matching, placed_pods)))
-    verdict = memory.verdict(placed)
+    verdict = memory.verdict({**sure, **matching.nodes_of_daemons})
     conflicts, has_more = ([], False) if verdict == "safe" else memory.conflicts()
     devices = [device for node in nodes for device in node.devices]
     power = _power(offers, rack_watts)
-    found += [*problems.of_memory(verdict, devices, conflicts), *problems.of_power(power)]
+    found += [*of_memory.of_meetings(verdict, devices, conflicts, lacking), *power_problems(matching, power)]
     lost = _lost(matching)
     return Plan(
         nodes=nodes,
@@ -124,7 +133,7 @@ def plan_of(
         power=power,
         problems=[_short(problem) for problem in sorted(found, key=lambda problem: _ORDER.index(problem.kind))],
         advice=[],
-        notes=list(dict.fromkeys([*_notes(matching), *_unsearched(problems)])),
+        notes=list(dict.fromkeys([*_notes(matching), *problems.one_by_one(sure), *_unsearched(problems)])),
     )
 
 

@@ -11,8 +11,10 @@ from gpu_constructs import _fields
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand import consumers
 from gpu_constructs.capacity.eligibility import Demands, Offered, labels_read, offer_key, placement_key, refusal
+from gpu_constructs.capacity.mig_choice import Layouts
 from gpu_constructs.capacity.node_offer import NodeOffer
-from gpu_constructs.capacity.sharing_decision import Demand, Hardware, Layouts, Mode, Settings, decide
+from gpu_constructs.capacity.sharing_decision import Mode, Settings, decide
+from gpu_constructs.capacity.sharing_demand import Demand, Hardware, devices_for
 from gpu_constructs.capacity.supply import node_offers
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.inventory import GpuInventory, GpuNode
@@ -59,8 +61,10 @@ def recommend_sharing(
 
     The safer way wins: a GPU of its own for each pod where there are enough, MIG where pods must be kept apart,
     slots that count memory where the scheduler can add it up, which takes one GPU in each node and a budget for each
-    workload (``GpuRequest(vram=...)``), turns on a GPU otherwise. Pods are taken to spread evenly over the nodes that
-    take them; what a node does besides is not known here.
+    workload (``GpuRequest(vram=...)``), turns on a GPU otherwise. Slots are as many as what always runs takes, the
+    least with which work starts, and the new pod of an update; what else there is may queue. Pods that run together,
+    as the ranks of a training do, share no board. Pods are taken to spread evenly over the nodes that take them; what
+    a node does besides is not known here.
 
     Args:
         inventory: The nodes with GPUs. How it says they are shared now does not count, but for what a request of
@@ -153,16 +157,27 @@ def _recommend(
         alike.setdefault((Hardware.of(node), takes), []).append(node)
     refused: dict[tuple[Hardware, frozenset[int]], dict[int, str]] = {}
     boards = Counter[int]()
+    gangs = _gangs(asking)
     for key, nodes in alike.items():
         hardware, takes = key
         refused[key] = {i: why for i in sorted(takes) if (why := hardware.refusal(asking[i])) is not None}
         count = sum(node.gpus * node.count for node in nodes)
-        boards.update(dict.fromkeys(takes - refused[key].keys(), count))
+        taken = takes - refused[key].keys()
+        boards.update(dict.fromkeys(taken, count))
+        for gang in {id(gangs[i]): gangs[i] for i in taken if i in gangs}.values():
+            gang.boards += count
     found: dict[str, SharingRecommendation] = {}
     for key, nodes in alike.items():
         hardware, takes = key
+        refused[key].update({i: why for i in takes if i in gangs and (why := gangs[i].refusal(hardware))})
         demands = [
-            Demand(asking[i], hardware.boards_for(asking[i]), boards[i], hardware.gpus)
+            Demand(
+                consumer=asking[i],
+                boards=hardware.boards_for(asking[i]),
+                total_boards=boards[i],
+                node_boards=hardware.gpus,
+                ranks=gangs[i].ranks if i in gangs else 1,
+            )
             for i in sorted(takes - refused[key].keys())
         ]
         choice = decide(hardware, demands, settings, boards_in_all=inventory.gpus)
@@ -178,6 +193,40 @@ def _recommend(
         )
         found.update({node.name: replace(made, node=node.name) for node in nodes})
     return [found[node.name] for node in inventory.nodes]
+
+
+@dataclass
+class _Gang:
+    """Parts of an object whose pods run together, each on boards of its own: NCCL has no two ranks on one."""
+
+    parts: list[Consumer]
+    boards: int = 0
+
+    @property
+    def ranks(self) -> int:
+        return sum(part.pods_each for part in self.parts)
+
+    def refusal(self, hardware: Hardware) -> str | None:
+        """Say why they never start on the nodes that take them; None where they may."""
+        starting = [(part, part.pods_each if part.starts_with is None else part.starts_with) for part in self.parts]
+        wanted = sum(pods * hardware.boards_for(part) for part, pods in starting)
+        if self.ranks == 1 or wanted <= self.boards:
+            return None
+        return (
+            f"its {sum(pods for _, pods in starting)} pods run together and want a GPU each, {wanted} in all, and the "
+            f"nodes that take them have {self.boards}"
+        )
+
+
+def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
+    """Give by index the gang of each that wants whole boards."""
+    found: dict[tuple[int, str, str], _Gang] = {}
+    of: dict[int, _Gang] = {}
+    for index, one in enumerate(asking):
+        if one.is_gang and not devices_for(one):
+            of[index] = found.setdefault((one.subject, one.namespace, one.name), _Gang([]))
+            of[index].parts.append(one)
+    return of
 
 
 def _layout(layouts: Layouts) -> Mapping[str, int] | Sequence[Mapping[str, int]] | None:

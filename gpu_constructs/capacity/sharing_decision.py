@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
 from typing import Literal
 
-from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.mig_division import Division, Want, divide, parts, smallest_part
-from gpu_constructs.capacity.vram import worst_mib
-from gpu_constructs.inventory import GpuNode
-from gpu_constructs.mig_profiles import mig_resource, normal_profile, size_of
+from gpu_constructs.capacity.memory_slots import MemorySlots, memory_slots
+from gpu_constructs.capacity.mig_choice import Layouts, mig_choice
+from gpu_constructs.capacity.sharing_demand import Demand, Hardware
+from gpu_constructs.capacity.vram import conflicts, worst_mib
 from gpu_constructs.platforms import Platform, Talos
 from gpu_constructs.sharing import Sharing
 
 Mode = Literal["exclusive", "mig", "mps", "time-slicing", "vram-units"]
-Layouts = tuple[dict[str, int], ...]
-# MIG devices by profile, or else how many whole boards.
-_Need = tuple[tuple[tuple[str, int], ...], int]
 
-_MIG = "nvidia.com/mig-"
-# In MiB, the first that serves: what is small wastes little, what is usual reads well.
-_UNITS = (1024, 512, 256, 128, 2048, 4096, 8192)
-_SMALLEST_UNIT = 128
-_MANY_UNITS = 256
 _MPS_CLIENTS = 48
 _MPS_CLIENTS_OF = {"Volta": 16}
 _TOO_OLD_FOR_MPS = ("", "Maxwell", "Pascal")
 _MOST_NAMED = 6
+_MOST_SETS = 3
+_MOST_STEPS = 2_000
 _NOT_BOTH = "one GPU alone and another shared, on one node, is not to be had of the device plugin"
 _NOT_SEVERAL = "several slots are not several GPUs"
 
@@ -71,110 +63,6 @@ class Choice:
     layouts: Layouts = ()
 
 
-@dataclass(frozen=True)
-class Hardware:
-    """What counts of a node beside its name and its labels."""
-
-    model_name: str
-    architecture: str
-    gpus: int
-    mib: int | None
-    mig_profiles: tuple[str, ...] | None
-    counts_memory: bool
-
-    @classmethod
-    def of(cls, node: GpuNode) -> Hardware:
-        """Read it off a node."""
-        return cls(
-            model_name=node.model.name if node.model else "",
-            architecture=node.model.architecture if node.model else "",
-            gpus=node.gpus,
-            mib=node.usable_vram_mib,
-            mig_profiles=node.mig_profiles,
-            counts_memory=node.sharing is not None and node.sharing.vram_unit_mib is not None,
-        )
-
-    @property
-    def board(self) -> str:
-        """What a board is called in a sentence."""
-        if not self.model_name:
-            return "a board"
-        return f"{'an' if self.model_name.startswith('N') else 'a'} {self.model_name}"
-
-    def boards_for(self, consumer: Consumer) -> int:
-        """Give how many whole GPUs a pod asks for; slots that count memory are one."""
-        whole = sum(count for name, count in consumer.asks.items() if not name.startswith(_MIG))
-        return 1 if self.counts_memory else max(1, whole)
-
-    def refusal(self, consumer: Consumer) -> str | None:
-        """Say why these boards are none for a consumer's pods; None where they are."""
-        for profile, _ in devices_for(consumer):
-            if size_of(profile) not in (self.mig_profiles or ()):
-                return f"it asks for {mig_resource(profile)}, which {self.board} is not known to give"
-        if devices_for(consumer):
-            return None
-        if self.boards_for(consumer) > self.gpus:
-            has = "1 GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
-            return f"each of its pods asks for {self.boards_for(consumer)} GPUs, and a node has {has}"
-        if consumer.vram_mib is not None and self.mib is not None and consumer.vram_mib > self.mib:
-            return f"each of its pods takes {consumer.vram_mib} MiB, and {self.board} has {self.mib} MiB"
-        return None
-
-
-def devices_for(consumer: Consumer) -> tuple[tuple[str, int], ...]:
-    """Give the MIG devices that a pod asks for by name, by profile."""
-    return tuple(
-        (normal_profile(name.removeprefix(_MIG)), count)
-        for name, count in consumer.asks.items()
-        if name.startswith(_MIG) and size_of(name.removeprefix(_MIG))
-    )
-
-
-@dataclass(frozen=True)
-class Demand:
-    """What the pods of a consumer want of nodes that are alike.
-
-    Attributes:
-        consumer: The consumer.
-        boards: Whole boards that a pod takes.
-        total_boards: Boards of all nodes that take its pods.
-        node_boards: Boards of each of these nodes here.
-    """
-
-    consumer: Consumer
-    boards: int
-    total_boards: int
-    node_boards: int
-
-    @cached_property
-    def devices(self) -> tuple[tuple[str, int], ...]:
-        """MIG devices that a pod asks for by name."""
-        return devices_for(self.consumer)
-
-    @property
-    def pods(self) -> int:
-        """Pods that may meet on a node."""
-        return 1 if self.consumer.is_for_each_node else self.consumer.pods
-
-    @property
-    def mib(self) -> int | None:
-        """What each takes of a board; None where nobody says."""
-        return self.consumer.vram_mib or None
-
-    @property
-    def pods_for_each_board(self) -> Fraction:
-        """How many of its pods come to a board when they spread evenly."""
-        return self._spread(self.consumer.pods)
-
-    @property
-    def least_for_each_board(self) -> Fraction:
-        """The same of those that run until somebody stops them."""
-        return self._spread(self.consumer.least_pods)
-
-    def _spread(self, pods: int) -> Fraction:
-        return Fraction(1, self.node_boards) if self.consumer.is_for_each_node else Fraction(pods, self.total_boards)
-
-
 def decide(hardware: Hardware, demands: Sequence[Demand], settings: Settings, *, boards_in_all: int) -> Choice:
     """Choose a way of sharing.
 
@@ -193,12 +81,13 @@ class _Decision:
         self.demands = demands
         self.settings = settings
         self.boards_in_all = boards_in_all
-        self.load = sum((one.pods_for_each_board * one.boards for one in demands), Fraction())
+        self.load = sum((one.load_for_each_board * one.boards for one in demands), Fraction())
         self.least = sum((one.least_for_each_board * one.boards for one in demands), Fraction())
-        self.comers = self._comers(one.pods_for_each_board for one in demands)
+        # Of updates one at a time.
+        self.new = max((one.new_for_each_board * one.boards for one in demands), default=Fraction())
+        self.comers = ceil(sum((one.most_for_each_board for one in demands), Fraction()) * hardware.gpus)
         self.sizes = sorted((one.mib, one.pods) for one in demands if one.mib is not None)
         self.unknown = [one.consumer.title for one in demands if one.mib is None]
-        self.is_wide = [one.boards > 1 for one in demands]
         # What it all turns on: memory of the board, where it and all that is taken of it are known.
         self.mib = None if self.unknown else hardware.mib
 
@@ -207,7 +96,7 @@ class _Decision:
             return Choice("exclusive", Sharing.none(), ("none of the workloads goes on its nodes",), 0)
         asks_for_mig = any(one.devices for one in self.demands)
         if self.load <= 1 and not asks_for_mig:
-            return self._exclusive("each has a GPU of its own")
+            return self._exclusive("there are GPUs enough without sharing")
         if asks_for_mig:
             return self._mig("they ask for MIG devices")
         if self.settings.isolation:
@@ -226,21 +115,36 @@ class _Decision:
 
     @property
     def needed(self) -> int:
-        return ceil(self.load)
+        """Slots of a board with which all has started, and an update has room."""
+        return ceil(self.load + self.new)
 
     @cached_property
     def is_big(self) -> list[bool]:
         half = (self.hardware.mib or 0) / 2
-        return [one.boards > 1 or bool(half and one.mib and one.mib >= half) for one in self.demands]
+        return [one.is_wide or bool(half and one.mib and one.mib >= half) for one in self.demands]
 
     @property
     def is_mixed(self) -> bool:
         return self.hardware.gpus > 1 and any(self.is_big) and not all(self.is_big)
 
+    @cached_property
+    def meeting(self) -> list[tuple[int, int]]:
+        """Memory and pods of those that may meet, what an update adds among them."""
+        return sorted((one.mib, one.pods + one.new_pods) for one in self.demands if one.mib is not None)
+
+    def _why_wide(self) -> str:
+        """Say why slots do not serve some of them; empty where they serve all."""
+        wide = [one for one in self.demands if one.is_wide]
+        several = [one.consumer.title for one in wide if one.boards > 1]
+        if several:
+            return f"{_named(several)} {_verb('ask', several)} for several GPUs in a pod, and {_NOT_SEVERAL}"
+        together = [one.consumer.title for one in wide]
+        return f"the pods of {_named(together)} run together and want a GPU each: {_NOT_SEVERAL}" if wide else ""
+
     def _why_alone(self) -> str | None:
         """Say why no two pods can share a board; None where some can."""
-        if all(self.is_wide):
-            return f"each of them asks for several GPUs, and {_NOT_SEVERAL}"
+        if all(one.is_wide for one in self.demands):
+            return self._why_wide()
         if self.mib is None:
             return None
         if all(self.is_big):
@@ -254,7 +158,7 @@ class _Decision:
         return None
 
     def _largest(self, count: int) -> list[int]:
-        return [mib for mib, pods in reversed(self.sizes) for _ in range(min(pods, count))][:count]
+        return [mib for mib, pods in reversed(self.meeting) for _ in range(min(pods, count))][:count]
 
     # What it is about, in words
 
@@ -270,7 +174,48 @@ class _Decision:
     def _waiting(self, room: int) -> Iterator[str]:
         more = self.comers - room
         if more > 0:
-            yield f"a node holds {room} of them at a time, and {more} that may come to it {_wait(more)}"
+            queueing = [one.consumer.title for one in self.demands if one.pods > one.starting_pods]
+            who = f": {_named(queueing)} may queue" if queueing else ""
+            yield f"a node holds {room} of them at a time, and {more} that may come to it {_wait(more)}{who}"
+
+    def _pending(self, slots: int) -> Iterator[str]:
+        """Say what has no place for good, where a board has so many slots of the pods' own size."""
+        if self.least > slots:
+            wanted, has = ceil(self.least * self.hardware.gpus), self.hardware.gpus * slots
+            yield f"what always runs wants {wanted} places of a node that has {has}, so some of it stays Pending"
+        else:
+            yield from self._stuck(
+                one for one in self.demands if self.least + one.new_for_each_board * one.boards > slots
+            )
+
+    @staticmethod
+    def _stuck(those: Iterable[Demand]) -> Iterator[str]:
+        names = [one.consumer.title for one in those if one.new_pods]
+        if names:
+            yield (
+                f"an update of {_named(names)} finds no place for a new pod beside the old one: write strategy.type "
+                "'Recreate', or maxSurge 0"
+            )
+
+    def _apart(self, most: int, slots: int, taken: Mapping[int, int], unit: str, shown: int = 1) -> str:
+        """Name the smallest sets that are too much; empty where there are none.
+
+        Args:
+            most: What there is.
+            slots: How many pods may meet.
+            taken: What each pod takes, by the index of the demand.
+            unit: What that is shown in.
+            shown: How much one of these is.
+        """
+        pods = [(taken.get(i, 0), one.pods) for i, one in enumerate(self.demands)]
+        sets = []
+        for one in conflicts(most, slots, pods, limit=_MOST_SETS, budget=_MOST_STEPS).sets:
+            each = [
+                f"{f'{count} x ' if count > 1 else ''}{self.demands[i].consumer.title} {taken[i] // shown}"
+                for i, count in list(one.items())[:_MOST_NAMED]
+            ]
+            sets.append(f"{' + '.join(each)}{' + ...' if len(one) > _MOST_NAMED else ''} {unit}")
+        return ", ".join(sets)
 
     # The ways
 
@@ -279,7 +224,8 @@ class _Decision:
         for one in sorted(self.demands, key=lambda one: one.boards):
             taken = min(one.pods, left // one.boards)
             room, left = room + taken, left - taken * one.boards
-        return Choice("exclusive", Sharing.none(), (self.count, *reasons, *self._waiting(room)), room)
+        said = (self.count, *reasons, *self._pending(1), *self._waiting(room))
+        return Choice("exclusive", Sharing.none(), said, room)
 
     def _isolated(self) -> Choice:
         if self.hardware.mig_profiles:
@@ -300,8 +246,8 @@ class _Decision:
             return f"it takes Volta or newer, and {self.hardware.board} is not known to be that"
         if self.mib is None:
             return f"it holds each client to a share of the memory, and {self._what_is_unknown()}"
-        if any(self.is_wide):
-            return _NOT_SEVERAL
+        if wide := self._why_wide():
+            return wide
         clients = _MPS_CLIENTS_OF.get(self.hardware.architecture, _MPS_CLIENTS)
         if self.needed > clients:
             return f"it serves {clients} clients of a GPU, and {self.needed} may meet there"
@@ -311,78 +257,59 @@ class _Decision:
         return ""
 
     def _mps(self) -> Choice:
-        mib, largest = self.mib or 0, self.sizes[-1][0]
+        mib, largest, room = self.mib or 0, self.sizes[-1][0], min(self.hardware.gpus * self.needed, self.comers)
         reasons = (
             f"{self.count}: {self.needed} replicas",
             f"MPS holds each to {mib // self.needed} of the {mib} MiB of {self.hardware.board}, and the largest takes "
             f"{largest} MiB",
             "a fault of one of them may end all on that GPU",
+            *self._waiting(room),
         )
-        sharing = Sharing.mps(replicas=self.needed, rename_by_default=self._is_renamed)
-        return Choice("mps", sharing, reasons, min(self.hardware.gpus * self.needed, self.comers))
+        return Choice("mps", Sharing.mps(replicas=self.needed, rename_by_default=self._is_renamed), reasons, room)
 
     def _what_is_unknown(self) -> str:
-        if self.unknown:
-            return f"{_named(self.unknown)} {'say' if len(self.unknown) > 1 else 'says'} nothing of memory"
-        return "the memory of the board is not known"
+        pods = f"{_named(self.unknown)} {_verb('say', self.unknown)} nothing of memory" if self.unknown else ""
+        board = "the memory of the board is not known" if self.hardware.mib is None else ""
+        return " and ".join(filter(None, (pods, board)))
 
     def _vram_units(self, against: Sequence[str]) -> Choice | None:
-        if self.hardware.gpus > 1 or self.mib is None or any(self.is_wide):
+        if self.hardware.gpus > 1 or self.mib is None or any(one.is_wide for one in self.demands):
             return None
-        unit = self._unit(self.mib)
-        if unit is None:
+        made = memory_slots(self.mib, self.sizes[0][0], self.sizes[-1][0])
+        if made is None:
             return None
-        slots = self.mib // unit
-        written = f"{unit // 1024}Gi" if unit % 1024 == 0 else f"{unit}Mi"
-        room, left = 0, slots
-        for mib, pods in self.sizes:
-            taken = min(pods, left // -(-mib // unit))
-            room, left = room + taken, left - taken * -(-mib // unit)
-        lasting = ceil(sum(one.least_for_each_board * -(-(one.mib or 0) // unit) for one in self.demands))
-        for_good = (
-            f"what runs until somebody stops it takes {lasting} slots, so some of it waits for good: give it less "
-            "memory, or another GPU",
-        )
-        total = sum(mib * pods for mib, pods in self.sizes)
-        together = (
-            f"all of them together take {total} MiB, {100 * total // self.mib} % of the {self.mib} MiB of "
-            f"{self.hardware.board}",
-        )
+        units = {i: made.of(one.mib or 0) for i, one in enumerate(self.demands)}
+        apart = self._apart(made.slots, made.slots, units, "units")
+        keeps = f"the scheduler then keeps the sum of budgets within the board, {made.slots} units of {made.unit}"
         reasons = (
             self.count,
-            *(together if all(one.total_boards == 1 for one in self.demands) else ()),
-            f"with one GPU in a node, {slots} slots of {written} make the scheduler add up what each says it takes: "
-            "what does not fit beside the others waits instead of running out of memory",
-            *(for_good if lasting > slots else ()),
+            keeps + (f"; {apart} wait for each other" if apart else ""),
+            *self._units_pending(made, units),
             *against,
         )
-        sharing = Sharing.vram_units(vram=f"{self.mib}Mi", unit=written, rename_by_default=self._is_renamed)
-        return Choice("vram-units", sharing, reasons, room)
+        renamed = self._is_renamed
+        sharing = Sharing.vram_units(vram=f"{self.mib}Mi", unit=made.unit, rename_by_default=renamed)
+        return Choice("vram-units", sharing, reasons, made.room(self.sizes))
 
-    def _unit(self, board: int) -> int | None:
-        smallest, largest = self.sizes[0][0], self.sizes[-1][0]
-        for unit in _UNITS:
-            slots = board // unit
-            is_fine = unit <= max(smallest, _SMALLEST_UNIT)
-            # Rounded up, the largest must still find the units it asks for.
-            if is_fine and 2 <= slots <= _MANY_UNITS and -(-largest // unit) <= slots:
-                return unit
-        return None
+    def _units_pending(self, made: MemorySlots, units: Mapping[int, int]) -> Iterator[str]:
+        lasting = sum((one.least_for_each_board * units[i] for i, one in enumerate(self.demands)), Fraction())
+        if lasting > made.slots:
+            yield (
+                f"what always runs takes {ceil(lasting)} of the {made.slots} units, so some of it stays Pending: give "
+                "it less memory, or another GPU"
+            )
+            return
+        each = enumerate(self.demands)
+        yield from self._stuck(one for i, one in each if lasting + one.new_for_each_board * units[i] > made.slots)
 
     def _time_slicing(self, against: Sequence[str]) -> Choice:
         elsewhere = (f"{_NOT_BOTH}: take MIG, DRA, or a second node pool with a configuration of its own",)
         mixed = elsewhere if self.is_mixed else ()
-        if any(self.is_wide):
-            return self._exclusive(f"some of them ask for several GPUs, and {_NOT_SEVERAL}", *mixed, *against)
+        if wide := self._why_wide():
+            return self._exclusive(wide, *mixed, *against)
         replicas = max(2, self.needed)
         if self.mib is None:
-            way_out = "state GpuRequest(vram=...)" if self.unknown else "pass vram= for the node"
-            return self._sliced(
-                replicas,
-                f"{self._what_is_unknown()}, so whether it is enough for {replicas} at once cannot be told: {way_out}",
-                *mixed,
-                *against,
-            )
+            return self._sliced(replicas, *self._of_unknown(replicas), *mixed, *against)
         mib, board = self.mib, self.hardware.board
         most = mib // self.sizes[0][0]
         capped: tuple[str, ...] = ()
@@ -390,14 +317,14 @@ class _Decision:
             replicas = most
             capped = (f"{mib} MiB hold no more than {most} even of the smallest, {_sum(self.sizes[0][:1])} each",)
         # From how many on they can be too much: never from one, which fits alone.
-        safe = bisect_left(range(2, replicas + 1), True, key=lambda n: worst_mib(n, self.sizes) > mib) + 1
+        safe = bisect_left(range(2, replicas + 1), True, key=lambda n: worst_mib(n, self.meeting) > mib) + 1
         held = self._largest(min(safe, replicas))
         if safe >= 2 and self.least <= safe:
             which = f"the {safe} largest budgets" if len(held) == safe else "all of them"
             what = f"{mib} MiB of {board} hold {which}, {_sum(held)}, together"
             if safe == replicas:
                 return self._sliced(safe, what, *capped, *against)
-            more = f"{safe + 1} of them could take {worst_mib(safe + 1, self.sizes)} MiB"
+            more = f"{safe + 1} of them could take {worst_mib(safe + 1, self.meeting)} MiB"
             return self._sliced(safe, f"{what}; {more}", *mixed, *against)
         if safe < 2 and self.least <= 1:
             return self._exclusive(
@@ -406,7 +333,7 @@ class _Decision:
                 *mixed,
                 *against,
             )
-        worst = worst_mib(replicas, self.sizes)
+        worst = worst_mib(replicas, self.meeting)
         return self._sliced(
             replicas,
             *capped,
@@ -416,72 +343,51 @@ class _Decision:
             *against,
         )
 
+    def _of_unknown(self, replicas: int) -> Iterator[str]:
+        """Say what is not known, and what the rest says all the same."""
+        ways = ["state GpuRequest(vram=...)"] if self.unknown else []
+        ways += ["pass vram= for the node"] if self.hardware.mib is None else []
+        known = {i: one.mib for i, one in enumerate(self.demands) if one.mib is not None}
+        if self.hardware.mib is not None:
+            shown, unit = _unit(known.values())
+            apart = self._apart(self.hardware.mib, replicas, known, unit, shown)
+            if apart:
+                yield (
+                    f"memory may run out: {apart} do not go together on the {self.hardware.mib} MiB of "
+                    f"{self.hardware.board}, and the scheduler does not keep them apart"
+                )
+        yield (
+            f"{self._what_is_unknown()}, so whether it is enough for {replicas} at once cannot be told: "
+            f"{' and '.join(ways)}"
+        )
+
     def _sliced(self, replicas: int, *reasons: str) -> Choice:
         sharing = Sharing.time_slicing(replicas=replicas, rename_by_default=self._is_renamed)
         room = min(self.hardware.gpus * replicas, sum(one.pods for one in self.demands))
-        return Choice(
-            "time-slicing", sharing, (f"{self.count}: {replicas} replicas", *reasons, *self._waiting(room)), room
-        )
-
-    # MIG
+        said = (f"{self.count}: {replicas} replicas", *reasons, *self._pending(replicas), *self._waiting(room))
+        return Choice("time-slicing", sharing, said, room)
 
     def _mig(self, why: str) -> Choice:
-        division, asks, wants = self._division()
-        if not any(division.layouts) and not any(one.devices for one in self.demands):
+        made = mig_choice(self.hardware, self.demands)
+        if not any(made.layouts) and not any(one.devices for one in self.demands):
             return self._exclusive("those that take whole boards leave none to divide")
-        lacking = Counter[str]()
-        for want, placed in zip(wants, division.placed, strict=True):
-            lacking[_asked(want.devices)] += want.count - placed
-        missing = [f"{count} x {what}" for what, count in lacking.items() if count]
-        reasons = [
+        lacking = f"a node lacks {', '.join(made.missing)} for pods that may come to it"
+        reasons = (
             self.count,
-            why,
-            f"with the MIG strategy 'mixed', {self.hardware.board} gives {_divided(division.layouts)}",
-            *(f"{_named([one.consumer.title for one in those])} should ask for {what}" for what, those in asks.items()),
-        ]
-        if missing:
-            reasons.append(f"a node lacks {', '.join(missing)} for pods that may come to it")
-        return Choice("mig", Sharing.none(), tuple(reasons), sum(division.placed), division.layouts)
+            f"{why}: with the MIG strategy 'mixed', {self.hardware.board} gives {made.in_words}",
+            *([lacking] if made.missing else []),
+            *([] if made.has_room_to_update else self._stuck(self.demands)),
+            *(f"{_named([one.consumer.title for one in who])} should ask for {it}" for it, who in made.asks.items()),
+        )
+        return Choice("mig", Sharing.none(), reasons, made.pods, made.layouts)
 
-    def _division(self) -> tuple[Division, dict[str, list[Demand]], list[Want]]:
-        """Divide for what is said; who says nothing gets the largest devices with which all have one."""
-        hardware = self.hardware
-        guesses: list[str | None] = [None, *reversed(parts(hardware.model_name, hardware.mig_profiles or ()))]
-        for guess in guesses if self.unknown else guesses[-1:]:
-            alike: dict[_Need, list[Demand]] = {}
-            for one in self.demands:
-                alike.setdefault(self._need(one, guess), []).append(one)
-            order = sorted(alike, key=self._size, reverse=True)
-            # Those that run until somebody stops them first, the largest of them first.
-            lasting = [self._comers(one.least_for_each_board for one in alike[need]) for need in order]
-            others = [
-                self._comers(one.pods_for_each_board for one in alike[need]) - count
-                for need, count in zip(order, lasting, strict=True)
-            ]
-            wants = [Want(*need, count) for need, count in zip(order * 2, lasting + others, strict=True)]
-            division = divide(hardware.model_name, hardware.gpus, wants)
-            if all(placed == want.count for placed, want in zip(division.placed, wants, strict=True)):
-                break
-        asks: dict[str, list[Demand]] = {}
-        for need in order:
-            asks.setdefault(_asked(need[0]), []).extend(alike[need])
-        return division, asks, wants
 
-    def _comers(self, for_each_board: Iterable[Fraction]) -> int:
-        return ceil(sum(for_each_board, Fraction()) * self.hardware.gpus)
+def _unit(sizes: Iterable[int]) -> tuple[int, str]:
+    return (1024, "GiB") if all(mib % 1024 == 0 for mib in sizes) else (1, "MiB")
 
-    def _need(self, demand: Demand, guess: str | None) -> _Need:
-        if demand.devices:
-            return demand.devices, 0
-        part = guess
-        if demand.mib is not None:
-            part = smallest_part(self.hardware.model_name, self.hardware.mig_profiles or (), demand.mib)
-        return ((), demand.boards) if part is None or demand.boards > 1 else (((part, 1),), 0)
 
-    def _size(self, need: _Need) -> tuple[int, int, _Need]:
-        profiles = self.hardware.mig_profiles or ()
-        places = [profiles.index(size_of(profile) or "") for profile, _ in need[0]]
-        return need[1], max(places, default=0), need
+def _verb(verb: str, names: Sequence[str]) -> str:
+    return verb if len(names) > 1 else f"{verb}s"
 
 
 def _wait(count: int) -> str:
@@ -496,17 +402,5 @@ def _named(names: Sequence[str]) -> str:
 def _sum(sizes: Sequence[int]) -> str:
     if len(sizes) > _MOST_NAMED:
         return f"{sum(sizes)} MiB in all"
-    unit, name = (1024, "GiB") if all(mib % 1024 == 0 for mib in sizes) else (1, "MiB")
+    unit, name = _unit(sizes)
     return f"{' + '.join(str(mib // unit) for mib in sizes)} {name}"
-
-
-def _asked(devices: Sequence[tuple[str, int]]) -> str:
-    return " and ".join(mig_resource(profile) for profile, _ in devices) or "whole boards"
-
-
-def _divided(layouts: Layouts) -> str:
-    in_words = [", ".join(f"{count} x {profile}" for profile, count in one.items()) or "a whole GPU" for one in layouts]
-    if len(set(in_words)) == 1:
-        return in_words[0]
-    times = {one: in_words.count(one) for one in in_words}
-    return "; ".join(f"{one} on {count} of {len(in_words)} boards" for one, count in times.items())

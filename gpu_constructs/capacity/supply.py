@@ -5,56 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TypeVar
 
 from gpu_constructs.capacity.eligibility import taint_text
-from gpu_constructs.capacity.node_labels import MigStrategy, labels_of, measured_mig_mib, single_profile
+from gpu_constructs.capacity.mig_by_label import divided_by_label
+from gpu_constructs.capacity.node_labels import is_of_sharing, labels_of, measured_mig_mib, single_profile
 from gpu_constructs.capacity.node_offer import Device, NodeOffer
+from gpu_constructs.capacity.serving import Service, in_words, service_of
 from gpu_constructs.inventory import GpuInventory, GpuNode
 from gpu_constructs.mig_profiles import mig_resource, mig_vram_mib
-from gpu_constructs.provided import GpuNodes, GpuOffer, PowerCap, Provided
+from gpu_constructs.provided import GpuNodes, PowerCap, Provided
 from gpu_constructs.sharing import GPU, Sharing
 
 GPU_CLASS = "gpu.nvidia.com"
 MIG_CLASS = "mig.nvidia.com"
-
-_CONFIG_CHOICE = "nvidia.com/device-plugin.config"
-_MIG = "nvidia.com/mig-"
-_One = TypeVar("_One")
-
-
-@dataclass(frozen=True)
-class _Plugin:
-    """How the device plugin serves a node.
-
-    Attributes:
-        sharing: How it shares GPUs.
-        mig_strategy: How it calls MIG devices.
-        notes: What was assumed.
-        is_running: Whether it comes up at all.
-    """
-
-    sharing: Sharing
-    mig_strategy: MigStrategy
-    notes: tuple[str, ...] = ()
-    is_running: bool = True
-
-
-@dataclass(frozen=True)
-class _Said:
-    """What the app says of device plugins.
-
-    Attributes:
-        sharing: How they share GPUs; None where nothing or more than one thing is said.
-        mig_strategy: How they call MIG devices; None likewise.
-        doubt: Why the sharing is not known.
-        failure: Why the plugin does not start; empty where it does.
-    """
-
-    sharing: Sharing | None = None
-    mig_strategy: MigStrategy | None = None
-    doubt: str = "this app shares GPUs in more than one way, and nothing says which holds here"
-    failure: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,129 +37,67 @@ def node_offers(
     Args:
         inventory: The nodes.
         provided: What the app's constructs say of themselves: sharing, MIG strategies, node configuration, power.
-        device_classes: Classes of DRA that pods ask for. Without a device plugin in the app they stand in place of
+        device_classes: Classes of DRA that pods ask for. Where no device plugin of the app runs they stand in place of
             its resources; a board never counts for both.
     """
     configured = _configured(provided)
-    has_plugin = any(one.gpu_offers or one.gpu_resources for one in provided)
-    classes = () if has_plugin else tuple(sorted(device_classes))
+    classes = tuple(sorted(device_classes))
     caps = [cap for one in provided for cap in one.power_caps]
     return [_offer(node, provided, configured, classes, caps) for node in inventory.nodes]
 
 
 def _offer(
-    node: GpuNode,
+    given: GpuNode,
     provided: Sequence[Provided],
     configured: _Configured,
     classes: Sequence[str],
     caps: Sequence[PowerCap],
 ) -> NodeOffer:
-    declared = {**configured.nodes.labels, **node.labels}
-    notes: list[str] = [*_left_open(node, configured)]
-    if classes and node.sharing is None:
+    declared = {**configured.nodes.labels, **given.labels}
+    notes: list[str] = [*_left_open(given, configured)]
+    taints = _taints(given, configured.nodes)
+    node, said = divided_by_label(given, provided, declared)
+    notes += said
+    plugin = service_of(node, provided, labels_of(node, Sharing.none(), declared=declared), taints)
+    has_plugin = any(one.gpu_offers or one.gpu_resources for one in provided)
+    is_stated = node.sharing is not None and not node.is_observed
+    is_by_class = bool(classes) and not is_stated and not (plugin.is_running and has_plugin)
+    if node.is_observed and not (plugin.is_as_observed and plugin.is_running):
+        declared = {key: value for key, value in declared.items() if not is_of_sharing(key)}
+    if is_by_class:
         sharing = Sharing.none()
-        devices, said = _devices_of_classes(node, classes)
-        notes += said
+        notes += plugin.notes if has_plugin else ()
+        devices, said = _devices_of_classes(node, classes, has_plugin=has_plugin)
         labels = labels_of(node, sharing, declared=declared)
     else:
-        plugin = _plugin(node, provided, declared)
         sharing = plugin.sharing
         devices, said = _devices(node, plugin)
-        notes += (*plugin.notes, *said)
+        notes += plugin.notes
+        if classes and devices:
+            said.append(
+                f"a device plugin serves its GPUs, so there is nothing for {', '.join(classes)}; keep the plugin's "
+                "pods off nodes for DRA, by node_selector= or a taint"
+            )
         labels = labels_of(node, sharing, plugin.mig_strategy, declared)
     return NodeOffer(
         name=node.name,
         count=node.count,
         devices=devices,
         labels=labels,
-        taints=_taints(node, configured.nodes),
+        taints=taints,
         gpu_model="" if node.model is None else node.model.name,
-        sharing=_in_words(sharing),
+        sharing=in_words(sharing),
+        vram_unit_mib=sharing.vram_unit_mib if devices else None,
         gpu_watts=(_watts(node, labels, caps),) * node.gpus,
         rack=node.rack or "",
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*notes, *said])),
     )
-
-
-def _in_words(sharing: Sharing) -> str:
-    parts = [
-        f"{sharing.strategy} x {replicas}{'' if resource == GPU else f' of {resource}'}"
-        for resource, replicas in sharing.resources.items()
-    ]
-    return ", ".join(parts)
-
-
-# How the plugin of the app serves a node
-
-
-def _plugin(node: GpuNode, provided: Sequence[Provided], declared: Mapping[str, str]) -> _Plugin:
-    said = _said(provided, declared.get(_CONFIG_CHOICE, ""))
-    notes = []
-    sharing = node.sharing or said.sharing
-    if sharing is None:
-        sharing = Sharing.none()
-        notes.append(f"{said.doubt}: taken as exclusive; declare it with sharing= of the node")
-    strategy: MigStrategy | None = node.mig_strategy or said.mig_strategy
-    if strategy is None and any(node.layouts):
-        strategy = "mixed"
-        notes.append(
-            "nothing in this app says by which strategy MIG devices are called here: taken as mixed; declare it with "
-            "mig_strategy= of the node"
-        )
-    # Who says how its GPUs are shared knows of a plugin that runs.
-    is_running = not said.failure or node.sharing is not None
-    return _Plugin(sharing, strategy or "none", tuple(notes) if is_running else (said.failure,), is_running)
-
-
-def _said(provided: Sequence[Provided], config: str) -> _Said:
-    offers = [offer for one in provided for offer in one.gpu_offers]
-    if offers:
-        return _said_of(_configurations(offers, config), config)
-    sharings: list[Sharing] = []
-    is_mixed = False
-    for resources in (one.gpu_resources for one in provided if one.gpu_resources):
-        if _is_unseen(resources):
-            return _Said(doubt="the configuration of this app's device plugin is not seen")
-        is_mixed = is_mixed or any(name.startswith(_MIG) for name in resources)
-        shared = [one for one in resources.values() if one.strategy != "none"]
-        # Whole GPUs that are not shared, where GPUs are shared too, are those of another configuration.
-        is_split = GPU in resources and resources[GPU] not in shared and any(GPU in one.resources for one in shared)
-        sharings += [*shared, *([Sharing.none()] if is_split or not shared else [])]
-    if not sharings:
-        return _Said(doubt="no device plugin in this app says how GPUs are shared")
-    return _Said(_only(sharings), "mixed" if is_mixed else None)
-
-
-def _said_of(offers: Sequence[GpuOffer], config: str) -> _Said:
-    if not offers:
-        return _Said(
-            Sharing.none(),
-            failure=f"{_CONFIG_CHOICE}={config} names no configuration of this app's device plugin, which does not "
-            "start there and offers nothing",
-        )
-    return _Said(_only([offer.sharing for offer in offers]), _only([offer.mig_strategy for offer in offers]))
-
-
-def _configurations(offers: Sequence[GpuOffer], config: str) -> list[GpuOffer]:
-    """Give those that may serve a node: one, unless the app has several plugins or chooses none."""
-    if config and all(offer.config for offer in offers):
-        return [offer for offer in offers if offer.config == config]
-    return [offer for offer in offers if offer.is_default] or list(offers)
-
-
-def _is_unseen(resources: Mapping[str, Sharing]) -> bool:
-    """Tell whether a plugin with a configuration of somebody else may advertise anything."""
-    return f"{GPU}.shared" in resources and resources[f"{GPU}.shared"].strategy == "none"
-
-
-def _only(said: Sequence[_One]) -> _One | None:
-    return said[0] if all(one == said[0] for one in said) else None
 
 
 # Devices
 
 
-def _devices(node: GpuNode, plugin: _Plugin) -> tuple[tuple[Device, ...], list[str]]:
+def _devices(node: GpuNode, plugin: Service) -> tuple[tuple[Device, ...], list[str]]:
     """Give what the plugin advertises, and what was assumed.
 
     Source:
@@ -237,7 +138,9 @@ def _slots(
     replicas = sharing.resources.get(resource, 1)
     # The daemon divides the memory of the board, whatever else is on it.
     each = total_mib // replicas if sharing.strategy == "mps" and replicas > 1 and total_mib is not None else None
-    return Device(sharing.resource_name(resource), replicas, mib, gpu, profile, each)
+    # NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/rm.go
+    most = 1 if replicas > 1 and sharing.fail_requests_greater_than_one else None
+    return Device(sharing.resource_name(resource), replicas, mib, gpu, profile, each, most)
 
 
 def _mig_mib(node: GpuNode, profile: str) -> int:
@@ -250,12 +153,15 @@ def _of_guessed_memory(node: GpuNode) -> list[str]:
     return [f"the memory of MIG devices {', '.join(guessed)} is the most that their name allows"] if guessed else []
 
 
-def _devices_of_classes(node: GpuNode, classes: Sequence[str]) -> tuple[tuple[Device, ...], list[str]]:
+def _devices_of_classes(
+    node: GpuNode, classes: Sequence[str], *, has_plugin: bool
+) -> tuple[tuple[Device, ...], list[str]]:
     """Give boards and MIG devices as a driver of DRA publishes them, each for one class only."""
     whole = [name for name in classes if name != MIG_CLASS]
     of_boards = GPU_CLASS if GPU_CLASS in whole or not whole else whole[0]
+    where = "here" if has_plugin else "in this app"
     notes = [
-        f"no device plugin in this app: its GPUs are taken to come by DRA, as {of_boards}",
+        f"no device plugin {where}: its GPUs are taken to come by DRA, as {of_boards}",
         *_of_guessed_memory(node),
     ]
     others = [name for name in whole if name != of_boards]

@@ -23,6 +23,7 @@ from gpu_constructs.device_plugin.consistency import (
     check_names,
     gpu_offers,
     plugin_configs,
+    plugin_pods,
 )
 from gpu_constructs.device_plugin.daemonset import DevicePlugin, device_plugin_daemonset
 from gpu_constructs.device_plugin.delivery import CHECKSUM, Defaults, Delivery, deliveries
@@ -256,7 +257,7 @@ class DevicePluginChart(GpuChart):
                 configs=configs,
             ),
             gpu_resources=advertised_resources(configs) if plugin is not None else {},
-            gpu_offers=gpu_offers(configs) if plugin is not None else (),
+            gpu_offers=gpu_offers(configs, plugin_pods(configs, manifests)) if plugin is not None else (),
             pod_security_default=platform.pod_security_default,
             components=_components(plugin, labeler, discovery),
         )

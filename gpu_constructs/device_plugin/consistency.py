@@ -7,7 +7,7 @@ from typing import Any
 
 from gpu_constructs import versions
 from gpu_constructs.device_plugin.config import Flags, PluginConfig
-from gpu_constructs.device_plugin.configs import Configs
+from gpu_constructs.device_plugin.configs import Configs, object_suffix
 from gpu_constructs.device_plugin.delivery import DEFAULT_MPS_ROOT, Defaults
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.platforms import Platform
@@ -15,6 +15,7 @@ from gpu_constructs.provided import GpuOffer
 from gpu_constructs.sharing import GPU, Sharing
 
 _LONGEST_NAME = 63
+_PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
 
 
 def plugin_configs(configs: Configs) -> list[PluginConfig]:
@@ -39,17 +40,31 @@ def advertised_resources(configs: Configs) -> dict[str, Sharing]:
     return offered
 
 
-def gpu_offers(configs: Configs) -> tuple[GpuOffer, ...]:
-    """Give how each configuration advertises GPUs; none for those of an external file."""
+def gpu_offers(configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]]) -> tuple[GpuOffer, ...]:
+    """Give how each configuration advertises GPUs; none for those of an external file.
+
+    Args:
+        configs: The configurations.
+        pod_specs: The pod spec that each is served by.
+    """
     return tuple(
         GpuOffer(
             sharing=config.sharing,
             mig_strategy=config.mig_strategy,
             config=name if len(configs.configs) > 1 else "",
             is_default=name == configs.default,
+            pod_spec={key: value for key, value in pod_specs[name].items() if value and key in _PLACES_PODS},
         )
         for name, config in configs.configs.items()
     )
+
+
+def plugin_pods(configs: Configs, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Give the pod spec that serves each configuration, of the chart's objects by their ids."""
+    served_by = {
+        name: manifests.get(f"daemonset-{object_suffix(name)}", manifests["Default"]) for name in configs.configs
+    }
+    return {name: manifest["spec"]["template"]["spec"] for name, manifest in served_by.items()}
 
 
 def check(

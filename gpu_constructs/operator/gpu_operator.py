@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import cdk8s
 from constructs import Construct
@@ -18,18 +17,19 @@ from gpu_constructs._plain_data import plain
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
-from gpu_constructs.device_plugin.consistency import advertised_resources, gpu_offers, warn_of_mps
+from gpu_constructs.device_plugin.consistency import warn_of_mps
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.feature_discovery import gfd, nfd
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, component_namespace, require_privileged
+from gpu_constructs.operator import advertising, values_rules
 from gpu_constructs.operator import values as operator_values
-from gpu_constructs.operator import values_rules
+from gpu_constructs.operator.advertising import text_or_none, value_at
 from gpu_constructs.operator.delivery import CHART, Delivery, LocalChart, check_release_name
 from gpu_constructs.operator.validation_bridge import ValidationBridge
-from gpu_constructs.placement import GPU_TAINT, Toleration
+from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, DeviceListStrategy, Platform, require
-from gpu_constructs.provided import Component, GpuOffer, Provided
-from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.provided import Component, Provided
+from gpu_constructs.sharing import Sharing
 from gpu_constructs.side_files import SideFile
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class GpuOperator(GpuObject):
         self._values = told
         self.release_name = release_name
         self.namespace = name
-        self.runtime_class = str(_at(told, "operator.runtimeClass", "") or RUNTIME_CLASS)
+        self.runtime_class = str(value_at(told, "operator.runtimeClass", "") or RUNTIME_CLASS)
         self.provides = _provided(self, platform, configs, delivery=delivery, bridge=bridge)
         for child, manifest in manifests.items():
             # A delivery states the namespace of all that live in one.
@@ -269,7 +269,7 @@ class GpuOperator(GpuObject):
     def _delivered(self) -> object:
         main = self.node.try_find_child("Default")
         path = _VALUES_IN.get((main.api_group, main.kind)) if isinstance(main, Manifest) else None
-        return _at(main.to_json(), path, {}) if isinstance(main, Manifest) and path else self.values
+        return value_at(main.to_json(), path, {}) if isinstance(main, Manifest) and path else self.values
 
 
 def _check_delivery(delivery: object) -> None:
@@ -328,13 +328,6 @@ def _manifests(delivery: Delivery, platform: Platform, instance: str, **release:
     return {"Default" if id == main else id: one for id, one in by_id.items()}
 
 
-def _at(values: Mapping[str, Any], path: str, default: object) -> object:
-    found: Any = values
-    for key in path.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return default if found is None else found
-
-
 def _provided(
     operator: GpuOperator,
     platform: Platform,
@@ -344,8 +337,10 @@ def _provided(
     bridge: ValidationBridge | None,
 ) -> Provided:
     values = operator.values
-    runs_pods = _at(values, "gpuCluster.deployCR", False) is not True
-    runs = [component for component, key in _COMPONENTS.items() if runs_pods and _at(values, key, True) is not False]
+    runs_pods = value_at(values, "gpuCluster.deployCR", False) is not True
+    runs = [
+        component for component, key in _COMPONENTS.items() if runs_pods and value_at(values, key, True) is not False
+    ]
     labels = [GPU_PRESENT, "nvidia.com/gpu.deploy.*"]
     if "node-feature-discovery" in runs:
         labels.append(nfd.LABELS)
@@ -359,53 +354,30 @@ def _provided(
         node_labels=tuple(labels),
         runtime_classes=_runtime_classes(operator, platform),
         namespaces=delivery.namespaces_of_others(operator.namespace),
-        gpu_resources=_resources(values, advertised) if has_plugin else {},
-        gpu_offers=() if advertised is None else _offers(values, advertised),
+        gpu_resources=advertising.resources(values, advertised) if has_plugin else {},
+        gpu_offers=() if advertised is None else advertising.offers(values, advertised),
+        has_mig_manager=runs_pods and value_at(values, "migManager.enabled", True) is not False,
         pod_security_default=platform.pod_security_default,
         components=("gpu-operator", *runs),
         is_alone=True,
         needs={"validation-bridge": _NEEDS_BRIDGE.format(platform)} if platform.gpu_operator_needs_bridge else {},
         refuses=_refused(platform),
-        driver_install_dir=_text(_at(values, "hostPaths.driverInstallDir", None)),
+        driver_install_dir=text_or_none(value_at(values, "hostPaths.driverInstallDir", None)),
         unwanted_node_labels={} if bridge or platform.gpu_operator_needs_bridge else {_VALIDATOR_OFF: _MUST_VALIDATE},
         privileged_namespaces=(operator.namespace,),
-        later_tolerations=_tolerations(values),
+        later_tolerations=advertising.tolerations(values),
     )
 
 
 def _runtime_classes(operator: GpuOperator, platform: Platform) -> tuple[str, ...]:
     values = operator.values
-    if _at(values, "cdi.nriPluginEnabled", False) is True:
+    if value_at(values, "cdi.nriPluginEnabled", False) is True:
         return ()
     # controllers/object_controls.go makes them with CDI, for handlers that its own container toolkit registers.
-    has_more = not platform.brings_driver and _at(values, "cdi.enabled", True) is not False
+    has_more = not platform.brings_driver and value_at(values, "cdi.enabled", True) is not False
     return (operator.runtime_class, *(("nvidia-cdi", "nvidia-legacy") if has_more else ()))
-
-
-def _resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
-    known = None if configs is None else advertised_resources(configs)
-    # A file unseen may say anything.
-    resources = dict(known or dict.fromkeys((GPU, f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none()))
-    if _at(values, "mig.strategy", "") == "mixed":
-        resources["nvidia.com/mig-*"] = Sharing.none()
-    return resources
-
-
-def _offers(values: Mapping[str, Any], configs: Configs) -> tuple[GpuOffer, ...]:
-    # The chart's own is single, and the operator hands it to the plugin whatever the file says.
-    strategy = cast(MigStrategy, _at(values, "mig.strategy", "single"))
-    return tuple(replace(offer, mig_strategy=strategy) for offer in gpu_offers(configs))
 
 
 def _refused(platform: Platform) -> dict[Component, str]:
     why = platform.refusal_of("gpu-operator-bridge")
     return {"validation-bridge": why} if why else {}
-
-
-def _tolerations(values: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    given = _at(values, "daemonsets.tolerations", None)
-    return given if isinstance(given, Sequence) else [GPU_TAINT.to_manifest()]
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None

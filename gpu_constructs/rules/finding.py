@@ -32,9 +32,7 @@ class Finding:
         subject = None if self.subject is None else origins[self.subject]
         return replace(self, subject=subject, others=tuple(origins[other] for other in self.others))
 
-    def sentence(
-        self, object_path: Callable[[int], str], provider_path: Callable[[int], str], finder: str = ""
-    ) -> str:
+    def sentence(self, object_path: Callable[[int], str], provider_path: Callable[[int], str], finder: str = "") -> str:
         """Give the message with the paths it names, and the code at the end."""
         named = [*map(object_path, self.others), *map(provider_path, self.providers)]
         problem = self.problem

@@ -51,7 +51,10 @@ _READ = frozenset(
     {
         ("", "LimitRange"),
         ("", "ResourceQuota"),
+        ("apps.kruise.io", "CloneSet"),
+        ("apps.kruise.io", "StatefulSet"),
         ("autoscaling", "HorizontalPodAutoscaler"),
+        ("keda.sh", "ScaledJob"),
         ("keda.sh", "ScaledObject"),
         ("nfd.k8s-sigs.io", "NodeFeature"),
         ("nfd.k8s-sigs.io", "NodeFeatureRule"),
@@ -70,13 +73,29 @@ def readable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int]]:
 
 
 def _apart(manifest: Manifest) -> Iterator[Manifest]:
-    if manifest.get("apiVersion") != "v1" or manifest.get("kind") != "List":
+    items, of = manifest.get("items"), _kind_of_items(manifest)
+    if of is None:
         yield manifest
         return
-    items = manifest.get("items")
     for item in items if isinstance(items, list) else ():
-        if isinstance(item, Mapping) and all(isinstance(item.get(key), str) for key in ("apiVersion", "kind")):
-            yield from _apart(item)
+        if isinstance(item, Mapping):
+            # The API server leaves both out of what it lists by kind.
+            whole = {**of, **item}
+            if all(isinstance(whole.get(key), str) for key in ("apiVersion", "kind")):
+                yield from _apart(whole)
+
+
+def _kind_of_items(manifest: Manifest) -> Manifest | None:
+    """Give what is known of the members of a list of objects; None where a manifest is no such list."""
+    api_version, kind = manifest.get("apiVersion"), str(manifest.get("kind"))
+    if api_version == "v1" and kind == "List":
+        return {}
+    metadata = manifest.get("metadata")
+    # An object may have such a kind and items too, but a list has no name.
+    is_named = isinstance(metadata, Mapping) and "name" in metadata
+    if kind.endswith("List") and kind != "List" and isinstance(manifest.get("items"), list) and not is_named:
+        return {"apiVersion": api_version, "kind": kind.removesuffix("List")}
+    return None
 
 
 def _cleaned(manifest: Manifest) -> Manifest:

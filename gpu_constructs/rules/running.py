@@ -234,15 +234,16 @@ def images_are_pinned(facts: Facts) -> Iterator[Finding]:
 
 def budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
     """R28: what needs more memory than any GPU has never runs, and what takes more than it asked for harms others."""
-    told: set[int] = set()
+    told: set[tuple[int, str]] = set()
     for pod in facts.gpu_pods:
-        budget = annotations_of(pod.manifest).get(VRAM)
-        if pod.index not in told:
-            yield from _typical_exceeds_the_budget(pod)
-        if budget is None or pod.index in told:
-            told.add(pod.index)
+        budget, typical = _said(pod, VRAM), _said(pod, VRAM_TYPICAL)
+        key = pod.index, f"{budget!r} {typical!r}"
+        if key in told:
             continue
-        told.add(pod.index)
+        told.add(key)
+        yield from _typical_exceeds_the_budget(pod, budget, typical)
+        if budget is None:
+            continue
         wanted = quantity(budget)
         if wanted is None or wanted < _MEBIBYTE:
             yield Finding(
@@ -262,47 +263,51 @@ def budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
     yield from _asks_are_less_than_budgets(facts)
 
 
-def _typical_exceeds_the_budget(pod: Pod) -> Iterator[Finding]:
-    annotations = annotations_of(pod.manifest)
-    typical = annotations.get(VRAM_TYPICAL)
+def _said(pod: Pod, annotation: str) -> object:
+    """Give what an object says about its pods, else what they say themselves."""
+    return annotations_of(pod.manifest).get(annotation, (pod.metadata.get("annotations") or {}).get(annotation))
+
+
+def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> Iterator[Finding]:
     if typical is None:
         return
-    amount, most = quantity(typical), quantity(annotations.get(VRAM))
+    amount, most = quantity(typical), quantity(budget)
     if amount is None or amount < 0 or 0 < amount < _MEBIBYTE:
         yield Finding(
             pod.index,
             f"annotation {VRAM_TYPICAL} must be an amount of memory with its unit, like '6Gi'; got {typical!r}",
         )
-    elif VRAM not in annotations:
+    elif budget is None:
         yield Finding(pod.index, f"annotation {VRAM_TYPICAL} needs {VRAM}, the most that is taken; write both")
     elif most is not None and amount > most:
         yield Finding(
             pod.index,
-            f"annotation {VRAM_TYPICAL} must be at most {VRAM} of {annotations[VRAM]!r}; got {typical!r}",
+            f"annotation {VRAM_TYPICAL} must be at most {VRAM} of {budget!r}; got {typical!r}",
         )
 
 
 def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
     """Find what the scheduler counts for less memory than it takes, where slots count memory."""
-    for ask in facts.asks:
-        shared = facts.sharing_of(ask.resource)
-        if shared is None or units_of(facts, ask.resource) != {shared[1].vram_unit} or shared[1].vram_unit is None:
+    counted_pods = [(pod, resource, count) for pod in facts.gpu_pods for resource, count in pod.counts().items()]
+    for pod, resource, count in counted_pods:
+        shared = facts.sharing_of(resource)
+        if shared is None or units_of(facts, resource) != {shared[1].vram_unit} or shared[1].vram_unit is None:
             continue
         provider, sharing = shared
-        counted = f"{ask.amount} x {ask.resource}, which {{0}} counts in units of {sharing.vram_unit}"
-        budget = annotations_of(ask.pod.manifest).get(VRAM)
+        counted = f"{count} x {resource}, which {{0}} counts in units of {sharing.vram_unit}"
+        budget = _said(pod, VRAM)
         wanted = quantity(budget)
-        if budget is None and ask.count == 1:
+        if budget is None and count == 1:
             yield Finding(
-                ask.pod.index,
+                pod.index,
                 f"asks for {counted}, and does not say what it takes; annotate the object with {VRAM}, and ask for as "
                 "many, which GpuRequest(vram=...) does with the sharing in its GpuProfile",
                 providers=(provider,),
                 is_warning=True,
             )
-        elif wanted is not None and ask.count < slots_for(wanted, sharing):
+        elif wanted is not None and count < slots_for(wanted, sharing):
             yield Finding(
-                ask.pod.index,
+                pod.index,
                 f"means to use {budget} of GPU memory ({VRAM}) and asks for {counted}; ask for "
                 f"{slots_for(wanted, sharing)}, which GpuRequest(vram=...) does with the sharing in its GpuProfile",
                 providers=(provider,),

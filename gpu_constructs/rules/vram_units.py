@@ -59,7 +59,9 @@ def miscounted_nodes(facts: Facts) -> Iterator[tuple[int, str, bool]]:
     providers = [(index, offer) for index, offer in enumerate(facts.provided) if offer.gpu_resources]
     for index, offer in providers:
         for node in facts.inventory.nodes:
-            sharing = node.sharing or _sharing_by(offer, node)
+            # What was seen in a cluster is so until the app's own plugin comes.
+            sharing = None if node.is_observed else node.sharing
+            sharing = sharing or _sharing_by(offer, node)
             why = None if sharing is None else miscounted(node, sharing)
             if why is not None:
                 yield index, why, len(providers) > 1

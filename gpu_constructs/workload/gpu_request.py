@@ -70,9 +70,9 @@ class GpuRequest(metaclass=ShortErrors):
             variable takes the place of the image's own, so those two, without which there is no CUDA, are always in
             it. Empty: what the image says, else ``utility,compute``. Not written under DRA, whose devices come with
             the whole driver.
-        vram: What the workload will take of a GPU's memory, as a quantity. Nothing in Kubernetes counts it: it goes
-            into the annotation ``gpu-constructs/vram``, against which rules and plans compute. Where slots count memory
-            (``Sharing.vram_units``) it is required, and asks for as many.
+        vram: What a pod will take of the memory of each GPU that it holds, its containers together, as a quantity.
+            Nothing in Kubernetes counts it: it goes into the annotation ``gpu-constructs/vram``, against which rules
+            and plans compute. Where slots count memory (``Sharing.vram_units``) it is required, and asks for as many.
         vram_typical: What it takes most of the time, at most ``vram``; for plans, in the annotation
             ``gpu-constructs/vram-typical``. None: as much as ``vram``.
         resource_claim: An existing ResourceClaim, by name or as an object, that several pods share; only for the

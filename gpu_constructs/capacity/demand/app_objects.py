@@ -12,6 +12,7 @@ from gpu_constructs.capacity.demand.pod_group import mapping, members, number
 from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, namespace_of
 
 _DRA = "resource.k8s.io"
+_OF_NO_NAMESPACE = frozenset({"DeviceClass", "PriorityClass"})
 _CLASSES = frozenset({"gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com"})
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """With a device class behind it, a resource that Kubernetes makes a claim of that class for."""
@@ -55,7 +56,7 @@ class App:
     def _indexes(self) -> dict[tuple[str, str, str | None, str], int]:
         found: dict[tuple[str, str, str | None, str], int] = {}
         for index, ((group, kind), manifest) in enumerate(zip(self.facts.kinds, self.facts.objects, strict=True)):
-            namespace = None if kind.startswith("Cluster") or kind == "DeviceClass" else namespace_of(manifest)
+            namespace = None if kind.startswith("Cluster") or kind in _OF_NO_NAMESPACE else namespace_of(manifest)
             found.setdefault((group, kind, namespace, str(_metadata(manifest).get("name"))), index)
         return found
 
@@ -99,6 +100,13 @@ class App:
         if not scales:
             return declared, declared
         return max(scale.most for scale in scales), min(scale.least for scale in scales)
+
+    @cached_property
+    def default_priority(self) -> Manifest | None:
+        """The PriorityClass of pods that name none: of several the one that counts least."""
+        classes = (one for _, one in self.facts.of_kind(("scheduling.k8s.io", "PriorityClass")))
+        defaults = [one for one in classes if one.get("globalDefault") is True]
+        return min(defaults, key=lambda one: number(one.get("value"), 0), default=None)
 
     @cached_property
     def quotas(self) -> dict[str, list[tuple[str, frozenset[str]]]]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_group import mapping, members, number
-from gpu_constructs.pod_specs import containers
 
 _GROUP = "resource.k8s.io"
 _WHOLE_GPUS = "gpu.nvidia.com"
@@ -20,15 +19,12 @@ class PodClaims:
 
     Attributes:
         asks: Devices of claims of its own, by their class.
-        holders: How many of its containers hold the same devices.
-        shared: Claims that it has together with others, by the index of the object, each with how many of its
-            containers hold it.
+        shared: Claims that it has together with others, by the index of the object.
         notes: What was assumed, each a sentence without a full stop.
     """
 
     asks: dict[str, int] = field(default_factory=dict)
-    holders: int = 1
-    shared: dict[int, int] = field(default_factory=dict)
+    shared: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -39,13 +35,12 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
     """
     found = PodClaims()
     for claim in members(pod_spec.get("resourceClaims")):
-        holders = max(1, _holders(pod_spec, claim.get("name")))
         if isinstance(claim.get("resourceClaimName"), str):
             index = app.index_of(_GROUP, "ResourceClaim", claim["resourceClaimName"], namespace)
             if index is None:
                 found.notes.append(f"ResourceClaim {claim['resourceClaimName']} is not in this app: not counted")
-            else:
-                found.shared[index] = found.shared.get(index, 0) + holders
+            elif index not in found.shared:
+                found.shared.append(index)
             continue
         name = claim.get("resourceClaimTemplateName")
         template = app.named(_GROUP, "ResourceClaimTemplate", name, namespace)
@@ -58,18 +53,7 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
         for device_class, count in asks.items():
             found.asks[device_class] = found.asks.get(device_class, 0) + count
         found.notes.extend(notes)
-        if asks:
-            found.holders = max(found.holders, holders)
-    if found.holders > 1:
-        found.notes.append(f"{found.holders} of its containers share a device: their memory is counted together")
     return found
-
-
-def _holders(pod_spec: Mapping[str, Any], claim: object) -> int:
-    return sum(
-        any(one.get("name") == claim for one in members(mapping(container.get("resources")).get("claims")))
-        for container in containers(pod_spec)
-    )
 
 
 def claim_asks(spec: Mapping[str, Any], app: App) -> tuple[dict[str, int], list[str]]:

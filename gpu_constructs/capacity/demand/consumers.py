@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.demand.apart import most_per_node, placement_notes
+from gpu_constructs.capacity.demand.apart import is_apart_by_revision, most_per_node, placement_notes, strangers
 from gpu_constructs.capacity.demand.app_objects import IMPLICIT, App
 from gpu_constructs.capacity.demand.claims import PodClaims, claim_asks, pod_claims
 from gpu_constructs.capacity.demand.copies import pod_groups
-from gpu_constructs.capacity.demand.pod_asks import pod_asks
+from gpu_constructs.capacity.demand.pod_asks import most_asked, pod_asks
 from gpu_constructs.capacity.demand.pod_group import PodGroup, mapping
+from gpu_constructs.capacity.demand.present import present
+from gpu_constructs.capacity.demand.priority import priority_of
 from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, namespace_of, quantity
 
 _MEBIBYTE = 1024 * 1024
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _NAMED = 5
+_STOPPED = "it is suspended or stopped: not counted until somebody takes that back"
+_REVISIONS = (
+    "only pods of one revision keep apart: whether an update finds a place beside the old ones is not looked at"
+)
+_TWICE = "it stands among the objects more than once: the first counts"
 
 
 @dataclass(frozen=True)
@@ -26,7 +33,6 @@ class _Holder:
 
     manifest: Manifest
     group: PodGroup
-    containers: int
     vram: _Vram
 
     @property
@@ -40,7 +46,7 @@ class _Holder:
 
 @dataclass(frozen=True)
 class _Vram:
-    """GPU memory in MiB that each container says it takes."""
+    """Memory of each GPU in MiB that a pod says it takes."""
 
     most: int | None
     typical: int | None
@@ -50,35 +56,54 @@ class _Vram:
 def consumers(facts: Facts) -> list[Consumer]:
     """Give everyone who asks for GPUs, in the order of ``facts.objects``.
 
-    What makes no pods at all, as a Deployment of no replicas, is left out.
+    What makes no pods at all, as a Deployment of no replicas, is left out, and so is what has ended and what another
+    one of the objects has made.
     """
     app = App(facts)
     found: list[Consumer] = []
     holders: dict[int, list[_Holder]] = {}
-    for index, manifest in enumerate(facts.objects):
+    there = present(app)
+    for index in there.indexes:
+        manifest = facts.objects[index]
         for group in pod_groups(manifest, app):
             if not group.is_for_each_node and not group.copies * group.pods_each:
                 continue
             vram = _vram(manifest, group)
             says_vram = vram.most is not None
             claims = pod_claims(group.spec, namespace_of(manifest), app, says_vram=says_vram)
-            for claim, containers in claims.shared.items():
-                holders.setdefault(claim, []).append(_Holder(manifest, group, containers, vram))
+            for claim in claims.shared:
+                holders.setdefault(claim, []).append(_Holder(manifest, group, vram))
             asks = _asks(group, claims, app)
             if asks:
-                found.append(_consumer(index, manifest, group, asks, claims, vram, app))
+                one = _consumer(index, manifest, group, asks, claims, vram, app)
+                found.append(replace(one, notes=(*one.notes, _TWICE)) if index in there.repeated else one)
     found.extend(one for claim in holders for one in _shared(claim, holders[claim], app))
+    for index, note in strangers(found):
+        found[index] = replace(found[index], notes=(*found[index].notes, note))
     return sorted(found, key=lambda consumer: consumer.subject)
 
 
 def _asks(group: PodGroup, claims: PodClaims, app: App) -> dict[str, int]:
     given = pod_asks(group.spec, app.is_gpu) if group.asks is None else group.asks
     asks = dict(claims.asks)
-    for resource, count in given.items():
-        # Kubernetes makes a claim of its class for such a resource.
-        name = resource.removeprefix(IMPLICIT)
+    for name, count in _by_class(given).items():
         asks[name] = asks.get(name, 0) + count
     return {name: count for name, count in asks.items() if count}
+
+
+def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
+    """Give resources for which Kubernetes makes a claim of a class by the name of that."""
+    found: dict[str, int] = {}
+    for resource, count in asks.items():
+        name = resource.removeprefix(IMPLICIT)
+        found[name] = found.get(name, 0) + count
+    return found
+
+
+def _most_asked(group: PodGroup, asks: Mapping[str, int], app: App) -> dict[str, int]:
+    """Give the most that one container asks for, nothing where that is all."""
+    most = {**asks, **_by_class(most_asked(group.spec, app.is_gpu))} if group.asks is None else {}
+    return {} if most == asks else most
 
 
 def _consumer(
@@ -90,34 +115,53 @@ def _consumer(
     vram: _Vram,
     app: App,
 ) -> Consumer:
-    apart = most_per_node(group.spec, group.labels, namespace_of(manifest))
+    namespace = namespace_of(manifest)
+    apart = most_per_node(group.spec, group.labels, namespace)
+    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
+    queue = labels.get(_QUEUE, group.labels.get(_QUEUE))
+    # Kueue suspends what waits in its queues, and lets it run by itself.
+    stopped = group.is_stopped and queue is None
+    surge = 0 if stopped else group.surge
+    is_unclear = (
+        apart is not None and group.surge_is_needed and is_apart_by_revision(group.spec, group.labels, namespace)
+    )
+    priority = priority_of(group.spec, app)
     notes = [
-        *group.notes,
         *vram.notes,
+        *group.notes,
+        *((_STOPPED,) if stopped else ()),
         *claims.notes,
+        *priority["notes"],
         *(f"it holds ResourceClaim {_name(app.facts.objects[claim])} too, wherever that is" for claim in claims.shared),
         *placement_notes(group.spec, is_apart=apart is not None),
-        *_waiting_notes(manifest, group, asks, app),
+        *((_REVISIONS,) if is_unclear else ()),
+        *_waiting_notes(namespace, queue, asks, app),
     ]
     return Consumer(
         subject=index,
         kind=str(manifest["kind"]),
-        namespace=namespace_of(manifest),
+        namespace=namespace,
         name=_name(manifest),
         part=group.part,
         asks=asks,
+        most_asked=_most_asked(group, asks, app),
         pod_spec=group.spec,
         labels=group.labels,
         copies=group.copies,
-        least_copies=group.least_copies,
+        least_copies=0 if stopped else group.least_copies,
         pods_each=group.pods_each,
-        surge=group.surge,
-        surge_is_needed=group.surge_is_needed,
+        surge=surge,
+        surge_is_needed=group.surge_is_needed and surge > 0 and not is_unclear,
+        surge_together=group.surge_together,
         is_gang=group.is_gang,
+        starts_with=group.starts_with,
+        is_stopped=stopped,
+        priority=priority["priority"],
+        preempts=priority["preempts"],
         is_for_each_node=group.is_for_each_node,
         most_per_node=apart,
-        vram_mib=None if vram.most is None else vram.most * claims.holders,
-        typical_vram_mib=None if vram.typical is None else vram.typical * claims.holders,
+        vram_mib=vram.most,
+        typical_vram_mib=vram.typical,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -134,6 +178,7 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
     if len(holders) > 1:
         told.append(f"its node must take all of them, and only what {titles[0]} demands of a node is looked at")
     first = holders[0].group
+    priority = priority_of(first.spec, app)
     vram_notes = (note for holder in holders for note in holder.vram.notes)
     yield Consumer(
         subject=index,
@@ -143,12 +188,13 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
         asks=asks,
         pod_spec=first.spec,
         labels=first.labels,
-        least_copies=int(any(holder.group.least_copies for holder in holders)),
-        vram_mib=_sum(None if h.vram.most is None else h.vram.most * h.pods * h.containers for h in holders),
-        typical_vram_mib=_sum(
-            None if h.vram.typical is None else h.vram.typical * h.pods * h.containers for h in holders
-        ),
-        notes=tuple(dict.fromkeys([*told, *notes, *vram_notes, *placement_notes(first.spec, is_apart=False)])),
+        least_copies=int(any(one.group.least_copies and not one.group.is_stopped for one in holders)),
+        is_stopped=all(holder.group.is_stopped for holder in holders),
+        priority=priority["priority"],
+        preempts=priority["preempts"],
+        vram_mib=_sum(None if h.vram.most is None else h.vram.most * h.pods for h in holders),
+        typical_vram_mib=_sum(None if h.vram.typical is None else h.vram.typical * h.pods for h in holders),
+        notes=tuple(dict.fromkeys([*vram_notes, *told, *notes, *placement_notes(first.spec, is_apart=False)])),
     )
 
 
@@ -182,13 +228,11 @@ def _vram(manifest: Manifest, group: PodGroup) -> _Vram:
     return _Vram(found[0], found[1], tuple(notes))
 
 
-def _waiting_notes(manifest: Manifest, group: PodGroup, asks: Mapping[str, int], app: App) -> Iterator[str]:
+def _waiting_notes(namespace: str, queue: object, asks: Mapping[str, int], app: App) -> Iterator[str]:
     """Tell what else decides when its pods start."""
-    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
-    queue = labels.get(_QUEUE, group.labels.get(_QUEUE))
     if queue is not None:
         yield f"when it starts is up to the queue {queue} of Kueue, whose quota is not looked at"
     counted = {f"requests.{name}" for name in asks} | {f"{name}.deviceclass.resource.k8s.io/devices" for name in asks}
-    for name, hard in app.quotas.get(namespace_of(manifest), ()):
+    for name, hard in app.quotas.get(namespace, ()):
         if counted & hard:
             yield f"ResourceQuota {name} of its namespace is not looked at"

@@ -10,19 +10,20 @@ from gpu_constructs._kinds import group_of
 from gpu_constructs.capacity.demand import kserve, ray, trainer
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_group import (
-    OVERLAPS,
-    STOPPED,
     PodGroup,
+    is_suspended,
     leader_and_workers,
     mapping,
     members,
     number,
     pods_of,
+    runs,
     share,
-    suspended,
     update,
+    whole_set,
 )
 from gpu_constructs.capacity.demand.trial import with_greatest_values
+from gpu_constructs.capacity.demand.volcano import volcano_job
 from gpu_constructs.rules.facts import Manifest, annotations_of, namespace_of
 
 Maker = Callable[[Manifest, App], Iterator[PodGroup]]
@@ -30,9 +31,28 @@ Maker = Callable[[Manifest, App], Iterator[PodGroup]]
 
 def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
     """Give the pods that an object makes; templates, which others make pods of, make none."""
-    kind = (group_of(str(manifest.get("apiVersion"))), str(manifest.get("kind")))
-    maker = _MAKERS.get(kind)
+    maker = _MAKERS.get(_kind(manifest))
     return [group for group in maker(manifest, app) if group.spec or group.asks] if maker else []
+
+
+def is_known(manifest: Manifest) -> bool:
+    """Tell whether it is known how many pods an object makes, be it none."""
+    kind = _kind(manifest)
+    held = _HELD.get(kind)
+    if held is None:
+        return kind in _MAKERS or kind in TEMPLATES
+    for step in held:
+        manifest = mapping(manifest.get(step))
+    return not manifest or is_known(manifest)
+
+
+def makes_pods(kind: tuple[str, str]) -> bool:
+    """Tell whether objects of a group and kind make pods, and how many is known."""
+    return kind in _MAKERS
+
+
+def _kind(manifest: Manifest) -> tuple[str, str]:
+    return group_of(str(manifest.get("apiVersion"))), str(manifest.get("kind"))
 
 
 def _spec(manifest: Manifest) -> Mapping[str, Any]:
@@ -90,19 +110,14 @@ def _job_pods(spec: Mapping[str, Any]) -> int:
 
 def _job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     spec = _spec(manifest)
-    yield PodGroup(**pods_of(spec.get("template")), copies=_job_pods(spec), notes=suspended(spec))
+    yield PodGroup(**pods_of(spec.get("template")), copies=_job_pods(spec), is_stopped=is_suspended(spec))
 
 
 def _cron_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     spec = _spec(manifest)
     job = mapping(mapping(spec.get("jobTemplate")).get("spec"))
     overlaps = spec.get("concurrencyPolicy", "Allow") == "Allow"
-    yield PodGroup(
-        **pods_of(job.get("template")),
-        copies=2 if overlaps else 1,
-        pods_each=_job_pods(job),
-        notes=suspended(spec, *((OVERLAPS,) if overlaps else ())),
-    )
+    yield PodGroup(**pods_of(job.get("template")), pods_each=_job_pods(job), **runs(spec, overlaps=overlaps))
 
 
 # Kubeflow.
@@ -111,8 +126,7 @@ def _cron_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 def _notebook(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     # kubeflow/kubeflow@v1.10.0:components/notebook-controller/controllers/notebook_controller.go
     stopped = "kubeflow-resource-stopped" in annotations_of(manifest)
-    notes = (STOPPED,) if stopped else ()
-    yield PodGroup(**pods_of(_spec(manifest).get("template")), least_copies=0 if stopped else 1, notes=notes)
+    yield PodGroup(**pods_of(_spec(manifest).get("template")), least_copies=1, is_stopped=stopped)
 
 
 def _experiment(manifest: Manifest, app: App) -> Iterator[PodGroup]:
@@ -146,6 +160,9 @@ def _held(held: Mapping[str, Any], holder: Manifest, app: App) -> Iterator[PodGr
             least_copies=0,
             surge=0,
             surge_is_needed=False,
+            surge_together=1,
+            # Who suspends each trial has something else that lets it run, as a queue.
+            is_stopped=False,
         )
 
 
@@ -165,9 +182,8 @@ def _training_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     kind = str(manifest.get("kind"))
     types = mapping(spec.get(_REPLICA_SPECS[kind]))
     least, most = _elastic(spec, types)
-    notes: tuple[str, ...] = suspended(mapping(spec.get("runPolicy")))
-    if least is not None and least != most:
-        notes = (*notes, f"it is elastic: it runs with {least} workers and takes {most}")
+    is_elastic = least != most
+    notes = (f"it is elastic: it runs with {least} workers and takes {most}",) if is_elastic else ()
     for name, given in types.items():
         is_worker = name.lower() == "worker"
         pods = number(mapping(given).get("replicas"), 0 if kind == "MPIJob" and is_worker else 1)
@@ -177,7 +193,9 @@ def _training_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
             **pods_of(mapping(given).get("template")),
             part=name if len(types) > 1 else "",
             pods_each=pods,
-            is_gang=least == most,
+            is_gang=True,
+            starts_with=least if is_worker and is_elastic else None,
+            is_stopped=is_suspended(mapping(spec.get("runPolicy"))),
             notes=notes,
         )
 
@@ -225,7 +243,7 @@ def _job_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     spec = _spec(manifest)
     jobs = members(spec.get("replicatedJobs"))
     in_turn = any(one.get("status") == "Complete" for job in jobs for one in members(job.get("dependsOn")))
-    notes = suspended(spec, *(("its jobs run in turn: counted as if at once",) if in_turn else ()))
+    notes = ("its jobs run in turn: counted as if at once",) if in_turn else ()
     for job in jobs:
         made = mapping(mapping(job.get("template")).get("spec"))
         yield PodGroup(
@@ -233,25 +251,7 @@ def _job_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
             part=str(job.get("name")) if len(jobs) > 1 else "",
             pods_each=number(job.get("replicas"), 1) * _job_pods(made),
             is_gang=not in_turn,
-            notes=notes,
-        )
-
-
-def _volcano_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    # volcano-sh/volcano@v1.15.1:pkg/webhooks/admission/jobs/mutate/mutate_job.go: all of all tasks, where no number
-    # is given; staging/src/volcano.sh/apis/pkg/apis/batch/v1alpha1/job.go: a task without replicas has none.
-    spec = _spec(manifest)
-    tasks = members(spec.get("tasks"))
-    pods = [number(task.get("replicas"), 0) for task in tasks]
-    least = sum(number(task.get("minAvailable"), count) for task, count in zip(tasks, pods, strict=True))
-    least = number(spec.get("minAvailable"), 0) or least
-    notes = (f"it starts with {least} of its {sum(pods)} pods (minAvailable)",) if least < sum(pods) else ()
-    for index, (task, count) in enumerate(zip(tasks, pods, strict=True)):
-        yield PodGroup(
-            **pods_of(task.get("template")),
-            part=str(task.get("name") or f"default{index}") if len(tasks) > 1 else "",
-            pods_each=count,
-            is_gang=least >= sum(pods),
+            is_stopped=is_suspended(spec),
             notes=notes,
         )
 
@@ -282,6 +282,8 @@ def _knative_copies(annotations: Mapping[str, Any]) -> dict[str, Any]:
         "least_copies": least or 0,
         "surge": surge,
         "surge_is_needed": surge > 0,
+        # pkg/reconciler/autoscaling/kpa: traffic moves once all of them are ready.
+        "surge_together": max(surge, 1),
         "notes": notes,
     }
 
@@ -302,7 +304,10 @@ def _rollout(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     strategy = mapping(spec.get("strategy"))
     canary = mapping(strategy.get("canary"))
     if "blueGreen" in strategy or canary.get("trafficRouting"):
-        rollout: dict[str, Any] = {"surge": copies, "surge_is_needed": copies > 0}
+        rollout = whole_set(copies, least)
+        if canary.get("dynamicStableScale") is True:
+            # The old set goes as the new one comes.
+            rollout["surge_together"] = 1
     else:
         rollout = update(canary, copies, least)
     template = spec.get("template")
@@ -314,6 +319,34 @@ def _rollout(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     yield PodGroup(**pods_of(template), copies=copies, least_copies=least, **rollout)
 
 
+# Of others.
+
+
+def _clone_set(manifest: Manifest, app: App) -> Iterator[PodGroup]:
+    # openkruise/kruise@02e91aeb:apis/apps/v1alpha1/cloneset_types.go: pods go first, but for a maxSurge.
+    spec = _spec(manifest)
+    copies, least = _replicas(manifest, app)
+    rollout = update(mapping(spec.get("updateStrategy")), copies, least, surge=0, unavailable="20%")
+    yield PodGroup(**pods_of(spec.get("template")), copies=copies, least_copies=least, **rollout)
+
+
+def _scaled_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
+    # kedacore/keda@v2.20.2:apis/keda/v1alpha1/scaledjob_types.go: at most 100 jobs at a time and down to 0 where
+    # absent; paused by anything that is not false.
+    spec = _spec(manifest)
+    job = mapping(spec.get("jobTargetRef"))
+    most = number(spec.get("maxReplicaCount"), 100)
+    paused = annotations_of(manifest).get("autoscaling.keda.sh/paused")
+    yield PodGroup(
+        **pods_of(job.get("template")),
+        copies=most,
+        least_copies=min(number(spec.get("minReplicaCount"), 0), most),
+        pods_each=_job_pods(job),
+        is_stopped=paused is not None and str(paused).lower() not in ("0", "f", "false"),
+        notes=() if "maxReplicaCount" in spec else ("it sets no maxReplicaCount: counted as 100 jobs at a time",),
+    )
+
+
 _MAKERS: Mapping[tuple[str, str], Maker] = {
     ("", "Pod"): _pod,
     ("", "ReplicationController"): _replicated,
@@ -321,11 +354,14 @@ _MAKERS: Mapping[tuple[str, str], Maker] = {
     ("apps", "Deployment"): _deployment,
     ("apps", "ReplicaSet"): _replicated,
     ("apps", "StatefulSet"): _replicated,
+    ("apps.kruise.io", "CloneSet"): _clone_set,
+    ("apps.kruise.io", "StatefulSet"): _replicated,
     ("argoproj.io", "Rollout"): _rollout,
     ("batch", "CronJob"): _cron_job,
     ("batch", "Job"): _job,
-    ("batch.volcano.sh", "Job"): _volcano_job,
+    ("batch.volcano.sh", "Job"): volcano_job,
     ("jobset.x-k8s.io", "JobSet"): _job_set,
+    ("keda.sh", "ScaledJob"): _scaled_job,
     ("kubeflow.org", "Experiment"): _experiment,
     ("kubeflow.org", "Notebook"): _notebook,
     ("kubeflow.org", "Trial"): _trial,
@@ -351,3 +387,9 @@ TEMPLATES = frozenset(
     }
 )
 """Kinds with pod specs that make no pods by themselves."""
+
+_HELD: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("kubeflow.org", "Experiment"): ("spec", "trialTemplate", "trialSpec"),
+    ("kubeflow.org", "Trial"): ("spec", "runSpec"),
+}
+"""Where the object stands that makes the pods of another."""

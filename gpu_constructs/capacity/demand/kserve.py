@@ -6,14 +6,14 @@ pkg/controller/v1beta1/inferenceservice/reconcilers/{deployment,hpa}, pkg/apis/s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_asks import asked
 from gpu_constructs.capacity.demand.pod_group import (
-    STOPPED,
     PodGroup,
     leader_and_workers,
     mapping,
@@ -27,6 +27,8 @@ from gpu_constructs.rules.facts import Manifest, annotations_of, namespace_of
 
 _GROUP = "serving.kserve.io"
 _SERVING = "kserve-container"
+_ALONE = "only what it states itself is counted"
+_NAMED = 5
 _STANDARD = ("RawDeployment", "Standard")
 
 
@@ -34,7 +36,7 @@ def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     """Give the pods of an InferenceService."""
     spec = mapping(manifest.get("spec"))
     predictor = mapping(spec.get("predictor"))
-    runtime = _runtime(manifest, predictor, app)
+    runtime, told = _runtime(manifest, predictor, app)
     found: list[PodGroup] = []
     canaries = [(mapping(one.get("predictor")), one) for one in members(spec.get("canary"))]
     if isinstance(predictor.get("workerSpec"), Mapping):
@@ -51,23 +53,74 @@ def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
         # What the canary leaves out is as the predictor has it.
         group = _component(manifest, "canary", _with_runtime(merged(predictor, own), runtime))
         part = f"canary {own.get('name') or index}"
-        found.append(replace(group, part=part, copies=pods, least_copies=pods, surge=min(group.surge, pods)))
+        surge = min(group.surge, pods)
+        together = max(min(group.surge_together, surge), 1)
+        found.append(replace(group, part=part, copies=pods, least_copies=pods, surge=surge, surge_together=together))
     for part in ("transformer", "explainer"):
         if isinstance(spec.get(part), Mapping):
             found.append(_component(manifest, part, mapping(spec[part])))
     stopped = str(annotations_of(manifest).get(f"{_GROUP}/stop")).lower() == "true"
-    for each in found:
-        group = each if len(found) > 1 else replace(each, part="")
-        yield replace(group, least_copies=0, notes=(*group.notes, STOPPED)) if stopped else group
+    for group in found:
+        notes = group.notes if group.part in ("transformer", "explainer") else (*group.notes, *told)
+        yield replace(group, part=group.part if len(found) > 1 else "", is_stopped=stopped, notes=notes)
 
 
-def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> Mapping[str, Any]:
-    """Give the spec of the runtime that a predictor names, where it is in the app."""
-    name = mapping(predictor.get("model")).get("runtime")
-    found = app.named(_GROUP, "ServingRuntime", name, namespace_of(manifest)) if name else None
-    if found is None and name:
-        found = app.named(_GROUP, "ClusterServingRuntime", name)
-    return mapping(found.get("spec")) if found else {}
+def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tuple[Mapping[str, Any], Sequence[str]]:
+    """Give the spec of the runtime that a predictor names or gets by its format, and what was assumed about it."""
+    server = model_server(predictor)
+    if server is None:
+        return {}, ()
+    name = mapping(predictor[server]).get("runtime")
+    if not name:
+        return _of_format(manifest, predictor, server, app)
+    own = app.named(_GROUP, "ServingRuntime", name, namespace_of(manifest))
+    found = own or app.named(_GROUP, "ClusterServingRuntime", name)
+    if found is None:
+        return {}, (f"its runtime {name} is not in this app: {_ALONE}",)
+    return mapping(found.get("spec")), ()
+
+
+def _of_format(
+    manifest: Manifest, predictor: Mapping[str, Any], server: str, app: App
+) -> tuple[Mapping[str, Any], Sequence[str]]:
+    # pkg/apis/serving/v1beta1/predictor_model.go: those of the namespace first, then by priority; of others KServe
+    # takes the newest, which is not known here.
+    model = mapping(predictor[server])
+    wanted = mapping(model.get("modelFormat")) if server == "model" else {"name": server}
+    protocol = model.get("protocolVersion", "v1")
+    found: list[tuple[bool, float, str, Mapping[str, Any]]] = []
+    for _, one in app.facts.of_kind((_GROUP, "ServingRuntime"), (_GROUP, "ClusterServingRuntime")):
+        is_shared = one.get("kind") == "ClusterServingRuntime"
+        spec = mapping(one.get("spec"))
+        protocols = spec.get("protocolVersions")
+        if (
+            (is_shared or namespace_of(one) == namespace_of(manifest))
+            and spec.get("disabled") is not True
+            and spec.get("multiModel") is not True
+            and (not isinstance(protocols, list) or not protocols or protocol in protocols)
+            and isinstance(spec.get("workerSpec"), Mapping) == isinstance(predictor.get("workerSpec"), Mapping)
+        ):
+            formats = [each for each in members(spec.get("supportedModelFormats")) if _takes(each, wanted)]
+            if formats:
+                order = -float(number(formats[0].get("priority"), -1)) if "priority" in formats[0] else inf
+                found.append((is_shared, order, str(mapping(one.get("metadata")).get("name")), spec))
+    if not found:
+        return {}, (f"it names no runtime, and none of this app takes its format: {_ALONE}",)
+    first, *others = sorted(found, key=lambda each: each[:3])
+    if not others:
+        return first[3], ()
+    named = ", ".join(each[2] for each in (first, *others[: _NAMED - 1])) + (
+        " and others" if others[_NAMED - 1 :] else ""
+    )
+    return first[3], (f"KServe chooses its runtime among {named}: counted as {first[2]}",)
+
+
+def _takes(supported: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return (
+        supported.get("autoSelect") is True
+        and supported.get("name") == wanted.get("name")
+        and wanted.get("version") in (None, supported.get("version"))
+    )
 
 
 def _with_runtime(component: Mapping[str, Any], runtime: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -109,7 +162,8 @@ def _component(manifest: Manifest, part: str, component: Mapping[str, Any]) -> P
             notes = (f"it sets no maxReplicas: counted as {copies}, and Knative may make more",)
         if number(component.get("canaryTrafficPercent"), 100) < 100:
             notes = (*notes, "canaryTrafficPercent keeps the last revision, which is counted as part of an update")
-        rollout = {"surge": max(least, 1), "surge_is_needed": True, "notes": notes}
+        surge = max(least, 1)
+        rollout = {"surge": surge, "surge_is_needed": True, "surge_together": surge, "notes": notes}
     return PodGroup(
         spec=component,
         labels=mapping(component.get("labels")),
@@ -143,7 +197,10 @@ def _several_nodes(
         nodes, worker_gpus, head_gpus = _ray_nodes(stages * each, head_gpus, worker_gpus)
     group = _component(manifest, "predictor", head_spec)
     # An update makes a whole second set first.
-    rollout: dict[str, Any] = {"copies": 1, "least_copies": 1, "surge_is_needed": True, "is_gang": True, "notes": ()}
+    rollout: dict[str, Any] = {
+        **{"copies": 1, "least_copies": 1, "surge_is_needed": True, "surge_together": 1},
+        **{"is_gang": True, "notes": ()},
+    }
     yield replace(group, **rollout, surge=1, asks={resource: head_gpus})
     worker = replace(group, **rollout, spec=worker_spec, part="worker", asks={resource: worker_gpus})
     yield replace(worker, pods_each=nodes - 1, surge=nodes - 1)
@@ -191,10 +248,8 @@ def llm_inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
         pods = mapping(scheduler["template"])
         found.append(PodGroup(spec=pods, part="scheduler", copies=copies, least_copies=copies))
     notes = ("what its baseRefs add is not looked at",) if members(spec.get("baseRefs")) else ()
-    if stopped:
-        notes = (*notes, STOPPED)
     for group in found:
-        yield replace(group, notes=(*group.notes, *notes), least_copies=0 if stopped else group.least_copies)
+        yield replace(group, notes=(*group.notes, *notes), is_stopped=stopped)
 
 
 def _llm_pods(spec: Mapping[str, Any], part: str, size: int) -> Iterator[PodGroup]:

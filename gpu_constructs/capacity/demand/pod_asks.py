@@ -27,6 +27,15 @@ def asked(container: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
     return found
 
 
+def most_asked(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
+    """Give the most of each GPU resource that one container of a pod asks for."""
+    most: dict[str, int] = {}
+    for container in containers(pod_spec):
+        for resource, count in asked(container, is_gpu).items():
+            most[resource] = max(most.get(resource, 0), count)
+    return most
+
+
 def pod_asks(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
     """Give how many of each GPU resource the scheduler sets aside for a pod.
 

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SUSPENDED = "it is suspended: nothing of it runs until somebody resumes it"
 OVERLAPS = "a run may start before the last one has ended: counted as two at a time"
-STOPPED = "it is stopped: it runs once somebody starts it again"
 
 _PERCENT = re.compile(r"([0-9]{1,9})%\Z")
 
@@ -29,7 +27,10 @@ class PodGroup:
         pods_each: See there.
         surge: See there.
         surge_is_needed: See there.
-        is_gang: See there.
+        surge_together: See there.
+        is_gang: See there. What starts or is replaced as a whole is one copy, so that its parts have as many.
+        starts_with: See there.
+        is_stopped: See there.
         is_for_each_node: See there.
         notes: See there.
     """
@@ -44,7 +45,10 @@ class PodGroup:
     pods_each: int = 1
     surge: int = 0
     surge_is_needed: bool = False
+    surge_together: int = 1
     is_gang: bool = False
+    starts_with: int | None = None
+    is_stopped: bool = False
     is_for_each_node: bool = False
     notes: tuple[str, ...] = ()
 
@@ -128,6 +132,19 @@ def leader_and_workers(leader: object, worker: object, size: int) -> list[tuple[
     return [("leader", leader, 1), ("worker", worker, size - 1)] if size > 1 else [("", leader, 1)]
 
 
-def suspended(spec: Mapping[str, Any], *notes: str) -> tuple[str, ...]:
-    """Give notes, with one more where an object is suspended."""
-    return (*notes, SUSPENDED) if spec.get("suspend") is True else notes
+def is_suspended(spec: Mapping[str, Any]) -> bool:
+    """Tell whether somebody suspended what has this spec."""
+    return spec.get("suspend") is True
+
+
+def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
+    """Give the members ``copies``, ``is_stopped`` and ``notes`` of what starts by a calendar."""
+    stopped = is_suspended(spec)
+    meets = overlaps and not stopped
+    return {"copies": 2 if meets else 1, "is_stopped": stopped, "notes": (OVERLAPS,) if meets else ()}
+
+
+def whole_set(copies: int, least: int) -> dict[str, Any]:
+    """Give the members of an update that makes all of the new pods before any old one goes."""
+    together = least or copies
+    return {"surge": copies, "surge_is_needed": copies > 0, "surge_together": max(together, 1)}

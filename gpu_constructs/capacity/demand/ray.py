@@ -10,13 +10,22 @@ from dataclasses import replace
 from typing import Any
 
 from gpu_constructs.capacity.demand.app_objects import App
-from gpu_constructs.capacity.demand.pod_group import OVERLAPS, PodGroup, mapping, members, number, pods_of, suspended
+from gpu_constructs.capacity.demand.pod_group import (
+    PodGroup,
+    is_suspended,
+    mapping,
+    members,
+    number,
+    pods_of,
+    runs,
+    whole_set,
+)
 from gpu_constructs.rules.facts import Manifest
 
 
 def ray_cluster(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    """Give the pods of a RayCluster, which stays."""
-    yield from _cluster(mapping(manifest.get("spec")), lasts=True)
+    """Give the pods of a RayCluster, which stays; its workers come and go one by one."""
+    yield from _cluster(mapping(manifest.get("spec")))
 
 
 def ray_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
@@ -25,9 +34,16 @@ def ray_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     spec = mapping(manifest.get("spec"))
     kind = mapping(spec.get("upgradeStrategy")).get("type", "NewCluster")
     doubles = isinstance(kind, str) and kind.startswith("NewCluster")
-    for group in _cluster(mapping(spec.get("rayClusterConfig")), lasts=True, holder=spec):
-        pods = group.copies * group.pods_each
-        yield replace(group, surge=pods, surge_is_needed=True) if doubles and pods else group
+    for group in _cluster(mapping(spec.get("rayClusterConfig")), holder=spec):
+        if not doubles:
+            yield group
+        elif group.least_copies == group.copies:
+            pods = group.copies * group.pods_each
+            once: dict[str, Any] = {"copies": 1, "least_copies": 1, "pods_each": pods, "is_gang": True}
+            yield replace(group, **once, surge=pods, surge_is_needed=True) if pods else group
+        else:
+            surge = whole_set(group.copies, group.least_copies)
+            yield replace(group, **{**surge, "surge": group.copies * group.pods_each})
 
 
 def ray_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
@@ -39,46 +55,63 @@ def ray_cron_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     """Give the pods of a RayCronJob."""
     # apis/ray/v1/raycronjob_types.go has no concurrency policy.
     spec = mapping(manifest.get("spec"))
+    calendar = runs(spec, overlaps=True)
     for group in _job_pods(mapping(spec.get("jobTemplate"))):
-        pods = group.copies * group.pods_each
-        yield replace(group, copies=2, pods_each=pods, notes=suspended(spec, *group.notes, OVERLAPS))
+        stopped = group.is_stopped or calendar["is_stopped"]
+        yield replace(group, **{**calendar, "is_stopped": stopped, "notes": (*group.notes, *calendar["notes"])})
 
 
 def _job_pods(spec: Mapping[str, Any]) -> Iterator[PodGroup]:
-    # A clusterSelector means a cluster that is there already.
+    """Give the pods of one run: the job is handed over once all of the cluster runs that is wanted at first."""
+    # controllers/ray/rayjob_controller.go, raycluster_controller.go: state Ready. A clusterSelector means a cluster
+    # that is there already.
     if not mapping(spec.get("clusterSelector")):
-        yield from _cluster(mapping(spec.get("rayClusterSpec")), lasts=False, holder=spec)
+        cluster = mapping(spec.get("rayClusterSpec"))
+        first = [None, *(_at_first(workers) for workers in members(cluster.get("workerGroupSpecs")))]
+        for group, wanted in zip(_cluster(cluster, holder=spec), first, strict=True):
+            pods = group.copies * group.pods_each
+            starts = pods if wanted is None else min(wanted * group.pods_each, pods)
+            once: dict[str, Any] = {"copies": 1, "least_copies": 0, "pods_each": pods, "is_gang": True}
+            yield replace(group, **once, starts_with=None if starts == pods else starts)
     if spec.get("submissionMode", "K8sJobMode") == "K8sJobMode" and "submitterPodTemplate" in spec:
-        yield PodGroup(**pods_of(spec.get("submitterPodTemplate")), part="submitter", notes=suspended(spec))
+        template = pods_of(spec.get("submitterPodTemplate"))
+        yield PodGroup(**template, part="submitter", is_gang=True, is_stopped=is_suspended(spec))
 
 
-def _cluster(cluster: Mapping[str, Any], *, lasts: bool, holder: Mapping[str, Any] | None = None) -> Iterator[PodGroup]:
-    notes = suspended(cluster) or suspended(holder or {})
-    lasts = lasts and not notes
+def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = None) -> Iterator[PodGroup]:
+    stopped = is_suspended(cluster) or is_suspended(holder or {})
     head = mapping(cluster.get("headGroupSpec"))
-    yield PodGroup(**pods_of(head.get("template")), part="head", least_copies=int(lasts), notes=notes)
+    yield PodGroup(**pods_of(head.get("template")), part="head", least_copies=1, is_stopped=stopped)
     scales = cluster.get("enableInTreeAutoscaling") is True
     for index, workers in enumerate(members(cluster.get("workerGroupSpecs"))):
-        copies, least, told = _workers(workers, scales)
+        copies, least, told = (0, 0, ()) if is_suspended(workers) else _workers(workers, scales)
         hosts = number(workers.get("numOfHosts"), 1) or 1
         yield PodGroup(
             **pods_of(workers.get("template")),
             part=str(workers.get("groupName") or f"workers {index}"),
-            copies=0 if workers.get("suspend") is True else copies,
-            least_copies=least if lasts else 0,
+            copies=copies,
+            least_copies=least,
             pods_each=hosts,
             is_gang=hosts > 1,
-            notes=(*notes, *told),
+            is_stopped=stopped,
+            notes=tuple(told),
         )
 
 
 def _workers(group: Mapping[str, Any], scales: bool) -> tuple[int, int, Sequence[str]]:
+    """Give the most and the fewest copies of a group of workers, and what was assumed."""
     least = number(group.get("minReplicas"), 0)
     most = number(group.get("maxReplicas"), -1)
-    declared = max(number(group.get("replicas"), 0), least)
+    first = _at_first(group)
     if not scales:
-        copies = declared if most < 0 else min(declared, most)
-        return copies, copies, ()
+        return first, first, ()
     if most < 0:
-        return declared, least, ("its autoscaler has no maxReplicas: counted as the replicas declared",)
+        return first, least, ("its autoscaler has no maxReplicas: counted as the replicas declared",)
     return max(most, least), least, ()
+
+
+def _at_first(group: Mapping[str, Any]) -> int:
+    """Give how many copies of a group of workers are wanted before any autoscaler has a say."""
+    most = number(group.get("maxReplicas"), -1)
+    declared = max(number(group.get("replicas"), 0), number(group.get("minReplicas"), 0))
+    return declared if most < 0 else min(declared, most)

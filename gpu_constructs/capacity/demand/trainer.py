@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpu_constructs.capacity.demand.app_objects import App
-from gpu_constructs.capacity.demand.pod_group import PodGroup, mapping, members, merged, number, pods_of, suspended
+from gpu_constructs.capacity.demand.pod_group import PodGroup, is_suspended, mapping, members, merged, number, pods_of
 from gpu_constructs.rules.facts import Manifest, namespace_of
 
 _GROUP = "trainer.kubeflow.org"
@@ -23,10 +23,9 @@ def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     """Give the pods of a TrainJob: those of its runtime, with the nodes and the resources that it states itself."""
     spec = mapping(manifest.get("spec"))
     own = mapping(spec.get("trainer"))
-    notes = suspended(spec)
     runtime = _runtime(manifest, spec, app)
     if runtime is None:
-        yield _without_runtime(spec, own, notes)
+        yield _without_runtime(spec, own)
         return
     policy = mapping(runtime.get("mlPolicy"))
     jobs = members(mapping(mapping(runtime.get("template")).get("spec")).get("replicatedJobs"))
@@ -42,7 +41,7 @@ def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
             part=str(job.get("name")) if len(jobs) > 1 else "",
             pods_each=pods,
             is_gang=True,
-            notes=notes,
+            is_stopped=is_suspended(spec),
         )
 
 
@@ -54,13 +53,19 @@ def _runtime(manifest: Manifest, spec: Mapping[str, Any], app: App) -> Mapping[s
     return None if found is None else mapping(found.get("spec"))
 
 
-def _without_runtime(spec: Mapping[str, Any], own: Mapping[str, Any], notes: tuple[str, ...]) -> PodGroup:
+def _without_runtime(spec: Mapping[str, Any], own: Mapping[str, Any]) -> PodGroup:
     containers = [{"name": _NODE, "resources": mapping(own.get("resourcesPerNode"))}]
     told = ["its runtime is not in this app: only what it states itself is counted"]
     if "numNodes" not in own:
         told.append("it states no numNodes: counted as one node")
     pod_spec = _patched({"containers": containers}, spec, _NODE)
-    return PodGroup(spec=pod_spec, pods_each=number(own.get("numNodes"), 1), is_gang=True, notes=(*notes, *told))
+    return PodGroup(
+        spec=pod_spec,
+        pods_each=number(own.get("numNodes"), 1),
+        is_gang=True,
+        is_stopped=is_suspended(spec),
+        notes=tuple(told),
+    )
 
 
 def _pods(

@@ -76,7 +76,7 @@ h2,h3,caption,.legend{break-after:avoid}
 thead{display:table-header-group}
 .scroll{overflow:visible;border:0}
 table{font-size:8pt}
-th,td{padding:.2rem .35rem;overflow-wrap:anywhere}
+th,td{padding:.2rem .3rem;overflow-wrap:break-word}
 tbody th,td:last-child{min-width:0}
 thead th,.number{white-space:normal}
 details::details-content{content-visibility:visible;display:block;height:auto}
@@ -210,9 +210,8 @@ def _problems(plan: Plan) -> ElementTree.Element | None:
     for problem in plan.problems:
         said = add(_marked(found, words.PROBLEM_LEVELS[problem.kind]), "div")
         add(said, "h3", words.problem_title(problem, named))
-        add(said, "p", problem.text)
-        out = add(said, "p")
-        add(out, "strong", "Way out: ").tail = words.readable(problem.way_out)
+        for what, text in (("Why: ", problem.text), ("Way out: ", problem.way_out)):
+            add(add(said, "p"), "strong", what).tail = words.readable(words.sentence(text))
     return section
 
 

@@ -30,6 +30,7 @@ def json_text(plan: Plan, title: str) -> str:
             written.append(one)
         return eligibilities[key]
 
+    named = subjects(plan)
     content = {
         "schemaVersion": SCHEMA_VERSION,
         "title": title,
@@ -52,7 +53,7 @@ def json_text(plan: Plan, title: str) -> str:
         "nodes": [_node(node) for node in plan.nodes],
         "consumers": [{**_consumer(each), "eligibility": index(each)} for each in plan.consumers],
         "eligibility": written,
-        "problems": [_problem(problem, subjects(plan)) for problem in plan.problems],
+        "problems": [_problem(problem, named) for problem in plan.problems],
         "conflicts": [_conflict(one) for one in plan.conflicts],
         "hasMoreConflicts": plan.has_more_conflicts,
         "power": {
@@ -78,6 +79,7 @@ def _node(node: PlannedNode) -> dict[str, Any]:
         "count": node.count,
         "gpuModel": offer.gpu_model,
         "sharing": offer.sharing,
+        "vramUnitMiB": offer.vram_unit_mib,
         "rack": offer.rack,
         "labels": dict(offer.labels),
         "taints": [dict(taint) for taint in offer.taints],
@@ -99,6 +101,7 @@ def _device(planned: PlannedDevice) -> dict[str, Any]:
         "slots": {"total": device.slots, "used": planned.used_slots},
         "vramMiB": device.vram_mib,
         "vramEachMiB": device.vram_each_mib,
+        "mostEach": device.most_each,
         "typicalMiB": planned.typical_mib,
         "seatedMiB": planned.seated_mib,
         "worstMiB": planned.worst_mib,
@@ -116,6 +119,7 @@ def _consumer(each: PlannedConsumer) -> dict[str, Any]:
         "name": consumer.name,
         "part": consumer.part,
         "asks": dict(consumer.asks),
+        "mostAsked": dict(consumer.most_asked),
         "copies": consumer.copies,
         "leastCopies": consumer.least_copies,
         "podsEach": consumer.pods_each,
@@ -123,7 +127,12 @@ def _consumer(each: PlannedConsumer) -> dict[str, Any]:
         "leastPods": consumer.least_pods,
         "surge": consumer.surge,
         "surgeIsNeeded": consumer.surge_is_needed,
+        "surgeTogether": consumer.surge_together,
         "isGang": consumer.is_gang,
+        "startsWith": consumer.starts_with,
+        "isStopped": consumer.is_stopped,
+        "priority": consumer.priority,
+        "preempts": consumer.preempts,
         "isForEachNode": consumer.is_for_each_node,
         "mostPerNode": consumer.most_per_node,
         "vramMiB": consumer.vram_mib,

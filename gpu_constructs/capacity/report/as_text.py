@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -65,9 +64,9 @@ def _devices(plan: Plan, node: PlannedNode) -> Iterator[str]:
         planned, device = row.planned, row.planned.device
         slots = f"slots {planned.used_slots:,}/{device.slots:,}"
         each = ", each" if row.alike > 1 else ""
+        memory = f"memory {words.capacity(device)}, " if device.vram_mib else ""
         yield from _wrapped(
-            f"{row.title}{each}: {device.resource}, {slots}, memory {words.capacity(device)}, "
-            f"{words.state(planned).text}",
+            f"{row.title}{each}: {device.resource}, {slots}, {memory}{words.state(planned).text}",
             "  ",
         )
         yield f"    slots       {_bar(planned.used_slots, device.slots)}"
@@ -119,8 +118,8 @@ def _problems(plan: Plan) -> Iterator[str]:
     for problem in plan.problems:
         sign = _SIGNS[words.PROBLEM_LEVELS[problem.kind]]
         yield from _wrapped(words.problem_title(problem, named), f"[{sign}] ")
-        yield from _wrapped(f"Why: {problem.text}", "     ")
-        yield from _wrapped(f"Way out: {problem.way_out}", "     ")
+        yield from _wrapped(f"Why: {words.sentence(problem.text)}", "     ")
+        yield from _wrapped(f"Way out: {words.sentence(problem.way_out)}", "     ")
 
 
 def _conflicts(plan: Plan) -> Iterator[str]:
@@ -164,11 +163,18 @@ def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _wrapped(sentence: str, start: str = "") -> list[str]:
-    """Break a sentence into lines that begin below each other."""
-    plain = words.readable(sentence)
-    # Wide characters take two columns each: half as many of them go in a line.
-    width = COLUMNS if _width(plain) == len(plain) else COLUMNS // 2
-    return textwrap.wrap(plain, width, initial_indent=start, subsequent_indent=" " * len(start)) or [start]
+    """Break a sentence at its spaces, within a name only where a line cannot hold it."""
+    lines, line = [], start
+    for word in words.readable(sentence).split():
+        if len(line) > len(start) and _width(line) + 1 + _width(word) > COLUMNS:
+            lines.append(line)
+            line = " " * len(start)
+        line += f" {word}" if len(line) > len(start) else word
+        while _width(line) > COLUMNS:
+            fitting = next(end for end in range(COLUMNS, 0, -1) if _width(line[:end]) <= COLUMNS)
+            lines.append(line[:fitting])
+            line = " " * len(start) + line[fitting:]
+    return [*lines, line]
 
 
 def _short(name: str, width: int) -> str:
@@ -181,4 +187,10 @@ def _short(name: str, width: int) -> str:
 def _width(line: str) -> int:
     if line.isascii():
         return len(line)
-    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line)
+    return sum(map(_columns_of, line))
+
+
+def _columns_of(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

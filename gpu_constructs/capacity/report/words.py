@@ -32,7 +32,7 @@ PROBLEM_TITLES = {
     "rollout": "An update that would wait for ever",
     "waiting": "Not all at once",
     "vram": "Memory may run out",
-    "power": "More power than a rack may draw",
+    "power": "Power of a rack",
 }
 """By the kind of a problem, what it is about."""
 
@@ -42,11 +42,11 @@ PROBLEM_LEVELS: Mapping[str, Level] = {
     "rollout": "bad",
     "waiting": "warn",
     "vram": "warn",
-    "power": "bad",
+    "power": "warn",
 }
 
 # They turn the reading direction of what comes after them, so that a name reads as another.
-_TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _NO_CHARACTERS = frozenset(("Cc", "Cs", "Cn", "Zl", "Zp"))
 
 
@@ -76,6 +76,12 @@ def _readable(char: str) -> str:
     if char in "\n\r\t":
         return " "
     return "\ufffd" if char in _TURNING or unicodedata.category(char) in _NO_CHARACTERS else char
+
+
+def sentence(text: str) -> str:
+    """Begin a sentence with a capital, unless it begins with a name."""
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.isascii() and first.isalpha() and first.islower() else text
 
 
 def memory(mib: int) -> str:
@@ -149,10 +155,15 @@ def _placement(plan: Plan) -> Statement:
 
 
 def _memory(plan: Plan) -> Statement:
+    devices = [device for node in plan.nodes for device in node.devices]
     if plan.vram == "safe":
-        return Statement("good", "Memory is safe: whichever pods meet on a device, it holds them.")
+        pods = sum(each.placed + each.waiting for each in plan.consumers)
+        if pods > 1 and any(one.device.slots > 1 for one in devices):
+            return Statement("good", "Memory is safe: whichever pods meet on a device, it holds them.")
+        is_known = all(one.device.vram_mib is not None for one in devices)
+        return Statement("good", "Memory is safe: no two pods share a device." if is_known else _NOT_SHARED)
     if plan.vram == "unknown":
-        return Statement("unknown", "Memory is not known: not every pod says how much it takes.")
+        return Statement("unknown", f"Memory is not known: {_what_is_unknown(plan)}.")
     if plan.vram == "undecided":
         return Statement("unknown", "Memory is undecided: the search for a placement that it allows gave up.")
     fullest = max(
@@ -172,6 +183,17 @@ def _memory(plan: Plan) -> Statement:
     if plan.vram == "depends":
         return Statement("warn", f"Memory depends on who meets whom: some pods do not go together.{at_worst}")
     return Statement("bad", f"Memory is overcommitted: wherever the pods go, it runs out somewhere.{at_worst}")
+
+
+_NOT_SHARED = "No two pods share a device; how much memory some of them have is not known."
+
+
+def _what_is_unknown(plan: Plan) -> str:
+    blank = [node.offer.name for node in plan.nodes if any(one.device.vram_mib is None for one in node.devices)]
+    is_silent = any(one.has_unknown for node in plan.nodes for one in node.devices)
+    pods = "not every pod says how much it takes"
+    boards = f"nobody says how much the GPUs of {some(list(dict.fromkeys(blank)))} have"
+    return ", and ".join([*([pods] if is_silent or not blank else []), *([boards] if blank else [])])
 
 
 def device_rows(node: PlannedNode) -> list[DeviceRow]:

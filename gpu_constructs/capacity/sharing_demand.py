@@ -1,0 +1,151 @@
+"""What a choice of sharing turns on: the boards of nodes that are alike, and what the pods that go there want."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.inventory import GpuNode
+from gpu_constructs.mig_profiles import mig_resource, normal_profile, size_of
+
+_MIG = "nvidia.com/mig-"
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What counts of a node beside its name and its labels."""
+
+    model_name: str
+    architecture: str
+    gpus: int
+    mib: int | None
+    mig_profiles: tuple[str, ...] | None
+    counts_memory: bool
+
+    @classmethod
+    def of(cls, node: GpuNode) -> Hardware:
+        """Read it off a node."""
+        return cls(
+            model_name=node.model.name if node.model else "",
+            architecture=node.model.architecture if node.model else "",
+            gpus=node.gpus,
+            mib=node.usable_vram_mib,
+            mig_profiles=node.mig_profiles,
+            counts_memory=node.sharing is not None and node.sharing.vram_unit_mib is not None,
+        )
+
+    @property
+    def board(self) -> str:
+        """What a board is called in a sentence."""
+        if not self.model_name:
+            return "a board"
+        return f"{'an' if self.model_name.startswith('N') else 'a'} {self.model_name}"
+
+    def boards_for(self, consumer: Consumer) -> int:
+        """Give how many whole GPUs a pod asks for; slots that count memory are one."""
+        whole = sum(count for name, count in consumer.asks.items() if not name.startswith(_MIG))
+        return 1 if self.counts_memory else max(1, whole)
+
+    def refusal(self, consumer: Consumer) -> str | None:
+        """Say why these boards are none for a consumer's pods; None where they are."""
+        for profile, _ in devices_for(consumer):
+            if size_of(profile) not in (self.mig_profiles or ()):
+                return f"it asks for {mig_resource(profile)}, which {self.board} is not known to give"
+        if devices_for(consumer):
+            return None
+        if self.boards_for(consumer) > self.gpus:
+            has = "1 GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
+            return f"each of its pods asks for {self.boards_for(consumer)} GPUs, and a node has {has}"
+        if consumer.vram_mib is not None and self.mib is not None and consumer.vram_mib > self.mib:
+            return f"each of its pods takes {consumer.vram_mib} MiB, and {self.board} has {self.mib} MiB"
+        return None
+
+
+def devices_for(consumer: Consumer) -> tuple[tuple[str, int], ...]:
+    """Give the MIG devices that a pod asks for by name, by profile."""
+    return tuple(
+        (normal_profile(name.removeprefix(_MIG)), count)
+        for name, count in consumer.asks.items()
+        if name.startswith(_MIG) and size_of(name.removeprefix(_MIG))
+    )
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the pods of a consumer want of nodes that are alike.
+
+    Attributes:
+        consumer: The consumer.
+        boards: Whole boards that a pod takes.
+        total_boards: Boards of all nodes that take its pods.
+        node_boards: Boards of each of these nodes here.
+        ranks: Pods that run together, each of which wants boards of its own; 1 of those that run by themselves.
+    """
+
+    consumer: Consumer
+    boards: int
+    total_boards: int
+    node_boards: int
+    ranks: int = 1
+
+    @cached_property
+    def devices(self) -> tuple[tuple[str, int], ...]:
+        """MIG devices that a pod asks for by name."""
+        return devices_for(self.consumer)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether slots of one board do not serve it."""
+        return self.boards > 1 or self.ranks > 1
+
+    @property
+    def pods(self) -> int:
+        """Pods that may meet on a node."""
+        return 1 if self.consumer.is_for_each_node else self.consumer.pods
+
+    @property
+    def new_pods(self) -> int:
+        """Pods that an update makes before any old one may go."""
+        consumer = self.consumer
+        if not (consumer.surge_is_needed and consumer.surge and self.pods):
+            return 0
+        return consumer.surge_together * (consumer.pods_each if consumer.is_gang else 1)
+
+    @property
+    def mib(self) -> int | None:
+        """What each takes of a board; None where nobody says."""
+        return self.consumer.vram_mib or None
+
+    @property
+    def starting_pods(self) -> int:
+        """Pods that run until somebody stops them, or those without which work does not start."""
+        consumer = self.consumer
+        first = consumer.pods_each if consumer.is_gang else 1
+        if consumer.is_gang and consumer.starts_with is not None:
+            first = consumer.starts_with
+        return max(consumer.least_pods, min(first, consumer.pods))
+
+    @property
+    def most_for_each_board(self) -> Fraction:
+        """How many of its pods come to a board when they spread evenly."""
+        return self._spread(self.consumer.pods)
+
+    @property
+    def load_for_each_board(self) -> Fraction:
+        """The same of those with which all has started: what else there is may queue."""
+        return self._spread(self.starting_pods)
+
+    @property
+    def least_for_each_board(self) -> Fraction:
+        """The same of those that run until somebody stops them."""
+        return self._spread(self.consumer.least_pods)
+
+    @property
+    def new_for_each_board(self) -> Fraction:
+        """The same of those that an update adds."""
+        return self._spread(self.new_pods) if self.new_pods else Fraction()
+
+    def _spread(self, pods: int) -> Fraction:
+        return Fraction(1, self.node_boards) if self.consumer.is_for_each_node else Fraction(pods, self.total_boards)
