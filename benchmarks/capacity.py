@@ -111,7 +111,7 @@ def measured(case: Case) -> tuple[float, Plan]:
     manifests, inventory = case(random.Random(7))
     start = time.process_time()
     made = plan(Facts(manifests, (), inventory), inventory)
-    for form in (made.to_text, made.to_json, made.to_svg):
+    for form in (made.to_text, made.to_json, made.to_svg, made.to_html):
         form("fleet")
     return time.process_time() - start, made
 

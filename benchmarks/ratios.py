@@ -59,11 +59,12 @@ def process(*command: str, **environment: str) -> float:
     return time.perf_counter() - start
 
 
-def whole_app(rounds: int, *, is_compiled: bool = True) -> float:
+def whole_app(rounds: int, *, is_compiled: bool = True, is_planned: bool = True) -> float:
     """``python app.py`` against the same imports and as many bare ApiObjects of plain cdk8s.
 
     Args:
         rounds: Pairs of runs.
+        is_planned: With its capacity plans and their reports, of which plain cdk8s has nothing.
         is_compiled: Both sides find the bytecode of an earlier run, as is usual; else what plain cdk8s imports has
             some and each run of ours compiles all of this library, as the first after an installation does.
     """
@@ -89,13 +90,16 @@ def whole_app(rounds: int, *, is_compiled: bool = True) -> float:
             "                  metadata=ApiObjectMetadata(name=f'o{i}'))\n"
             "    app.synth()\n"
         )
+        app = Path(folder) / "app.py"
+        app.write_text(source if is_planned else re.sub(r"^ *CapacityPlan\(app.*\n", "", source, flags=re.M))
+        cache["PYTHONPATH"] = str(ROOT)
         ours = str(Path(folder) / "ours")
         bare = str(Path(folder) / "bare")
         process(sys.executable, str(empty), CDK8S_OUTDIR=bare, **cache)
         if not is_compiled:
             cache["PYTHONDONTWRITEBYTECODE"] = "1"
         return in_turn(
-            lambda: process(sys.executable, "app.py", CDK8S_OUTDIR=ours, **cache),
+            lambda: process(sys.executable, str(app), CDK8S_OUTDIR=ours, **cache),
             lambda: process(sys.executable, str(empty), CDK8S_OUTDIR=bare, **cache),
             rounds,
         )
@@ -192,8 +196,9 @@ def main() -> int:
     too_slow = 0
     for name, measure, hold in (
         # 1.5 is the goal. The example makes more than it did, of more modules, and misses it: what is held is that it
-        # does not get worse.
-        ("python app.py / empty cdk8s app", whole_app, 1.75),
+        # does not get worse. Its plans, which compute and write reports, are held by themselves.
+        ("python app.py / empty cdk8s app", whole_app, 2.0),
+        ("the same, without capacity plans", partial(whole_app, is_planned=False), 1.75),
         ("the same, ours not compiled before", partial(whole_app, is_compiled=False), None),
         ("import gpu_constructs / import cdk8s", partial(importing, "import gpu_constructs"), 1.1),
         ("every public name / import cdk8s", partial(importing, everything), None),

@@ -25,6 +25,8 @@ _PATHS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("apps", "Deployment"): _TEMPLATE,
     ("apps", "ReplicaSet"): _TEMPLATE,
     ("apps", "StatefulSet"): _TEMPLATE,
+    ("apps.kruise.io", "CloneSet"): _TEMPLATE,
+    ("apps.kruise.io", "StatefulSet"): _TEMPLATE,
     ("argoproj.io", "Rollout"): _TEMPLATE,
     ("batch", "CronJob"): ("spec.jobTemplate.spec.template.spec",),
     ("batch", "Job"): _TEMPLATE,
@@ -37,6 +39,7 @@ _PATHS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("kubeflow.org", "PyTorchJob"): ("spec.pytorchReplicaSpecs.*.template.spec",),
     ("kubeflow.org", "TFJob"): ("spec.tfReplicaSpecs.*.template.spec",),
     ("kubeflow.org", "XGBoostJob"): ("spec.xgbReplicaSpecs.*.template.spec",),
+    ("keda.sh", "ScaledJob"): ("spec.jobTargetRef.template.spec",),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
         "spec.leaderWorkerTemplate.leaderTemplate.spec",
         "spec.leaderWorkerTemplate.workerTemplate.spec",

@@ -238,7 +238,10 @@ def _render(app: App, dist: _Dist, cluster: str) -> list[str]:
     if all(finding.is_warning for _, finding in said):
         for construct in constructs:
             if isinstance(construct, ExaminesApp):
-                found = construct.examine(rendered.manifests, provided)
+                try:
+                    found = construct.examine(rendered.manifests, provided)
+                except GpuConstructsError as error:
+                    return [str(error)]
                 said += [(construct.node.path, finding) for finding in found]
     problems = [_sentence(finding, rendered, providers, who) for who, finding in said if not finding.is_warning]
     if problems:

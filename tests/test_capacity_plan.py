@@ -142,13 +142,23 @@ def test_what_runs_there_already_counts_and_is_named_as_what_it_is(tmp_path):
 
 
 def test_updates_of_what_the_app_does_not_make_only_warn(tmp_path):
-    theirs = plain()
+    theirs = plain(replicas=2)
     del theirs["spec"]["strategy"]
-    own_gpus = GpuNode(name="one", gpu_model=BOARD, sharing=Sharing.none())
-    app, _, _ = cluster(tmp_path, GpuInventory(nodes=[own_gpus]), other_manifests=[None, theirs])
+    app, _, _ = cluster(tmp_path, other_manifests=[None, theirs])
     problems, (warned,) = said(app)
     assert problems == []
     assert warned.startswith("capacity-plan: Deployment work/theirs: an update would wait for ever")
+
+
+def test_a_node_cannot_be_shared_otherwise_than_the_plugin_of_the_app_shares_it(tmp_path):
+    node = GpuNode(name="one", gpu_model=BOARD, sharing=Sharing.time_slicing(replicas=4))
+    app, _, _ = cluster(tmp_path, GpuInventory(nodes=[node]))
+    (problem,), _ = said(app)
+    assert problem == (
+        "capacity-plan: gpu_node.sharing of 'one' must be what the app's device plugin makes of its GPUs, time-slicing "
+        "x 2; got time-slicing x 4; leave it out, and give the sharing to the DevicePluginChart or GpuOperator, and to "
+        "the GpuProfile"
+    )
 
 
 def test_a_name_cannot_move_the_cursor_of_a_terminal(tmp_path):

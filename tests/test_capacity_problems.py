@@ -73,7 +73,10 @@ def test_what_has_no_pods_may_have_no_node():
     assert (plan.problems, plan.always_fits, plan.all_fits, plan.vram) == ([], "yes", "yes", "safe")
 
 
-SLICED = "Sharing.time_slicing(replicas={}), which divides no memory, or fewer pods, or another node in the inventory"
+SLICED = (
+    "Sharing.time_slicing(replicas={}) for plugin and GpuProfile, which divides no memory, or fewer pods, or another "
+    "node in the inventory"
+)
 FEWER = "fewer pods, or another node in the inventory"
 
 

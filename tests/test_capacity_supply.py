@@ -13,7 +13,7 @@ A100 = "NVIDIA A100-SXM4-40GB"
 RTX = "NVIDIA GeForce RTX 5070 Ti"
 CONFIG = "nvidia.com/device-plugin.config"
 NO_PLUGIN = (
-    "no device plugin in this app says how GPUs are shared: taken as exclusive; declare it with sharing= of the node"
+    "no device plugin of the app says how GPUs are shared: taken as exclusive; declare it with sharing= of the node"
 )
 IN_SEVERAL_WAYS = (
     "this app shares GPUs in more than one way, and nothing says which holds here: taken as time-slicing x 5; declare "

@@ -38,7 +38,13 @@ KINDS = {
     "apps/v1 Deployment": (TEMPLATE, [("spec", "template", "spec")]),
     "apps/v1 ReplicaSet": (TEMPLATE, [("spec", "template", "spec")]),
     "apps/v1 StatefulSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps.kruise.io/v1alpha1 CloneSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps.kruise.io/v1beta1 StatefulSet": (TEMPLATE, [("spec", "template", "spec")]),
     "argoproj.io/v1alpha1 Rollout": (TEMPLATE, [("spec", "template", "spec")]),
+    "keda.sh/v1alpha1 ScaledJob": (
+        {"jobTargetRef": TEMPLATE},
+        [("spec", "jobTargetRef", "template", "spec")],
+    ),
     "batch/v1 Job": (TEMPLATE, [("spec", "template", "spec")]),
     "batch/v1 CronJob": (
         {"jobTemplate": {"spec": TEMPLATE}},

@@ -131,8 +131,8 @@ def test_the_fraction_is_the_budget_of_the_largest_board_rounded_down(vram, prod
 
 
 @pytest.mark.parametrize("mig", [{"mig_profile": "3g.40gb"}, {"resource": "nvidia.com/mig-3g.40gb"}], ids=str)
-def test_of_a_mig_device_the_board_s_memory_says_nothing(mig):
-    assert memory_fraction(GpuRequest(vram="20Gi", products=["NVIDIA A100-SXM4-80GB"], **mig)) is None
+def test_of_a_mig_device_its_own_memory_counts(mig):
+    assert memory_fraction(GpuRequest(vram="20Gi", products=["NVIDIA A100-SXM4-80GB"], **mig)) == "0.50"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.pod_specs import pod_specs
 from gpu_constructs.recipes.vllm import Vllm
+from gpu_constructs.recipes.vram_budget import is_shared
 from gpu_constructs.workload.backend import Backend
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
@@ -320,3 +321,11 @@ def test_several_slots_of_mps_get_no_shared_memory_of_their_own():
     slots = {"replicas": 4, "fail_requests_greater_than_one": False}
     assert shared_memory(gpus=gpus, profile=GpuProfile(sharing=Sharing.mps(**slots))) == []
     assert shared_memory(gpus=gpus, profile=GpuProfile(sharing=Sharing.time_slicing(**slots))) == ["2Gi"]
+
+
+def test_a_mig_device_is_not_shared_where_whole_gpus_are():
+    profile = GpuProfile(sharing=Sharing.time_slicing(replicas=2), mig_strategy="mixed")
+    assert not is_shared(profile, GpuRequest(mig_profile="3g.40gb"))
+    assert is_shared(profile, GpuRequest())
+    shared = Sharing.time_slicing(resources={"nvidia.com/mig-3g.40gb": 2})
+    assert is_shared(GpuProfile(sharing=shared, mig_strategy="mixed"), GpuRequest(mig_profile="3g.40gb"))

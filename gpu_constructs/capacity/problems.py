@@ -169,7 +169,8 @@ class Problems:
             # What every node gets has slots of its own.
             replicas = -(-(shortage.needed + total - shortage.available) // devices)
             if replicas <= MOST_REPLICAS:
-                ways.insert(0, f"{what} with Sharing.time_slicing(replicas={replicas}), which divides no memory")
+                sharing = f"Sharing.time_slicing(replicas={replicas}) for plugin and GpuProfile"
+                ways.insert(0, f"{what} with {sharing}, which divides no memory")
         return ", or ".join(ways)
 
     # What comes and goes

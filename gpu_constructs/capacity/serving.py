@@ -10,6 +10,7 @@ from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.eligibility import offer_key, placement_key, refusal_of, unknown_labels_of
 from gpu_constructs.capacity.node_labels import MigStrategy, is_of_sharing
 from gpu_constructs.capacity.node_offer import NodeOffer
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.inventory import GpuNode
 from gpu_constructs.provided import GpuOffer, Provided
 from gpu_constructs.sharing import GPU, Sharing
@@ -53,6 +54,7 @@ class _Said:
         doubt: Why the sharing is not known.
         failure: Why none serves the node; empty where one does.
         notes: What was assumed.
+        is_sure: Whether it is known which pods serve the node.
     """
 
     sharings: tuple[Sharing, ...] = ()
@@ -60,6 +62,7 @@ class _Said:
     doubt: str = ""
     failure: str = ""
     notes: tuple[str, ...] = ()
+    is_sure: bool = False
 
 
 def service_of(
@@ -72,10 +75,19 @@ def service_of(
         provided: What the app's constructs say of themselves.
         labels: All that are known of the node but those that hang on how it is served.
         taints: Of the node.
+
+    Raises:
+        GpuConstructsError: The node says one thing of its sharing, and the app's plugin there does another.
     """
     said = _said(_Place(node, provided, labels, taints), provided)
     notes = list(said.notes)
     is_stated = node.sharing is not None and not node.is_observed
+    if node.sharing is not None and is_stated and said.is_sure and _looks(node.sharing) != _looks(said.sharings[0]):
+        raise GpuConstructsError(
+            f"gpu_node.sharing of {node.name!r} must be what the app's device plugin makes of its GPUs, "
+            f"{_in_full(said.sharings[0])}; got {_in_full(node.sharing)}; leave it out, and give the sharing to the "
+            "DevicePluginChart or GpuOperator, and to the GpuProfile"
+        )
     if said.failure:
         if node.sharing is None:
             return Service(Sharing.none(), "none", (said.failure,), is_running=False)
@@ -139,6 +151,8 @@ def _looks(sharing: Sharing | None) -> object:
 
 def in_words(sharing: Sharing) -> str:
     """Give a sharing as a phrase; empty where there is none."""
+    if sharing.vram_unit is not None:
+        return f"{sharing.replicas} units of {sharing.vram_unit}"
     parts = [
         f"{sharing.strategy} x {replicas}{'' if resource == GPU else f' of {resource}'}"
         for resource, replicas in sharing.resources.items()
@@ -241,11 +255,13 @@ def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _Said:
         () if sure else (f"this app's device plugin is taken to run there, though nobody declares {', '.join(labels)}",)
     )
     serving = sure or [offer for _, offer in reaching]
+    different = _different([offer.sharing for offer in serving])
     return _Said(
-        _different([offer.sharing for offer in serving]),
+        different,
         _only([offer.mig_strategy for offer in serving]),
         doubt="this app shares GPUs in more than one way, and nothing says which holds here",
         notes=notes,
+        is_sure=bool(sure) and len(different) == 1 and all(offer.pod_spec is not None for offer in sure),
     )
 
 
@@ -268,7 +284,7 @@ def _of_resources(plugins: Sequence[Provided]) -> _Said:
         is_split = GPU in resources and resources[GPU] not in shared and any(GPU in one.resources for one in shared)
         sharings += [*shared, *([Sharing.none()] if is_split or not shared else [])]
     if not sharings:
-        return _Said(doubt="no device plugin in this app says how GPUs are shared")
+        return _Said(doubt="no device plugin of the app says how GPUs are shared")
     doubt = "this app shares GPUs in more than one way, and nothing says which holds here"
     return _Said(_different(sharings), "mixed" if is_mixed else None, doubt=doubt)
 

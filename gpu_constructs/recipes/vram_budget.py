@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.mig_profiles import mig_resource, mig_vram_mib
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest, known_board
 
@@ -77,11 +78,12 @@ def _check_gpu_memory(given: str) -> None:
 
 
 def memory_of_products(request: GpuRequest) -> int | None:
-    """Give the memory in MiB of the largest board asked for; None where one is not known, and for MIG devices."""
-    if request.mig_size is not None:
-        return None
+    """Give the memory in MiB of the largest board asked for, or of its MIG device; None where one is not known."""
     models = [known_board(product) for product in request.products]
-    sizes = [model.vram_mib if model is not None else None for model in models]
+    if request.mig_size is not None:
+        sizes = [None if model is None else mig_vram_mib(model.name, request.mig_size) for model in models]
+    else:
+        sizes = [None if model is None else model.vram_mib for model in models]
     known = [size for size in sizes if size is not None]
     return max(known) if known and len(known) == len(sizes) else None
 
@@ -90,4 +92,8 @@ def is_shared(profile: GpuProfile | None, gpus: object = None) -> bool:
     """Tell whether several pods hold one GPU, as far as the profile and what the workload was given as ``gpus`` say."""
     if isinstance(gpus, GpuRequest) and (gpus.resource_claim is not None or (gpus.resource or "").endswith(".shared")):
         return True
-    return profile is not None and profile.sharing is not None and profile.sharing.strategy != "none"
+    if profile is None or profile.sharing is None or profile.sharing.strategy == "none":
+        return False
+    if isinstance(gpus, GpuRequest) and gpus.mig_size is not None and profile.mig_strategy != "single":
+        return mig_resource(gpus.mig_profile or gpus.mig_size) in profile.sharing.resources
+    return True
