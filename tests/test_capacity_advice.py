@@ -45,8 +45,9 @@ KEEPS = "the scheduler then keeps the sum of budgets within the board, 15 units 
         pytest.param(
             [pods("a", "6Gi"), pods("b", "12Gi"), pods("c", "3Gi")],
             [node(sharing=SLICED)],
-            f"n: {UNITS}: {KEEPS}; ml/a 6 + ml/b 12 units wait for each other; what always runs takes 21 of the 15 "
-            "units, so some of it stays Pending: give it less memory, or another GPU",
+            f"n: {UNITS}: {KEEPS}; ml/a 6 + ml/b 12 units wait for each other; pods then ask for units: ml/a 6, ml/b "
+            "12, ml/c 3 (GpuRequest(vram=...) under that profile does so); what always runs takes 21 of the 15 units, "
+            "so some of it stays Pending: give it less memory, or another GPU",
             id="memory",
         ),
         pytest.param([pods("a", "8Gi"), pods("b", "4Gi")], [node()], f"n: {UNITS}: {KEEPS}", id="slots"),
@@ -115,7 +116,8 @@ def test_what_an_update_lacks_is_said_with_the_advice():
     rolling = pods("a", "9Gi")
     del rolling["spec"]["strategy"]
     (text,) = advised([rolling, pods("b", "4Gi")], node())
-    assert text.startswith(f"n: {UNITS}: {KEEPS}; an update of ml/a finds no place for a new pod beside the old one: ")
+    assert text.startswith(f"n: {UNITS}: {KEEPS}; pods then ask for units: ml/a 9, ml/b 4 ")
+    assert "; an update of ml/a finds no place for a new pod beside the old one: " in text
 
 
 def test_a_job_whose_pods_queue_is_no_reason_to_share():

@@ -77,6 +77,8 @@ def test_budgets_on_one_gpu_are_added_up_by_the_scheduler():
             "5 pods ask for GPUs at once and the cluster has 1",
             "the scheduler then keeps the sum of budgets within the board, 15 units of 1Gi; ai/ollama 8 + ai/comfyui "
             "12 units, ai/comfyui 12 + ai/notebook 4 units, ai/comfyui 12 + ai/train 4 units wait for each other",
+            "pods then ask for units: ai/ollama 8, ai/comfyui 12, ai/notebook 4, ai/train 4, ai/katib 2 "
+            "(GpuRequest(vram=...) under that profile does so)",
             "what always runs takes 24 of the 15 units, so some of it stays Pending: give it less memory, or another "
             "GPU",
         ),
@@ -299,6 +301,76 @@ def test_who_asks_for_mig_devices_gets_them():
     left_out = only(ONE_5070_TI, [asks, pods("b", 15)])
     assert left_out.workloads == ("ai/b",)
     assert said(left_out, "ai/a is left out here: it asks for nvidia.com/mig-1g.5gb")
+
+
+# Boards that are divided already
+
+
+HOME = GpuNode(name="home", gpu_model="RTX 4090")
+A100 = "NVIDIA A100-SXM4-80GB"
+
+
+def divided(layout, strategy="mixed", *, name="rack", **more):
+    return GpuNode(name=name, gpu_model=A100, mig_layout=layout, mig_strategy=strategy, **more)
+
+
+def halves(name, **more):
+    return pods(name, resource="nvidia.com/mig-3g.40gb", **more)
+
+
+@pytest.mark.parametrize("strategy", ["mixed", None])
+def test_a_board_that_is_divided_already_is_no_gpu_for_who_asks_for_one(strategy):
+    inventory = GpuInventory(nodes=[HOME, divided({"3g.40gb": 2}, strategy)])
+    home, rack = recommend_sharing(inventory, [pods("a", 8), pods("b", 8), halves("c", copies=2)])
+    assert (home.mode, home.pods_at_once, home.workloads) == ("vram-units", 2, ("ai/a", "ai/b"))
+    assert home.reasons[0] == "2 pods ask for GPUs at once and the nodes that take them have 1"
+    assert (rack.mode, rack.sharing, rack.mig_layout) == ("mig", Sharing.none(), {"3g.40gb": 2})
+    assert (rack.workloads, rack.pods_at_once) == (("ai/c",), 2)
+    assert rack.reasons == (
+        "the inventory divides it: with the MIG strategy 'mixed', an NVIDIA A100-SXM4-80GB gives 2 x 3g.40gb",
+        "ai/a is left out here: it asks for nvidia.com/gpu, and a node, divided as it is, has 2 x "
+        "nvidia.com/mig-3g.40gb",
+        "ai/b is left out here: it asks for nvidia.com/gpu, and a node, divided as it is, has 2 x "
+        "nvidia.com/mig-3g.40gb",
+    )
+
+
+def test_a_profile_that_the_layout_lacks_is_never_asked_for():
+    small = pods("small", resource="nvidia.com/mig-1g.10gb")
+    found = only(GpuInventory(nodes=[divided({"3g.40gb": 2})]), [halves("c"), small, pods("d", 4)], isolation=True)
+    assert (found.mig_layout, found.workloads) == ({"3g.40gb": 2}, ("ai/c",))
+    assert said(found, "ai/small is left out here: it asks for nvidia.com/mig-1g.10gb, and a node, divided as it is")
+    assert not said(found, "should ask for")
+
+
+def test_devices_of_the_strategy_single_are_gpus_of_their_own_memory():
+    found = only(
+        GpuInventory(nodes=[divided({"3g.40gb": 2}, "single", count=2)]),
+        [pods("a", 30, copies=4), pods("b", 30, ends=True), pods("big", 60), halves("c")],
+    )
+    assert (found.mode, found.mig_layout, found.pods_at_once) == ("mig", {"3g.40gb": 2}, 2)
+    assert found.workloads == ("ai/a", "ai/b")
+    assert said(found, "with the MIG strategy 'single'")
+    assert said(found, "a node lacks 1 x nvidia.com/gpu for pods that may come to it")
+    assert said(found, "ai/big is left out here: each of its pods takes 61440 MiB, and a MIG device of")
+    assert said(found, "ai/c is left out here: it asks for nvidia.com/mig-3g.40gb")
+
+
+def test_a_board_beside_divided_ones_is_a_gpu_still():
+    inventory = GpuInventory(nodes=[divided([{}, {"3g.40gb": 1, "2g.20gb": 2}], gpus=2)])
+    found = only(inventory, [pods("a", 60), halves("c", surge=1, surge_is_needed=True)])
+    assert found.mig_layout == ({}, {"3g.40gb": 1, "2g.20gb": 2})
+    assert (found.workloads, found.pods_at_once) == (("ai/a", "ai/c"), 2)
+    assert said(found, "an update of ai/c finds no place")
+    assert not said(found, "lacks")
+    assert said(only(inventory, [pods("a", 60, copies=2)]), "a node lacks 1 x nvidia.com/gpu")
+
+
+def test_a_divided_board_that_nothing_asks_for_keeps_its_devices():
+    home, rack = recommend_sharing(GpuInventory(nodes=[HOME, divided({"3g.40gb": 2})]), [pods("a", 8)])
+    assert home.mode == "exclusive"
+    assert (rack.mode, rack.mig_layout, rack.pods_at_once) == ("mig", {"3g.40gb": 2}, 0)
+    assert said(rack, "none of the workloads goes on its nodes")
 
 
 # MPS

@@ -157,3 +157,60 @@ def test_a_note_that_several_share_is_said_once():
 def test_a_note_that_the_plan_has_already_is_not_said_again():
     plan = replace(examples.one_gpu(), notes=["ai/notebook: takes 4 GiB, as nobody says"])
     assert sum("nobody says" in one for one in words.assumptions(plan)) == 1
+
+
+def silent(plan, *indices):
+    """Let some of the consumers of a plan say nothing of memory."""
+    changed = [
+        replace(one, consumer=replace(one.consumer, vram_mib=None, typical_vram_mib=None)) if at in indices else one
+        for at, one in enumerate(plan.consumers)
+    ]
+    return replace(plan, consumers=changed)
+
+
+def test_memory_of_pods_that_say_nothing_is_not_said_to_be_none():
+    plan = examples.one_gpu()
+    planned = plan.nodes[0].devices[0]
+    everyone = range(len(plan.consumers))
+    nothing = replace(planned, typical_mib=0, seated_mib=0, worst_mib=12288)
+    assert words.amounts(silent(plan, *everyone), nothing)[:2] == [("typical", "?"), ("at most", "?")]
+    assert words.short_amounts(silent(plan, *everyone), nothing)[:2] == [("typical", "?"), ("at most", "?")]
+    some = replace(planned, typical_mib=1024, seated_mib=2048, worst_mib=12288)
+    seat = planned.seats[0].consumer
+    assert words.amounts(silent(plan, seat), some) == [
+        ("typical", "at least 1.0 GiB (6 %)"),
+        ("at most", "at least 2.0 GiB (13 %)"),
+        ("worst case", "at least 12.0 GiB (75 %)"),
+    ]
+    assert words.short_amounts(silent(plan, seat), some) == [
+        ("typical", "\u2265 1.0 GiB"),
+        ("at most", "\u2265 2.0 GiB"),
+        ("worst", "\u2265 12.0 GiB (75 %)"),
+    ]
+    assert words.amounts(plan, some)[0] == ("typical", "1.0 GiB (6 %)")
+    free = replace(planned, seats=(), typical_mib=0, seated_mib=0, worst_mib=0, has_unknown=True)
+    assert [amount for _, amount in words.amounts(plan, free)] == ["0 MiB (0 %)", "0 MiB (0 %)", "?"]
+
+
+@pytest.mark.parametrize(
+    ("together", "has", "says"),
+    [(24576, 24564, "want 24576 MiB of the 24564 MiB of"), (30720, 24564, "want 30.0 GiB of the 24.0 GiB of")],
+)
+def test_a_conflict_of_two_amounts_that_look_alike_is_said_in_mib(together, has, says):
+    plan = examples.one_gpu()
+    assert says in words.conflict(plan, replace(plan.conflicts[0], together_mib=together, vram_mib=has))
+
+
+def test_memory_is_not_safe_where_no_pod_has_a_place():
+    plan = on_boards({"slots": 1}, seats=())
+    assert memory_of(plan) == ("unknown", "No pod has a place, so memory was not looked at.")
+    nobody = [replace(one, placed=0, waiting=0) for one in plan.consumers]
+    assert memory_of(replace(plan, consumers=nobody)).text == "Memory is safe: no two pods share a device."
+
+
+@pytest.mark.parametrize("form", ["to_text", "to_html", "to_svg"])
+def test_no_form_of_the_report_says_that_silent_pods_take_nothing(form):
+    plan = on_boards({}, typical_mib=0, seated_mib=0, worst_mib=12288, vram="unknown")
+    made = getattr(silent(plan, *range(len(plan.consumers))), form)("home")
+    assert "0 MiB" not in made
+    assert "at most ?" in " ".join(made.replace("[" + "." * 30 + "]", "").split())

@@ -60,6 +60,37 @@ def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
     return made
 
 
+def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
+    """Count who has a place on boards that are divided already, as they are."""
+    alike: dict[tuple[tuple[str, int], ...], list[Demand]] = {}
+    for one in demands:
+        alike.setdefault(tuple(hardware.wanted(one.consumer).items()), []).append(one)
+    left, lacking, pods = Counter(hardware.devices), Counter[str](), 0
+    has_room_to_update = True
+    lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in alike.values()]
+    most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in alike.values()]
+    for counts in (lasting, [all_ - first for all_, first in zip(most, lasting, strict=True)]):
+        for need, count in zip(alike, counts, strict=True):
+            placed = min([count, *(left[name] // number for name, number in need)])
+            pods += placed
+            left.subtract({name: number * placed for name, number in need})
+            lacking.update({name: number * (count - placed) for name, number in need})
+        if counts is lasting:
+            has_room_to_update = all(
+                ceil(one.new_for_each_board * one.node_boards) * number <= left[name]
+                for need, those in alike.items()
+                for one in those
+                for name, number in need
+            )
+    return MigChoice(
+        layouts=tuple(dict(layout) for layout in hardware.layouts),
+        asks={},
+        pods=pods,
+        missing=tuple(f"{count} x {what}" for what, count in lacking.items() if count),
+        has_room_to_update=has_room_to_update,
+    )
+
+
 def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) -> MigChoice:
     alike: dict[_Need, list[Demand]] = {}
     for one in demands:

@@ -67,8 +67,8 @@ def recommend_sharing(
     a node does besides is not known here.
 
     Args:
-        inventory: The nodes with GPUs. How it says they are shared now does not count, but for what a request of
-            several slots means.
+        inventory: The nodes with GPUs. Boards that it divides by MIG stay as they are; how else it says they are shared
+            now does not count, but for what a request of several slots means.
         workloads: Manifests as plain data, of any kind that makes pods, or the consumers a capacity plan made of
             them. Those that ask for no GPU do not count.
         isolation: The workloads are of users who do not trust each other, or have a latency to keep: nothing in a
@@ -161,11 +161,11 @@ def _recommend(
     for key, nodes in alike.items():
         hardware, takes = key
         refused[key] = {i: why for i in sorted(takes) if (why := hardware.refusal(asking[i])) is not None}
-        count = sum(node.gpus * node.count for node in nodes)
+        count = sum(node.count for node in nodes)
         taken = takes - refused[key].keys()
-        boards.update(dict.fromkeys(taken, count))
+        boards.update({i: count * hardware.places(asking[i]) for i in taken})
         for gang in {id(gangs[i]): gangs[i] for i in taken if i in gangs}.values():
-            gang.boards += count
+            gang.boards += count * hardware.places(gang.parts[0])
     found: dict[str, SharingRecommendation] = {}
     for key, nodes in alike.items():
         hardware, takes = key
@@ -175,7 +175,7 @@ def _recommend(
                 consumer=asking[i],
                 boards=hardware.boards_for(asking[i]),
                 total_boards=boards[i],
-                node_boards=hardware.gpus,
+                node_boards=hardware.places(asking[i]),
                 ranks=gangs[i].ranks if i in gangs else 1,
             )
             for i in sorted(takes - refused[key].keys())
@@ -246,9 +246,14 @@ def _taken(
         alike.setdefault(placement_key(consumer), []).append(index)
     read = labels_read(alike, runtime_classes)
     # The label of the board has a suffix where it is shared, and pods may look for either.
-    undivided = [replace(node, mig_layout=None, mig_strategy=None) for node in inventory.nodes]
+    divided = [
+        replace(node, mig_strategy=node.mig_strategy or "mixed")
+        if any(node.layouts)
+        else replace(node, mig_layout=None, mig_strategy=None)
+        for node in inventory.nodes
+    ]
     whole, shared = (
-        node_offers(replace(inventory, nodes=[replace(node, sharing=sharing) for node in undivided]))
+        node_offers(replace(inventory, nodes=[replace(node, sharing=sharing) for node in divided]))
         for sharing in (Sharing.none(), Sharing.time_slicing(replicas=2))
     )
     known: dict[Offered, frozenset[int]] = {}

@@ -11,7 +11,7 @@ from math import ceil
 from typing import Literal
 
 from gpu_constructs.capacity.memory_slots import MemorySlots, memory_slots
-from gpu_constructs.capacity.mig_choice import Layouts, mig_choice
+from gpu_constructs.capacity.mig_choice import Layouts, MigChoice, kept_choice, mig_choice
 from gpu_constructs.capacity.sharing_demand import Demand, Hardware
 from gpu_constructs.capacity.vram import conflicts, worst_mib
 from gpu_constructs.platforms import Platform, Talos
@@ -92,6 +92,8 @@ class _Decision:
         self.mib = None if self.unknown else hardware.mib
 
     def choice(self) -> Choice:
+        if self.hardware.layouts:
+            return self._kept()
         if not self.demands:
             return Choice("exclusive", Sharing.none(), ("none of the workloads goes on its nodes",), 0)
         asks_for_mig = any(one.devices for one in self.demands)
@@ -281,9 +283,11 @@ class _Decision:
         units = {i: made.of(one.mib or 0) for i, one in enumerate(self.demands)}
         apart = self._apart(made.slots, made.slots, units, "units")
         keeps = f"the scheduler then keeps the sum of budgets within the board, {made.slots} units of {made.unit}"
+        asked = [f"{one.consumer.title} {units[i]}" for i, one in enumerate(self.demands)]
         reasons = (
             self.count,
             keeps + (f"; {apart} wait for each other" if apart else ""),
+            f"pods then ask for units: {_named(asked)} (GpuRequest(vram=...) under that profile does so)",
             *self._units_pending(made, units),
             *against,
         )
@@ -371,15 +375,30 @@ class _Decision:
         made = mig_choice(self.hardware, self.demands)
         if not any(made.layouts) and not any(one.devices for one in self.demands):
             return self._exclusive("those that take whole boards leave none to divide")
-        lacking = f"a node lacks {', '.join(made.missing)} for pods that may come to it"
         reasons = (
             self.count,
             f"{why}: with the MIG strategy 'mixed', {self.hardware.board} gives {made.in_words}",
-            *([lacking] if made.missing else []),
-            *([] if made.has_room_to_update else self._stuck(self.demands)),
+            *self._lacking(made),
             *(f"{_named([one.consumer.title for one in who])} should ask for {it}" for it, who in made.asks.items()),
         )
         return Choice("mig", Sharing.none(), reasons, made.pods, made.layouts)
+
+    def _kept(self) -> Choice:
+        """Leave boards that the inventory divides as they are: pods ask for their devices by name."""
+        made = kept_choice(self.hardware, self.demands)
+        strategy, board = "single" if self.hardware.is_single else "mixed", self.hardware.board
+        reasons = (
+            f"the inventory divides it: with the MIG strategy '{strategy}', {board} gives {made.in_words}",
+            *([] if self.demands else ["none of the workloads goes on its nodes"]),
+            *self._lacking(made),
+        )
+        return Choice("mig", Sharing.none(), reasons, made.pods, made.layouts)
+
+    def _lacking(self, made: MigChoice) -> Iterator[str]:
+        if made.missing:
+            yield f"a node lacks {', '.join(made.missing)} for pods that may come to it"
+        if not made.has_room_to_update:
+            yield from self._stuck(self.demands)
 
 
 def _unit(sizes: Iterable[int]) -> tuple[int, str]:

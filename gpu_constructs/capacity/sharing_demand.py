@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.inventory import GpuNode
-from gpu_constructs.mig_profiles import mig_resource, normal_profile, size_of
+from gpu_constructs.mig_profiles import mig_resource, mig_vram_mib, normal_profile, size_of
+from gpu_constructs.sharing import GPU
 
 _MIG = "nvidia.com/mig-"
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What counts of a node beside its name and its labels."""
+    """What counts of a node beside its name and its labels.
+
+    Attributes:
+        model_name: The board; empty where it is not known.
+        architecture: Of the board.
+        gpus: Boards of a node.
+        mib: Memory of a board, or of the MIG device that stands for one; None where it is not known.
+        mig_profiles: What a board may be divided into; None where it is not known.
+        counts_memory: Whether a request of several slots means memory.
+        layouts: How the inventory divides each board; empty where it divides none.
+        is_single: Whether their devices are asked for as GPUs are.
+    """
 
     model_name: str
     architecture: str
@@ -23,18 +36,40 @@ class Hardware:
     mib: int | None
     mig_profiles: tuple[str, ...] | None
     counts_memory: bool
+    layouts: tuple[tuple[tuple[str, int], ...], ...] = ()
+    is_single: bool = False
 
     @classmethod
     def of(cls, node: GpuNode) -> Hardware:
         """Read it off a node."""
+        layouts = tuple(tuple(layout.items()) for layout in node.layouts) if any(node.layouts) else ()
+        is_single = bool(layouts) and node.mig_strategy == "single"
+        mib = node.usable_vram_mib
+        if is_single:
+            mib = min(
+                mig_vram_mib(node.model.name if node.model else None, one) for layout in layouts for one, _ in layout
+            )
         return cls(
             model_name=node.model.name if node.model else "",
             architecture=node.model.architecture if node.model else "",
             gpus=node.gpus,
-            mib=node.usable_vram_mib,
+            mib=mib,
             mig_profiles=node.mig_profiles,
             counts_memory=node.sharing is not None and node.sharing.vram_unit_mib is not None,
+            layouts=layouts,
+            is_single=is_single,
         )
+
+    @cached_property
+    def devices(self) -> Counter[str]:
+        """What a node has whose boards are divided already, by resource."""
+        found = Counter[str]()
+        for layout in self.layouts:
+            for profile, count in layout:
+                found[GPU if self.is_single else mig_resource(profile)] += count
+            if not layout:
+                found[GPU] += 1
+        return found
 
     @property
     def board(self) -> str:
@@ -48,8 +83,31 @@ class Hardware:
         whole = sum(count for name, count in consumer.asks.items() if not name.startswith(_MIG))
         return 1 if self.counts_memory else max(1, whole)
 
+    def wanted(self, consumer: Consumer) -> dict[str, int]:
+        """Give what a pod takes of boards that are divided already, by resource."""
+        named = {mig_resource(profile): count for profile, count in devices_for(consumer)}
+        return named or {GPU: self.boards_for(consumer)}
+
+    def places(self, consumer: Consumer) -> int:
+        """Give over how many boards of a node, or devices where it is divided already, a consumer's pods spread."""
+        return min(self.devices[name] for name in self.wanted(consumer)) if self.layouts else self.gpus
+
     def refusal(self, consumer: Consumer) -> str | None:
         """Say why these boards are none for a consumer's pods; None where they are."""
+        return self._refusal_as_divided(consumer) if self.layouts else self._refusal(consumer)
+
+    def _refusal_as_divided(self, consumer: Consumer) -> str | None:
+        wanted = self.wanted(consumer)
+        if any(self.devices[name] < count for name, count in wanted.items()):
+            has = ", ".join(f"{count} x {name}" for name, count in self.devices.items())
+            asks = " and ".join(name if count == 1 else f"{count} x {name}" for name, count in wanted.items())
+            return f"it asks for {asks}, and a node, divided as it is, has {has}"
+        if GPU in wanted and consumer.vram_mib is not None and self.mib is not None and consumer.vram_mib > self.mib:
+            what = f"a MIG device of {self.board}" if self.is_single else self.board
+            return f"each of its pods takes {consumer.vram_mib} MiB, and {what} has {self.mib} MiB"
+        return None
+
+    def _refusal(self, consumer: Consumer) -> str | None:
         for profile, _ in devices_for(consumer):
             if size_of(profile) not in (self.mig_profiles or ()):
                 return f"it asks for {mig_resource(profile)}, which {self.board} is not known to give"
@@ -79,8 +137,8 @@ class Demand:
     Attributes:
         consumer: The consumer.
         boards: Whole boards that a pod takes.
-        total_boards: Boards of all nodes that take its pods.
-        node_boards: Boards of each of these nodes here.
+        total_boards: Boards of all nodes that take its pods; of those divided already, devices.
+        node_boards: The same of each of these nodes here.
         ranks: Pods that run together, each of which wants boards of its own; 1 of those that run by themselves.
     """
 

@@ -264,7 +264,7 @@ def _card(plan: Plan, node: PlannedNode) -> ElementTree.Element:
         _bar(room, memory_bar(planned))
         said = words.state(planned)
         add(room, "p", f"{words.MARKS[said.level]} {said.text}", class_=f"tone soft {_tone(said.level)}")
-        taken = "; ".join(f"{name} {amount}" for name, amount in words.short_amounts(planned))
+        taken = "; ".join(f"{name} {amount}" for name, amount in words.short_amounts(plan, planned))
         of = f"of {words.capacity(device)}" if device.vram_mib else ""
         add(room, "p", " ".join(filter(None, (taken, of))), class_="soft")
     return card
@@ -285,7 +285,7 @@ def _device_cells(plan: Plan, node: PlannedNode) -> Iterable[Sequence[str]]:
             device.resource,
             f"{planned.used_slots:,} of {device.slots:,}",
             words.memory_or(device.vram_mib, "?"),
-            *(amount for _, amount in words.amounts(planned)),
+            *(amount for _, amount in words.amounts(plan, planned)),
             ", ".join(words.holder(plan, seat) for seat in planned.seats) or "nobody",
         )
 

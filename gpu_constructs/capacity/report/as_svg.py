@@ -284,7 +284,7 @@ def _device(group: ElementTree.Element, plan: Plan, row: words.DeviceRow, y: int
     x, width = _MEMORY
     add(group, "svg", x=x, y=y, width=width, height=BAR_HEIGHT).append(memory_bar(planned))
     said = words.state(planned)
-    taken = "; ".join(f"{name} {amount}" for name, amount in words.short_amounts(planned))
+    taken = "; ".join(f"{name} {amount}" for name, amount in words.short_amounts(plan, planned))
     tone = _TONES[said.level]
     has = fitting(f"of {words.capacity(device)}", width / 2, 12) if device.vram_mib else ""
     add(group, "text", words.MARKS[said.level], class_=f"strong {tone}", x=x, y=y + 36)

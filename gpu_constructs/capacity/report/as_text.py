@@ -71,7 +71,7 @@ def _devices(plan: Plan, node: PlannedNode) -> Iterator[str]:
         )
         yield f"    slots       {_bar(planned.used_slots, device.slots)}"
         taken = (planned.typical_mib, planned.seated_mib, planned.worst_mib)
-        for (name, amount), mib in zip(words.amounts(planned), taken, strict=True):
+        for (name, amount), mib in zip(words.amounts(plan, planned), taken, strict=True):
             if device.vram_mib and planned.worst_mib:
                 yield f"    {name:<12}{_bar(mib, device.vram_mib)} {amount}"
             elif mib:

@@ -158,6 +158,8 @@ def _memory(plan: Plan) -> Statement:
     devices = [device for node in plan.nodes for device in node.devices]
     if plan.vram == "safe":
         pods = sum(each.placed + each.waiting for each in plan.consumers)
+        if pods and not any(one.seats for one in devices):
+            return Statement("unknown", "No pod has a place, so memory was not looked at.")
         if pods > 1 and any(one.device.slots > 1 for one in devices):
             return Statement("good", "Memory is safe: whichever pods meet on a device, it holds them.")
         is_known = all(one.device.vram_mib is not None for one in devices)
@@ -248,11 +250,30 @@ def fullness(planned: PlannedDevice) -> tuple[int, int, int]:
     return *over, percent(planned.used_slots, planned.device.slots)
 
 
-def amounts(planned: PlannedDevice) -> list[tuple[str, str]]:
+def amounts(plan: Plan, planned: PlannedDevice) -> list[tuple[str, str]]:
     """Give what is taken of a device's memory, each amount with its name."""
     vram = planned.device.vram_mib
-    named = (("typical", planned.typical_mib), ("at most", planned.seated_mib), ("worst case", planned.worst_mib))
-    return [(name, memory(mib) + (f" ({percent(mib, vram)} %)" if vram else "")) for name, mib in named]
+
+    def said(mib: int, is_silent: bool) -> str:
+        return _or_more(mib, is_silent, f" ({percent(mib, vram)} %)" if vram else "")
+
+    is_silent = _is_silent(plan, planned)
+    return [
+        ("typical", said(planned.typical_mib, is_silent)),
+        ("at most", said(planned.seated_mib, is_silent)),
+        ("worst case", said(planned.worst_mib, planned.has_unknown or is_silent)),
+    ]
+
+
+def _is_silent(plan: Plan, planned: PlannedDevice) -> bool:
+    """Tell whether one who holds a device says nothing of what it takes."""
+    return any(plan.consumers[seat.consumer].consumer.vram_mib is None for seat in planned.seats)
+
+
+def _or_more(mib: int, is_silent: bool, share: str = "", least: str = "at least ") -> str:
+    if is_silent and not mib:
+        return "?"
+    return f"{least if is_silent else ''}{memory(mib)}{share}"
 
 
 def capacity(device: Device) -> str:
@@ -323,7 +344,10 @@ def conflict(plan: Plan, found: Conflict) -> str:
         for index, number in found.pods.items()
     ]
     want = "wants" if sum(found.pods.values()) == 1 else "together want"
-    return f"{listed(who)} {want} {memory(found.together_mib)} of the {memory(found.vram_mib)} of {found.device}"
+    together, has = memory(found.together_mib), memory(found.vram_mib)
+    if together == has:
+        together, has = f"{found.together_mib} MiB", f"{found.vram_mib} MiB"
+    return f"{listed(who)} {want} {together} of the {has} of {found.device}"
 
 
 def assumptions(plan: Plan) -> list[str]:
@@ -370,14 +394,17 @@ def rack(name: str, drawn: int, most: int | None) -> str:
     return f"rack {name}: {watts(drawn)} of {watts(most)}" + (", too much" if drawn > most else "")
 
 
-def short_amounts(planned: PlannedDevice) -> list[tuple[str, str]]:
+def short_amounts(plan: Plan, planned: PlannedDevice) -> list[tuple[str, str]]:
     """Give the amounts with no share but the greatest one's, and none where nothing is taken."""
     if not planned.worst_mib:
         return []
     vram = planned.device.vram_mib
     share = f" ({percent(planned.worst_mib, vram)} %)" if vram else ""
+    is_silent = _is_silent(plan, planned)
+    # Room is short there: in words the last of them would be cut.
+    least = "\u2265 "
     return [
-        ("typical", memory(planned.typical_mib)),
-        ("at most", memory(planned.seated_mib)),
-        ("worst", memory(planned.worst_mib) + share),
+        ("typical", _or_more(planned.typical_mib, is_silent, least=least)),
+        ("at most", _or_more(planned.seated_mib, is_silent, least=least)),
+        ("worst", _or_more(planned.worst_mib, planned.has_unknown or is_silent, share, least)),
     ]
