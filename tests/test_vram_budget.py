@@ -36,13 +36,18 @@ def test_of_several_boards_the_largest_counts_so_that_none_takes_more():
         {},
         {"products": ["NVIDIA Unheard Of"]},
         {"products": [RTX_3090, "NVIDIA Unheard Of"]},
-        {"products": ["NVIDIA A100-SXM4-80GB"], "mig_profile": "1g.10gb"},
-        {"products": ["NVIDIA A100-SXM4-80GB"], "resource": "nvidia.com/mig-1g.10gb"},
+        {"products": ["NVIDIA Unheard Of"], "mig_profile": "1g.10gb"},
     ],
 )
-def test_the_memory_of_another_or_of_a_part_of_a_board_is_not_known(request_):
+def test_the_memory_of_another_board_is_not_known(request_):
     made = budget(vram="8Gi", **request_)
     assert (made.total_mib, made.rest_mib, made.hundredths) == (None, None, None)
+
+
+@pytest.mark.parametrize("mig", [{"mig_profile": "1g.10gb"}, {"resource": "nvidia.com/mig-1g.10gb"}], ids=str)
+def test_of_a_part_of_a_board_its_own_memory_counts(mig):
+    made = budget(vram="8Gi", products=["NVIDIA A100-SXM4-80GB"], **mig)
+    assert (made.total_mib, made.rest_mib, made.hundredths) == (9728, 1536, 84)
 
 
 def test_memory_that_is_said_counts_before_that_of_the_board():
