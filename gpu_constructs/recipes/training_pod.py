@@ -380,8 +380,8 @@ class RenderedPod:
 def memory_fraction(request: GpuRequest) -> str | None:
     """Give the part of a GPU's memory that ``vram`` is, rounded down, of the largest board that may be allocated.
 
-    None where no budget is given, where not all boards are known, for MIG devices, and where the budget is the whole
-    board.
+    Of a MIG device it is the device's memory. None where no budget is given, where not all boards are known, and where
+    the budget is all of it.
     """
     total = memory_of_products(request)
     if request.vram is None or total is None:

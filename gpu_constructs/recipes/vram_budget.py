@@ -44,8 +44,8 @@ def vram_budget(gpus: object, gpu_memory: str | None) -> VramBudget | None:
 
     Args:
         gpus: What the workload was given as ``gpus``.
-        gpu_memory: All memory of a GPU, as a quantity. None: that of the largest of ``request.products``, where all of
-            them are known and the GPU is whole; of the largest, since a smaller one then takes less than the budget.
+        gpu_memory: All memory of a GPU, as a quantity. None: that of the largest of ``request.products``, or of its MIG
+            device, where all of them are known; of the largest, since a smaller one then takes less than the budget.
 
     Raises:
         GpuConstructsError: An amount that is none, no budget beside ``gpu_memory``, or more than there is.
