@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 Severity = Literal["warn", "error", "off"]
 
 _PLANNED = "_gpu_capacity_plan"
-# Names of foreign objects go to a terminal: nothing there may move its cursor or turn the text around.
-_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 class CapacityPlan(GpuConstruct):
@@ -178,4 +175,7 @@ class CapacityPlan(GpuConstruct):
 
 
 def _shown(text: str) -> str:
-    return _NOT_SHOWN.sub("\ufffd", text)
+    # Names of foreign objects go to a terminal, too.
+    from gpu_constructs.capacity.report.words import readable
+
+    return readable(text)
