@@ -71,6 +71,7 @@ SCHEMA = thing(
                     worstMiB=COUNT,
                     worstPercent=OPTIONAL,
                     hasUnknown=FLAG,
+                    isAtLeast=FLAG,
                     seats=many(thing(consumer=COUNT, pods=COUNT, slots=COUNT)),
                 )
             ),

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -206,6 +207,13 @@ def test_memory_is_not_safe_where_no_pod_has_a_place():
     assert memory_of(plan) == ("unknown", "No pod has a place, so memory was not looked at.")
     nobody = [replace(one, placed=0, waiting=0) for one in plan.consumers]
     assert memory_of(replace(plan, consumers=nobody)).text == "Memory is safe: no two pods share a device."
+
+
+def test_other_programs_are_told_which_amounts_are_the_least():
+    plan = examples.one_gpu()
+    said = json.loads(silent(plan, 0).to_json("home"))["nodes"][0]["devices"][0]
+    told = json.loads(plan.to_json("home"))["nodes"][0]["devices"][0]
+    assert (said["isAtLeast"], told["isAtLeast"]) == (True, False)
 
 
 @pytest.mark.parametrize("form", ["to_text", "to_html", "to_svg"])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpu_constructs.capacity.plan import Conflict, Plan, PlannedConsumer, PlannedDevice, PlannedNode, Problem
-from gpu_constructs.capacity.report.words import percent, subjects, verdict
+from gpu_constructs.capacity.report.words import is_silent, percent, subjects, verdict
 
 SCHEMA_VERSION = 1
 """Grows when a key is taken away or means something else; new keys come without it."""
@@ -50,7 +50,7 @@ def json_text(plan: Plan, title: str) -> str:
             }
             for resource, stock in plan.stock.items()
         },
-        "nodes": [_node(node) for node in plan.nodes],
+        "nodes": [_node(node, plan) for node in plan.nodes],
         "consumers": [{**_consumer(each), "eligibility": index(each)} for each in plan.consumers],
         "eligibility": written,
         "problems": [_problem(problem, named) for problem in plan.problems],
@@ -70,7 +70,7 @@ def json_text(plan: Plan, title: str) -> str:
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
 
-def _node(node: PlannedNode) -> dict[str, Any]:
+def _node(node: PlannedNode, plan: Plan) -> dict[str, Any]:
     offer = node.offer
     return {
         "pool": offer.name,
@@ -87,7 +87,7 @@ def _node(node: PlannedNode) -> dict[str, Any]:
         "watts": node.watts,
         "gpuWatts": list(offer.gpu_watts),
         "notes": list(offer.notes),
-        "devices": [_device(planned) for planned in node.devices],
+        "devices": [{**_device(planned), "isAtLeast": is_silent(plan, planned)} for planned in node.devices],
     }
 
 

@@ -254,26 +254,26 @@ def amounts(plan: Plan, planned: PlannedDevice) -> list[tuple[str, str]]:
     """Give what is taken of a device's memory, each amount with its name."""
     vram = planned.device.vram_mib
 
-    def said(mib: int, is_silent: bool) -> str:
-        return _or_more(mib, is_silent, f" ({percent(mib, vram)} %)" if vram else "")
+    def said(mib: int, is_least: bool) -> str:
+        return _or_more(mib, is_least, f" ({percent(mib, vram)} %)" if vram else "")
 
-    is_silent = _is_silent(plan, planned)
+    silent = is_silent(plan, planned)
     return [
-        ("typical", said(planned.typical_mib, is_silent)),
-        ("at most", said(planned.seated_mib, is_silent)),
-        ("worst case", said(planned.worst_mib, planned.has_unknown or is_silent)),
+        ("typical", said(planned.typical_mib, silent)),
+        ("at most", said(planned.seated_mib, silent)),
+        ("worst case", said(planned.worst_mib, planned.has_unknown or silent)),
     ]
 
 
-def _is_silent(plan: Plan, planned: PlannedDevice) -> bool:
+def is_silent(plan: Plan, planned: PlannedDevice) -> bool:
     """Tell whether one who holds a device says nothing of what it takes."""
     return any(plan.consumers[seat.consumer].consumer.vram_mib is None for seat in planned.seats)
 
 
-def _or_more(mib: int, is_silent: bool, share: str = "", least: str = "at least ") -> str:
-    if is_silent and not mib:
+def _or_more(mib: int, is_least: bool, share: str = "", least: str = "at least ") -> str:
+    if is_least and not mib:
         return "?"
-    return f"{least if is_silent else ''}{memory(mib)}{share}"
+    return f"{least if is_least else ''}{memory(mib)}{share}"
 
 
 def capacity(device: Device) -> str:
@@ -400,11 +400,11 @@ def short_amounts(plan: Plan, planned: PlannedDevice) -> list[tuple[str, str]]:
         return []
     vram = planned.device.vram_mib
     share = f" ({percent(planned.worst_mib, vram)} %)" if vram else ""
-    is_silent = _is_silent(plan, planned)
+    silent = is_silent(plan, planned)
     # Room is short there: in words the last of them would be cut.
     least = "\u2265 "
     return [
-        ("typical", _or_more(planned.typical_mib, is_silent, least=least)),
-        ("at most", _or_more(planned.seated_mib, is_silent, least=least)),
-        ("worst", _or_more(planned.worst_mib, planned.has_unknown or is_silent, share, least)),
+        ("typical", _or_more(planned.typical_mib, silent, least=least)),
+        ("at most", _or_more(planned.seated_mib, silent, least=least)),
+        ("worst", _or_more(planned.worst_mib, planned.has_unknown or silent, share, least)),
     ]
