@@ -605,9 +605,9 @@ READS = {
         "'Xid 79' and 'fallen off the bus'.",
     ),
     "GpuXidNew": (
-        {gpu(alert_scenarios.XIDS, xid="109"): "_x34 1x5 _x20"},
-        "XID 109 on GPU 0 of n1, of no known class",
-        f"{_GPU} of node n1 reported XID 109, which is in none of the lists. First look: dmesg of the node, for "
+        {gpu(alert_scenarios.XIDS, xid="69"): "_x34 1x5 _x20"},
+        "XID 69 on GPU 0 of n1, of no known class",
+        f"{_GPU} of node n1 reported XID 69, which is in none of the lists. First look: dmesg of the node, for "
         "'Xid', and NVIDIA's catalogue of XIDs.",
     ),
     "GpuMemoryNearlyFull": (

@@ -16,6 +16,18 @@ def test_the_defaults_hold():
     assert not set(thresholds.xid_critical) & set(thresholds.xid_warning)
 
 
+# Source: docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, column "Immediate Action".
+RESET_GPU = {46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158}
+RESTART_BM = {79}
+RESET_BY_ITS_TEXT = {48, 74}
+OF_A_GPU_THAT_WORKS = {155, 156}
+
+
+def test_the_critical_xids_are_those_for_which_the_catalogue_of_nvidia_demands_a_reset():
+    demanded = (RESET_GPU | RESTART_BM | RESET_BY_ITS_TEXT) - OF_A_GPU_THAT_WORKS
+    assert set(AlertThresholds().xid_critical) == demanded
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -49,7 +49,7 @@ class AlertThresholds(metaclass=ShortErrors):
             takes.
         ecc_corrected_per_hour: Corrected memory errors in an hour; 100 by default.
         pcie_replays_per_minute: PCIe packets sent again in a minute; 10 by default, a good link has none.
-        xid_critical: XIDs after which a GPU cannot be used until it is reset.
+        xid_critical: XIDs after which NVIDIA's catalogue demands a reset of the GPU or a restart of the node.
         xid_warning: XIDs that cost one application, or announce worse.
         xid_ignored: XIDs that are no fault of a GPU: errors of an application, and notes of the driver.
         xid_window: How long an XID counts as news; 15 minutes by default.
@@ -62,7 +62,9 @@ class AlertThresholds(metaclass=ShortErrors):
         GpuConstructsError: A number out of its range, critical not above warning, an XID in two lists, or a
             duration that cannot be read.
 
-    Source: NVIDIA/DCGM@v4.5.3:modules/health/DcgmHealthWatch.cpp (lists of XIDs).
+    Sources: docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, column "Immediate Action": RESET_GPU and
+    RESTART_BM are critical, and so are 48 and 74 by their text; 155 (a link that was taken down) and 156 (a spare
+    that the next reset takes into use) are not. NVIDIA/DCGM@v4.5.3:modules/health/DcgmHealthWatch.cpp: the warnings.
     """
 
     temperature_warning: int = 85
@@ -78,7 +80,7 @@ class AlertThresholds(metaclass=ShortErrors):
     power_limit_tolerance: int = 1
     ecc_corrected_per_hour: int = 100
     pcie_replays_per_minute: int = 10
-    xid_critical: Sequence[int] = (48, 62, 64, 74, 79, 95, 119, 120, 140)
+    xid_critical: Sequence[int] = (46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143, 158)
     xid_warning: Sequence[int] = (32, 38, 39, 42, 54, 56, 57, 58, 60, 61, 67, 73, 94, 121, 137)
     xid_ignored: Sequence[int] = (13, 31, 43, 45, 63, 92)
     xid_window: Duration = "15m"
