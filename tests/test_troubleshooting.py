@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -59,7 +60,7 @@ WITH_VALUE = {
     "-o": "output", "-L": "columns", "--for": "for", "--timeout": "timeout", "--tail": "tail", "--replicas": "replicas",
     "--field-selector": "fields", "--image": "image", "--restart": "restart", "--overrides": "overrides",
 }  # fmt: skip
-BARE = {"-A", "--show-labels", "--prefix", "--rm", "--attach", "--overwrite"}
+BARE = {"-A", "--show-labels", "--prefix", "--rm", "--attach", "--overwrite", "--ignore-not-found"}
 ON_KIND_AND_NAME = {"get", "describe", "delete", "scale", "wait", "label", "taint", "rollout status"}
 ON_PODS_OF = {"logs", "exec", "port-forward"}
 
@@ -120,7 +121,7 @@ def pod_labels(cluster: str, namespace: str | None) -> Iterator[dict[str, str]]:
 
 
 def selects(selector: str) -> dict[str, str]:
-    return dict(term.split("=", 1) for term in selector.split(","))
+    return dict(term.split("=", 1) for term in selector.split(",") if term)
 
 
 def fits(call: Call, cluster: str) -> bool:
@@ -197,6 +198,59 @@ def test_the_readme_s_commands_for_a_cluster_are_about_that_cluster(cluster: str
     for call in map(read, found):
         path = call.flags.get("file")
         assert path.startswith(f"dist/{cluster}/") if path else fits(call, cluster), call
+
+
+def daemonsets(call: Call, cluster: str) -> set[str]:
+    """The DaemonSets of a cluster whose pods a command takes, by their name or by a selector."""
+    wanted = selects(call.flags.get("selector", "")).items()
+    return {
+        manifest["metadata"]["name"]
+        for manifest in dist.objects(cluster)
+        if manifest["kind"] == "DaemonSet" and wanted <= manifest["spec"]["template"]["metadata"]["labels"].items()
+    }
+
+
+def vague(command: list[str]) -> str | None:
+    """How a command may show another pod than the one that is meant, or None."""
+    call = read(command)
+    if call.verb == "run":
+        return None
+    kind, name = target(call)
+    if call.verb in {"logs", "exec"} and kind == "DaemonSet":
+        return "takes the pod of any node"
+    if kind == "Pod" and not name and call.flags.get("selector"):
+        most = max(len(daemonsets(call, cluster)) for cluster in dist.CLUSTERS)
+        return "takes pods of several DaemonSets" if most > 1 else None
+    return None
+
+
+@pytest.mark.parametrize("document", sorted(set(documents.DOCUMENTS) - {documents.README}), ids=lambda path: path.stem)
+def test_a_command_shows_the_pods_that_are_meant(document: Path) -> None:
+    """The example clusters of the README have one GPU node each, so that any pod there is the one."""
+    assert not [" ".join(words) for words in kubectl_commands(document) if vague(words)]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("kubectl logs -n gpu-device-plugin ds/nvidia-device-plugin", "takes the pod of any node"),
+        ("kubectl exec -n gpu-device-plugin ds/nvidia-powerlimit -- nvidia-smi", "takes the pod of any node"),
+        ("kubectl get pods -A -l app.kubernetes.io/name=nvidia-device-plugin", "takes pods of several DaemonSets"),
+        ("kubectl get pods -A -l app.kubernetes.io/component=device-plugin", None),
+        ("kubectl rollout status ds/nvidia-device-plugin -n gpu-device-plugin", None),
+    ],
+)
+def test_a_command_that_may_show_another_pod_would_be_found(line: str, says: str | None) -> None:
+    (command,) = documents.simple_commands(line)
+    assert vague(command) == says
+
+
+def test_a_drain_may_delete_the_pods_that_our_own_constructs_make() -> None:
+    """They have emptyDir volumes, and pods of DaemonSets stand beside them."""
+    text = "".join(document.read_text(encoding="utf-8") for document in documents.DOCUMENTS)
+    drains = re.findall(r"kubectl drain[^`\n]*", text)
+    assert drains
+    assert [drain for drain in drains if not drain.endswith("--ignore-daemonsets --delete-emptydir-data")] == []
 
 
 def test_no_kubectl_command_is_overlooked() -> None:
