@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import dist
 import documents
-from gpu_constructs import GpuConstructsError, versions
+from gpu_constructs import AlertThresholds, GpuConstructsError, versions
 
 PAGE = dist.ROOT / "docs" / "device-plugin.md"
 PROGRAMS = [block.text for block in documents.blocks(PAGE, "python")]
@@ -27,6 +28,11 @@ def test_the_refused_block_gives_the_error_that_is_shown() -> None:
     with pytest.raises(GpuConstructsError) as refused:
         exec(block, {})
     assert [shown.text for shown in documents.blocks(PAGE, "text")] == [f"{refused.value}\n"]
+
+
+def test_no_example_keeps_a_gpu_that_must_be_reset() -> None:
+    (kept,) = re.findall(r"dp_disable_healthchecks=\[([\d, ]+)\]", "".join(PROGRAMS))
+    assert not {int(xid) for xid in kept.split(",")} & set(AlertThresholds().xid_critical)
 
 
 FACTS = {
