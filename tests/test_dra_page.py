@@ -71,7 +71,7 @@ def test_the_driver_is_installed_with_the_file_that_its_block_writes(
     route = [row[1] for row in documents.table(dist.ROOT / "docs" / "which-route.md", "chart")]
     assert [sorted(row) for row in (route[1].replace("`", "").split(", "),)] == [sorted(rows)]
     (namespace,) = (one for path in tmp_path.rglob("*.k8s.yaml") for one in yaml.safe_load_all(path.read_text()))
-    assert flags == {"--version": "0.4.0", "--namespace": namespace["metadata"]["name"]}
+    assert flags == {"--version": "0.5.0", "--namespace": namespace["metadata"]["name"]}
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
