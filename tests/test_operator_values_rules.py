@@ -257,6 +257,20 @@ def test_cluster_policy_and_gpu_cluster_exclude_each_other() -> None:
     assert "resource.k8s.io/v1" in refusal({**alone, "driver": {"enabled": False}}, Kubernetes("1.33"))
 
 
+@pytest.mark.parametrize(
+    ("platform", "values", "why"),
+    [
+        (Talos("1.12"), LEGACY, "its devices are handed out by CDI"),
+        (Talos("1.13"), MODERN, "its validator tells the DRA driver the root '/'"),
+    ],
+)
+def test_a_gpu_cluster_is_refused_on_talos(platform: Platform, values: dict[str, Any], why: str) -> None:
+    gpu_cluster = {"gpuCluster": {"deployCR": True}, "clusterPolicy": {"deployCR": False}}
+    found = refusal(laid(gpu_cluster, values), platform)
+    assert found.startswith(f"values.gpuCluster.deployCR must be false on {platform}; got True; {why}")
+    assert warnings({**gpu_cluster, "driver": {"enabled": False}}) == []
+
+
 def test_neither_custom_resource_warns() -> None:
     (warning,) = warnings({"clusterPolicy": {"deployCR": False}})
     assert "the operator has nothing to do" in warning

@@ -22,6 +22,10 @@ _FLAG = re.compile(r"--?device-list-strategy[= ]+[\"']?([^\s\"']*)")
 _ENV = "devicePlugin.env"
 _WORKER = f"{NFD}.worker.tolerations"
 _TALOS_HAS = "Talos brings it as a system extension and its file system is read-only"
+_GPU_CLUSTER_FINDS_NO_DRIVER = (
+    "its validator tells the DRA driver the root '/', and the driver lies in /usr/local; install the DRA driver by its "
+    "own chart"
+)
 _GPU_TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 _CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "effect": "NoSchedule"}
 
@@ -190,10 +194,14 @@ def _bridge(seen: _Seen, has_bridge: bool) -> None:
 
 
 def _custom_resources(seen: _Seen, platform: Platform) -> None:
-    """chart/templates/validations.yaml and gpucluster.yaml@v26.7.0, and the API that DRA needs."""
+    """chart/templates/validations.yaml and gpucluster.yaml@v26.7.0, and the API that DRA needs.
+
+    For Talos: cmd/nvidia-validator/driver.go and manifests/state-dra-driver/0500_daemonset.yaml@v26.7.0. Talos links
+    ``/usr/bin/nvidia-smi``, so the validator takes ``/`` for the driver root and writes it to ``driver-ready``.
+    """
     if not seen.get("gpuCluster.deployCR"):
         return
-    why_not = platform.refusal_of("dra")
+    why_not = platform.refusal_of("dra") or (_GPU_CLUSTER_FINDS_NO_DRIVER if platform.brings_driver else None)
     if why_not:
         seen.must_be_off("gpuCluster.deployCR", f"on {platform}", why_not)
     if seen.get("clusterPolicy.deployCR"):
