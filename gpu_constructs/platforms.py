@@ -142,6 +142,15 @@ class Talos(metaclass=ShortErrors):
         return ("envvar",)
 
     @property
+    def accepts_volume_mounts(self) -> bool:
+        """Whether the toolkit takes devices from mounts: off by default, and Talos' file of settings is read-only.
+
+        Source:
+            siderolabs/extensions@v1.12.11:nvidia-gpu/nvidia-container-toolkit/nvidia-container-runtime
+        """
+        return False
+
+    @property
     def device_discovery_strategy(self) -> str | None:
         """How GPUs are found: through NVML; ``auto`` probes host paths that Talos does not have."""
         return "nvml"
@@ -284,6 +293,11 @@ class Kubernetes(metaclass=ShortErrors):
         return ()
 
     @property
+    def accepts_volume_mounts(self) -> bool:
+        """Whether the toolkit takes devices from mounts is up to the nodes."""
+        return True
+
+    @property
     def device_discovery_strategy(self) -> str | None:
         """None: the plugin's own default applies."""
         return None
@@ -379,6 +393,12 @@ def require(platform: Platform, route: Route) -> None:
             f"platform {platform} does not go with {ROUTES[route]}: {why}. Supported there: {listed}"
         )
 
+
+NO_VOLUME_MOUNTS = (
+    "the container toolkit there does not accept devices as volume mounts "
+    "(accept-nvidia-visible-devices-as-volume-mounts is false)"
+)
+"""Why the strategy ``volume-mounts`` gives containers no GPU where a platform does not accept it."""
 
 DeviceListStrategy = Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"]
 DeviceDiscoveryStrategy = Literal["auto", "nvml", "tegra"]

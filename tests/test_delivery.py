@@ -187,7 +187,7 @@ def test_what_nobody_states_is_left_to_the_programs():
     ids=["discovery", "fail_on_init_error", "device_list_strategy"],
 )
 def test_what_the_file_states_is_no_variable(flags, variable, path):
-    delivery = only(PluginConfig(flags=flags), platform=Talos(), defaults=TALOS)
+    delivery = only(PluginConfig(flags=flags), defaults=TALOS)
     assert variable not in delivery.env
     assert len(delivery.env) == 2
     value = files(delivery)["config.yaml"]["flags"]
@@ -210,7 +210,7 @@ def test_what_the_file_states_is_no_variable(flags, variable, path):
     ids=["discovery", "fail_on_init_error", "device_list_strategy"],
 )
 def test_as_soon_as_one_file_of_a_pod_states_it_the_default_moves_into_the_others(stating, variable, moved):
-    delivery = only(managed(silent=PLAIN, stating=stating), platform=Talos(), defaults=TALOS)
+    delivery = only(managed(silent=PLAIN, stating=stating), defaults=TALOS)
     assert variable not in delivery.env
     silent = files(delivery)["silent"]["flags"]
     assert list({**silent, **silent.get("plugin", {})}.values())[-1] == moved
@@ -472,3 +472,16 @@ def test_cdi_fields_of_the_runtime_interface_are_refused_where_the_kubelet_has_n
     assert only(CDI, platform=Kubernetes("1.28")).uses == {"cdi", "cdi-cri"}
     annotations = PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy="cdi-annotations")))
     assert only(annotations, platform=Kubernetes("1.27")).uses == {"cdi"}
+
+
+@pytest.mark.parametrize("release", ["1.10", "1.12", "1.13", "1.14"])
+@pytest.mark.parametrize("listed", ["volume-mounts", ["envvar", "volume-mounts"]])
+def test_volume_mounts_are_refused_where_the_toolkit_does_not_accept_them(release, listed):
+    config = PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy=listed)))
+    assert only(config).uses == {"volume-mounts"}
+    with pytest.raises(GpuConstructsError) as refused:
+        only(config, platform=Talos(release), defaults=TALOS)
+    assert refused.value.problem == (
+        f"device_list_strategy 'volume-mounts' cannot work on Talos {release}: the container toolkit there does not "
+        "accept devices as volume mounts (accept-nvidia-visible-devices-as-volume-mounts is false); use 'envvar'"
+    )

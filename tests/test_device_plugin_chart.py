@@ -193,7 +193,7 @@ def test_cdi_on_plain_kubernetes(objects, snapshot):
 
 
 def test_volume_mounts_take_sys_admin(objects, snapshot):
-    assert objects(alone(device_list_strategy="volume-mounts")) == snapshot
+    assert objects(alone(device_list_strategy="volume-mounts", platform=Kubernetes())) == snapshot
 
 
 def test_vgpu_discovery_takes_a_privileged_container(objects, snapshot):
@@ -953,7 +953,10 @@ WARNED = {
     "device_plugin and gpu_feature_discovery are both False: nothing looks at a GPU": {"device_plugin": False},
     "config-manager takes the default": {"config": Configs.managed({"a": PluginConfig()}, default="a")},
     "MPS is reported not to start on Talos 1.12": {"sharing": Sharing.mps(replicas=2)},
-    "device_list_strategy 'volume-mounts' overwrites": {"device_list_strategy": ["envvar", "volume-mounts"]},
+    "device_list_strategy 'volume-mounts' overwrites": {
+        "device_list_strategy": ["envvar", "volume-mounts"],
+        "platform": Kubernetes(),
+    },
     "release 0.19.1 of the device plugin hands": {"version": Unverified("0.19.1", like="0.18.2")},
 }
 

@@ -129,6 +129,19 @@ def test_a_device_list_strategy_passes(strategy: str, cdi: bool) -> None:
     assert warnings({"cdi": {"enabled": cdi}, "devicePlugin": {"env": env}}) == []
 
 
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "volume-mounts"}]},
+        {"args": ["nvidia-device-plugin --device-list-strategy=envvar,volume-mounts"]},
+    ],
+)
+def test_the_toolkit_of_talos_does_not_accept_volume_mounts(plugin: dict[str, Any]) -> None:
+    found = refusal({**LEGACY, "devicePlugin": plugin}, Talos("1.12"))
+    assert "must not hold 'volume-mounts' on Talos 1.12; got " in found
+    assert found.endswith("; use 'envvar'")
+
+
 @pytest.mark.parametrize("release", [MIDDLE, NEW])
 def test_the_nri_plugin_needs_cdi_and_the_toolkit(release: GpuOperatorRelease) -> None:
     nri = {"cdi": {"nriPluginEnabled": True}}

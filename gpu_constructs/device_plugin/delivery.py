@@ -12,7 +12,7 @@ from gpu_constructs._config_map import config_map, sha256
 from gpu_constructs.device_plugin.config import CONFIG_FILE, Flags, PluginConfig
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, object_suffix
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.platforms import Platform
+from gpu_constructs.platforms import NO_VOLUME_MOUNTS, Platform
 
 CHECKSUM = "gpu-constructs/config-sha256"
 _AVAILABLE = "/available-configs"
@@ -284,6 +284,11 @@ def _needs(
         raise GpuConstructsError(
             f"{_cdi(flags, strategies)} cannot work on {platform}: a CDI spec would name host "
             "paths that exist from Talos 1.13 on; use 'envvar'"
+        )
+    # Of files unseen it is not known that they use them.
+    if "volume-mounts" in uses - may_use and not platform.accepts_volume_mounts:
+        raise GpuConstructsError(
+            f"device_list_strategy 'volume-mounts' cannot work on {platform}: {NO_VOLUME_MOUNTS}; use 'envvar'"
         )
     if "cdi-cri" in uses and platform.kubernetes == "1.27":
         raise GpuConstructsError(

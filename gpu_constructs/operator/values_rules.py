@@ -14,7 +14,7 @@ from typing import Any, get_args
 from gpu_constructs._helm import coalesced
 from gpu_constructs.errors import GpuConstructsError, did_you_mean
 from gpu_constructs.operator.values import NFD
-from gpu_constructs.platforms import DeviceListStrategy, Platform
+from gpu_constructs.platforms import NO_VOLUME_MOUNTS, DeviceListStrategy, Platform
 from gpu_constructs.versions import GPU_OPERATOR, GpuOperatorRelease
 
 _STRATEGY = "DEVICE_LIST_STRATEGY"
@@ -158,8 +158,8 @@ def check_rules(
     _bridge(seen, has_bridge)
     _custom_resources(seen, platform)
     _cdi(seen, platform)
-    _device_list_strategy(seen)
-    _arguments(seen)
+    _device_list_strategy(seen, platform)
+    _arguments(seen, platform)
     _driver_install_dir(seen, platform, driver_install_dir)
     _runtime_class(seen, platform)
     _config_maps(seen)
@@ -233,15 +233,15 @@ def _cdi(seen: _Seen, platform: Platform) -> None:
             seen.must_be_off("cdi.nriPluginEnabled", f"without {seen.keyword(needed) or needed}", why)
 
 
-def _device_list_strategy(seen: _Seen) -> None:
+def _device_list_strategy(seen: _Seen, platform: Platform) -> None:
     """controllers/object_controls.go TransformDevicePlugin: what the user sets comes last and wins over CDI's own."""
     for index, variable in enumerate(seen.list(_ENV)):
         if variable.get("name") == _STRATEGY:
             name = seen.keyword(_ENV) or f"values.{_ENV}[{index}].value"
-            _strategy_goes_with_cdi(seen, name, variable.get("value") or "")
+            _check_strategy(seen, platform, name, variable.get("value") or "")
 
 
-def _strategy_goes_with_cdi(seen: _Seen, name: str, given: str) -> None:
+def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> None:
     allowed = get_args(DeviceListStrategy)
     words = given.split(",")
     for word in words:
@@ -250,6 +250,10 @@ def _strategy_goes_with_cdi(seen: _Seen, name: str, given: str) -> None:
                 f"{name} must be words of {', '.join(allowed)}, joined by commas alone; got {given!r}"
                 f"{did_you_mean(word, allowed)}; leave it out for what goes with CDI on or off"
             )
+    if "volume-mounts" in words and not platform.accepts_volume_mounts:
+        raise GpuConstructsError(
+            f"{name} must not hold 'volume-mounts' on {platform}; got {given!r}; {NO_VOLUME_MOUNTS}; use 'envvar'"
+        )
     has_cdi = any(word.startswith("cdi-") for word in words)
     is_typed, cdi = name == seen.keyword(_ENV), seen.keyword("cdi.enabled")
     if has_cdi and not seen.is_on("cdi.enabled"):
@@ -265,7 +269,7 @@ def _strategy_goes_with_cdi(seen: _Seen, name: str, given: str) -> None:
         )
 
 
-def _arguments(seen: _Seen) -> None:
+def _arguments(seen: _Seen, platform: Platform) -> None:
     """assets/state-device-plugin: the container is ``/bin/sh -c``, and the arguments stand for its script."""
     path = "devicePlugin.args"
     arguments = [str(one) for one in seen.list(path)]
@@ -275,7 +279,7 @@ def _arguments(seen: _Seen) -> None:
             f"own script; got {arguments[0]!r}; say flags as variables in values.{_ENV}, like {_STRATEGY}"
         )
     for given in _FLAG.findall(" ".join(arguments)):
-        _strategy_goes_with_cdi(seen, f"--device-list-strategy in values.{path}", given)
+        _check_strategy(seen, platform, f"--device-list-strategy in values.{path}", given)
 
 
 def _driver_install_dir(seen: _Seen, platform: Platform, staged: str | None) -> None:
