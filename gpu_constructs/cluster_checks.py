@@ -7,6 +7,7 @@ from typing import Any
 
 from gpu_constructs import _kinds, pod_security
 from gpu_constructs.annotations import SCRAPED_TWICE
+from gpu_constructs.checks import conflicts
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.pod_specs import containers, pod_specs
 from gpu_constructs.provided import COMPONENTS, Component, DeviceGuard, GpuNodes, Provided
@@ -38,7 +39,6 @@ def check(
         *_pods_satisfy_their_namespace(manifests, provided),
         *_targets_are_scraped_once(manifests),
         *_components_run_once(provided),
-        *_gpus_are_profiled_by_one(provided),
         *_needed_components_are_there(provided),
         *_refused_components_are_not_there(provided),
         *_drivers_are_looked_for_where_they_are_staged(provided),
@@ -49,6 +49,8 @@ def check(
         *_pods_pass_the_guards(facts),
         *_later_pods_pass_the_guards(manifests, provided),
         *pods_fit_their_namespace(facts),
+        *conflicts.gpus_are_profiled_by_one(facts),
+        *conflicts.power_limits_are_kept_by_one(facts),
     ]
     return [*(finding.about(facts.origins) for finding in found), *broken_rules(facts, ignore=settings.ignore)]
 
@@ -190,22 +192,6 @@ def _components_run_once(provided: Sequence[Provided]) -> Iterator[Finding]:
                     None,
                     f"brings {_listed(both)} to every GPU node, and so does {{1}}; keep one of the two, or switch the "
                     "component off in one of them",
-                    providers=(index, other),
-                )
-
-
-def _gpus_are_profiled_by_one(provided: Sequence[Provided]) -> Iterator[Finding]:
-    profiling = [
-        (index, offer.profiled_nodes) for index, offer in enumerate(provided) if offer.profiled_nodes is not None
-    ]
-    for place, (index, nodes) in enumerate(profiling):
-        for other, others in profiling[place + 1 :]:
-            if all(others.get(key, value) == value for key, value in nodes.items()):
-                yield Finding(
-                    None,
-                    "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one "
-                    "can at a time: the other fails; leave them out of one's metrics, or give the two "
-                    "node_selectors that no node matches both of",
                     providers=(index, other),
                 )
 

@@ -34,6 +34,14 @@ GpuRuntime = Literal["runtime-class", "default", "cdi"]
 """How containers get at their GPUs: by a runtime class that pods name, by the nodes' default runtime, by CDI alone."""
 
 
+_PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
+
+
+def placement_of(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a pod spec that decide which nodes take the pod."""
+    return {key: pod_spec[key] for key in _PLACES_PODS if pod_spec.get(key)}
+
+
 @dataclass(frozen=True, kw_only=True)
 class GpuNodes:
     """What the configuration of nodes with GPUs gives them.
@@ -130,7 +138,9 @@ class Provided:
         unwanted_node_labels: Node labels, ``key=value``, with which it cannot work, each with why.
         privileged_namespaces: Namespaces whose pods it brings later, host paths and privileged ones among them.
         later_tolerations: What those of its later pods tolerate that are for GPU nodes, as Kubernetes writes it.
-        profiled_nodes: Labels of the nodes whose GPUs it profiles, where it does: only one can at a time.
+        runs_on: For each DaemonSet on GPU nodes what decides which nodes take its pods, as Kubernetes writes it:
+            ``nodeSelector``, ``affinity`` and ``tolerations``.
+        profiles_gpus: Whether it profiles the GPUs of those nodes: only one can at a time.
         gpu_runtime: How containers get at their GPUs, where it decides or knows it.
         device_guard: Which pods it refuses, where it does.
     """
@@ -154,7 +164,8 @@ class Provided:
     unwanted_node_labels: Mapping[str, str] = field(default_factory=dict)
     privileged_namespaces: Sequence[str] = ()
     later_tolerations: Sequence[Mapping[str, Any]] | None = None
-    profiled_nodes: Mapping[str, str] | None = None
+    runs_on: Sequence[Mapping[str, Any]] = ()
+    profiles_gpus: bool = False
     gpu_runtime: GpuRuntime | None = None
     device_guard: DeviceGuard | None = None
 

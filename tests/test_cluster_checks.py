@@ -1137,6 +1137,10 @@ def test_of_several_pods_that_are_scraped_twice_the_first_is_named():
 # Profiling.
 
 
+def profiling(nodes):
+    return Provided(profiles_gpus=True, runs_on=[{"nodeSelector": nodes}])
+
+
 @pytest.mark.parametrize(
     ("one", "other", "is_found"),
     [
@@ -1152,7 +1156,7 @@ def test_of_several_pods_that_are_scraped_twice_the_first_is_named():
     ],
 )
 def test_gpus_of_a_node_that_two_can_be_on_are_profiled_by_one(one, other, is_found):
-    findings = check([], [Provided(profiled_nodes=one), Provided(), Provided(profiled_nodes=other)])
+    findings = check([], [profiling(one), Provided(), Provided() if other is None else profiling(other)])
     expected = Finding(
         None,
         "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one can at a time: "
@@ -1163,7 +1167,7 @@ def test_gpus_of_a_node_that_two_can_be_on_are_profiled_by_one(one, other, is_fo
 
 
 def test_of_three_that_profile_each_pair_is_found():
-    offers = [Provided(profiled_nodes=nodes) for nodes in ({}, {"pool": "a"}, {"pool": "b"})]
+    offers = [profiling(nodes) for nodes in ({}, {"pool": "a"}, {"pool": "b"})]
     assert [finding.providers for finding in check([], offers)] == [(0, 1), (0, 2)]
 
 

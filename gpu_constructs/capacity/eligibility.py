@@ -12,6 +12,7 @@ from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.placement_keys import NAME_IN_POOL, NODE_NAME, Rule, Term, completed
 from gpu_constructs.capacity.placement_keys import Demands as Demands
 from gpu_constructs.capacity.placement_keys import Offered as Offered
+from gpu_constructs.capacity.placement_keys import daemon_key as daemon_key
 from gpu_constructs.capacity.placement_keys import labels_read as labels_read
 from gpu_constructs.capacity.placement_keys import offer_key as offer_key
 from gpu_constructs.capacity.placement_keys import placement_key as placement_key
@@ -83,6 +84,29 @@ def unknown_labels_of(
     is_open = not any(all(offered.judge(rule) for rule in term) for term in terms)
     rules = [*selected, *(rule for term in terms for rule in term if is_open)]
     return tuple(dict.fromkeys(rule.key.removeprefix("field ") for rule in rules if offered.judge(rule) is None))
+
+
+def may_share_a_node(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether a node can have labels with which it takes the pods of two DaemonSets.
+
+    Args:
+        one: What decides which nodes take the pods of one, as Kubernetes writes it in a pod spec.
+        other: The same for the other.
+    """
+    first, second = daemon_key(one), daemon_key(other)
+    selected = (*_selected(first), *_selected(second))
+    return any(
+        _may_hold((*selected, *term, *beside))
+        for term in (((),) if first.terms is None else first.terms)
+        for beside in (((),) if second.terms is None else second.terms)
+    )
+
+
+def _may_hold(rules: Term) -> bool:
+    keys = {rule.key for rule in rules}
+    return all(rule.is_valid for rule in rules) and all(
+        _is_possible([rule for rule in rules if rule.key == key]) for key in keys
+    )
 
 
 def _reasons(demands: Demands, offered: Offered) -> Iterator[str]:

@@ -211,6 +211,13 @@ def placement_key(consumer: Consumer) -> Demands:
     )
 
 
+def daemon_key(pod_spec: Mapping[str, Any]) -> Demands:
+    """Return what decides which nodes take the pods of a DaemonSet with this pod spec."""
+    return placement_key(
+        Consumer(subject=0, kind="DaemonSet", namespace="", name="", asks={}, pod_spec=pod_spec, is_for_each_node=True)
+    )
+
+
 def offer_key(
     offer: NodeOffer, read: Collection[str] | None = None, resources: Collection[str] | None = None
 ) -> Offered:

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.eligibility import offer_key, placement_key, refusal_of, unknown_labels_of
+from gpu_constructs.capacity.eligibility import daemon_key, offer_key, refusal_of, unknown_labels_of
 from gpu_constructs.capacity.node_labels import MigStrategy, is_of_sharing
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.errors import GpuConstructsError
@@ -193,27 +192,15 @@ class _Place:
 
     def refusal(self, offer: GpuOffer) -> str | None:
         """Give why no pod of a plugin runs here; None where one does."""
-        demands = placement_key(_daemon(offer))
+        demands = daemon_key(offer.pod_spec or {})
         refusals = [refusal_of(demands, one) for one in self._offered]
         return None if None in refusals else refusals[0]
 
     def doubts(self, offer: GpuOffer) -> list[str]:
         """Give the labels that a plugin's pods want, nobody declares, and nothing in the app publishes."""
-        demands = placement_key(_daemon(offer))
+        demands = daemon_key(offer.pod_spec or {})
         unknown = dict.fromkeys(label for one in self._offered for label in unknown_labels_of(demands, one))
         return [label for label in unknown if not any(_is_named(label, by) for by in self._published)]
-
-
-def _daemon(offer: GpuOffer) -> Consumer:
-    return Consumer(
-        subject=0,
-        kind="DaemonSet",
-        namespace="",
-        name="",
-        asks={},
-        pod_spec=offer.pod_spec or {},
-        is_for_each_node=True,
-    )
 
 
 def _is_named(label: str, published: str) -> bool:

@@ -42,7 +42,7 @@ from gpu_constructs.platforms import (
     Platform,
 )
 from gpu_constructs.pod_specs import pod_specs
-from gpu_constructs.provided import Component, Provided
+from gpu_constructs.provided import Component, Provided, placement_of
 from gpu_constructs.runtime_class import NvidiaRuntimeClass, runtime_class_name
 from gpu_constructs.sharing import Sharing
 from gpu_constructs.update_strategy import UpdateStrategy
@@ -259,6 +259,7 @@ class DevicePluginChart(GpuChart):
             gpu_resources=advertised_resources(configs) if plugin is not None else {},
             gpu_offers=gpu_offers(configs, plugin_pods(configs, manifests)) if plugin is not None else (),
             pod_security_default=platform.pod_security_default,
+            runs_on=_placements(manifests),
             components=_components(plugin, labeler, discovery),
         )
         for made, given in (("namespace", namespace), ("node-feature-discovery-namespace", _nfd_namespace(discovery))):
@@ -467,6 +468,15 @@ def _components(
         "node-feature-discovery": discovery,
     }
     return tuple(component for component, installed_as in installed.items() if installed_as is not None)
+
+
+def _placements(manifests: Mapping[str, Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """Return which nodes take the pods that look at GPUs: all DaemonSets but those of Node Feature Discovery."""
+    return tuple(
+        placement_of(manifest["spec"]["template"]["spec"])
+        for path, manifest in manifests.items()
+        if manifest["kind"] == "DaemonSet" and not path.startswith("node-feature-discovery/")
+    )
 
 
 def _may_find_tegra(configs: Configs, settings: Defaults) -> bool:

@@ -11,11 +11,10 @@ from gpu_constructs.device_plugin.configs import Configs, object_suffix
 from gpu_constructs.device_plugin.delivery import DEFAULT_MPS_ROOT, Defaults
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.platforms import Platform
-from gpu_constructs.provided import GpuOffer
+from gpu_constructs.provided import GpuOffer, placement_of
 from gpu_constructs.sharing import GPU, Sharing
 
 _LONGEST_NAME = 63
-_PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
 
 
 def plugin_configs(configs: Configs) -> list[PluginConfig]:
@@ -53,7 +52,7 @@ def gpu_offers(configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]]) -> 
             mig_strategy=config.mig_strategy,
             config=name if len(configs.configs) > 1 else "",
             is_default=name == configs.default,
-            pod_spec={key: value for key, value in pod_specs[name].items() if value and key in _PLACES_PODS},
+            pod_spec=placement_of(pod_specs[name]),
         )
         for name, config in configs.configs.items()
     )

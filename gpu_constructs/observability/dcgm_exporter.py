@@ -28,7 +28,7 @@ from gpu_constructs.observability.scrape import Scrape, ScrapeKind, scrape_manif
 from gpu_constructs.observability.web_config import BasicAuth, Tls, scrape_access, web_config, web_config_object
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Kubernetes, Platform
-from gpu_constructs.provided import Provided
+from gpu_constructs.provided import Provided, placement_of
 from gpu_constructs.runtime_class import runtime_class_name
 from gpu_constructs.sharing import Sharing
 from gpu_constructs.update_strategy import UpdateStrategy
@@ -260,8 +260,6 @@ class DcgmExporter(GpuObject):
         foreign = metrics if isinstance(metrics, MetricsConfigMap) else None
         csv = "" if foreign else catalogue.counters_csv(exported)
         selected = {GPU_PRESENT: "true", **(node_selector or {})}
-        # What two affinities have in common is not known here: different ones are taken for different nodes.
-        profiled = {**selected, **({"affinity": repr(affinity)} if affinity else {})} if needs_rights else None
         pod = pods.exporter_pod(
             image=image or release.image,
             image_pull_policy=image_pull_policy,
@@ -349,7 +347,8 @@ class DcgmExporter(GpuObject):
         self.provides = Provided(
             pod_security_default=platform.pod_security_default,
             components=("dcgm-exporter",),
-            profiled_nodes=profiled,
+            runs_on=(placement_of(pod),),
+            profiles_gpus=needs_rights,
         )
         for child, manifest in manifests.items():
             Manifest(self, child, manifest)

@@ -34,7 +34,7 @@ from gpu_constructs.observability.web_config import (
 )
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Kubernetes, Platform
-from gpu_constructs.provided import Provided
+from gpu_constructs.provided import Provided, placement_of
 from gpu_constructs.runtime_class import runtime_class_name
 from gpu_constructs.update_strategy import UpdateStrategy
 from gpu_constructs.workload.env import environment
@@ -347,7 +347,7 @@ class NvidiaGpuExporter(GpuObject):
             or collect_interval_seconds
             or pods.SCRAPE_INTERVAL_SECONDS,
         )
-        self.provides = Provided(pod_security_default=platform.pod_security_default)
+        self.provides = Provided(pod_security_default=platform.pod_security_default, runs_on=(placement_of(pod),))
         for child, manifest in manifests.items():
             Manifest(self, child, manifest)
         if dashboard:

@@ -21,7 +21,7 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, component_namespace, require_privileged
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Platform, require
-from gpu_constructs.provided import Provided
+from gpu_constructs.provided import Provided, placement_of
 
 Strategy = Literal["markers", "stage"]
 
@@ -174,12 +174,19 @@ class ValidationBridge(GpuObject):
         else:
             _refuse_stage(stage_dir=stage_dir, source_lib_dir=source_lib_dir, source_bin_dir=source_bin_dir)
         amounts = container_resources(resources, default=_RESOURCES)
+        labels = platform.driver_node_labels or (GPU_PRESENT,)
+        placed = {
+            "affinity": placement.required_node_affinity([[placement.label_exists(label)] for label in labels]),
+            "nodeSelector": node_selector or None,
+            "tolerations": placement.tolerations((placement.GPU_TAINT,), tolerations),
+        }
         super().__init__(scope, id)
         self.strategy: Strategy = strategy
         self.driver_install_dir: str | None = stage
         self.namespace = where
         self.provides = Provided(
             pod_security_default=platform.pod_security_default,
+            runs_on=(placement_of(placed),),
             components=("validation-bridge",),
             stages_driver_in=stage,
             wants_node_labels=_WANTED[strategy],
@@ -190,7 +197,6 @@ class ValidationBridge(GpuObject):
         text = script(strategy)
         selector = selector_labels(name=NAME, instance=id, component="validation-bridge")
         metadata = {"name": NAME, "namespace": where, "labels": object_labels(selector)}
-        labels = platform.driver_node_labels or (GPU_PRESENT,)
         writes = {"VALIDATIONS_DIR": VALIDATIONS_DIR} if stage is None else {"STAGE_DIR": stage}
         variables = {
             "EXPECTED_DRIVER_VERSION": expected_driver_version,
@@ -251,15 +257,13 @@ class ValidationBridge(GpuObject):
                 annotations={"gpu-constructs/script-sha256": sha256(text)},
                 rolling_update={"maxUnavailable": 1},
                 pod_spec={
-                    "affinity": placement.required_node_affinity([[placement.label_exists(label)] for label in labels]),
+                    **placed,
                     "automountServiceAccountToken": False,
                     "containers": [container],
                     "enableServiceLinks": False,
-                    "nodeSelector": node_selector or None,
                     "priorityClassName": "system-node-critical",
                     "securityContext": {**POD, "runAsUser": 0, "runAsGroup": 0},
                     "terminationGracePeriodSeconds": 10,
-                    "tolerations": placement.tolerations((placement.GPU_TAINT,), tolerations),
                     "volumes": [{"name": name, **volume} for name, (volume, _) in sorted(mounts.items())],
                 },
             ),

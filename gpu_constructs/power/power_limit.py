@@ -22,7 +22,7 @@ from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Platform
 from gpu_constructs.power.boards import OutOfRange, check_boards
 from gpu_constructs.power.wish import PowerWish, power_wishes
-from gpu_constructs.provided import PowerCap, Provided
+from gpu_constructs.provided import PowerCap, Provided, placement_of
 from gpu_constructs.runtime_class import runtime_class_name
 from gpu_constructs.update_strategy import UpdateStrategy
 
@@ -165,6 +165,11 @@ class PowerLimit(GpuObject):
         amounts = container_resources(resources, default=_RESOURCES)
         for warning in check_boards(wishes, gpu_models, out_of_range=out_of_range):
             warn(f"{scope.node.path}/{id}: {warning}".lstrip("/"))
+        placed = {
+            "affinity": affinity or None,
+            "nodeSelector": {GPU_PRESENT: "true", **(node_selector or {})},
+            "tolerations": placement.tolerations((placement.CRITICAL_ADDONS, placement.GPU_TAINT), tolerations),
+        }
         super().__init__(scope, id)
         self.name = name
         self.namespace = where
@@ -175,6 +180,7 @@ class PowerLimit(GpuObject):
         self.out_of_range: OutOfRange = out_of_range
         self.provides = Provided(
             pod_security_default=platform.pod_security_default,
+            runs_on=(placement_of(placed),),
             power_caps=[PowerCap(limits=_by_board(wishes), node_selector=node_selector or {})],
         )
 
@@ -249,17 +255,15 @@ class PowerLimit(GpuObject):
                 annotations={**(pod_annotations or {}), _CHECKSUM: sha256(script)},
                 update_strategy=update_strategy.to_manifest() if update_strategy is not None else None,
                 pod_spec={
-                    "affinity": affinity or None,
+                    **placed,
                     "automountServiceAccountToken": False,
                     "containers": [container],
                     "enableServiceLinks": False,
                     "imagePullSecrets": [{"name": secret} for secret in pull_secrets] or None,
-                    "nodeSelector": {GPU_PRESENT: "true", **(node_selector or {})},
                     "priorityClassName": priority_class_name,
                     "runtimeClassName": runtime,
                     "securityContext": {**POD, "runAsUser": 0},
                     "terminationGracePeriodSeconds": _RESTORE_SECONDS if restore_on_exit else 15,
-                    "tolerations": placement.tolerations((placement.CRITICAL_ADDONS, placement.GPU_TAINT), tolerations),
                     "volumes": [{"name": volume, **source} for volume, (source, _) in mounts.items()],
                 },
             ),

@@ -1,0 +1,1 @@
+"""Checks over all objects of an app."""

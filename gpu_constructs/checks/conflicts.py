@@ -1,0 +1,81 @@
+"""What two constructs of an app contradict each other in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any, Literal
+
+from gpu_constructs.rules.facts import Facts
+from gpu_constructs.rules.finding import Finding
+
+_APART = "give the two node_selectors that no node matches both of"
+
+
+def gpus_are_profiled_by_one(facts: Facts) -> Iterator[Finding]:
+    """Find exporters of which one at a time can profile the GPUs of a node."""
+    profiling = [index for index, offer in enumerate(facts.provided) if offer.profiles_gpus]
+    for one, other in combinations(profiling, 2):
+        meeting = _meeting(facts, one, other)
+        if meeting:
+            yield Finding(
+                None,
+                "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one can at "
+                f"a time: the other fails; leave them out of one's metrics, or {_APART}",
+                providers=(one, other),
+                is_warning=meeting == "perhaps",
+            )
+
+
+def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
+    """Find agents that would set the limits of one GPU in turn."""
+    limiting = [index for index, offer in enumerate(facts.provided) if offer.power_caps]
+    for one, other in combinations(limiting, 2):
+        meeting = _meeting(facts, one, other)
+        if meeting:
+            yield Finding(
+                None,
+                "limits the power of GPUs on nodes that {1} limits too, so the two would set their limits in turn; "
+                f"join them with limits={{...}} in one, or {_APART}",
+                providers=(one, other),
+                is_warning=meeting == "perhaps",
+            )
+
+
+def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"] | None:
+    """Return whether pods of two providers come to one node; None where they do not."""
+    meeting = [
+        (first, second)
+        for first in facts.provided[one].runs_on
+        for second in facts.provided[other].runs_on
+        if nodes_in_common(facts, first, second)
+    ]
+    if not meeting:
+        return None
+    # Taints, of which the app need not know, may keep them apart.
+    return "surely" if any(_tolerations(a) == _tolerations(b) for a, b in meeting) else "perhaps"
+
+
+def _tolerations(placement: Mapping[str, Any]) -> list[str]:
+    return sorted(map(repr, placement.get("tolerations") or ()))
+
+
+def nodes_in_common(facts: Facts, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether there can be a node that takes the pods of both.
+
+    Nodes that the app knows prove the opposite: where each runs on some of them, and no node takes both.
+
+    Args:
+        facts: The app.
+        one: What decides which nodes take the pods of one: ``nodeSelector``, ``affinity`` and ``tolerations``.
+        other: The same for the other.
+    """
+    # Only an app with two agents of a sort needs the rules of the scheduler.
+    from gpu_constructs.capacity.eligibility import may_share_a_node
+    from gpu_constructs.capacity.known_nodes import nodes_taking
+
+    if not may_share_a_node(one, other):
+        return False
+    configured = [nodes for _, nodes in facts.gpu_nodes]
+    first, second = (nodes_taking(each, facts.inventory, configured) for each in (one, other))
+    return not first or not second or bool(first & second)
