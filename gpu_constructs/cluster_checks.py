@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from gpu_constructs.annotations import SCRAPED_TWICE
 from gpu_constructs.checks import conflicts
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.pod_specs import containers, pod_specs
-from gpu_constructs.provided import COMPONENTS, Component, DeviceGuard, GpuNodes, Provided
+from gpu_constructs.provided import COMPONENTS, DeviceGuard, GpuNodes, Provided, listed
 from gpu_constructs.rules.bounds import pods_fit_their_namespace
 from gpu_constructs.rules.facts import Facts, Pod, amounts, annotations_of, is_among, is_gpu_name
 from gpu_constructs.rules.finding import Finding as Finding
@@ -33,7 +34,7 @@ def check(
     facts = Facts(manifests, provided, settings.inventory)
     manifests = facts.objects
     found = [
-        *_one_object_of_one_identity(manifests),
+        *_one_object_of_one_identity(manifests, provided),
         *_namespaces_exist(manifests, provided),
         *_runtime_classes_exist(manifests, provided),
         *_pods_satisfy_their_namespace(manifests, provided),
@@ -49,6 +50,8 @@ def check(
         *_pods_pass_the_guards(facts),
         *_later_pods_pass_the_guards(manifests, provided),
         *pods_fit_their_namespace(facts),
+        *conflicts.nodes_have_one_device_plugin(facts),
+        *conflicts.charts_make_objects_of_their_own(facts),
         *conflicts.gpus_are_profiled_by_one(facts),
         *conflicts.power_limits_are_kept_by_one(facts),
     ]
@@ -61,12 +64,15 @@ def _identity(manifest: Manifest) -> tuple[str, str, str | None, str]:
     return group, manifest["kind"], metadata.get("namespace"), metadata.get("name", "")
 
 
-def _one_object_of_one_identity(manifests: Sequence[Manifest]) -> Iterator[Finding]:
+def _one_object_of_one_identity(manifests: Sequence[Manifest], provided: Sequence[Provided]) -> Iterator[Finding]:
+    # Of what two charts of one sort both make, one sentence tells.
+    told = Counter(identity for offer in provided for identity in offer.makes)
     seen: dict[tuple[str, str, str, str], int] = {}
     for index, manifest in enumerate(manifests):
         group, kind, namespace, name = _identity(manifest)
         first = seen.setdefault((group, kind, namespace or "default", name), index)
-        if first != index:
+        told[group, kind, namespace or "", name] -= 1
+        if first != index and told[group, kind, namespace or "", name] < 0:
             where = f" in namespace {namespace!r}" if namespace else ""
             yield Finding(
                 index,
@@ -190,7 +196,7 @@ def _components_run_once(provided: Sequence[Provided]) -> Iterator[Finding]:
             if other != index and both and not (rival.is_alone and other < index):
                 yield Finding(
                     None,
-                    f"brings {_listed(both)} to every GPU node, and so does {{1}}; keep one of the two, or switch the "
+                    f"brings {listed(both)} to every GPU node, and so does {{1}}; keep one of the two, or switch the "
                     "component off in one of them",
                     providers=(index, other),
                 )
@@ -202,11 +208,6 @@ def _needed_components_are_there(provided: Sequence[Provided]) -> Iterator[Findi
         for component, way_out in offer.needs.items():
             if component not in there:
                 yield Finding(None, f"needs {COMPONENTS[component]} beside it: {way_out}", providers=(index,))
-
-
-def _listed(components: Sequence[Component]) -> str:
-    *first, last = (COMPONENTS[component] for component in components)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _refused_components_are_not_there(provided: Sequence[Provided]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ compares it with what the pods of an app ask for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -29,6 +29,13 @@ COMPONENTS: Mapping[Component, str] = {
     "validation-bridge": "the validation bridge",
 }
 """What runs on the GPU nodes of a whole cluster, and what it is called in a sentence."""
+
+
+def listed(components: Sequence[Component]) -> str:
+    """Return what components are called, joined for a sentence."""
+    *first, last = (COMPONENTS[component] for component in components)
+    return f"{', '.join(first)} and {last}" if first else last
+
 
 GpuRuntime = Literal["runtime-class", "default", "cdi"]
 """How containers get at their GPUs: by a runtime class that pods name, by the nodes' default runtime, by CDI alone."""
@@ -140,6 +147,8 @@ class Provided:
         later_tolerations: What those of its later pods tolerate that are for GPU nodes, as Kubernetes writes it.
         runs_on: For each DaemonSet on GPU nodes what decides which nodes take its pods, as Kubernetes writes it:
             ``nodeSelector``, ``affinity`` and ``tolerations``.
+        makes: API group, kind, namespace and name of each object that it makes, where two of its sort would make the
+            same ones.
         profiles_gpus: Whether it profiles the GPUs of those nodes: only one can at a time.
         gpu_runtime: How containers get at their GPUs, where it decides or knows it.
         device_guard: Which pods it refuses, where it does.
@@ -165,6 +174,7 @@ class Provided:
     privileged_namespaces: Sequence[str] = ()
     later_tolerations: Sequence[Mapping[str, Any]] | None = None
     runs_on: Sequence[Mapping[str, Any]] = ()
+    makes: Collection[tuple[str, str, str, str]] = ()
     profiles_gpus: bool = False
     gpu_runtime: GpuRuntime | None = None
     device_guard: DeviceGuard | None = None

@@ -529,19 +529,6 @@ def test_one_object_made_in_a_chart_and_in_a_chart_inside_it_is_found_by_both_pa
     assert "gpu/inner/b" in problem
 
 
-def test_two_plugin_charts_that_both_make_namespace_and_runtime_class_are_told_to_share_them(app):
-    for id in ("one", "two"):
-        DevicePluginChart(app, id, node_feature_discovery=False, gpu_feature_discovery=False)
-    problems = problems_of(app)
-    assert (
-        "two/namespace: Namespace 'nvidia-gpu-operator' is already made by one/namespace; make it once and hand "
-        "it to the others" in problems
-    )
-    assert any(
-        problem.startswith("two/runtime-class: RuntimeClass 'nvidia' is already made by") for problem in problems
-    )
-
-
 def test_namespace_and_runtime_class_handed_over_are_made_once(app, chart):
     shared = {"namespace": GpuNamespace(chart, "namespace"), "runtime_class": NvidiaRuntimeClass(chart, "runtime")}
     DevicePluginChart(app, "plugin", **shared)

@@ -7,10 +7,12 @@ from cdk8s import App, Chart
 
 from gpu_constructs import (
     CapacityPlan,
+    DevicePluginChart,
     External,
     GpuInventory,
     GpuNamespace,
     GpuNode,
+    NvidiaRuntimeClass,
     PowerLimit,
     SynthesisError,
     Taint,
@@ -25,7 +27,7 @@ from gpu_constructs.errors import GpuConstructsWarning
 @pytest.fixture
 def app(tmp_path):
     made = App(outdir=str(tmp_path / "dist"))
-    External(made, "labels", node_labels=["nvidia.com/gpu.present"], runtime_classes=["nvidia"])
+    External(made, "labels", node_labels=["nvidia.com/gpu.present"])
     return made
 
 
@@ -49,6 +51,7 @@ IN_TURN = (
 
 
 def limits(app, one, other):
+    External(app, "class", runtime_classes=["nvidia"])
     for number, (id, given) in enumerate({"a": one, "b": other}.items()):
         chart = Chart(app, id)
         namespace = GpuNamespace(chart, "namespace", name=f"power-{id}")
@@ -126,3 +129,72 @@ def test_a_declared_node_that_takes_both_power_limits_is_an_error(app):
         GpuInventory(nodes=[GpuNode(name="n", gpu_model="NVIDIA GeForce RTX 3090", labels={"pool": "a", "zone": "b"})]),
     )
     assert problems_of(app) == [IN_TURN]
+
+
+# Charts of the device plugin.
+
+
+def charts(app, one, other, **both):
+    DevicePluginChart(app, "one", **one, **both)
+    DevicePluginChart(app, "two", **other, **both)
+
+
+SAME_NODES = (
+    "one: brings the device plugin and GPU Feature Discovery to nodes of two too, where the two would replace each "
+    "other's devices and labels; leave one out, use config=Configs.named(...) for nodes that differ, or give the two "
+    "node_selectors that no node matches both of"
+)
+
+
+def test_two_plugin_charts_on_the_same_nodes_are_one_sentence(app):
+    charts(app, {}, {})
+    assert problems_of(app) == [SAME_NODES]
+
+
+def test_what_a_chart_and_another_construct_both_make_is_still_found(app):
+    GpuNamespace(Chart(app, "mine"), "namespace")
+    charts(app, {}, {})
+    assert [problem.split(";")[0] for problem in problems_of(app)] == [
+        "two/namespace: Namespace 'nvidia-gpu-operator' is already made by mine/namespace",
+        SAME_NODES.split(";")[0],
+    ]
+
+
+def handed_over(app):
+    """What two charts must not both make."""
+    chart = Chart(app, "shared")
+    return {"namespace": GpuNamespace(chart, "namespace"), "runtime_class": NvidiaRuntimeClass(chart, "class")}
+
+
+EXTERNAL = {"node_feature_discovery": "external"}
+POOLS = {"node_selector": {"pool": "a"}}, {"node_selector": {"pool": "b"}}
+
+
+def test_plugin_charts_for_different_nodes_are_told_in_one_sentence_what_to_share(app):
+    charts(app, *POOLS)
+    assert problems_of(app) == [
+        "two: makes 25 objects that one makes too, ConfigMap 'nvidia-device-plugin-config' among them; pass one "
+        "GpuNamespace to both, node_feature_discovery='external' to the second, one NvidiaRuntimeClass to both, another "
+        "name= to the second"
+    ]
+
+
+def test_plugin_charts_for_different_nodes_stand_side_by_side(app):
+    chart = Chart(app, "shared")
+    shared = {
+        "namespace": GpuNamespace(chart, "namespace"),
+        "runtime_class": NvidiaRuntimeClass(chart, "class", name="x"),
+    }
+    one, other = POOLS
+    charts(app, one, {**other, "name": "other", **EXTERNAL}, **shared)
+    assert problems_of(app) == []
+
+
+def test_the_plugin_and_gpu_feature_discovery_may_come_from_two_charts(app):
+    chart = Chart(app, "shared")
+    shared = {
+        "namespace": GpuNamespace(chart, "namespace"),
+        "runtime_class": NvidiaRuntimeClass(chart, "class", name="x"),
+    }
+    charts(app, {"gpu_feature_discovery": False}, {"device_plugin": False, "name": "b", **EXTERNAL}, **shared)
+    assert problems_of(app) == []

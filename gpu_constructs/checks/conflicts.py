@@ -6,10 +6,60 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, Literal
 
+from gpu_constructs.provided import Component, listed
 from gpu_constructs.rules.facts import Facts
 from gpu_constructs.rules.finding import Finding
 
 _APART = "give the two node_selectors that no node matches both of"
+
+
+_OF_A_NODE: tuple[Component, ...] = ("device-plugin", "gpu-feature-discovery")
+_MADE_ONCE = {
+    "Namespace": "one GpuNamespace to both",
+    "RuntimeClass": "one NvidiaRuntimeClass to both",
+    "CustomResourceDefinition": "node_feature_discovery='external' to the second",
+}
+"""What is handed to two charts of the device plugin that would both make an object of a kind."""
+
+
+def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
+    """Find charts that bring the device plugin, or GPU Feature Discovery, to one node twice."""
+    for one, other, both in _charts(facts):
+        meeting = _meeting(facts, one, other) if both else None
+        if meeting:
+            yield Finding(
+                None,
+                f"brings {listed(both)} to nodes of {{1}} too, where the two would replace each other's devices and "
+                "labels; leave one out, use config=Configs.named(...) for nodes that differ, or "
+                f"{_APART}",
+                providers=(one, other),
+                is_warning=meeting == "perhaps",
+            )
+
+
+def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
+    """Find charts for different nodes that make the same objects."""
+    for one, other, both in _charts(facts):
+        shared = sorted(set(facts.provided[one].makes) & set(facts.provided[other].makes))
+        if shared and not (both and _meeting(facts, one, other) == "surely"):
+            kinds = dict.fromkeys(kind for _, kind, _, _ in shared)
+            ways_out = [_MADE_ONCE[kind] for kind in kinds if kind in _MADE_ONCE]
+            if kinds.keys() - _MADE_ONCE.keys():
+                ways_out.append("another name= to the second")
+            yield Finding(
+                None,
+                f"makes {len(shared)} objects that {{1}} makes too, {shared[0][1]} {shared[0][3]!r} among them; pass "
+                f"{', '.join(ways_out)}",
+                providers=(other, one),
+            )
+
+
+def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
+    """Return each pair of charts of the device plugin, with what both run on the nodes they select."""
+    charts = [index for index, offer in enumerate(facts.provided) if offer.makes]
+    for one, other in combinations(charts, 2):
+        theirs = facts.provided[other].components
+        yield one, other, [name for name in facts.provided[one].components if name in theirs and name in _OF_A_NODE]
 
 
 def gpus_are_profiled_by_one(facts: Facts) -> Iterator[Finding]:

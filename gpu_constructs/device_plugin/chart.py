@@ -248,6 +248,10 @@ class DevicePluginChart(GpuChart):
             }
         check_names(list(manifests.values()))
 
+        new_namespaces = _new_namespaces(namespace, lives_in, discovery)
+        names_it = any(spec.get("runtimeClassName") for m in manifests.values() for spec in pod_specs(m))
+        makes_class = names_it and (runtime_class is None or isinstance(runtime_class, str))
+        new_class = runtime if makes_class else None
         super().__init__(scope, id, namespace=lives_in)
         self.provides = Provided(
             node_labels=_published_labels(
@@ -260,15 +264,19 @@ class DevicePluginChart(GpuChart):
             gpu_offers=gpu_offers(configs, plugin_pods(configs, manifests)) if plugin is not None else (),
             pod_security_default=platform.pod_security_default,
             runs_on=_placements(manifests),
+            makes=frozenset(
+                (
+                    *map(_kinds.identity_of, manifests.values()),
+                    *(("", "Namespace", "", name) for name in new_namespaces.values()),
+                    *([("node.k8s.io", "RuntimeClass", "", new_class)] if new_class else ()),
+                )
+            ),
             components=_components(plugin, labeler, discovery),
         )
-        for made, given in (("namespace", namespace), ("node-feature-discovery-namespace", _nfd_namespace(discovery))):
-            is_new = made == "namespace" or given != lives_in
-            if isinstance(given, str) and given not in _kinds.NAMESPACES_OF_EVERY_CLUSTER and is_new:
-                GpuNamespace(self, made, name=given)
-        names_it = any(spec.get("runtimeClassName") for m in manifests.values() for spec in pod_specs(m))
-        if runtime is not None and names_it and (runtime_class is None or isinstance(runtime_class, str)):
-            NvidiaRuntimeClass(self, "runtime-class", name=runtime)
+        for made, name_of_new in new_namespaces.items():
+            GpuNamespace(self, made, name=name_of_new)
+        if new_class:
+            NvidiaRuntimeClass(self, "runtime-class", name=new_class)
         self._main: Manifest | None = None
         scopes: dict[str, Construct] = {"": self}
         for path, manifest in manifests.items():
@@ -389,8 +397,15 @@ def _nfd(given: bool | Literal["external"] | NodeFeatureDiscovery) -> NodeFeatur
     return NodeFeatureDiscovery() if given is True else None
 
 
-def _nfd_namespace(discovery: NodeFeatureDiscovery | None) -> object:
-    return None if discovery is None else discovery.namespace
+def _new_namespaces(given: object, lives_in: str, discovery: NodeFeatureDiscovery | None) -> dict[str, str]:
+    """Return the names of the Namespaces that the chart makes, by the id of their construct."""
+    of_discovery = None if discovery is None or discovery.namespace == lives_in else discovery.namespace
+    named = {"namespace": given, "node-feature-discovery-namespace": of_discovery}
+    return {
+        id: name
+        for id, name in named.items()
+        if isinstance(name, str) and name not in _kinds.NAMESPACES_OF_EVERY_CLUSTER
+    }
 
 
 def _pinned(image: str | None) -> str | None:
