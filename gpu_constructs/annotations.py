@@ -18,3 +18,6 @@ CONFIG_CHECKSUM = "gpu-constructs/config-checksum"
 
 SCRAPED_TWICE = "gpu-constructs/scraped-twice"
 """On a scrape object whose targets another one has too, for another store: ``intended``."""
+
+COLLECTOR_INJECTION = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
+"""The label of a namespace in which Katib adds its collector to the pods of trials."""

@@ -54,6 +54,7 @@ def check(
         *conflicts.charts_make_objects_of_their_own(facts),
         *conflicts.gpus_are_profiled_by_one(facts),
         *conflicts.power_limits_are_kept_by_one(facts),
+        *conflicts.katib_can_collect(facts),
     ]
     return [*(finding.about(facts.origins) for finding in found), *broken_rules(facts, ignore=settings.ignore)]
 

@@ -12,6 +12,8 @@ from gpu_constructs import (
     GpuInventory,
     GpuNamespace,
     GpuNode,
+    KatibExperiment,
+    KatibParameter,
     NvidiaRuntimeClass,
     PowerLimit,
     SynthesisError,
@@ -19,8 +21,10 @@ from gpu_constructs import (
     Talos,
     TalosGpuNode,
     Toleration,
+    TrainingPod,
     synthesize,
 )
+from gpu_constructs.annotations import COLLECTOR_INJECTION
 from gpu_constructs.errors import GpuConstructsWarning
 
 
@@ -174,8 +178,8 @@ def test_plugin_charts_for_different_nodes_are_told_in_one_sentence_what_to_shar
     charts(app, *POOLS)
     assert problems_of(app) == [
         "two: makes 25 objects that one makes too, ConfigMap 'nvidia-device-plugin-config' among them; pass one "
-        "GpuNamespace to both, node_feature_discovery='external' to the second, one NvidiaRuntimeClass to both, another "
-        "name= to the second"
+        "GpuNamespace to both, node_feature_discovery='external' to the second, one NvidiaRuntimeClass to both, "
+        "another name= to the second"
     ]
 
 
@@ -198,3 +202,56 @@ def test_the_plugin_and_gpu_feature_discovery_may_come_from_two_charts(app):
     }
     charts(app, {"gpu_feature_discovery": False}, {"device_plugin": False, "name": "b", **EXTERNAL}, **shared)
     assert problems_of(app) == []
+
+
+# Katib.
+
+
+def experiment(app, namespace=None, collector=None):
+    DevicePluginChart(app, "plugin")
+    chart = Chart(app, "search", namespace="team")
+    if namespace is not None:
+        GpuNamespace(chart, "namespace", name="team", **namespace)
+    KatibExperiment(
+        chart,
+        "search",
+        trial=TrainingPod(script="print('loss=1')", args=["--lr=${trialParameters.lr}"], run_as_user=1000),
+        parameters={"lr": KatibParameter.double(min=0.01, max=0.05)},
+        objective_metric_name="loss",
+        metrics_collector_spec=None if collector is None else {"collector": {"kind": collector}},
+    )
+
+
+COLLECTS = {"labels": COLLECTOR_INJECTION, "pod_security": "baseline"}
+
+
+@pytest.mark.parametrize("collector", [None, "StdOut", "File", "Custom"])
+@pytest.mark.parametrize("value", [{}, {"katib.kubeflow.org/metrics-collector-injection": "disabled"}])
+def test_an_experiment_in_a_namespace_where_katib_adds_no_collector_is_an_error(app, collector, value):
+    experiment(app, {"labels": value, "pod_security": "baseline"}, collector)
+    assert problems_of(app) == [
+        "search/search: its trials would end without metrics: Katib adds its collector only in a namespace with a "
+        "label that search/namespace lacks; pass "
+        "GpuNamespace(labels={'katib.kubeflow.org/metrics-collector-injection': 'enabled'})"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "collector"),
+    [(COLLECTS, None), ({"pod_security": "baseline"}, "None"), ({"pod_security": "restricted"}, "Push")],
+)
+def test_an_experiment_that_katib_can_collect_of_is_fine(app, namespace, collector):
+    experiment(app, namespace, collector)
+    assert problems_of(app) == []
+
+
+def test_of_a_namespace_from_elsewhere_it_is_not_known_whether_katib_collects_there(app):
+    External(app, "kubeflow", namespaces=["team"])
+    experiment(app)
+    assert problems_of(app) == []
+
+
+def test_a_level_that_refuses_the_collector_of_katib_is_a_warning(app):
+    experiment(app, {**COLLECTS, "pod_security": "restricted"})
+    with pytest.warns(GpuConstructsWarning, match="its namespace, .* enforces 'restricted', which refuses"):
+        synthesize(app)

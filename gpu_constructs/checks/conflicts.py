@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, Literal
 
+from gpu_constructs.annotations import COLLECTOR_INJECTION
 from gpu_constructs.provided import Component, listed
-from gpu_constructs.rules.facts import Facts
+from gpu_constructs.rules.facts import Facts, namespace_of
 from gpu_constructs.rules.finding import Finding
 
 _APART = "give the two node_selectors that no node matches both of"
@@ -89,6 +90,43 @@ def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
                 f"join them with limits={{...}} in one, or {_APART}",
                 providers=(one, other),
                 is_warning=meeting == "perhaps",
+            )
+
+
+_WITHOUT_SIDECAR = ("None", "Push")
+"""Collectors for which Katib adds no container to a trial's pod."""
+
+
+def katib_can_collect(facts: Facts) -> Iterator[Finding]:
+    """Find experiments whose trials get no collector, or one that their namespace refuses.
+
+    Source:
+        kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/pod/inject_webhook.go, and the namespaceSelector of its webhook in
+        manifests/v1beta1/components/webhook/webhooks.yaml
+    """
+    namespaces = {str(made["metadata"].get("name")): (at, made) for at, made in facts.of_kind(("", "Namespace"))}
+    for index, experiment in facts.of_kind(("kubeflow.org", "Experiment")):
+        at, namespace = namespaces.get(namespace_of(experiment), (0, None))
+        collector = ((experiment.get("spec") or {}).get("metricsCollectorSpec") or {}).get("collector") or {}
+        kind = collector.get("kind", "StdOut")
+        if namespace is None or kind in _WITHOUT_SIDECAR:
+            continue
+        labels = namespace["metadata"].get("labels") or {}
+        if not COLLECTOR_INJECTION.items() <= labels.items():
+            yield Finding(
+                index,
+                "its trials would end without metrics: Katib adds its collector only in a namespace with a label that {0} "
+                f"lacks; pass GpuNamespace(labels={COLLECTOR_INJECTION!r})",
+                (at,),
+            )
+        if labels.get("pod-security.kubernetes.io/enforce") == "restricted" and kind != "Custom":
+            yield Finding(
+                index,
+                "its namespace, made by {0}, enforces 'restricted', which refuses Katib's collector, and with it the "
+                "trials' pods, unless KatibConfig has injectSecurityContext: true; pass "
+                "GpuNamespace(pod_security='baseline')",
+                (at,),
+                is_warning=True,
             )
 
 

@@ -13,6 +13,7 @@ from constructs import Construct
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
+from gpu_constructs.annotations import COLLECTOR_INJECTION as COLLECTOR_INJECTION
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_in
 from gpu_constructs.recipes.katib_parameter import KatibParameter, combinations, require_finite
@@ -22,9 +23,6 @@ from gpu_constructs.recipes.training_pod import TrainingPod, require_name
 Algorithm = Literal[
     "random", "grid", "tpe", "multivariate-tpe", "bayesianoptimization", "hyperband", "cmaes", "sobol", "pbt"
 ]
-
-COLLECTOR_INJECTION = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
-"""The label of a namespace in which Katib adds its collector to the pods of trials."""
 
 _LONGEST_NAME = 40
 _PLACEHOLDER = re.compile(r"\$\{trialParameters\.(.+?)\}")
