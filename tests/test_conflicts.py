@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 from cdk8s import App, Chart
 
 from gpu_constructs import (
     CapacityPlan,
+    DenyVisibleDevicesOverride,
     DevicePluginChart,
     External,
     GpuInventory,
@@ -255,3 +258,52 @@ def test_a_level_that_refuses_the_collector_of_katib_is_a_warning(app):
     experiment(app, {**COLLECTS, "pod_security": "restricted"})
     with pytest.warns(GpuConstructsWarning, match="its namespace, .* enforces 'restricted', which refuses"):
         synthesize(app)
+
+
+# A policy on the devices that pods see.
+
+
+def told(app):
+    """Return the warnings of a synth that finds no error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        synthesize(app)
+    return [str(one.message) for one in caught]
+
+
+def guard(app, **given):
+    DenyVisibleDevicesOverride(Chart(app, "guard"), "guard", **given)
+
+
+def by_default(app):
+    TalosGpuNode(app, "node", platform=Talos("1.12"), default_runtime=True)
+
+
+def test_a_default_runtime_goes_around_the_policy_on_visible_devices(app):
+    guard(app)
+    by_default(app)
+    assert told(app) == [
+        "guard/guard: judges pods with runtime class 'nvidia' alone, but node says that NVIDIA's runtime is the nodes' "
+        "default: a pod without the class whose image sets NVIDIA_VISIBLE_DEVICES=all sees every GPU; leave "
+        "default_runtime=True out"
+    ]
+
+
+def test_a_runtime_class_of_another_name_goes_around_the_policy_on_visible_devices(app):
+    guard(app)
+    NvidiaRuntimeClass(Chart(app, "class"), "class", name="nvidia-gpu")
+    assert told(app) == [
+        "guard/guard: judges pods with runtime class 'nvidia' alone, and RuntimeClass 'nvidia-gpu' of this app leads "
+        "to NVIDIA's runtime too; add a DenyVisibleDevicesOverride with runtime_class='nvidia-gpu' and another name"
+    ]
+    DenyVisibleDevicesOverride(Chart(app, "second"), "guard", name="second", runtime_class="nvidia-gpu")
+    assert told(app) == []
+
+
+@pytest.mark.parametrize(
+    "given", [{"require_gpu_request": False}, {"validation_actions": ["Warn"]}], ids=["envs alone", "warns alone"]
+)
+def test_a_policy_that_judges_no_images_has_nothing_to_go_around(app, given):
+    guard(app, **given)
+    by_default(app)
+    assert told(app) == []

@@ -115,8 +115,8 @@ def katib_can_collect(facts: Facts) -> Iterator[Finding]:
         if not COLLECTOR_INJECTION.items() <= labels.items():
             yield Finding(
                 index,
-                "its trials would end without metrics: Katib adds its collector only in a namespace with a label that {0} "
-                f"lacks; pass GpuNamespace(labels={COLLECTOR_INJECTION!r})",
+                "its trials would end without metrics: Katib adds its collector only in a namespace with a label that "
+                f"{{0}} lacks; pass GpuNamespace(labels={COLLECTOR_INJECTION!r})",
                 (at,),
             )
         if labels.get("pod-security.kubernetes.io/enforce") == "restricted" and kind != "Custom":
@@ -128,6 +128,37 @@ def katib_can_collect(facts: Facts) -> Iterator[Finding]:
                 (at,),
                 is_warning=True,
             )
+
+
+def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
+    """Find ways to NVIDIA's runtime that a policy leaves out: it judges images by their pod's runtime class."""
+    guards = [
+        (index, offer.device_guard)
+        for index, offer in enumerate(facts.provided)
+        if offer.device_guard is not None and (offer.device_guard.requires_gpu or offer.device_guard.forbids_env_from)
+    ]
+    guarded = {guard.runtime_class for _, guard in guards}
+    for index, guard in guards:
+        for other, offer in enumerate(facts.provided):
+            if offer.gpu_runtime == "default":
+                yield Finding(
+                    None,
+                    f"judges pods with runtime class {guard.runtime_class!r} alone, but {{1}} says that NVIDIA's "
+                    "runtime is the nodes' default: a pod without the class whose image sets "
+                    f"{guard.variable}=all sees every GPU; leave default_runtime=True out",
+                    providers=(index, other),
+                    is_warning=True,
+                )
+        for name in facts.nvidia_runtime_classes if index == guards[0][0] else ():
+            if name not in guarded:
+                yield Finding(
+                    None,
+                    f"judges pods with runtime class {guard.runtime_class!r} alone, and RuntimeClass {name!r} of this "
+                    "app leads to NVIDIA's runtime too; add a DenyVisibleDevicesOverride with "
+                    f"runtime_class={name!r} and another name",
+                    providers=(index,),
+                    is_warning=True,
+                )
 
 
 def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"] | None:
