@@ -55,6 +55,8 @@ def check(
         *conflicts.gpus_are_profiled_by_one(facts),
         *conflicts.power_limits_are_kept_by_one(facts),
         *conflicts.katib_can_collect(facts),
+        *conflicts.exporters_know_of_sharing(facts),
+        *conflicts.sharing_is_stated_alike(facts),
         *conflicts.the_guard_sees_all_ways_to_gpus(facts),
     ]
     return [*(finding.about(facts.origins) for finding in found), *broken_rules(facts, ignore=settings.ignore)]

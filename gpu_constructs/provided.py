@@ -152,6 +152,8 @@ class Provided:
         profiles_gpus: Whether it profiles the GPUs of those nodes: only one can at a time.
         gpu_runtime: How containers get at their GPUs, where it decides or knows it.
         device_guard: Which pods it refuses, where it does.
+        assumed_sharing: How it was told that the device plugin of its nodes shares GPUs. None: nothing was said.
+        names_one_pod: Whether its metrics name one pod of a GPU, because nothing was said of sharing.
     """
 
     node_labels: Sequence[str] = ()
@@ -178,6 +180,8 @@ class Provided:
     profiles_gpus: bool = False
     gpu_runtime: GpuRuntime | None = None
     device_guard: DeviceGuard | None = None
+    assumed_sharing: Sharing | None = None
+    names_one_pod: bool = False
 
 
 @runtime_checkable

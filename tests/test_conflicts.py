@@ -9,6 +9,8 @@ from cdk8s import App, Chart
 
 from gpu_constructs import (
     CapacityPlan,
+    Configs,
+    DcgmExporter,
     DenyVisibleDevicesOverride,
     DevicePluginChart,
     External,
@@ -17,8 +19,12 @@ from gpu_constructs import (
     GpuNode,
     KatibExperiment,
     KatibParameter,
+    Kubernetes,
     NvidiaRuntimeClass,
+    PluginConfig,
+    PodMapping,
     PowerLimit,
+    Sharing,
     SynthesisError,
     Taint,
     Talos,
@@ -306,4 +312,78 @@ def test_a_runtime_class_of_another_name_goes_around_the_policy_on_visible_devic
 def test_a_policy_that_judges_no_images_has_nothing_to_go_around(app, given):
     guard(app, **given)
     by_default(app)
+    assert told(app) == []
+
+
+# How GPUs are shared.
+
+FOUR, FIVE = Sharing.time_slicing(replicas=4), Sharing.time_slicing(replicas=5)
+
+
+def exporter(app, plugin, **given):
+    """A device plugin that is told something, and an exporter beside it."""
+    DevicePluginChart(app, "plugin", **plugin)
+    chart = Chart(app, "exporter")
+    namespace = GpuNamespace(chart, "namespace", name="monitoring")
+    DcgmExporter(chart, "dcgm", namespace=namespace, dashboard=False, **given)
+
+
+ONE_POD = (
+    "exporter/dcgm: names one of the pods that share a GPU, since it is not told that plugin shares GPUs; pass it the "
+    "same sharing=, or a PodMapping of your own"
+)
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        {"sharing": FOUR},
+        {"sharing": Sharing.mps(replicas=2), "platform": Kubernetes(), "runtime_class": "nvidia"},
+        {"config": Configs.named({"a": PluginConfig(), "b": PluginConfig(sharing=FOUR)}, default="a")},
+    ],
+    ids=["time-slicing", "MPS", "one of two"],
+)
+def test_an_exporter_that_is_told_nothing_beside_a_plugin_that_shares_is_a_warning(app, plugin):
+    exporter(app, plugin)
+    assert told(app) == [ONE_POD]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "given"),
+    [
+        ({}, {}),
+        ({"sharing": FOUR}, {"sharing": FOUR}),
+        ({"sharing": FOUR}, {"sharing": Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)}),
+        ({"sharing": FOUR}, {"pod_mapping": False}),
+        ({"sharing": FOUR}, {"pod_mapping": PodMapping(enable_pod_labels=True)}),
+        ({"sharing": FOUR, "node_selector": {"pool": "a"}}, {"node_selector": {"pool": "b"}}),
+    ],
+    ids=["none", "the same", "refusing or not", "no pods", "a mapping of its own", "other nodes"],
+)
+def test_an_exporter_that_knows_how_gpus_are_shared_is_fine(app, plugin, given):
+    exporter(app, plugin, **given)
+    assert told(app) == []
+
+
+@pytest.mark.parametrize(
+    ("sharing", "words"),
+    [
+        (FIVE, "time-slicing x 5"),
+        (Sharing.none(), "exclusive"),
+        (Sharing.time_slicing(replicas=4, rename_by_default=True), "time-slicing x 4 with names that end in .shared"),
+    ],
+)
+def test_an_exporter_that_is_told_of_another_sharing_is_a_warning(app, sharing, words):
+    exporter(app, {"sharing": FOUR}, sharing=sharing)
+    assert told(app) == [
+        f"exporter/dcgm: takes GPUs as {words}, and plugin advertises them as time-slicing x 4; pass one Sharing to "
+        "both"
+    ]
+
+
+def test_of_a_plugin_whose_configuration_is_elsewhere_it_is_not_known_how_it_shares(app):
+    config = Configs.external("theirs", default="a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exporter(app, {"config": config, "node_feature_discovery": "external"}, sharing=FOUR)
     assert told(app) == []

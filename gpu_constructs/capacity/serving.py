@@ -84,7 +84,7 @@ def service_of(
     if node.sharing is not None and is_stated and said.is_sure and _looks(node.sharing) != _looks(said.sharings[0]):
         raise GpuConstructsError(
             f"gpu_node.sharing of {node.name!r} must be what the app's device plugin makes of its GPUs, "
-            f"{_in_full(said.sharings[0])}; got {_in_full(node.sharing)}; leave it out, and give the sharing to the "
+            f"{in_full(said.sharings[0])}; got {in_full(node.sharing)}; leave it out, and give the sharing to the "
             "DevicePluginChart or GpuOperator, and to the GpuProfile"
         )
     if said.failure:
@@ -128,15 +128,15 @@ def _chosen(said: _Said, node: GpuNode) -> tuple[Sharing, list[str]]:
     # A guess refuses nobody.
     most = max(able, key=lambda one: sum(one.resources.values()), default=Sharing.none())
     guess = replace(most, fail_requests_greater_than_one=False)
-    return guess, [f"{said.doubt}: taken as {_in_full(guess)}; declare it with sharing= of the node"]
+    return guess, [f"{said.doubt}: taken as {in_full(guess)}; declare it with sharing= of the node"]
 
 
 def _of_change(node: GpuNode, said: _Said) -> Iterator[str]:
     if not node.is_observed:
         return
     if node.sharing is not None and said.sharings and _looks(node.sharing) not in map(_looks, said.sharings):
-        will = " or ".join(map(_in_full, said.sharings))
-        yield f"its GPUs were seen as {_in_full(node.sharing)}, and this app makes them {will}, which counts"
+        will = " or ".join(map(in_full, said.sharings))
+        yield f"its GPUs were seen as {in_full(node.sharing)}, and this app makes them {will}, which counts"
     if node.mig_strategy is not None and said.mig_strategy not in (None, node.mig_strategy):
         yield (
             f"its MIG strategy was seen as {node.mig_strategy}, and this app makes it {said.mig_strategy}, which counts"
@@ -159,7 +159,8 @@ def in_words(sharing: Sharing) -> str:
     return ", ".join(parts)
 
 
-def _in_full(sharing: Sharing) -> str:
+def in_full(sharing: Sharing) -> str:
+    """Return a sharing as a phrase, with what it calls the resource."""
     return (in_words(sharing) or "exclusive") + (" with names that end in .shared" if sharing.rename_by_default else "")
 
 

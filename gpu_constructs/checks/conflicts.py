@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal
 
 from gpu_constructs.annotations import COLLECTOR_INJECTION
-from gpu_constructs.provided import Component, listed
+from gpu_constructs.provided import Component, GpuOffer, Provided, listed
 from gpu_constructs.rules.facts import Facts, namespace_of
 from gpu_constructs.rules.finding import Finding
+from gpu_constructs.sharing import Sharing
 
 _APART = "give the two node_selectors that no node matches both of"
 
@@ -91,6 +93,65 @@ def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
                 providers=(one, other),
                 is_warning=meeting == "perhaps",
             )
+
+
+def exporters_know_of_sharing(facts: Facts) -> Iterator[Finding]:
+    """Find exporters that name one pod of a GPU that several hold."""
+    for index, offer in enumerate(facts.provided):
+        if offer.names_one_pod:
+            for other, plugin in _plugins_beside(facts, offer):
+                if any(one.sharing.strategy != "none" for one in plugin):
+                    yield Finding(
+                        None,
+                        "names one of the pods that share a GPU, since it is not told that {1} shares GPUs; pass it "
+                        "the same sharing=, or a PodMapping of your own",
+                        providers=(index, other),
+                        is_warning=True,
+                    )
+
+
+def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
+    """Find what was told of another sharing than the device plugin of its nodes has."""
+    for index, offer in enumerate(facts.provided):
+        plugins = [] if offer.assumed_sharing is None else _plugins_beside(facts, offer)
+        has = [one.sharing for _, plugin in plugins for one in plugin]
+        if offer.assumed_sharing is None or not has:
+            continue
+        if _advertised(offer.assumed_sharing) not in map(_advertised, has):
+            from gpu_constructs.capacity.serving import in_full
+
+            yield Finding(
+                None,
+                f"takes GPUs as {in_full(offer.assumed_sharing)}, and {{1}} advertises them as {in_full(has[0])}; pass "
+                "one Sharing to both",
+                providers=(index, plugins[0][0]),
+                is_warning=True,
+            )
+
+
+def _advertised(sharing: Sharing) -> Sharing:
+    """Return a sharing without what no metric and no label tells of it."""
+    return replace(sharing, fail_requests_greater_than_one=False)
+
+
+def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOffer]]]:
+    """Return how the device plugins advertise the GPUs of the nodes that a construct's pods may run on.
+
+    Nothing, where a plugin is there of which nothing is known.
+    """
+    found: list[tuple[int, list[GpuOffer]]] = []
+    for index, plugin in enumerate(facts.provided):
+        if "device-plugin" in plugin.components and not plugin.gpu_offers:
+            return []
+        reached = [
+            one
+            for one in plugin.gpu_offers
+            if not offer.runs_on
+            or one.pod_spec is None
+            or any(nodes_in_common(facts, one.pod_spec, placement) for placement in offer.runs_on)
+        ]
+        found += [(index, reached)] if reached else []
+    return found
 
 
 _WITHOUT_SIDECAR = ("None", "Push")

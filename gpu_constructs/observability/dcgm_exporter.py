@@ -349,6 +349,8 @@ class DcgmExporter(GpuObject):
             components=("dcgm-exporter",),
             runs_on=(placement_of(pod),),
             profiles_gpus=needs_rights,
+            assumed_sharing=sharing,
+            names_one_pod=pod_mapping is True and sharing is None,
         )
         for child, manifest in manifests.items():
             Manifest(self, child, manifest)
