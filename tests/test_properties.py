@@ -527,7 +527,7 @@ files = st.builds(
         plugin=st.builds(
             PluginFlags,
             pass_device_specs=st.sampled_from([None, True]),
-            device_list_strategy=st.sampled_from([None, "envvar", ("volume-mounts", "envvar")]),
+            device_list_strategy=st.sampled_from([None, "envvar"]),
             device_id_strategy=st.sampled_from([None, "index"]),
         ),
     ),
@@ -537,6 +537,7 @@ demanding_files = st.one_of(
     files,
     st.builds(PluginConfig, flags=st.builds(Flags, mig_strategy=st.sampled_from(["single", "mixed"]))),
     st.just(PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy="cdi-cri")))),
+    st.just(PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy=("volume-mounts", "envvar"))))),
 )
 config_names = st.from_regex(r"\A[A-Za-z]([-._A-Za-z0-9]{0,6}[A-Za-z0-9])?\Z")
 configs = st.one_of(
