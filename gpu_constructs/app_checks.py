@@ -12,7 +12,7 @@ import jsii
 from cdk8s import ApiObject, App
 
 from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.provided import Provided, Provider
+from gpu_constructs.provided import Provided, providers_in
 from gpu_constructs.rules.finding import Finding
 
 _REMEMBERED = "_gpu_checks"
@@ -78,7 +78,7 @@ class AppChecks:
         found = self.app.node.find_all()
         # Each by itself: a chart validates the app again before it renders.
         objects = [construct for construct in found if isinstance(construct, ApiObject)]
-        providers = [construct for construct in found if isinstance(construct, Provider)]
+        providers, provided = providers_in(found)
 
         def object_path(index: int) -> str:
             return objects[index].node.path.removesuffix("/Default").removesuffix("/Resource")
@@ -88,7 +88,6 @@ class AppChecks:
 
         try:
             manifests = [made.to_json() for made in objects]
-            provided = [provider.provides for provider in providers]
             sentences = [
                 (finding.is_warning, finding.sentence(object_path, provider_path, path))
                 for path, check in self.checks.items()

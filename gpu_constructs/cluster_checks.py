@@ -50,6 +50,7 @@ def check(
         *_pods_pass_the_guards(facts),
         *_later_pods_pass_the_guards(manifests, provided),
         *pods_fit_their_namespace(facts),
+        *conflicts.platforms_are_one(facts),
         *conflicts.nodes_have_one_device_plugin(facts),
         *conflicts.charts_make_objects_of_their_own(facts),
         *conflicts.gpus_are_profiled_by_one(facts),

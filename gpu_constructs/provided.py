@@ -6,10 +6,11 @@ compares it with what the pods of an app ask for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from gpu_constructs.platforms import Platform
 from gpu_constructs.sharing import Sharing
 
 Component = Literal[
@@ -47,6 +48,9 @@ _PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
 def placement_of(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of a pod spec that decide which nodes take the pod."""
     return {key: pod_spec[key] for key in _PLACES_PODS if pod_spec.get(key)}
+
+
+_Construct = TypeVar("_Construct")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +136,8 @@ class Provided:
         gpu_offers: The same by the configuration that a node has, where it knows them.
         has_mig_manager: Whether it divides GPUs as the node label ``nvidia.com/mig.config`` says.
         power_caps: Power limits that it holds GPUs at.
-        pod_security_default: The Pod Security level of namespaces that state none, where it is known.
+        platform: What it was made for. None where it is the same everywhere.
+        is_workload: Whether it only uses GPUs, so that all it says is what it takes for granted.
         components: What it runs on the GPU nodes of the whole cluster.
         is_alone: Whether none of its components may be there a second time, from another construct.
         needs: Components that must be there beside it, each with what to do where they are not.
@@ -163,7 +168,8 @@ class Provided:
     gpu_offers: Sequence[GpuOffer] = ()
     has_mig_manager: bool = False
     power_caps: Sequence[PowerCap] = ()
-    pod_security_default: str | None = None
+    platform: Platform | None = None
+    is_workload: bool = False
     components: Sequence[Component] = ()
     is_alone: bool = False
     needs: Mapping[Component, str] = field(default_factory=dict)
@@ -183,9 +189,27 @@ class Provided:
     assumed_sharing: Sharing | None = None
     names_one_pod: bool = False
 
+    @property
+    def pod_security_default(self) -> str | None:
+        """The Pod Security level of namespaces that state none, where it is known."""
+        return None if self.platform is None or self.is_workload else self.platform.pod_security_default
+
 
 @runtime_checkable
 class Provider(Protocol):
     """A construct that says what it provides."""
 
     provides: Provided
+
+
+def providers_in(constructs: Iterable[_Construct]) -> tuple[list[_Construct], list[Provided]]:
+    """Return the constructs that say what they provide, and what; of workloads that assume the same, the first."""
+    providers: list[_Construct] = []
+    provided: list[Provided] = []
+    for construct in constructs:
+        if isinstance(construct, Provider):
+            says = construct.provides
+            if not says.is_workload or says not in provided:
+                providers.append(construct)
+                provided.append(says)
+    return providers, provided

@@ -23,7 +23,7 @@ from gpu_constructs._yaml import manifest_text
 from gpu_constructs.app_checks import ExaminesApp, left_to_synth
 from gpu_constructs.cluster_checks import Finding, check
 from gpu_constructs.errors import GpuConstructsError, SynthesisError, warn
-from gpu_constructs.provided import Provider
+from gpu_constructs.provided import providers_in
 from gpu_constructs.rules.gpu_rules import settings_of
 from gpu_constructs.side_files import FOLDERS, WritesSideFiles, first_line, marked
 
@@ -231,8 +231,7 @@ def _render(app: App, dist: _Dist, cluster: str) -> list[str]:
         return [str(error)]
     except RuntimeError as error:
         return _unwrapped(error)
-    providers = [construct for construct in constructs if isinstance(construct, Provider)]
-    provided = [provider.provides for provider in providers]
+    providers, provided = providers_in(constructs)
     said = [("", finding) for finding in check(rendered.manifests, provided, settings_of(app))]
     # What is wrong with the objects themselves is better known before anybody computes with them.
     if all(finding.is_warning for _, finding in said):

@@ -306,7 +306,7 @@ def test_only_the_enforced_level_refuses_pods():
 def test_where_the_platform_enforces_baseline_a_namespace_that_says_nothing_does_too():
     manifests = [namespace("team"), deployment(namespace="team", hostPID=True)]
     assert found(manifests) == []
-    ((_, problem),) = found(manifests, Provided(pod_security_default="baseline"))
+    ((_, problem),) = found(manifests, Provided(platform=Talos()))
     assert problem.startswith(
         "pods would be refused: namespace 'team' of {0} states no Pod Security level, so 'baseline' holds, and "
     )
@@ -315,7 +315,7 @@ def test_where_the_platform_enforces_baseline_a_namespace_that_says_nothing_does
 def test_where_the_platform_enforces_baseline_the_default_namespace_does_too():
     manifests = [deployment(hostPID=True), deployment("y", "default", hostPID=True)]
     assert found(manifests) == []
-    findings = found(manifests, Provided(pod_security_default="baseline"))
+    findings = found(manifests, Provided(platform=Talos()))
     assert [(subject, problem.partition(" states")[0]) for subject, problem in findings] == [
         (subject, "pods would be refused: namespace 'default'") for subject in (0, 1)
     ]
@@ -323,7 +323,7 @@ def test_where_the_platform_enforces_baseline_the_default_namespace_does_too():
 
 def test_the_level_of_a_namespace_made_elsewhere_is_not_guessed():
     manifests = [deployment(namespace="team", hostPID=True)]
-    assert found(manifests, Provided(namespaces=["team"], pod_security_default="baseline")) == []
+    assert found(manifests, Provided(namespaces=["team"], platform=Talos())) == []
 
 
 @pytest.mark.parametrize(
@@ -1017,15 +1017,15 @@ LATER = Provided(privileged_namespaces=("gpu",))
 
 
 @pytest.mark.parametrize(
-    ("made", "default", "says"),
+    ("made", "platform", "says"),
     [
         (namespace("gpu", enforce="baseline"), None, "enforces 'baseline', under which"),
         (namespace("gpu", enforce="restricted"), None, "enforces 'restricted', under which"),
-        (namespace("gpu"), "baseline", "states no Pod Security level, so 'baseline' holds, under which"),
+        (namespace("gpu"), Talos(), "states no Pod Security level, so 'baseline' holds, under which"),
     ],
 )
-def test_a_namespace_that_refuses_the_pods_brought_later_is_told(made, default, says):
-    (finding,) = check([made], [LATER, Provided(pod_security_default=default)])
+def test_a_namespace_that_refuses_the_pods_brought_later_is_told(made, platform, says):
+    (finding,) = check([made], [LATER, Provided(platform=platform)])
     assert finding.problem.startswith(says)
     assert (finding.subject, finding.providers) == (0, (0,))
 
@@ -1284,7 +1284,7 @@ def test_metadata_that_cannot_be_is_no_crash(gone):
 
 def test_containers_that_cannot_be_are_no_crash():
     broken = deployment(namespace="default", containers=[None, 3, main(env=[None], securityContext=[])], volumes=[None])
-    check([broken], [Provided(pod_security_default="baseline")])
+    check([broken], [Provided(platform=Talos())])
 
 
 def test_the_objects_of_a_list_are_objects_of_the_app():

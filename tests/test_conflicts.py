@@ -17,9 +17,12 @@ from gpu_constructs import (
     GpuInventory,
     GpuNamespace,
     GpuNode,
+    GpuProfile,
+    GpuWorkload,
     KatibExperiment,
     KatibParameter,
     Kubernetes,
+    NvidiaGpuExporter,
     NvidiaRuntimeClass,
     PluginConfig,
     PodMapping,
@@ -344,7 +347,7 @@ ONE_POD = (
     ids=["time-slicing", "MPS", "one of two"],
 )
 def test_an_exporter_that_is_told_nothing_beside_a_plugin_that_shares_is_a_warning(app, plugin):
-    exporter(app, plugin)
+    exporter(app, plugin, platform=plugin.get("platform", Talos("1.12")))
     assert told(app) == [ONE_POD]
 
 
@@ -386,4 +389,102 @@ def test_of_a_plugin_whose_configuration_is_elsewhere_it_is_not_known_how_it_sha
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exporter(app, {"config": config, "node_feature_discovery": "external"}, sharing=FOUR)
+    assert told(app) == []
+
+
+# Platforms.
+
+OLD, NEW = Talos("1.12"), Talos("1.13")
+OTHER_PLATFORM = (
+    "platform must be the same for all that is on a node; got {}, and {} has {}; pass {} here too, or give the two "
+    "node_selectors that no node matches both of"
+)
+
+
+def exporters(app, *platforms, **given):
+    for number, platform in enumerate(platforms):
+        chart = Chart(app, f"c{number}")
+        namespace = GpuNamespace(chart, "namespace", name=f"monitoring-{number}", pod_security="restricted")
+        NvidiaGpuExporter(
+            chart, "exporter", namespace=namespace, platform=platform, name=f"e{number}", dashboard=False, **given
+        )
+    External(app, "class", runtime_classes=["nvidia"])
+
+
+def test_agents_for_talos_releases_with_the_driver_in_other_places_are_an_error(app):
+    exporters(app, NEW, OLD, NEW)
+    expected = OTHER_PLATFORM.format("Talos 1.12", "c0/exporter", "Talos 1.13", "Talos('1.13')")
+    assert problems_of(app) == [f"c1/exporter: {expected}"]
+
+
+def test_agents_for_talos_releases_that_are_alike_are_a_warning(app):
+    exporters(app, Talos("1.10"), Talos("1.11"))
+    expected = OTHER_PLATFORM.format("Talos 1.11", "c0/exporter", "Talos 1.10", "Talos('1.10')")
+    assert told(app) == [f"c1/exporter: {expected}"]
+
+
+@pytest.mark.parametrize(
+    "platforms", [(NEW, NEW), (Talos("1.13.1"), Talos("1.13.4"), NEW), (Kubernetes("1.34"), Kubernetes("1.36"))]
+)
+def test_agents_for_one_line_of_talos_are_fine(app, platforms):
+    exporters(app, *platforms)
+    assert told(app) == []
+
+
+def test_an_agent_for_another_release_than_the_nodes_have_is_an_error(app):
+    TalosGpuNode(app, "node", platform=Talos("1.12.11"))
+    exporters(app, NEW)
+    expected = OTHER_PLATFORM.format("Talos 1.13", "node", "Talos 1.12.11", "Talos('1.12.11')")
+    assert problems_of(app) == [f"c0/exporter: {expected}"]
+
+
+def test_nodes_of_two_releases_are_an_upgrade(app):
+    TalosGpuNode(app, "old", platform=Talos("1.12.11"))
+    TalosGpuNode(app, "new", platform=NEW)
+    exporters(app, OLD)
+    assert told(app) == []
+
+
+def test_agents_for_pools_of_different_releases_stand_side_by_side(app):
+    shared = handed_over(app)
+    one, other = POOLS
+    charts(app, {**one, "platform": OLD}, {**other, **EXTERNAL, "name": "other", "platform": NEW}, **shared)
+    assert told(app) == []
+
+
+def test_a_workload_for_another_release_is_a_warning(app):
+    DevicePluginChart(app, "plugin", platform=NEW)
+    for id in ("a", "b"):
+        GpuWorkload(Chart(app, id, namespace="default"), id, image="a:1", kind="Job", platform=OLD)
+    expected = OTHER_PLATFORM.format("Talos 1.12", "plugin", "Talos 1.13", "Talos('1.13')")
+    assert told(app) == [f"a/a: {expected}"]
+
+
+def test_an_agent_for_plain_kubernetes_beside_one_for_talos_is_a_warning(app):
+    exporters(app, OLD, Kubernetes("1.35"))
+    expected = OTHER_PLATFORM.format("Kubernetes 1.35", "c0/exporter", "Talos 1.12", "Talos('1.12')")
+    assert told(app) == [f"c1/exporter: {expected}"]
+
+
+def test_what_names_no_runtime_class_is_fine_where_none_is_needed(app):
+    by_default(app)
+    exporters(app, OLD, Kubernetes("1.35"))
+    assert told(app) == []
+
+
+def test_a_workload_whose_profile_shares_otherwise_than_the_plugin_is_a_warning(app):
+    DevicePluginChart(app, "plugin", sharing=FOUR)
+    for id in ("a", "b"):
+        profile = GpuProfile(sharing=FIVE)
+        GpuWorkload(Chart(app, id, namespace="default"), id, image="a:1", kind="Job", profile=profile)
+    assert told(app) == [
+        "a/a: takes GPUs as time-slicing x 5, and plugin advertises them as time-slicing x 4; pass one Sharing to both"
+    ]
+
+
+def test_a_workload_whose_profile_shares_as_the_plugin_does_somewhere_is_fine(app):
+    config = Configs.named({"a": PluginConfig(), "b": PluginConfig(sharing=FOUR)}, default="a")
+    DevicePluginChart(app, "plugin", config=config)
+    profile = GpuProfile(sharing=FOUR)
+    GpuWorkload(Chart(app, "a", namespace="default"), "a", image="a:1", kind="Job", profile=profile)
     assert told(app) == []

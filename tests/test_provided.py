@@ -1,19 +1,25 @@
-from gpu_constructs import DcgmExporter, DevicePluginChart, External, GpuNamespace, GpuWorkload, Kubernetes, Sharing
-from gpu_constructs.provided import Provided, Provider
+from gpu_constructs import (
+    DcgmExporter,
+    DevicePluginChart,
+    External,
+    GpuNamespace,
+    GpuWorkload,
+    Kubernetes,
+    Sharing,
+    Talos,
+)
+from gpu_constructs.provided import Provided, Provider, providers_in
 
 
 def test_constructs_that_add_to_the_cluster_say_so_and_others_do_not(app, chart):
     assert isinstance(DevicePluginChart(app, "plugin"), Provider)
     assert isinstance(External(app, "existing"), Provider)
     assert not isinstance(GpuNamespace(chart, "namespace"), Provider)
-    assert not isinstance(GpuWorkload(chart, "train", image="a:1"), Provider)
     assert not isinstance(chart, Provider)
 
 
 def test_nothing_is_provided_unless_said():
-    assert Provided() == Provided(
-        node_labels=(), runtime_classes=(), namespaces=(), gpu_resources={}, pod_security_default=None
-    )
+    assert Provided() == Provided(node_labels=(), runtime_classes=(), namespaces=(), gpu_resources={}, platform=None)
     assert Provided() == Provided(components=(), is_alone=False, needs={}, wants_node_labels={})
 
 
@@ -46,3 +52,12 @@ def test_the_plugin_alone_provides_no_labels(app):
     assert provides.node_labels == ()
     assert provides.gpu_resources == {"nvidia.com/gpu": Sharing.none()}
     assert provides.pod_security_default is None
+
+
+def test_of_workloads_that_take_the_same_for_granted_the_first_says_so(chart):
+    made = [GpuWorkload(chart, f"train-{number}", image="a:1", platform=Kubernetes()) for number in range(3)]
+    other = GpuWorkload(chart, "other", image="a:1")
+    providers, provided = providers_in([chart, *made, other])
+    assert providers == [made[0], other]
+    assert [one.platform for one in provided] == [Kubernetes(), Talos("1.12")]
+    assert [one.pod_security_default for one in provided] == [None, None]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal
 
 from gpu_constructs.annotations import COLLECTOR_INJECTION
+from gpu_constructs.platforms import Platform, Talos
 from gpu_constructs.provided import Component, GpuOffer, Provided, listed
 from gpu_constructs.rules.facts import Facts, namespace_of
 from gpu_constructs.rules.finding import Finding
@@ -152,6 +154,50 @@ def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOf
         ]
         found += [(index, reached)] if reached else []
     return found
+
+
+def platforms_are_one(facts: Facts) -> Iterator[Finding]:
+    """Find constructs made for another platform than the nodes, or than most constructs, of the app have.
+
+    Nodes may have different releases while an upgrade lasts; what runs on a node is for one of them.
+    """
+    stated = [(at, offer.platform) for at, offer in enumerate(facts.provided) if offer.platform is not None]
+    of_nodes = [(at, platform) for at, platform in stated if facts.provided[at].gpu_nodes is not None]
+    of_others = [(at, platform) for at, platform in stated if facts.provided[at].gpu_nodes is None]
+    lines = Counter(_line(platform) for _, platform in of_nodes or of_others)
+    allowed = set(lines) if of_nodes else {line for line, _ in lines.most_common(1)}
+    references = [(at, platform) for at, platform in of_nodes or of_others if _line(platform) in allowed]
+    for at, platform in of_others:
+        if _line(platform) in allowed:
+            continue
+        for other, reference in references:
+            if _may_meet(facts, at, other) and not _need_nothing_of(facts, at, platform, reference):
+                both_talos = isinstance(platform, Talos) and isinstance(reference, Talos)
+                # Until 1.12 the driver lies elsewhere, and nothing hands it out by CDI.
+                has_other_layout = both_talos and platform.supports_cdi != reference.supports_cdi
+                yield Finding(
+                    None,
+                    f"platform must be the same for all that is on a node; got {platform}, and {{1}} has {reference}; "
+                    f"pass {type(reference).__name__}({reference.version!r}) here too, or {_APART}",
+                    providers=(at, other),
+                    is_warning=not has_other_layout or facts.provided[at].is_workload,
+                )
+                break
+
+
+def _line(platform: Platform) -> str:
+    return platform.line if isinstance(platform, Talos) else "Kubernetes"
+
+
+def _need_nothing_of(facts: Facts, at: int, *platforms: Platform) -> bool:
+    """Return whether a construct may name no runtime class, as one for plain Kubernetes does, beside one for Talos."""
+    names_differ = len({platform.runtime_class for platform in platforms}) > 1
+    return names_differ and (facts.provided[at].is_workload or facts.gpu_runtime in ("default", "cdi"))
+
+
+def _may_meet(facts: Facts, one: int, other: int) -> bool:
+    has_pods = facts.provided[one].runs_on and facts.provided[other].runs_on
+    return not has_pods or _meeting(facts, one, other) is not None
 
 
 _WITHOUT_SIDECAR = ("None", "Push")

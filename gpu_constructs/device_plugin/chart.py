@@ -262,7 +262,7 @@ class DevicePluginChart(GpuChart):
             ),
             gpu_resources=advertised_resources(configs) if plugin is not None else {},
             gpu_offers=gpu_offers(configs, plugin_pods(configs, manifests)) if plugin is not None else (),
-            pod_security_default=platform.pod_security_default,
+            platform=platform,
             runs_on=_placements(manifests),
             makes=frozenset(
                 (

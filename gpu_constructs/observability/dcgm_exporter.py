@@ -345,7 +345,7 @@ class DcgmExporter(GpuObject):
         self.metrics = exported
         self.series: GpuSeries = series
         self.provides = Provided(
-            pod_security_default=platform.pod_security_default,
+            platform=platform,
             components=("dcgm-exporter",),
             runs_on=(placement_of(pod),),
             profiles_gpus=needs_rights,

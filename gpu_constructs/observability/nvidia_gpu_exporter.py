@@ -347,7 +347,7 @@ class NvidiaGpuExporter(GpuObject):
             or collect_interval_seconds
             or pods.SCRAPE_INTERVAL_SECONDS,
         )
-        self.provides = Provided(pod_security_default=platform.pod_security_default, runs_on=(placement_of(pod),))
+        self.provides = Provided(platform=platform, runs_on=(placement_of(pod),))
         for child, manifest in manifests.items():
             Manifest(self, child, manifest)
         if dashboard:

@@ -357,7 +357,7 @@ def _provided(
         gpu_resources=advertising.resources(values, advertised) if has_plugin else {},
         gpu_offers=() if advertised is None else advertising.offers(values, advertised),
         has_mig_manager=runs_pods and value_at(values, "migManager.enabled", True) is not False,
-        pod_security_default=platform.pod_security_default,
+        platform=platform,
         components=("gpu-operator", *runs),
         is_alone=True,
         needs={"validation-bridge": _NEEDS_BRIDGE.format(platform)} if platform.gpu_operator_needs_bridge else {},

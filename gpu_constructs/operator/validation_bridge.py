@@ -185,7 +185,7 @@ class ValidationBridge(GpuObject):
         self.driver_install_dir: str | None = stage
         self.namespace = where
         self.provides = Provided(
-            pod_security_default=platform.pod_security_default,
+            platform=platform,
             runs_on=(placement_of(placed),),
             components=("validation-bridge",),
             stages_driver_in=stage,

@@ -179,7 +179,7 @@ class PowerLimit(GpuObject):
         self.retry_seconds = retry_seconds
         self.out_of_range: OutOfRange = out_of_range
         self.provides = Provided(
-            pod_security_default=platform.pod_security_default,
+            platform=platform,
             runs_on=(placement_of(placed),),
             power_caps=[PowerCap(limits=_by_board(wishes), node_selector=node_selector or {})],
         )

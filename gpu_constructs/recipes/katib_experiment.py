@@ -161,6 +161,7 @@ class KatibExperiment(GpuObject):
         super().__init__(scope, id)
         self.name = name
         self.namespace = where
+        self.provides = trial.allocation.profile.assumes
         for child, manifest in rendered.beside.items():
             Manifest(self, child, manifest)
         spec = {

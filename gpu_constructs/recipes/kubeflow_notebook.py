@@ -117,6 +117,7 @@ class KubeflowNotebook(GpuObject):
         super().__init__(scope, id)
         self.name = name
         self.namespace = where
+        self.provides = own.allocation.profile.assumes
         for child, manifest in rendered.beside.items():
             Manifest(self, child, manifest)
         body = {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": metadata}

@@ -124,6 +124,7 @@ class PyTorchTraining(GpuObject):
         super().__init__(scope, id)
         self.name = name
         self.namespace = where
+        self.provides = pod.allocation.profile.assumes
         for child, manifest in rendered.beside.items():
             Manifest(self, child, manifest)
         *before, main = job.manifests(rendered, metadata)

@@ -205,7 +205,7 @@ class TalosGpuNode(GpuConstruct):
         self._image = image
         self.provides = Provided(
             gpu_nodes=GpuNodes(labels=node_labels_of(documents), taints=taints_of(documents)),
-            pod_security_default=platform.pod_security_default,
+            platform=platform,
             gpu_runtime="default" if default_runtime else None,
         )
 

@@ -11,6 +11,7 @@ from gpu_constructs import _fields, _references
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.provided import Provided
 from gpu_constructs.sharing import Sharing
 from gpu_constructs.workload.backend import Backend
 
@@ -48,6 +49,12 @@ class GpuProfile(metaclass=ShortErrors):
         if self.runtime_class is not None:
             _references.name_of("profile.runtime_class", self.runtime_class, "RuntimeClass")
         self.backend.require(self.platform)
+
+    @property
+    def assumes(self) -> Provided:
+        """What a workload of it takes for granted, for ``synth`` to compare with the rest of the app."""
+        sharing = None if self.backend.is_dra else self.sharing
+        return Provided(is_workload=True, platform=self.platform, assumed_sharing=sharing)
 
     @property
     def runtime_class_name(self) -> str | None:

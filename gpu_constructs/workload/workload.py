@@ -357,6 +357,7 @@ class GpuWorkload(GpuObject):
         self.namespace = made.metadata["namespace"]
         self.kind = kind
         self.request = allocated.request
+        self.provides = profile.assumes
         self.gpus = allocated.request.count
         self.match_labels = selector
         self._made = made
