@@ -155,9 +155,9 @@ class GpuOperatorRelease:
 
 @dataclass(frozen=True)
 class Unverified(metaclass=ShortErrors):
-    """A release we have not checked: rendered like a known one, at the user's own risk.
+    """A release that this library has not checked: rendered like a known one, at the user's own risk.
 
-    ``Unverified("0.19.3", like="0.20.0")`` gives the image tag of 0.19.3 and the behaviour of 0.20.0.
+    ``Unverified("0.20.1", like="0.20.0")`` uses the image tag of 0.20.1 and the behaviour of 0.20.0.
 
     Attributes:
         version: The release to run, without a leading v.
@@ -172,7 +172,7 @@ class Unverified(metaclass=ShortErrors):
     def __post_init__(self) -> None:
         _fields.members(self, "version")
         if not re.match(r"[0-9]+\.[0-9]", self.version):
-            raise GpuConstructsError(f"version must be a release like '0.19.3', without a 'v'; got {self.version!r}")
+            raise GpuConstructsError(f"version must be a release like '0.20.1', without a 'v'; got {self.version!r}")
         _fields.label_value("version", self.version)
         if self.image is not None:
             _fields.image("version.image", self.image)
@@ -185,7 +185,7 @@ _NFD_0_17_3 = NodeFeatureDiscoveryRelease(
     has_owner_refs=False,
     watches_pods=False,
     awaits_topology_definition=False,
-    source="NVIDIA/k8s-device-plugin@v0.18.2, bundled chart node-feature-discovery-chart-0.17.3",
+    source="NVIDIA/k8s-device-plugin@v0.18.2 and @v0.19.3, bundled chart node-feature-discovery-chart-0.17.3",
 )
 _NFD_0_19_0 = NodeFeatureDiscoveryRelease(
     version="0.19.0",
@@ -203,6 +203,12 @@ _CDI_FEATURE_FLAGS = (
     "enable-coherent-annotations",
     "enable-explicit-driver-libraries",
 )
+_CDI_FEATURE_FLAGS_FROM_0_19 = (
+    *_CDI_FEATURE_FLAGS,
+    "disable-ipc-discoverer",
+    "disable-multiple-csv-devices",
+    "no-additional-gids-for-device-nodes",
+)
 
 DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
     "0.18.2": DevicePluginRelease(
@@ -218,6 +224,20 @@ DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
         config_manager_survives_host_pid=False,
         source="NVIDIA/k8s-device-plugin@v0.18.2:deployments/helm/nvidia-device-plugin",
     ),
+    "0.19.3": DevicePluginRelease(
+        version="0.19.3",
+        image="nvcr.io/nvidia/k8s-device-plugin:v0.19.3",
+        node_feature_discovery=_NFD_0_17_3,
+        sets_owner_references=True,
+        has_infinite_sleep_interval=True,
+        has_shared_devices_allocation_policy=False,
+        cdi_feature_flags=_CDI_FEATURE_FLAGS_FROM_0_19,
+        has_cdi_disable_hooks=False,
+        honours_mps_fail_requests=False,
+        config_manager_survives_host_pid=False,
+        source="NVIDIA/k8s-device-plugin@v0.19.3: deployments/helm/nvidia-device-plugin, cmd, api/config/v1, and "
+        "vendor/github.com/NVIDIA/nvidia-container-toolkit/pkg/nvcdi/api.go",
+    ),
     "0.20.0": DevicePluginRelease(
         version="0.20.0",
         image="nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
@@ -225,12 +245,7 @@ DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
         sets_owner_references=True,
         has_infinite_sleep_interval=True,
         has_shared_devices_allocation_policy=True,
-        cdi_feature_flags=(
-            *_CDI_FEATURE_FLAGS,
-            "disable-ipc-discoverer",
-            "disable-multiple-csv-devices",
-            "no-additional-gids-for-device-nodes",
-        ),
+        cdi_feature_flags=_CDI_FEATURE_FLAGS_FROM_0_19,
         has_cdi_disable_hooks=True,
         honours_mps_fail_requests=True,
         config_manager_survives_host_pid=True,
@@ -287,12 +302,7 @@ GPU_OPERATOR: Mapping[str, GpuOperatorRelease] = {
         version="26.3.3",
         behaves_like="26.3.3",
         node_feature_discovery="0.18.3",
-        device_plugin=replace(
-            DEVICE_PLUGIN["0.18.2"],
-            version="0.19.3",
-            sets_owner_references=True,
-            has_infinite_sleep_interval=True,
-        ),
+        device_plugin=DEVICE_PLUGIN["0.19.3"],
         source="NVIDIA/gpu-operator@v26.3.3:deployments/gpu-operator",
     ),
     "26.7.0": GpuOperatorRelease(
@@ -339,6 +349,11 @@ def release_of(known: Mapping[str, _Release], version: str | Unverified, what: s
         if version not in known:
             raise GpuConstructsError(_unknown(known, version, f"version of {what}", can_be_forced=True))
         return known[version]
+    if version.version in known:
+        raise GpuConstructsError(
+            f"version of {what} must not be Unverified for a release that this library knows; "
+            f"got {version.version!r}; pass version={version.version!r}"
+        )
     if version.like not in known:
         raise GpuConstructsError(_unknown(known, version.like, f"version.like of {what}", can_be_forced=False))
     release = known[version.like]

@@ -3,8 +3,8 @@
 ``python tests/helm_keys.py`` writes this table, those of the exporters' keys, and those of the deviations, into
 docs/coming-from-helm.md.
 
-Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, deployments/helm/nvidia-device-plugin, with the bundled charts of
-node-feature-discovery 0.17.3 and 0.19.0: every leaf of values.yaml, and what only templates read.
+Source: NVIDIA/k8s-device-plugin@v0.18.2, @v0.19.3 and @v0.20.0, deployments/helm/nvidia-device-plugin, with the bundled
+charts of node-feature-discovery 0.17.3 and 0.19.0: every leaf of values.yaml, and what only templates read.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import dist
 from gpu_constructs.device_plugin.helm import KEYS
 
 PAGE = dist.ROOT / "docs" / "coming-from-helm.md"
-OLD, NEW = RELEASES = ("0.18.2", "0.20.0")
+OLD, MIDDLE, NEW = RELEASES = ("0.18.2", "0.19.3", "0.20.0")
 
-_IN_BOTH_VALUES = """
+_IN_ALL_VALUES = """
     config.name config.map config.default config.fallbackStrategies compatWithCPUManager migStrategy failOnInitError
     deviceListStrategy deviceIDStrategy nvidiaDriverRoot gdrcopyEnabled gdsEnabled mofedEnabled deviceDiscoveryStrategy
     nameOverride fullnameOverride namespaceOverride selectorLabelsOverride allowDefaultNamespace imagePullSecrets
@@ -107,7 +107,8 @@ _IN_VALUES = {
     nfd.gc.networkPolicy.ingress
     """.split(),
 }
-_IN_TEMPLATES_OF_BOTH = "namespace nfd.enabled noTimestamp nvidiaDevRoot sleepInterval".split()
+_IN_TEMPLATES_OF_ALL = "namespace nfd.enabled noTimestamp nvidiaDevRoot sleepInterval".split()
+_IN_VALUES[MIDDLE] = [path for path in _IN_VALUES[OLD] if path != "nfd.enableNodeFeatureApi"]
 _PROBES_OF_OLD = {
     "master.startupProbe": "initialDelaySeconds timeoutSeconds periodSeconds",
     "master.livenessProbe": "initialDelaySeconds timeoutSeconds periodSeconds failureThreshold",
@@ -127,16 +128,17 @@ _IN_TEMPLATES = {
     nfd.master.podDisruptionBudget.maxUnavailable nfd.gc.podDisruptionBudget.maxUnavailable
     """.split(),
 }
+_IN_TEMPLATES[MIDDLE] = _IN_TEMPLATES[OLD]
 
 
 def in_values(release: str) -> list[str]:
     """Every leaf of the values.yaml of a release, the sub-chart's among them."""
-    return [*_IN_BOTH_VALUES, *_IN_VALUES[release]]
+    return [*_IN_ALL_VALUES, *_IN_VALUES[release]]
 
 
 def in_templates_only(release: str) -> list[str]:
     """What the templates of a release read besides."""
-    return [*_IN_TEMPLATES_OF_BOTH, *_IN_TEMPLATES[release]]
+    return [*_IN_TEMPLATES_OF_ALL, *_IN_TEMPLATES[release]]
 
 
 def known(release: str) -> dict[str, str]:
@@ -149,7 +151,7 @@ def markdown() -> str:
     rows = ["| key | chart | where it goes |", "|---|---|---|"]
     for path, key in KEYS.items():
         to = key.to or f"refused: it {key.why_not}"
-        rows.append(f"| `{path}` | {', '.join(key.releases) or 'both'} | {to} |")
+        rows.append(f"| `{path}` | {', '.join(key.releases) or 'all'} | {to} |")
     return "\n".join(rows)
 
 

@@ -243,7 +243,7 @@ def test_releases_that_hand_out_rdma_devices_unasked_are_warned_of_until_told_ab
     assert checked(PLAIN, version=release, has_plugin=False) == []
 
 
-@pytest.mark.parametrize("version", ["0.18.2", "0.20.0", Unverified("0.19.3", like="0.20.0")], ids=str)
+@pytest.mark.parametrize("version", ["0.18.2", "0.19.3", "0.20.0", Unverified("0.20.1", like="0.20.0")], ids=str)
 def test_releases_before_and_after_hand_out_what_they_are_told(version):
     assert checked(PLAIN, version=version) == []
 

@@ -34,6 +34,7 @@ from gpu_constructs import (
     Unverified,
     UpdateStrategy,
     synthesize,
+    versions,
 )
 from gpu_constructs._config_map import sha256
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster
@@ -114,7 +115,7 @@ def without_definitions(manifests):
 # --- whole renderings --------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["0.18.2", "0.20.0"])
+@pytest.mark.parametrize("version", versions.DEVICE_PLUGIN)
 def test_time_slicing_on_talos_with_both_discoveries(version, objects, snapshot):
     sharing = Sharing.time_slicing(replicas=5)
     manifests = objects(plugin(version=version, sharing=sharing, tolerations=[TAINT]))
@@ -359,7 +360,7 @@ def test_an_account_and_the_right_to_read_nodes_are_there_for_config_manager_onl
         assert pod(manifests).get("serviceAccountName") == (NAME if NAME in accounts else None)
 
 
-@pytest.mark.parametrize(("version", "nfd"), [("0.18.2", "0.17.3"), ("0.20.0", "0.19.0")])
+@pytest.mark.parametrize(("version", "nfd"), [("0.18.2", "0.17.3"), ("0.19.3", "0.17.3"), ("0.20.0", "0.19.0")])
 def test_a_release_brings_its_discovery_releases_and_their_definitions(version, nfd):
     manifests = Testing.synth(plugin(version=version))
     assert container(manifests)["image"] == f"nvcr.io/nvidia/k8s-device-plugin:v{version}"
@@ -374,10 +375,10 @@ def test_the_newest_release_is_the_default():
 
 
 def test_an_unverified_release_is_rendered_like_the_one_it_names():
-    manifests = rendered(version=Unverified("0.19.3", like="0.20.0"))
-    assert container(manifests)["image"] == "nvcr.io/nvidia/k8s-device-plugin:v0.19.3"
+    manifests = rendered(version=Unverified("0.20.1", like="0.20.0"))
+    assert container(manifests)["image"] == "nvcr.io/nvidia/k8s-device-plugin:v0.20.1"
     labels = find(manifests, "DaemonSet")["metadata"]["labels"]
-    assert labels["app.kubernetes.io/version"] == "0.19.3"
+    assert labels["app.kubernetes.io/version"] == "0.20.1"
 
 
 # --- namespace and runtime class of the caller ---------------------------------
@@ -990,7 +991,7 @@ def test_nothing_else_is_warned_of():
 # --- refusals --------------------------------------------------------------------
 
 STRATEGIES = "'envvar', 'volume-mounts', 'cdi-annotations', 'cdi-cri'"
-RELEASES = "'0.18.2', '0.20.0'"
+RELEASES = "'0.18.2', '0.19.3', '0.20.0'"
 DNS_LABEL = "a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends)"
 SUBDOMAIN = "a DNS subdomain (DNS labels joined by '.', at most 253 characters)"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -287,11 +287,11 @@ def test_a_feature_flag_that_a_release_skips_is_warned_of():
 
 def test_a_setting_that_came_with_a_later_release_is_refused_on_earlier_ones():
     old, new = (versions.DEVICE_PLUGIN[version] for version in ("0.18.2", "0.20.0"))
-    forced = versions.release_of(versions.DEVICE_PLUGIN, Unverified("0.19.3", like="0.18.2"), "it")
+    forced = versions.release_of(versions.DEVICE_PLUGIN, Unverified("0.19.4", like="0.19.3"), "it")
     component = DevicePlugin(cdi_disable_hooks=["all"])
     component.check_release(new)
     DevicePlugin().check_release(old)
-    for release, version in ((old, "0.18.2"), (forced, "0.19.3")):
+    for release, version in ((old, "0.18.2"), (forced, "0.19.4")):
         assert refusal(lambda release=release: component.check_release(release)) == (
             f"device_plugin.cdi_disable_hooks needs release 0.20.0 of the device plugin, which {version} would ignore "
             "or refuse; leave it out or move up"

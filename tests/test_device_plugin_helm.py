@@ -26,7 +26,7 @@ from gpu_constructs import (
 from gpu_constructs.device_plugin.helm import KEYS, chart_options
 from test_properties import assert_house_style, assert_sound, quickly
 
-OLD, NEW = helm_keys.RELEASES
+OLD, MIDDLE, NEW = helm_keys.RELEASES
 KUBERNETES = Kubernetes()
 PLUGIN, WORKER = "nvdp-nvidia-device-plugin", "nvdp-node-feature-discovery-worker"
 GFD, MPS = f"{PLUGIN}-gpu-feature-discovery", f"{PLUGIN}-mps-control-daemon"
@@ -283,9 +283,11 @@ def test_the_reasons_are_these():
     }
 
 
-@pytest.mark.parametrize("path", [path for path, key in KEYS.items() if key.releases])
-def test_a_key_of_one_release_is_refused_in_the_other(path):
-    (other,) = {*helm_keys.RELEASES} - {*KEYS[path].releases}
+@pytest.mark.parametrize(
+    ("path", "other"),
+    [(path, o) for path, key in KEYS.items() if key.releases for o in helm_keys.RELEASES if o not in key.releases],
+)
+def test_a_key_of_some_releases_is_refused_in_the_others(path, other):
     assert refusal(nested(path, "x"), version=other) == (
         f"values.{path} is no key of release {other}, which would skip it without a word; leave it out; or pass "
         "strict=False to drop it"
@@ -294,9 +296,10 @@ def test_a_key_of_one_release_is_refused_in_the_other(path):
 
 def test_a_release_that_is_not_known_has_the_keys_of_the_one_it_is_like():
     values = laid(BOTH_ON, {"nfd": {"enableNodeFeatureApi": True}})
-    objects = rendered(values, version=Unverified("0.19.3", like=OLD))
-    assert container_of(objects)["image"] == "nvcr.io/nvidia/k8s-device-plugin:v0.19.3"
-    assert "no key of release 0.20.0" in refusal(values, version=Unverified("0.19.3", like=NEW))
+    objects = rendered(values, version=Unverified("0.18.1", like=OLD))
+    assert container_of(objects)["image"] == "nvcr.io/nvidia/k8s-device-plugin:v0.18.1"
+    for like in (MIDDLE, NEW):
+        assert f"no key of release {like}" in refusal(values, version=Unverified("0.21.0", like=like))
 
 
 @pytest.mark.parametrize("value", [True, False])
@@ -1116,5 +1119,5 @@ def test_one_bad_key_is_never_in_the_way_when_not_strict(path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for value in ANYTHING[CHART_KEYS.index(path) % 5 :: 5]:
-            release = OLD if KEYS[path].releases == (OLD,) else NEW
+            release = NEW if NEW in (KEYS[path].releases or (NEW,)) else OLD
             made(laid(BOTH_ON, nested(path, value)), version=release, strict=False)

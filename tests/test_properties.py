@@ -600,7 +600,7 @@ PLUGIN = {
     **common,
     **SHORTHAND,
     "platform": platforms,
-    "version": st.sampled_from(["0.18.2", "0.20.0", Unverified("0.19.3", like="0.18.2")]),
+    "version": st.sampled_from(["0.18.2", "0.19.3", "0.20.0", Unverified("0.19.4", like="0.19.3")]),
     "name": names,
     "instance": label_values,
     "config": configs,

@@ -85,7 +85,7 @@ def test_the_support_table_is_the_one_in_the_code() -> None:
     assert row == [
         PROJECT["version"].rpartition(".")[0],
         ", ".join(versions.DEVICE_PLUGIN),
-        ", ".join(release.node_feature_discovery.version for release in versions.DEVICE_PLUGIN.values()),
+        ", ".join(dict.fromkeys(r.node_feature_discovery.version for r in versions.DEVICE_PLUGIN.values())),
         ", ".join(versions.DCGM_EXPORTER),
         ", ".join(versions.GPU_OPERATOR),
         f"{versions.KUBERNETES_RELEASES[0]} to {versions.KUBERNETES_RELEASES[-1]}",

@@ -44,7 +44,7 @@ def test_the_kubernetes_releases_are_those_whose_schemas_manifests_are_checked_w
 
 def test_a_release_older_than_any_is_refused_with_the_way_up():
     assert refusal(DEVICE_PLUGIN, "0.15.0") == (
-        "version of the device plugin must be one of '0.18.2', '0.20.0'; got '0.15.0'; "
+        "version of the device plugin must be one of '0.18.2', '0.19.3', '0.20.0'; got '0.15.0'; "
         "it is older than anything supported: move up to '0.18.2' or later"
     )
 
@@ -58,11 +58,11 @@ def test_a_release_with_a_trap_is_refused_with_the_trap(version):
 
 
 @pytest.mark.parametrize(
-    ("version", "like"), [("0.19.3", "0.20.0"), ("0.21.0", "0.20.0"), ("1.0.0", "0.20.0"), ("0.18.10", "0.18.2")]
+    ("version", "like"), [("0.19.4", "0.19.3"), ("0.21.0", "0.20.0"), ("1.0.0", "0.20.0"), ("0.18.10", "0.18.2")]
 )
 def test_a_release_we_do_not_know_is_refused_with_the_way_to_force_it_like_one_of_its_line_or_the_newest(version, like):
     assert refusal(DEVICE_PLUGIN, version) == (
-        f"version of the device plugin must be one of '0.18.2', '0.20.0'; got {version!r}; "
+        f"version of the device plugin must be one of '0.18.2', '0.19.3', '0.20.0'; got {version!r}; "
         f"force it with Unverified({version!r}, like={like!r})"
     )
 
@@ -84,8 +84,8 @@ def test_a_known_release_with_the_v_of_its_tag_gets_its_own_spelling(known, vers
 
 
 def test_an_unknown_release_with_a_v_is_forced_without_it():
-    assert refusal(DEVICE_PLUGIN, "v0.19.3").endswith(
-        "; got 'v0.19.3'; force it with Unverified('0.19.3', like='0.20.0')"
+    assert refusal(DEVICE_PLUGIN, "v0.20.1").endswith(
+        "; got 'v0.20.1'; force it with Unverified('0.20.1', like='0.20.0')"
     )
 
 
@@ -110,7 +110,7 @@ def test_an_old_release_with_a_v_is_as_old_as_without_it():
 )
 def test_what_is_no_version_is_neither_old_nor_to_be_forced(version, meant):
     assert refusal(DEVICE_PLUGIN, version) == (
-        f"version of the device plugin must be one of '0.18.2', '0.20.0'; got {version!r}{meant}"
+        f"version of the device plugin must be one of '0.18.2', '0.19.3', '0.20.0'; got {version!r}{meant}"
     )
 
 
@@ -122,11 +122,27 @@ def test_a_release_of_the_exporter_is_refused_by_the_exporters_name():
 
 
 def test_a_forced_release_behaves_like_the_known_one_under_its_own_tag():
-    release = release_of(DEVICE_PLUGIN, Unverified("0.19.3", like="0.20.0"), "the device plugin")
-    assert release.version == "0.19.3"
-    assert release.image == "nvcr.io/nvidia/k8s-device-plugin:v0.19.3"
+    release = release_of(DEVICE_PLUGIN, Unverified("0.20.1", like="0.20.0"), "the device plugin")
+    assert release.version == "0.20.1"
+    assert release.image == "nvcr.io/nvidia/k8s-device-plugin:v0.20.1"
     assert release.node_feature_discovery == DEVICE_PLUGIN["0.20.0"].node_feature_discovery
     assert release.source == "not verified by this library"
+
+
+@pytest.mark.parametrize(
+    ("known", "forced", "what"),
+    [
+        (DEVICE_PLUGIN, Unverified("0.19.3", like="0.20.0"), "the device plugin"),
+        (DEVICE_PLUGIN, Unverified("0.20.0", like="0.20.0", image="registry.home/plugin:1"), "the device plugin"),
+        (DCGM_EXPORTER, Unverified("4.8.2", like="4.8.3", image="registry.home/exporter:1"), "the DCGM exporter"),
+        (versions.GPU_OPERATOR, Unverified("26.3.3", like="26.7.0"), "the GPU Operator"),
+    ],
+)
+def test_a_known_release_cannot_be_forced_to_behave_like_another(known, forced, what):
+    assert refusal(known, forced, what) == (
+        f"version of {what} must not be Unverified for a release that this library knows; got {forced.version!r}; "
+        f"pass version={forced.version!r}"
+    )
 
 
 def test_a_forced_release_can_bring_an_image_of_its_own():
@@ -143,11 +159,11 @@ def test_a_forced_release_of_the_exporter_needs_an_image_since_its_tag_names_dcg
     )
 
 
-@pytest.mark.parametrize("version", ["v0.19.3", "v", "vnext"])
+@pytest.mark.parametrize("version", ["v0.20.1", "v", "vnext"])
 def test_a_forced_release_is_named_without_the_v_that_its_tag_gets(version):
     with pytest.raises(GpuConstructsError) as refused:
         Unverified(version, like="0.20.0")
-    assert str(refused.value) == f"version must be a release like '0.19.3', without a 'v'; got {version!r}"
+    assert str(refused.value) == f"version must be a release like '0.20.1', without a 'v'; got {version!r}"
 
 
 def test_each_release_behaves_like_itself():
@@ -155,7 +171,7 @@ def test_each_release_behaves_like_itself():
 
 
 def test_forcing_leaves_the_table_as_it_was():
-    release_of(DEVICE_PLUGIN, Unverified("0.19.3", like="0.20.0"), "the device plugin")
+    release_of(DEVICE_PLUGIN, Unverified("0.20.1", like="0.20.0"), "the device plugin")
     assert DEVICE_PLUGIN["0.20.0"].image == "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 
 
@@ -172,8 +188,8 @@ def test_forcing_leaves_the_table_as_it_was():
     ],
 )
 def test_a_forced_release_like_an_unknown_one_is_refused_by_that_field_and_not_told_to_force_it(like, way_out):
-    assert refusal(DEVICE_PLUGIN, Unverified("0.19.3", like=like)) == (
-        f"version.like of the device plugin must be one of '0.18.2', '0.20.0'; got {like!r}{way_out}"
+    assert refusal(DEVICE_PLUGIN, Unverified("0.20.1", like=like)) == (
+        f"version.like of the device plugin must be one of '0.18.2', '0.19.3', '0.20.0'; got {like!r}{way_out}"
     )
 
 
@@ -194,9 +210,23 @@ def test_everything_that_is_asked_of_a_release_came_after_0_18_2_and_is_there_in
     assert all(getattr(DEVICE_PLUGIN["0.20.0"], name) for name in FEATURES)
 
 
+def test_0_19_3_has_part_of_what_0_20_0_has_and_the_companion_release_of_0_18_2():
+    oldest, release, newest = DEVICE_PLUGIN.values()
+    assert {name for name in FEATURES if getattr(release, name)} == {
+        "sets_owner_references",
+        "has_infinite_sleep_interval",
+    }
+    assert release.node_feature_discovery is oldest.node_feature_discovery
+    assert release.cdi_feature_flags == newest.cdi_feature_flags
+
+
+def test_the_operator_26_3_3_runs_the_device_plugin_0_19_3():
+    assert versions.GPU_OPERATOR["26.3.3"].device_plugin is DEVICE_PLUGIN["0.19.3"]
+
+
 @pytest.mark.parametrize("like", ["0.18.2", "0.20.0"])
 def test_a_forced_release_has_what_the_one_that_it_is_like_has(like):
-    release = release_of(DEVICE_PLUGIN, Unverified("0.19.3", like=like), "the device plugin")
+    release = release_of(DEVICE_PLUGIN, Unverified("0.20.1", like=like), "the device plugin")
     assert {getattr(release, name) for name in FEATURES} == {like == "0.20.0"}
 
 
@@ -206,7 +236,7 @@ def test_no_release_we_know_hands_out_rdma_devices_unasked():
 
 
 def test_node_feature_discovery_has_what_its_release_brought():
-    old, new = (release.node_feature_discovery for release in DEVICE_PLUGIN.values())
+    old, _, new = (release.node_feature_discovery for release in DEVICE_PLUGIN.values())
     facts = [name for name, value in vars(new).items() if isinstance(value, bool)]
     assert len(facts) == 4
     for name in facts:
@@ -221,7 +251,7 @@ def test_releases_of_node_feature_discovery_are_compared_as_numbers(version, is_
 
 
 def test_what_a_later_node_feature_discovery_brought_is_refused_by_its_name():
-    old, new = (release.node_feature_discovery for release in DEVICE_PLUGIN.values())
+    old, _, new = (release.node_feature_discovery for release in DEVICE_PLUGIN.values())
     new.require("worker.owner_refs", "0.19.0")
     with pytest.raises(GpuConstructsError) as refused:
         old.require("worker.owner_refs", "0.19.0")

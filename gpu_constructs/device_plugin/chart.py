@@ -112,8 +112,8 @@ class DevicePluginChart(GpuChart):
             namespace: A name, for which the chart makes a privileged Namespace (but for ``kube-system``,
                 which is there), or a ``GpuNamespace`` or cdk8s-plus Namespace that it uses as it is.
             platform: ``Talos("1.12")`` or ``Kubernetes()``; decides every default below that says so.
-            version: Release of the plugin, ``"0.18.2"`` or ``"0.20.0"``; it brings the matching releases of
-                GPU and Node Feature Discovery. The newest by default.
+            version: Release of the plugin, ``"0.18.2"``, ``"0.19.3"`` or ``"0.20.0"``; it brings the matching
+                releases of GPU and Node Feature Discovery. The newest by default.
             name: In front of the names of all objects.
             instance: The label ``app.kubernetes.io/instance``; the chart's id by default.
             config: The whole configuration file, or ``Configs.named(...)`` for several, chosen by the node

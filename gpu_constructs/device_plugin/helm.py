@@ -1,6 +1,7 @@
 """The values of NVIDIA's chart, key by key, and what becomes of each here.
 
-Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, deployments/helm/nvidia-device-plugin/{values.yaml,templates}.
+Source: NVIDIA/k8s-device-plugin@v0.18.2, @v0.19.3 and @v0.20.0,
+deployments/helm/nvidia-device-plugin/{values.yaml,templates}.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The values of Node Feature Discovery in NVIDIA's chart (``nfd.*``), key by key, and what becomes of each here.
 
-Source: the node-feature-discovery charts 0.17.3 and 0.19.0 bundled in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
+Source: the node-feature-discovery charts 0.17.3 and 0.19.0 bundled in NVIDIA/k8s-device-plugin@v0.18.2,
+@v0.19.3 and @v0.20.0.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gpu_constructs.versions import NodeFeatureDiscoveryRelease
 from gpu_constructs.workload.env import EnvValue
 
 _CHART, _ALIAS = "node-feature-discovery", "nfd"
-_OLD, _NEW = ("0.18.2",), ("0.20.0",)
+_OLD, _NEW = ("0.18.2", "0.19.3"), ("0.20.0",)  # releases of the outer chart with 0.17.3, and with 0.19.0
 _STRUCTS: Mapping[str, Any] = {
     "master": NfdMaster,
     "worker": NfdWorker,
@@ -166,7 +167,10 @@ def _preferred(*roles: str) -> dict[str, Any]:
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
-_MASTER_AFFINITY = {"0.18.2": _preferred("master", "control-plane"), "0.20.0": _preferred("control-plane")}
+_MASTER_AFFINITY = {
+    **dict.fromkeys(_OLD, _preferred("master", "control-plane")),
+    **dict.fromkeys(_NEW, _preferred("control-plane")),
+}
 _IS_NOT_READ = "is never read by the chart; leave it out"
 
 
