@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpu_constructs.capacity.planner import plan_capacity
     from gpu_constructs.capacity.recommendation import SharingRecommendation, recommend_sharing
     from gpu_constructs.capacity_plan import CapacityPlan
+    from gpu_constructs.credentials import not_a_secret
     from gpu_constructs.device_plugin.chart import DevicePluginChart
     from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
     from gpu_constructs.device_plugin.configs import Configs
@@ -163,6 +164,7 @@ __all__ = [  # noqa: RUF022
     "Vllm",
     "Volume",
     "VolumeClaim",
+    "not_a_secret",
     "plan_capacity",
     "recommend_sharing",
     "synth",
@@ -175,6 +177,7 @@ _HOMES = {
     "capacity.planner": ("plan_capacity",),
     "capacity.recommendation": ("SharingRecommendation", "recommend_sharing"),
     "capacity_plan": ("CapacityPlan",),
+    "credentials": ("not_a_secret",),
     "device_plugin.chart": ("DevicePluginChart",),
     "device_plugin.config": ("Flags", "GfdFlags", "Imex", "PluginConfig", "PluginFlags"),
     "device_plugin.configs": ("Configs",),

@@ -8,7 +8,7 @@ from typing import Any
 
 from constructs import Construct
 
-from gpu_constructs import _fields
+from gpu_constructs import _fields, credentials
 from gpu_constructs._construct import GpuConstruct, checked
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.side_files import SideFile
@@ -31,9 +31,10 @@ class HelmValues(GpuConstruct):
             values: What the values file holds.
 
         Raises:
-            GpuConstructsError: The release name is no DNS label.
+            GpuConstructsError: The release name is not a DNS label, or a value is a credential in plain text.
         """
         _fields.dns_label("release", release)
+        credentials.refuse_in_values(values, "name a Secret there, as the chart takes it, such as existingSecret")
         super().__init__(scope, id)
         self.release = release
         self.values = copy.deepcopy(dict(values))

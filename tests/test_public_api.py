@@ -89,6 +89,7 @@ BESIDE = [
     "Vllm",
     "Volume",
     "VolumeClaim",
+    "not_a_secret",
     "plan_capacity",
     "recommend_sharing",
     "synth",

@@ -370,6 +370,9 @@ BROKEN = [
     case("R30", [deployment(), scaler(3)], EXCLUSIVE, inventory=TWO),
     case("R30", [deployment(box({GPU: 2})), scaler(2)], EXCLUSIVE, inventory=TWO),
     case("R30", [deployment(), scaled()], SLICED, inventory=TWO),
+    case("R31", job(box({}, env=[{"name": "DB_PASSWORD", "value": "hunter2"}]))),
+    case("R31", job(box(command=["serve", "--api-key", "hunter2"]))),
+    case("R31", job(SIDECAR, box(args=["--token=hunter2"]))),
 ]
 
 KEPT = [
@@ -529,6 +532,8 @@ KEPT = [
     case("R30", [deployment(), scaler(9)], inventory=TWO),
     case("R30", [deployment(), scaler(9, kind="StatefulSet")], EXCLUSIVE, inventory=TWO),
     case("R30", [deployment(), scaled(4)], SLICED, inventory=TWO),
+    case("R31", job(box(args=["--api-key", "$(API_KEY)"], env=[{"name": "MAX_TOKENS", "value": "many"}]))),
+    case("R31", job(box(env=[{"name": "API_KEY", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]))),
 ]
 
 
@@ -619,7 +624,7 @@ def test_every_rule_has_what_breaks_and_what_keeps_it():
 
 
 def test_codes_count_up_without_a_gap():
-    assert tuple(f"R{number:02}" for number in range(1, 31)) == CODES
+    assert tuple(f"R{number:02}" for number in range(1, 32)) == CODES
 
 
 def test_a_rule_of_severity_warning_never_stops_an_app():
@@ -664,7 +669,7 @@ def test_a_code_that_no_rule_has_is_an_error_with_the_nearest(text, near):
     (finding,) = broken([obj("ConfigMap", annotations={IGNORE_RULES: f"R01,{text}"})])
     assert (finding.subject, finding.code, finding.is_warning) == (0, None, False)
     assert finding.problem == (
-        f"annotation gpu-constructs/ignore-rules must hold codes of rules, R01 to R30; got {text!r} "
+        f"annotation gpu-constructs/ignore-rules must hold codes of rules, R01 to R31; got {text!r} "
         f"(did you mean {near!r}?); docs/rules.md lists them"
     )
 

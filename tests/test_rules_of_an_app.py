@@ -178,7 +178,7 @@ def test_of_another_app_nothing_is_known(app, tmp_path):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"ignore": ["R5"]}, "ignore must hold codes of rules, R01 to R30; got 'R5' (did you mean 'R05'?)"),
+        ({"ignore": ["R5"]}, "ignore must hold codes of rules, R01 to R31; got 'R5' (did you mean 'R05'?)"),
         ({"ignore": "R05"}, "ignore must be a list, got 'R05' (str)"),
         ({"inventory": 3}, "inventory"),
         ({"ignored": []}, "ignored is no keyword of GpuRules.enforce (did you mean 'ignore'?)"),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from gpu_constructs import _fields
+from gpu_constructs import _fields, credentials
 from gpu_constructs._helm import Key, Values, coalesced, object_name, secret_names, tolerations, update_strategy
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.feature_discovery import nfd
@@ -381,10 +381,6 @@ def _component(read: Values, component: str, install: _Install) -> Any:
     return read.made_of(alone, given)
 
 
-_PRIVATE_KEY = "PRIVATE KEY-----"
-_SECRET = re.compile(r"(?i)(password|passwd|secret|token|credentials?|(private|secret|access|api|tls)_?key)\Z")
-
-
 def _extra_envs(read: Values, at: str) -> dict[str, object] | None:
     path = f"{at}.extraEnvs"
     made = [read.attempt(f"{path}[{i}]", partial(_variable, one)) for i, one in enumerate(read.get(path) or ())]
@@ -399,11 +395,7 @@ def _variable(given: Any) -> tuple[str, object]:
         return given["name"], EnvValue(value_from=given["valueFrom"])
     if not isinstance(given.get("value"), str):
         raise GpuConstructsError(f"value must be text, got {given.get('value')!r}")
-    if _PRIVATE_KEY in given["value"] or (given["value"] and _SECRET.search(given["name"])):
-        raise GpuConstructsError(
-            f"{given['name']} looks like a password or a private key in plain text, which all would read in dist/ "
-            "and in the cluster; put it into a Secret and use valueFrom.secretKeyRef"
-        )
+    credentials.refuse_variable(given["name"], given["name"], given["value"], "use valueFrom.secretKeyRef")
     return given["name"], given["value"]
 
 

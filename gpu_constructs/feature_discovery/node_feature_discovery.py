@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
-from gpu_constructs import _fields
+from gpu_constructs import _fields, credentials
 from gpu_constructs._container_security import POD_SECURITY_CONTEXT, SECURITY_CONTEXT
 from gpu_constructs._durations import from_go_duration, go_duration
 from gpu_constructs._resources import Resources, container_resources
@@ -352,6 +352,8 @@ class NfdComponent(metaclass=ShortErrors):
                     raise GpuConstructsError(f"{where}[{key!r}] is required as text; got {container.get(key)!r}")
             _fields.dns_label(f"{where}['name']", container["name"])
             _fields.image(f"{where}['image']", container["image"])
+            for member, found in credentials.in_container(container):
+                raise found.refusal(f"{where}.{member}", "use valueFrom.secretKeyRef")
             if container["name"] in taken:
                 raise GpuConstructsError(f"{where}['name'] is taken by another container; got {container['name']!r}")
             taken.append(container["name"])

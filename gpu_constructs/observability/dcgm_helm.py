@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from gpu_constructs import _fields, placement, versions
+from gpu_constructs import _fields, credentials, placement, versions
 from gpu_constructs._container_security import POD_SECURITY_CONTEXT, SECURITY_CONTEXT
 from gpu_constructs._durations import from_go_duration
 from gpu_constructs._helm import Key, Values, coalesced, named, object_name, secret_names, shown, tolerations
@@ -404,6 +404,7 @@ def _variable(entry: Any) -> tuple[str, str | EnvValue]:
         return name, EnvValue(value_from=source)
     if value is not None and not isinstance(value, str):
         raise GpuConstructsError(f"{name} must be text, got {shown(value)}; quote it")
+    credentials.refuse_variable(name, name, value, "use valueFrom.secretKeyRef")
     return name, value or ""
 
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from gpu_constructs import _fields, versions
+from gpu_constructs import _fields, credentials, versions
 from gpu_constructs._durations import from_go_duration
 from gpu_constructs._helm import Key, Values, named, object_name, secret_names, tolerations, update_strategy
 from gpu_constructs._resources import Resources, container_resources
@@ -461,6 +461,7 @@ def _variable(given: Any) -> tuple[str, object]:
         raise GpuConstructsError(f"value must be text, got {given['value']!r}; quote it")
     value: object = EnvValue(value_from=given["valueFrom"]) if "valueFrom" in given else given.get("value", "")
     CHECKS["env"]("variable", {name: value})
+    credentials.refuse_variable(name, name, value, "use valueFrom.secretKeyRef")
     environment({name: value}, visible_devices_is_managed=False)
     return name, value
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import cdk8s
 from constructs import Construct
 
-from gpu_constructs import _fields, _kinds, versions
+from gpu_constructs import _fields, _kinds, credentials, versions
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
@@ -205,6 +205,7 @@ class GpuOperator(GpuObject):
         )
         own = plain("values", values or {}, may_be_none=True)
         if own:
+            credentials.refuse_in_values(own, "name a Secret where the chart takes one, such as driver.secretEnv")
             # The table of the chart's keys is for those who name some.
             from gpu_constructs.operator.chart_keys import check_keys
 

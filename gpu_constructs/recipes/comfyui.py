@@ -11,7 +11,7 @@ from typing import Literal
 
 from constructs import Construct
 
-from gpu_constructs import _fields
+from gpu_constructs import _fields, credentials
 from gpu_constructs._construct import checked
 from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
@@ -301,6 +301,7 @@ def flags_of(
         raise GpuConstructsError(f"reserve_vram must be GiB from 0 up, below a GPU's memory; got {reserve_vram!r}")
     if reserve_vram is None and budget is not None and budget.rest_mib is not None:
         reserve_vram = -(-10 * budget.rest_mib // 1024) / 10
+    credentials.refuse_in_arguments("args", args)
     for index, word in enumerate(args):
         flag = word.partition("=")[0]
         if flag in _KEYWORD_OF:

@@ -21,7 +21,7 @@ _SETTINGS, _INVENTORY = "_gpu_rules", "_gpu_inventory"
 
 
 class GpuRules(metaclass=ShortErrors):
-    """The rules for objects with GPUs, R01 to R30: on every object of an app, whoever wrote it.
+    """The rules for objects with GPUs, R01 to R31: on every object of an app, whoever wrote it.
 
     Our ``synth`` runs them anyway. ``GpuRules.enforce(app)`` has ``app.synth()``, ``app.synth_yaml()`` and
     ``Testing.synth(chart)`` run them too, and says which to leave out.

@@ -10,7 +10,7 @@ from typing import Literal
 from gpu_constructs.annotations import IGNORE_RULES
 from gpu_constructs.errors import GpuConstructsError, did_you_mean
 from gpu_constructs.inventory import GpuInventory
-from gpu_constructs.rules import asking, limiting, placing, running, seeing
+from gpu_constructs.rules import asking, exposing, limiting, placing, running, seeing
 from gpu_constructs.rules.facts import Facts, annotations_of
 from gpu_constructs.rules.finding import Finding
 
@@ -63,6 +63,7 @@ RULES = (
     Rule("R28", "error", "A memory budget fits a GPU", running.budgets_fit_a_gpu),
     Rule("R29", "warning", "Runs of a CronJob do not overlap", running.runs_do_not_overlap),
     Rule("R30", "error", "Autoscaling stays within the GPUs", running.autoscaling_stays_within_the_gpus),
+    Rule("R31", "warning", "A credential is in a Secret", exposing.credentials_stay_in_secrets),
 )
 """The rules, in order of their codes."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpu_constructs import _fields
+from gpu_constructs import _fields, credentials
 from gpu_constructs._container_security import container_security
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
@@ -126,12 +126,15 @@ def container_manifest(
     image_pull_policy: ImagePullPolicy,
     states_user: bool = False,
 ) -> dict[str, Any]:
-    """Give a container as Kubernetes writes it.
+    """Return a container as Kubernetes writes it.
 
     Raises:
-        GpuConstructsError: A value is not allowed, or a probe asks a port that the container has not.
+        GpuConstructsError: A value is not allowed, an argument is a credential in plain text, or a probe asks a port
+            that the container does not have.
     """
     _fields.image("image", image)
+    credentials.refuse_in_arguments("command", command)
+    credentials.refuse_in_arguments("args", args)
     if working_dir is not None:
         _fields.absolute_path("working_dir", working_dir)
     if run_as_user is not None:

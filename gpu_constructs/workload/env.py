@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpu_constructs import _fields, _references
+from gpu_constructs import _fields, _references, credentials
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
@@ -77,12 +77,13 @@ class EnvValue(metaclass=ShortErrors):
 
 
 def environment(given: Mapping[str, object], *, visible_devices_is_managed: bool) -> list[dict[str, Any]]:
-    """Give the variables as Kubernetes writes them, in the user's order.
+    """Return the variables as Kubernetes writes them, in the user's order.
 
     cdk8s-plus' ``EnvValue`` is taken as well.
 
     Raises:
-        GpuConstructsError: A name no shell takes, a value of another type, or ``NVIDIA_VISIBLE_DEVICES``.
+        GpuConstructsError: A name no shell takes, a value of another type, a credential in plain text, or
+            ``NVIDIA_VISIBLE_DEVICES``.
     """
     if visible_devices_is_managed and VISIBLE_DEVICES in given:
         raise GpuConstructsError(
@@ -93,12 +94,12 @@ def environment(given: Mapping[str, object], *, visible_devices_is_managed: bool
     variables = []
     for name, value in given.items():
         _fields.environment_name("env name", name)
-        if isinstance(value, str):
-            variables.append({"name": name, "value": value})
-        elif (source := getattr(value, "value_from", None)) is not None:
+        text = value if isinstance(value, str) else getattr(value, "value", None)
+        if (source := getattr(value, "value_from", None)) is not None:
             variables.append({"name": name, "valueFrom": source})
-        elif isinstance(getattr(value, "value", None), str):
-            variables.append({"name": name, "value": value.value})  # type: ignore[attr-defined]
+        elif isinstance(text, str):
+            credentials.refuse_variable(f"env[{name!r}]", name, text, "pass EnvValue.secret(<name>, key=<key>)")
+            variables.append({"name": name, "value": text})
         else:
             raise GpuConstructsError(f"env[{name!r}] must be str or an EnvValue; got {type(value).__name__}")
     return variables
