@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,54 +22,69 @@ from gpu_constructs.errors import GpuConstructsError
 _SECRET_OF = "ACCESS|API|APP|AUTH|CLIENT|CONSUMER|COOKIE|HMAC|JWT|OAUTH|SESSION|SHARED|SIGNING|WEBHOOK"
 _KEY_OF = "ACCESS|ACCOUNT|API|AUTH|ENCRYPTION|LICENSE|MASTER|PRIVATE|SECRET|SHARED|SIGNING|TLS"
 _PASS_OF = "ADMIN|DB|FTP|MAIL|MONGO|MYSQL|PG|POSTGRES|PROXY|RABBITMQ|REDIS|ROOT|SMTP|USER"
-_PASSWORD = re.compile(rf"PASSWORD|PASSWD|PASSPHRASE|(?:^|_)(?:{_PASS_OF})_(?:PASS|PWD)")
+_PASSWORD = re.compile(rf"PASSWORD|PASSWD|PASSPHRASE|REQUIREPASS|(?:^|_)(?:{_PASS_OF})_(?:PASS|PWD)")
 _NAME = re.compile(
     rf"(?:{_PASSWORD.pattern}|(?:^|_)TOKEN|^SECRET|(?:{_SECRET_OF})_?SECRET|(?:^|_|{_KEY_OF})(?:{_KEY_OF})_?KEY"
     r"|(?:^|_)CREDENTIALS?)(?:_?[0-9]+)?\Z"
 )
 # Tokens of a language model's vocabulary.
-_VOCABULARY = re.compile(r"(?:^|_)(?:BOS|CLS|END|EOS|IMAGE|MASK|PAD|SEP|SPECIAL|START|STOP|UNK)_TOKEN\Z")
+_VOCABULARY = re.compile(
+    r"(?:^|_)(?:AUDIO|BEGIN|BOS|CLASS|CLS|END|EOS|IMAGE|INITIALIZER|INSTANCE|MASK|MODIFIER|PAD|PADDING|PLACEHOLDER|SEP"
+    r"|SPECIAL|START|STOP|TRIGGER|UNK|UNKNOWN|VIDEO)_TOKEN\Z"
+)
 
 # --- values ---------------------------------------------------------------------------------------------------
 
-_FORMATS: Mapping[str, str] = {
-    "an Anthropic, OpenAI or OpenRouter key": r"sk-(?=[\w-]*\d)[\w-]{20,}",
-    "an AWS access key": r"A[KS]IA[A-Z0-9]{16}(?![A-Z0-9])",
-    "a bearer token": r"(?i:bearer)\s+(?=[\w.~+/-]*\d)[\w.~+/-]{16,}",
-    "a Docker login": r'"auths"\s*:\s*\{[^}]*"(?:auth|password)"\s*:\s*"[^"]',
-    "a Docker Hub token": r"dckr_(?:pat|oat)_[\w-]{20,}",
-    "a GitHub token": r"(?:gh[opsru]_[A-Za-z0-9]{30,}|github_pat_\w{30,})",
-    "a GitLab token": r"glpat-[\w-]{20,}",
-    "a Google API key": r"AIza[\w-]{35}",
-    "a Grafana token": r"gl(?:sa|c)_[\w=-]{20,}",
-    "a Groq key": r"gsk_[A-Za-z0-9]{30,}",
-    "a Hugging Face token": r"(?:api_org|hf)_[A-Za-z0-9]{30,}",
-    "a JSON Web Token": r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]*",
-    "an npm token": r"npm_[A-Za-z0-9]{36}",
-    "an NVIDIA API key": r"nvapi-[\w-]{20,}",
-    "a private key": r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY",
-    "an age key": r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",
-    "a PyPI token": r"pypi-AgE[\w-]{20,}",
-    "a Replicate token": r"r8_[A-Za-z0-9]{30,}",
-    "a Slack token": r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
-    "a Slack webhook": r"hooks\.slack\.com/services/T\w+/B\w+/\w+",
-    "a Stripe key": r"[rs]k_live_[A-Za-z0-9]{20,}",
-    "a Tailscale key": r"tskey-[a-z]+-[A-Za-z0-9-]{10,}",
-}
-_KINDS = tuple(_FORMATS)
-_FORMAT = re.compile("|".join(rf"(?<![A-Za-z0-9])({form})" for form in _FORMATS.values()))
+# What each is, how it starts, and how it goes on.
+_FORMATS = (
+    ("an Anthropic, OpenAI or OpenRouter key", "sk-", r"[\w-]{20,}"),
+    ("an AWS access key", "AKIA", r"[A-Z0-9]{16}(?![A-Z0-9])"),
+    ("an AWS access key", "ASIA", r"[A-Z0-9]{16}(?![A-Z0-9])"),
+    ("a bearer token", "Bearer ", r"[\w.~+/-]{16,}"),
+    ("a bearer token", "bearer ", r"[\w.~+/-]{16,}"),
+    ("a Docker Hub token", "dckr_", r"(?:pat|oat)_[\w-]{20,}"),
+    ("a Docker login", '"auths":', r'\s{0,9}\{[^}]{0,999}"(?:auth|password)"\s{0,9}:\s{0,9}"[^"]'),
+    ("a GitHub token", "gh", r"[opsru]_[A-Za-z0-9]{30,}"),
+    ("a GitHub token", "github_pat_", r"\w{30,}"),
+    ("a GitLab token", "glpat-", r"[\w-]{20,}"),
+    ("a Google API key", "AIza", r"[\w-]{35}"),
+    ("a Grafana token", "gl", r"(?:sa|c)_[\w=-]{20,}"),
+    ("a Groq key", "gsk_", r"[A-Za-z0-9]{30,}"),
+    ("a Hugging Face token", "hf_", r"[A-Za-z0-9]{30,}"),
+    ("a JSON Web Token", "eyJ", r"[\w-]{10,999}\.eyJ[\w-]{10,999}\.[\w-]*"),
+    ("an npm token", "npm_", r"[A-Za-z0-9]{36}"),
+    ("an NVIDIA API key", "nvapi-", r"[\w-]{20,}"),
+    ("a private key", "-----BEGIN ", r"[A-Z0-9 ]{0,30}PRIVATE KEY"),
+    ("an age key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{20,}"),
+    ("a PyPI token", "pypi-AgE", r"[\w-]{20,}"),
+    ("a Replicate token", "r8_", r"[A-Za-z0-9]{30,}"),
+    ("a Slack token", "xox", r"[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("a Slack webhook", "hooks.slack.com/services/", r"T\w{1,99}/B\w{1,99}/\w+"),
+    ("a Stripe key", "rk_live_", r"[A-Za-z0-9]{20,}"),
+    ("a Stripe key", "sk_live_", r"[A-Za-z0-9]{20,}"),
+    ("a Tailscale key", "tskey-", r"[a-z]{1,20}-[A-Za-z0-9-]{10,}"),
+)
+_FORMS = tuple((kind, start, re.compile(re.escape(start) + rest)) for kind, start, rest in _FORMATS)
+# Words have these forms, too, where no digit is in them.
+_WORDY = ("an Anthropic, OpenAI or OpenRouter key", "a bearer token")
+_MASK = re.compile("x{8}|X{8}")
 _USERINFO = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/@:\"']*:([^\s/@\"']+)@")
 _IN_QUERY = re.compile(r"[?&]([A-Za-z][A-Za-z0-9_.-]*)=([^&\s\"'#]+)")
 _ASSIGNED = re.compile(r"-{0,2}([A-Za-z][A-Za-z0-9_.-]*)=([^\n]*)\Z")
 _FLAG = re.compile(r"--?([A-Za-z][A-Za-z0-9_.-]*)\Z")
-_REFERENCE = re.compile(r"\$\([^)]+\)|\$\{[^}]+\}|\{\{.*\}\}|\A(?:\$\w+|<[^<>]*>|\[[^\[\]]*\])\Z", re.DOTALL)
+_REFERENCE = re.compile(
+    r"\$\([^)]{1,99}\)|\$\{[^}]{1,99}\}|\{\{.{1,99}\}\}|\A(?:\$\w+|<[^<>]*>|\[[^\[\]]*\])\Z", re.DOTALL
+)
 _NUMBER = re.compile(r"[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?[A-Za-z%]{0,2}")
-_ELSEWHERE = re.compile(
-    r"(?:\.{0,2}|~|[A-Za-z]:)[/\\][\w./\\ @~-]*|[A-Za-z][A-Za-z0-9+.-]*://.*|(?:arn|env|file|op|secret|ssm|vault):.*",
+# A path, an address, a reference, a file, the name of a variable, a mask, an instruction.
+_NO_SECRET = re.compile(
+    r"(?:\.{0,2}|~|[A-Za-z]:)[/\\][\w./\\ @~-]*|[A-Za-z][A-Za-z0-9+.-]*://.*|(?:arn|env|file|op|secret|ssm|vault):.*"
+    r"|[\w./-]+\.(?:crt|env|json|key|pem|pub|ya?ml)|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
+    r"|(?:[A-Za-z]{1,6}[-_])?[*xX.-]+|(?:insert|replace|your)[-_ ].*",
     re.DOTALL,
 )
 _PLACEHOLDERS = frozenset(
-    "auto disabled dummy empty enabled false n/a na no no-key none not-needed null off on placeholder redacted "
+    "auto disabled dummy empty enabled false n/a na no no-key none not-needed null off ollama on placeholder redacted "
     "sk-no-key-required true unset unused yes".split()
 )
 _ADMITTED: set[str] = set()
@@ -241,7 +257,9 @@ def _key(key: object) -> str:
     return "" if re.search(r"(?:^s|S)ecret\Z", name) else name
 
 
+@lru_cache(maxsize=4096)
 def _is_named(name: str) -> bool:
+    """Check whether a name says that it holds a credential."""
     words = _words(name)
     return bool(_NAME.search(words)) and not _VOCABULARY.search(words)
 
@@ -249,9 +267,9 @@ def _is_named(name: str) -> bool:
 def _is_harmless(value: str, name: str) -> bool:
     """Check whether a value is no credential, though its name says so."""
     text = value.strip().strip("\"'")
-    if not text or text.lower() in _PLACEHOLDERS or _REFERENCE.search(text) or not text.strip("*xX.-"):
+    if not text or text.lower() in _PLACEHOLDERS or _REFERENCE.search(text):
         return True
-    if _ELSEWHERE.fullmatch(text):
+    if _NO_SECRET.fullmatch(text):
         return True
     # A password may be a number, a token is not.
     return bool(_NUMBER.fullmatch(text)) and not _PASSWORD.search(_words(name))
@@ -259,9 +277,14 @@ def _is_harmless(value: str, name: str) -> bool:
 
 def _form(value: str) -> str | None:
     """Return what the form of a value, or of a part of it, gives away."""
-    known = _FORMAT.search(value)
-    if known is not None:
-        return f"it looks like {_KINDS[(known.lastindex or 1) - 1]}"
+    for kind, start, form in _FORMS:
+        for match in form.finditer(value) if start in value else ():
+            is_word = kind in _WORDY and not re.search("[0-9]", match[0])
+            before = value[max(0, match.start() - 1) : match.start()]
+            if not is_word and not _MASK.search(match[0]) and not before.isalnum():
+                return f"it looks like {kind}"
+    if "://" not in value:
+        return None
     for password in _USERINFO.findall(value):
         if not _REFERENCE.search(unquote(password)) and password not in _ADMITTED and password.strip("*xX"):
             return "a URL with a password"
