@@ -22,6 +22,8 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei)?\Z")
+_UNITLESS = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)m?\Z")
+_MEBIBYTE = 2**20
 _REPOSITORY = r"(?:[a-z0-9]+(?:[.-][a-z0-9]+)*(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
 _DIGEST = r"@sha256:[0-9a-f]{64}"
 _TAG = r":(?!latest(?:@|\Z))[A-Za-z0-9_][-A-Za-z0-9_.]{0,127}"
@@ -120,6 +122,26 @@ def amount(quantity: str) -> Decimal:
     """Give what a quantity says as a number."""
     number, unit = re.fullmatch(r"([0-9.]+)(\D*)", quantity).groups()  # type: ignore[union-attr]
     return Decimal(number) * _FACTORS[unit]
+
+
+def lacks_unit(got: object) -> bool:
+    """Check whether an amount of bytes is so small that its unit was forgotten: ``4`` or ``400m``."""
+    number = _UNITLESS.match(str(got))
+    return number is not None and 0 < Decimal(number[1]) < _MEBIBYTE
+
+
+def without_unit(got: object) -> str:
+    """Return what is wrong with such an amount, as the end of a sentence about it."""
+    number = str(got).removesuffix("m")
+    is_what = "thousandths of a byte" if str(got).endswith("m") else "bytes"
+    return f"must have a unit; got {got!r}, which is {number} {is_what}; write '{number}Gi' or '{number}Mi'"
+
+
+def size(field: str, got: str) -> None:
+    """Check for text that Kubernetes would read as an amount of bytes, and for its unit."""
+    quantity(field, got)
+    if lacks_unit(got):
+        raise GpuConstructsError(f"{field} {without_unit(got)}")
 
 
 def port_name(field: str, got: str) -> None:

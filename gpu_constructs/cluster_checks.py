@@ -9,6 +9,7 @@ from typing import Any
 from gpu_constructs import _kinds, pod_security
 from gpu_constructs.annotations import SCRAPED_TWICE
 from gpu_constructs.checks import conflicts
+from gpu_constructs.checks.amounts import amounts_are_meant
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.pod_specs import containers, pod_specs
 from gpu_constructs.provided import COMPONENTS, DeviceGuard, GpuNodes, Provided, listed
@@ -59,6 +60,7 @@ def check(
         *conflicts.exporters_know_of_sharing(facts),
         *conflicts.sharing_is_stated_alike(facts),
         *conflicts.the_guard_sees_all_ways_to_gpus(facts),
+        *amounts_are_meant(facts),
     ]
     return [*(finding.about(facts.origins) for finding in found), *broken_rules(facts, ignore=settings.ignore)]
 

@@ -24,6 +24,7 @@ class External(GpuConstruct):
         runtime_classes: Sequence[str] = (),
         node_labels: Sequence[str] = (),
         namespaces: Sequence[str] = (),
+        gpu_resources: Sequence[str] = (),
         components: Sequence[Component] = (),
         gpu_runtime: GpuRuntime | None = None,
     ) -> None:
@@ -36,6 +37,7 @@ class External(GpuConstruct):
             node_labels: Labels on nodes, as the GPU Operator or Talos' ``machine.nodeLabels`` set
                 ``nvidia.com/gpu.present``; a trailing ``*`` stands for the rest of the key.
             namespaces: Namespaces.
+            gpu_resources: Names under which other device plugins advertise GPUs: ``nvidia.com/gpu-a100``.
             components: What runs on the GPU nodes already, as ``node-feature-discovery`` or a
                 ``validation-bridge`` of another app.
             gpu_runtime: How containers get at their GPUs: ``runtime-class`` where each GPU pod must name one,
@@ -49,6 +51,7 @@ class External(GpuConstruct):
             _fields.dns_subdomain("runtime_classes", name)
         for name in namespaces:
             _fields.dns_label("namespaces", name)
+        _fields.labels("gpu_resources", dict.fromkeys(gpu_resources, ""))
         # With a letter for the star, what is left must be a key.
         _fields.labels("node_labels", {re.sub(r"(?<=.)\*\Z", "x", label): "" for label in node_labels})
         super().__init__(scope, id)
@@ -56,6 +59,7 @@ class External(GpuConstruct):
             runtime_classes=tuple(runtime_classes),
             node_labels=tuple(node_labels),
             namespaces=tuple(namespaces),
+            other_gpu_resources=tuple(gpu_resources),
             components=tuple(components),
             gpu_runtime=gpu_runtime,
         )

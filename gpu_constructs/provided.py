@@ -133,6 +133,7 @@ class Provided:
         runtime_classes: RuntimeClass objects that something else creates.
         namespaces: Namespaces that something else creates.
         gpu_resources: Resources it advertises on nodes, with the sharing behind them.
+        other_gpu_resources: Names under which other plugins advertise GPUs, of whose sharing nothing is known.
         gpu_offers: The same by the configuration that a node has, where it knows them.
         has_mig_manager: Whether it divides GPUs as the node label ``nvidia.com/mig.config`` says.
         power_caps: Power limits that it holds GPUs at.
@@ -165,6 +166,7 @@ class Provided:
     runtime_classes: Sequence[str] = ()
     namespaces: Sequence[str] = ()
     gpu_resources: Mapping[str, Sharing] = field(default_factory=dict)
+    other_gpu_resources: Sequence[str] = ()
     gpu_offers: Sequence[GpuOffer] = ()
     has_mig_manager: bool = False
     power_caps: Sequence[PowerCap] = ()

@@ -45,6 +45,11 @@ def test_a_single_text_is_no_list(chart, keyword):
     assert refusal(chart, **{keyword: "nvidia"}) == f"{keyword} must be a list, got 'nvidia' (str)"
 
 
+def test_gpus_of_another_plugin_are_declared_by_their_names(chart):
+    assert External(chart, "existing", gpu_resources=["a.com/gpu"]).provides.other_gpu_resources == ("a.com/gpu",)
+    assert refusal(chart, gpu_resources=["a b"]) == "gpu_resources has a key that is no label key; got 'a b'"
+
+
 def test_a_later_change_of_the_given_list_changes_nothing(chart):
     names = ["nvidia"]
     external = External(chart, "existing", runtime_classes=names)

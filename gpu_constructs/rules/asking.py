@@ -150,7 +150,7 @@ def gpus_asked_for_are_advertised(facts: Facts) -> Iterator[Finding]:
     if not facts.offered:
         return
     for ask in facts.asks:
-        if not is_among(ask.resource, facts.offered):
+        if not is_among(ask.resource, facts.offered) and ask.resource not in facts.declared:
             yield Finding(
                 ask.pod.index,
                 f"asks for {ask.amount} x {ask.resource}, which no device plugin of this app advertises, so its pods "

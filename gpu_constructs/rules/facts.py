@@ -241,9 +241,14 @@ class Facts:
         """Resources that device plugins of the app advertise."""
         return sorted({resource for offer in self.provided for resource in offer.gpu_resources})
 
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """Resources that plugins from elsewhere advertise."""
+        return frozenset(resource for offer in self.provided for resource in offer.other_gpu_resources)
+
     def is_gpu(self, resource: str) -> bool:
         """Tell whether a resource is GPUs, slots of them or MIG devices."""
-        return is_gpu_name(resource) or resource in self.offered
+        return is_gpu_name(resource) or resource in self.offered or resource in self.declared
 
     @cached_property
     def kinds(self) -> list[tuple[str, str]]:

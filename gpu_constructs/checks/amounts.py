@@ -1,0 +1,158 @@
+"""Names and amounts of resources on objects of any kind."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_constructs import _fields
+from gpu_constructs.pod_specs import holds_pods
+from gpu_constructs.rules.facts import Facts, Manifest, is_gpu_name, quantity
+from gpu_constructs.rules.finding import Finding
+from gpu_constructs.sharing import GPU
+
+_ANYWHERE = frozenset({"limits", "requests"})
+# The ratio of a LimitRange is between two amounts, so it has no unit.
+_OF_KIND: Mapping[tuple[str, str], frozenset[str]] = {
+    ("", "LimitRange"): frozenset({"default", "defaultRequest", "max", "min"}),
+    ("", "PersistentVolume"): frozenset({"capacity"}),
+    ("", "ResourceQuota"): frozenset({"hard"}),
+}
+_WITHOUT_AMOUNTS = frozenset({("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap"), ("", "Secret")})
+# What stands under these keys is no resource, whatever it is called.
+_OTHER_NAMES = re.compile(r"(?i)(?:.*labels|.*annotations|.*selector|status)\Z")
+_DEEPEST = 60
+
+# kubernetes/kubernetes@v1.34.1:pkg/apis/core/helper/helpers.go (IsStandardContainerResourceName)
+_OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
+_HUGE_PAGES = "hugepages-"
+_BYTES = re.compile(r"(?:memory|ephemeral-storage|storage|hugepages-.+|.+/requests\.storage)\Z")
+_COUNTED = re.compile(r"\A(?:requests|limits)\.")
+
+_NVIDIA = "nvidia.com/"
+_WITHOUT_SLASH = re.compile(r"nvidia(?:[-_.]?com)?[-_.]+")
+_SHARED = re.compile(r"(?:gpus?share?d?|sharedgpus?)\Z")
+_MIG = re.compile(r"(?:mig)?(?:([1-7])c)?([1-7])g([0-9]+)gb((?:me|all|gfx)*)(?:shared)?\Z")
+
+
+@dataclass(frozen=True)
+class _Amount:
+    """One amount of a resource.
+
+    Attributes:
+        section: Key of the mapping that holds it: ``limits``.
+        key: Name of the resource there.
+        amount: As it is written.
+        holder: What has the amount, for a message.
+    """
+
+    section: str
+    key: str
+    amount: object
+    holder: str
+
+    def __str__(self) -> str:
+        return f"{self.section}[{self.key!r}]{self.holder}"
+
+
+def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
+    """Check for resource names that are nearly those of GPUs, and for sizes without a unit."""
+    for index, (manifest, kind) in enumerate(zip(facts.objects, facts.kinds, strict=True)):
+        if kind in _WITHOUT_AMOUNTS:
+            continue
+        sections = _ANYWHERE | _OF_KIND.get(kind, frozenset())
+        has_containers = holds_pods(manifest["apiVersion"], manifest["kind"])
+        for one in _amounts(manifest, sections):
+            name, is_in_section = _COUNTED.sub("", one.key, count=1), one.section in sections
+            if is_in_section and "/" not in name and has_containers and one.holder:
+                yield from _unknown(index, one)
+            elif ("/" in name or (is_in_section and kind in _OF_KIND)) and not facts.is_gpu(name):
+                meant = _meant(name)
+                if meant is not None and not _is_renamed(facts, name):
+                    yield _misnamed(index, one, name, meant)
+            is_size = (is_in_section and _BYTES.match(name)) or (one.section, name) == ("emptyDir", "sizeLimit")
+            if is_size and _fields.lacks_unit(one.amount):
+                yield Finding(index, f"{one} {_fields.without_unit(one.amount)}")
+
+
+def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
+    """Return what may be an amount of a resource, wherever it is in an object."""
+    waiting: list[tuple[Any, str, str, int]] = [(manifest, "", "", 0)]
+    while waiting:
+        value, section, holder, depth = waiting.pop()
+        if depth > _DEEPEST:
+            continue
+        if not isinstance(value, Mapping):
+            waiting += [(one, section, holder, depth + 1) for one in reversed(value) if isinstance(one, Mapping | list)]
+            continue
+        if isinstance(value.get("name"), str) and "image" in value:
+            holder = f" of container {value['name']!r}"
+        for key, member in value.items():
+            if isinstance(member, Mapping | list):
+                if not _OTHER_NAMES.match(str(key)):
+                    waiting.append((member, str(key), holder, depth + 1))
+            elif isinstance(key, str) and _may_count(section in sections, key) and quantity(member) is not None:
+                yield _Amount(section, key, member, holder)
+
+
+def _may_count(is_in_section: bool, key: str) -> bool:
+    return is_in_section or key == "sizeLimit" or "nvid" in key.lower()
+
+
+def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
+    """Check a name without a domain, of which the API server takes its own only."""
+    if one.key in _OF_CONTAINERS or one.key.startswith(_HUGE_PAGES):
+        return
+    meant = _meant(one.key)
+    near = f"; write {meant!r}" if meant else _fields.did_you_mean(one.key, _OF_CONTAINERS)
+    yield Finding(
+        index,
+        f"{one} must name {', '.join(_OF_CONTAINERS)} or a resource with a domain, such as {GPU!r}; Kubernetes refuses "
+        f"{one.key!r}{near}",
+    )
+
+
+def _misnamed(index: int, one: _Amount, name: str, meant: str) -> Finding:
+    return Finding(
+        index,
+        f"{one} names no resource that NVIDIA's device plugin advertises; write {one.key.replace(name, meant)!r}, or "
+        f"declare it with External(app, 'existing', gpu_resources=[{name!r}]) where another plugin does",
+    )
+
+
+def _is_renamed(facts: Facts, name: str) -> bool:
+    """Check whether a DeviceClass, or a configuration file of a plugin, brings the name into being."""
+    classes = (manifest.get("spec") for _, manifest in facts.of_kind(("resource.k8s.io", "DeviceClass")))
+    if any(isinstance(spec, Mapping) and spec.get("extendedResourceName") == name for spec in classes):
+        return True
+    own = re.escape(name.removeprefix(_NVIDIA))
+    renamed = re.compile(rf"name[\"']?: *[\"']?(?:{_NVIDIA})?{own}[\"']?\s*$", re.M)
+    files = (manifest.get("data") for _, manifest in facts.of_kind(("", "ConfigMap")))
+    return any(renamed.search(str(text)) for data in files if isinstance(data, Mapping) for text in data.values())
+
+
+def _meant(name: str) -> str | None:
+    """Return the GPU resource that a name is nearly; None for that name itself and for any other resource."""
+    if is_gpu_name(name):
+        return None
+    domain, slash, rest = name.lower().rpartition("/")
+    if not slash:
+        rest = _WITHOUT_SLASH.sub("", rest, count=1)
+    elif rest.startswith("nvidia-gpu") and domain.endswith("kubernetes.io"):
+        # What Kubernetes itself had until 1.10.
+        return GPU
+    elif not any(difflib.get_close_matches(part, ["nvidia"], cutoff=0.8) for part in domain.split(".")):
+        return None
+    letters = re.sub(r"[^a-z0-9]", "", rest)
+    mig = _MIG.match(letters)
+    if mig:
+        compute, slices, memory, extras = mig.groups()
+        part = f"{compute}c." if compute else ""
+        return f"{_NVIDIA}mig-{part}{slices}g.{memory}gb{f'.{extras}' if extras else ''}"
+    if _SHARED.match(letters):
+        return f"{GPU}.shared"
+    once = re.sub(r"(.)\1+", r"\1", letters.removesuffix("s"))
+    return GPU if sorted(once) == sorted("gpu") else None
