@@ -22,6 +22,9 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|k|Ki|M|Mi|G|Gi|T|Ti|P|Pi|E|Ei)?\Z")
+_BYTES = re.compile(
+    r"(?:(?:requests\.|limits\.)?(?:memory|ephemeral-storage|storage|hugepages-.+)|.+/requests\.storage)\Z"
+)
 _UNITLESS = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)m?\Z")
 _MEBIBYTE = 2**20
 _REPOSITORY = r"(?:[a-z0-9]+(?:[.-][a-z0-9]+)*(?::[0-9]+)?/)?[a-z0-9]+(?:[._/-]+[a-z0-9]+)*"
@@ -142,6 +145,16 @@ def size(field: str, got: str) -> None:
     quantity(field, got)
     if lacks_unit(got):
         raise GpuConstructsError(f"{field} {without_unit(got)}")
+
+
+def counts_bytes(resource: str) -> bool:
+    """Check whether amounts of a resource, or of a key of a quota, are bytes."""
+    return bool(_BYTES.match(resource))
+
+
+def amount_of(field: str, resource: str, got: str) -> None:
+    """Check for text that Kubernetes would read as an amount of a resource, with a unit where it is bytes."""
+    (size if counts_bytes(resource) else quantity)(field, got)
 
 
 def port_name(field: str, got: str) -> None:

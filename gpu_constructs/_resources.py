@@ -30,7 +30,7 @@ def container_resources(given: Resources | None, *, default: Resources) -> dict[
                 raise GpuConstructsError(f"{field} must not be set here; ask for GPUs with gpus=")
             if isinstance(amount, bool):
                 raise GpuConstructsError(f"{field} must be a Kubernetes quantity like '500m'; got {amount!r}")
-            _fields.quantity(field, str(amount))
+            _fields.amount_of(field, name, str(amount))
             if name not in _NAMES and not ("/" in name or name.startswith("hugepages-")):
                 raise GpuConstructsError(
                     f"resources[{section!r}] must hold {', '.join(map(repr, _NAMES))} or a name with a domain; "

@@ -168,7 +168,7 @@ def _check_key(key: str) -> None:
 
 
 def _check_amount(where: str, name: str, amount: int | str) -> None:
-    _fields.quantity(where, str(amount))
+    _fields.amount_of(where, name, str(amount))
     if _NVIDIA in name and not str(amount).isdigit():
         raise GpuConstructsError(f"{where} must be a whole number, for Kubernetes divides no GPU; got {amount!r}")
 

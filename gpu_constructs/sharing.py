@@ -187,7 +187,7 @@ class Sharing(metaclass=ShortErrors):
         """
         _check_mebibytes("sharing.vram_units.unit", unit)
         _fields.of_type("sharing.vram_units.vram", vram, str)
-        _fields.quantity("sharing.vram_units.vram", vram)
+        _fields.size("sharing.vram_units.vram", vram)
         replicas = int(_fields.amount(vram) // _fields.amount(unit))
         if replicas < 2:
             raise GpuConstructsError(

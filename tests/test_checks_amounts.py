@@ -2,7 +2,23 @@
 
 import pytest
 
-from gpu_constructs import DevicePluginChart, External, Kubernetes, SynthesisError, synthesize
+from gpu_constructs import (
+    ContainerLimits,
+    DebugDump,
+    DevicePluginChart,
+    External,
+    GpuAccess,
+    GpuConstructsError,
+    GpuRequest,
+    GpuWorkload,
+    Kubernetes,
+    NamespaceQuota,
+    Ollama,
+    SynthesisError,
+    Volume,
+    VolumeClaim,
+    synthesize,
+)
 from gpu_constructs._manifest import Manifest
 from gpu_constructs.checks.amounts import amounts_are_meant
 from gpu_constructs.provided import Provided
@@ -222,3 +238,37 @@ def test_sizes_are_read_wherever_they_are(manifest):
 )
 def test_numbers_that_are_no_sizes_have_no_unit(manifest):
     assert problems(manifest) == []
+
+
+def given_to_a_workload(**given):
+    return lambda chart: GpuWorkload(chart, "app", image="a:1", platform=Kubernetes(), **given)
+
+
+@pytest.mark.parametrize(
+    ("make", "field"),
+    [
+        (lambda _: VolumeClaim(storage="100"), "volume_claim.storage"),
+        (lambda _: Volume.empty_dir(size_limit="100"), "size_limit"),
+        (lambda _: GpuRequest(vram="100"), "request.vram"),
+        (lambda _: GpuAccess(shared_memory="100"), "shared_memory"),
+        (lambda _: Sharing.vram_units(vram="100"), "sharing.vram_units.vram"),
+        (lambda _: DebugDump(size_limit="100"), "debug_dump.size_limit"),
+        (lambda _: NamespaceQuota(hard={"requests.memory": "100"}), "resource_quota.hard['requests.memory']"),
+        (lambda _: ContainerLimits(max={"memory": "100"}), "limit_range.max['memory']"),
+        (lambda chart: Ollama(chart, "app", platform=Kubernetes(), storage="100"), "volume_claim.storage"),
+        (lambda chart: Ollama(chart, "app", platform=Kubernetes(), gpu_overhead="100"), "gpu_overhead"),
+        (given_to_a_workload(shared_memory="100"), "shared_memory"),
+        (given_to_a_workload(resources={"limits": {"memory": "100"}}), "resources['limits']['memory']"),
+        (
+            given_to_a_workload(resources={"requests": {"ephemeral-storage": "100"}}),
+            "resources['requests']['ephemeral-storage']",
+        ),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_size_without_a_unit_is_refused_at_its_keyword(chart, make, field):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(chart)
+    assert refused.value.problem == (
+        f"{field} must have a unit; got '100', which is 100 bytes; write '100Gi' or '100Mi'"
+    )

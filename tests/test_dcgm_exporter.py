@@ -694,8 +694,7 @@ def test_a_priority_class_that_cannot_exist_is_refused():
 @pytest.mark.parametrize(
     ("memory", "problem"),
     [
-        ("900m", "must leave the exporter a few MiB"),
-        ("1", "must leave the exporter a few MiB"),
+        ("900Ki", "must leave the exporter a few MiB"),
         ("lots", "must be a Kubernetes quantity like '500m' or '16Gi'"),
         ("1 GiB", "must be a Kubernetes quantity like '500m' or '16Gi'"),
         ("", "must be a Kubernetes quantity like '500m' or '16Gi'"),

@@ -49,7 +49,7 @@ def test_what_says_nothing_of_the_board_selects_none(unselective):
 
 
 @pytest.mark.parametrize(
-    ("quantity", "mebibytes"), [("12Gi", 12288), ("12G", 11445), ("1", 1), ("16303Mi", 16303), ("0.5Gi", 512)]
+    ("quantity", "mebibytes"), [("12Gi", 12288), ("12G", 11445), ("1k", 1), ("16303Mi", 16303), ("0.5Gi", 512)]
 )
 def test_memory_is_counted_in_whole_mebibytes_and_never_less(quantity, mebibytes):
     assert GpuRequest(min_vram=quantity).min_mib == mebibytes

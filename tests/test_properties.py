@@ -256,7 +256,7 @@ label_values = st.from_regex(r"\A[A-Za-z0-9]([-A-Za-z0-9_.]{0,8}[A-Za-z0-9])?\Z"
 label_maps = st.dictionaries(
     st.from_regex(r"\A([a-z]{1,5}\.example/)?[A-Za-z]([-A-Za-z0-9_.]{0,8}[A-Za-z0-9])?\Z"), label_values, max_size=3
 )
-quantities = st.sampled_from(["1", "500m", "0.5", "64Mi", "2Gi", "1G", "1Ti"])
+quantities = st.sampled_from(["128974848", "512Ki", "0.5Gi", "64Mi", "2Gi", "1G", "1Ti"])
 effects = st.sampled_from([None, "NoSchedule", "PreferNoSchedule", "NoExecute"])
 tolerations = st.lists(
     st.one_of(
@@ -420,7 +420,7 @@ WORKLOAD = {
     "env": env,
     "visible_devices": st.sampled_from(["managed", "unmanaged"]),
     "volumes": st.builds(lambda some, more: {**some, **more}, volumes, disks),
-    "shared_memory": st.sampled_from(["500m", "64Mi", "1Gi", "1G"]),
+    "shared_memory": st.sampled_from(["128974848", "64Mi", "1Gi", "1G"]),
     "init_containers": helpers_of["first"],
     "sidecars": helpers_of["side"],
     "scheduling": schedulings,

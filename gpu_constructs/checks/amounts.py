@@ -29,7 +29,6 @@ _DEEPEST = 60
 # kubernetes/kubernetes@v1.34.1:pkg/apis/core/helper/helpers.go (IsStandardContainerResourceName)
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
-_BYTES = re.compile(r"(?:memory|ephemeral-storage|storage|hugepages-.+|.+/requests\.storage)\Z")
 _COUNTED = re.compile(r"\A(?:requests|limits)\.")
 
 _NVIDIA = "nvidia.com/"
@@ -73,7 +72,7 @@ def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
                 meant = _meant(name)
                 if meant is not None and not _is_renamed(facts, name):
                     yield _misnamed(index, one, name, meant)
-            is_size = (is_in_section and _BYTES.match(name)) or (one.section, name) == ("emptyDir", "sizeLimit")
+            is_size = (is_in_section and _fields.counts_bytes(name)) or (one.section, name) == ("emptyDir", "sizeLimit")
             if is_size and _fields.lacks_unit(one.amount):
                 yield Finding(index, f"{one} {_fields.without_unit(one.amount)}")
 

@@ -113,4 +113,4 @@ class DebugDump(metaclass=ShortErrors):
     def __post_init__(self) -> None:
         _fields.members(self, "debug_dump")
         _fields.whole_number("debug_dump.retention", self.retention, minimum=1, maximum=8760)
-        _fields.quantity("debug_dump.size_limit", self.size_limit)
+        _fields.size("debug_dump.size_limit", self.size_limit)

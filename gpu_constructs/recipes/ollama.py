@@ -324,7 +324,7 @@ def _text(setting: str, value: Any) -> str:
     if setting in _DURATIONS and not _SECONDS.match(value):
         _durations.from_go_duration(setting, value)
     if setting in _UNITS:
-        _fields.quantity(setting, value)
+        _fields.size(setting, value)
         return str(int(_fields.amount(value) // _UNITS[setting]))
     if setting == "origins":
         for index, origin in enumerate(value):

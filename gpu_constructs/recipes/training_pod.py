@@ -172,7 +172,7 @@ class TrainingPod(metaclass=ShortErrors):
             )
         if self.shared_memory is None:
             return
-        _fields.quantity("shared_memory", self.shared_memory)
+        _fields.size("shared_memory", self.shared_memory)
         limit = (container_resources(self.resources, default=_RESOURCES).get("limits") or {}).get("memory")
         if limit is not None and _fields.amount(self.shared_memory) >= _fields.amount(limit):
             raise GpuConstructsError(

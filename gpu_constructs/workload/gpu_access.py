@@ -109,7 +109,7 @@ class GpuAccess(metaclass=ShortErrors):
         if count is not None and request is not None:
             raise GpuConstructsError("count and request must not both be given; pass GpuRequest(count=...)")
         if shared_memory is not None:
-            _fields.quantity("shared_memory", shared_memory)
+            _fields.size("shared_memory", shared_memory)
             if not _fields.amount(shared_memory):
                 raise GpuConstructsError(f"shared_memory must be more than nothing; got {shared_memory!r}")
         if claim_name is not None:

@@ -114,7 +114,7 @@ class GpuRequest(metaclass=ShortErrors):
             object.__setattr__(self, "mig_profile", self.mig_profile.replace("gb.", "gb+"))
         for name in ("min_vram", "vram", "vram_typical"):
             if getattr(self, name) is not None:
-                _fields.quantity(f"request.{name}", getattr(self, name))
+                _fields.size(f"request.{name}", getattr(self, name))
         self._check_typical()
         if self.min_compute_capability is not None and not _COMPUTE_CAPABILITY.match(self.min_compute_capability):
             raise GpuConstructsError(

@@ -68,7 +68,7 @@ class Volume(metaclass=ShortErrors):
         _fields.of_type("medium", medium, Literal["", "Memory"])
         if size_limit is not None:
             _fields.of_type("size_limit", size_limit, str)
-            _fields.quantity("size_limit", size_limit)
+            _fields.size("size_limit", size_limit)
         limits = {"medium": medium or None, "sizeLimit": size_limit}
         return cls(source={"emptyDir": {name: value for name, value in limits.items() if value}})
 
@@ -183,7 +183,7 @@ class Mounts:
         if shared_memory is not None:
             if "/dev/shm" in volumes:
                 raise GpuConstructsError("shared_memory and volumes['/dev/shm'] must not both be given")
-            _fields.quantity("shared_memory", shared_memory)
+            _fields.size("shared_memory", shared_memory)
             volumes["/dev/shm"] = Volume.empty_dir(medium="Memory", size_limit=shared_memory)
         made: list[dict[str, Any]] = []
         for path, volume in volumes.items():

@@ -34,7 +34,7 @@ class VolumeClaim(metaclass=ShortErrors):
 
     def __post_init__(self) -> None:
         _fields.members(self, "volume_claim")
-        _fields.quantity("volume_claim.storage", self.storage)
+        _fields.size("volume_claim.storage", self.storage)
         if not self.access_modes:
             raise GpuConstructsError("volume_claim.access_modes must name at least one; got none")
         if self.storage_class_name:

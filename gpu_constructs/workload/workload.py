@@ -504,7 +504,7 @@ def _check_memory_of_mps(profile: GpuProfile, *paths: str) -> None:
 
 
 def _check_shared_memory(size: str, resources: Mapping[str, Any], profile: GpuProfile) -> None:
-    _fields.quantity("shared_memory", size)
+    _fields.size("shared_memory", size)
     _check_memory_of_mps(profile, "/dev/shm")
     limit = (resources.get("limits") or {}).get("memory")
     if limit is not None and _fields.amount(size) >= _fields.amount(limit):
