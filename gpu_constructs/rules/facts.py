@@ -24,6 +24,7 @@ _GPU = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
 _NUMBER = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]+))?\Z")
 # Kubernetes takes no more of anything.
 _MOST = Decimal(2**63 - 1)
+_NONE = Decimal(0)
 _CDI = re.compile(r"cdi-(?:cri|annotations)")
 
 
@@ -144,12 +145,23 @@ class Pod:
 
         One that ends before the others start counts with those that started before it and run on.
         """
-        passing, lasting, most = self._passing, dict[str, int](), dict[str, int]()
+        held: dict[str, dict[int, Decimal]] = {}
         for ask in self.asks:
-            together = lasting.get(ask.resource, 0) + ask.count
-            most[ask.resource] = max(most.get(ask.resource, 0), together)
-            if id(ask.container) not in passing:
-                lasting[ask.resource] = together
+            held.setdefault(ask.resource, {})[id(ask.container)] = Decimal(ask.count)
+        return {resource: int(self.at_once(each)) for resource, each in held.items()}
+
+    def at_once(self, held: Mapping[int, Decimal]) -> Decimal:
+        """Return the most that its containers hold at once.
+
+        Args:
+            held: What each holds, by its ``id()``.
+        """
+        passing, lasting, most = self._passing, _NONE, _NONE
+        for container in containers(self.spec):
+            together = lasting + held.get(id(container), _NONE)
+            most = max(most, together)
+            if id(container) not in passing:
+                lasting = together
         return most
 
 
