@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import cdk8s_plus_27 as kplus
 import pytest
 from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch, Testing
@@ -9,7 +11,9 @@ from gpu_constructs import (
     DenyVisibleDevicesOverride,
     DevicePluginChart,
     External,
+    GpuInventory,
     GpuNamespace,
+    GpuNode,
     GpuRules,
     GpuWorkload,
     Kubernetes,
@@ -17,6 +21,7 @@ from gpu_constructs import (
     PowerLimit,
     Sharing,
     SynthesisError,
+    Taint,
     Talos,
     synthesize,
 )
@@ -891,14 +896,13 @@ DEDICATED = ("dedicated", "ai", "NoSchedule")
     ],
     ids=str,
 )
-def test_a_gpu_pod_that_no_gpu_node_would_take_is_a_warning(spec):
+def test_a_gpu_pod_that_no_gpu_node_would_take_is_an_error(spec):
     (finding,) = check([deployment(**spec)], [tainted(DEDICATED), Provided(node_labels=(PRESENT,))])
     assert finding == Finding(
         0,
-        "does not tolerate the taint dedicated=ai:NoSchedule of {0}, so its pods would never run there; pass "
-        "tolerations=[Toleration(key='dedicated', operator='Exists', effect='NoSchedule')]",
+        "does not tolerate the taint dedicated=ai:NoSchedule of {0}, so its pods would never run on any GPU node of "
+        "this app; pass tolerations=[Toleration(key='dedicated', operator='Exists', effect='NoSchedule')]",
         providers=(0,),
-        is_warning=True,
         code="R25",
     )
 
@@ -934,8 +938,11 @@ def test_a_daemonset_is_for_each_gpu_node():
     offers = [tainted(), tainted(DEDICATED), Provided(node_labels=(PRESENT,))]
     (finding,) = check([made], offers)
     assert (finding.providers, finding.is_warning) == ((1,), True)
+    assert "would never run there; pass" in finding.problem
+    (finding,) = check([made], offers[1:])
+    assert (finding.providers, finding.is_warning) == ((0,), False)
     (finding,) = check([], [tainted(), tainted(DEDICATED), Provided(later_tolerations=())])
-    assert finding.providers == (2, 1)
+    assert (finding.providers, finding.is_warning) == ((2, 1), True)
 
 
 def pool(name, *taints):
@@ -951,6 +958,26 @@ def test_only_nodes_that_a_pod_selects_count(selected, is_found):
 def test_nothing_is_said_of_a_pod_that_selects_nodes_of_which_nothing_is_known():
     made = deployment(limits={GPU: 1}, nodeSelector={"pool": "elsewhere"})
     assert check([made], [tainted(DEDICATED)]) == []
+
+
+@pytest.mark.parametrize(("label", "is_warning"), [("elsewhere", True), ("pool", False), (PRESENT, False)])
+def test_an_affinity_to_nodes_of_which_nothing_is_known_leaves_a_warning(label, is_warning):
+    term = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    made = deployment(limits={GPU: 1}, affinity={"nodeAffinity": required})
+    (finding,) = check([made], [pool("a", DEDICATED), Provided(node_labels=(PRESENT,))])
+    assert finding.is_warning is is_warning
+
+
+def test_nodes_of_the_inventory_have_taints_too():
+    taints = [Taint(key="dedicated", value="ai", effect="NoSchedule")]
+    nodes = [GpuNode(name="one", taints=taints), GpuNode(name="two", taints=taints)]
+    settings = replace(OF_PROVIDERS, inventory=GpuInventory(nodes=nodes))
+    (finding,) = check_app([deployment(limits={GPU: 1})], [], settings)
+    assert finding.problem.startswith("does not tolerate the taint dedicated=ai:NoSchedule of node 'one', so its pods ")
+    assert (finding.providers, finding.is_warning) == ((), False)
+    settings = replace(OF_PROVIDERS, inventory=GpuInventory(nodes=[*nodes, GpuNode(name="three")]))
+    assert check_app([deployment(limits={GPU: 1})], [], settings) == []
 
 
 def test_a_pod_that_asks_for_no_gpu_is_not_for_gpu_nodes():
@@ -987,7 +1014,7 @@ def test_pods_that_are_brought_later_must_tolerate_the_taints_of_gpu_nodes():
     later = Provided(later_tolerations=[{"key": "other", "operator": "Exists"}])
     (finding,) = check([], [tainted(DEDICATED), later])
     assert finding.problem.startswith("does not tolerate the taint dedicated=ai:NoSchedule of {1}")
-    assert (finding.subject, finding.providers, finding.is_warning) == (None, (1, 0), True)
+    assert (finding.subject, finding.providers, finding.is_warning) == (None, (1, 0), False)
     tolerant = Provided(later_tolerations=[{"key": "dedicated", "operator": "Exists"}])
     assert check([], [tainted(DEDICATED), tolerant]) == check([], [later]) == []
 

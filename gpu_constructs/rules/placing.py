@@ -110,47 +110,75 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
 
 def gpu_pods_tolerate_the_taints_of_gpu_nodes(facts: Facts) -> Iterator[Finding]:
     """R25: Kubernetes says nothing about a DaemonSet whose pods a node does not take."""
-    nodes = facts.gpu_nodes
+    nodes = _tainted_nodes(facts)
     for pod in facts.pods if nodes else ():
-        if not _is_for_gpu_nodes(pod):
-            continue
-        found = _repelling(
-            _selected(nodes, pod.spec), pod.spec.get("tolerations") or (), is_for_each=pod.is_for_each_node
-        )
-        if found:
-            node, taint = found
-            yield Finding(pod.index, _repelled(taint, "{0}"), providers=(node,))
+        if _is_for_gpu_nodes(pod):
+            selected, is_certain = _selected(nodes, pod.spec)
+            yield from _repelled(
+                selected,
+                pod.spec.get("tolerations") or (),
+                pod.index,
+                is_for_each=pod.is_for_each_node,
+                is_certain=is_certain,
+            )
     for index, offer in enumerate(facts.provided):
         if offer.later_tolerations is not None:
-            found = _repelling(nodes, offer.later_tolerations, is_for_each=True)
-            if found:
-                node, taint = found
-                yield Finding(None, _repelled(taint, "{1}"), providers=(index, node))
+            yield from _repelled(nodes, offer.later_tolerations, None, (index,), is_for_each=True)
 
 
-def _selected(nodes: Sequence[tuple[int, GpuNodes]], spec: Manifest) -> list[tuple[int, GpuNodes]]:
-    """Give the nodes that a pod may be meant for: none where it selects by a label that no node here is given."""
+_Node = tuple[int | str, GpuNodes]
+"""A node with the index of its provider, or with its name in the inventory."""
+
+
+def _tainted_nodes(facts: Facts) -> list[_Node]:
+    configured: list[_Node] = [*facts.gpu_nodes]
+    if configured or facts.inventory is None or any(node.is_observed for node in facts.inventory.nodes):
+        return configured
+    return [
+        (node.name, GpuNodes(labels=node.labels, taints=[taint.to_manifest() for taint in node.taints]))
+        for node in facts.inventory.nodes
+    ]
+
+
+def _selected(nodes: Sequence[_Node], spec: Manifest) -> tuple[list[_Node], bool]:
+    """Return the nodes that a pod may be meant for, and whether the app says enough to be certain of them.
+
+    There are none where the pod selects by a label that no node here is given.
+    """
     wanted = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if not k.startswith(_OF_GPU_NODES)}
     given = {key for _, gpu_nodes in nodes for key in gpu_nodes.labels}
     if wanted.keys() - given:
-        return []
-    return [(node, has) for node, has in nodes if all(has.labels.get(key, v) == v for key, v in wanted.items())]
+        return [], False
+    required = (label for alternatives in node_labels_required(spec) for label in alternatives)
+    is_certain = all(label in given or label.startswith(_OF_GPU_NODES) for label in required)
+    found = [(node, has) for node, has in nodes if all(has.labels.get(key, v) == v for key, v in wanted.items())]
+    return found, is_certain
 
 
-def _repelling(
-    nodes: Sequence[tuple[int, GpuNodes]], tolerations: Sequence[Manifest], *, is_for_each: bool
-) -> tuple[int, Mapping[str, str]] | None:
-    """Give a taint that keeps pods away: from one of the nodes where each needs one, else from all of them."""
+def _repelled(
+    nodes: Sequence[_Node],
+    tolerations: Sequence[Manifest],
+    subject: int | None,
+    providers: tuple[int, ...] = (),
+    *,
+    is_for_each: bool,
+    is_certain: bool = True,
+) -> Iterator[Finding]:
+    """Check for a taint that keeps pods away: from one of the nodes where each needs one, else from all of them."""
     repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
-    is_kept_away = repelling and (is_for_each or {node for node, _ in repelling} == {node for node, _ in nodes})
-    return repelling[0] if is_kept_away else None
-
-
-def _repelled(taint: Mapping[str, str], node: str) -> str:
-    text = f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
-    return (
-        f"does not tolerate the taint {text} of {node}, so its pods would never run there; pass "
-        f"tolerations=[Toleration(key={taint['key']!r}, operator='Exists', effect={taint['effect']!r})]"
+    from_all = {node for node, _ in repelling} == {node for node, _ in nodes}
+    if not repelling or not (is_for_each or from_all):
+        return
+    node, taint = repelling[0]
+    where = f"{{{len(providers)}}}" if isinstance(node, int) else f"node {node!r}"
+    never = "on any GPU node of this app" if from_all else "there"
+    yield Finding(
+        subject,
+        f"does not tolerate the taint {taint['key']}={taint.get('value', '')}:{taint['effect']} of {where}, so its "
+        f"pods would never run {never}; pass "
+        f"tolerations=[Toleration(key={taint['key']!r}, operator='Exists', effect={taint['effect']!r})]",
+        providers=(*providers, node) if isinstance(node, int) else providers,
+        is_warning=not (from_all and is_certain),
     )
 
 

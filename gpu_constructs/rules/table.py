@@ -57,7 +57,7 @@ RULES = (
     Rule("R22", "error", "A part of a GPU has its scheduler", asking.parts_of_gpus_have_a_scheduler),
     Rule("R23", "warning", "One container of a pod holds the GPUs", seeing.gpus_are_held_by_one_container),
     Rule("R24", "warning", "A bare pod does not share", running.refused_pods_come_back),
-    Rule("R25", "warning", "The nodes' taints are tolerated", placing.gpu_pods_tolerate_the_taints_of_gpu_nodes),
+    Rule("R25", "error", "The nodes' taints are tolerated", placing.gpu_pods_tolerate_the_taints_of_gpu_nodes),
     Rule("R26", "warning", "The image is pinned", running.images_are_pinned),
     Rule("R27", "error", "GPUs come by one way", asking.gpus_come_by_one_way),
     Rule("R28", "error", "A memory budget fits a GPU", running.budgets_fit_a_gpu),
