@@ -11,6 +11,7 @@ from gpu_constructs.annotations import SCRAPED_TWICE
 from gpu_constructs.checks import conflicts
 from gpu_constructs.checks.amounts import amounts_are_meant
 from gpu_constructs.checks.quotas import quotas_fit_and_count
+from gpu_constructs.checks.references import references_exist
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.pod_specs import containers, pod_specs
 from gpu_constructs.provided import COMPONENTS, DeviceGuard, GpuNodes, Provided, listed
@@ -63,6 +64,7 @@ def check(
         *conflicts.the_guard_sees_all_ways_to_gpus(facts),
         *amounts_are_meant(facts),
         *quotas_fit_and_count(facts),
+        *references_exist(facts),
     ]
     return [*(finding.about(facts.origins) for finding in found), *broken_rules(facts, ignore=settings.ignore)]
 

@@ -9,6 +9,7 @@ from constructs import Construct
 
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct, checked
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.provided import Component, GpuRuntime, Provided
 
 
@@ -24,6 +25,10 @@ class External(GpuConstruct):
         runtime_classes: Sequence[str] = (),
         node_labels: Sequence[str] = (),
         namespaces: Sequence[str] = (),
+        config_maps: Sequence[str] = (),
+        priority_classes: Sequence[str] = (),
+        secrets: Sequence[str] = (),
+        service_accounts: Sequence[str] = (),
         gpu_resources: Sequence[str] = (),
         components: Sequence[Component] = (),
         gpu_runtime: GpuRuntime | None = None,
@@ -37,6 +42,11 @@ class External(GpuConstruct):
             node_labels: Labels on nodes, as the GPU Operator or Talos' ``machine.nodeLabels`` set
                 ``nvidia.com/gpu.present``; a trailing ``*`` stands for the rest of the key.
             namespaces: Namespaces.
+            config_maps: ConfigMaps, as ``team/settings`` or, in whichever namespace, ``settings``; a trailing ``*``
+                stands for the rest of the name.
+            priority_classes: PriorityClass objects.
+            secrets: Secrets, likewise: ``team/hugging-face``, or ``*`` where no Secret is made by this app.
+            service_accounts: ServiceAccounts, likewise.
             gpu_resources: Names under which other device plugins advertise GPUs: ``nvidia.com/gpu-a100``.
             components: What runs on the GPU nodes already, as ``node-feature-discovery`` or a
                 ``validation-bridge`` of another app.
@@ -51,6 +61,15 @@ class External(GpuConstruct):
             _fields.dns_subdomain("runtime_classes", name)
         for name in namespaces:
             _fields.dns_label("namespaces", name)
+        objects = {
+            "ConfigMap": ("config_maps", config_maps),
+            "PriorityClass": ("priority_classes", priority_classes),
+            "Secret": ("secrets", secrets),
+            "ServiceAccount": ("service_accounts", service_accounts),
+        }
+        for keyword, names in objects.values():
+            for name in names:
+                _object_name(keyword, name)
         _fields.labels("gpu_resources", dict.fromkeys(gpu_resources, ""))
         # With a letter for the star, what is left must be a key.
         _fields.labels("node_labels", {re.sub(r"(?<=.)\*\Z", "x", label): "" for label in node_labels})
@@ -59,7 +78,18 @@ class External(GpuConstruct):
             runtime_classes=tuple(runtime_classes),
             node_labels=tuple(node_labels),
             namespaces=tuple(namespaces),
+            objects={kind: tuple(names) for kind, (_, names) in objects.items() if names},
             other_gpu_resources=tuple(gpu_resources),
             components=tuple(components),
             gpu_runtime=gpu_runtime,
         )
+
+
+def _object_name(keyword: str, name: str) -> None:
+    namespace, slash, own = name.rpartition("/")
+    if slash and keyword == "priority_classes":
+        raise GpuConstructsError(f"{keyword} must be names alone, for they are in no namespace; got {name!r}")
+    if slash:
+        _fields.dns_label(keyword, namespace)
+    # With a letter for the star, what is left must be a name.
+    _fields.dns_subdomain(keyword, re.sub(r"\*\Z", "x", own))

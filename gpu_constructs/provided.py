@@ -132,6 +132,8 @@ class Provided:
         node_labels: Labels it publishes on nodes; a trailing ``*`` stands for the rest of the key.
         runtime_classes: RuntimeClass objects that something else creates.
         namespaces: Namespaces that something else creates.
+        objects: Further objects that something else creates: their names by kind, as ``namespace/name`` or, in
+            whichever namespace, ``name``; a trailing ``*`` stands for the rest of the name.
         gpu_resources: Resources it advertises on nodes, with the sharing behind them.
         other_gpu_resources: Names under which other plugins advertise GPUs, of whose sharing nothing is known.
         gpu_offers: The same by the configuration that a node has, where it knows them.
@@ -165,6 +167,7 @@ class Provided:
     node_labels: Sequence[str] = ()
     runtime_classes: Sequence[str] = ()
     namespaces: Sequence[str] = ()
+    objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
     gpu_resources: Mapping[str, Sharing] = field(default_factory=dict)
     other_gpu_resources: Sequence[str] = ()
     gpu_offers: Sequence[GpuOffer] = ()

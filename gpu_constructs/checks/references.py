@@ -1,0 +1,289 @@
+"""Objects that pods, and objects of operators, name: whether the app, or somebody else, provides them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+from gpu_constructs import _fields
+from gpu_constructs.pod_specs import containers
+from gpu_constructs.rules.facts import Facts, Manifest, Pod, is_among, namespace_of
+from gpu_constructs.rules.finding import Finding
+
+KEYWORDS: Mapping[str, str] = {
+    "ConfigMap": "config_maps",
+    "PriorityClass": "priority_classes",
+    "Secret": "secrets",
+    "ServiceAccount": "service_accounts",
+}
+"""The keyword of ``External`` that declares objects of each kind."""
+
+_EVERYWHERE = "*"
+_BUILT_IN: Mapping[str, tuple[str, ...]] = {
+    "ConfigMap": ("kube-root-ca.crt",),
+    "PriorityClass": ("system-cluster-critical", "system-node-critical"),
+    # Kubeflow makes the others in the namespace of each profile.
+    "ServiceAccount": ("default", "default-editor", "default-viewer"),
+}
+# Objects that others make: of the paths, the first that holds a name counts.
+_PRODUCED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("bitnami.com", "SealedSecret"): ("Secret", "spec.template.metadata.name", "metadata.name"),
+    ("cert-manager.io", "Certificate"): ("Secret", "spec.secretName"),
+    ("external-secrets.io", "ClusterExternalSecret"): ("Secret", "spec.externalSecretName", "metadata.name"),
+    ("external-secrets.io", "ExternalSecret"): ("Secret", "spec.target.name", "metadata.name"),
+    ("isindir.github.com", "SopsSecret"): ("Secret", "spec.secretTemplates.*.name"),
+    ("onepassword.com", "OnePasswordItem"): ("Secret", "metadata.name"),
+    ("ricoberger.de", "VaultSecret"): ("Secret", "metadata.name"),
+    ("secrets-store.csi.x-k8s.io", "SecretProviderClass"): ("Secret", "spec.secretObjects.*.secretName"),
+    ("secrets.doppler.com", "DopplerSecret"): ("Secret", "spec.managedSecret.name"),
+    ("secrets.hashicorp.com", "VaultDynamicSecret"): ("Secret", "spec.destination.name"),
+    ("secrets.hashicorp.com", "VaultPKISecret"): ("Secret", "spec.destination.name"),
+    ("secrets.hashicorp.com", "VaultStaticSecret"): ("Secret", "spec.destination.name"),
+    ("secrets.infisical.com", "InfisicalSecret"): ("Secret", "spec.managedSecretReference.secretName"),
+    ("trust.cert-manager.io", "Bundle"): ("ConfigMap", "metadata.name"),
+}
+_IN_EVERY_NAMESPACE = frozenset({"Bundle", "ClusterExternalSecret"})
+
+# Names outside of pods, by their path.
+_NAMED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("", "ServiceAccount"): ("Secret", "imagePullSecrets.*.name"),
+    ("batch.volcano.sh", "Job"): ("PriorityClass", "spec.priorityClassName"),
+    ("helm.toolkit.fluxcd.io", "HelmRelease"): ("ServiceAccount", "spec.serviceAccountName"),
+    **{
+        ("kubeflow.org", kind): ("PriorityClass", "spec.runPolicy.schedulingPolicy.priorityClass")
+        for kind in ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
+    },
+}
+_SCRAPERS = frozenset({"monitoring.coreos.com", "operator.victoriametrics.com"})
+_OF_SCRAPERS: Mapping[str, str] = {
+    "configMap": "ConfigMap",
+    **dict.fromkeys(("bearerTokenSecret", "credentials", "keySecret", "password", "secret", "username"), "Secret"),
+}
+_KIND_OF: Mapping[str, str] = {
+    "configMap": "ConfigMap",
+    "configMapKeyRef": "ConfigMap",
+    "configMapRef": "ConfigMap",
+    "secret": "Secret",
+    "secretKeyRef": "Secret",
+    "secretRef": "Secret",
+}
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """One object that another names.
+
+    Attributes:
+        index: Of the object that names it.
+        kind: Of the object that is named.
+        namespace: Where it has to be; empty for what is in none.
+        name: Its name.
+        keys: Keys that it must have.
+    """
+
+    index: int
+    kind: str
+    namespace: str
+    name: str
+    keys: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}" + (f" of namespace {self.namespace!r}" if self.namespace else "")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Objects that are there, as far as the app says.
+
+    Attributes:
+        keys: By kind and namespace the names, each with the keys of the object; None where they are not known.
+        declared: Names by kind as ``External`` declares them, with or without a namespace.
+    """
+
+    keys: Mapping[tuple[str, str], dict[str, frozenset[str] | None]]
+    declared: Mapping[str, list[str]] = field(default_factory=dict)
+
+    def names(self, wanted: _Reference) -> list[str]:
+        """Return the names that are there of the kind that is wanted, where it is wanted."""
+        made = (name for place in (wanted.namespace, _EVERYWHERE) for name in self.keys.get((wanted.kind, place), ()))
+        return [*made, *_BUILT_IN.get(wanted.kind, ()), *self._declared(wanted)]
+
+    def _declared(self, wanted: _Reference) -> Iterator[str]:
+        for name in self.declared.get(wanted.kind, ()):
+            namespace, _, own = name.rpartition("/")
+            if namespace in ("", wanted.namespace):
+                yield own
+
+
+def references_exist(facts: Facts) -> Iterator[Finding]:
+    """Check that something provides each object that is named, with the keys that are named."""
+    wanted = list(dict.fromkeys(_references(facts)))
+    known = _known(facts) if wanted else _Known({})
+    told: set[tuple[str, str, str]] = set()
+    for one in wanted:
+        identity = (one.kind, one.namespace, one.name)
+        names = known.names(one)
+        if is_among(one.name, names):
+            yield from _missing_keys(one, known)
+        elif identity not in told:
+            told.add(identity)
+            yield _missing(one, names)
+
+
+def _missing(one: _Reference, names: list[str]) -> Finding:
+    near = next((name for name in names if _is_slip(one.name, name)), None)
+    declared = f"{one.namespace}/{one.name}" if one.namespace else one.name
+    way_out = f"declare it with External(app, 'existing', {KEYWORDS[one.kind]}=[{declared!r}])"
+    if near is not None:
+        return Finding(
+            one.index, f"names {one}, which is not there but {near!r} is; write {near!r}, or {way_out} where both exist"
+        )
+    return Finding(
+        one.index,
+        f"names {one}, which nothing in this app makes{_fields.did_you_mean(one.name, names)}; add it, or {way_out}",
+        is_warning=True,
+    )
+
+
+def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
+    has = known.keys.get((one.kind, one.namespace), {}).get(one.name)
+    # What has none yet is filled by somebody else.
+    for key in one.keys if has else ():
+        if has and key not in has:
+            yield Finding(
+                one.index,
+                f"names key {key!r} of {one}, which does not have it{_fields.did_you_mean(key, has)}; it has "
+                f"{', '.join(sorted(has)[:5])}; name one of its keys, or make the reference optional",
+            )
+
+
+def _is_slip(got: str, known: str) -> bool:
+    """Check whether names differ by one letter too many, too few, wrong or swapped, in a word that is no number."""
+    start = _in_common(got, known)
+    end = _in_common(got[start:][::-1], known[start:][::-1])
+    one, other = got[start : len(got) - end], known[start : len(known) - end]
+    is_slip = max(len(one), len(other)) == 1 or (len(one) == 2 and one == other[::-1])
+    word = re.split(r"[-.]", known[:start])[-1] + re.split(r"[-.]", known[start:])[0]
+    return is_slip and not re.search(r"[0-9]", one + other) and ("-" in one + other or len(word) > 3)
+
+
+def _in_common(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _known(facts: Facts) -> _Known:
+    keys: dict[tuple[str, str], dict[str, frozenset[str] | None]] = defaultdict(dict)
+
+    def add(kind: str, namespace: str, name: str, has: frozenset[str] | None = None) -> None:
+        there = keys[kind, namespace]
+        # What two make has the keys of both, and those of an operator are not known.
+        there[name] = has if name not in there else None
+
+    for manifest, (group, kind) in zip(facts.objects, facts.kinds, strict=True):
+        name, namespace = str(manifest["metadata"].get("name")), namespace_of(manifest)
+        if group == "" and kind in KEYWORDS:
+            sections = (manifest.get(section) for section in ("data", "stringData", "binaryData"))
+            add(kind, namespace, name, frozenset(key for section in sections for key in _mapping(section)))
+        elif (group, kind) == ("scheduling.k8s.io", "PriorityClass"):
+            add(kind, "", name)
+        elif (group, kind) in _PRODUCED:
+            produced, *paths = _PRODUCED[group, kind]
+            found = next((names for path in paths if (names := list(_texts(manifest, path.split("."))))), [])
+            for each in found:
+                add(produced, _EVERYWHERE if kind in _IN_EVERY_NAMESPACE else namespace, each)
+    declared: dict[str, list[str]] = defaultdict(list)
+    for offer in facts.provided:
+        for kind, others in offer.objects.items():
+            declared[kind] += others
+    return _Known(keys, declared)
+
+
+def _references(facts: Facts) -> Iterator[_Reference]:
+    for pod in facts.pods:
+        is_in_none = pod.manifest["kind"].startswith("Cluster")
+        for one in _of_pod(pod):
+            # What serves every namespace names objects of whichever uses it.
+            if one.kind == "PriorityClass" or not is_in_none:
+                yield one
+    for index, manifest in enumerate(facts.objects):
+        yield from _beyond_pods(index, manifest, facts.kinds[index])
+
+
+def _of_pod(pod: Pod) -> Iterator[_Reference]:
+    def named(kind: str, name: object, *keys: object) -> Iterator[_Reference]:
+        return _reference(pod.index, kind, namespace_of(pod.manifest), name, keys)
+
+    yield from named("PriorityClass", pod.spec.get("priorityClassName"))
+    yield from named("ServiceAccount", pod.spec.get("serviceAccountName") or pod.spec.get("serviceAccount"))
+    for secret in _list(pod.spec.get("imagePullSecrets")):
+        yield from named("Secret", _mapping(secret).get("name"))
+    sources: list[Manifest] = []
+    for container in containers(pod.spec):
+        sources += [_mapping(variable.get("valueFrom")) for variable in container.get("env") or ()]
+        sources += container.get("envFrom") or ()
+    for volume in pod.spec.get("volumes") or ():
+        sources += [volume, *_list(_mapping(volume.get("projected")).get("sources"))]
+    for source in sources:
+        for key, kind in _KIND_OF.items():
+            of = _mapping(source.get(key)) if key in source else {}
+            if of and of.get("optional") is not True:
+                items = [_mapping(item).get("key") for item in _list(of.get("items"))]
+                yield from named(kind, of.get("name") or of.get("secretName"), of.get("key"), *items)
+
+
+def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iterator[_Reference]:
+    namespace = namespace_of(manifest)
+    if known in _NAMED:
+        kind, path = _NAMED[known]
+        for name in _texts(manifest, path.split(".")):
+            yield from _reference(index, kind, namespace, name)
+    if known == ("helm.toolkit.fluxcd.io", "HelmRelease"):
+        for source in _list(_mapping(manifest.get("spec")).get("valuesFrom")):
+            of = _mapping(source)
+            if of.get("kind") in KEYWORDS and of.get("optional") is not True:
+                key = of.get("valuesKey", "values.yaml")
+                yield from _reference(index, str(of["kind"]), namespace, of.get("name"), (key,))
+    if known[0] in _SCRAPERS:
+        yield from _of_scraper(index, namespace, manifest.get("spec"))
+
+
+def _of_scraper(index: int, namespace: str, value: Any, depth: int = 0) -> Iterator[_Reference]:
+    for key, member in value.items() if isinstance(value, Mapping) else enumerate(_list(value)):
+        of = _mapping(member)
+        kind = _OF_SCRAPERS.get(str(key))
+        if kind and isinstance(of.get("key"), str) and of.get("optional") is not True:
+            yield from _reference(index, kind, namespace, of.get("name"), (of["key"],))
+        elif depth < 20:
+            yield from _of_scraper(index, namespace, member, depth + 1)
+
+
+def _reference(
+    index: int, kind: str, namespace: str, name: object, keys: tuple[object, ...] = ()
+) -> Iterator[_Reference]:
+    # What Katib or a template puts in later is not known yet.
+    if isinstance(name, str) and name and not re.search(r"[${]", name):
+        named = tuple(key for key in keys if isinstance(key, str) and not re.search(r"[${]", key))
+        yield _Reference(index, kind, "" if kind == "PriorityClass" else namespace, name, named)
+
+
+def _texts(value: Any, steps: list[str]) -> Iterator[str]:
+    if not steps:
+        if isinstance(value, str) and value:
+            yield value
+    elif steps[0] == "*":
+        for member in _list(value):
+            yield from _texts(member, steps[1:])
+    else:
+        yield from _texts(_mapping(value).get(steps[0]), steps[1:])
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
