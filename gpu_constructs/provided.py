@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from gpu_constructs.platforms import Platform
 from gpu_constructs.sharing import Sharing
+
+if TYPE_CHECKING:
+    from gpu_constructs.feature_discovery.nfd_labels import NfdLabels
 
 Component = Literal[
     "dcgm-exporter",
@@ -48,6 +51,11 @@ _PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
 def placement_of(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of a pod spec that decide which nodes take the pod."""
     return {key: pod_spec[key] for key in _PLACES_PODS if pod_spec.get(key)}
+
+
+def is_among(name: str, offered: Iterable[str]) -> bool:
+    """Check whether a name is offered; a trailing star stands for the rest of it."""
+    return any(name == offer or (offer.endswith("*") and name.startswith(offer[:-1])) for offer in offered)
 
 
 _Construct = TypeVar("_Construct")
@@ -130,6 +138,7 @@ class Provided:
 
     Attributes:
         node_labels: Labels it publishes on nodes; a trailing ``*`` stands for the rest of the key.
+        nfd_labels: Labels that its own Node Feature Discovery publishes besides, where its configuration is known.
         runtime_classes: RuntimeClass objects that something else creates.
         namespaces: Namespaces that something else creates.
         objects: Further objects that something else creates: their names by kind, as ``namespace/name`` or, in
@@ -165,6 +174,7 @@ class Provided:
     """
 
     node_labels: Sequence[str] = ()
+    nfd_labels: NfdLabels | None = None
     runtime_classes: Sequence[str] = ()
     namespaces: Sequence[str] = ()
     objects: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -198,6 +208,10 @@ class Provided:
     def pod_security_default(self) -> str | None:
         """The Pod Security level of namespaces that state none, where it is known."""
         return None if self.platform is None or self.is_workload else self.platform.pod_security_default
+
+    def publishes(self, label: str) -> bool:
+        """Check whether it publishes a label on nodes."""
+        return is_among(label, self.node_labels) or (self.nfd_labels is not None and self.nfd_labels.publishes(label))
 
 
 @runtime_checkable

@@ -1,6 +1,8 @@
 import pytest
 
 from gpu_constructs.capacity.node_labels import labels_of, single_profile
+from gpu_constructs.feature_discovery import nfd
+from gpu_constructs.feature_discovery.node_feature_discovery import NfdWorker, NodeFeatureDiscovery
 from gpu_constructs.gpu_models import GPU_MODELS
 from gpu_constructs.inventory import GpuNode
 from gpu_constructs.sharing import Sharing
@@ -9,17 +11,19 @@ A100 = "NVIDIA A100-SXM4-40GB"
 RTX = "NVIDIA GeForce RTX 5070 Ti"
 
 
+OF_CLASS_AND_VENDOR = {"sources": {"pci": {"deviceLabelFields": ["class", "vendor"]}}}
+OURS = nfd.published_labels(NodeFeatureDiscovery())
+
+
 def gpu_labels(labels):
     return {key.removeprefix("nvidia.com/"): value for key, value in labels.items() if key.startswith("nvidia.com/")}
 
 
 def test_a_node_of_its_own_has_all_that_can_be_known():
-    assert labels_of(GpuNode(name="talos-1", gpu_model=RTX), Sharing.none()) == {
+    assert labels_of(GpuNode(name="talos-1", gpu_model=RTX), Sharing.none(), nfd=OURS) == {
         "kubernetes.io/hostname": "talos-1",
         "kubernetes.io/os": "linux",
         "feature.node.kubernetes.io/pci-10de.present": "true",
-        "feature.node.kubernetes.io/pci-0300_10de.present": "true",
-        "feature.node.kubernetes.io/pci-0302_10de.present": "true",
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": "NVIDIA-GeForce-RTX-5070-Ti",
         "nvidia.com/gpu.memory": "16303",
@@ -32,6 +36,14 @@ def test_a_node_of_its_own_has_all_that_can_be_known():
         "nvidia.com/mig.capable": "false",
         "nvidia.com/mps.capable": "false",
     }
+
+
+@pytest.mark.parametrize(
+    "discovery", [None, nfd.published_labels(NodeFeatureDiscovery(worker=NfdWorker(config=OF_CLASS_AND_VENDOR)))]
+)
+def test_labels_of_pci_devices_are_those_that_the_discovery_publishes(discovery):
+    labels = labels_of(GpuNode(name="n", gpu_model=RTX), Sharing.none(), nfd=discovery)
+    assert not any("pci-" in label for label in labels)
 
 
 def test_nodes_of_a_pool_have_names_that_nobody_knows():

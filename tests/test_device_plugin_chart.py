@@ -794,9 +794,9 @@ def test_rights_over_the_cluster_are_those_of_two_parts_of_node_feature_discover
 
 
 def test_it_publishes_gpu_present_only_with_node_feature_discovery():
-    assert "nvidia.com/gpu.present" in plugin().provides.node_labels
-    assert "feature.node.kubernetes.io/*" in plugin().provides.node_labels
-    assert alone().provides.node_labels == ()
+    assert plugin().provides.publishes("nvidia.com/gpu.present")
+    assert plugin(node_feature_discovery="external").provides.publishes("nvidia.com/gpu.present")
+    assert not alone().provides.publishes("nvidia.com/gpu.present")
 
 
 def test_it_publishes_gpu_labels_only_with_gpu_feature_discovery():

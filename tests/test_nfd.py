@@ -193,8 +193,9 @@ def test_rights_that_are_there_already_are_not_made(component, release):
 
 
 def test_labels_are_published_with_a_master_and_a_worker_only():
-    assert nfd.published_labels(NodeFeatureDiscovery()) == ("feature.node.kubernetes.io/*", "nvidia.com/gpu.present")
-    assert nfd.published_labels(NodeFeatureDiscovery(worker=None)) == ()
+    assert nfd.published_labels(NodeFeatureDiscovery()).publishes("nvidia.com/gpu.present")
+    assert nfd.published_labels(NodeFeatureDiscovery(worker=None)) is None
+    assert nfd.published_labels(NodeFeatureDiscovery(master=None)) is None
 
 
 # --- names and labels -----------------------------------------------------------------------------------------

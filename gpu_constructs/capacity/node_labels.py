@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from gpu_constructs.feature_discovery.nfd_labels import NfdLabels
 from gpu_constructs.gpu_models import GpuModel
 from gpu_constructs.inventory import GpuNode
 from gpu_constructs.mig_profiles import memory_gb, mig_resource, mig_vram_mib, size_of
-from gpu_constructs.placement import FOREIGN_PCI_PRESENT, GPU_PCI_PRESENT
+from gpu_constructs.placement import GPU_PCI_PRESENT
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.sharing import GPU, Sharing
 from gpu_constructs.workload.gpu_request import product_label
@@ -41,6 +42,7 @@ def labels_of(
     sharing: Sharing,
     mig_strategy: MigStrategy = "none",
     declared: Mapping[str, str] | None = None,
+    nfd: NfdLabels | None = None,
 ) -> dict[str, str]:
     """Give the labels of a node, without those that nobody can know before it runs.
 
@@ -49,12 +51,15 @@ def labels_of(
         sharing: How the device plugin, and with it GPU Feature Discovery, is told to share GPUs.
         mig_strategy: How they are told to call MIG devices.
         declared: What somebody sets; it wins over what is derived. None: what the inventory says of the node.
+        nfd: Labels that the app's own Node Feature Discovery publishes. None: it is not known which there are.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/lm
     """
     hostname = {HOSTNAME: node.name} if node.count == 1 else {}
-    present = dict.fromkeys((GPU_PRESENT, GPU_PCI_PRESENT, *FOREIGN_PCI_PRESENT), "true")
+    present = {GPU_PRESENT: "true"}
+    if nfd is not None and nfd.publishes(GPU_PCI_PRESENT):
+        present[GPU_PCI_PRESENT] = "true"
     discovered = _discovered(node, sharing, mig_strategy)
     stated = node.labels if declared is None else declared
     return {"kubernetes.io/os": "linux", **hostname, **present, **discovered, **stated}

@@ -51,6 +51,7 @@ class NodeOffer:
         gpu_watts: Power limits of its boards; None where one is not known.
         rack: Where it stands; empty where nobody says.
         notes: What was assumed about it, each a sentence without a full stop.
+        absent: Labels that it is known not to have, though nobody can know of others of their domain.
     """
 
     name: str
@@ -64,6 +65,7 @@ class NodeOffer:
     gpu_watts: Sequence[int | None] = ()
     rack: str = ""
     notes: tuple[str, ...] = ()
+    absent: frozenset[str] = frozenset()
 
     @cached_property
     def allocatable(self) -> Mapping[str, int]:

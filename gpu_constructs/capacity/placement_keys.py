@@ -239,6 +239,7 @@ def offer_key(
         is_pool=is_pool and looks_at_pool,
         why_nothing=offer.notes[-1] if offer.notes and not offer.devices else "",
         most_each=tuple(sorted(one for one in _limits(offer) if resources is None or one[0] in resources)),
+        absent=offer.absent,
     )
 
 

@@ -64,7 +64,7 @@ def plan(facts: Facts, inventory: GpuInventory) -> Plan:
     runtime_classes = {
         str((manifest.get("metadata") or {}).get("name")): manifest.get("scheduling") or {} for manifest in manifests
     }
-    offers = node_offers(inventory, facts.provided, classes)
+    offers = node_offers(inventory, facts.provided, classes, facts.unpublished_labels)
     made = plan_of(consumers, offers, runtime_classes, inventory.rack_watts)
     notes = list(dict.fromkeys([*made.notes, *uncounted(facts)]))
     made = replace(made, notes=notes)

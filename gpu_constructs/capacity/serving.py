@@ -188,7 +188,7 @@ class _Place:
             )
             for each in ([{**known, _PRODUCT: one} for one in products] or [known])
         ]
-        self._published = [label for one in provided for label in one.node_labels]
+        self._provided = provided
         self.config = labels.get(CONFIG_CHOICE, "")
 
     def refusal(self, offer: GpuOffer) -> str | None:
@@ -201,11 +201,7 @@ class _Place:
         """Give the labels that a plugin's pods want, nobody declares, and nothing in the app publishes."""
         demands = daemon_key(offer.pod_spec or {})
         unknown = dict.fromkeys(label for one in self._offered for label in unknown_labels_of(demands, one))
-        return [label for label in unknown if not any(_is_named(label, by) for by in self._published)]
-
-
-def _is_named(label: str, published: str) -> bool:
-    return label == published or (published.endswith("*") and label.startswith(published[:-1]))
+        return [label for label in unknown if not any(one.publishes(label) for one in self._provided)]
 
 
 def _said(place: _Place, provided: Sequence[Provided]) -> _Said:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from gpu_constructs.capacity.eligibility import taint_text
@@ -30,7 +30,10 @@ class _Configured:
 
 
 def node_offers(
-    inventory: GpuInventory, provided: Sequence[Provided] = (), device_classes: Collection[str] = ()
+    inventory: GpuInventory,
+    provided: Sequence[Provided] = (),
+    device_classes: Collection[str] = (),
+    unpublished: Collection[str] = (),
 ) -> list[NodeOffer]:
     """Give what each node or pool of an inventory offers, in its order.
 
@@ -39,11 +42,13 @@ def node_offers(
         provided: What the app's constructs say of themselves: sharing, MIG strategies, node configuration, power.
         device_classes: Classes of DRA that pods ask for. Where no device plugin of the app runs they stand in place of
             its resources; a board never counts for both.
+        unpublished: Labels that the app's own discovery is known not to publish.
     """
     configured = _configured(provided)
     classes = tuple(sorted(device_classes))
     caps = [cap for one in provided for cap in one.power_caps]
-    return [_offer(node, provided, configured, classes, caps) for node in inventory.nodes]
+    offers = [_offer(node, provided, configured, classes, caps) for node in inventory.nodes]
+    return [replace(offer, absent=frozenset({*unpublished} - {*offer.labels})) for offer in offers]
 
 
 def _offer(
@@ -54,11 +59,12 @@ def _offer(
     caps: Sequence[PowerCap],
 ) -> NodeOffer:
     declared = {**configured.nodes.labels, **given.labels}
+    nfd = next((one.nfd_labels for one in provided if one.nfd_labels is not None), None)
     notes: list[str] = [*_left_open(given, configured)]
     taints = _taints(given, configured.nodes)
     node, said = divided_by_label(given, provided, declared)
     notes += said
-    plugin = service_of(node, provided, labels_of(node, Sharing.none(), declared=declared), taints)
+    plugin = service_of(node, provided, labels_of(node, Sharing.none(), declared=declared, nfd=nfd), taints)
     has_plugin = any(one.gpu_offers or one.gpu_resources for one in provided)
     is_stated = node.sharing is not None and not node.is_observed
     is_by_class = bool(classes) and not is_stated and not (plugin.is_running and has_plugin)
@@ -68,7 +74,7 @@ def _offer(
         sharing = Sharing.none()
         notes += plugin.notes if has_plugin else ()
         devices, said = _devices_of_classes(node, classes, has_plugin=has_plugin)
-        labels = labels_of(node, sharing, declared=declared)
+        labels = labels_of(node, sharing, declared=declared, nfd=nfd)
     else:
         sharing = plugin.sharing
         devices, said = _devices(node, plugin)
@@ -78,7 +84,7 @@ def _offer(
                 f"a device plugin serves its GPUs, so there is nothing for {', '.join(classes)}; keep the plugin's "
                 "pods off nodes for DRA, by node_selector= or a taint"
             )
-        labels = labels_of(node, sharing, plugin.mig_strategy, declared)
+        labels = labels_of(node, sharing, plugin.mig_strategy, declared, nfd)
     return NodeOffer(
         name=node.name,
         count=node.count,

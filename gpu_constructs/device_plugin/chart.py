@@ -36,6 +36,7 @@ from gpu_constructs.namespace import DEFAULT_NAMESPACE, GpuNamespace, component_
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import (
     DEFAULT_PLATFORM,
+    GPU_PRESENT,
     DeviceDiscoveryStrategy,
     DeviceListStrategy,
     Kubernetes,
@@ -255,11 +256,9 @@ class DevicePluginChart(GpuChart):
         super().__init__(scope, id, namespace=lives_in)
         self.provides = Provided(
             node_labels=_published_labels(
-                discovery,
-                is_external=node_feature_discovery == "external",
-                has_labeler=labeler is not None,
-                configs=configs,
+                is_external=node_feature_discovery == "external", has_labeler=labeler is not None, configs=configs
             ),
+            nfd_labels=None if discovery is None else nfd.published_labels(discovery),
             gpu_resources=advertised_resources(configs) if plugin is not None else {},
             gpu_offers=gpu_offers(configs, plugin_pods(configs, manifests)) if plugin is not None else (),
             platform=platform,
@@ -466,10 +465,8 @@ def _gpu_manifests(
     return manifests
 
 
-def _published_labels(
-    discovery: NodeFeatureDiscovery | None, *, is_external: bool, has_labeler: bool, configs: Configs
-) -> tuple[str, ...]:
-    hardware = nfd.published_labels(discovery or NodeFeatureDiscovery()) if discovery or is_external else ()
+def _published_labels(*, is_external: bool, has_labeler: bool, configs: Configs) -> tuple[str, ...]:
+    hardware = (nfd.LABELS, GPU_PRESENT) if is_external else ()
     chosen = (NODE_LABEL,) if len(configs.configs) != 1 else ()  # set by hand, as the label's documentation says
     return (*hardware, *(gfd.LABELS if has_labeler else ()), *chosen)
 

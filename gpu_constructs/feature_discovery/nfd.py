@@ -18,16 +18,16 @@ from gpu_constructs._container_security import POD
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.feature_discovery import nfd_config, nfd_container, nfd_flags, nfd_rights
+from gpu_constructs.feature_discovery import nfd_config, nfd_container, nfd_flags, nfd_labels, nfd_rights
 from gpu_constructs.feature_discovery import node_feature_discovery as options
-from gpu_constructs.platforms import GPU_PRESENT
+from gpu_constructs.feature_discovery.nfd_labels import NfdLabels
 from gpu_constructs.versions import NodeFeatureDiscoveryRelease
 
 _NAME = "node-feature-discovery"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
-LABELS = "feature.node.kubernetes.io/*"
-"""The labels NFD publishes in its own domain."""
+LABELS = f"{nfd_labels.DOMAIN}*"
+"""The labels that an NFD whose configuration is not known may publish in its own domain."""
 
 
 def custom_resource_definitions(version: str) -> tuple[dict[str, Any], ...]:
@@ -46,9 +46,11 @@ def _definitions(name: str) -> tuple[dict[str, Any], ...]:
     return tuple(json.loads(file.read_text(encoding="utf-8")))
 
 
-def published_labels(given: options.NodeFeatureDiscovery) -> tuple[str, ...]:
-    """Give the node labels that an installation publishes by itself; a star stands for the rest."""
-    return (LABELS, GPU_PRESENT) if given.labels_nodes else ()
+def published_labels(given: options.NodeFeatureDiscovery) -> NfdLabels | None:
+    """Return the node labels that an installation publishes by itself; None where it publishes none."""
+    if given.worker is None or given.master is None:
+        return None
+    return nfd_labels.nfd_labels(given.worker.document(), given.master.document())
 
 
 def node_feature_discovery(

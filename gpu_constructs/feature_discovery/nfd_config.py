@@ -17,6 +17,7 @@ from gpu_constructs import _fields
 from gpu_constructs._durations import from_go_duration
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.feature_discovery.nfd_flags import LOGGING
+from gpu_constructs.feature_discovery.nfd_labels import enabled_sources
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.versions import NodeFeatureDiscoveryRelease
 
@@ -411,7 +412,7 @@ def worker_config(given: Config) -> dict[str, Any]:
     core = config.get("core", {})
     _keeps_publishing("worker.config.core", core)
     for key, source in (("featureSources", "pci"), ("labelSources", "custom")):
-        if key in core and source not in _enabled(core[key]):
+        if key in core and source not in enabled_sources(core[key]):
             raise GpuConstructsError(
                 f"worker.config.core.{key} must keep the source {source!r}, {_WHY}; got {list(core[key])!r}"
             )
@@ -479,18 +480,6 @@ def _keeps_publishing(field: str, config: Config) -> None:
         return  # Go's syntax is not Python's; what Python cannot read is left to Go.
     if not passes:
         raise GpuConstructsError(f"{field}.labelWhiteList must match {_GPU_NAME!r}, {_WHY}; got {allowed!r}")
-
-
-def _enabled(sources: Sequence[str]) -> set[str]:
-    enabled: set[str] = set()
-    for source in sources:
-        if source == "all":
-            enabled |= set(_LABEL_SOURCES)
-        elif source.startswith("-"):
-            enabled.discard(source[1:])
-        else:
-            enabled.add(source)
-    return enabled
 
 
 def check_namespace(master: Config, namespace: str) -> None:

@@ -9,9 +9,18 @@ from typing import Any, cast
 from gpu_constructs.device_plugin.config import MigStrategy
 from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.device_plugin.consistency import advertised_resources, gpu_offers
+from gpu_constructs.feature_discovery import nfd_config
+from gpu_constructs.feature_discovery.nfd_labels import NfdLabels, nfd_labels
 from gpu_constructs.placement import GPU_TAINT, required_node_affinity
 from gpu_constructs.provided import GpuOffer
 from gpu_constructs.sharing import GPU, Sharing
+
+# NVIDIA/gpu-operator@v25.10.1, @v26.3.3 and @v26.7.0, deployments/gpu-operator/values.yaml
+_NFD_WORKER: Mapping[str, Any] = {
+    "sources": {
+        "pci": {"deviceClassWhitelist": ["02", "0200", "0207", "0300", "0302"], "deviceLabelFields": ["vendor"]}
+    }
+}
 
 
 def value_at(values: Mapping[str, Any], path: str, default: object) -> object:
@@ -20,6 +29,14 @@ def value_at(values: Mapping[str, Any], path: str, default: object) -> object:
     for key in path.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None
     return default if found is None else found
+
+
+def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
+    """Return the node labels that the operator's Node Feature Discovery publishes."""
+    worker = value_at(values, "node-feature-discovery.worker.config", {})
+    master = value_at(values, "node-feature-discovery.master.config", {})
+    document = nfd_config.merged(_NFD_WORKER, worker if isinstance(worker, Mapping) else {})
+    return nfd_labels(document, master if isinstance(master, Mapping) else {})
 
 
 def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:

@@ -19,7 +19,7 @@ from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
 from gpu_constructs.device_plugin.consistency import warn_of_mps
 from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.feature_discovery import gfd, nfd
+from gpu_constructs.feature_discovery import gfd
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, component_namespace, require_privileged
 from gpu_constructs.operator import advertising, values_rules
 from gpu_constructs.operator import values as operator_values
@@ -343,8 +343,6 @@ def _provided(
         component for component, key in _COMPONENTS.items() if runs_pods and value_at(values, key, True) is not False
     ]
     labels = [GPU_PRESENT, "nvidia.com/gpu.deploy.*"]
-    if "node-feature-discovery" in runs:
-        labels.append(nfd.LABELS)
     if "gpu-feature-discovery" in runs:
         labels += gfd.LABELS
     if configs is not None:
@@ -353,6 +351,7 @@ def _provided(
     advertised = (configs or operator_values.values_configs(values)) if has_plugin else None
     return Provided(
         node_labels=tuple(labels),
+        nfd_labels=advertising.labels_of_nfd(values) if "node-feature-discovery" in runs else None,
         runtime_classes=_runtime_classes(operator, platform),
         namespaces=delivery.namespaces_of_others(operator.namespace),
         gpu_resources=advertising.resources(values, advertised) if has_plugin else {},

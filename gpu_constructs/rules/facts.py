@@ -11,9 +11,11 @@ from typing import Any
 
 from gpu_constructs import _fields, _kinds
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.feature_discovery.nfd_labels import is_of_a_source
 from gpu_constructs.inventory import GpuInventory
-from gpu_constructs.pod_specs import containers, pod_spec_paths
+from gpu_constructs.pod_specs import containers, node_labels_required, pod_spec_paths
 from gpu_constructs.provided import GpuNodes, GpuRuntime, Provided
+from gpu_constructs.provided import is_among as is_among
 from gpu_constructs.rules import policies, publishing
 from gpu_constructs.rules.readable import readable
 from gpu_constructs.sharing import Sharing
@@ -70,11 +72,6 @@ def limits_of(limit_range: Manifest) -> list[Manifest]:
 def is_gpu_name(resource: str) -> bool:
     """Tell whether the plugin gives GPUs, slots of them or MIG devices this name by itself."""
     return bool(_GPU.match(resource))
-
-
-def is_among(name: str, offered: Iterable[str]) -> bool:
-    """Tell whether a name is offered, a trailing star standing for the rest of it."""
-    return any(name == offer or (offer.endswith("*") and name.startswith(offer[:-1])) for offer in offered)
 
 
 def amounts(container: Manifest, section: str) -> Mapping[str, Any]:
@@ -287,13 +284,27 @@ class Facts:
 
     @cached_property
     def node_labels(self) -> frozenset[str]:
-        """Labels that something in the app publishes."""
+        """Labels that something in the app publishes, apart from those of its own Node Feature Discovery."""
         published = {label for offer in self.provided for label in offer.node_labels}
         rules = [manifest for _, manifest in self.of_kind(*publishing.KINDS) if not self._is_told(manifest)]
         published.update(publishing.labels_of_rules(rules))
         pods = [pod for pod in self.pods if not self._is_told(pod.manifest)]
         published.update(label for pod in pods for label in publishing.labels_of_pod(pod.spec))
         return frozenset(published | {label for _, nodes in self.gpu_nodes for label in nodes.labels})
+
+    def publishes(self, label: str) -> bool:
+        """Check whether something in the app publishes a label on nodes, or declares it."""
+        return is_among(label, self.node_labels) or any(offer.publishes(label) for offer in self.provided)
+
+    @cached_property
+    def unpublished_labels(self) -> frozenset[str]:
+        """Labels that pods select, and that the app's own Node Feature Discovery is known not to publish."""
+        if all(offer.nfd_labels is None for offer in self.provided):
+            return frozenset()
+        selected = {
+            label for pod in self.pods for alternatives in node_labels_required(pod.spec) for label in alternatives
+        }
+        return frozenset(label for label in selected if is_of_a_source(label) and not self.publishes(label))
 
     def _is_told(self, manifest: Manifest) -> bool:
         """Whether a construct of this app made the object, and so has told what it publishes."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from gpu_constructs.feature_discovery import nfd_labels
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.pod_specs import node_labels_required
 from gpu_constructs.provided import GpuNodes
-from gpu_constructs.rules.facts import Facts, Manifest, Pod, is_among
+from gpu_constructs.rules.facts import Facts, Manifest, Pod
 from gpu_constructs.rules.finding import Finding
 
 _PRODUCT = "nvidia.com/gpu.product"
@@ -66,7 +67,7 @@ def _expressions(term: Manifest) -> list[Manifest]:
 
 def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
     """R11: nothing sets this label any more, and no kubelet may."""
-    if is_among(_OLD_ROLE, facts.node_labels):
+    if facts.publishes(_OLD_ROLE):
         return
     for pod in facts.pods:
         if any(alternatives == {_OLD_ROLE} for alternatives in node_labels_required(pod.spec)):
@@ -84,7 +85,7 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
     for pod in facts.pods:
         for alternatives in node_labels_required(pod.spec):
             discovered = sorted(label for label in alternatives if label.startswith(_DISCOVERED))
-            if len(discovered) < len(alternatives) or any(is_among(x, facts.node_labels) for x in discovered):
+            if len(discovered) < len(alternatives) or any(map(facts.publishes, discovered)):
                 continue
             label = discovered[-1]
             if label.startswith(_SET_BY_HAND):
@@ -93,6 +94,18 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
                     f"selects nodes by the label {label!r}, which no discovery publishes: you or the GPU Operator set "
                     "it, and nothing in this app says so, so its pods would never be scheduled; declare it with "
                     f"External(app, 'existing', node_labels=[{label!r}]) where nodes have it",
+                )
+                continue
+            discovery = [index for index, offer in enumerate(facts.provided) if offer.nfd_labels is not None][:1]
+            if discovery and label.startswith(nfd_labels.DOMAIN):
+                yield Finding(
+                    pod.index,
+                    f"selects nodes by the label {label!r}, which {{0}} does not publish as it is configured; "
+                    f"select {GPU_PRESENT!r}, or declare it with External(app, 'existing', node_labels=[{label!r}]) "
+                    "where something else publishes it",
+                    providers=tuple(discovery),
+                    # Files on a node, and rules of other apps, write names of their own.
+                    is_warning=not nfd_labels.is_of_a_source(label),
                 )
                 continue
             # Of nvidia.com/, Node Feature Discovery publishes this one alone.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from gpu_constructs.feature_discovery import nfd_labels
 from gpu_constructs.pod_specs import containers
 
 Manifest = Mapping[str, Any]
@@ -12,8 +13,7 @@ Manifest = Mapping[str, Any]
 KINDS = (("nfd.k8s-sigs.io", "NodeFeatureRule"), ("nfd.k8s-sigs.io", "NodeFeature"))
 """Objects that say which labels Node Feature Discovery is to write."""
 
-_NFD_DOMAIN = "feature.node.kubernetes.io/"
-_OF_NFD = (f"{_NFD_DOMAIN}*",)
+_OF_NFD = (f"{nfd_labels.DOMAIN}*",)
 # NVIDIA/k8s-device-plugin@v0.20.0:internal/lm
 # nvidia.com/gpu.present is not among them: only the GPU Operator, a rule or somebody by hand sets it.
 _OF_GFD = (
@@ -37,19 +37,10 @@ _BY_IMAGE = {"node-feature-discovery": _OF_NFD, _GFD: _OF_GFD, "gpu-operator": (
 
 
 def labels_of_rules(manifests: Iterable[Manifest]) -> Iterator[str]:
-    """Give the labels that objects have Node Feature Discovery write."""
+    """Yield the labels that objects have Node Feature Discovery write."""
     for manifest in manifests:
         spec = manifest.get("spec") or {}
-        for holder in (spec, *(spec.get("rules") or ())):
-            for key in (*(holder.get("labels") or ()), *_templated(holder.get("labelsTemplate"))):
-                yield key if "/" in key else _NFD_DOMAIN + key
-
-
-def _templated(template: object) -> Iterator[str]:
-    for line in template.splitlines() if isinstance(template, str) else ():
-        key, brace, _ = line.strip().partition("=")[0].partition("{{")
-        if key:
-            yield key + "*" if brace else key
+        yield from nfd_labels.labels_of_rules((spec, *(spec.get("rules") or ())))
 
 
 def labels_of_pod(spec: Manifest) -> Iterator[str]:
