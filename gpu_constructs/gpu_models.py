@@ -128,7 +128,7 @@ def gpu_model(name: str) -> GpuModel | None:
 
 @cache
 def board_called(name: str) -> GpuModel | None:
-    """Give what is known of a board by its name, however much of the makers' names stands in it."""
+    """Return what is known of a board by its name, however much of the makers' names stands in it."""
     found = [board for board in GPU_MODELS if _words(board) == _words(name)]
     return gpu_model(name) or (GPU_MODELS[found[0]] if len(found) == 1 else None)
 
@@ -137,10 +137,16 @@ def near_boards(name: str) -> str:
     """Give `` (did you mean 'x' or 'y'?)`` for boards that a name may stand for, or nothing."""
     asked, known = _words(name), {board: _words(board) for board in GPU_MODELS}
     near = [board for board, words in known.items() if words == asked]
-    near = near or [board for board, words in known.items() if asked and {*asked} <= {*words}]
+    near = near or boards_with_words_of(name)
     glued = {"".join(words): board for board, words in known.items()}
     near = near or [glued[one] for one in get_close_matches("".join(asked), glued, n=2)]
     return f" (did you mean {' or '.join(map(repr, near[:4]))}?)" if near else ""
+
+
+def boards_with_words_of(name: str) -> list[str]:
+    """Return the known boards whose names have all words of a name."""
+    asked = {*_words(name)}
+    return [board for board in GPU_MODELS if asked and asked <= {*_words(board)}]
 
 
 def _words(name: str) -> list[str]:

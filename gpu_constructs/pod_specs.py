@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -169,21 +169,38 @@ def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]]:
-    """Give what a pod demands of its node's labels: of each set, at least one label must be published.
+    """Yield what a pod demands of its node's labels: of each set, at least one label must be published.
 
-    A ``nodeSelector`` entry is a set of its own; the terms of a required node affinity are alternatives.
+    A ``nodeSelector`` entry is a set of its own, and so is each expression of a node affinity with one term. Several
+    terms of a required node affinity are alternatives.
     """
     for label in pod_spec.get("nodeSelector") or {}:
         yield frozenset({label})
+    terms = [
+        frozenset(one["key"] for one in term if one.get("operator") not in ("NotIn", "DoesNotExist"))
+        for term in _node_terms(pod_spec)
+    ]
+    if len(terms) == 1:
+        yield from (frozenset({label}) for label in sorted(terms[0]))
+    elif terms and all(terms):
+        yield frozenset().union(*terms)
+
+
+def node_values_required(pod_spec: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each label that a pod's node must have, with the values of which any will do."""
+    for label, value in (pod_spec.get("nodeSelector") or {}).items():
+        yield label, [str(value)]
+    terms = [
+        {one["key"]: [str(value) for value in one.get("values") or ()] for one in term if one.get("operator") == "In"}
+        for term in _node_terms(pod_spec)
+    ]
+    for label in terms[0] if terms else ():
+        if all(label in term for term in terms):
+            yield label, [value for term in terms for value in term[label]]
+
+
+def _node_terms(pod_spec: Mapping[str, Any]) -> list[Sequence[Mapping[str, Any]]]:
+    """Return the expressions of each term of the required node affinity."""
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    terms = [
-        frozenset(
-            expression["key"]
-            for expression in term.get("matchExpressions") or ()
-            if expression.get("operator") not in ("NotIn", "DoesNotExist")
-        )
-        for term in required.get("nodeSelectorTerms") or ()
-    ]
-    if terms and all(terms):
-        yield frozenset().union(*terms)
+    return [term.get("matchExpressions") or () for term in required.get("nodeSelectorTerms") or ()]

@@ -29,6 +29,7 @@ from gpu_constructs._manifest import Manifest
 from gpu_constructs.admission.visible_devices import ALLOW_LABEL
 from gpu_constructs.cluster_checks import Finding
 from gpu_constructs.cluster_checks import check as check_app
+from gpu_constructs.inventory import GpuInventory, GpuNode
 from gpu_constructs.provided import GpuNodes, Provided
 from gpu_constructs.rules.table import CODES, RuleSettings
 
@@ -251,10 +252,104 @@ def test_another_label_that_is_published_does_not_serve(published):
 
 
 @pytest.mark.parametrize(
-    "label", ["kubernetes.io/arch", "disktype", "extensions.talos.dev/nvidia", "team.nvidia.com/x"]
+    "label",
+    [
+        *("kubernetes.io/arch", "node-role.kubernetes.io/worker", "topology.kubernetes.io/zone"),
+        *("extensions.talos.dev/nvidia", "team.nvidia.com/x", "eks.amazonaws.com/nodegroup", "karpenter.sh/nodepool"),
+        *("cloud.google.com/gke-accelerator", "kubernetes.azure.com/agentpool", "agentpool.cattle.io/x"),
+    ],
 )
-def test_labels_that_no_discovery_publishes_are_the_administrators_own(label):
+def test_labels_of_kubernetes_systems_and_clouds_are_there(label):
     assert found([deployment(nodeSelector={label: "x"})]) == []
+
+
+@pytest.mark.parametrize("limits", [None, {GPU: 1}])
+def test_a_label_that_nothing_sets_is_warned_of_with_the_way_out(limits):
+    (finding,) = check([deployment(limits=limits, nodeSelector={"gpu-pool": "a"})], [Provided(gpu_resources=PLAIN)])
+    assert finding.is_warning
+    assert finding.problem.startswith("selects nodes by the label 'gpu-pool', which nothing in this app sets; declare")
+    assert "External(app, 'existing', node_labels=['gpu-pool'])" in finding.problem
+
+
+POOL = Provided(gpu_nodes=GpuNodes(labels={"gpu-pool": "a"}))
+PLAIN = {GPU: Sharing.none()}
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "given", "problem"),
+    [
+        ("gpu-pool", "a", [POOL], None),
+        ("gpu-pool", "b", [Provided(node_labels=["gpu-pool"])], None),
+        ("gpu-pool", "b", [POOL, Provided(node_labels=["gpu-*"])], None),
+        ("gpu-pool", "b", [POOL], "selects nodes by the label 'gpu-pool' of 'b'; the nodes of this app have 'a'"),
+        ("gpu-pol", "a", [POOL], "selects nodes by the label 'gpu-pol', which nothing in this app sets (did you mean"),
+    ],
+)
+def test_a_label_that_nodes_of_the_app_have_is_compared_with_its_values(label, value, given, problem):
+    for selector in ({"nodeSelector": {label: value}}, {"affinity": one_of(label, value)}):
+        findings = check([deployment(limits={GPU: 1}, **selector)], [Provided(gpu_resources=PLAIN), *given])
+        assert [(finding.is_warning, finding.problem.startswith(problem)) for finding in findings] == (
+            [(True, True)] if problem else []
+        )
+
+
+def test_a_pod_for_other_nodes_may_want_another_value_than_gpu_nodes_have():
+    assert found([deployment(nodeSelector={"gpu-pool": "none"})], POOL) == []
+
+
+def one_of(label, *values):
+    term = {"matchExpressions": [{"key": label, "operator": "In", "values": list(values)}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+LABELLER = Provided(
+    node_labels=["nvidia.com/gpu.product"], components=("gpu-feature-discovery",), gpu_resources={GPU: Sharing.none()}
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "near"),
+    [
+        ("NVIDIA-GeForce-RTX-4090", None),
+        ("NVIDIA-GeForce-RTX-4090-SHARED", None),
+        ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED", None),
+        ("NVIDIA-Unheard-Of", None),
+        ("Orin", None),
+        ("RTX-4090", "(did you mean 'NVIDIA-GeForce-RTX-4090'?)"),
+        ("NVIDIA-RTX-4090", "(did you mean 'NVIDIA-GeForce-RTX-4090'?)"),
+        ("nvidia-geforce-rtx-4090", "(did you mean 'NVIDIA-GeForce-RTX-4090'?)"),
+        ("GeForce-RTX-4090-SHARED", "(did you mean 'NVIDIA-GeForce-RTX-4090'?)"),
+        ("H100", "'NVIDIA H100 PCIe'"),
+    ],
+)
+def test_a_product_that_no_board_is_called_is_an_error_with_the_right_label(value, near):
+    manifests = [deployment(limits={GPU: 1}, nodeSelector={"nvidia.com/gpu.product": value})]
+    findings = check(manifests, [LABELLER])
+    assert [(f.is_warning, near in f.problem) for f in findings] == ([] if near is None else [(False, True)])
+    declared = check(manifests, [Provided(node_labels=["nvidia.com/*"], gpu_resources={GPU: Sharing.none()})])
+    assert [f.is_warning for f in declared] == ([] if near is None else [True])
+    stated = Provided(gpu_nodes=GpuNodes(labels={"nvidia.com/gpu.product": value}))
+    assert check(manifests, [LABELLER, stated]) == []
+
+
+def test_one_product_of_several_that_a_board_is_called_is_enough():
+    products = one_of("nvidia.com/gpu.product", "RTX-4090", "NVIDIA-GeForce-RTX-4090")
+    assert check([deployment(limits={GPU: 1}, affinity=products)], [LABELLER]) == []
+
+
+def test_a_product_that_the_inventory_lacks_is_an_error():
+    inventory = GpuInventory(nodes=[GpuNode(name="one", gpu_model="RTX 3090")])
+    settings = RuleSettings(ignore=OF_PROVIDERS.ignore, inventory=inventory)
+
+    def problems(product, inventory=inventory):
+        manifests = [deployment(limits={GPU: 1}, nodeSelector={"nvidia.com/gpu.product": product})]
+        return [f.problem for f in check_app(manifests, [LABELLER], replace(settings, inventory=inventory))]
+
+    (problem,) = problems("NVIDIA-GeForce-RTX-4090")
+    assert "of which the inventory has none; it has 'NVIDIA-GeForce-RTX-3090'" in problem
+    assert problems("NVIDIA-GeForce-RTX-3090-SHARED") == []
+    unknown = GpuInventory(nodes=[*inventory.nodes, GpuNode(name="two", vram="24Gi")])
+    assert problems("NVIDIA-GeForce-RTX-4090", unknown) == []
 
 
 def affinity(*keys):
@@ -269,8 +364,22 @@ def test_of_alternative_labels_one_published_is_enough():
     assert found(manifests, Provided(node_labels=["feature.node.kubernetes.io/*"])) == []
 
 
-def test_of_alternative_labels_one_of_the_administrators_own_is_enough():
-    assert found([deployment(affinity=affinity(PRESENT, "disktype"))]) == []
+def test_of_alternative_labels_one_that_is_declared_is_enough():
+    manifests = [deployment(affinity=affinity(PRESENT, "disktype"))]
+    ((_, problem),) = found(manifests)
+    assert "'disktype'" in problem
+    assert found(manifests, Provided(node_labels=["disktype"])) == []
+
+
+def test_all_labels_of_one_term_must_be_published():
+    manifests = [deployment(affinity=one_term(PRESENT, "disktype"))]
+    assert len(found(manifests, Provided(node_labels=[PRESENT]))) == 1
+    assert found(manifests, Provided(node_labels=[PRESENT, "disktype"])) == []
+
+
+def one_term(*keys):
+    term = {"matchExpressions": [{"key": key, "operator": "Exists"} for key in keys]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
 @pytest.mark.parametrize(
@@ -957,7 +1066,7 @@ def test_only_nodes_that_a_pod_selects_count(selected, is_found):
 
 def test_nothing_is_said_of_a_pod_that_selects_nodes_of_which_nothing_is_known():
     made = deployment(limits={GPU: 1}, nodeSelector={"pool": "elsewhere"})
-    assert check([made], [tainted(DEDICATED)]) == []
+    assert check([made], [tainted(DEDICATED), Provided(node_labels=["pool"])]) == []
 
 
 @pytest.mark.parametrize(("label", "is_warning"), [("elsewhere", True), ("pool", False), (PRESENT, False)])

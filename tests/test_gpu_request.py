@@ -1,7 +1,8 @@
+import warnings
+
 import pytest
 
 from gpu_constructs import GpuConstructsError
-from gpu_constructs.errors import GpuConstructsWarning
 from gpu_constructs.gpu_models import GPU_MODELS
 from gpu_constructs.workload.gpu_request import GpuRequest, known_board, product_label
 
@@ -72,6 +73,8 @@ def test_one_family_or_several_may_be_asked_for():
         ("NVIDIA-GeForce-RTX-5070-Ti", "NVIDIA-GeForce-RTX-5070-Ti"),
         ("NVIDIA-GeForce-RTX-5070-Ti-SHARED", "NVIDIA-GeForce-RTX-5070-Ti"),
         ("RTX 5070 Ti", "NVIDIA-GeForce-RTX-5070-Ti"),
+        ("NVIDIA RTX 4090", "NVIDIA-GeForce-RTX-4090"),
+        ("NVIDIA-RTX-4090", "NVIDIA-GeForce-RTX-4090"),
         ("L4", "NVIDIA-L4"),
         ("T4", "Tesla-T4"),
         ("nvidia h100 80gb hbm3", "NVIDIA-H100-80GB-HBM3"),
@@ -246,19 +249,31 @@ def test_an_existing_claim_says_which_gpus_so_nothing_else_may(name):
 @pytest.mark.parametrize(
     ("product", "near"),
     [
-        ("H100", ", unlike 'NVIDIA H100 80GB HBM3'"),
-        ("A100", ", unlike 'NVIDIA A100-PCIE-40GB' or 'NVIDIA A100-SXM4-40GB' or 'NVIDIA A100 80GB PCIe'"),
-        ("GeForce RTX 4099", ", unlike 'NVIDIA GeForce RTX 409"),
-        ("nvidia zzz", ""),
+        ("H100", "'NVIDIA H100 80GB HBM3' or 'NVIDIA H100 NVL' or 'NVIDIA H100 PCIe'"),
+        ("A100 40GB", "'NVIDIA A100-PCIE-40GB' or 'NVIDIA A100-SXM4-40GB'"),
+        ("GeForce RTX 4099", "'NVIDIA GeForce RTX 4090'"),
     ],
 )
-def test_a_name_that_no_node_may_have_is_told_with_the_nearest_ones(product, near):
-    with pytest.warns(GpuConstructsWarning) as told:
+def test_a_part_of_a_boards_name_that_no_node_has_is_refused_with_the_nearest_ones(product, near):
+    with pytest.raises(GpuConstructsError) as refused:
         GpuRequest(products=["NVIDIA L4", product])
-    (only,) = told
-    start = f"request.products[1] {product!r} is no name of a board that is known{near}"
-    assert str(only.message).startswith(start if near else f"{start};")
-    assert only.filename == __file__
+    start = f"request.products[1] must be a board's whole name as nvidia-smi prints it; got {product!r} (did you mean "
+    assert str(refused.value).startswith(start)
+    assert near in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("product", "near"), [("NVIDIA H200 141GB", None), ("NVIDIA A100", "(did you mean 'NVIDIA A100-"), ("zzz", "")]
+)
+def test_a_name_that_no_node_may_have_is_told_with_the_nearest_ones(product, near):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        GpuRequest(products=["NVIDIA L4", product])
+    assert [near is not None] == [bool(told)]
+    for one in told:
+        assert str(one.message).startswith(f"request.products[1] {product!r} is not the name of a known board")
+        assert near in str(one.message)
+        assert one.filename == __file__
 
 
 @pytest.mark.parametrize("product", ["NVIDIA Unheard Of", "Tesla Unheard-Of", "Quadro Unheard Of", "nvidia l4", "l4"])

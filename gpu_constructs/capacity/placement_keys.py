@@ -11,6 +11,7 @@ from typing import Any
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.node_labels import HOSTNAME
 from gpu_constructs.capacity.node_offer import NodeOffer
+from gpu_constructs.node_label_domains import is_known_once_a_node_runs
 
 NODE_NAME = "field metadata.name"
 """Stands among labels for the name of the node itself; no label has a blank in its key."""
@@ -30,15 +31,6 @@ _TOLERATED_BY_DAEMONS = (
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
     ("node.kubernetes.io/network-unavailable", "NoSchedule"),
 )
-
-# Set by discoveries, operating systems and clouds once a node runs.
-_UNKNOWN_DOMAINS = (
-    *("nvidia.com", "feature.node.kubernetes.io", "extensions.talos.dev"),
-    *("topology.kubernetes.io", "failure-domain.beta.kubernetes.io", "beta.kubernetes.io"),
-    *("amazonaws.com", "k8s.aws", "karpenter.sh", "cloud.google.com", "gke.io", "kubernetes.azure.com"),
-    *("oraclecloud.com", "digitalocean.com", "scaleway.com", "hetzner.cloud"),
-)
-_UNKNOWN_LABELS = frozenset(("kubernetes.io/arch", "node.kubernetes.io/instance-type"))
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
@@ -179,7 +171,7 @@ class Offered:
     def judge(self, rule: Rule) -> bool | None:
         """Tell whether a rule holds; None where nobody can know."""
         value = self.values.get(rule.key)
-        if value is None and rule.key not in self.absent and _is_unknowable(rule.key):
+        if value is None and rule.key not in self.absent and is_known_once_a_node_runs(rule.key):
             return None
         if value == NAME_IN_POOL and rule.operator == "NotIn":
             # For all nodes of the pool but, it may be, one.
@@ -324,8 +316,3 @@ def _integer(text: str) -> int | None:
         return None
     number = int(text)
     return number if number in _INT64 else None
-
-
-def _is_unknowable(label: str) -> bool:
-    domain = label.rpartition("/")[0]
-    return label in _UNKNOWN_LABELS or any(domain == one or domain.endswith(f".{one}") for one in _UNKNOWN_DOMAINS)

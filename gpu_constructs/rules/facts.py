@@ -284,17 +284,28 @@ class Facts:
 
     @cached_property
     def node_labels(self) -> frozenset[str]:
-        """Labels that something in the app publishes, apart from those of its own Node Feature Discovery."""
+        """Labels that something in the app publishes, apart from its own Node Feature Discovery and stated labels."""
         published = {label for offer in self.provided for label in offer.node_labels}
         rules = [manifest for _, manifest in self.of_kind(*publishing.KINDS) if not self._is_told(manifest)]
         published.update(publishing.labels_of_rules(rules))
         pods = [pod for pod in self.pods if not self._is_told(pod.manifest)]
         published.update(label for pod in pods for label in publishing.labels_of_pod(pod.spec))
-        return frozenset(published | {label for _, nodes in self.gpu_nodes for label in nodes.labels})
+        return frozenset(published)
 
     def publishes(self, label: str) -> bool:
         """Check whether something in the app publishes a label on nodes, or declares it."""
         return is_among(label, self.node_labels) or any(offer.publishes(label) for offer in self.provided)
+
+    @cached_property
+    def stated_node_labels(self) -> Mapping[str, frozenset[str]]:
+        """Labels that the configuration of nodes and the inventory give to nodes with GPUs, each with its values."""
+        nodes = [gpu_nodes.labels for _, gpu_nodes in self.gpu_nodes]
+        nodes += [node.labels for node in (self.inventory.nodes if self.inventory is not None else ())]
+        stated: dict[str, set[str]] = {}
+        for labels in nodes:
+            for label, value in labels.items():
+                stated.setdefault(label, set()).add(value)
+        return {label: frozenset(values) for label, values in stated.items()}
 
     @cached_property
     def unpublished_labels(self) -> frozenset[str]:

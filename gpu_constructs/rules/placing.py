@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpu_constructs.feature_discovery import nfd_labels
+from gpu_constructs.node_label_domains import is_set_by_others
 from gpu_constructs.platforms import GPU_PRESENT
-from gpu_constructs.pod_specs import node_labels_required
+from gpu_constructs.pod_specs import node_labels_required, node_values_required
 from gpu_constructs.provided import GpuNodes
 from gpu_constructs.rules.facts import Facts, Manifest, Pod
 from gpu_constructs.rules.finding import Finding
+from gpu_constructs.rules.selecting import PRODUCT, of_nobody, values_are_those_of_nodes
 
-_PRODUCT = "nvidia.com/gpu.product"
 _SHARED = "-SHARED"
 _OLD_ROLE = "node-role.kubernetes.io/gpu"
 _OF_GPU_NODES = ("nvidia.com/", "extensions.talos.dev/n", "feature.node.kubernetes.io/pci-")
@@ -33,41 +34,20 @@ def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
             continue
         if facts.is_exclusive_somewhere(resource):
             continue
-        for values in _products(pod.spec):
-            if values and not any(value.endswith(_SHARED) for value in values):
+        for label, values in node_values_required(pod.spec):
+            if label == PRODUCT and values and not any(value.endswith(_SHARED) for value in values):
                 yield Finding(
                     pod.index,
-                    f"selects nodes by {_PRODUCT} {values[0]!r}, which is {values[0] + _SHARED!r} where GPUs are "
+                    f"selects nodes by {PRODUCT} {values[0]!r}, which is {values[0] + _SHARED!r} where GPUs are "
                     f"shared as {{0}} does, so its pods would never be scheduled; select that one too, by an affinity "
                     "that takes both",
                     providers=(shared[0],),
                 )
 
 
-def _products(spec: Manifest) -> Iterator[list[str]]:
-    if _PRODUCT in (spec.get("nodeSelector") or {}):
-        yield [str(spec["nodeSelector"][_PRODUCT])]
-    # The terms are alternatives: one that takes shared GPUs is enough.
-    terms = [
-        [str(v) for e in _expressions(term) if e.get("operator") == "In" for v in e.get("values") or ()]
-        for term in _terms(spec)
-    ]
-    if terms and all(terms):
-        yield [value for term in terms for value in term]
-
-
-def _terms(spec: Manifest) -> Sequence[Manifest]:
-    node = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    return (node.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
-
-
-def _expressions(term: Manifest) -> list[Manifest]:
-    return [each for each in term.get("matchExpressions") or () if each.get("key") == _PRODUCT]
-
-
 def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
     """R11: nothing sets this label any more, and no kubelet may."""
-    if facts.publishes(_OLD_ROLE):
+    if facts.publishes(_OLD_ROLE) or _OLD_ROLE in facts.stated_node_labels:
         return
     for pod in facts.pods:
         if any(alternatives == {_OLD_ROLE} for alternatives in node_labels_required(pod.spec)):
@@ -80,14 +60,20 @@ def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
 
 
 def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
-    """R12: a pod that selects a label which nothing publishes is never scheduled."""
+    """R12: a pod that selects a label which nothing publishes, or a value that no node has, is never scheduled."""
+    yield from values_are_those_of_nodes(facts, filter(_is_for_gpu_nodes, facts.pods))
     operators = tuple(index for index, offer in enumerate(facts.provided) if "gpu-operator" in offer.components)[:1]
     for pod in facts.pods:
         for alternatives in node_labels_required(pod.spec):
-            discovered = sorted(label for label in alternatives if label.startswith(_DISCOVERED))
-            if len(discovered) < len(alternatives) or any(map(facts.publishes, discovered)):
+            if any(
+                facts.publishes(label) or label in facts.stated_node_labels or is_set_by_others(label)
+                for label in alternatives
+            ):
                 continue
-            label = discovered[-1]
+            label = max(alternatives, key=lambda one: (not one.startswith(_DISCOVERED), one))
+            if not label.startswith(_DISCOVERED):
+                yield of_nobody(pod, label, facts)
+                continue
             if label.startswith(_SET_BY_HAND):
                 yield Finding(
                     pod.index,

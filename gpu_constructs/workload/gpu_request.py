@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from functools import cache
 from math import ceil
 from typing import Literal
 
 from gpu_constructs import _fields
 from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
-from gpu_constructs.gpu_models import GPU_MODELS, GpuModel
+from gpu_constructs.gpu_models import GpuModel, board_called, boards_with_words_of, near_boards
 from gpu_constructs.mig_profiles import MIG_PROFILES, memory_gb, require_mig_profile, size_of
 
 DriverCapability = Literal["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"]
@@ -40,7 +38,7 @@ _MIG = "nvidia.com/mig-"
 _COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
 # What GPU Feature Discovery strips from a board's name before it makes a label of it.
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
-_FULL_NAME = ("NVIDIA", "Tesla", "Quadro")
+_FULL_NAME = ("NVIDIA", "Tesla", "Quadro", "GRID", "TITAN")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +123,7 @@ class GpuRequest(metaclass=ShortErrors):
             _fields.label_value(f"request.products[{index}]", product_label(product))
             if not product_label(product) or not product.isprintable():
                 raise GpuConstructsError(f"request.products[{index}] must name a board; got {product!r}")
-            _warn_of_an_incomplete_name(index, product)
+            _check_name(index, product)
         if "all" in self.driver_capabilities and len(self.driver_capabilities) > 1:
             raise GpuConstructsError(
                 f"request.driver_capabilities must be 'all' or a list without it; got {list(self.driver_capabilities)}"
@@ -296,10 +294,8 @@ class GpuRequest(metaclass=ShortErrors):
 
 
 def known_board(product: str) -> GpuModel | None:
-    """Give what is known of a board, in whatever case and as ``nvidia-smi`` or a node label has its name."""
-    boards, spelling = _boards(), _spelling(product)
-    found = (boards.get(front + spelling) for front in ("", "nvidia ", "nvidia geforce ", "tesla "))
-    return next((model for model in found if model is not None), None)
+    """Return what is known of a board, in whatever case and as ``nvidia-smi`` or a node label has its name."""
+    return board_called(product.removesuffix("-SHARED"))
 
 
 def product_label(product: str) -> str:
@@ -309,25 +305,23 @@ def product_label(product: str) -> str:
     return "-".join(_NOT_IN_LABELS.sub("", name).split()).removesuffix("-SHARED")
 
 
-@cache
-def _boards() -> Mapping[str, GpuModel]:
-    return {_spelling(name): model for name, model in GPU_MODELS.items()}
+def is_full_name(product: str) -> bool:
+    """Check whether a board's name begins as those that a driver reports."""
+    return product.startswith(_FULL_NAME)
 
 
-def _spelling(name: str) -> str:
-    return " ".join(name.removesuffix("-SHARED").replace("-", " ").split()).casefold()
-
-
-def _warn_of_an_incomplete_name(index: int, product: str) -> None:
-    if known_board(product) is not None or product.startswith(_FULL_NAME):
+def _check_name(index: int, product: str) -> None:
+    if known_board(product) is not None:
         return
-    spelling = _spelling(product)
-    words = set(spelling.split())
-    near = [model.name for known, model in _boards().items() if words <= set(known.split())]
-    bare = {known.removeprefix("nvidia "): model.name for known, model in _boards().items()}
-    near = near or [bare[one] for one in get_close_matches(spelling.removeprefix("nvidia "), bare, n=3)]
-    meant = f", unlike {' or '.join(map(repr, near[:3]))}" if near else ""
-    warn(
-        f"request.products[{index}] {product!r} is no name of a board that is known{meant}; nodes have the full name, "
-        "so write it as nvidia-smi prints it"
-    )
+    field, near = f"request.products[{index}]", near_boards(product)
+    if near and not is_full_name(product):
+        raise GpuConstructsError(
+            f"{field} must be a board's whole name as nvidia-smi prints it; got {product!r}{near}; a board that is "
+            "not known here is taken to the letter where the name begins with 'NVIDIA '"
+        )
+    parts = boards_with_words_of(product)
+    if parts or not is_full_name(product):
+        warn(
+            f"{field} {product!r} is not the name of a known board{near if parts else ''}; nodes have the whole name, "
+            "so write it as nvidia-smi prints it"
+        )
