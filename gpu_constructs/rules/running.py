@@ -236,7 +236,7 @@ def budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
     """R28: what needs more memory than any GPU has never runs, and what takes more than it asked for harms others."""
     told: set[tuple[int, str]] = set()
     for pod in facts.gpu_pods:
-        budget, typical = _said(pod, VRAM), _said(pod, VRAM_TYPICAL)
+        budget, typical = said(pod, VRAM), said(pod, VRAM_TYPICAL)
         key = pod.index, f"{budget!r} {typical!r}"
         if key in told:
             continue
@@ -263,8 +263,8 @@ def budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
     yield from _asks_are_less_than_budgets(facts)
 
 
-def _said(pod: Pod, annotation: str) -> object:
-    """Give what an object says about its pods, else what they say themselves."""
+def said(pod: Pod, annotation: str) -> object:
+    """Return what an object says about its pods, else what they say themselves."""
     return annotations_of(pod.manifest).get(annotation, (pod.metadata.get("annotations") or {}).get(annotation))
 
 
@@ -295,7 +295,7 @@ def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
             continue
         provider, sharing = shared
         counted = f"{count} x {resource}, which {{0}} counts in units of {sharing.vram_unit}"
-        budget = _said(pod, VRAM)
+        budget = said(pod, VRAM)
         wanted = quantity(budget)
         if budget is None and count == 1:
             yield Finding(

@@ -10,7 +10,7 @@ from typing import Literal
 from gpu_constructs.annotations import IGNORE_RULES
 from gpu_constructs.errors import GpuConstructsError, did_you_mean
 from gpu_constructs.inventory import GpuInventory
-from gpu_constructs.rules import asking, exposing, limiting, placing, running, seeing
+from gpu_constructs.rules import asking, exposing, limiting, models, placing, running, seeing
 from gpu_constructs.rules.facts import Facts, annotations_of
 from gpu_constructs.rules.finding import Finding
 
@@ -60,7 +60,7 @@ RULES = (
     Rule("R25", "error", "The nodes' taints are tolerated", placing.gpu_pods_tolerate_the_taints_of_gpu_nodes),
     Rule("R26", "warning", "The image is pinned", running.images_are_pinned),
     Rule("R27", "error", "GPUs come by one way", asking.gpus_come_by_one_way),
-    Rule("R28", "error", "A memory budget fits a GPU", running.budgets_fit_a_gpu),
+    Rule("R28", "error", "A memory budget and a model fit the GPUs", models.memory_fits),
     Rule("R29", "warning", "Runs of a CronJob do not overlap", running.runs_do_not_overlap),
     Rule("R30", "error", "Autoscaling stays within the GPUs", running.autoscaling_stays_within_the_gpus),
     Rule("R31", "warning", "A credential is in a Secret", exposing.credentials_stay_in_secrets),

@@ -1,0 +1,155 @@
+"""Whether the GPUs of a pod hold the model that it serves: part of R28."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpu_constructs.annotations import VRAM
+from gpu_constructs.gpu_models import GpuModel, board_called
+from gpu_constructs.mig_profiles import mig_vram_mib, size_of
+from gpu_constructs.model_sizes import least_weights
+from gpu_constructs.pod_specs import containers, node_values_required
+from gpu_constructs.rules.facts import Ask, Facts, Manifest, Pod, namespace_of, quantity
+from gpu_constructs.rules.finding import Finding
+from gpu_constructs.rules.running import budgets_fit_a_gpu, said
+from gpu_constructs.rules.selecting import PRODUCT
+
+_MIG = "nvidia.com/mig-"
+_MEBIBYTE = 2**20
+_GIGABYTE = 10**9
+_COMPUTED_BY_CPU = ("--cpu-offload-gb", "--kv-offloading-size", "--nnodes")
+"""Flags of vLLM with which GPUs of this pod do not hold all weights."""
+_PULL = "model-pull"
+_NAME, _COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"
+
+
+def memory_fits(facts: Facts) -> Iterator[Finding]:
+    """R28: neither what a pod says that it takes nor the model that it serves is more than its GPUs have."""
+    yield from budgets_fit_a_gpu(facts)
+    yield from _models_fit(facts)
+
+
+def _models_fit(facts: Facts) -> Iterator[Finding]:
+    for pod in facts.gpu_pods:
+        for ask in pod.lasting():
+            words = _words(ask.container)
+            model = _model_of_vllm(ask.container, words)
+            if model is not None:
+                yield from _of_vllm(ask, model, words, facts)
+    yield from _of_ollama(facts)
+
+
+def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterator[Finding]:
+    parts = _number(words, "--tensor-parallel-size", "-tp") * _number(words, "--pipeline-parallel-size", "-pp")
+    memory = _memory(ask, facts)
+    # More parts than GPUs are those of several pods.
+    if memory is None or parts > ask.count or any(word.startswith(_COMPUTED_BY_CPU) for word in words):
+        return
+    weights = least_weights(model, _flag(words, "--quantization", "-q"))
+    if weights is None:
+        return
+    has = memory * int(parts) * min(_number(words, "--gpu-memory-utilization"), 1)
+    certain, usual = weights
+    if usual > has:
+        yield Finding(
+            ask.pod.index,
+            f"serves {model!r}, whose weights take about {usual:.0f} GB, on GPU memory of {has:.0f} GB; take a smaller "
+            "or quantized model, more or larger GPUs, or --cpu-offload-gb",
+            is_warning=certain <= has,
+        )
+
+
+def _of_ollama(facts: Facts) -> Iterator[Finding]:
+    servers = {_server(pod): pod.lasting()[0] for pod in facts.gpu_pods if pod.lasting()}
+    for pod in facts.pods:
+        ask = servers.get(_server(pod)) if _label(pod, _COMPONENT) == _PULL else None
+        memory = None if ask is None else _memory(ask, facts)
+        if ask is None or memory is None:
+            continue
+        has = memory * ask.count
+        for model in (word for container in containers(pod.spec) for word in container.get("args") or ()):
+            weights = least_weights(str(model))
+            if weights is not None and weights[0] > has and "cloud" not in model:
+                yield Finding(
+                    ask.pod.index,
+                    f"is to serve {model!r}, whose weights take at least {weights[0]:.0f} GB, on GPU memory of "
+                    f"{has:.0f} GB; the CPU computes the rest, slowly; take a smaller model, or larger GPUs",
+                    is_warning=True,
+                )
+
+
+def _server(pod: Pod) -> tuple[str, object]:
+    return namespace_of(pod.manifest), _label(pod, _NAME)
+
+
+def _model_of_vllm(container: Manifest, words: Sequence[str]) -> str | None:
+    image = str(container.get("image") or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
+    if "vllm" not in image and not any(word in ("vllm", "vllm.entrypoints.openai.api_server") for word in words):
+        return None
+    model = _flag(words, "--model")
+    if model is not None:
+        return model
+    if "serve" in words:
+        words = words[words.index("serve") + 1 :]
+    elif container.get("command"):
+        return None
+    return words[0] if words and not words[0].startswith("-") else None
+
+
+def _memory(ask: Ask, facts: Facts) -> float | None:
+    """Return the gigabytes that one GPU of a pod has at most; None where nothing tells."""
+    boards = _boards(ask.pod, facts)
+    if ask.resource.startswith(_MIG):
+        size = size_of(ask.resource.removeprefix(_MIG))
+        known = [mig_vram_mib(None, size)] if size else []
+    else:
+        known = [] if boards is None else boards
+    budget = quantity(said(ask.pod, VRAM))
+    amounts = [max(known) * _MEBIBYTE] if known else []
+    amounts += [int(budget)] if budget is not None and ask.count == 1 else []
+    return min(amounts) / _GIGABYTE if amounts else None
+
+
+def _boards(pod: Pod, facts: Facts) -> list[int] | None:
+    """Return the memory in MiB of the boards that a pod may get; None where that of one is not known."""
+    selected = [values for label, values in node_values_required(pod.spec) if label == PRODUCT]
+    mib: list[int | None]
+    if selected:
+        mib = [_vram(value) for value in selected[0]]
+    elif facts.inventory is not None:
+        mib = [node.vram_mib for node in facts.inventory.nodes]
+    else:
+        return None
+    known = [one for one in mib if one is not None]
+    return known if len(known) == len(mib) else None
+
+
+def _vram(product: str) -> int | None:
+    board: GpuModel | None = board_called(product.removesuffix("-SHARED"))
+    return None if board is None else board.vram_mib
+
+
+def _words(container: Manifest) -> list[str]:
+    given = [*(container.get("command") or ()), *(container.get("args") or ())]
+    # A shell takes its program as one text.
+    return [word for text in given for word in str(text).split()]
+
+
+def _flag(words: Sequence[str], *names: str) -> str | None:
+    for place, word in enumerate(words):
+        name, is_joined, value = word.partition("=")
+        if re.sub("(?<=[a-z])_", "-", name) in names:
+            return value if is_joined else next(iter(words[place + 1 :]), None)
+    return None
+
+
+def _number(words: Sequence[str], *names: str) -> float:
+    try:
+        return float(_flag(words, *names) or 1)
+    except ValueError:
+        return 1
+
+
+def _label(pod: Pod, key: str) -> object:
+    return (pod.metadata.get("labels") or {}).get(key)
