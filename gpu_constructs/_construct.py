@@ -13,6 +13,7 @@ from constructs import Construct
 
 from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_other_arguments
+from gpu_constructs.held_apps import hold
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
 
@@ -53,6 +54,7 @@ def checked(init: _Init) -> _Init:
                 if signature.parameters[name].default is inspect.Parameter.empty and name not in given:
                     raise GpuConstructsError(f"{name} is required")
             _fields.arguments(init, given)
+            hold(scope, self)
             init(self, scope, id, **given)
         except GpuConstructsError as error:
             raise error.at(_path(scope, id)) from None

@@ -57,6 +57,7 @@ class Manifest(ApiObject):
         self._produce = manifest if callable(manifest) else lambda: manifest
         self._patches: list[JsonPatch] = []
         self._is_metadata_given_out = False
+        self.is_rendered = False
         made = self._produce()
         self._is_cluster_scoped = (
             _kinds.is_cluster_scoped(made["apiVersion"], made["kind"])
@@ -103,6 +104,7 @@ class Manifest(ApiObject):
     def _completed(self, rendered: dict[str, Any]) -> dict[str, Any]:
         if self._is_cluster_scoped:
             rendered["metadata"].pop("namespace", None)
+        self.is_rendered = True
         made = self._produce()
         # Such as ownerReferences, of which a constructor of cdk8s takes no plain data.
         more = {key: value for key, value in made["metadata"].items() if key not in _KNOWN_METADATA}

@@ -13,6 +13,7 @@ from gpu_constructs._construct import GpuConstruct
 from gpu_constructs.app_checks import AppChecks
 from gpu_constructs.capacity.plain_manifests import plain_manifests
 from gpu_constructs.errors import GpuConstructsError, short_errors
+from gpu_constructs.held_apps import hold
 from gpu_constructs.inventory import GpuInventory
 from gpu_constructs.provided import Provided
 from gpu_constructs.rules.facts import Facts, namespace_of
@@ -107,6 +108,7 @@ class CapacityPlan(GpuConstruct):
         if hasattr(app, _PLANNED):
             raise GpuConstructsError("app has a capacity plan already; one App is one cluster: leave one of them out")
         super().__init__(app, id)
+        hold(app, self)
         setattr(app, _PLANNED, self)
         self.inventory = inventory
         self.provides = Provided()

@@ -131,21 +131,95 @@ def refuse_other_arguments(
 
 
 class SynthesisError(GpuConstructsError):
-    """Everything that is wrong with the apps given to ``synth``, found before a file was written.
+    """Everything that is wrong with the apps given to ``synth``.
 
     Attributes:
         problems: One line for each problem, each with its construct path.
     """
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(
+        self, problems: Sequence[str], *, outcome: str = "nothing was written", details: Sequence[str] = ()
+    ) -> None:
+        """Make the error.
+
+        Args:
+            problems: The lines.
+            outcome: What that means for the files; empty where the call itself is wrong, and its one line is all.
+            details: Further lines, about the outcome.
+        """
         self.problems = list(problems)
         count = len(self.problems)
-        listed = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"{count} problem{'s' if count > 1 else ''} found, nothing was written\n{listed}")
+        heading = f"{count} problem{'s' if count > 1 else ''} found, {outcome}"
+        listed = [f"  {line}" for line in (*self.problems, *details)]
+        super().__init__("\n".join([heading, *listed]) if outcome else self.problems[0])
+
+
+class RenderingError(SynthesisError, RuntimeError):
+    """The same, raised by cdk8s' own ``app.synth()``, whose errors are ``RuntimeError``."""
 
 
 class GpuConstructsWarning(UserWarning):
     """Input that works but is likely not what the user wants."""
+
+
+STRICT_VARIABLE = "GPU_CONSTRUCTS_STRICT"
+_SWITCH = {"": False, "0": False, "false": False, "1": True, "true": True}
+
+
+def strict_by_environment() -> bool:
+    """Return whether the environment has warnings be errors.
+
+    Raises:
+        GpuConstructsError: The variable is neither on nor off.
+    """
+    given = os.environ.get(STRICT_VARIABLE, "")
+    try:
+        return _SWITCH[given.strip().lower()]
+    except KeyError:
+        raise GpuConstructsError(
+            f"{STRICT_VARIABLE} must be 1 or 0; got {given!r}; unset it to let warnings pass"
+        ) from None
+
+
+_format_warning, _show_warning = warnings.formatwarning, warnings.showwarning
+_shown: list[str] = []
+
+
+def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+    """Format a warning of ours as one line, which the source of the user's line does not follow."""
+    if not issubclass(category, GpuConstructsWarning):
+        return _format_warning(message, category, filename, lineno, line)
+    of_library = os.path.dirname(filename) == os.path.dirname(__file__)
+    return f"warning: {message}" + ("\n" if of_library else f" ({os.path.basename(filename)}:{lineno})\n")
+
+
+def _shown_and_counted(
+    message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: str | None = None
+) -> None:
+    if issubclass(category, GpuConstructsWarning):
+        _shown.append(str(message))
+    _show_warning(message, category, filename, lineno, file, line)
+
+
+warnings.formatwarning = _one_line
+warnings.showwarning = _shown_and_counted
+
+
+def take_shown_warnings() -> list[str]:
+    """Return the warnings that were printed since the last call, without those that a filter ignored."""
+    shown = list(dict.fromkeys(_shown))
+    _shown.clear()
+    return shown
+
+
+def is_ignored(message: str) -> bool:
+    """Check whether the user's filters let ``warn`` say nothing."""
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warn(message)
+    except GpuConstructsWarning:
+        return False
+    return not heard
 
 
 _NOT_THE_USERS = ("cdk8s", "constructs", "gpu_constructs", "jsii")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
@@ -15,13 +16,13 @@ FOLDERS: Mapping[Folder, tuple[str, ...]] = {
 }
 """The folders of dist/ that hold them, with what their names end in."""
 
-_MARK = "Written by gpu_constructs: change the app, not this file."
-_LINES = {
-    ".html": f"<!-- {_MARK} -->\n",
-    ".json": f'{{ "//": "{_MARK}",\n',
-    ".svg": f"<!-- {_MARK} -->\n",
-    ".txt": f"# {_MARK}\n",
-    ".yaml": f"# {_MARK}\n",
+_MARK = re.compile(r"Written by gpu_constructs(?: \((?P<program>[^()]+)\))?: change the app, not this file\.")
+_AROUND_MARK = {
+    ".html": ("<!-- ", " -->\n"),
+    ".json": ('{ "//": "', '",\n'),
+    ".svg": ("<!-- ", " -->\n"),
+    ".txt": ("# ", "\n"),
+    ".yaml": ("# ", "\n"),
 }
 
 
@@ -55,11 +56,31 @@ class WritesSideFiles(Protocol):
         """Give the files."""
 
 
-def first_line(name: str) -> str:
-    """Give the line by which a generated file of that name says so itself."""
-    return _LINES[name[name.rindex(".") :]]
+def first_line(name: str, program: str = "") -> str:
+    """Return the line by which a generated file of that name says so.
+
+    Args:
+        name: Name of the file.
+        program: Name of the program that writes it; empty for one without a name.
+    """
+    before, after = _around_mark(name)
+    author = f" ({program})" if program else ""
+    return f"{before}Written by gpu_constructs{author}: change the app, not this file.{after}"
 
 
-def marked(name: str, text: str) -> str:
-    """Give the text of a file with that line in front; an object of JSON starts with it instead."""
-    return first_line(name) + (text.removeprefix("{\n") if name.endswith(".json") else text)
+def author(name: str, line: str) -> str | None:
+    """Return the program that a file names in its first line: None where this library did not write the file."""
+    before, after = _around_mark(name)
+    mark = _MARK.fullmatch(line.removeprefix(before).removesuffix(after))
+    if mark is None or line != before + mark[0] + after:
+        return None
+    return mark["program"] or ""
+
+
+def _around_mark(name: str) -> tuple[str, str]:
+    return _AROUND_MARK[name[name.rindex(".") :]]
+
+
+def marked(name: str, text: str, program: str = "") -> str:
+    """Return the text of a file with that line in front; an object of JSON starts with it instead."""
+    return first_line(name, program) + (text.removeprefix("{\n") if name.endswith(".json") else text)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import errno
+import json
 import os
 import re
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from cdk8s import ApiObject, App, Chart, DependencyGraph, Names
+from cdk8s import ApiObject, App, Chart, DependencyGraph, JsonPatch, Names, YamlOutputType
 from constructs import Construct, IConstruct, Node
 from jsii.errors import JavaScriptError
 
@@ -22,16 +21,36 @@ from gpu_constructs._manifest import GRANTS, Manifest
 from gpu_constructs._yaml import manifest_text
 from gpu_constructs.app_checks import ExaminesApp, left_to_synth
 from gpu_constructs.cluster_checks import Finding, check
-from gpu_constructs.errors import GpuConstructsError, SynthesisError, warn
+from gpu_constructs.errors import (
+    GpuConstructsError,
+    RenderingError,
+    SynthesisError,
+    is_ignored,
+    short_errors,
+    strict_by_environment,
+    take_shown_warnings,
+    warn,
+)
+from gpu_constructs.held_apps import expect_nothing_more, mark_rendered
+from gpu_constructs.output_files import (
+    METADATA_FILE,
+    NEEDS_CRDS_FOLDER,
+    SUFFIX,
+    OutputFiles,
+    PartlyWritten,
+    program_name,
+    running_program,
+    shown,
+)
 from gpu_constructs.provided import providers_in
 from gpu_constructs.rules.gpu_rules import settings_of
-from gpu_constructs.side_files import FOLDERS, WritesSideFiles, first_line, marked
+from gpu_constructs.side_files import WritesSideFiles, first_line, marked
 
 NAMESPACES_FILE = "00-namespaces"
 CRDS_FILE = "01-crds"
-NEEDS_CRDS_FOLDER = "needs-crds"
-SUFFIX = ".k8s.yaml"
 HEADER = first_line(SUFFIX)
+
+_OUTDIR_VARIABLE = "CDK8S_OUTDIR"
 
 _RESOLVERS = 3
 """How many resolvers an App has of itself."""
@@ -42,7 +61,49 @@ _PASSING = "gpu-constructs-validation"
 _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
 
 
-def synth(*apps: App) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SynthesisReport:
+    """What a synth did; as ``str`` the line that ``synth`` prints.
+
+    Attributes:
+        folder: The folder, as the user names it.
+        written: Files that are new or changed.
+        unchanged: Files that were there with the same content.
+        removed: Files of an earlier run that nothing writes any more.
+        taken_over: Files among the written ones that this library had not written before.
+        warnings: The warnings of this run, those of constructs included.
+    """
+
+    folder: str
+    written: Sequence[Path] = ()
+    unchanged: Sequence[Path] = ()
+    removed: Sequence[Path] = ()
+    taken_over: Sequence[Path] = ()
+    warnings: Sequence[str] = ()
+
+    def __str__(self) -> str:
+        count = len(self.written) + len(self.unchanged)
+        if not self.written and not self.removed:
+            parts = [f"{self.folder} is unchanged ({_counted(count, 'file')})"]
+        else:
+            of_all = f"{len(self.written)} of " if self.unchanged else ""
+            parts = [f"wrote {of_all}{_counted(count, 'file')} to {self.folder}"]
+        if self.taken_over:
+            listed = ", ".join(map(shown, self.taken_over))
+            parts.append(f"replaced {len(self.taken_over)} that gpu_constructs had not written ({listed})")
+        if self.removed:
+            parts.append(f"removed {len(self.removed)}")
+        if self.warnings:
+            parts.append(_counted(len(self.warnings), "warning"))
+        return ", ".join(parts)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+@short_errors
+def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | None = None) -> None:
     """Write the manifests of all apps, one app a cluster; the last line of an ``app.py``.
 
     Each app goes to its own ``outdir``: all Namespaces to ``00-namespaces.k8s.yaml``, custom resource
@@ -50,127 +111,175 @@ def synth(*apps: App) -> None:
     ``needs-crds/``, to be applied second, the rest to one file a chart. ``kubectl apply -f`` reads the files
     of a folder in that order. Helm values go to ``helm-values/`` and machine configuration to
     ``machine-config/``, beside the clusters where there are several.
-    Each file says in its first line that it is generated.
 
-    What no chart writes any more is removed: in an app's outdir every ``*.k8s.yaml``, beside it only files
-    with that first line. Files of other names are left alone.
+    Each file says in its first line that it is generated, and names the program that wrote it, unless that is
+    ``app.py``. What this program wrote earlier and writes no longer is removed. Files without that line are never
+    removed. Files of another program, or of another App of this program, stay and are named in a warning; to
+    replace one is an error. Nothing is written or removed through a symbolic link.
 
-    When anything is wrong, every problem of every app is printed with its construct path, dist/ stays as it
-    was and the program exits with status 1.
+    One line on stderr says what was done. When anything is wrong, every problem of every app is printed with its
+    construct path, dist/ stays as it was and the program exits with status 1.
 
     Args:
         apps: The apps. Several must have their outdirs side by side (``dist/homelab``, ``dist/fleet``);
-            what was generated there for a cluster that is not given any more is removed too, so programs
-            that do not know of each other need folders of their own.
+            what this program generated there for a cluster that is not given any more is removed too.
+        strict: Whether warnings are errors, which the environment variable ``GPU_CONSTRUCTS_STRICT=1`` says too.
+            A warning that a filter of Python's ``warnings`` ignores stays ignored.
+        quiet: Whether to leave out the line that says what was done.
+        program: Name for the first lines. By default it is the path of the script in its repository, and none for
+            ``app.py``, a test, or a notebook. Set it where two programs of one name write into one folder.
     """
     try:
-        synthesize(*apps)
+        report = synthesize(*apps, strict=strict, program=program)
     except SynthesisError as error:
         print(error, file=sys.stderr)
+        expect_nothing_more()
         raise SystemExit(1) from None
+    if not quiet:
+        print(report, file=sys.stderr)
 
 
-def synthesize(*apps: App) -> None:
-    """Do what ``synth`` does, but raise instead of printing and exiting.
+@short_errors
+def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> SynthesisReport:
+    """Do what ``synth`` does, but raise instead of printing and exiting, and return what was done.
+
+    Args:
+        apps: As for ``synth``.
+        strict: Likewise.
+        program: Likewise.
 
     Raises:
         SynthesisError: With every problem found.
     """
-    if not apps:
-        raise SynthesisError(["synth must be given at least one App"])
-    dist = _Dist.of(apps)
+    of_constructs = take_shown_warnings()
+    is_strict = _is_strict(strict)
+    output = _output(apps, program)
     problems: list[str] = []
+    warnings: list[str] = []
     for app in apps:
+        mark_rendered(app)
         # Of several clusters each says whose problem it is.
         cluster = f"{Path(app.outdir).name}: " if len(apps) > 1 else ""
-        problems.extend(cluster + problem for problem in _render(app, dist, cluster))
+        checked = _checked(app)
+        warnings += [cluster + warning for warning in checked.warnings]
+        problems += [cluster + problem for problem in checked.problems or _add_files(checked, output)]
+    if not problems:
+        problems = output.problems()
+        warnings += output.warnings()
+    _refuse([*problems, *(_heeded(of_constructs, warnings) if is_strict else ())])
+    warnings = list(dict.fromkeys(warnings))
+    for warning in warnings:
+        warn(warning)
+    take_shown_warnings()
+    try:
+        done = output.write()
+    except PartlyWritten as error:
+        outcome = "some files were changed" if error.details else "nothing was written"
+        raise SynthesisError([error.reason], outcome=outcome, details=error.details) from None
+    return SynthesisReport(
+        folder=f"{shown(output.root)}/",
+        written=done.written,
+        unchanged=done.unchanged,
+        removed=done.removed,
+        taken_over=done.taken_over,
+        warnings=[*of_constructs, *warnings],
+    )
+
+
+def check_before_cdk8s(app: App) -> None:
+    """Check what ``synth`` checks before cdk8s' own ``app.synth()`` writes what it renders.
+
+    Raises:
+        RenderingError: With every problem found.
+    """
+    of_constructs = take_shown_warnings()
+    checked = _checked(app)
+    heeded = _heeded(of_constructs, checked.warnings) if _is_strict(False) else []
+    problems = list(dict.fromkeys([*checked.problems, *heeded]))
+    if problems:
+        raise RenderingError(problems)
+    for warning in checked.warnings:
+        warn(warning)
+
+
+def _is_strict(strict: bool) -> bool:
+    if not isinstance(strict, bool):
+        raise SynthesisError([f"strict must be True or False; got {strict!r}"], outcome="")
+    try:
+        return strict_by_environment() or strict
+    except GpuConstructsError as error:
+        raise SynthesisError([str(error)], outcome="") from None
+
+
+def _heeded(of_constructs: Sequence[str], warnings: Sequence[str]) -> list[str]:
+    """Return the warnings that strictness makes errors."""
+    return [*of_constructs, *(warning for warning in warnings if not is_ignored(warning))]
+
+
+def _refuse(problems: Sequence[str]) -> None:
     if problems:
         raise SynthesisError(list(dict.fromkeys(problems)))
-    try:
-        dist.write()
-    except OSError as error:
-        raise SynthesisError([f"{error.filename}: cannot be written: {error.strerror}"]) from None
 
 
-@dataclass
-class _Dist:
-    """The files that one run writes, and the folders it owns."""
+def _output(apps: Sequence[object], program: str | None) -> OutputFiles:
+    """Return where the apps are written; what is wrong with the call is the only problem then.
 
-    root: Path
-    is_single: bool
-    outdirs: list[Path]
-    texts: dict[Path, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, apps: Sequence[App]) -> _Dist:
-        outdirs = [Path(app.outdir).resolve() for app in apps]
-        if len(set(outdirs)) < len(apps):
-            raise SynthesisError(["every App needs an outdir of its own; got the same one twice"])
-        if len(apps) == 1:
-            return cls(outdirs[0], True, outdirs)
-        parents = {outdir.parent for outdir in outdirs}
-        if len(parents) > 1:
-            listed = ", ".join(sorted(str(app.outdir) for app in apps))
-            raise SynthesisError([f"the outdirs of several Apps must lie side by side; got {listed}"])
-        return cls(parents.pop(), False, outdirs)
-
-    def folder(self, name: str, outdir: Path) -> Path:
-        """Give the folder for files of an app that kubectl must not read."""
-        return self.root / name if self.is_single else self.root / name / outdir.name
-
-    def write(self) -> None:
-        stale = set(self._generated()) - self.texts.keys()
-        staged: list[tuple[str, Path]] = []
-        try:
-            for path, text in self.texts.items():
-                if path.is_dir():
-                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-                if path.is_file() and path.read_bytes() == text.encode():
-                    continue
-                path.parent.mkdir(parents=True, exist_ok=True)
-                handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".gpu-constructs-")
-                staged.append((temporary, path))
-                with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                    file.write(text)
-                os.chmod(temporary, 0o644)
-        except OSError:
-            for temporary, path in staged:
-                os.unlink(temporary)
-                _remove_empty_folders(path.parent, self.root)
-            raise
-        for temporary, path in staged:
-            os.replace(temporary, path)
-        for path in stale:
-            path.unlink()
-            _remove_empty_folders(path.parent, self.root)
-
-    def _generated(self) -> Iterator[Path]:
-        """Give the files that an earlier run may have written and this one may not leave behind.
-
-        The folder of a cluster is for output alone; beside it only what says so itself is ours.
-        """
-        for outdir in self.outdirs:
-            for pattern in (f"*{SUFFIX}", f"{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
-                yield from (file for file in outdir.glob(pattern) if file.is_file())
-        beside = [f"{folder}/*{ending}" for folder, endings in FOLDERS.items() for ending in endings]
-        if not self.is_single:
-            beside += [f"{folder}/*/*{ending}" for folder, endings in FOLDERS.items() for ending in endings]
-            beside += [f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"]
-        for pattern in beside:
-            yield from (file for file in self.root.glob(pattern) if _is_ours(file))
+    Raises:
+        SynthesisError: Something is.
+    """
+    problem = next(_wrong_calls(apps), None)
+    if problem is None and program is not None and (not isinstance(program, str) or program != program_name(program)):
+        problem = f"program must be letters, digits and any of '._/-'; got {program!r}; leave it out for the script's"
+    if problem is not None:
+        raise SynthesisError([problem], outcome="")
+    given = cast(Sequence[App], apps)
+    outdirs = [Path(app.outdir).resolve() for app in given]
+    if len(set(outdirs)) < len(given):
+        raise SynthesisError(["every App needs an outdir of its own; got the same one twice"])
+    parents = {outdir.parent for outdir in outdirs}
+    if len(given) > 1 and len(parents) > 1:
+        listed = ", ".join(sorted(str(app.outdir) for app in given))
+        raise SynthesisError([f"the outdirs of several Apps must lie side by side; got {listed}"])
+    root = outdirs[0] if len(given) == 1 else parents.pop()
+    named = running_program() if program is None else program
+    return OutputFiles(root, outdirs, named, frozenset(map(id, given)))
 
 
-def _is_ours(file: Path) -> bool:
-    if not file.is_file():
-        return False
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        return lines.readline() == first_line(file.name)
+def _wrong_calls(apps: Sequence[object]) -> Iterator[str]:
+    """Yield what is wrong with the arguments, in one line each."""
+    if not apps:
+        yield "synth must be given at least one App"
+    for app in apps:
+        if isinstance(app, list | tuple):
+            yield f"synth takes each App by itself; got a {type(app).__name__}; write synth(*apps)"
+        elif isinstance(app, str | Path):
+            yield f"synth takes Apps only; got {str(app)!r}; the folder is that of App(outdir={str(app)!r})"
+        elif isinstance(app, type):
+            yield f"synth takes Apps only; got the class {app.__name__}; make one with App()"
+        elif not isinstance(app, App):
+            yield f"synth takes Apps only; got {_described(app)}; pass the App that it is made in"
+    # What is no App was said.
+    for app in cast(Sequence[App], apps):
+        if os.environ.get(_OUTDIR_VARIABLE) == "":
+            yield f"{_OUTDIR_VARIABLE} must name a folder; it is set and empty; unset it, or name one"
+        if not app.outdir.strip():
+            yield f"outdir must name a folder; got {app.outdir!r}; leave it out for dist/"
+        if app.yaml_output_type is not YamlOutputType.FILE_PER_CHART:
+            yield (
+                "yaml_output_type must be FILE_PER_CHART for synth, which sorts objects into files itself; got "
+                f"{app.yaml_output_type.name}; leave it out, or call app.synth()"
+            )
+        if app.output_file_extension != SUFFIX:
+            yield (
+                f"output_file_extension must be {SUFFIX!r} for synth; got {app.output_file_extension!r}; leave it out, "
+                "or call app.synth()"
+            )
 
 
-def _remove_empty_folders(folder: Path, root: Path) -> None:
-    while folder != root and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent
+def _described(value: object) -> str:
+    if isinstance(value, Construct):
+        return f"the {type(value).__name__} {value.node.path!r}"
+    return f"{value!r:.60} ({type(value).__name__})"
 
 
 @dataclass(frozen=True)
@@ -204,8 +313,19 @@ def _identity(manifest: Mapping[str, Any]) -> tuple[str, str, str]:
     return manifest["apiVersion"], manifest["kind"], manifest.get("metadata", {}).get("name", "")
 
 
-def _render(app: App, dist: _Dist, cluster: str) -> list[str]:
-    """Add an app's files to dist and give its problems."""
+@dataclass(frozen=True)
+class _Checked:
+    """An app and what is wrong with it; nothing was rendered where a problem kept that from being done."""
+
+    app: App
+    constructs: Sequence[IConstruct] = ()
+    rendered: _Rendered | None = None
+    problems: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+
+def _checked(app: App) -> _Checked:
+    """Render an app and check it."""
     tree = app.node
     constructs = tree.find_all()
     grants = getattr(app, GRANTS, None)
@@ -216,21 +336,21 @@ def _render(app: App, dist: _Dist, cluster: str) -> list[str]:
         # Sorts them, which takes dependencies without a circle.
         charts = app.charts if order is None else list(order)
     except RuntimeError as error:
-        return _unwrapped(error)
+        return _Checked(app, problems=_unwrapped(error))
     # Rendering a chart validates the whole app, but an app may have none.
     if not charts:
         nodes = [construct.node for construct in constructs]
         with left_to_synth(app):
             problems = [f"{node.path or 'app'}: {problem}" for node in nodes for problem in node.validate()]
         if problems:
-            return problems
+            return _Checked(app, problems=problems)
     try:
         with left_to_synth(app):
             rendered = _rendered(charts, constructs, order or {}, asks_cdk8s=_changes_metadata(app))
     except GpuConstructsError as error:
-        return [str(error)]
+        return _Checked(app, problems=[str(error)])
     except RuntimeError as error:
-        return _unwrapped(error)
+        return _Checked(app, problems=_unwrapped(error))
     providers, provided = providers_in(constructs)
     said = [("", finding) for finding in check(rendered.manifests, provided, settings_of(app))]
     # What is wrong with the objects themselves is better known before anybody computes with them.
@@ -240,13 +360,17 @@ def _render(app: App, dist: _Dist, cluster: str) -> list[str]:
                 try:
                     found = construct.examine(rendered.manifests, provided)
                 except GpuConstructsError as error:
-                    return [str(error)]
+                    return _Checked(app, problems=[str(error)])
                 said += [(construct.node.path, finding) for finding in found]
-    problems = [_sentence(finding, rendered, providers, who) for who, finding in said if not finding.is_warning]
-    if problems:
-        return problems
+    sentences: dict[bool, list[str]] = {True: [], False: []}
     for who, finding in said:
-        warn(cluster + _sentence(finding, rendered, providers, who))
+        sentences[finding.is_warning].append(_sentence(finding, rendered, providers, who))
+    return _Checked(app, constructs, rendered, sentences[False], sentences[True])
+
+
+def _add_files(checked: _Checked, output: OutputFiles) -> list[str]:
+    """Add an app's files and return why some cannot be."""
+    app, rendered = checked.app, cast(_Rendered, checked.rendered)
     given_outdir = Path(app.outdir)
     outdir = given_outdir.resolve()
     files: dict[Path, list[dict[str, Any]]] = defaultdict(list)
@@ -258,19 +382,43 @@ def _render(app: App, dist: _Dist, cluster: str) -> list[str]:
             manifest = rendered.manifests[index]
             files[outdir / _file_of(manifest, name)].append(manifest)
     for path, manifests in files.items():
-        dist.texts[path] = HEADER + "---\n".join(manifest_text(manifest) for manifest in manifests)
-    for construct in constructs:
+        text = "---\n".join(manifest_text(manifest) for manifest in manifests)
+        output.texts[path] = marked(path.name, text, output.program)
+    if _records_metadata(app):
+        path = outdir / METADATA_FILE
+        output.texts[path] = marked(path.name, _metadata(checked.constructs), output.program)
+    for construct in checked.constructs:
         if not isinstance(construct, WritesSideFiles):
             continue
         for file in construct.side_files():
-            path = dist.folder(file.folder, given_outdir) / file.name
-            if path in dist.texts:
+            path = output.folder(file.folder, given_outdir) / file.name
+            if path in output.texts:
                 return [
                     f"{construct.node.path}: {file.folder}/{path.name} is written by another construct already; "
                     "give one of them another name"
                 ]
-            dist.texts[path] = marked(file.name, file.text)
+            output.texts[path] = marked(file.name, file.text, output.program)
     return []
+
+
+def _records_metadata(app: App) -> bool:
+    """Check whether ``App(record_construct_metadata=True)`` was said, which cdk8s shows in no other way."""
+
+    def is_set_to(value: bool) -> bool:
+        try:
+            JsonPatch.apply(app, JsonPatch.test("/recordConstructMetadata", value))
+        except RuntimeError:
+            return False
+        return True
+
+    return not is_set_to(False) and is_set_to(True)
+
+
+def _metadata(constructs: Sequence[IConstruct]) -> str:
+    """Return the construct path of each object by its name, as cdk8s writes it."""
+    made = [construct for construct in constructs if isinstance(construct, ApiObject)]
+    resources = {one.name: {"path": one.node.path} for one in made}
+    return json.dumps({"version": "1.0.0", "resources": resources}, indent=2) + "\n"
 
 
 def _changes_metadata(app: App) -> bool:

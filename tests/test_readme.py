@@ -46,14 +46,14 @@ def test_the_first_app_has_twelve_lines() -> None:
     assert len(FIRST_APP.splitlines()) == 12
 
 
-def test_the_first_app_writes_the_files_that_are_listed_and_prints_nothing(tmp_path: Path) -> None:
+def test_the_first_app_writes_the_files_that_are_listed_and_says_so_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(FIRST_APP, encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "CDK8S_OUTDIR"}
     environment["PYTHONPATH"] = str(dist.ROOT)
     ran = subprocess.run(
         [sys.executable, "app.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "wrote 6 files to dist/\n")
     listing = next(block.text for block in documents.blocks(documents.README, "text"))
     listed = [line.split()[0] for line in listing.splitlines()]
     assert sorted(listed) == [f"dist/{name}" for name in sorted(dist.all_texts(tmp_path / "dist"))]

@@ -18,6 +18,7 @@ from gpu_constructs import _fields
 from gpu_constructs._construct import GpuObject
 from gpu_constructs._manifest import GRANTS, Manifest, in_order, patched
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors, users_line, warn
+from gpu_constructs.held_apps import hold
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.pod_specs import holds_pods, pod_spec_paths
@@ -451,6 +452,7 @@ class _Grants:
         if grants is None:
             grants = cls()
             setattr(root, GRANTS, grants)
+            hold(root)
             root.node.add_validation(grants)
         return grants
 
