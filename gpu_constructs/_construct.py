@@ -12,7 +12,7 @@ import jsii
 from constructs import Construct
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_other_arguments
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_other_arguments, warnings_kept_in
 from gpu_constructs.held_apps import hold
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
@@ -54,8 +54,8 @@ def checked(init: _Init) -> _Init:
                 if signature.parameters[name].default is inspect.Parameter.empty and name not in given:
                     raise GpuConstructsError(f"{name} is required")
             _fields.arguments(init, given)
-            hold(scope, self)
-            init(self, scope, id, **given)
+            with warnings_kept_in(hold(scope, self)):
+                init(self, scope, id, **given)
         except GpuConstructsError as error:
             raise error.at(_path(scope, id)) from None
         except RuntimeError as error:

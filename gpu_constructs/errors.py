@@ -8,7 +8,8 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from types import FrameType
 from typing import Any, TypeVar, cast
@@ -212,6 +213,19 @@ def take_shown_warnings() -> list[str]:
     return shown
 
 
+_kept_in: list[list[str]] = []
+
+
+@contextmanager
+def warnings_kept_in(kept: list[str]) -> Iterator[None]:
+    """Keep what ``warn`` says meanwhile, printed or not, for who makes it an error later."""
+    _kept_in.append(kept)
+    try:
+        yield
+    finally:
+        _kept_in.pop()
+
+
 def is_ignored(message: str) -> bool:
     """Check whether the user's filters let ``warn`` say nothing."""
     try:
@@ -229,6 +243,8 @@ def warn(message: str) -> None:
     """Warn at the line of the user's code that called into this library."""
     _, level = _users_frame()
     warnings.warn(message, GpuConstructsWarning, stacklevel=level)
+    if _kept_in:
+        _kept_in[-1].append(message)
 
 
 def users_line() -> str:

@@ -17,13 +17,14 @@ from gpu_constructs.errors import GpuConstructsWarning, warn
 from gpu_constructs.output_files import running_script
 
 _APP, _IS_RENDERED = "_gpu_constructs_app", "_gpu_constructs_is_rendered"
+_WARNINGS = "_gpu_constructs_warnings"
 _OUTDIR_OF_TESTING_APP = "cdk8s.outdir."
 
 _held: list[App] = []
 
 
-def hold(scope: IConstruct, made: IConstruct | None = None) -> None:
-    """Remember the App that a construct of ours is made in.
+def hold(scope: IConstruct, made: IConstruct | None = None) -> list[str]:
+    """Remember the App that a construct of ours is made in, and return its warnings, to be added to.
 
     Args:
         scope: Where it is made. The tree is across a bridge, so its root is asked for once a scope.
@@ -37,6 +38,13 @@ def hold(scope: IConstruct, made: IConstruct | None = None) -> None:
             _take(app)
     if made is not None:
         made.__dict__[_APP] = app
+    return warnings_of(app)
+
+
+def warnings_of(app: IConstruct) -> list[str]:
+    """Return what constructs warned of while they were made in an App."""
+    kept: list[str] = app.__dict__.setdefault(_WARNINGS, [])
+    return kept
 
 
 def mark_rendered(app: App) -> None:

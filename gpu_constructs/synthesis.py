@@ -31,7 +31,7 @@ from gpu_constructs.errors import (
     take_shown_warnings,
     warn,
 )
-from gpu_constructs.held_apps import expect_nothing_more, mark_rendered
+from gpu_constructs.held_apps import expect_nothing_more, mark_rendered, warnings_of
 from gpu_constructs.output_files import (
     METADATA_FILE,
     NEEDS_CRDS_FOLDER,
@@ -151,9 +151,9 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
     Raises:
         SynthesisError: With every problem found.
     """
-    of_constructs = take_shown_warnings()
     is_strict = _is_strict(strict)
     output = _output(apps, program)
+    of_constructs = _warnings_of_constructs(apps)
     problems: list[str] = []
     warnings: list[str] = []
     for app in apps:
@@ -192,7 +192,7 @@ def check_before_cdk8s(app: App) -> None:
     Raises:
         RenderingError: With every problem found.
     """
-    of_constructs = take_shown_warnings()
+    of_constructs = _warnings_of_constructs([app])
     checked = _checked(app)
     heeded = _heeded(of_constructs, checked.warnings) if _is_strict(False) else []
     problems = list(dict.fromkeys([*checked.problems, *heeded]))
@@ -209,6 +209,12 @@ def _is_strict(strict: bool) -> bool:
         return strict_by_environment() or strict
     except GpuConstructsError as error:
         raise SynthesisError([str(error)], outcome="") from None
+
+
+def _warnings_of_constructs(apps: Sequence[App]) -> list[str]:
+    """Return what constructs of the apps warned of, and what was printed meanwhile about values outside any app."""
+    kept = [warning for app in apps for warning in warnings_of(app) if not is_ignored(warning)]
+    return list(dict.fromkeys([*take_shown_warnings(), *kept]))
 
 
 def _heeded(of_constructs: Sequence[str], warnings: Sequence[str]) -> list[str]:

@@ -13,6 +13,7 @@ from constructs import Construct
 
 import gpu_constructs
 from gpu_constructs import (
+    DevicePluginChart,
     External,
     GpuConstructsError,
     GpuConstructsWarning,
@@ -387,6 +388,16 @@ def test_strict_lists_every_warning_of_every_app_and_writes_nothing(dist):
     ]
     assert len(problems) > 2
     assert not dist.exists()
+
+
+def test_strict_lists_what_constructs_of_the_app_warned_of_when_they_were_made(dist, tmp_path):
+    nothing = {"device_plugin": False, "gpu_feature_discovery": False, "node_feature_discovery": False}
+    app, other = app_of(dist), App(outdir=str(tmp_path / "other"))
+    for scope, id in ((app, "plugin"), (other, "other")):
+        with pytest.warns(GpuConstructsWarning):
+            DevicePluginChart(scope, id, **nothing)
+    assert [problem.partition(":")[0] for problem in problems_of(app, strict=True)] == ["plugin"]
+    assert synthesize(app).warnings == problems_of(app, strict=True)
 
 
 @pytest.mark.parametrize(("value", "is_strict"), [("1", True), ("true", True), ("0", False), ("", False)])

@@ -23,9 +23,9 @@ _SETTINGS, _INVENTORY = "_gpu_rules", "_gpu_inventory"
 class GpuRules(metaclass=ShortErrors):
     """The rules for objects with GPUs, R01 to R31: on every object of an app, whoever wrote it.
 
-    Our ``synth`` runs them anyway, and so do ``app.synth()`` and ``app.synth_yaml()`` of an app that holds constructs of
-    this library. ``GpuRules.enforce(app)`` has every app and ``Testing.synth(chart)`` run them too, and says which to
-    leave out.
+    Our ``synth`` runs them anyway. So do ``app.synth()`` and ``app.synth_yaml()`` of an app that holds constructs of
+    this library. ``GpuRules.enforce(app)`` has any app and ``Testing.synth(chart)`` run them, and says which to leave
+    out.
     """
 
     @staticmethod
