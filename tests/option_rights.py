@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from cdk8s import App, Chart, Testing
@@ -252,33 +253,48 @@ REASONS: Mapping[tuple[str, str], str] = {
     (BRIDGE, "host path /dev, read-only"): "looks whether the named devices are there, and opens none",
 }
 
-DEFAULTS = held_by(_manifests({}))
-ADDED = {
-    option: _without_what_privileged_implies(held_by(_manifests(given)) - DEFAULTS) for option, given in OPTIONS.items()
-}
-HELD_BY_BRIDGE = {option: held_by(_bridge(given)) for option, given in BRIDGES.items()}
+
+@cache
+def held_by_default() -> Rights:
+    """What the pods hold with nothing asked for."""
+    return held_by(_manifests({}))
+
+
+@cache
+def added() -> Mapping[str, Rights]:
+    """What each option adds to that."""
+    return {
+        option: _without_what_privileged_implies(held_by(_manifests(given)) - held_by_default())
+        for option, given in OPTIONS.items()
+    }
+
+
+@cache
+def held_by_bridge() -> Mapping[str, Rights]:
+    """What the bridge holds with each option."""
+    return {option: held_by(_bridge(given)) for option, given in BRIDGES.items()}
 
 
 def table_of_defaults() -> str:
     """What each pod holds with nothing asked for."""
     lines = ["| Pod | Holds | Because |", "|---|---|---|"]
-    lines += [f"| {component} | {rule} | {REASONS[component, rule]} |" for component, rule in sorted(DEFAULTS)]
+    lines += [f"| {component} | {rule} | {REASONS[component, rule]} |" for component, rule in sorted(held_by_default())]
     return "\n".join(lines) + "\n"
 
 
 def table_of_options() -> str:
     """What each option adds."""
     lines = ["| Option | Pod | Holds besides | Because |", "|---|---|---|---|"]
-    for option, added in ADDED.items():
-        lines += [f"| `{option}` | {pod} | {rule} | {REASONS[pod, rule]} |" for pod, rule in sorted(added)]
-        lines += [f"| `{option}` | | nothing | |"] if not added else []
+    for option, more in added().items():
+        lines += [f"| `{option}` | {pod} | {rule} | {REASONS[pod, rule]} |" for pod, rule in sorted(more)]
+        lines += [f"| `{option}` | | nothing | |"] if not more else []
     return "\n".join(lines) + "\n"
 
 
 def table_of_the_bridge() -> str:
     """What the bridge holds by either strategy, and what the other option adds to both."""
     lines = ["| With | Holds | Because |", "|---|---|---|"]
-    for option, found in HELD_BY_BRIDGE.items():
-        besides = found if option.startswith("strategy") else found - HELD_BY_BRIDGE[next(iter(BRIDGES))]
+    for option, found in held_by_bridge().items():
+        besides = found if option.startswith("strategy") else found - held_by_bridge()[next(iter(BRIDGES))]
         lines += [f"| `{option}` | {rule} | {REASONS[pod, rule]} |" for pod, rule in sorted(besides)]
     return "\n".join(lines) + "\n"

@@ -8,11 +8,11 @@ import pytest
 
 import dist
 from option_rights import (
-    ADDED,
-    DEFAULTS,
-    HELD_BY_BRIDGE,
     REASONS,
+    added,
     held_by,
+    held_by_bridge,
+    held_by_default,
     table_of_defaults,
     table_of_options,
     table_of_the_bridge,
@@ -22,25 +22,27 @@ PAGE = dist.ROOT / "docs" / "security.md"
 
 
 def test_every_right_that_some_option_takes_has_a_reason_and_no_reason_is_stale() -> None:
-    computed = DEFAULTS.union(*ADDED.values(), *HELD_BY_BRIDGE.values())
+    computed = held_by_default().union(*added().values(), *held_by_bridge().values())
     assert sorted(computed - set(REASONS)) == []
     assert sorted(set(REASONS) - computed) == []
     assert all(REASONS.values())
 
 
 def test_time_slicing_and_a_daemonset_for_each_configuration_take_nothing() -> None:
-    assert ADDED["sharing=Sharing.time_slicing(...)"] == set()
-    assert ADDED["config=Configs.named(...)"] == set()
+    assert added()["sharing=Sharing.time_slicing(...)"] == set()
+    assert added()["config=Configs.named(...)"] == set()
 
 
 def test_only_options_make_anything_privileged() -> None:
-    assert [rule for _, rule in DEFAULTS if "privileged" in rule or "capability" in rule or "host PID" in rule] == []
+    assert [
+        rule for _, rule in held_by_default() if "privileged" in rule or "capability" in rule or "host PID" in rule
+    ] == []
 
 
 def test_no_strategy_of_the_bridge_takes_more_than_paths_and_root() -> None:
-    rules = {rule for held in HELD_BY_BRIDGE.values() for _, rule in held}
+    rules = {rule for held in held_by_bridge().values() for _, rule in held}
     assert {rule for rule in rules if not rule.startswith("host path ")} == {"may run as root"}
-    for held in HELD_BY_BRIDGE.values():
+    for held in held_by_bridge().values():
         assert len([rule for _, rule in held if rule.endswith(", writable")]) == 1
 
 
