@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 120
+from shell import PATIENCE
 
 
 class Chromium:

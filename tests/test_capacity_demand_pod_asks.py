@@ -72,7 +72,7 @@ def most_at_once(init, containers):
     return {resource: count for resource, count in sums.items() if count}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(CONTAINER, max_size=5), st.lists(CONTAINER, max_size=3))
 def test_a_pod_takes_the_most_that_ever_runs_at_once(init, containers):
     def written(lasts, takes):

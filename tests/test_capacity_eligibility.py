@@ -517,7 +517,7 @@ def plainly_holds(one, labels, name):
     return True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(specs_drawn, labels_drawn, st.sampled_from(NODES))
 def test_labels_that_are_all_declared_are_judged_as_the_documentation_says(spec, labels, name):
     got = refusal(consumer(spec), offer(labels, name=name))
@@ -527,7 +527,7 @@ def test_labels_that_are_all_declared_are_judged_as_the_documentation_says(spec,
 UNKNOWN_KEYS = ("nvidia.com/a", "nvidia.com/b")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_unknown_labels_pass_exactly_where_some_values_of_them_would(data):
     def unknown(drawn):
@@ -590,7 +590,7 @@ offers_drawn = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(consumers_drawn, max_size=4), st.lists(offers_drawn, max_size=4))
 def test_judging_many_at_once_says_the_same_as_judging_each(consumers, offers):
     many = Eligibility(consumers, offers)

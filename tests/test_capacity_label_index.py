@@ -29,7 +29,7 @@ def pods(selector, terms):
     terms,
     st.lists(st.tuples(st.dictionaries(st.sampled_from(KEYS), values), st.integers(1, 2)), min_size=1, max_size=5),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_node_that_takes_a_pod_is_left_out(selector, terms, nodes):
     offers = [node(f"n{at}", labels=labels, count=count) for at, (labels, count) in enumerate(nodes)]
     consumer = pods(selector, terms)

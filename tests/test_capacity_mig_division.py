@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_constructs.capacity.mig_division import Division, Want, divide, parts, smallest_part
@@ -56,7 +56,6 @@ def test_no_pods_and_very_many_take_no_longer_than_there_is_room(count):
     st.integers(1, 3),
     st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3), st.integers(0, 4)), max_size=5),
 )
-@settings(deadline=None)
 def test_every_division_is_one_that_the_board_takes_and_that_has_no_room_for_who_waits(model, boards, drawn):
     profiles = MIG_PROFILES[model]
     wants = [want(profiles[place % len(profiles)], count, each) for place, each, count in drawn]

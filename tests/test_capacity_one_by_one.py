@@ -85,7 +85,7 @@ def by_hand(consumers, nodes):
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.sampled_from([None, None, 1])), min_size=2, max_size=4),
     st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=2),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_waves_of_pods_are_as_pods_by_themselves(pods, pools):
     sizes = {}
     for asked, copies, most in pods:

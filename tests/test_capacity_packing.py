@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import replace
 
 import pytest
@@ -30,7 +29,7 @@ def partition_in_threes(bins: int, capacity: int, seed: int) -> tuple[list[Item]
 
 
 @given(problems())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_answer_is_that_of_trying_everything(problem):
     items, bins = problem
     packing = pack(items, bins)
@@ -39,7 +38,7 @@ def test_the_answer_is_that_of_trying_everything(problem):
 
 
 @given(problems(dimensions=1, copies=7))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_answer_is_that_of_trying_everything_in_one_dimension(problem):
     items, bins = problem
     packing = pack(items, bins)
@@ -48,7 +47,7 @@ def test_the_answer_is_that_of_trying_everything_in_one_dimension(problem):
 
 
 @given(problems(), st.integers(0, 2))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_one_more_bin_takes_nothing_away(problem, which):
     items, bins = problem
     before = pack(items, bins)
@@ -60,13 +59,13 @@ def test_one_more_bin_takes_nothing_away(problem, which):
 
 
 @given(problems())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_same_problem_is_packed_the_same_way(problem):
     assert pack(*problem) == pack(*problem)
 
 
 @given(problems())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_without_a_budget_nothing_is_searched_and_no_answer_is_a_guess(problem):
     items, bins = problem
     packing = pack(items, bins, budget=0)
@@ -218,12 +217,9 @@ def layers() -> tuple[list[Item], list[Bin]]:
 )
 def test_a_hard_problem_ends_within_its_budget(problem):
     items, bins = problem
-    start = time.process_time()
     packing = pack(items, bins)
     check(items, bins, packing)
     assert packing.effort <= 50_000
-    # About one second on an idle core.
-    assert time.process_time() - start < 8
 
 
 def elsewhere(items: list[Item]) -> list[Item]:
@@ -253,7 +249,7 @@ def test_the_budget_is_the_most_that_is_spent():
     assert 0 < packing.effort <= 500
 
 
-def test_a_thousand_bins_and_five_thousand_items_that_all_differ_are_packed_at_once():
+def test_a_thousand_bins_and_five_thousand_items_that_all_differ_take_less_than_a_step_each():
     drawn = random.Random(1)
     bins = [Bin((drawn.choice([4, 8, 16]), drawn.randint(16_000, 82_000)), 1) for _ in range(1000)]
     items = [
@@ -264,8 +260,7 @@ def test_a_thousand_bins_and_five_thousand_items_that_all_differ_are_packed_at_o
         )
         for i in range(5000)
     ]
-    start = time.process_time()
     packing = pack(items, bins)
     check(items, bins, packing)
     assert packing.answer == "yes"
-    assert time.process_time() - start < 10
+    assert packing.effort < len(items)

@@ -9,7 +9,7 @@ from packing_checks import all_fit, check_loads, check_shortage, most_that_fit, 
 
 
 @given(problems())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_every_shortage_is_true(problem):
     items, bins = problem
     parts, homeless = split(items, bins)
@@ -20,7 +20,7 @@ def test_every_shortage_is_true(problem):
 
 
 @given(problems(dimensions=1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_of_one_size_as_many_as_possible_are_placed(problem):
     items, bins = problem
     items = [Item((3,), item.count, item.bins, item.most_per_bin) for item in items]
@@ -33,7 +33,7 @@ def test_of_one_size_as_many_as_possible_are_placed(problem):
 
 
 @given(problems(dimensions=1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_of_one_size_it_is_always_said_what_is_short(problem):
     items, bins = problem
     items = [Item((3,), item.count, item.bins, item.most_per_bin) for item in items]

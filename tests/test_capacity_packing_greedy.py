@@ -12,7 +12,7 @@ ONE = frozenset([0])
 
 
 @given(problems(copies=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whatever_it_places_has_room_there(problem):
     items, bins = problem
     loads, unplaced = join(items, bins, [(part, greedy(part)) for part in split(items, bins)[0]])

@@ -41,7 +41,7 @@ def least_cut(supplies, masks, capacities, limits):
 
 
 @given(networks())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_flow_is_as_large_as_the_least_cut(network):
     supplies, masks, capacities, limits = network
     flow = max_flow(supplies, masks, capacities, limit=(lambda i, k: limits[i][k]) if limits else None, most_work=10**6)
@@ -55,7 +55,7 @@ def test_the_flow_is_as_large_as_the_least_cut(network):
 
 
 @given(networks())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_what_is_blocked_has_more_than_its_sinks_take(network):
     supplies, masks, capacities, limits = network
     flow = max_flow(supplies, masks, capacities, limit=(lambda i, k: limits[i][k]) if limits else None, most_work=10**6)
@@ -71,7 +71,7 @@ def test_what_is_blocked_has_more_than_its_sinks_take(network):
 
 
 @given(networks())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_later_source_takes_nothing_from_an_earlier(network):
     supplies, masks, capacities, _ = network
     whole = max_flow(supplies, masks, capacities, most_work=10**6)

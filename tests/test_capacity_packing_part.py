@@ -77,7 +77,7 @@ def test_what_is_the_same_is_told_apart_again_the_earlier_first():
 
 
 @given(problems())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_parts_have_every_item_once_with_the_bins_it_goes_into(problem):
     items, bins = problem
     parts, homeless = split(items, bins)

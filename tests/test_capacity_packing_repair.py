@@ -15,7 +15,7 @@ def empty(part: Part) -> Filling:
 
 
 @given(problems(copies=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_whatever_it_moves_has_room_there_and_nobody_loses_a_place(problem):
     items, bins = problem
     for start in (empty, greedy):

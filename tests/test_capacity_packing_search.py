@@ -24,25 +24,25 @@ def searched(items, bins, budget=50_000):
 
 
 @given(problems())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_it_alone_answers_as_trying_everything_does(problem):
     assert searched(*problem) == ("yes" if all_fit(*problem) else "no")
 
 
 @given(problems(dimensions=1, copies=8))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_it_alone_answers_as_trying_everything_does_in_one_dimension(problem):
     assert searched(*problem) == ("yes" if all_fit(*problem) else "no")
 
 
 @given(problems(dimensions=3, copies=5))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_it_alone_answers_as_trying_everything_does_in_three_dimensions(problem):
     assert searched(*problem) == ("yes" if all_fit(*problem) else "no")
 
 
 @given(problems(dimensions=1, copies=8, largest=4))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_it_alone_answers_as_trying_everything_does_where_much_is_small(problem):
     assert searched(*problem) == ("yes" if all_fit(*problem) else "no")
 

@@ -70,7 +70,7 @@ def test_pods_that_keep_apart_are_no_matter_to_others_like_them():
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-6, 6)), max_size=12), st.integers(1, 4), st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_pods_that_come_and_go_are_counted(steps, count, slots):
     consumers = [wants("a"), wants("b", 2), wants("c", most_per_node=1)]
     placed = nothing_on(consumers, [node("n", gpus(1, slots), count=count), node("m", gpus(2), count=2)])

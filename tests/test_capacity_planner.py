@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import product
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from capacity_consumers import (
@@ -32,7 +32,6 @@ from gpu_constructs.inventory import GpuInventory, GpuNode
 # Against every placement
 
 # On a machine that is busy, drawing takes longer than hypothesis likes.
-CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
 @st.composite
@@ -110,7 +109,7 @@ def lost(consumers, nodes):
 
 
 @given(consumers_of_all_sorts(), nodes_of_all_sorts())
-@settings(max_examples=200, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=200)
 def test_what_fits_is_what_some_placement_shows(consumers, nodes):
     plan = planned(consumers, nodes)
     homeless = lost(consumers, nodes)
@@ -128,7 +127,7 @@ def test_what_fits_is_what_some_placement_shows(consumers, nodes):
 
 
 @given(consumers_of_all_sorts(), nodes_of_all_sorts())
-@settings(max_examples=200, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=200)
 def test_what_never_starts_and_what_update_waits_is_what_has_no_room_in_any_placement(consumers, nodes):
     plan = planned(consumers, nodes)
     able = [one for one in consumers if one not in lost(consumers, nodes) and not one.is_for_each_node]
@@ -148,7 +147,7 @@ def test_what_never_starts_and_what_update_waits_is_what_has_no_room_in_any_plac
 
 
 @given(consumers_of_all_sorts(7), nodes_of_all_sorts())
-@settings(max_examples=200, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=200)
 def test_seats_are_those_of_a_placement_that_is_possible(consumers, nodes):
     plan = planned(consumers, nodes)
     check(plan, consumers, nodes)
@@ -304,7 +303,7 @@ def every_seating_overflows(plan, consumers, nodes):
 
 
 @given(shared_devices())
-@settings(max_examples=250, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=250)
 def test_the_verdict_on_memory_is_that_of_all_placements(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)
@@ -326,7 +325,7 @@ def test_the_verdict_on_memory_is_that_of_all_placements(drawn):
 
 
 @given(shared_devices())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=150)
 def test_the_worst_of_a_device_is_that_of_all_who_may_meet_there(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)
@@ -339,7 +338,7 @@ def test_the_worst_of_a_device_is_that_of_all_who_may_meet_there(drawn):
 
 
 @given(shared_devices())
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=150)
 def test_conflicts_are_the_smallest_sets_that_are_too_much(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)
@@ -367,7 +366,7 @@ def test_conflicts_are_the_smallest_sets_that_are_too_much(drawn):
     st.integers(1, 3),
     st.integers(1, 4),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=CHECKS)
+@settings(max_examples=150)
 def test_the_worst_of_one_gpu_of_several_is_no_less_than_all_who_may_meet_there(pods, devices, slots):
     consumers = [wants(name, asked, vram_mib=mib) for name, (asked, mib) in zip("abcde", pods, strict=False)]
     plan = planned(consumers, [node(devices=gpus(devices, slots, 10))])

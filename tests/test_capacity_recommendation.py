@@ -681,7 +681,7 @@ NODES = st.builds(
 
 
 @given(NODES, WORKLOADS, st.sampled_from([{}, {"isolation": True}, {"trusted_cuda_services": True}]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_recommendation_is_one_that_the_board_and_the_plugin_take(node, workloads, keywords):
     found = only(GpuInventory(nodes=[node]), workloads, **keywords)
     assert (found.mode == "mig") == (found.mig_layout is not None)

@@ -50,7 +50,7 @@ def test_the_second_consumer_sits_beside_the_first():
     st.lists(st.integers(1, 6), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(1, 5), st.integers(0, 6)), max_size=4),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_slots_are_those_of_handing_them_out_one_by_one(slots, asked):
     pods, room = [], sum(slots)
     for each, count in asked:

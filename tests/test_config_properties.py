@@ -6,7 +6,7 @@ import dataclasses
 import re
 from datetime import timedelta
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import upstream_config
@@ -14,9 +14,7 @@ from gpu_constructs import GpuConstructsError, Sharing
 from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
 from gpu_constructs.versions import DEVICE_PLUGIN
 
-quickly = settings(
-    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
-)
+quickly = settings(max_examples=100)
 
 # --- what must hold ----------------------------------------------------------
 

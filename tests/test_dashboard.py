@@ -2,7 +2,6 @@ import json
 import re
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,6 +16,7 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.dashboard import dashboard, json_text
 from gpu_constructs.observability.gpu_series import dcgm_series, nvidia_smi_series
 from gpu_constructs.observability.metrics import hostname_label, metric_set
+from shell import PATIENCE, wait_until
 
 FROM_OTHERS = {
     "up",
@@ -521,14 +521,14 @@ class Prometheus:
     def get(self, path, **parameters):
         query = urllib.parse.urlencode(parameters, doseq=True)
         try:
-            with urllib.request.urlopen(f"{self.url}{path}?{query}", timeout=30) as answer:
+            with urllib.request.urlopen(f"{self.url}{path}?{query}", timeout=PATIENCE) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from None
 
     def is_ready(self):
         try:
-            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5):
+            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=PATIENCE):
                 return True
         except (urllib.error.URLError, ConnectionError):
             return False
@@ -574,15 +574,12 @@ def prometheus(tmp_path_factory):
     )
     try:
         running = Prometheus(port)
-        deadline = time.monotonic() + 60
-        while not running.is_ready():
-            assert server.poll() is None, (folder / "log").read_text()
-            assert time.monotonic() < deadline, (folder / "log").read_text()
-            time.sleep(0.1)
+        wait_until(lambda: running.is_ready() or server.poll() is not None, "Prometheus", (folder / "log").read_text)
+        assert server.poll() is None, (folder / "log").read_text()
         yield running
     finally:
         server.terminate()
-        server.wait(timeout=30)
+        server.wait(timeout=PATIENCE)
         log.close()
 
 

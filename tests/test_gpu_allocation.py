@@ -578,7 +578,7 @@ requests = st.one_of(
 profiles = st.sampled_from([PLAIN, CLAIMS, EXTENDED, GpuProfile(), GpuProfile(sharing=RENAMED, mig_strategy="mixed")])
 
 
-@settings(max_examples=80, deadline=None, derandomize=True, database=None)
+@settings(max_examples=80)
 @given(pod=pods, request=requests, profile=profiles, name=st.sampled_from([None, "app", "other"]))
 def test_giving_twice_is_giving_once_and_leaves_the_pod_it_was_given_alone(pod, request, profile, name):
     if profile.sharing is not None and request.count > 1:

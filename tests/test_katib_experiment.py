@@ -20,7 +20,7 @@ from gpu_constructs.pod_specs import pod_specs
 from gpu_constructs.recipes.katib_experiment import COLLECTOR_INJECTION, KatibExperiment
 from gpu_constructs.recipes.katib_parameter import KatibParameter
 from gpu_constructs.recipes.training_pod import TrainingPod
-from shell import SHELLS
+from shell import PATIENCE, SHELLS
 
 ARGS = ["--lr=${trialParameters.lr}"]
 TRIAL = TrainingPod(script="print('loss=1')", args=ARGS)
@@ -159,7 +159,7 @@ def collected(command, shell, folder):
         check=False,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE,
     )
     marks = [path.read_text() for path in katib.glob("*.pid")]
     assert (marks == ["completed\n"]) is (done.returncode == 0)

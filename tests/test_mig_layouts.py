@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_constructs.gpu_models import GPU_MODELS
@@ -27,7 +27,6 @@ def by_force(name, devices):
     return False
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_a_layout_fits_when_some_choice_of_places_does(data):
     name = data.draw(st.sampled_from(DIVIDED))

@@ -23,6 +23,7 @@ from gpu_constructs.pod_specs import pod_specs
 from gpu_constructs.recipes.ollama import Ollama
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
+from shell import PATIENCE
 
 SHARING = Sharing.time_slicing(replicas=5)
 SHARED = GpuProfile(sharing=SHARING)
@@ -301,7 +302,7 @@ esac""",
         (tmp_path / name).chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "OLLAMA_HOST": "http://ollama:11434"}
     command = [*container["command"], *container["args"]]
-    done = subprocess.run(command, env=environment, check=False, capture_output=True, timeout=20)
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, timeout=PATIENCE)
     pulled = ["pull a:1", "pull b"] if failing else ["pull a:1", "pull b", "pull c"]
     assert (tmp_path / "calls").read_text().splitlines() == ["list", "list", *pulled]
     assert (done.returncode == 0) is (failing == "")

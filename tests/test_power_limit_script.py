@@ -8,7 +8,10 @@ import pytest
 from cdk8s import App, Chart, Testing
 
 from gpu_constructs import PowerLimit
-from shell import SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_until
+from shell import PATIENCE, SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_until
+
+# Longer than a test waits: a signal that does not end such a sleep fails the test.
+UNBEARABLE = str(10 * PATIENCE)
 
 # Knows the calls the script may make and nothing else. A file beside it changes its mind:
 # broken (no driver), lost (rows come, but rc 15), noperm, ignore (yes to -pl, nothing done), nopersistence,
@@ -521,9 +524,7 @@ def test_a_missing_nvidia_smi_exits_69_with_a_hint_on_the_runtime_class(node: No
 def test_an_nvidia_smi_that_never_works_exits_69_in_time_whatever_the_retry(node: Node) -> None:
     node.gpu()
     node.say("broken")
-    start = time.monotonic()
-    log = node.once(69, POWER_LIMIT="300", START_TIMEOUT_SECONDS="1", RETRY_SECONDS="60")
-    assert time.monotonic() - start < 4
+    log = node.once(69, POWER_LIMIT="300", START_TIMEOUT_SECONDS="1", RETRY_SECONDS=UNBEARABLE)
     assert "nvidia-smi -L failed rc=9 for 1 s, giving up" in log
     assert "output=\"NVIDIA-SMI has failed because it couldn't communicate with the 'NVIDIA driver'.\"" in log
     assert 'hint="the driver is not loaded on this node"' in log
@@ -542,9 +543,9 @@ def test_the_agent_waits_for_a_driver_that_comes_late_and_shows_life_meanwhile(n
 
 def test_a_signal_while_waiting_for_nvidia_smi_ends_the_agent(node: Node) -> None:
     node.say("broken")
-    agent = node.start(POWER_LIMIT="300")
+    agent = node.start(POWER_LIMIT="300", START_TIMEOUT_SECONDS=UNBEARABLE, RETRY_SECONDS=UNBEARABLE)
     agent.wait_for_log("waiting")
-    assert agent.terminate_in_its_sleep() < 1
+    agent.terminate_in_its_sleep()
 
 
 def test_metrics_are_written_in_the_textfile_format(node: Node) -> None:
@@ -584,23 +585,24 @@ def test_metrics_that_cannot_be_written_are_only_a_warning(node: Node) -> None:
     assert node.ready
 
 
-def test_drift_is_corrected_and_a_signal_ends_the_agent_at_once(node: Node) -> None:
+def test_drift_is_corrected_and_stays_so_when_a_signal_ends_the_agent(node: Node) -> None:
     uuid = node.gpu()
     agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS="1")
     node.wait_ready()
     node.gpu(limit="350.00")
     wait_until(lambda: node.limit(uuid) == "300.00", "the limit again")
-    assert agent.terminate_in_its_sleep() < 1
+    agent.terminate_in_its_sleep()
     assert not node.ready
     assert node.limit(uuid) == "300.00"  # not restored, unless asked
 
 
 def test_a_signal_ends_a_long_sleep(node: Node) -> None:
     node.gpu()
-    agent = node.start(POWER_LIMIT="300")
+    before = int(time.time())
+    agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS=UNBEARABLE)
     wait_until((node.state / "heartbeat").exists, "the end of the first pass")
-    assert abs(int((node.state / "heartbeat").read_text()) - time.time()) < 5
-    assert agent.terminate_in_its_sleep() < 1
+    assert before <= int((node.state / "heartbeat").read_text()) <= time.time()
+    agent.terminate_in_its_sleep()
     assert agent.log.endswith('msg="stopped"\n')
 
 
@@ -740,12 +742,10 @@ def test_a_signal_before_the_first_look_restores_nothing(node: Node) -> None:
 def test_a_signal_at_any_time_ends_the_agent(node: Node) -> None:
     node.gpu()
     for milliseconds in range(0, 120, 15):
-        agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS="1")
+        agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS=UNBEARABLE)
         agent.wait_for_log("level=info") if milliseconds else node.wait_ready()
         time.sleep(milliseconds / 1000)
-        start = time.monotonic()
         agent.terminate()
-        assert time.monotonic() - start < 2
         assert not node.ready
 
 

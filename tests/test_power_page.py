@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,9 +120,7 @@ def test_a_limit_stays_when_the_pod_ends(node: Node) -> None:
     uuid = node.gpu()
     agent = node.start(POWER_LIMIT="300")
     node.wait_ready()
-    start = time.monotonic()
     agent.terminate()
-    assert time.monotonic() - start < 2
     assert node.limit(uuid) == "300.00"
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import pytest
 from cdk8s import App, Chart, Testing
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import invariants
@@ -84,13 +84,7 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _IMAGE = re.compile(r"[a-z0-9][a-z0-9._/:-]*(:(?!latest\b)[\w.-]+|@sha256:[0-9a-f]{64})\Z", re.ASCII)
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
-quickly = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+quickly = settings(max_examples=60)
 
 # --- what must hold ----------------------------------------------------------
 

@@ -160,7 +160,7 @@ def running(pods, node):
 
 
 @pytest.mark.parametrize("way", FINDS)
-@settings(max_examples=12, deadline=None, derandomize=True, database=None)
+@settings(max_examples=12)
 @given(names=NAMES, data=st.data())
 def test_exactly_one_plugin_pod_runs_on_every_gpu_node_and_none_elsewhere(way, names, data):
     options, gpu_nodes = FINDS[way]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, IResolver, JsonPatch, Testing, Yaml
 from constructs import Construct, IValidation
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpu_constructs
@@ -791,13 +791,7 @@ def test_the_files_say_what_cdk8s_writes(build, tmp_path):
     assert_written_as_by_cdk8s(with_namespace, tmp_path)
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_tree_says_what_cdk8s_writes(data, tmp_path_factory):
     steps = data.draw(
