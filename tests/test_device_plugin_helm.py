@@ -409,8 +409,9 @@ def test_what_the_chart_would_not_take_is_refused_with_its_key_or_dropped_alone(
         ({"podAnnotations": {"rev": 12}}, "podAnnotations", "pod_annotations must hold text, got 12; quote it"),
         (
             {"resources": {"limits": {"nvidia.com/gpu": 1}}},
-            "resources",
-            "resources['limits']['nvidia.com/gpu'] must not be set here; ask for GPUs with gpus=",
+            "resources.limits['nvidia.com/gpu']",
+            "resources['limits']['nvidia.com/gpu'] must not be set here; got 1; leave it out: this "
+            "pod needs no GPU of its own, and would take one from the workloads",
         ),
         (
             {"imagePullSecrets": ["registry"]},
@@ -751,7 +752,7 @@ def test_an_affinity_is_laid_over_the_charts():
     ]
 
 
-@pytest.mark.parametrize("nothing", [None, {"nodeAffinity": None}])
+@pytest.mark.parametrize("nothing", [None, [], "", {"nodeAffinity": None}])
 def test_a_null_affinity_takes_every_node(nothing):
     assert affinity_of(nothing) is None
 
@@ -905,15 +906,19 @@ DEFAULTS = yaml.safe_load(
 
 
 @pytest.mark.parametrize("release", helm_keys.RELEASES)
-def test_a_copy_of_the_charts_own_values_is_taken_and_says_nothing(release):
+def test_a_copy_of_the_charts_own_values_states_the_affinity_of_the_chart_alone(release):
     values = laid(DEFAULTS, {"nfd": {"enableNodeFeatureApi": False}} if release == OLD else {})
-    assert rendered(values, version=release) == rendered({}, version=release)
+    stated, unsaid = rendered(values, version=release), rendered({}, version=release)
+    assert pod_of(stated).pop("affinity") == DEFAULTS["affinity"]
+    del pod_of(unsaid)["affinity"]
+    assert stated == unsaid
 
 
 def test_stated_defaults_of_node_and_gpu_feature_discovery_are_said():
     stated, unsaid = rendered(laid(DEFAULTS, {"gfd": {"enabled": True}})), rendered({"gfd": {"enabled": True}})
     assert container_of(stated, GFD)["securityContext"] == {"privileged": True}
     assert {short(identity) for identity in changed(unsaid, stated)} == {
+        "plugin",
         "gfd",
         "worker",
         "ServiceAccount node-feature-discovery",

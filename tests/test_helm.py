@@ -281,19 +281,35 @@ def test_a_mapping_is_laid_over_the_charts():
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "path", "stated"),
     [
-        {"affinity": {"node": {"required": [1], "preferred": [2]}}},
-        {"affinity": {"node": {"required": [1]}}},
-        {"affinity": {}},
-        {"tolerations": [{"key": "gpu"}]},
-        {"priority": "high"},
-        {"worker": {"enabled": True}},
+        ({"affinity": {"node": {"required": [1], "preferred": [2]}}}, "affinity", KEYS["affinity"].default),
+        ({"affinity": {"node": {"required": [1]}}}, "affinity", KEYS["affinity"].default),
+        ({"tolerations": [{"key": "gpu"}]}, "tolerations", [{"key": "gpu"}]),
+        ({"priority": "high"}, "priority", "high"),
+        ({"worker": {"enabled": True}}, "worker.enabled", True),
     ],
 )
-def test_to_say_what_the_chart_has_anyway_says_nothing(values):
+def test_to_state_what_the_chart_has_anyway_is_a_statement(values, path, stated):
     found = read(values)
-    assert not any(path in found for path in KEYS)
+    assert path in found
+    assert found.get(path) == stated
+
+
+def test_an_empty_mapping_laid_over_the_charts_states_nothing():
+    assert "affinity" not in read({"affinity": {}})
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+@pytest.mark.parametrize(
+    ("path", "empty"),
+    [(path, empty) for path, own in (("affinity", {}), ("tolerations", [])) for empty in ({}, [], "", 0, False, None)
+     if empty != own or path == "tolerations"],
+)  # fmt: skip
+def test_what_is_empty_takes_a_mapping_or_a_list_of_the_charts_away(path, empty, is_strict):
+    found = read({path: empty}, strict=is_strict)
+    assert path in found
+    assert not found.get(path)
 
 
 @pytest.mark.parametrize(

@@ -584,9 +584,9 @@ def test_the_affinity_of_the_master_is_laid_over_the_charts(release, roles):
     keys = [term["preference"]["matchExpressions"][0]["key"] for term in terms]
     assert (keys, both["podAffinity"]) == ([f"node-role.kubernetes.io/{role}" for role in roles], {})
     ours = pod_of(rendered({}, version=release), "master")["affinity"]
-    for nothing in ({}, {"nodeAffinity": both["nodeAffinity"]}):
-        assert pod_of(rendered({"master": {"affinity": nothing}}, version=release), "master")["affinity"] == ours
-    assert pod_of(rendered({"master": {"affinity": None}}, version=release), "master")["affinity"] is None
+    stated = {"nodeAffinity": both["nodeAffinity"]}
+    for said, made in (({}, ours), (stated, stated), (None, None), ([], None)):
+        assert pod_of(rendered({"master": {"affinity": said}}, version=release), "master")["affinity"] == made
 
 
 def test_null_takes_away_what_only_some_components_have():

@@ -294,7 +294,8 @@ OFTEN = "leave it out for a look every 1800 seconds"
         ({"watt": 300}, "watt is no keyword of PowerLimit (did you mean 'watts'?)"),
         (
             {"resources": {"limits": {"nvidia.com/gpu": 1}}},
-            "resources['limits']['nvidia.com/gpu'] must not be set here; ask for GPUs with gpus=",
+            "resources['limits']['nvidia.com/gpu'] must not be set here; got 1; leave it out: this "
+            "pod needs no GPU of its own, and would take one from the workloads",
         ),
     ],
     ids=str,

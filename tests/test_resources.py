@@ -6,9 +6,9 @@ from gpu_constructs.errors import GpuConstructsError
 DEFAULT = {"requests": {"cpu": "1"}, "limits": {"memory": "16Gi"}}
 
 
-def refusal(given):
+def refusal(given, **more):
     with pytest.raises(GpuConstructsError) as refused:
-        container_resources(given, default=DEFAULT)
+        container_resources(given, default=DEFAULT, **more)
     return str(refused.value)
 
 
@@ -53,7 +53,9 @@ def test_true_is_no_amount():
 
 
 @pytest.mark.parametrize("resource", ["nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"])
-def test_gpus_are_asked_for_with_their_own_keyword(resource):
+def test_a_gpu_is_asked_for_with_the_keyword_of_the_pod_if_it_has_one(resource):
+    field = f"resources['limits'][{resource!r}] must not be set here; got 1;"
+    assert refusal({"limits": {resource: 1}}, has_gpus=True) == f"{field} ask for GPUs with gpus="
     assert refusal({"limits": {resource: 1}}) == (
-        f"resources['limits'][{resource!r}] must not be set here; ask for GPUs with gpus="
+        f"{field} leave it out: this pod needs no GPU of its own, and would take one from the workloads"
     )

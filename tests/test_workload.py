@@ -581,7 +581,7 @@ NO_GPU = "a pod without a GPU asks for none"
         ({"env": {"A": 1}}, "env['A'] must be str or an EnvValue; got int"),
         (
             {"resources": {"limits": {"nvidia.com/gpu": 1}}},
-            "resources['limits']['nvidia.com/gpu'] must not be set here; ask for GPUs with gpus=",
+            "resources['limits']['nvidia.com/gpu'] must not be set here; got 1; ask for GPUs with gpus=",
         ),
         (
             {"service_account": 5},

@@ -13,7 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from gpu_constructs import _fields
+from gpu_constructs import _fields, placement
 from gpu_constructs._container_security import POD_SECURITY_CONTEXT
 from gpu_constructs._durations import from_go_duration, go_duration
 from gpu_constructs._helm import (
@@ -22,11 +22,11 @@ from gpu_constructs._helm import (
     coalesced,
     named,
     object_name,
+    resources,
     secret_names,
     tolerations,
     update_strategy,
 )
-from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.device_plugin import config_reader
 from gpu_constructs.device_plugin.config import Flags, GfdFlags, PluginConfig, PluginFlags
 from gpu_constructs.device_plugin.configs import Configs, FallbackStrategy, Use, object_suffix
@@ -84,6 +84,7 @@ _TOLERATIONS = [
     {"key": "CriticalAddonsOnly", "operator": "Exists"},
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
 ]
+_ALWAYS = (placement.CRITICAL_ADDONS, placement.GPU_TAINT)
 _HOST_NETWORK = "host_network=True"
 
 KEYS: dict[str, Key] = {
@@ -258,11 +259,6 @@ def _annotations(keyword: str, given: Any) -> None:
             raise GpuConstructsError(f"{keyword} must not hold {key!r}: this library sets it; leave it out")
 
 
-def _resources(keyword: str, given: Any) -> None:
-    _fields.of_type(keyword, given, Resources)
-    container_resources(given, default={})
-
-
 def _pod_security_context(keyword: str, given: Any) -> None:
     for key in given:
         _fields.one_of(f"{keyword} key", key, POD_SECURITY_CONTEXT)
@@ -290,7 +286,6 @@ def _update_strategy(given: Mapping[str, Any]) -> UpdateStrategy:
 
 
 _OF_PODS: Mapping[str, tuple[str, Callable[[str, Any], None]]] = {
-    "resources": ("resources", _resources),
     "nodeSelector": ("node_selector", _labels),
     "podAnnotations": ("pod_annotations", _annotations),
     "podSecurityContext": ("pod_security_context", _pod_security_context),
@@ -307,6 +302,9 @@ def _pods(read: Values) -> dict[str, Any]:
         is_said = bool(value) or (path == "affinity" and path in read)
         if is_said and read.accepts(path, partial(accepted, keyword, value)):
             options[keyword] = value
+    amounts = resources(read, "resources", read.get("resources", {}))
+    if amounts is not None:
+        options["resources"] = amounts
     made: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
         "imagePullSecrets": ("image_pull_secrets", secret_names),
         "updateStrategy": ("update_strategy", _update_strategy),
@@ -316,7 +314,8 @@ def _pods(read: Values) -> dict[str, Any]:
         if value is not None:
             options[keyword] = value
     if "tolerations" in read:
-        options["tolerations"] = tolerations(read, "tolerations")
+        # Ours come on top of the chart's own, and reach Node Feature Discovery, which the chart's own never do.
+        options["tolerations"] = [one for one in tolerations(read, "tolerations") if one not in _ALWAYS]
     return options
 
 

@@ -13,7 +13,16 @@ from functools import partial
 from typing import Any
 
 from gpu_constructs import _fields, credentials
-from gpu_constructs._helm import Key, Values, coalesced, object_name, secret_names, tolerations, update_strategy
+from gpu_constructs._helm import (
+    Key,
+    Values,
+    coalesced,
+    object_name,
+    resources,
+    secret_names,
+    tolerations,
+    update_strategy,
+)
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.feature_discovery import nfd
 from gpu_constructs.feature_discovery.node_feature_discovery import (
@@ -400,15 +409,18 @@ def _variable(given: Any) -> tuple[str, object]:
 
 
 def _resources(read: Values, at: str) -> Any:
-    return read.get(f"{at}.resources")
+    path = f"{at}.resources"
+    given = read.get(path)
+    return resources(read, path, given) if given else given
 
 
 def _affinity(read: Values, at: str) -> Any:
     path = f"{at}.affinity"
     default = _MASTER_AFFINITY[read.release] if at == "nfd.master" else {}
     given = read.get(path)
-    laid = {} if given is None else coalesced(default, given)
-    return laid if path in read and laid != default else None
+    if path not in read or given == {}:
+        return None
+    return {} if given is None else coalesced(default, given)
 
 
 def _service_account(read: Values, at: str) -> Any:

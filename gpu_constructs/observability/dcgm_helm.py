@@ -16,9 +16,9 @@ from typing import Any, Literal
 from gpu_constructs import _fields, credentials, placement, versions
 from gpu_constructs._container_security import POD_SECURITY_CONTEXT, SECURITY_CONTEXT
 from gpu_constructs._durations import from_go_duration
-from gpu_constructs._helm import Key, Values, coalesced, named, object_name, secret_names, shown, tolerations
+from gpu_constructs._helm import Key, Values, coalesced, named, object_name, resources, secret_names, shown, tolerations
 from gpu_constructs._labels import object_labels, selector_labels
-from gpu_constructs._resources import Resources, container_resources
+from gpu_constructs._resources import container_resources
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, warn
 from gpu_constructs.observability import daemonset as pods
 from gpu_constructs.observability import dcgm_fields
@@ -101,7 +101,9 @@ KEYS: dict[str, Key] = {
         type="text", to="scrape=Scrape(scrape_timeout_seconds=)", releases=_NEW, default="10s"
     ),
     "serviceMonitor.honorLabels": Key(
-        type="bool", to="scrape=Scrape(honor_labels=); true unless relabelings need the other", default=False
+        type="bool",
+        to="scrape=Scrape(honor_labels=); unsaid: true unless relabelings need the other",
+        default=False,
     ),
     "serviceMonitor.additionalLabels": Key(type="map", to="scrape=Scrape(labels=)"),
     "serviceMonitor.relabelings": Key(type="list", to="scrape=Scrape(relabelings=)"),
@@ -919,7 +921,7 @@ def _scrape(read: Values, collected: int) -> Scrape:
     }
     # Ours drop these labels once they have done their work; who asks for them needs the target as it was.
     asked = {label for step in steps["relabelings"][1] for label in step.source_labels}
-    honors = read.get("serviceMonitor.honorLabels", False) or not asked & _TARGET_LABELS
+    honors = read.get("serviceMonitor.honorLabels", not asked & _TARGET_LABELS)
     return read.made_of(
         Scrape,
         {
@@ -1087,22 +1089,20 @@ _CPU_LIMIT = "200m"
 
 def _resources(read: Values, release: str) -> dict[str, Any] | None:
     """Give what was said over the chart's own, but for its CPU limit; None where nothing was."""
-    given = read.get("resources")
-    if not given:
+    given = resources(read, "resources", read.get("resources", {}))
+    if given is None:
         return None
     chart: dict[str, Any] = {
         "limits": {"cpu": _CPU_LIMIT, "memory": "512Mi"},
         "requests": {"cpu": "100m", "memory": "128Mi"},
     }
     laid = given if release in _OLD else coalesced(chart, given)
-    limits = given.get("limits")
-    if isinstance(limits, Mapping | None) and "cpu" not in (limits or {}) and laid.get("limits"):
+    if "cpu" not in given.get("limits", {}) and laid.get("limits"):
         laid = {**laid, "limits": {name: amount for name, amount in laid["limits"].items() if name != "cpu"}}
     return dict(laid) if read.accepts("resources", partial(_check_resources, laid)) else None
 
 
 def _check_resources(given: Any) -> None:
-    _fields.of_type("resources", given, Resources)
     memory = container_resources(given, default={}).get("limits", {}).get("memory", "1Gi")
     # The construct tells the Go runtime three quarters of it, in MiB.
     if _fields.amount(memory) * 3 / 4 < 2**20:

@@ -12,8 +12,7 @@ from typing import Any
 
 from gpu_constructs import _fields, credentials, versions
 from gpu_constructs._durations import from_go_duration
-from gpu_constructs._helm import Key, Values, named, object_name, secret_names, tolerations, update_strategy
-from gpu_constructs._resources import Resources, container_resources
+from gpu_constructs._helm import Key, Values, named, object_name, resources, secret_names, tolerations, update_strategy
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.exporter_options import ExporterService
 from gpu_constructs.observability.nvidia_gpu_exporter_pod import (
@@ -394,9 +393,11 @@ def _pods(read: Values) -> dict[str, Any]:
         value = read.get(path) if path in read else default
         is_good = not value or read.accepts(path, partial(_checked, keyword, value, kind))
         options[keyword] = (value if is_good else default) or None
+    amounts = resources(read, "resources", read.get("resources", {}))
+    if amounts is not None:
+        options["resources"] = amounts
     made: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
         "imagePullSecrets": ("image_pull_secrets", secret_names),
-        "resources": ("resources", _resources),
         "updateStrategy": ("update_strategy", _update_strategy),
     }
     for path, (keyword, make) in made.items():
@@ -409,20 +410,6 @@ def _pods(read: Values) -> dict[str, Any]:
 def _checked(keyword: str, value: Any, kind: Any) -> None:
     _fields.of_type(keyword, value, kind)
     CHECKS[keyword](keyword, value)
-
-
-def _resources(given: Any) -> Any:
-    _fields.of_type("resources", given, Mapping[str, Any])
-    # Kubernetes reads an amount of 0.1 as it reads "0.1".
-    amounts = {
-        section: {name: str(amount) if type(amount) is float else amount for name, amount in listed.items()}
-        if isinstance(listed, Mapping)
-        else listed
-        for section, listed in given.items()
-    }
-    _fields.of_type("resources", amounts, Resources)
-    container_resources(amounts, default={})
-    return amounts
 
 
 def _update_strategy(given: Mapping[str, Any]) -> Any:

@@ -173,7 +173,8 @@ class TrainingPod(metaclass=ShortErrors):
         if self.shared_memory is None:
             return
         _fields.size("shared_memory", self.shared_memory)
-        limit = (container_resources(self.resources, default=_RESOURCES).get("limits") or {}).get("memory")
+        amounts = container_resources(self.resources, default=_RESOURCES, has_gpus=True)
+        limit = amounts.get("limits", {}).get("memory")
         if limit is not None and _fields.amount(self.shared_memory) >= _fields.amount(limit):
             raise GpuConstructsError(
                 f"shared_memory must be less than the memory limit of {limit}, against which it counts; got "
@@ -276,7 +277,7 @@ class TrainingPod(metaclass=ShortErrors):
             env=environment({**(env or {}), **self._memory_limit(), **self.env}, visible_devices_is_managed=True),
             ports=ports or {},
             probes=dict.fromkeys(("startup_probe", "readiness_probe", "liveness_probe")),
-            resources=container_resources(self.resources, default=_RESOURCES),
+            resources=container_resources(self.resources, default=_RESOURCES, has_gpus=True),
             mounted=mounts.mounted({**own, **self.volumes}, shared_memory=shared_memory),
             run_as_user=self.run_as_user,
             capabilities=(),

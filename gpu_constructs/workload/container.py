@@ -98,7 +98,7 @@ class Container(metaclass=ShortErrors):
                 "readiness_probe": self.readiness_probe,
                 "liveness_probe": self.liveness_probe,
             },
-            resources=container_resources(self.resources, default=_RESOURCES),
+            resources=container_resources(self.resources, default=_RESOURCES, has_gpus=True),
             mounted=mounts.mounted(self.volumes or {}),
             run_as_user=self.run_as_user,
             capabilities=self.capabilities,

@@ -270,7 +270,7 @@ class GpuWorkload(GpuObject):
         self_says = _annotations(visible_devices, allocated.request, ignore_rules)
         for field, given in (("annotations", annotations), ("pod_annotations", pod_annotations)):
             _fields.labels(f"{field} key", dict.fromkeys(given or {}, ""))
-        amounts = container_resources(resources, default=_RESOURCES)
+        amounts = container_resources(resources, default=_RESOURCES, has_gpus=True)
         if shared_memory is not None:
             _check_shared_memory(shared_memory, amounts, profile)
         _check_memory_of_mps(profile, *(volumes or {}))
