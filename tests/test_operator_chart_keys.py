@@ -315,3 +315,9 @@ def test_a_key_in_other_letters_is_told_the_right_one(values, near):
     with pytest.raises(GpuConstructsError) as refused:
         check_keys(values, GPU_OPERATOR["26.7.0"])
     assert str(refused.value).endswith(f"; did you mean {near!r}?")
+
+
+@pytest.mark.parametrize("path", [path for path, key in KEYS.items() if path.endswith(".affinity") and not key.why_not])
+def test_an_empty_list_for_an_affinity_means_none(path: str) -> None:
+    check_keys(at(path, []), NEW)
+    assert f"values.{path} must be a mapping; got [1]" in refusal(at(path, [1]))

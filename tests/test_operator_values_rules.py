@@ -217,7 +217,17 @@ def test_a_variable_that_the_validator_does_not_read_warns() -> None:
     assert warnings(env("DISABLE_DEV_CHAR_SYMLINK_CREATION")) == []
     assert warnings(env("DRIVER_VALIDATION_SKIP_GPU_INIT")) == []
     assert len(warnings(env("DRIVER_VALIDATION_SKIP_GPU_INIT"), release=MIDDLE)) == 1
+    (warning,) = warnings(env("OUTPUT_DIRS"))
+    assert "(did you mean 'OUTPUT_DIR'?); leave it out unless another program in its containers reads it" in warning
     assert len(warnings({"validator": {"env": [{"name": "DRIVER_ROOT", "value": "/"}]}})) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "HTTPS_PROXY", "no_proxy", "SSL_CERT_FILE", "GOMEMLIMIT"],
+)
+def test_what_the_libraries_of_the_validator_read_does_not_warn(name: str) -> None:
+    assert warnings({"validator": {"plugin": {"env": [{"name": name, "value": "kubernetes.default"}]}}}) == []
 
 
 def test_tolerations_of_the_operands_must_be_those_of_the_labelling_worker() -> None:

@@ -71,8 +71,13 @@ _VALIDATOR_READS = (
     "WITH_WORKLOAD",
 )
 _VALIDATOR_READS_SINCE_26_7 = ("DRIVER_VALIDATION_SKIP_GPU_INIT",)
-# What the container runtime, CUDA or the C library reads in the validator's containers.
-_OTHERS_READ = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_DISABLE_REQUIRE", "CUDA_", "LD_")
+# What the container runtime, CUDA, the C library, Go and client-go read in the validator's containers, from the start of
+# the name. rest.InClusterConfig, by which the validator reaches the API server, takes KUBERNETES_SERVICE_HOST and _PORT.
+_OTHERS_READ = tuple(
+    """NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES NVIDIA_DISABLE_REQUIRE CUDA_ LD_ KUBERNETES_SERVICE_ GODEBUG
+    GOGC GOMAXPROCS GOMEMLIMIT GOTRACEBACK HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy SSL_CERT_
+    HOME LANG LC_ PATH TMPDIR TZ""".split()
+)
 
 
 class _Seen:
@@ -445,8 +450,9 @@ def _of_the_validator(seen: _Seen, release: GpuOperatorRelease) -> Iterator[str]
             name = variable.get("name") or ""
             if name not in read and not name.startswith(_OTHERS_READ):
                 yield (
-                    f"values.{path}.env sets {name!r}, which the validator does not read; leave it out, or take of "
-                    f"{', '.join(read)}"
+                    f"values.{path}.env sets {name!r}, which the validator does not read by itself"
+                    f"{did_you_mean(name, read)}; leave it out unless another program in its containers reads it; the "
+                    f"validator reads {', '.join(read)}"
                 )
 
 
