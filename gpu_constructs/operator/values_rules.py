@@ -71,8 +71,8 @@ _VALIDATOR_READS = (
     "WITH_WORKLOAD",
 )
 _VALIDATOR_READS_SINCE_26_7 = ("DRIVER_VALIDATION_SKIP_GPU_INIT",)
-# What the container runtime, CUDA, the C library, Go and client-go read in the validator's containers, from the start of
-# the name. rest.InClusterConfig, by which the validator reaches the API server, takes KUBERNETES_SERVICE_HOST and _PORT.
+# Starts of names that the container runtime, CUDA, the C library, Go and client-go read in the validator's containers:
+# the validator reaches the API server by rest.InClusterConfig, which takes KUBERNETES_SERVICE_HOST and _PORT.
 _OTHERS_READ = tuple(
     """NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES NVIDIA_DISABLE_REQUIRE CUDA_ LD_ KUBERNETES_SERVICE_ GODEBUG
     GOGC GOMAXPROCS GOMEMLIMIT GOTRACEBACK HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy SSL_CERT_
