@@ -252,9 +252,24 @@ def test_it_looks_the_same_as_last_time(snapshot):
             "that looks around or back); got '(?!x)y'; pass None to leave its alerts out",
         ),
         ({"device_plugin": ""}, "device_plugin must be the name of a DaemonSet or a regular expression that Prom"),
-        (
-            {"runbook_url": "docs/runbook.md#x"},
-            "runbook_url must be an address or a path without '#' and blanks; got 'docs/runbook.md#x'",
+        *(
+            (
+                {"runbook_url": given},
+                "runbook_url must be an address that opens from a message, like 'https://wiki.example.com/runbook', "
+                f"without '#', braces, quotes and blanks; got {given!r}; leave it out for no link",
+            )
+            for given in (
+                "docs/runbook.md",
+                "/runbook",
+                "https://",
+                "https://wiki.example/a#b",
+                "https://wiki.example/{{ $labels.node }}",
+                "https://wiki.example/}}",
+                "https://wiki.example/a b",
+                "https://wiki.example/a\n",
+                "javascript:alert(1)",
+                "",
+            )
         ),
         ({"name": "GPU alerts"}, "name must be a DNS subdomain"),
         ({"labels": {"a b": "c"}}, "labels has a key that is no label key; got 'a b'"),

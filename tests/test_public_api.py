@@ -237,7 +237,7 @@ FIXED = {
         "kube_state_metrics": True,
         "leave_out": (),
         "severities": None,
-        "runbook_url": "docs/runbook.md",
+        "runbook_url": None,
         "alert_labels": None,
     },
     "GpuDashboard": {

@@ -34,10 +34,11 @@ NVIDIA_SMI_FIELDS = set(
     "pcie.link.gen.current pcie.link.width.current pcie.link.width.max".split()
 )
 TALOSCTL = {"dmesg", "reboot"}
+PUBLISHED = "https://wiki.example.com/runbook"
 RULES = {
     rule.name: rule
     for series in (dcgm(), nvidia_smi())
-    for rule in gpu_rules(series, Options(AlertThresholds(), power=agent()))
+    for rule in gpu_rules(series, Options(AlertThresholds(), power=agent(), runbook_url=PUBLISHED))
     if rule.pending is not None
 }
 
@@ -51,7 +52,7 @@ def test_every_alert_has_a_section_and_every_section_an_alert() -> None:
 @pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 def test_the_address_in_an_alert_leads_to_its_section(rule: Rule) -> None:
     page, _, anchor = rule.annotations["runbook_url"].partition("#")
-    assert dist.ROOT / page == PAGE
+    assert page == PUBLISHED
     assert anchor in documents.anchors(PAGE)
 
 

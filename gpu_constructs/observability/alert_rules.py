@@ -68,7 +68,7 @@ class Options(NamedTuple):
         power: What keeps the limits: of every node, or by a regular expression of node names.
         leave_out: Names of rules.
         severities: By alert.
-        runbook_url: Where the runbook is.
+        runbook_url: Address of the runbook; None for no link.
         alert_labels: Of every alert.
     """
 
@@ -78,7 +78,7 @@ class Options(NamedTuple):
     power: PowerAgent | Mapping[str, PowerAgent] | None = None
     leave_out: Collection[str] = ()
     severities: Mapping[str, Severity] = {}
-    runbook_url: str = "docs/runbook.md"
+    runbook_url: str | None = None
     alert_labels: Mapping[str, str] = {}
 
 
@@ -909,7 +909,7 @@ def _go_text(text: str) -> str:
 def _rule(alert: _Alert, expr: str, ask: _Ask, labels: Mapping[str, str] | None = None) -> Rule:
     options = ask.options
     pending = (options.thresholds.pending or {}).get(alert.name)
-    url = f"{options.runbook_url}#{alert.name.lower()}"
+    link = {} if options.runbook_url is None else {"runbook_url": f"{options.runbook_url}#{alert.name.lower()}"}
     return Rule(
         name=alert.name,
         group=alert.group,
@@ -924,7 +924,7 @@ def _rule(alert: _Alert, expr: str, ask: _Ask, labels: Mapping[str, str] | None 
         annotations={
             "summary": _summary(alert.summary, ask),
             "description": _description(alert.description, ask),
-            "runbook_url": url,
+            **link,
         },
     )
 

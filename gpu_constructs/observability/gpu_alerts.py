@@ -100,7 +100,7 @@ class GpuAlerts(GpuObject):
         kube_state_metrics: bool = True,
         leave_out: Sequence[str] = (),
         severities: Mapping[str, Literal["critical", "warning", "info"]] | None = None,
-        runbook_url: str = "docs/runbook.md",
+        runbook_url: str | None = None,
         alert_labels: Mapping[str, str] | None = None,
     ) -> None:
         """Make the alerts.
@@ -125,8 +125,9 @@ class GpuAlerts(GpuObject):
             kube_state_metrics: Whether kube-state-metrics is there; False leaves out what takes it.
             leave_out: Names of rules not wanted.
             severities: Other severities, by alert.
-            runbook_url: Where the runbook is; ``#`` and the alert's name in lower case follow. The default is a
-                path in this project, and no link in a message: pass an address that those on call can open.
+            runbook_url: Address of the runbook that those on call can open, such as a copy of docs/runbook.md;
+                ``#`` and the alert's name in lower case follow. None: alerts hold no link; their description says
+                what to look at first.
             alert_labels: Labels of every alert, for routing.
 
         Raises:
@@ -141,9 +142,10 @@ class GpuAlerts(GpuObject):
         _check_alert_labels(alert_labels or {})
         if device_plugin is not None:
             _check_expression("device_plugin", "the name of a DaemonSet", device_plugin, _NO_PLUGIN)
-        if not runbook_url or not runbook_url.isprintable() or "#" in runbook_url or " " in runbook_url:
+        if runbook_url is not None and not (_ADDRESS.match(runbook_url) and runbook_url.isprintable()):
             raise GpuConstructsError(
-                f"runbook_url must be an address or a path without '#' and blanks; got {runbook_url!r}"
+                "runbook_url must be an address that opens from a message, like 'https://wiki.example.com/runbook', "
+                f"without '#', braces, quotes and blanks; got {runbook_url[:80]!r}; leave it out for no link"
             )
         power = _power_agents(power_limit)
         # A table of some size, for those who want alerts.
@@ -187,6 +189,8 @@ def _check_alert_labels(labels: Mapping[str, str]) -> None:
             raise GpuConstructsError(f"alert_labels must not hold {label!r}; pass severities for another severity")
 
 
+# Prometheus takes braces for a template, and an address ends at blanks and quotes where messages are read.
+_ADDRESS = re.compile(r"https?://[^\s/?#{}<>\"'`\\]+[^\s#{}<>\"'`\\]*\Z")
 _NO_PLUGIN = "pass None to leave its alerts out"
 _NODES = "write '.*' for all nodes"
 
