@@ -1,10 +1,13 @@
 import dataclasses
 import inspect
 import re
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+import cdk8s
+import mypy.api
 import pytest
 from cdk8s import Chart
 from constructs import Construct
@@ -13,88 +16,7 @@ import gpu_constructs
 from gpu_constructs import AlertThresholds, Kubernetes, Sharing, Talos, Toleration
 
 SIX = ["GpuNamespace", "NvidiaRuntimeClass", "DevicePluginChart", "ValidationBridge", "DcgmExporter", "GpuWorkload"]
-BESIDE = [
-    "AlertThresholds",
-    "Backend",
-    "BasicAuth",
-    "CapacityPlan",
-    "ClaimSharing",
-    "ComfyUI",
-    "ComfyUILayout",
-    "Configs",
-    "Container",
-    "ContainerLimits",
-    "CudaSmokeTest",
-    "DebugDump",
-    "Delivery",
-    "DenyVisibleDevicesOverride",
-    "DevicePlugin",
-    "EnvValue",
-    "ExporterService",
-    "External",
-    "Flags",
-    "GfdFlags",
-    "GpuAccess",
-    "GpuAlerts",
-    "GpuConstructsError",
-    "GpuConstructsWarning",
-    "GpuDashboard",
-    "GpuDeviceClass",
-    "GpuFeatureDiscovery",
-    "GpuInventory",
-    "GpuNode",
-    "GpuOperator",
-    "GpuPriorityClasses",
-    "GpuProfile",
-    "GpuRequest",
-    "GpuResourceClaim",
-    "GpuRules",
-    "GpuRuntimeInjection",
-    "HelmValues",
-    "Imex",
-    "KatibExperiment",
-    "KatibParameter",
-    "KernelModule",
-    "KubeflowNotebook",
-    "Kubernetes",
-    "Metric",
-    "MetricsConfigMap",
-    "MpsControlDaemon",
-    "NamespaceQuota",
-    "NodeFeatureDiscovery",
-    "NvidiaGpuExporter",
-    "Ollama",
-    "PluginConfig",
-    "PluginFlags",
-    "PodMapping",
-    "PowerLimit",
-    "Probe",
-    "PyTorchTraining",
-    "Relabeling",
-    "Scheduling",
-    "Scrape",
-    "Sharing",
-    "SharingRecommendation",
-    "Strategy",
-    "SynthesisError",
-    "Taint",
-    "Talos",
-    "TalosGpuNode",
-    "TalosSchematic",
-    "Tls",
-    "Toleration",
-    "TrainingPod",
-    "Unverified",
-    "UpdateStrategy",
-    "Vllm",
-    "Volume",
-    "VolumeClaim",
-    "not_a_secret",
-    "plan_capacity",
-    "recommend_sharing",
-    "synth",
-    "synthesize",
-]
+CDK8S = ["ApiObject", "App", "Chart", "Include", "JsonPatch", "Testing"]
 FIXED = {
     "GpuNamespace": {"name": "nvidia-gpu-operator", "pod_security": "privileged", "labels": None},
     "NvidiaRuntimeClass": {"name": "nvidia", "handler": "nvidia"},
@@ -316,12 +238,43 @@ FIXED = {
 }
 WITHOUT_PODS = {"GpuNamespace", "NvidiaRuntimeClass", "GpuOperator", "TalosGpuNode", "GpuAlerts", "GpuDashboard"}
 WHOLE = ["NvidiaGpuExporter", "GpuAlerts", "GpuDashboard"]
-PUBLIC = [getattr(gpu_constructs, name) for name in gpu_constructs.__all__]
+OURS = [name for name in gpu_constructs.__all__ if name not in CDK8S]
+PUBLIC = [getattr(gpu_constructs, name) for name in OURS]
 PACKAGE = Path(gpu_constructs.__file__).parent
+USE = """import gpu_constructs
+from gpu_constructs import {}
+chart = Chart(App(), "chart")
+version: str = gpu_constructs.__version__
+"""
 
 
-def test_the_six_constructs_come_first_and_then_what_goes_with_them():
-    assert gpu_constructs.__all__ == [*SIX, *BESIDE]
+def test_the_six_constructs_come_first():
+    assert gpu_constructs.__all__[:6] == SIX
+
+
+def test_type_checkers_know_every_public_name_and_no_other(tmp_path, monkeypatch):
+    static = re.findall(r"^    from \S+ import (\w+) as \1$", (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
+    assert sorted(static) == sorted(gpu_constructs.__all__)
+    monkeypatch.chdir(PACKAGE.parent)
+    (tmp_path / "use.py").write_text(USE.format(", ".join(gpu_constructs.__all__)))
+    (tmp_path / "typo.py").write_text("from gpu_constructs import GpuOperater\n")
+    used, _, code = mypy.api.run(["--strict", "--cache-dir", str(tmp_path), str(tmp_path / "use.py")])
+    assert code == 0, used
+    mistyped, _, _ = mypy.api.run(["--strict", "--cache-dir", str(tmp_path), str(tmp_path / "typo.py")])
+    assert 'has no attribute "GpuOperater"; maybe "GpuOperator"?' in mistyped
+
+
+def test_names_of_cdk8s_are_cdk8s_own():
+    for name in CDK8S:
+        assert getattr(gpu_constructs, name) is getattr(cdk8s, name)
+
+
+def test_the_version_is_that_of_the_project(monkeypatch):
+    project = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    assert gpu_constructs.__version__ == project["version"]
+    # A source tree that is on the path and not installed.
+    monkeypatch.setattr("sys.path", [str(PACKAGE.parent)])
+    assert gpu_constructs.__version__ == project["version"]
 
 
 def test_every_public_name_is_there_once_and_listed():
@@ -373,7 +326,7 @@ def test_options_are_made_as_documented():
     assert {Talos("1.12"), Talos(), Kubernetes()} == {Talos(version="1.12"), Kubernetes(version="1.37")}
 
 
-@pytest.mark.parametrize("public", PUBLIC, ids=gpu_constructs.__all__)
+@pytest.mark.parametrize("public", PUBLIC, ids=OURS)
 def test_a_public_name_and_its_members_say_what_they_are_for(public):
     assert (public.__doc__ or "").strip()
     assert not public.__doc__.startswith(f"{public.__name__}(")

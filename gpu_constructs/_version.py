@@ -1,0 +1,17 @@
+"""The version of this library."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
+from pathlib import Path
+
+
+def version() -> str:
+    """Return the version of the installed package, or of the source tree that this file lies in."""
+    try:
+        return version_of("gpu-constructs")
+    except PackageNotFoundError:
+        project = Path(__file__).parents[1] / "pyproject.toml"
+        return str(tomllib.loads(project.read_text())["project"]["version"])
