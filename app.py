@@ -3,18 +3,17 @@
 ``uv run python app.py`` writes them to dist/, or to the folder that CDK8S_OUTDIR names.
 """
 
-import os  # noqa: I001
+import os
 from dataclasses import replace
 from pathlib import Path
 
 from gpu_constructs import (
-    CapacityPlan, ComfyUI, CudaSmokeTest, DcgmExporter, Delivery, DevicePluginChart, GpuAccess, GpuAlerts,
-    GpuInventory, GpuNamespace, GpuNode, GpuOperator, GpuProfile, GpuRequest, GpuWorkload, KatibExperiment,
-    KatibParameter, KubeflowNotebook, Kubernetes, NvidiaGpuExporter, NvidiaRuntimeClass, Ollama, PowerLimit,
-    PyTorchTraining, Sharing, Taint, Talos, TalosGpuNode, TrainingPod, ValidationBridge, Volume, synth,
+    ApiObject, App, CapacityPlan, Chart, ComfyUI, CudaSmokeTest, DcgmExporter, Delivery, DevicePluginChart,
+    GpuAccess, GpuAlerts, GpuInventory, GpuNamespace, GpuNode, GpuOperator, GpuProfile, GpuRequest, GpuWorkload,
+    JsonPatch, KatibExperiment, KatibParameter, KubeflowNotebook, Kubernetes, NvidiaGpuExporter, NvidiaRuntimeClass,
+    Ollama, PowerLimit, PyTorchTraining, Sharing, Taint, Talos, TalosGpuNode, TrainingPod, ValidationBridge, Volume,
+    synth,
 )  # fmt: skip
-import cdk8s_plus_27 as kplus
-from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Duration, JsonPatch, Size
 
 BOARD, VRAM = "NVIDIA GeForce RTX 5070 Ti", "16303Mi"  # sold as 16 GB
 COMFYUI = "docker.io/yanwk/comfyui-boot:cu128-slim"
@@ -52,6 +51,9 @@ def comfyui(app: App, profile: GpuProfile) -> None:
 
 def comfyui_of_cdk8s_plus(app: App, profile: GpuProfile) -> None:
     """The same, made with cdk8s-plus alone; the GPU is added to what is there."""
+    import cdk8s_plus_27 as kplus
+    from cdk8s import ApiObjectMetadata, Duration, Size
+
     chart = Chart(app, "comfyui", namespace="comfyui")
     GpuNamespace(chart, "namespace", name="comfyui", pod_security="baseline")
     named = ApiObjectMetadata(name="comfyui")

@@ -77,11 +77,11 @@ def whole_app(rounds: int, *, is_compiled: bool = True, is_planned: bool = True)
             cluster = file.relative_to(outdir).parts[0]
             per_cluster[cluster] = per_cluster.get(cluster, 0) + len(re.findall(r"^kind:", file.read_text(), re.M))
         source = (ROOT / "app.py").read_text()
-        imports = "\n".join(re.findall(r"^(?:import|from) (?!gpu_constructs).*$", source, re.M))
+        imports = "\n".join(re.findall(r"^ *((?:import|from) (?!gpu_constructs).*)$", source, re.M))
         empty = Path(folder) / "empty.py"
         empty.write_text(
             f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{imports}\n"
-            "from cdk8s import ApiObject, ApiObjectMetadata\n"
+            "from cdk8s import ApiObject, App, Chart\n"
             f"for name, count in {per_cluster!r}.items():\n"
             "    app = App(outdir=os.environ['CDK8S_OUTDIR'] + '/' + name)\n"
             "    chart = Chart(app, 'bare')\n"
