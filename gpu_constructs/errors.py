@@ -52,6 +52,15 @@ class ShortErrors(type):
 
     _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The signature of ``__init__`` for ``help`` and editors, which would see that of ``__call__`` below."""
+        made_by = cls.__init__  # type: ignore[misc]
+        if made_by is object.__init__:
+            return inspect.Signature()
+        signature = inspect.signature(made_by)
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
     def __call__(cls: type[_Made], *args: Any, **kwargs: Any) -> _Made:
         """Make the object, or raise the error anew from here."""
         try:

@@ -1,5 +1,6 @@
 import dataclasses
 import inspect
+import pydoc
 import re
 import tomllib
 from importlib import import_module
@@ -318,6 +319,19 @@ def test_the_plugin_is_a_chart_and_the_other_constructs_go_into_one():
         construct = getattr(gpu_constructs, name)
         assert issubclass(construct, Construct)
         assert not issubclass(construct, Chart)
+
+
+@pytest.mark.parametrize("name", [name for name in OURS if name != "GpuConstructsWarning"])
+def test_editors_and_help_show_the_keywords_of_every_public_name(name):
+    public = getattr(gpu_constructs, name)
+    parameters = inspect.signature(public).parameters
+    # ``synth`` takes any number of apps; no name hides its keywords.
+    assert inspect.Parameter.VAR_KEYWORD not in {parameter.kind for parameter in parameters.values()}
+    assert list(parameters)[:1] != ["args"]
+    if inspect.isclass(public) and issubclass(public, Construct):
+        assert list(parameters) == list(inspect.signature(public.__init__).parameters)[1:]
+        heading = pydoc.plain(pydoc.render_doc(public)).partition("\n |  \n")[0]
+        assert all(f"{keyword}: " in heading for keyword in parameters)
 
 
 def test_options_are_made_as_documented():
