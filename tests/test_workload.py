@@ -1023,6 +1023,20 @@ def test_the_service_is_at_hand(chart):
     assert workload(chart, "other").service is None
 
 
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({"ports": {"metrics": 9090, "http": 8080}}, "http://app.ai.svc:8080"),
+        ({"ports": {"https": 8443}, "kind": "StatefulSet"}, "https://app.ai.svc:8443"),
+        ({"ports": {"grpc": 9000}}, None),
+        ({"ports": {"http": 8080}, "kind": "Job"}, None),
+        ({}, None),
+    ],
+)
+def test_the_url_of_a_port_that_is_named_after_its_scheme_is_at_hand(chart, given, url):
+    assert workload(chart, namespace="ai", **given).url == url
+
+
 LATER = {
     "a path twice": (lambda it: it.attach_volume("/a", Volume.empty_dir()), "volumes['/a'] is given already; leave "),
     "a disk for two": (lambda it: it.attach_volume("/b", DISK), "volumes: a VolumeClaim with access_modes "),

@@ -17,11 +17,12 @@ from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.recipes.http_server import HttpServer
 from gpu_constructs.recipes.vram_budget import VramBudget, vram_budget
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.probe import Probe
 from gpu_constructs.workload.volume_claim import VolumeClaim
-from gpu_constructs.workload.workload import Gpus, GpuWorkload
+from gpu_constructs.workload.workload import Gpus
 
 VramMode = Literal["gpu-only", "highvram", "lowvram", "novram"]
 
@@ -82,7 +83,7 @@ Source: YanWenKun/ComfyUI-Docker:cu130-slim-v2/runner-scripts/entrypoint.sh, Jul
 """
 
 
-class ComfyUI(GpuWorkload):
+class ComfyUI(HttpServer):
     """A ComfyUI server with a disk.
 
     Emits a Deployment of one pod (``Recreate``), a Service and a PersistentVolumeClaim. There is one replica, and no

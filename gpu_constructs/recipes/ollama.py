@@ -21,6 +21,7 @@ from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.placement import GPU_TAINT, Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.recipes.http_server import HttpServer
 from gpu_constructs.recipes.vram_budget import VramBudget, is_shared, vram_budget
 from gpu_constructs.workload.container import Container
 from gpu_constructs.workload.env import VISIBLE_DEVICES
@@ -28,7 +29,7 @@ from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.probe import Probe
 from gpu_constructs.workload.volume import Mounts, Volume
 from gpu_constructs.workload.volume_claim import VolumeClaim
-from gpu_constructs.workload.workload import Gpus, GpuWorkload
+from gpu_constructs.workload.workload import Gpus
 
 IMAGE = "docker.io/ollama/ollama:0.32.15"
 
@@ -74,7 +75,7 @@ done
 """
 
 
-class Ollama(GpuWorkload):
+class Ollama(HttpServer):
     """An Ollama server with a disk for its models.
 
     Emits a Deployment of one pod (``Recreate``), a Service, a PersistentVolumeClaim and, where ``models`` are named, a

@@ -14,13 +14,14 @@ from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.recipes.http_server import HttpServer
 from gpu_constructs.recipes.vram_budget import VramBudget, is_shared, vram_budget
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
 from gpu_constructs.workload.probe import Probe
 from gpu_constructs.workload.volume import Volume
 from gpu_constructs.workload.volume_claim import VolumeClaim
-from gpu_constructs.workload.workload import Gpus, GpuWorkload
+from gpu_constructs.workload.workload import Gpus
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.26.0"
 
@@ -60,7 +61,7 @@ _MODEL = re.compile(
 )
 
 
-class Vllm(GpuWorkload):
+class Vllm(HttpServer):
     """A vLLM server for one model, with a disk for what it downloads and compiles.
 
     Emits a Deployment, a Service and a PersistentVolumeClaim. A Deployment rather than a StatefulSet, since the disk

@@ -24,6 +24,12 @@ def named_ports(given: Sequence[int] | Mapping[str, int]) -> dict[str, int]:
     return ports
 
 
+def url(name: str, namespace: str, ports: Mapping[str, int]) -> str | None:
+    """Return the URL of a Service inside the cluster, if one of its ports is named after the scheme of a URL."""
+    scheme = next((port for port in ports if port in ("http", "https")), None)
+    return None if scheme is None else f"{scheme}://{name}.{namespace}.svc:{ports[scheme]}"
+
+
 def service(
     metadata: Mapping[str, Any], *, selector: Mapping[str, str], ports: Mapping[str, int], headless: bool
 ) -> dict[str, Any]:

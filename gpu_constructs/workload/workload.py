@@ -31,7 +31,7 @@ from gpu_constructs.workload.plain_workload import PlainWorkload
 from gpu_constructs.workload.probe import Probe
 from gpu_constructs.workload.resource_claim import resource_claim_template
 from gpu_constructs.workload.scheduling import Scheduling
-from gpu_constructs.workload.service import named_ports, service
+from gpu_constructs.workload.service import named_ports, service, url
 from gpu_constructs.workload.strategy import Strategy
 from gpu_constructs.workload.volume import Mounts
 
@@ -364,6 +364,7 @@ class GpuWorkload(GpuObject):
 
         bare: dict[str, Any] = {"apiVersion": "v1", "metadata": {**made.metadata, "annotations": None}}
         self._service = None
+        self._url = url(name, where, port_numbers) if has_service else None
         if has_service:
             headless = kind == "StatefulSet"
             self._service = Manifest(
@@ -390,6 +391,14 @@ class GpuWorkload(GpuObject):
     def service(self) -> ApiObject | None:
         """The Service in front of the pods; None where there is none."""
         return self._service
+
+    @property
+    def url(self) -> str | None:
+        """The URL that other pods of the cluster reach the pods at.
+
+        None where there is no Service, or none of its ports is named ``http`` or ``https``.
+        """
+        return self._url
 
     @at_own_path
     def attach_volume(self, path: str, volume: object) -> None:
