@@ -12,7 +12,7 @@ from gpu_constructs import _fields
 from gpu_constructs._construct import GpuConstruct
 from gpu_constructs.app_checks import AppChecks
 from gpu_constructs.capacity.plain_manifests import plain_manifests
-from gpu_constructs.errors import GpuConstructsError, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors, wrapped
 from gpu_constructs.held_apps import hold
 from gpu_constructs.inventory import GpuInventory
 from gpu_constructs.provided import Provided
@@ -160,7 +160,9 @@ class CapacityPlan(GpuConstruct):
             name = (other.get("metadata") or {}).get("name")
             subject, whose = None, f"{other['kind']} {namespace_of(other)}/{name}: "
             is_warning |= problem.kind == "rollout"
-        return Finding(subject, _shown(f"{whose}{problem.text}; {problem.way_out}"), is_warning=is_warning)
+        # What is wrong and what to do come first, and the reasons below it.
+        lines = [f"{whose}{problem.what}; {problem.way_out}", *problem.details]
+        return Finding(subject, wrapped("\n  ".join(map(_shown, lines))), is_warning=is_warning)
 
     def side_files(self) -> list[SideFile]:
         """Give the report in each of its forms."""

@@ -7,6 +7,7 @@ import difflib
 import inspect
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,8 @@ from functools import wraps
 from types import FrameType
 from typing import Any, TypeVar, cast
 
+# A terminal or a log shows a file and a line before it.
+_LONGEST_LINE = 180
 _Made = TypeVar("_Made")
 _Factory = TypeVar("_Factory", bound=Callable[..., Any])
 
@@ -42,6 +45,15 @@ def did_you_mean(got: object, allowed: Iterable[str]) -> str:
     """Give `` (did you mean 'x'?)`` for the nearest allowed word, or nothing."""
     near = difflib.get_close_matches(str(got), list(allowed), n=1, cutoff=0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def wrapped(message: str) -> str:
+    """Return a message without long lines; what continues a line is indented."""
+    lines: list[str] = []
+    for line in message.split("\n"):
+        further = " " * (len(line) - len(line.lstrip()) + 2)
+        lines += textwrap.wrap(line, _LONGEST_LINE, subsequent_indent=further, break_on_hyphens=False) or [""]
+    return "\n".join(lines)
 
 
 class ShortErrors(type):
@@ -160,7 +172,7 @@ class SynthesisError(GpuConstructsError):
         self.problems = list(problems)
         count = len(self.problems)
         heading = f"{count} problem{'s' if count > 1 else ''} found, {outcome}"
-        listed = [f"  {line}" for line in (*self.problems, *details)]
+        listed = [textwrap.indent(wrapped(line), "  ") for line in (*self.problems, *details)]
         super().__init__("\n".join([heading, *listed]) if outcome else self.problems[0])
 
 
@@ -251,9 +263,11 @@ _NOT_THE_USERS = ("cdk8s", "constructs", "gpu_constructs", "jsii")
 def warn(message: str) -> None:
     """Warn at the line of the user's code that called into this library."""
     _, level = _users_frame()
-    warnings.warn(message, GpuConstructsWarning, stacklevel=level)
+    # What is one line stays one, for filters; what has lines already gets no long one.
+    shown = wrapped(message) if "\n" in message else message
+    warnings.warn(shown, GpuConstructsWarning, stacklevel=level)
     if _kept_in:
-        _kept_in[-1].append(message)
+        _kept_in[-1].append(shown)
 
 
 def users_line() -> str:

@@ -64,13 +64,48 @@ def plain(name="theirs", replicas=1, kind="Deployment"):
 
 def said(app):
     """Give what a synth refuses, or else what it warns of."""
+    problems, told = [], []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GpuConstructsWarning)
         try:
             synthesize(app)
         except SynthesisError as refused:
-            return refused.problems, []
-    return [], [str(warning.message) for warning in caught]
+            problems, told = refused.problems, [str(refused)]
+        else:
+            told = [str(warning.message) for warning in caught]
+    assert longest_line(*told) <= 200
+    # As one line each, for the tests that look for a sentence.
+    return problems, [] if problems else [" ".join(line.strip() for line in one.split("\n")) for one in told]
+
+
+def longest_line(*messages):
+    return max((len(line) for message in messages for line in message.splitlines()), default=0)
+
+
+LONG = ".".join(["name-that-goes-on"] * 11)
+MANY = GpuInventory(
+    nodes=[GpuNode(name=f"{LONG}-{number}", vram="8Gi", labels={"disk": f"d{number}"}) for number in range(9)]
+)
+
+
+def test_reasons_stand_below_a_short_first_line(tmp_path):
+    app, chart, _ = cluster(tmp_path, MANY)
+    server(chart, "a", "1Gi", node_selector={"disk": "none"})
+    (problem,), _ = said(app)
+    first, *reasons = problem.splitlines()
+    assert first == (
+        "work/a: no node of the inventory takes its pods; select labels that nodes have, or declare them with "
+        "GpuNode(labels=...), or add a node to the inventory that takes it"
+    )
+    assert len(reasons) > 1
+
+
+def test_a_warning_has_no_long_line_either(tmp_path):
+    app, chart, _ = cluster(tmp_path, MANY)
+    for number in range(6):
+        server(chart, f"a{number}", "6Gi", replicas=3)
+    _, told = said(app)
+    assert sum(map(len, told)) > 200
 
 
 def test_an_app_that_fits_is_synthesized_without_a_word(tmp_path):
@@ -87,7 +122,7 @@ def test_what_always_runs_and_has_no_place_fails_the_synth_and_writes_nothing(tm
     for name in "abc":
         server(chart, name, "1Gi")
     (problem,), _ = said(app)
-    assert problem.startswith("work/c: what always runs does not fit: ")
+    assert problem.startswith("work/c: what always runs does not fit; more slots with ")
     assert "work/a, work/b and work/c want 3 nvidia.com/gpu, and one has 2" in problem
     assert "Sharing.time_slicing(replicas=3)" in problem
     assert not (tmp_path / "dist").exists()
@@ -101,8 +136,12 @@ def test_a_pod_that_no_node_takes_fails_with_the_reason_of_each(tmp_path):
     app, chart, _ = cluster(tmp_path, GpuInventory(nodes=nodes))
     server(chart, "a", "1Gi", node_selector={"disk": "ssd"})
     (problem,), _ = said(app)
-    assert problem.startswith("work/a: no node of the inventory takes its pods: one ")
-    assert "pool has disk=hdd" in problem
+    first, *reasons = problem.splitlines()
+    assert first.startswith("work/a: no node of the inventory takes its pods; select labels that nodes have, or ")
+    assert reasons == [
+        "  one has no label disk, where its pods want ssd",
+        "  pool has disk=hdd, where its pods want ssd",
+    ]
 
 
 def test_objects_of_cdk8s_plus_count(tmp_path):
@@ -111,7 +150,7 @@ def test_objects_of_cdk8s_plus_count(tmp_path):
     deployment = kplus.Deployment(chart, "theirs", replicas=3, containers=[container])
     deployment.with_(GpuAccess(profile=PROFILE, request=GpuRequest(vram="1Gi")))
     (problem,), _ = said(app)
-    assert problem.startswith("work/theirs: what always runs does not fit: ")
+    assert problem.startswith("work/theirs: what always runs does not fit; ")
     assert plan.plan.consumers[0].consumer.pods == 3
 
 
@@ -121,7 +160,7 @@ def test_objects_of_a_file_count(tmp_path):
     file.write_text(json.dumps(plain(replicas=3)))
     Include(chart, "include", url=str(file))
     (problem,), _ = said(app)
-    assert "what always runs does not fit: work/theirs wants 3 nvidia.com/gpu, and one has 2" in problem
+    assert problem.splitlines()[1:] == ["  work/theirs wants 3 nvidia.com/gpu, and one has 2"]
 
 
 def test_what_asks_for_gpus_and_cannot_be_counted_is_told(tmp_path):
@@ -166,7 +205,8 @@ def test_a_name_cannot_move_the_cursor_of_a_terminal(tmp_path):
     theirs["metadata"]["name"] = "a\x1b[31m\nb\u202e"
     app, _, _ = cluster(tmp_path, other_manifests=[theirs])
     (problem,), _ = said(app)
-    assert problem.isprintable()
+    assert all(line.isprintable() for line in problem.split("\n"))
+    assert problem.endswith("\n  work/a\ufffd[31m b\ufffd wants 3 nvidia.com/gpu, and one has 2")
 
 
 def test_of_several_clusters_each_problem_says_whose_it_is(tmp_path):

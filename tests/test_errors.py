@@ -240,3 +240,14 @@ def test_a_call_that_does_not_fit_is_refused_in_one_line_at_the_line_of_the_call
         make()
     assert str(refused.value).startswith(problem)
     assert "\n" not in str(refused.value)
+
+
+def test_problems_are_wrapped_where_they_are_shown_and_whole_where_they_are_listed():
+    problems = ["a/b: " + "too long " * 40 + "end", "c: short\n  its reason", "d: " + "x" * 300]
+    error = SynthesisError(problems)
+    assert error.problems == problems
+    head, *lines = str(error).splitlines()
+    assert head == "3 problems found, nothing was written"
+    assert max(map(len, lines)) <= 200
+    assert [line for line in lines if not line.startswith("    ")][:2] == [lines[0], "  c: short"]
+    assert " ".join(line.strip() for line in lines[: lines.index("  c: short")]) == problems[0]

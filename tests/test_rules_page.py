@@ -1,6 +1,7 @@
 """docs/rules.md: its table is the rules, and each of its blocks does what the page says."""
 
 import re
+from textwrap import indent
 
 import pytest
 import yaml
@@ -49,7 +50,10 @@ def test_the_rendered_chart_gets_the_message_of_the_page(tmp_path, monkeypatch, 
     with pytest.raises(SystemExit):
         run(program, tmp_path, YAML[1])
     (said,) = (block.text.strip() for block in BLOCKS if block.language == "text")
-    assert capsys.readouterr().err.splitlines() == ["1 problem found, nothing was written", f"  {said}"]
+    assert capsys.readouterr().err.splitlines() == [
+        "1 problem found, nothing was written",
+        *indent(said, "  ").splitlines(),
+    ]
 
 
 def test_the_annotated_job_breaks_no_other_rule_and_both_of_these_without_the_annotation():

@@ -982,8 +982,8 @@ def test_an_app_is_written_with_one_line_and_stays_as_it_was_when_it_goes_wrong(
         "  east: gpu/train: namespace 'nowhere' is not in this app; add GpuNamespace(chart, 'namespace', "
         "name='nowhere') or declare it with External(app, 'existing', namespaces=['nowhere'])",
         "  west: gpu/train: asks for 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two "
-        "slots are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) "
-        "[R07]",
+        "slots are not two GPUs; ask for 1, or pass Sharing.time_slicing(...,",
+        "    fail_requests_greater_than_one=False) [R07]",
     ]
     assert files(dist) == before
 

@@ -213,7 +213,7 @@ def _of_the_app(make: Callable[[App], object]) -> Callable[[Path], str]:
         make(app)
         with pytest.raises(SynthesisError) as found:
             synthesize(app)
-        return str(found.value)
+        return "\n".join(found.value.problems)
 
     return problem
 

@@ -47,9 +47,9 @@ class MemoryProblems:
                 yield Problem(
                     kind="vram",
                     subject=consumer.subject,
-                    text=f"its pods{part} want more memory than any GPU that they may get: "
-                    f"{nodewise(refused[key], len(nodes))}",
+                    what=f"its pods{part} want more memory than any GPU that they may get",
                     way_out="take a smaller model or quantization, or a larger GPU",
+                    details=nodewise(refused[key], len(nodes)),
                 )
 
     def _too_small(self, consumer: Consumer, kinds: Sequence[int]) -> Mapping[str, str]:
@@ -112,7 +112,7 @@ class MemoryProblems:
             ways.insert(0, "GpuNode(vram=...)")
         # What is too much for any GPU by itself has been said: what is left then is that nobody knows.
         start = _STARTS[verdict if is_open else "unknown"]
-        yield Problem(kind="vram", subject=None, text=f"{start}: {'; '.join(reasons)}", way_out=", or ".join(ways))
+        yield Problem(kind="vram", subject=None, what=start, way_out=", or ".join(ways), details=tuple(reasons))
 
     def _ways(self, conflicts: Sequence[Conflict]) -> list[str]:
         if not conflicts:
@@ -178,14 +178,14 @@ def power_problems(matching: Matching, power: Power) -> Iterator[Problem]:
             yield Problem(
                 kind="power",
                 subject=None,
-                text=f"the GPUs of rack {rack!r} draw {draws} W at their power limits, and it has {most} W{more}",
+                what=f"the GPUs of rack {rack!r} draw {draws} W at their power limits, and it has {most} W{more}",
                 way_out="hold them lower with PowerLimit or GpuNode(power_limit=...), or move a node",
             )
         elif blank:
             yield Problem(
                 kind="power",
                 subject=None,
-                text=f"whether the GPUs of rack {rack!r} draw more than the {most} W that it has cannot be told: "
+                what=f"whether the GPUs of rack {rack!r} draw more than the {most} W that it has cannot be told: "
                 f"{of_blank}, and the others draw {draws} W at their power limits",
                 way_out="name the board with GpuNode(gpu_model=...), or hold it with GpuNode(power_limit=...)",
             )

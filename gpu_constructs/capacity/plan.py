@@ -26,14 +26,21 @@ class Problem:
             for ever), ``waiting`` (not all can run at once), ``vram`` (memory may run out), ``power`` (more than a
             rack may draw).
         subject: Index of the object it is about; None where it is about no single one.
-        text: What is wrong, and why, node by node.
+        what: What is wrong.
         way_out: What to do.
+        details: Why, node by node.
     """
 
     kind: Literal["placement", "slots", "rollout", "waiting", "vram", "power"]
     subject: int | None
-    text: str
+    what: str
     way_out: str
+    details: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What is wrong and why, in one sentence."""
+        return f"{self.what}: {'; '.join(self.details)}" if self.details else self.what
 
 
 @dataclass(frozen=True)

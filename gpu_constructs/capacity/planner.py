@@ -29,6 +29,8 @@ _ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")
 _MOST_NAMED = 6
 _LONGEST = 600
 """Characters of a sentence."""
+_LEAST = 20
+"""Characters of a detail that says anything."""
 
 
 @short_errors
@@ -156,11 +158,15 @@ def _unsearched(problems: Problems) -> Iterator[str]:
 
 def _short(problem: Problem) -> Problem:
     """Cut what names without end would make of a sentence."""
-    return replace(problem, text=_cut(problem.text), way_out=_cut(problem.way_out))
+    what = _cut(problem.what)
+    details, room = problem.details, _LONGEST - len(what) - len(": ")
+    if len("; ".join(details)) > room:
+        details = (_cut("; ".join(details), room),) if room > _LEAST else ()
+    return replace(problem, what=what, way_out=_cut(problem.way_out), details=details)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
+def _cut(text: str, most: int = _LONGEST) -> str:
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
 def _nodes(matching: Matching, memory: DeviceMemory, sitting: Sequence[SeatedNode]) -> Iterator[PlannedNode]:

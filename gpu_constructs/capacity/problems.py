@@ -58,12 +58,12 @@ class Problems:
             if self._matching.takers[index] or not (consumer.pods or consumer.is_for_each_node):
                 continue
             whys = self._matching.refusals(index)
-            said = nodewise(whys, len(self._offers))
             yield Problem(
                 kind="placement",
                 subject=consumer.subject,
-                text=f"no node of the inventory takes its pods{_of_part(consumer)}: {said}",
+                what=f"no node of the inventory takes its pods{_of_part(consumer)}",
                 way_out=self._way_to_a_node(whys),
+                details=nodewise(whys, len(self._offers)),
             )
 
     def _way_to_a_node(self, whys: Mapping[str, str]) -> str:
@@ -93,7 +93,7 @@ class Problems:
             yield Problem(
                 kind="slots",
                 subject=consumer.subject,
-                text=f"every node that takes it is to have its pod, which needs {self._in_words(consumer.asks)}, and "
+                what=f"every node that takes it is to have its pod, which needs {self._in_words(consumer.asks)}, and "
                 f"{joined(self._matching.names(full))} {has(self._matching.names(full))} no room for it{beside}",
                 way_out="select fewer nodes, or have the pods ask for no GPU: what only watches GPUs needs none",
             )
@@ -106,8 +106,9 @@ class Problems:
         return Problem(
             kind="slots",
             subject=self._only_subject(lacking),
-            text=f"what always runs does not fit: {self._shortage(packed, lacking)}",
+            what="what always runs does not fit",
             way_out=self._way_to_slots(packed),
+            details=(self._shortage(packed, lacking),),
         )
 
     def _only_subject(self, those: Iterable[int]) -> int | None:
@@ -217,9 +218,9 @@ class Problems:
         return Problem(
             kind="waiting",
             subject=consumer.subject,
-            text=f"{start} only in place of what always runs with a lower priority: the scheduler evicts pods of "
-            f"{lower}, which wait then",
+            what=f"{start} only in place of what always runs with a lower priority",
             way_out="leave it where that is meant; else fewer pods that always run, or another node in the inventory",
+            details=(f"the scheduler evicts pods of {lower}, which wait then",),
         )
 
     def _lower_than(self, priority: int, kinds: frozenset[int], names: frozenset[str]) -> tuple[str, bool]:
@@ -252,9 +253,12 @@ class Problems:
         return Problem(
             kind="slots",
             subject=consumer.subject,
-            text=f"it would never start: {what} {self._wanted(pods)}, and what always runs leaves no place for "
-            f"{'them' if together else 'it'} on {joined(nodes)}",
+            what="it would never start",
             way_out="fewer or smaller pods that always run, or another node in the inventory",
+            details=(
+                f"{what} {self._wanted(pods)}, and what always runs leaves no place for "
+                f"{'them' if together else 'it'} on {joined(nodes)}",
+            ),
         )
 
     def _update_waits(self, pods: Mapping[int, int], kinds: Collection[int]) -> Problem:
@@ -268,8 +272,9 @@ class Problems:
         return Problem(
             kind="rollout",
             subject=consumer.subject,
-            text=f"an update would wait for ever: {what}, and what always runs leaves no place for {old} on {nodes}",
+            what="an update would wait for ever",
             way_out=_WAYS_TO_UPDATE.get(consumer.kind, _WAY_TO_UPDATE),
+            details=(f"{what}, and what always runs leaves no place for {old} on {nodes}",),
         )
 
     def _wanted(self, pods: Mapping[int, int]) -> str:
@@ -316,20 +321,22 @@ class Problems:
         if not waiting:
             return
         some = self._some_of(waiting)
+        details: tuple[str, ...] = ()
         if packed.packing.answer == "undecided":
-            text = (
+            what = (
                 f"it was not found out whether all that may run fits at once; in the best way found some wait ({some})"
             )
         else:
             wait = "a pod waits" if sum(waiting.values()) == 1 else "pods wait"
-            text = f"when all that may run runs, {wait} as Pending ({some})"
+            what = f"when all that may run runs, {wait} as Pending ({some})"
             if packed.packing.shortage is not None:
-                text += f": {self._shortage(packed, waiting)}"
+                details = (self._shortage(packed, waiting),)
         yield Problem(
             kind="waiting",
             subject=self._only_subject(waiting),
-            text=text,
+            what=what,
             way_out=f"leave it where work may queue; else {self._way_to_slots(packed)}",
+            details=details,
         )
 
 

@@ -20,8 +20,8 @@ def joined(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
 
 
-def nodewise(whys: Mapping[str, str], nodes: int) -> str:
-    """Say of each node why, nodes of one reason together.
+def nodewise(whys: Mapping[str, str], nodes: int) -> tuple[str, ...]:
+    """Return why for each node, nodes of one reason together.
 
     Args:
         whys: Why, by the name of the node; not of all.
@@ -30,13 +30,15 @@ def nodewise(whys: Mapping[str, str], nodes: int) -> str:
     together: dict[str, list[str]] = {}
     for name, why in whys.items():
         together.setdefault(why, []).append(name)
-    said, told = "", 0
+    said: list[str] = []
+    told = 0
     for why, names in together.items():
-        more = f"{'; ' if said else ''}{'each of ' if len(names) > 1 else ''}{joined(names)} {why}"
-        if said and len(said) + len(more) > 2 * _LONG:
+        more = f"{'each of ' if len(names) > 1 else ''}{joined(names)} {why}"
+        if said and len("; ".join([*said, more])) > 2 * _LONG:
             break
-        said, told = said + more, told + len(names)
-    return said + (f"; and {nodes - told} more" if nodes > told else "")
+        said.append(more)
+        told += len(names)
+    return (*said, f"and {nodes - told} more") if nodes > told else tuple(said)
 
 
 def has(nodes: Sequence[str]) -> str:
