@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu_constructs import _kinds, pod_security
+from gpu_constructs._labels import is_ours
 from gpu_constructs.annotations import SCRAPED_TWICE
 from gpu_constructs.checks import conflicts
 from gpu_constructs.checks.amounts import amounts_are_meant
@@ -171,12 +172,22 @@ def _pods_satisfy_their_namespace(manifests: Sequence[Manifest], provided: Seque
                 says = f"enforces {stated!r}" if stated else f"states no Pod Security level, so {default!r} holds"
                 yield Finding(
                     index,
-                    f"pods would be refused: namespace {namespace!r}{maker} {says}, and {'; '.join(violations)}; take "
-                    "the pods' rights back (leave out the options that need them; run_as_user=... for a workload's "
-                    "user that is not root) or choose another "
-                    "GpuNamespace(pod_security=...)",
+                    f"pods would be refused: namespace {namespace!r}{maker} {says}, and {'; '.join(violations)}; "
+                    + _way_to_satisfy(manifest, spec, level),
                     (made_by,) if made_by >= 0 else (),
                 )
+
+
+def _way_to_satisfy(manifest: Manifest, spec: Manifest, level: str) -> str:
+    if is_ours(manifest):
+        return (
+            "leave out the options that need these rights (run_as_user=... names a workload's user that is not root) "
+            "or choose another GpuNamespace(pod_security=...)"
+        )
+    return (
+        f"write {', '.join(pod_security.ways_out(spec, level))} in the pod, or give its namespace another "
+        "pod-security.kubernetes.io/enforce"
+    )
 
 
 def _targets_are_scraped_once(manifests: Sequence[Manifest]) -> Iterator[Finding]:

@@ -28,9 +28,33 @@ RESTRICTED_VOLUMES = frozenset(
 )
 
 
+_WAYS_OUT = {
+    "hostNamespaces": "no hostNetwork, hostPID and hostIPC",
+    "privileged": "securityContext.privileged: false",
+    "capabilities": "securityContext.capabilities: {drop: [ALL], add: []}",
+    "volumes": "another kind of volume",
+    "hostPorts": "no hostPort",
+    "hostProbes": "no host in probes",
+    "appArmorProfile": "securityContext.appArmorProfile.type: RuntimeDefault",
+    "seLinuxOptions": "no securityContext.seLinuxOptions",
+    "procMount": "no securityContext.procMount",
+    "seccompProfile": "securityContext.seccompProfile.type: RuntimeDefault",
+    "sysctls": "no securityContext.sysctls",
+    "windowsHostProcess": "no securityContext.windowsOptions.hostProcess",
+    "allowPrivilegeEscalation": "securityContext.allowPrivilegeEscalation: false",
+    "runAsNonRoot": "securityContext.runAsNonRoot: true",
+    "runAsUser": "securityContext.runAsUser above 0",
+}
+
+
 def violations(pod_spec: PodSpec, level: str) -> list[str]:
     """What in a pod's spec the level forbids, one line each, opening with the name of the check."""
     return [f"{name}: {violation}" for name, check in CHECKS[level].items() for violation in check(pod_spec)]
+
+
+def ways_out(pod_spec: PodSpec, level: str) -> list[str]:
+    """Return what a pod's spec must say for the level to admit it, in Kubernetes' spelling."""
+    return [_WAYS_OUT[name] for name, check in CHECKS[level].items() if any(check(pod_spec))]
 
 
 def _containers(pod: PodSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -406,10 +406,19 @@ def test_the_pods_problem_lists_what_the_level_forbids_and_the_way_out():
     assert "hostPID" in problem
     assert "hostNetwork" in problem
     assert problem.endswith(
-        "; take the pods' rights back (leave out the options that need them; run_as_user=... for a workload's "
-        "user that is not root) or choose another "
-        "GpuNamespace(pod_security=...)"
+        "; write no hostNetwork, hostPID and hostIPC in the pod, or give its namespace another "
+        "pod-security.kubernetes.io/enforce"
     )
+
+
+def test_the_way_out_for_a_pod_that_says_nothing_is_what_the_level_restricted_wants():
+    ((_, problem),) = found([namespace("team", enforce="restricted"), deployment(namespace="team")])
+    assert problem.partition("; write ")[2].split(" in the pod, ")[0].split(", security") == [
+        "securityContext.capabilities: {drop: [ALL], add: []}",
+        "Context.seccompProfile.type: RuntimeDefault",
+        "Context.allowPrivilegeEscalation: false",
+        "Context.runAsNonRoot: true",
+    ]
 
 
 def test_only_the_enforced_level_refuses_pods():
@@ -713,6 +722,10 @@ def test_a_foreign_pod_its_namespace_would_refuse_is_found_by_both_paths(app, ch
     assert problem.startswith(
         f"{path_of(made)}: pods would be refused: namespace 'team' of gpu/namespace enforces 'baseline', and "
     )
+    assert "hostNetwork" in problem.rpartition("; write ")[2]
+    # Options of ours would be no way out.
+    assert "Gpu" not in problem
+    assert "run_as_user" not in problem
 
 
 def test_a_restricted_namespace_takes_our_workload_as_a_user_and_refuses_it_as_root(app):
@@ -725,6 +738,7 @@ def test_a_restricted_namespace_takes_our_workload_as_a_user_and_refuses_it_as_r
     assert problem.startswith(
         "gpu/root: pods would be refused: namespace 'team' of gpu/namespace enforces 'restricted', and "
     )
+    assert "run_as_user=..." in problem
 
 
 def test_on_talos_a_foreign_namespace_that_says_nothing_refuses_what_baseline_forbids(app, chart, foreign):

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from gpu_constructs.pod_security import CHECKS, violations
+from gpu_constructs.pod_security import CHECKS, violations, ways_out
 
 RESTRICTED_POD = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -113,6 +113,7 @@ RESTRICTED_CASES = {
 @pytest.mark.parametrize(("check", "pod"), BASELINE_CASES.values(), ids=BASELINE_CASES)
 def test_baseline_refuses_exactly_what_the_check_is_about(check, pod):
     assert failing(pod, "baseline") == {check}
+    assert len(ways_out(pod, "baseline")) == 1
     assert check in failing(pod, "restricted")
     assert violations(pod, "privileged") == []
 
@@ -121,6 +122,7 @@ def test_baseline_refuses_exactly_what_the_check_is_about(check, pod):
 def test_restricted_refuses_what_baseline_still_accepts(check, pod):
     assert violations(pod, "baseline") == []
     assert failing(pod, "restricted") == {check}
+    assert len(ways_out(pod, "restricted")) == 1
 
 
 def test_every_check_has_a_pod_that_fails_it():
