@@ -29,7 +29,6 @@ from gpu_constructs._manifest import Manifest
 from gpu_constructs.admission.visible_devices import ALLOW_LABEL
 from gpu_constructs.cluster_checks import Finding
 from gpu_constructs.cluster_checks import check as check_app
-from gpu_constructs.inventory import GpuInventory, GpuNode
 from gpu_constructs.provided import GpuNodes, Provided
 from gpu_constructs.rules.table import CODES, RuleSettings
 
