@@ -24,10 +24,17 @@ DEFAULT_PROGRAM = "app.py"
 _NAMED = 3
 """How many files a message names."""
 
-_ANOTHER_APP = "another App of this program"
 
-_WRITTEN_BY_THIS_RUN: dict[Path, frozenset[int]] = {}
-"""For each file that this process wrote: the Apps of the call that wrote it."""
+@dataclass(frozen=True)
+class _Call:
+    """One call of synth in this process: for which Apps it wrote which files."""
+
+    root: Path
+    apps: frozenset[int]
+    paths: frozenset[Path]
+
+
+_calls: list[_Call] = []
 
 
 class PartlyWritten(Exception):
@@ -68,7 +75,8 @@ class OutputFiles:
     Attributes:
         root: The folder that holds all of them.
         outdirs: The outdirs of the Apps: ``root`` itself, or folders in it.
-        program: Name of the program that writes; a file of another one is neither replaced nor removed.
+        program: Name of the program that writes; a file of another one is neither replaced nor removed. The second
+            App that a script writes to one folder by itself has a name of its own, ``app.py-2``.
         apps: Identities of the Apps.
         texts: The files, each with its text.
     """
@@ -78,6 +86,12 @@ class OutputFiles:
     program: str
     apps: frozenset[int]
     texts: dict[Path, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        earlier = list(dict.fromkeys(call.apps for call in self._calls_near()))
+        place = next((place for place, apps in enumerate(earlier) if not apps.isdisjoint(self.apps)), len(earlier))
+        if place:
+            self.program = f"{self.program or DEFAULT_PROGRAM}-{place + 1}"
 
     @property
     def is_single(self) -> bool:
@@ -92,6 +106,7 @@ class OutputFiles:
         """Return why the files cannot be written without a loss, found before any of them is."""
         blocked: dict[Path, str] = {}
         taken: dict[str, list[Path]] = defaultdict(list)
+        others = [call for call in self._calls_near() if call.apps.isdisjoint(self.apps)]
         for path in self.texts:
             link = _link(path, self.root)
             if link is not None:
@@ -100,8 +115,8 @@ class OutputFiles:
                 blocked[path] = "cannot be written: is a folder"
             else:
                 by = _author(path)
-                if by is not None and self._is_of_another_app(path):
-                    taken[_ANOTHER_APP].append(path)
+                if by is not None and any(path in call.paths for call in others):
+                    taken["another App of this program"].append(path)
                 elif by and by != self.program:
                     taken[by].append(path)
         return [
@@ -159,8 +174,7 @@ class OutputFiles:
                     Path(staged[path]).unlink(missing_ok=True)
             for path in (*changed, *stale):
                 _remove_empty_folders(path.parent, self.root)
-            _WRITTEN_BY_THIS_RUN.update(dict.fromkeys(replaced, self.apps))
-        _WRITTEN_BY_THIS_RUN.update(dict.fromkeys(self.texts, self.apps))
+        _calls.append(_Call(self.root, self.apps, frozenset(self.texts)))
         unchanged = [path for path in self.texts if path not in replaced]
         return Outcome(replaced, unchanged, removed, foreign)
 
@@ -183,12 +197,9 @@ class OutputFiles:
             by = _author(path)
             if by is None:
                 continue
-            if self._is_of_another_app(path):
-                by = _ANOTHER_APP
-            elif by == self.program:
+            if by == self.program:
                 own.append(path)
-                continue
-            if not is_beside:
+            elif not is_beside:
                 others[by or f"{DEFAULT_PROGRAM} or an earlier release"].append(path)
         return sorted(own), {by: sorted(paths) for by, paths in others.items()}
 
@@ -206,13 +217,14 @@ class OutputFiles:
         for pattern in (*beside, f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
             yield from ((path, True) for path in self.root.glob(pattern))
 
-    def _is_of_another_app(self, path: Path) -> bool:
-        """Check whether this very run wrote a file for Apps that it is not about now.
+    def _calls_near(self) -> list[_Call]:
+        """Return the calls of this run that wrote where this one may remove files.
 
         A process that is no script, such as a test or a notebook, may make the next state of the same App.
         """
-        apps = _WRITTEN_BY_THIS_RUN.get(path, self.apps)
-        return apps.isdisjoint(self.apps) and running_script() is not None
+        if running_script() is None:
+            return []
+        return [call for call in _calls if call.root.is_relative_to(self.root) or self.root.is_relative_to(call.root)]
 
 
 def running_script() -> Path | None:

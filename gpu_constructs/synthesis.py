@@ -240,12 +240,7 @@ def _output(apps: Sequence[object], program: str | None) -> OutputFiles:
         raise SynthesisError([problem], outcome="")
     given = cast(Sequence[App], apps)
     outdirs = [Path(app.outdir).resolve() for app in given]
-    if len(set(outdirs)) < len(given):
-        raise SynthesisError(["every App needs an outdir of its own; got the same one twice"])
     parents = {outdir.parent for outdir in outdirs}
-    if len(given) > 1 and len(parents) > 1:
-        listed = ", ".join(sorted(str(app.outdir) for app in given))
-        raise SynthesisError([f"the outdirs of several Apps must lie side by side; got {listed}"])
     root = outdirs[0] if len(given) == 1 else parents.pop()
     named = running_program() if program is None else program
     return OutputFiles(root, outdirs, named, frozenset(map(id, given)))
@@ -280,6 +275,12 @@ def _wrong_calls(apps: Sequence[object]) -> Iterator[str]:
                 f"output_file_extension must be {SUFFIX!r} for synth; got {app.output_file_extension!r}; leave it out, "
                 "or call app.synth()"
             )
+    outdirs = [Path(app.outdir).resolve() for app in cast(Sequence[App], apps)]
+    if len(set(outdirs)) < len(outdirs):
+        yield "every App needs an outdir of its own; got the same one twice"
+    if len({outdir.parent for outdir in outdirs}) > 1:
+        listed = ", ".join(sorted(app.outdir for app in cast(Sequence[App], apps)))
+        yield f"the outdirs of several Apps must lie side by side; got {listed}"
 
 
 def _described(value: object) -> str:

@@ -322,6 +322,8 @@ class Wants(Construct):
         (lambda app: synth(app, "dist"), "synth takes Apps only; got 'dist'; the folder is that of App(outdir='dist')"),
         (lambda app: synth(app, None), "synth takes Apps only; got None (NoneType); pass the App that it is made in"),
         (lambda app: synth(App), "synth takes Apps only; got the class App; make one with App()"),
+        (lambda app: synth(app, app), "every App needs an outdir of its own; got the same one twice"),
+        (lambda app: synth(app, App(outdir="a/b")), "the outdirs of several Apps must lie side by side; got a/b, dist"),
         (lambda app: synth(app, strict="yes"), "strict must be True or False; got 'yes'"),
         (lambda app: synth(App(outdir="")), "outdir must name a folder; got ''; leave it out for dist/"),
         (lambda app: synth(App(outdir=" ")), "outdir must name a folder; got ' '; leave it out for dist/"),
@@ -504,9 +506,15 @@ def test_two_programs_and_two_apps_of_one_leave_the_files_of_each_other(run, dis
     assert second.returncode == 0
     assert "dist/a.k8s.yaml: written by app.py or an earlier release, so it stays" in second.stderr
     assert second.stderr.endswith("wrote 1 file to dist/, 1 warning\n")
-    third = run("app.py", one.format("c") + one.format("d"))
-    assert "dist/c.k8s.yaml: written by another App of this program, so it stays" in third.stderr
-    assert list(texts(dist)) == ["b.k8s.yaml", "c.k8s.yaml", "d.k8s.yaml"]
+    for number_of_runs in (1, 2):
+        third = run("app.py", one.format("c") + one.format("d"))
+        assert third.returncode == 0
+        assert third.stderr.count("dist/ is unchanged (1 file)") == 2 * (number_of_runs - 1)
+        assert list(texts(dist)) == ["b.k8s.yaml", "c.k8s.yaml", "d.k8s.yaml"]
+    assert "dist/d.k8s.yaml: written by app.py-2, so it stays" in third.stderr
+    last = run("app.py", one.format("c") + one.format("c"))
+    assert last.returncode == 1
+    assert "dist/c.k8s.yaml: already written by another App of this program; give one of the two" in last.stderr
 
 
 def test_a_warning_is_one_line_and_printed_once(run):
