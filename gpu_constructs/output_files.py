@@ -8,6 +8,7 @@ import sysconfig
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,7 @@ class _Call:
     """One call of synth in this process: for which Apps it wrote which files."""
 
     root: Path
+    is_single: bool
     apps: frozenset[int]
     paths: frozenset[Path]
 
@@ -154,28 +156,29 @@ class OutputFiles:
                 self._stage(path, staged)
             for path in changed:
                 os.replace(staged[path], path)
+                del staged[path]
                 replaced.append(path)
             for path in stale:
                 path.unlink()
                 removed.append(path)
         except OSError as error:
-            reason = f"{shown(path)}: cannot be {'removed' if path in stale else 'written'}: {error.strerror}"
+            reason = f"{shown(path)}: cannot be {'removed' if path in stale else 'written'}: {error.strerror or error}"
             told = [
                 ("replaced", replaced),
-                ("not replaced", [path for path in changed if path not in replaced]),
+                ("not replaced", changed[len(replaced) :]),
                 ("removed", removed),
-                ("not removed", [path for path in stale if path not in removed]),
+                ("not removed", stale[len(removed) :]),
             ]
             details = [f"{what}: {', '.join(map(shown, paths))}" for what, paths in told if paths]
             raise PartlyWritten(reason, details if replaced or removed else []) from None
         finally:
-            for path in changed:
-                if path in staged and path not in replaced:
-                    Path(staged[path]).unlink(missing_ok=True)
-            for path in (*changed, *stale):
-                _remove_empty_folders(path.parent, self.root)
-        _calls.append(_Call(self.root, self.apps, frozenset(self.texts)))
-        unchanged = [path for path in self.texts if path not in replaced]
+            with suppress(OSError):
+                for temporary in staged.values():
+                    Path(temporary).unlink(missing_ok=True)
+                for folder in {path.parent for path in (*changed, *stale)}:
+                    _remove_empty_folders(folder, self.root)
+        _calls.append(_Call(self.root, self.is_single, self.apps, frozenset(self.texts)))
+        unchanged = sorted(self.texts.keys() - set(changed))
         return Outcome(replaced, unchanged, removed, foreign)
 
     def _stage(self, path: Path, staged: dict[Path, str]) -> None:
@@ -224,7 +227,12 @@ class OutputFiles:
         """
         if running_script() is None:
             return []
-        return [call for call in _calls if call.root.is_relative_to(self.root) or self.root.is_relative_to(call.root)]
+        return [call for call in _calls if _looks_into(self, call) or _looks_into(call, self)]
+
+
+def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
+    """Check whether one may remove files of another: below its root where it holds several clusters."""
+    return one.root == other.root or (not one.is_single and other.root.is_relative_to(one.root))
 
 
 def running_script() -> Path | None:

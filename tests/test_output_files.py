@@ -517,6 +517,12 @@ def test_two_programs_and_two_apps_of_one_leave_the_files_of_each_other(run, dis
     assert "dist/c.k8s.yaml: already written by another App of this program; give one of the two" in last.stderr
 
 
+def test_apps_with_outdirs_of_their_own_need_no_name_of_their_own_in_one_script(run, dist):
+    one = 'app = App(outdir="dist/{0}")\nNvidiaRuntimeClass(Chart(app, "gpu"), "class")\nsynth(app)\n'
+    assert run("app.py", one.format("a") + one.format("b") + one.format("a/c")).returncode == 0
+    assert [text.startswith(HEADER) for text in texts(dist).values()] == [True] * 3
+
+
 def test_a_warning_is_one_line_and_printed_once(run):
     text = (
         "app = App()\n"
