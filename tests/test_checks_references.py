@@ -191,8 +191,8 @@ def test_a_slip_of_a_name_that_the_app_makes_is_an_error(written):
         (
             False,
             f"names Secret {written!r} of namespace 'team', which is not there but 'hugging-face' is; write "
-            "'hugging-face', or declare it with External(app, 'existing', "
-            f"secrets=['team/{written}']) where both exist",
+            f"'hugging-face', or declare it with External(app, 'existing', secrets=['team/{written}']) where both "
+            "exist",
         )
     ]
 

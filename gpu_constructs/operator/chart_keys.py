@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpu_constructs import _helm
+from gpu_constructs import _fields, _helm
 from gpu_constructs._helm import Key
 from gpu_constructs.errors import GpuConstructsError, did_you_mean
 from gpu_constructs.operator.values import NFD
@@ -456,6 +456,8 @@ _SCALARS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "map or text": ("a mapping or text", lambda got: isinstance(got, Mapping | str)),
     "duration": ("a duration like '15s'", lambda got: isinstance(got, str) and _DURATION.match(got) is not None),
 }
+# Of resources; other mappings may have a key 'memory' too.
+_AMOUNTS = ("{number or text}", "{quantity}")
 
 
 def check_keys(values: Mapping[str, Any], release: GpuOperatorRelease) -> None:
@@ -573,6 +575,8 @@ def _check(path: str, got: Any, kind: str) -> None:
             # Within a map, as anywhere, null takes away what the chart has there.
             if item is not None:
                 _check(f"{path}[{name!r}]", item, kind[1:-1])
+                if kind in _AMOUNTS and _fields.counts_bytes(name) and _fields.lacks_unit(item):
+                    raise GpuConstructsError(f"{path}[{name!r}] {_fields.without_unit(item)}")
     elif kind in STRUCTS:
         _check_struct(path, got, kind)
     elif "|" in kind:
