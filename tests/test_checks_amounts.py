@@ -122,6 +122,12 @@ def test_other_resources_are_left_alone(name):
         ),
         obj("example.com/v1", "Model", {"engines": [{"resources": {"limits": {"nvidia.com/GPU": 1}}}]}),
         obj("karpenter.sh/v1", "NodePool", {"limits": {"nvidia.com/gpus": "8"}}),
+        obj(
+            "kueue.x-k8s.io/v1beta1",
+            "ClusterQueue",
+            {"resourceGroups": [{"flavors": [{"resources": [{"name": "nvidia.com/gpus", "nominalQuota": 8}]}]}]},
+        ),
+        obj("sparkoperator.k8s.io/v1beta2", "SparkApplication", {"gpu": {"name": "nvidia.com/gpus", "quantity": 1}}),
         obj("scheduling.volcano.sh/v1beta1", "Queue", {"capability": {"nvidia.com/gpus": 8}}),
         obj("helm.toolkit.fluxcd.io/v2", "HelmRelease", {"values": {"resources": {"limits": {"nvidia.com/gpus": 1}}}}),
     ],

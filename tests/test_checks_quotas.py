@@ -170,6 +170,13 @@ def test_a_disk_larger_than_the_quota_is_an_error(made, key, is_found):
     )
 
 
+@pytest.mark.parametrize("spec", [None, [], "a", {"resources": 3}, {"resources": {"requests": ["a"]}}], ids=str)
+def test_a_claim_that_cannot_be_is_no_crash(spec):
+    claim = obj("v1", "PersistentVolumeClaim", spec)
+    own = obj("apps/v1", "StatefulSet", {"volumeClaimTemplates": ["a", {"spec": spec}]})
+    assert found(quota(hard={"requests.storage": "1Gi"}), claim, own) == []
+
+
 MIXED = Provided(gpu_offers=[GpuOffer(sharing=Sharing.none(), mig_strategy="mixed")])
 RENAMED = Provided(gpu_offers=[GpuOffer(sharing=Sharing.time_slicing(replicas=2, rename_by_default=True))])
 

@@ -23,7 +23,8 @@ _OF_KIND: Mapping[tuple[str, str], frozenset[str]] = {
 }
 _WITHOUT_AMOUNTS = frozenset({("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap"), ("", "Secret")})
 # What stands under these keys is no resource, whatever it is called.
-_OTHER_NAMES = re.compile(r"(?i)(?:.*labels|.*annotations|.*selector|status)\Z")
+_OTHER_NAMES = ("labels", "annotations", "selector", "status")
+_BESIDE_NAME = frozenset({"nominalQuota", "quantity"})
 _DEEPEST = 60
 
 # kubernetes/kubernetes@v1.34.1:pkg/apis/core/helper/helpers.go (IsStandardContainerResourceName)
@@ -89,9 +90,13 @@ def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
             continue
         if isinstance(value.get("name"), str) and "image" in value:
             holder = f" of container {value['name']!r}"
+        for amount in _BESIDE_NAME & value.keys():
+            # As Kueue bounds a resource, and Spark asks for one.
+            if isinstance(value.get("name"), str):
+                yield _Amount(section, value["name"], value[amount], holder)
         for key, member in value.items():
             if isinstance(member, Mapping | list):
-                if not _OTHER_NAMES.match(str(key)):
+                if not str(key).lower().endswith(_OTHER_NAMES):
                     waiting.append((member, str(key), holder, depth + 1))
             elif isinstance(key, str) and _may_count(section in sections, key) and quantity(member) is not None:
                 yield _Amount(section, key, member, holder)

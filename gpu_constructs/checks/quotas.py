@@ -154,8 +154,7 @@ def _volume_claims(facts: Facts) -> Iterator[tuple[int, str, Manifest]]:
     for index, manifest in facts.of_kind(("", "PersistentVolumeClaim")):
         yield index, namespace_of(manifest), manifest.get("spec") or {}
     for index, manifest in facts.of_kind(("apps", "StatefulSet")):
-        templates = (manifest.get("spec") or {}).get("volumeClaimTemplates")
-        for template in templates if isinstance(templates, list) else ():
+        for template in (manifest.get("spec") or {}).get("volumeClaimTemplates") or ():
             yield index, namespace_of(manifest), template.get("spec") or {}
 
 

@@ -42,7 +42,15 @@ _LISTS = frozenset(
             "initContainers",
             "matchExpressions",
         ),
-        *("nodeSelectorTerms", "resourceClaims", "rules", "tolerations", "volumeMounts", "volumes"),
+        *(
+            "nodeSelectorTerms",
+            "resourceClaims",
+            "rules",
+            "tolerations",
+            "volumeMounts",
+            "volumes",
+            "volumeClaimTemplates",
+        ),
     }
 )
 # A mapping in a container, a list in a LimitRange, a claim or an affinity to pods.
@@ -50,6 +58,7 @@ _EITHER = frozenset({"limits", "requests", "requiredDuringSchedulingIgnoredDurin
 _READ = frozenset(
     {
         ("", "LimitRange"),
+        ("", "PersistentVolumeClaim"),
         ("", "ResourceQuota"),
         ("apps.kruise.io", "CloneSet"),
         ("apps.kruise.io", "StatefulSet"),
