@@ -55,6 +55,8 @@ def check(
         *_later_pods_pass_the_guards(manifests, provided),
         *pods_fit_their_namespace(facts),
         *conflicts.platforms_are_one(facts),
+        *conflicts.gpu_clusters_are_not_on_talos(facts),
+        *conflicts.one_priority_class_is_the_default(facts),
         *conflicts.nodes_have_one_device_plugin(facts),
         *conflicts.charts_make_objects_of_their_own(facts),
         *conflicts.gpus_are_profiled_by_one(facts),

@@ -1296,7 +1296,7 @@ def test_gpus_of_a_node_that_two_can_be_on_are_profiled_by_one(one, other, is_fo
     expected = Finding(
         None,
         "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one can at a time: "
-        "the other fails; leave them out of one's metrics, or give the two node_selectors that no node matches both of",
+        "the other fails; leave them out of one's metrics, or select different nodes with node_selector",
         providers=(0, 2),
     )
     assert findings == ([expected] if is_found else [])

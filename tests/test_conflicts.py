@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from cdk8s import App, Chart
+from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, JsonPatch
 
 from gpu_constructs import (
     CapacityPlan,
@@ -61,8 +61,8 @@ BOARD = "NVIDIA GeForce RTX 3090"
 # Power limits.
 
 IN_TURN = (
-    "a/limit: limits the power of GPUs on nodes that b/limit limits too, so the two would set their limits in turn; "
-    "join them with limits={...} in one, or give the two node_selectors that no node matches both of"
+    "a/limit: limits the power of GPUs on nodes that b/limit limits too, so they would set their limits in turn; "
+    "join them with limits={...}, or select different nodes with node_selector"
 )
 
 
@@ -156,9 +156,8 @@ def charts(app, one, other, **both):
 
 
 SAME_NODES = (
-    "one: brings the device plugin and GPU Feature Discovery to nodes of two too, where the two would replace each "
-    "other's devices and labels; leave one out, use config=Configs.named(...) for nodes that differ, or give the two "
-    "node_selectors that no node matches both of"
+    "one: brings the device plugin and GPU Feature Discovery to nodes of two too, where they would replace each "
+    "other's devices; leave one out, use Configs.named(...), or select different nodes with node_selector"
 )
 
 
@@ -292,9 +291,8 @@ def test_a_default_runtime_goes_around_the_policy_on_visible_devices(app):
     guard(app)
     by_default(app)
     assert told(app) == [
-        "guard/guard: judges pods with runtime class 'nvidia' alone, but node says that NVIDIA's runtime is the nodes' "
-        "default: a pod without the class whose image sets NVIDIA_VISIBLE_DEVICES=all sees every GPU; leave "
-        "default_runtime=True out"
+        "guard/guard: judges pods with runtime class 'nvidia' alone, and node makes that runtime the default: an image "
+        "with NVIDIA_VISIBLE_DEVICES=all sees every GPU; leave default_runtime=True out"
     ]
 
 
@@ -396,8 +394,8 @@ def test_of_a_plugin_whose_configuration_is_elsewhere_it_is_not_known_how_it_sha
 
 OLD, NEW = Talos("1.12"), Talos("1.13")
 OTHER_PLATFORM = (
-    "platform must be the same for all that is on a node; got {}, and {} has {}; pass {} here too, or give the two "
-    "node_selectors that no node matches both of"
+    "platform must be the same for all that is on a node; got {}, and {} has {}; pass {} here too, or select "
+    "different nodes with node_selector"
 )
 
 
@@ -488,3 +486,27 @@ def test_a_workload_whose_profile_shares_as_the_plugin_does_somewhere_is_fine(ap
     profile = GpuProfile(sharing=FOUR)
     GpuWorkload(Chart(app, "a", namespace="default"), "a", image="a:1", kind="Job", profile=profile)
     assert told(app) == []
+
+
+# Objects of any origin.
+
+
+def plain(app, id, api_version, kind, **body):
+    made = ApiObject(Chart(app, id), id, api_version=api_version, kind=kind, metadata=ApiObjectMetadata(name=id))
+    made.add_json_patch(*(JsonPatch.add(f"/{key}", value) for key, value in body.items()))
+
+
+@pytest.mark.parametrize(("platform", "is_refused"), [(OLD, True), (NEW, True), (Kubernetes(), False)])
+def test_a_gpu_cluster_of_any_origin_is_refused_on_talos(app, platform, is_refused):
+    DevicePluginChart(app, "plugin", platform=platform)
+    plain(app, "gpu-cluster", "nvidia.com/v1alpha1", "GPUCluster")
+    problems = [problem.partition(":")[2].partition(":")[0] for problem in problems_of(app)]
+    assert problems == ([f" cannot work on {platform}"] if is_refused else [])
+
+
+def test_two_priority_classes_for_all_pods_are_an_error(app):
+    for id, is_default in {"a": True, "b": False, "c": True}.items():
+        plain(app, id, "scheduling.k8s.io/v1", "PriorityClass", value=1, globalDefault=is_default)
+    assert problems_of(app) == [
+        "c/c: must not have globalDefault: true beside a/a, since a cluster has one default; set it on one of the two"
+    ]

@@ -15,7 +15,7 @@ from gpu_constructs.rules.facts import Facts, namespace_of
 from gpu_constructs.rules.finding import Finding
 from gpu_constructs.sharing import Sharing
 
-_APART = "give the two node_selectors that no node matches both of"
+_APART = "select different nodes with node_selector"
 
 
 _OF_A_NODE: tuple[Component, ...] = ("device-plugin", "gpu-feature-discovery")
@@ -34,9 +34,8 @@ def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
         if meeting:
             yield Finding(
                 None,
-                f"brings {listed(both)} to nodes of {{1}} too, where the two would replace each other's devices and "
-                "labels; leave one out, use config=Configs.named(...) for nodes that differ, or "
-                f"{_APART}",
+                f"brings {listed(both)} to nodes of {{1}} too, where they would replace each other's devices; leave "
+                f"one out, use Configs.named(...), or {_APART}",
                 providers=(one, other),
                 is_warning=meeting == "perhaps",
             )
@@ -90,8 +89,8 @@ def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
         if meeting:
             yield Finding(
                 None,
-                "limits the power of GPUs on nodes that {1} limits too, so the two would set their limits in turn; "
-                f"join them with limits={{...}} in one, or {_APART}",
+                "limits the power of GPUs on nodes that {1} limits too, so they would set their limits in turn; "
+                f"join them with limits={{...}}, or {_APART}",
                 providers=(one, other),
                 is_warning=meeting == "perhaps",
             )
@@ -200,6 +199,38 @@ def _may_meet(facts: Facts, one: int, other: int) -> bool:
     return not has_pods or _meeting(facts, one, other) is not None
 
 
+def gpu_clusters_are_not_on_talos(facts: Facts) -> Iterator[Finding]:
+    """Find a GPUCluster of the GPU Operator in an app for Talos.
+
+    Source:
+        NVIDIA/gpu-operator@v26.7.0:cmd/nvidia-validator/driver.go, manifests/state-dra-driver/0500_daemonset.yaml
+    """
+    platforms = [offer.platform for offer in facts.provided if offer.platform is not None and not offer.is_workload]
+    talos = next((platform for platform in platforms if platform.brings_driver), None)
+    for index, _ in facts.of_kind(("nvidia.com", "GPUCluster")) if talos else ():
+        yield Finding(
+            index,
+            f"cannot work on {talos}: the operator's validator tells its DRA driver the root '/', and the driver lies "
+            "in /usr/local; make a ClusterPolicy, or install the DRA driver by its own chart",
+        )
+
+
+def one_priority_class_is_the_default(facts: Facts) -> Iterator[Finding]:
+    """Find a second PriorityClass for all pods that name none, which the API server refuses.
+
+    Source:
+        kubernetes/kubernetes:plugin/pkg/admission/priority/admission.go
+    """
+    classes = facts.of_kind(("scheduling.k8s.io", "PriorityClass"))
+    defaults = [index for index, made in classes if made.get("globalDefault") is True]
+    for index in defaults[1:]:
+        yield Finding(
+            index,
+            "must not have globalDefault: true beside {0}, since a cluster has one default; set it on one of the two",
+            (defaults[0],),
+        )
+
+
 _WITHOUT_SIDECAR = ("None", "Push")
 """Collectors for which Katib adds no container to a trial's pod."""
 
@@ -250,9 +281,8 @@ def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
             if offer.gpu_runtime == "default":
                 yield Finding(
                     None,
-                    f"judges pods with runtime class {guard.runtime_class!r} alone, but {{1}} says that NVIDIA's "
-                    "runtime is the nodes' default: a pod without the class whose image sets "
-                    f"{guard.variable}=all sees every GPU; leave default_runtime=True out",
+                    f"judges pods with runtime class {guard.runtime_class!r} alone, and {{1}} makes that runtime the "
+                    f"default: an image with {guard.variable}=all sees every GPU; leave default_runtime=True out",
                     providers=(index, other),
                     is_warning=True,
                 )
