@@ -629,6 +629,9 @@ def plugin_options(draw, **changes):
         given_options = {key: value for key, value in given_options.items() if key not in SHORTHAND}
     elif "sharing" in given_options and is_of_whole_gpus(given_options["sharing"]):
         given_options["mig_strategy"] = "none"
+    platform = given_options.get("platform", Talos())
+    if "volume-mounts" in (given_options.get("device_list_strategy") or ()) and not platform.accepts_volume_mounts:
+        given_options["device_list_strategy"] = "envvar"
     given_options["node_feature_discovery"] = draw(changes.get("node_feature_discovery", st.just("external")))
     return given_options
 
