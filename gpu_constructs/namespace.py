@@ -19,6 +19,9 @@ DEFAULT_NAMESPACE = "nvidia-gpu-operator"
 QUOTA_NAME = "namespace-quota"
 LIMITS_NAME = "container-limits"
 
+STATES_NO_NAMESPACE = "_gpu_constructs_states_no_namespace"
+"""On a Chart: neither it nor a workload in it states a namespace."""
+
 PodSecurityLevel = Literal["privileged", "baseline", "restricted"]
 
 
@@ -114,7 +117,9 @@ def namespace_name(namespace: object) -> str:
 
 
 def namespace_in(scope: Construct, given: object) -> str:
-    """Give the name of a workload's namespace: the one given, else its chart's, else ``default``.
+    """Return the name of a workload's namespace: the one given, else its chart's, else ``default``.
+
+    A chart whose workloads go to ``default`` because nothing states a namespace is remembered: ``synth`` warns of it.
 
     Raises:
         GpuConstructsError: It is no DNS label, or no namespace at all.
@@ -122,6 +127,8 @@ def namespace_in(scope: Construct, given: object) -> str:
     if given is not None:
         return namespace_name(given)
     chart = scope if isinstance(scope, Chart) else Chart.of(scope)
+    if not chart.namespace:
+        setattr(chart, STATES_NO_NAMESPACE, True)
     return chart.namespace or "default"
 
 

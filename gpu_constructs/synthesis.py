@@ -32,6 +32,7 @@ from gpu_constructs.errors import (
     warn,
 )
 from gpu_constructs.held_apps import expect_nothing_more, mark_rendered, warnings_of
+from gpu_constructs.namespace import STATES_NO_NAMESPACE
 from gpu_constructs.output_files import (
     METADATA_FILE,
     NEEDS_CRDS_FOLDER,
@@ -57,6 +58,11 @@ _RESOLVERS = 3
 
 _PASSING = "gpu-constructs-validation"
 """Id of a chart that is gone before anything is written."""
+
+_NO_NAMESPACE = (
+    "states no namespace, so its workloads go to 'default'; pass namespace= to the Chart or to each workload, "
+    "namespace='default' where that is meant"
+)
 
 _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
 
@@ -360,6 +366,11 @@ def _checked(app: App) -> _Checked:
         return _Checked(app, problems=_unwrapped(error))
     providers, provided = providers_in(constructs)
     said = [("", finding) for finding in check(rendered.manifests, provided, settings_of(app))]
+    said += [
+        (chart.node.path, Finding(None, _NO_NAMESPACE, is_warning=True))
+        for chart in charts
+        if getattr(chart, STATES_NO_NAMESPACE, False)
+    ]
     # What is wrong with the objects themselves is better known before anybody computes with them.
     if all(finding.is_warning for _, finding in said):
         for construct in constructs:

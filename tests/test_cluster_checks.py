@@ -697,7 +697,7 @@ def test_a_label_a_foreign_object_selects_is_missed_by_its_path(app, chart, fore
 
 
 def test_a_talos_workload_alone_misses_runtime_class_and_label(app, chart):
-    GpuWorkload(chart, "train", image="a:1", kind="Job")
+    GpuWorkload(chart, "train", namespace="default", image="a:1", kind="Job")
     assert [problem.split(" ")[:2] for problem in problems_of(app)] == [
         ["gpu/train:", "runtime_class"],
         ["gpu/train:", "selects"],
@@ -771,9 +771,9 @@ def test_two_slots_a_foreign_object_asks_for_are_found(app, chart, included_depl
 
 def test_a_workload_that_asks_for_gpus_by_another_name_than_the_plugin_gives_them_is_found(app, chart):
     DevicePluginChart(app, "plugin", sharing=Sharing.time_slicing(replicas=4, rename_by_default=True))
-    GpuWorkload(chart, "shared", image="a:1", kind="Job", gpu_resource="nvidia.com/gpu.shared")
+    GpuWorkload(chart, "shared", namespace="default", image="a:1", kind="Job", gpu_resource="nvidia.com/gpu.shared")
     assert problems_of(app) == []
-    GpuWorkload(chart, "whole", image="a:1", kind="Job", gpus=2)
+    GpuWorkload(chart, "whole", namespace="default", image="a:1", kind="Job", gpus=2)
     assert problems_of(app) == [
         "gpu/whole: asks for 2 x nvidia.com/gpu, which no device plugin of this app advertises, so its pods would "
         "never be scheduled; ask for nvidia.com/gpu.shared [R08]"
@@ -783,7 +783,7 @@ def test_a_workload_that_asks_for_gpus_by_another_name_than_the_plugin_gives_the
 @pytest.mark.parametrize(("mig_strategy", "is_found"), [("none", True), ("single", True), ("mixed", False)])
 def test_a_mig_profile_is_advertised_by_a_plugin_with_the_mixed_strategy_only(app, chart, mig_strategy, is_found):
     DevicePluginChart(app, "plugin", mig_strategy=mig_strategy)
-    GpuWorkload(chart, "train", image="a:1", kind="Job", gpu_resource="nvidia.com/mig-1g.10gb")
+    GpuWorkload(chart, "train", namespace="default", image="a:1", kind="Job", gpu_resource="nvidia.com/mig-1g.10gb")
     assert [problem.split(",")[0] for problem in problems_of(app)] == (
         ["gpu/train: asks for 1 x nvidia.com/mig-1g.10gb"] if is_found else []
     )
@@ -815,7 +815,7 @@ def test_a_gpu_that_a_foreign_object_asks_for_by_its_name_serves(app, chart, for
 
 
 def test_a_workload_patched_to_see_every_gpu_is_found_unless_it_is_annotated(app, chart):
-    made = GpuWorkload(chart, "train", image="a:1", kind="Job", platform=Kubernetes())
+    made = GpuWorkload(chart, "train", namespace="default", image="a:1", kind="Job", platform=Kubernetes())
     made.api_object.add_json_patch(JsonPatch.add("/spec/template/spec/containers/0/env", VISIBLE))
     assert [problem.split(":")[:2] for problem in problems_of(app)] == [
         ["gpu/train", " container 'train' holds a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all'"]
@@ -830,7 +830,17 @@ def test_a_workload_patched_to_see_every_gpu_is_found_unless_it_is_annotated(app
 def test_a_workload_that_said_so_may_choose_its_gpus(app, chart, kind):
     more = {"schedule": "@daily"} if kind == "CronJob" else {}
     env = {"NVIDIA_VISIBLE_DEVICES": "all"}
-    GpuWorkload(chart, "a", image="a:1", kind=kind, platform=Kubernetes(), env=env, visible_devices="unmanaged", **more)
+    GpuWorkload(
+        chart,
+        "a",
+        namespace="default",
+        image="a:1",
+        kind=kind,
+        platform=Kubernetes(),
+        env=env,
+        visible_devices="unmanaged",
+        **more,
+    )
     assert problems_of(app) == []
 
 
@@ -854,7 +864,7 @@ def test_components_that_see_every_gpu_and_hold_none_are_fine(app, chart):
 )
 def test_two_gpus_are_fine_where_nothing_refuses_them(app, chart, sharing):
     DevicePluginChart(app, "plugin", sharing=sharing)
-    GpuWorkload(chart, "train", image="a:1", kind="Job", gpus=2)
+    GpuWorkload(chart, "train", namespace="default", image="a:1", kind="Job", gpus=2)
     GpuRules.enforce(app, ignore=["R07"])
     assert problems_of(app) == []
 
@@ -889,7 +899,7 @@ def test_an_external_of_another_name_silences_nothing(app):
 
 def test_an_external_anywhere_in_the_app_serves_the_whole_app(app, chart):
     External(Construct(chart, "deep"), "existing", runtime_classes=["nvidia"], node_labels=[PRESENT])
-    GpuWorkload(Chart(app, "train"), "train", image="a:1", kind="Job")
+    GpuWorkload(Chart(app, "train"), "train", namespace="default", image="a:1", kind="Job")
     assert problems_of(app) == []
 
 

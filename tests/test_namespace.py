@@ -2,7 +2,16 @@ import cdk8s_plus_27 as kplus
 import pytest
 from cdk8s import ApiObjectMetadata, Chart
 
-from gpu_constructs import DevicePluginChart, GpuConstructsError, GpuNamespace
+from gpu_constructs import (
+    DevicePluginChart,
+    External,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    GpuNamespace,
+    GpuWorkload,
+    Kubernetes,
+    synthesize,
+)
 from gpu_constructs.namespace import component_namespace, namespace_name
 
 MODES = ("enforce", "audit", "warn")
@@ -138,3 +147,23 @@ def test_leave_to_take_default_changes_nothing_for_other_namespaces():
     assert component_namespace("gpu", allow_default=True) == component_namespace("gpu") == "gpu"
     with pytest.raises(GpuConstructsError, match=r"^namespace must be a DNS label"):
         component_namespace("Default", allow_default=True)
+
+
+def workloads(app, chart, *namespaces):
+    External(app, "labels", node_labels=["nvidia.com/*"])
+    for number, namespace in enumerate(namespaces):
+        GpuWorkload(chart, f"w{number}", image="a:1", platform=Kubernetes(), namespace=namespace)
+
+
+def test_a_chart_whose_workloads_go_to_default_by_silence_is_warned_of_once(app):
+    workloads(app, Chart(app, "team"), None, None, "default")
+    said = "team: states no namespace, so its workloads go to 'default'; pass namespace= to the Chart"
+    with pytest.warns(GpuConstructsWarning) as told:
+        synthesize(app)
+    assert [str(one.message).startswith(said) for one in told] == [True]
+
+
+@pytest.mark.parametrize(("of_chart", "own"), [("default", None), (None, "default")])
+def test_default_may_be_stated(app, of_chart, own):
+    workloads(app, Chart(app, "team", namespace=of_chart), own)
+    synthesize(app)

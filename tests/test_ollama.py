@@ -181,7 +181,12 @@ def test_an_app_that_counts_memory_synthesizes_without_a_finding(tmp_path, recwa
     app = App(outdir=str(tmp_path))
     DevicePluginChart(app, "plugin", platform=Kubernetes(), sharing=UNITS.sharing)
     profile = GpuProfile(platform=Kubernetes(), sharing=UNITS.sharing)
-    Ollama(Chart(app, "models"), "ollama", gpus=GpuRequest(vram="6Gi", products=[BOARD]), profile=profile)
+    Ollama(
+        Chart(app, "models", namespace="default"),
+        "ollama",
+        gpus=GpuRequest(vram="6Gi", products=[BOARD]),
+        profile=profile,
+    )
     GpuRules.enforce(app, inventory=GpuInventory(nodes=[GpuNode(name="one", gpu_model=BOARD)]))
     synthesize(app)
     assert [str(warned.message) for warned in recwarn] == []
