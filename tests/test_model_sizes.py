@@ -75,6 +75,7 @@ def vllm(*args, count=1, product=None, command=("vllm", "serve"), image="vllm/vl
 
 RTX, H100, L40 = "NVIDIA-GeForce-RTX-4090", "NVIDIA-H100-80GB-HBM3-SHARED", "NVIDIA-L40"
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
+SIX = {"gpu-constructs/vram": "6Gi"}
 ONE_3090 = GpuInventory(nodes=[GpuNode(name="one", gpu_model="RTX 3090")])
 (R28,) = (rule for rule in RULES if rule.code == "R28")
 
@@ -107,6 +108,7 @@ def severities(manifest, inventory=None):
         (vllm("Qwen/Qwen3-8B", product=RTX), None, []),
         (vllm("Qwen/Qwen3-8B", "--gpu-memory-utilization", "0.5", product=RTX), None, ["warning"]),
         (vllm("Qwen/Qwen3-8B-AWQ", product=RTX, annotations={"gpu-constructs/vram": "3Gi"}), None, ["error"]),
+        (vllm("Qwen/Qwen3-8B-AWQ", "--gpu-memory-utilization", "0.2", product=RTX, annotations=SIX), None, []),
         (vllm("org/own", product=RTX), None, []),
         (vllm(LLAMA), None, []),
         (vllm(LLAMA, product="NVIDIA-Unheard-Of"), None, []),

@@ -116,7 +116,7 @@ def test_an_app_with_it_synthesizes_without_a_finding_in_a_restricted_namespace(
     chart = Chart(app, "vllm", namespace="vllm")
     GpuNamespace(chart, "namespace", name="vllm", pod_security="restricted")
     profile = GpuProfile(platform=platform, sharing=sharing)
-    Vllm(chart, "vllm", model=MODEL, gpus=GpuRequest(vram="7Gi", products=[BOARD]), profile=profile)
+    Vllm(chart, "vllm", model=f"{MODEL}-AWQ", gpus=GpuRequest(vram="7Gi", products=[BOARD]), profile=profile)
     synthesize(app)
 
 

@@ -42,14 +42,14 @@ def _models_fit(facts: Facts) -> Iterator[Finding]:
 
 def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterator[Finding]:
     parts = _number(words, "--tensor-parallel-size", "-tp") * _number(words, "--pipeline-parallel-size", "-pp")
-    memory = _memory(ask, facts)
+    memory = _memory(ask, facts, min(_number(words, "--gpu-memory-utilization"), 1))
     # More parts than GPUs are those of several pods.
     if memory is None or parts > ask.count or any(word.startswith(_COMPUTED_BY_CPU) for word in words):
         return
     weights = least_weights(model, _flag(words, "--quantization", "-q"))
     if weights is None:
         return
-    has = memory * int(parts) * min(_number(words, "--gpu-memory-utilization"), 1)
+    has = memory * int(parts)
     certain, usual = weights
     if usual > has:
         yield Finding(
@@ -97,8 +97,14 @@ def _model_of_vllm(container: Manifest, words: Sequence[str]) -> str | None:
     return words[0] if words and not words[0].startswith("-") else None
 
 
-def _memory(ask: Ask, facts: Facts) -> float | None:
-    """Return the gigabytes that one GPU of a pod has at most; None where nothing tells."""
+def _memory(ask: Ask, facts: Facts, share: float = 1) -> float | None:
+    """Return the gigabytes that a server may take of one GPU at most; None where nothing tells.
+
+    Args:
+        ask: For the GPUs of its container.
+        facts: The app.
+        share: Part of a GPU's memory that it takes.
+    """
     boards = _boards(ask.pod, facts)
     if ask.resource.startswith(_MIG):
         size = size_of(ask.resource.removeprefix(_MIG))
@@ -106,7 +112,7 @@ def _memory(ask: Ask, facts: Facts) -> float | None:
     else:
         known = [] if boards is None else boards
     budget = quantity(said(ask.pod, VRAM))
-    amounts = [max(known) * _MEBIBYTE] if known else []
+    amounts = [max(known) * _MEBIBYTE * share] if known else []
     amounts += [int(budget)] if budget is not None and ask.count == 1 else []
     return min(amounts) / _GIGABYTE if amounts else None
 
