@@ -104,6 +104,7 @@ GPU_MODELS: Mapping[str, GpuModel] = MappingProxyType({row[0]: GpuModel(*row) fo
 """The boards that are known, by name."""
 
 _VENDOR = "NVIDIA "
+_FULL_NAMES = ("NVIDIA", "Tesla", "Quadro", "GRID", "TITAN")
 # Notebook chips before the RTX boards end in M or MX, or have a number of three digits.
 _GEFORCE = r"GeForce (?:(RTX|GTX|GTS|GT|MX) ?)?([0-9]{3,4})(?:MX?)?(?: |\Z)"
 # No workstation board has such a number: theirs end in two zeros.
@@ -137,14 +138,25 @@ def near_boards(name: str) -> str:
     """Give `` (did you mean 'x' or 'y'?)`` for boards that a name may stand for, or nothing."""
     asked, known = _words(name), {board: _words(board) for board in GPU_MODELS}
     near = [board for board, words in known.items() if words == asked]
-    near = near or boards_with_words_of(name)
+    near = near or _boards_with_words_of(name)
     glued = {"".join(words): board for board, words in known.items()}
     near = near or [glued[one] for one in get_close_matches("".join(asked), glued, n=2)]
     return f" (did you mean {' or '.join(map(repr, near[:4]))}?)" if near else ""
 
 
-def boards_with_words_of(name: str) -> list[str]:
-    """Return the known boards whose names have all words of a name."""
+def is_full_name(name: str) -> bool:
+    """Check whether a board's name begins as those that a driver reports."""
+    return name.startswith(_FULL_NAMES)
+
+
+def doubt_of(name: str) -> str | None:
+    """Return None for a name that a board may have, else the boards that may be meant, as ``near_boards`` does."""
+    if board_called(name) is not None or (is_full_name(name) and not _boards_with_words_of(name)):
+        return None
+    return near_boards(name)
+
+
+def _boards_with_words_of(name: str) -> list[str]:
     asked = {*_words(name)}
     return [board for board in GPU_MODELS if asked and asked <= {*_words(board)}]
 

@@ -340,11 +340,22 @@ def test_series_tell_alerts_and_dashboards_what_they_can_ask_for():
     assert series(metrics=MetricsConfigMap(config_map="mine")).metrics == set()
 
 
+def test_a_name_that_no_board_has_is_warned_of_with_the_nearest():
+    said = r"gpu_models: 'RTX 4099' is not the name of a known board \(did you mean 'NVIDIA GeForce RTX 4090'"
+    with pytest.warns(GpuConstructsWarning, match=said):
+        csv(gpu_models=["RTX 4099"])
+
+
 def test_models_that_cannot_be_profiled_take_sys_admin_away():
     models = ["NVIDIA GeForce RTX 3090"]
     assert "DCGM_FI_PROF" not in csv(gpu_models=models)
     assert container(gpu_models=models)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-    for others in (["NVIDIA GeForce RTX 5070 Ti"], ["NVIDIA GeForce RTX 3090", "NVIDIA H200"], ["a new one"]):
+    for others in (
+        ["NVIDIA GeForce RTX 5070 Ti"],
+        ["NVIDIA GeForce RTX 3090", "NVIDIA H200"],
+        ["NVIDIA New One"],
+        ["A16"],
+    ):
         assert "DCGM_FI_PROF" in csv(gpu_models=others)
 
 

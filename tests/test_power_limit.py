@@ -361,6 +361,14 @@ def test_a_board_that_is_not_known_is_no_problem():
     assert environment(gpu_models=["NVIDIA Something 1"], out_of_range="refuse", watts=9999)["POWER_LIMIT"] == "9999"
 
 
+def test_a_name_that_no_board_has_is_warned_of_with_the_nearest(chart):
+    said = (
+        r"gpu/limit: gpu_models: 'RTX 4099' is not the name of a known board \(did you mean 'NVIDIA GeForce RTX 4090'"
+    )
+    with pytest.warns(GpuConstructsWarning, match=said):
+        PowerLimit(chart, "limit", watts=300, gpu_models=["RTX 4099"])
+
+
 def test_the_textfile_of_node_exporter_takes_one_host_path_and_is_called_like_the_object():
     given = {"textfile_directory": "/var/lib/node_exporter", "name": "limit-3090"}
     assert environment(**given)["METRICS_FILE"] == "/textfile/limit-3090.prom"

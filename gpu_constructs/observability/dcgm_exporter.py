@@ -420,9 +420,14 @@ def _exported(
     """Give the metrics, and whether the exporter must be able to profile."""
     can_profile = True
     if gpu_models:
-        from gpu_constructs.gpu_models import has_profiling_metrics
+        from gpu_constructs.gpu_models import doubt_of, has_profiling_metrics
 
-        can_profile = any(has_profiling_metrics(model) is not False for model in gpu_models)
+        known = {model: has_profiling_metrics(model) for model in gpu_models}
+        can_profile = any(profiles is not False for profiles in known.values())
+        for model in (model for model, profiles in known.items() if profiles is None):
+            near = doubt_of(model)
+            if near is not None:
+                warn(f"gpu_models: {model!r} is not the name of a known board{near}; it is taken to have profiling")
     if isinstance(given, MetricsConfigMap):
         if given.is_profiled and not can_profile:
             raise GpuConstructsError(

@@ -23,21 +23,31 @@ def check_boards(wishes: Sequence[PowerWish], names: Sequence[str], *, out_of_ra
 
     Args:
         wishes: In the order in which they win.
-        names: Of all boards, as ``nvidia-smi`` prints them; nothing is said of one that is not known.
+        names: Of all boards, as ``nvidia-smi`` prints them; one that is not known has no limits here.
         out_of_range: What the agent will do with a limit that a board does not take.
 
     Raises:
         GpuConstructsError: A limit that a board does not take, and that the agent will refuse.
     """
     boards = _boards(names) if names else {}
-    return [warning for wish in wishes for warning in _warnings(wish, wishes, boards, out_of_range)]
+    doubts = _doubts(boards) if names else ()
+    return [*doubts, *(warning for wish in wishes for warning in _warnings(wish, wishes, boards, out_of_range))]
+
+
+def _doubts(boards: Mapping[str, GpuModel | None]) -> Iterator[str]:
+    from gpu_constructs.gpu_models import doubt_of
+
+    for name in boards:
+        near = doubt_of(name)
+        if near is not None:
+            yield f"gpu_models: {name!r} is not the name of a known board{near}; its limits are not checked"
 
 
 def _boards(names: Sequence[str]) -> dict[str, GpuModel | None]:
     """Give what is known of each board, by its whole name."""
-    from gpu_constructs.gpu_models import gpu_model
+    from gpu_constructs.gpu_models import board_called
 
-    found = [(name, gpu_model(name)) for name in names]
+    found = [(name, board_called(name)) for name in names]
     return {name if board is None else board.name: board for name, board in found}
 
 

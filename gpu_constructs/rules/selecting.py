@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpu_constructs.errors import did_you_mean
-from gpu_constructs.gpu_models import GPU_MODELS, board_called, near_boards
+from gpu_constructs.gpu_models import board_called, is_full_name, near_boards
 from gpu_constructs.node_label_domains import is_set_by_others
 from gpu_constructs.pod_specs import node_values_required
 from gpu_constructs.rules.facts import Facts, Pod
 from gpu_constructs.rules.finding import Finding
-from gpu_constructs.workload.gpu_request import is_full_name, product_label
+from gpu_constructs.workload.gpu_request import product_label
 
 PRODUCT = "nvidia.com/gpu.product"
 """Node label with the name of the boards, as GPU Feature Discovery writes it."""
@@ -76,10 +76,9 @@ def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Find
 
 
 def _may_be_a_product(product: str) -> bool:
-    if product in map(product_label, GPU_MODELS):
-        return True
-    # The same words in another spelling are no label, nor is a known board without its maker's name.
-    return board_called(product) is None and (is_full_name(product) or not near_boards(product))
+    board = board_called(product)
+    # Labels have one spelling.
+    return is_full_name(product) or not near_boards(product) if board is None else product == product_label(board.name)
 
 
 def _listed(values: Sequence[str]) -> str:

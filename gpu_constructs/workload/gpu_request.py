@@ -11,7 +11,7 @@ from typing import Literal
 from gpu_constructs import _fields
 from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
-from gpu_constructs.gpu_models import GpuModel, board_called, boards_with_words_of, near_boards
+from gpu_constructs.gpu_models import GpuModel, board_called, doubt_of, is_full_name
 from gpu_constructs.mig_profiles import MIG_PROFILES, memory_gb, require_mig_profile, size_of
 
 DriverCapability = Literal["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"]
@@ -38,7 +38,6 @@ _MIG = "nvidia.com/mig-"
 _COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
 # What GPU Feature Discovery strips from a board's name before it makes a label of it.
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
-_FULL_NAME = ("NVIDIA", "Tesla", "Quadro", "GRID", "TITAN")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,23 +304,16 @@ def product_label(product: str) -> str:
     return "-".join(_NOT_IN_LABELS.sub("", name).split()).removesuffix("-SHARED")
 
 
-def is_full_name(product: str) -> bool:
-    """Check whether a board's name begins as those that a driver reports."""
-    return product.startswith(_FULL_NAME)
-
-
 def _check_name(index: int, product: str) -> None:
-    if known_board(product) is not None:
-        return
-    field, near = f"request.products[{index}]", near_boards(product)
+    near = doubt_of(product.removesuffix("-SHARED"))
+    field = f"request.products[{index}]"
     if near and not is_full_name(product):
         raise GpuConstructsError(
             f"{field} must be a board's whole name as nvidia-smi prints it; got {product!r}{near}; a board that is "
             "not known here is taken to the letter where the name begins with 'NVIDIA '"
         )
-    parts = boards_with_words_of(product)
-    if parts or not is_full_name(product):
+    if near is not None:
         warn(
-            f"{field} {product!r} is not the name of a known board{near if parts else ''}; nodes have the whole name, "
-            "so write it as nvidia-smi prints it"
+            f"{field} {product!r} is not the name of a known board{near}; nodes have the whole name, so write it as "
+            "nvidia-smi prints it"
         )
