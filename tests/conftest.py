@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cdk8s import App, Chart, Testing, Yaml
+from cdk8s import Yaml
 from hypothesis import HealthCheck, settings
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-import gpu_constructs  # noqa: F401  (first: it finds Node.js before jsii looks for it)
 import invariants
+from gpu_constructs import App, Chart, Testing
 
 # The same examples in every run, and none refused for the time it took: a busy machine is no fault of the code.
 settings.register_profile(
