@@ -42,8 +42,8 @@ def test_the_first_six_constructs_are_the_ones_that_the_package_shows_first() ->
     assert len(named) == len(set(named))
 
 
-def test_the_first_app_has_twelve_lines() -> None:
-    assert len(FIRST_APP.splitlines()) == 12
+def test_the_first_app_has_eleven_lines() -> None:
+    assert len(FIRST_APP.splitlines()) == 11
 
 
 def test_the_first_app_writes_the_files_that_are_listed_and_says_so_in_one_line(tmp_path: Path) -> None:
