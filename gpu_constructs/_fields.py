@@ -209,7 +209,9 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 def of_type(field: str, got: object, annotation: Any) -> None:
     """Refuse a value that its annotation does not allow, naming Python types and allowed words."""
     alternatives = _alternatives(annotation)
-    if Any in alternatives or object in alternatives or (got is None and type(None) in alternatives):
+    # Who takes an object of any library looks at it, and says more than its type.
+    is_left_to_caller = any(getattr(option, "_is_protocol", option in (Any, object)) for option in alternatives)
+    if is_left_to_caller or (got is None and type(None) in alternatives):
         return
     words = [word for option in alternatives if get_origin(option) is Literal for word in get_args(option)]
     is_plain = any(isinstance(option, type) and isinstance(got, option) for option in alternatives)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError
+
+
+class NamedObject(Protocol):
+    """An object of any cdk8s library: a construct of cdk8s-plus or of this library, or an ``ApiObject``."""
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
 
 
 def name_of(field: str, given: object, kind: str) -> str:

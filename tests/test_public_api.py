@@ -248,6 +248,31 @@ chart = Chart(App(), "chart")
 version: str = gpu_constructs.__version__
 """
 
+OBJECTS = """import cdk8s_plus_27 as kplus
+from gpu_constructs import (
+    ApiObject, App, Chart, DcgmExporter, EnvValue, GpuAlerts, GpuNamespace, GpuWorkload, NvidiaRuntimeClass, Ollama,
+    PowerLimit, VolumeClaim,
+)
+chart = Chart(App(), "chart")
+"""
+RIGHT = """namespace = GpuNamespace(chart, "namespace")
+secret = kplus.Secret(chart, "secret")
+GpuWorkload(
+    chart, "a", image="a:1", namespace=namespace, runtime_class=NvidiaRuntimeClass(chart, "class"),
+    service_account=kplus.ServiceAccount(chart, "account"),
+    image_pull_secrets=["a", secret, ApiObject(chart, "raw", api_version="v1", kind="Secret")],
+    env={"A": "1", "B": EnvValue.secret(secret, key="k"), "C": kplus.EnvValue.from_value("c")},
+    volumes={"/a": VolumeClaim(storage="1Gi"), "/b": secret},
+)
+Ollama(chart, "b", namespace=kplus.Namespace(chart, "other"))
+GpuAlerts(chart, "c", exporter=DcgmExporter(chart, "d"), power_limit={"pool-.*": PowerLimit(chart, "e")})
+"""
+WRONG = """GpuWorkload(chart, "a", image="a:1", namespace=5)
+GpuWorkload(chart, "b", image="a:1", env={"A": 1})
+Ollama(chart, "c", volumes={"/a": "disk"})
+GpuAlerts(chart, "d", exporter="dcgm-exporter")
+"""
+
 
 def test_the_six_constructs_come_first():
     assert gpu_constructs.__all__[:6] == SIX
@@ -332,6 +357,35 @@ def test_editors_and_help_show_the_keywords_of_every_public_name(name):
         assert list(parameters) == list(inspect.signature(public.__init__).parameters)[1:]
         heading = pydoc.plain(pydoc.render_doc(public)).partition("\n |  \n")[0]
         assert all(f"{keyword}: " in heading for keyword in parameters)
+
+
+def test_no_public_keyword_is_typed_as_any_object():
+    """A type checker would take everything, and an editor would show nothing."""
+    untyped = [
+        f"{name}.{member}({parameter.name})"
+        for name, public in zip(OURS, PUBLIC, strict=True)
+        for member, target in {"": public, **(vars(public) if inspect.isclass(public) else {})}.items()
+        if not member.startswith("_") and inspect.isroutine(getattr(target, "__func__", target)) | (member == "")
+        if name != "GpuConstructsWarning"
+        for parameter in inspect.signature(getattr(target, "__func__", target)).parameters.values()
+        if re.search(r"\bobject\b", str(parameter.annotation))
+    ]
+    assert untyped == []
+
+
+def test_objects_of_every_library_fit_the_types_of_keywords_and_other_values_do_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(PACKAGE.parent)
+    for file, text in {"right": RIGHT, "wrong": WRONG}.items():
+        (tmp_path / f"{file}.py").write_text(OBJECTS + text)
+    right, _, code = mypy.api.run(["--strict", "--cache-dir", str(tmp_path), str(tmp_path / "right.py")])
+    assert code == 0, right
+    wrong, _, _ = mypy.api.run(["--strict", "--cache-dir", str(tmp_path), str(tmp_path / "wrong.py")])
+    assert [line.split(": error: ")[1].split(" has ")[0] for line in wrong.splitlines()[:-1] if "error" in line] == [
+        'Argument "namespace" to "GpuWorkload"',
+        "Dict entry 0",
+        "Dict entry 0",
+        'Argument "exporter" to "GpuAlerts"',
+    ]
 
 
 def test_options_are_made_as_documented():

@@ -10,6 +10,7 @@ from constructs import Construct
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs.admission import cel
 from gpu_constructs.admission.policy import API_VERSION, namespace_selector, pods, require_kubernetes
 from gpu_constructs.errors import GpuConstructsError
@@ -43,10 +44,10 @@ class GpuRuntimeInjection(GpuObject):
         *,
         platform: Platform,
         name: str = "gpu-runtime-injection",
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (GPU_TAINT,),
-        namespaces: Sequence[object] | None = None,
-        excluded_namespaces: Sequence[object] = ("kube-system", DEFAULT_NAMESPACE),
+        namespaces: Sequence[str | NamedObject] | None = None,
+        excluded_namespaces: Sequence[str | NamedObject] = ("kube-system", DEFAULT_NAMESPACE),
         flavor: Flavor = "kubernetes",
         failure_policy: Literal["Fail", "Ignore"] | None = None,
     ) -> None:

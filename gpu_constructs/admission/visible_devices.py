@@ -10,6 +10,7 @@ from constructs import Construct
 from gpu_constructs import _fields, _references
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs.admission import cel
 from gpu_constructs.admission.policy import API_VERSION, namespace_selector, pods, require_kubernetes
 from gpu_constructs.errors import GpuConstructsError
@@ -46,10 +47,10 @@ class DenyVisibleDevicesOverride(GpuObject):
         *,
         platform: Platform = DEFAULT_PLATFORM,
         name: str = "deny-visible-devices-override",
-        runtime_class: object = "nvidia",
+        runtime_class: str | NamedObject = "nvidia",
         require_gpu_request: bool = True,
         deny_env_from: bool = False,
-        excluded_namespaces: Sequence[object] = ("kube-system", DEFAULT_NAMESPACE),
+        excluded_namespaces: Sequence[str | NamedObject] = ("kube-system", DEFAULT_NAMESPACE),
         validation_actions: Sequence[ValidationAction] = ("Deny", "Audit"),
     ) -> None:
         """Make the policy.

@@ -13,6 +13,7 @@ from gpu_constructs._construct import GpuChart, checked
 from gpu_constructs._container_security import POD_SECURITY_CONTEXT
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.device_plugin.agent import APP, NODE_RULES, GpuAgent
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
@@ -76,7 +77,7 @@ class DevicePluginChart(GpuChart):
         scope: Construct,
         id: str,
         *,
-        namespace: object = DEFAULT_NAMESPACE,
+        namespace: str | NamedObject = DEFAULT_NAMESPACE,
         platform: Platform = DEFAULT_PLATFORM,
         version: str | versions.Unverified = versions.DEFAULT_DEVICE_PLUGIN,
         name: str = APP,
@@ -91,13 +92,13 @@ class DevicePluginChart(GpuChart):
         gpu_feature_discovery: bool | GpuFeatureDiscovery = True,
         node_feature_discovery: bool | Literal["external"] | NodeFeatureDiscovery = True,
         mps_control_daemon: MpsControlDaemon | None = None,
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
         affinity: Mapping[str, Any] | None = None,
         image: str | None = None,
         image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent",
-        image_pull_secrets: Sequence[object] = (),
+        image_pull_secrets: Sequence[str | NamedObject] = (),
         resources: Resources | None = None,
         priority_class_name: str | None = "system-node-critical",
         update_strategy: UpdateStrategy | None = None,

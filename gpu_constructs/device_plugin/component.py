@@ -12,7 +12,7 @@ from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.device_plugin.config import environment_variables
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.platforms import Platform
-from gpu_constructs.workload.env import environment
+from gpu_constructs.workload.env import AnyEnvValue, environment
 
 _OURS = ("CONFIG_FILE", "GFD_CONFIG_FILE", "NODE_NAME", "NAMESPACE", "POD_NAME", "NVIDIA_MIG_MONITOR_DEVICES")
 _FLAGS = environment_variables()
@@ -37,7 +37,7 @@ class Component(metaclass=ShortErrors):
             unknown field of the security context.
     """
 
-    env: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str | AnyEnvValue] = field(default_factory=dict)
     host_network: bool = False
     node_selector: Mapping[str, str] = field(default_factory=dict)
     resources: Resources | None = None

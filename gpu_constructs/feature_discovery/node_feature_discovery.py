@@ -20,7 +20,7 @@ from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.feature_discovery import nfd_config, nfd_flags
 from gpu_constructs.placement import Toleration
 from gpu_constructs.update_strategy import UpdateStrategy
-from gpu_constructs.workload.env import environment
+from gpu_constructs.workload.env import AnyEnvValue, environment
 
 CONFIG_CHECKSUM = "gpu-constructs/config-sha256"
 
@@ -262,7 +262,7 @@ class NfdComponent(metaclass=ShortErrors):
     _NAME: ClassVar[str] = "component"
 
     extra_args: Sequence[str] = ()
-    extra_envs: Mapping[str, object] = field(default_factory=dict)
+    extra_envs: Mapping[str, str | AnyEnvValue] = field(default_factory=dict)
     host_network: bool = False
     host_users: bool | None = None
     dns_policy: Literal["ClusterFirst", "ClusterFirstWithHostNet", "Default"] | None = None

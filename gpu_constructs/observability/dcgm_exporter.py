@@ -15,6 +15,7 @@ from gpu_constructs._container_security import POD_SECURITY_CONTEXT, SECURITY_CO
 from gpu_constructs._daemonset import daemonset
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.errors import GpuConstructsError, short_errors, warn
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, component_namespace
@@ -32,8 +33,8 @@ from gpu_constructs.provided import Provided, placement_of
 from gpu_constructs.runtime_class import runtime_class_name
 from gpu_constructs.sharing import Sharing
 from gpu_constructs.update_strategy import UpdateStrategy
-from gpu_constructs.workload.env import environment
-from gpu_constructs.workload.volume import mounts
+from gpu_constructs.workload.env import AnyEnvValue, environment
+from gpu_constructs.workload.volume import Mountable, mounts
 
 NAME = "dcgm-exporter"
 
@@ -78,7 +79,7 @@ class DcgmExporter(GpuObject):
         scope: Construct,
         id: str,
         *,
-        namespace: object = DEFAULT_NAMESPACE,
+        namespace: str | NamedObject = DEFAULT_NAMESPACE,
         platform: Platform = DEFAULT_PLATFORM,
         version: str | versions.Unverified = versions.DEFAULT_DCGM_EXPORTER,
         name: str = NAME,
@@ -98,10 +99,10 @@ class DcgmExporter(GpuObject):
         port: int = 9400,
         host_network: bool = False,
         debug_dump: bool | DebugDump = False,
-        env: Mapping[str, object] | None = None,
-        volumes: Mapping[str, object] | None = None,
-        runtime_class: object = None,
-        service_account: object = None,
+        env: Mapping[str, str | AnyEnvValue] | None = None,
+        volumes: Mapping[str, Mountable] | None = None,
+        runtime_class: str | NamedObject | None = None,
+        service_account: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
         affinity: Mapping[str, Any] | None = None,
@@ -453,7 +454,7 @@ def _check_pods(
     *,
     is_profiled: bool,
     is_mapped: bool,
-    env: Mapping[str, object],
+    env: Mapping[str, str | AnyEnvValue],
     node_selector: Mapping[str, str],
     affinity: Mapping[str, Any],
     image: str | None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpu_constructs import _fields, _references
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
 _KEY = re.compile(r"(?!\.{1,2}\Z)[-._a-zA-Z0-9]{1,253}\Z")
@@ -29,7 +30,7 @@ class MetricsConfigMap(metaclass=ShortErrors):
         GpuConstructsError: It is no ConfigMap.
     """
 
-    config_map: object
+    config_map: str | NamedObject
     key: str = "metrics"
     is_profiled: bool = False
 

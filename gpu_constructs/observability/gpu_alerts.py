@@ -12,9 +12,10 @@ from gpu_constructs import _fields, _references
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
-from gpu_constructs.observability.gpu_exporter import gpu_exporter
+from gpu_constructs.observability.gpu_exporter import GpuExporter, gpu_exporter
 from gpu_constructs.observability.scrape import re2_problem
 
 if TYPE_CHECKING:
@@ -89,13 +90,13 @@ class GpuAlerts(GpuObject):
         scope: Construct,
         id: str,
         *,
-        exporter: object,
+        exporter: GpuExporter,
         kind: Literal["PrometheusRule", "VMRule"] = "PrometheusRule",
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         name: str = "gpu-alerts",
         labels: Mapping[str, str] | None = None,
         thresholds: AlertThresholds = _DEFAULT_THRESHOLDS,
-        power_limit: object = None,
+        power_limit: KeepsPowerLimits | Mapping[str, KeepsPowerLimits] | None = None,
         device_plugin: str | None = ".*nvidia-device-plugin.*",
         kube_state_metrics: bool = True,
         leave_out: Sequence[str] = (),

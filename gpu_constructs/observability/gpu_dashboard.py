@@ -13,9 +13,10 @@ from gpu_constructs._config_map import config_map
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_name
-from gpu_constructs.observability.gpu_exporter import gpu_exporter
+from gpu_constructs.observability.gpu_exporter import GpuExporter, gpu_exporter
 
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 _REFRESH = re.compile(r"([1-9][0-9]*(s|m|h|d))?\Z")
@@ -46,8 +47,8 @@ class GpuDashboard(GpuObject):
         scope: Construct,
         id: str,
         *,
-        exporter: object,
-        namespace: object = None,
+        exporter: GpuExporter,
+        namespace: str | NamedObject | None = None,
         name: str | None = None,
         labels: Mapping[str, str] | None = None,
         folder: str | None = None,

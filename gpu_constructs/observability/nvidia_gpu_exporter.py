@@ -14,6 +14,7 @@ from gpu_constructs._container_security import POD
 from gpu_constructs._daemonset import daemonset
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.namespace import namespace_name, require_privileged
@@ -37,8 +38,8 @@ from gpu_constructs.platforms import DEFAULT_PLATFORM, GPU_PRESENT, Kubernetes, 
 from gpu_constructs.provided import Provided, placement_of
 from gpu_constructs.runtime_class import runtime_class_name
 from gpu_constructs.update_strategy import UpdateStrategy
-from gpu_constructs.workload.env import environment
-from gpu_constructs.workload.volume import mounts
+from gpu_constructs.workload.env import AnyEnvValue, environment
+from gpu_constructs.workload.volume import Mountable, mounts
 
 
 class NvidiaGpuExporter(GpuObject):
@@ -71,7 +72,7 @@ class NvidiaGpuExporter(GpuObject):
         scope: Construct,
         id: str,
         *,
-        namespace: object = pods.DEFAULT_NAMESPACE,
+        namespace: str | NamedObject = pods.DEFAULT_NAMESPACE,
         platform: Platform = DEFAULT_PLATFORM,
         version: str | versions.Unverified = versions.DEFAULT_NVIDIA_GPU_EXPORTER,
         name: str = pods.NAME,
@@ -96,10 +97,10 @@ class NvidiaGpuExporter(GpuObject):
         log_level: Literal["debug", "info", "warn", "error"] = "info",
         log_format: Literal["logfmt", "json"] = "logfmt",
         host_network: bool = False,
-        env: Mapping[str, object] | None = None,
-        volumes: Mapping[str, object] | None = None,
-        runtime_class: object = None,
-        service_account: object = None,
+        env: Mapping[str, str | AnyEnvValue] | None = None,
+        volumes: Mapping[str, Mountable] | None = None,
+        runtime_class: str | NamedObject | None = None,
+        service_account: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
         affinity: Mapping[str, Any] | None = None,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from gpu_constructs import _fields, _references
 from gpu_constructs._config_map import config_map
+from gpu_constructs._references import NamedObject
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 
@@ -57,14 +58,14 @@ class Tls(metaclass=ShortErrors):
     deployment/values.yaml, tlsServerConfig.
     """
 
-    secret: object
+    secret: str | NamedObject
     cert_filename: str = "tls.crt"
     key_filename: str = "tls.key"
     ca_filename: str | None = "ca.crt"
     client_auth_type: ClientAuthType = "NoClientCert"
     server_name: str | None = None
     insecure_skip_verify: bool = False
-    client_secret: object = None
+    client_secret: str | NamedObject | None = None
 
     def __post_init__(self) -> None:
         _fields.members(self, "tls")
@@ -120,7 +121,7 @@ class BasicAuth(metaclass=_Silent):
     """
 
     users: Mapping[str, str] = field(repr=False)
-    secret: object = None
+    secret: str | NamedObject | None = None
     username_key: str = "username"
     password_key: str = "password"
 

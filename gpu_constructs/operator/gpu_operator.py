@@ -14,6 +14,7 @@ from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
 from gpu_constructs._plain_data import plain
+from gpu_constructs._references import NamedObject
 from gpu_constructs._yaml import yaml_text
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig, device_list_strategies
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs
@@ -94,7 +95,7 @@ class GpuOperator(GpuObject):
         delivery: _Delivery,
         platform: Platform = DEFAULT_PLATFORM,
         version: str | versions.Unverified = versions.DEFAULT_GPU_OPERATOR,
-        namespace: object = DEFAULT_NAMESPACE,
+        namespace: str | NamedObject = DEFAULT_NAMESPACE,
         release_name: str = "gpu-operator",
         bridge: ValidationBridge | None = None,
         tolerations: Sequence[Toleration] = (),

@@ -15,6 +15,7 @@ from gpu_constructs._container_security import POD, container_security
 from gpu_constructs._daemonset import daemonset
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs._shell_script import SCRIPT_MODE, shell_script
 from gpu_constructs.errors import GpuConstructsError
@@ -102,7 +103,7 @@ class ValidationBridge(GpuObject):
         scope: Construct,
         id: str,
         *,
-        namespace: object = DEFAULT_NAMESPACE,
+        namespace: str | NamedObject = DEFAULT_NAMESPACE,
         platform: Platform = DEFAULT_PLATFORM,
         strategy: Strategy = "markers",
         expected_driver_version: str | None = None,

@@ -14,6 +14,7 @@ from gpu_constructs._container_security import POD, container_security
 from gpu_constructs._daemonset import daemonset
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs._shell_script import SCRIPT_MODE, shell_script
 from gpu_constructs.errors import GpuConstructsError, warn
@@ -70,7 +71,7 @@ class PowerLimit(GpuObject):
         scope: Construct,
         id: str,
         *,
-        namespace: object = DEFAULT_NAMESPACE,
+        namespace: str | NamedObject = DEFAULT_NAMESPACE,
         platform: Platform = DEFAULT_PLATFORM,
         name: str = NAME,
         watts: int | str | None = 300,
@@ -83,13 +84,13 @@ class PowerLimit(GpuObject):
         persistence_mode: bool = True,
         restore_on_exit: bool = False,
         textfile_directory: str | None = None,
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
         affinity: Mapping[str, Any] | None = None,
         image: str = versions.DEBIAN_IMAGE,
         image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent",
-        image_pull_secrets: Sequence[object] = (),
+        image_pull_secrets: Sequence[str | NamedObject] = (),
         resources: Resources | None = None,
         priority_class_name: str | None = None,
         update_strategy: UpdateStrategy | None = None,

@@ -13,14 +13,17 @@ from constructs import Construct
 
 from gpu_constructs import _fields, credentials
 from gpu_constructs._construct import checked
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.recipes.http_server import HttpServer
 from gpu_constructs.recipes.vram_budget import VramBudget, vram_budget
+from gpu_constructs.workload.env import AnyEnvValue
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.probe import Probe
+from gpu_constructs.workload.volume import Mountable
 from gpu_constructs.workload.volume_claim import VolumeClaim
 from gpu_constructs.workload.workload import Gpus
 
@@ -120,10 +123,10 @@ class ComfyUI(HttpServer):
         vram_mode: VramMode | None = None,
         reserve_vram: int | float | None = None,
         args: Sequence[str] = (),
-        models: object = None,
-        custom_nodes: object = None,
-        input: object = None,  # noqa: A002
-        output: object = None,
+        models: Mountable | None = None,
+        custom_nodes: Mountable | None = None,
+        input: Mountable | None = None,  # noqa: A002
+        output: Mountable | None = None,
         storage: str = "100Gi",
         storage_class_name: str | None = None,
         startup_seconds: int = 1200,
@@ -131,17 +134,17 @@ class ComfyUI(HttpServer):
         gpu_memory: str | None = None,
         profile: GpuProfile | None = None,
         name: str | None = None,
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         platform: Platform = DEFAULT_PLATFORM,
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
-        env: Mapping[str, object] | None = None,
-        volumes: Mapping[str, object] | None = None,
+        env: Mapping[str, str | AnyEnvValue] | None = None,
+        volumes: Mapping[str, Mountable] | None = None,
         resources: Resources | None = None,
         run_as_user: int | None = None,
         priority_class_name: str | None = None,
-        image_pull_secrets: Sequence[object] = (),
+        image_pull_secrets: Sequence[str | NamedObject] = (),
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         ignore_rules: Sequence[str] = (),

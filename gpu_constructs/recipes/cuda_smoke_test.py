@@ -10,10 +10,12 @@ from constructs import Construct
 
 from gpu_constructs import _fields
 from gpu_constructs._construct import checked
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
+from gpu_constructs.workload.env import AnyEnvValue
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
 from gpu_constructs.workload.workload import GpuWorkload
@@ -68,19 +70,19 @@ class CudaSmokeTest(GpuWorkload):
         gpus: Gpus = 1,
         profile: GpuProfile | None = None,
         platform: Platform = DEFAULT_PLATFORM,
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
         name: str = "gpu-test",
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         image: str = DEFAULT_IMAGE,
-        env: Mapping[str, object] | None = None,
+        env: Mapping[str, str | AnyEnvValue] | None = None,
         resources: Resources | None = None,
         run_as_user: int = 1000,
         active_deadline_seconds: int | None = None,
         ttl_seconds_after_finished: int | None = None,
         priority_class_name: str | None = None,
-        image_pull_secrets: Sequence[object] = (),
+        image_pull_secrets: Sequence[str | NamedObject] = (),
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         ignore_rules: Sequence[str] = (),
@@ -138,7 +140,7 @@ class CudaSmokeTest(GpuWorkload):
                 f"active_deadline_seconds must be more than {least}, which {slots + beyond} pods on {slots} slots hold "
                 f"them for; got {active_deadline_seconds}; leave it out, or give less hold_seconds"
             )
-        variables: dict[str, object] = {"NVIDIA_DISABLE_REQUIRE": "true"} if disable_require else {}
+        variables: dict[str, str | AnyEnvValue] = {"NVIDIA_DISABLE_REQUIRE": "true"} if disable_require else {}
         super().__init__(
             scope,
             id,

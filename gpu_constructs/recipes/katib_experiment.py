@@ -13,6 +13,7 @@ from constructs import Construct
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs.annotations import COLLECTOR_INJECTION as COLLECTOR_INJECTION
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_in
@@ -83,7 +84,7 @@ class KatibExperiment(GpuObject):
         nproc_per_node: int | None = None,
         active_deadline_seconds: int | None = None,
         name: str | None = None,
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         ignore_rules: Sequence[str] = (),

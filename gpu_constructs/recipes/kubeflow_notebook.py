@@ -9,9 +9,11 @@ from constructs import Construct
 
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_in
 from gpu_constructs.recipes.training_pod import TrainingPod, require_name
+from gpu_constructs.workload.volume import Mountable
 from gpu_constructs.workload.volume_claim import VolumeClaim
 
 NOTEBOOK_IMAGE = "ghcr.io/kubeflow/kubeflow/notebook-servers/jupyter-pytorch-cuda-full:v1.11.0"
@@ -54,10 +56,10 @@ class KubeflowNotebook(GpuObject):
         *,
         pod: TrainingPod | None = None,
         image: str = NOTEBOOK_IMAGE,
-        home: object = None,
+        home: Mountable | None = None,
         stopped: bool = False,
         name: str | None = None,
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         ignore_rules: Sequence[str] = (),

@@ -17,6 +17,7 @@ from gpu_constructs._construct import checked
 from gpu_constructs._container_security import POD
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.placement import GPU_TAINT, Toleration
@@ -24,10 +25,10 @@ from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.recipes.http_server import HttpServer
 from gpu_constructs.recipes.vram_budget import VramBudget, is_shared, vram_budget
 from gpu_constructs.workload.container import Container
-from gpu_constructs.workload.env import VISIBLE_DEVICES
+from gpu_constructs.workload.env import VISIBLE_DEVICES, AnyEnvValue
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.probe import Probe
-from gpu_constructs.workload.volume import Mounts, Volume
+from gpu_constructs.workload.volume import Mountable, Mounts, Volume
 from gpu_constructs.workload.volume_claim import VolumeClaim
 from gpu_constructs.workload.workload import Gpus
 
@@ -131,17 +132,17 @@ class Ollama(HttpServer):
         profile: GpuProfile | None = None,
         image: str = IMAGE,
         name: str | None = None,
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         platform: Platform = DEFAULT_PLATFORM,
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
-        env: Mapping[str, object] | None = None,
-        volumes: Mapping[str, object] | None = None,
+        env: Mapping[str, str | AnyEnvValue] | None = None,
+        volumes: Mapping[str, Mountable] | None = None,
         resources: Resources | None = None,
         run_as_user: int = 1000,
         priority_class_name: str | None = None,
-        image_pull_secrets: Sequence[object] = (),
+        image_pull_secrets: Sequence[str | NamedObject] = (),
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         ignore_rules: Sequence[str] = (),
@@ -289,14 +290,14 @@ class Ollama(HttpServer):
 
 
 def variables_of(
-    settings: Mapping[str, object], env: Mapping[str, object], *, budget: VramBudget | None, is_shared: bool
-) -> dict[str, object]:
+    settings: Mapping[str, object], env: Mapping[str, str | AnyEnvValue], *, budget: VramBudget | None, is_shared: bool
+) -> dict[str, str | AnyEnvValue]:
     """Give the variables of the server: of keywords, of sharing, of the user.
 
     Raises:
         GpuConstructsError: A setting that Ollama would not read, or one that is said twice.
     """
-    made: dict[str, object] = {}
+    made: dict[str, str | AnyEnvValue] = {}
     if is_shared or budget is not None:
         made = {"OLLAMA_MAX_LOADED_MODELS": "1", "OLLAMA_CONTEXT_LENGTH": str(_SMALLEST_CONTEXT)}
     if budget is not None and budget.rest_mib is not None:

@@ -8,6 +8,7 @@ from constructs import Construct
 
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import warn
 from gpu_constructs.namespace import namespace_in
 from gpu_constructs.recipes.training_job import Api, RestartPolicy, TrainingJob
@@ -56,7 +57,7 @@ class PyTorchTraining(GpuObject):
         num_nodes: int = 1,
         nproc_per_node: int | None = None,
         name: str | None = None,
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         restart_policy: RestartPolicy | None = None,
         backoff_limit: int = 2,
         active_deadline_seconds: int | None = None,

@@ -12,6 +12,7 @@ from gpu_constructs import _fields, _references
 from gpu_constructs._config_map import config_map, sha256
 from gpu_constructs._container_security import POD
 from gpu_constructs._labels import object_labels, selector_labels
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.annotations import IGNORE_RULES
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
@@ -19,12 +20,12 @@ from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.recipes.vram_budget import memory_of_products
 from gpu_constructs.workload.container import ImagePullPolicy, container_manifest
-from gpu_constructs.workload.env import environment
+from gpu_constructs.workload.env import AnyEnvValue, environment
 from gpu_constructs.workload.gpu_allocation import GpuAllocation, allocation
 from gpu_constructs.workload.gpu_profile import GpuProfile, profile_of
 from gpu_constructs.workload.gpu_request import GpuRequest, known_board
 from gpu_constructs.workload.resource_claim import resource_claim_template
-from gpu_constructs.workload.volume import Mounts, Volume
+from gpu_constructs.workload.volume import Mountable, Mounts, Volume
 
 if TYPE_CHECKING:
     Gpus = int | GpuRequest
@@ -112,22 +113,22 @@ class TrainingPod(metaclass=ShortErrors):
     command: Sequence[str] = ()
     args: Sequence[str] = ()
     working_dir: str | None = None
-    env: Mapping[str, object] = field(default_factory=dict)
+    env: Mapping[str, str | AnyEnvValue] = field(default_factory=dict)
     gpus: Gpus = 1
     profile: GpuProfile | None = None
     platform: Platform = DEFAULT_PLATFORM
     tolerations: Sequence[Toleration] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    runtime_class: object = None
-    volumes: Mapping[str, object] = field(default_factory=dict)
+    runtime_class: str | NamedObject | None = None
+    volumes: Mapping[str, Mountable] = field(default_factory=dict)
     shared_memory: str | None = None
     resources: Resources | None = None
     run_as_user: int | None = 1000
     fs_group: int | None = 1000
     read_only_root_filesystem: bool = True
     image_pull_policy: ImagePullPolicy = "IfNotPresent"
-    image_pull_secrets: Sequence[object] = ()
-    service_account: object = None
+    image_pull_secrets: Sequence[str | NamedObject] = ()
+    service_account: str | NamedObject | None = None
     priority_class_name: str | None = None
 
     def __post_init__(self) -> None:
@@ -234,7 +235,7 @@ class TrainingPod(metaclass=ShortErrors):
         command: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         ports: Mapping[str, int] | None = None,
-        volumes: Mapping[str, object] | None = None,
+        volumes: Mapping[str, Mountable] | None = None,
         restart_policy: str | None = None,
         pods_at_once: int = 1,
     ) -> RenderedPod:

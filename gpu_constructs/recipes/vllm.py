@@ -10,16 +10,18 @@ from constructs import Construct
 
 from gpu_constructs import _fields
 from gpu_constructs._construct import checked
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.recipes.http_server import HttpServer
 from gpu_constructs.recipes.vram_budget import VramBudget, is_shared, vram_budget
+from gpu_constructs.workload.env import AnyEnvValue
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
 from gpu_constructs.workload.probe import Probe
-from gpu_constructs.workload.volume import Volume
+from gpu_constructs.workload.volume import Mountable, Volume
 from gpu_constructs.workload.volume_claim import VolumeClaim
 from gpu_constructs.workload.workload import Gpus
 
@@ -96,7 +98,7 @@ class Vllm(HttpServer):
         max_model_len: int | None = None,
         gpu_memory_utilization: int | float | None = None,
         pipeline_parallel_size: int = 1,
-        hf_token: object = None,
+        hf_token: AnyEnvValue | None = None,
         args: Sequence[str] = (),
         storage: str = "100Gi",
         storage_class_name: str | None = None,
@@ -108,17 +110,17 @@ class Vllm(HttpServer):
         profile: GpuProfile | None = None,
         image: str = IMAGE,
         name: str | None = None,
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         platform: Platform = DEFAULT_PLATFORM,
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
-        env: Mapping[str, object] | None = None,
-        volumes: Mapping[str, object] | None = None,
+        env: Mapping[str, str | AnyEnvValue] | None = None,
+        volumes: Mapping[str, Mountable] | None = None,
         resources: Resources | None = None,
         run_as_user: int = 2000,
         priority_class_name: str | None = None,
-        image_pull_secrets: Sequence[object] = (),
+        image_pull_secrets: Sequence[str | NamedObject] = (),
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
         ignore_rules: Sequence[str] = (),

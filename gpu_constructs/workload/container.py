@@ -10,10 +10,10 @@ from gpu_constructs import _fields, credentials
 from gpu_constructs._container_security import container_security
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
-from gpu_constructs.workload.env import VISIBLE_DEVICES, environment
+from gpu_constructs.workload.env import VISIBLE_DEVICES, AnyEnvValue, environment
 from gpu_constructs.workload.probe import Probe
 from gpu_constructs.workload.service import named_ports
-from gpu_constructs.workload.volume import Mounts
+from gpu_constructs.workload.volume import Mountable, Mounts
 
 ImagePullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
@@ -52,9 +52,9 @@ class Container(metaclass=ShortErrors):
     command: Sequence[str] = ()
     args: Sequence[str] = ()
     working_dir: str | None = None
-    env: Mapping[str, object] | None = None
+    env: Mapping[str, str | AnyEnvValue] | None = None
     ports: Sequence[int] | Mapping[str, int] = ()
-    volumes: Mapping[str, object] | None = None
+    volumes: Mapping[str, Mountable] | None = None
     startup_probe: Probe | None = None
     readiness_probe: Probe | None = None
     liveness_probe: Probe | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from gpu_constructs import _fields, _references, credentials
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
@@ -34,6 +35,14 @@ def _key(key: str) -> None:
         raise GpuConstructsError(f"key must be letters, digits, '-', '_' or '.'; got {key!r}")
 
 
+class AnyEnvValue(Protocol):
+    """An ``EnvValue`` of this library or of cdk8s-plus."""
+
+    @property
+    def value_from(self) -> Any:
+        """Source of the value, as Kubernetes writes it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EnvValue(metaclass=ShortErrors):
     """The value of a variable; made by the factories below.
@@ -44,11 +53,11 @@ class EnvValue(metaclass=ShortErrors):
     """
 
     value_from: Mapping[str, Any] = field(repr=False)
-    of_object: object = field(default=None, repr=False, compare=False)
+    of_object: NamedObject | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     @short_errors
-    def secret(cls, secret: object, *, key: str) -> EnvValue:
+    def secret(cls, secret: str | NamedObject, *, key: str) -> EnvValue:
         """Read a key of a Secret, given by name or as an object."""
         name = _references.name_of("secret", secret, "Secret")
         _key(key)
@@ -56,7 +65,7 @@ class EnvValue(metaclass=ShortErrors):
 
     @classmethod
     @short_errors
-    def config_map(cls, config_map: object, *, key: str) -> EnvValue:
+    def config_map(cls, config_map: str | NamedObject, *, key: str) -> EnvValue:
         """Read a key of a ConfigMap, given by name or as an object."""
         name = _references.name_of("config_map", config_map, "ConfigMap")
         _key(key)

@@ -17,6 +17,7 @@ from constructs import Construct, IConstruct, IMixin, IValidation
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuObject
 from gpu_constructs._manifest import GRANTS, Manifest, in_order, patched
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors, users_line, warn
 from gpu_constructs.held_apps import hold
 from gpu_constructs.placement import Toleration
@@ -71,7 +72,7 @@ class GpuAccess(metaclass=ShortErrors):
         profile: GpuProfile | None = None,
         platform: Platform = DEFAULT_PLATFORM,
         tolerations: Sequence[Toleration] = (),
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         container: str | None = None,
         pod_spec: str | None = None,
         shared_memory: str | None = None,

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from gpu_constructs import _fields, _references
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
@@ -40,7 +41,7 @@ class GpuProfile(metaclass=ShortErrors):
     mig_strategy: Literal["none", "single", "mixed"] | None = None
     tolerations: Sequence[Toleration] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    runtime_class: object = None
+    runtime_class: str | NamedObject | None = None
     backend: Backend = field(default_factory=Backend.device_plugin)
 
     def __post_init__(self) -> None:
@@ -69,7 +70,7 @@ def profile_of(
     platform: Platform,
     tolerations: Sequence[Toleration],
     node_selector: Mapping[str, str] | None,
-    runtime_class: object,
+    runtime_class: str | NamedObject | None,
 ) -> GpuProfile:
     """Give the profile of one workload: the cluster's, with what the workload adds.
 

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Literal
 
 from gpu_constructs import _fields
+from gpu_constructs._references import NamedObject
 from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
 from gpu_constructs.gpu_models import GpuModel, board_called, doubt_of, is_full_name
@@ -93,7 +94,7 @@ class GpuRequest(metaclass=ShortErrors):
     driver_capabilities: Sequence[DriverCapability] = ()
     vram: str | None = None
     vram_typical: str | None = None
-    resource_claim: object = None
+    resource_claim: str | NamedObject | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.count, float):

@@ -9,6 +9,7 @@ from constructs import Construct
 from gpu_constructs import _fields
 from gpu_constructs._construct import GpuObject, checked
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import namespace_in
 from gpu_constructs.workload.claim_sharing import ClaimSharing
@@ -50,7 +51,7 @@ class GpuResourceClaim(GpuObject):
         request: GpuRequest | None = None,
         sharing: ClaimSharing | None = None,
         name: str | None = None,
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
         """Make the claim.

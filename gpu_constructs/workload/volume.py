@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gpu_constructs import _fields, _references
+from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 from gpu_constructs.workload.volume_claim import VolumeClaim
 
@@ -33,25 +34,25 @@ class Volume(metaclass=ShortErrors):
     source: Mapping[str, Any] = field(repr=False)
     read_only: bool = False
     sub_path: str | None = None
-    of_object: object = field(default=None, repr=False, compare=False)
+    of_object: NamedObject | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     @short_errors
-    def persistent_volume_claim(cls, claim: object, *, read_only: bool = False) -> Volume:
+    def persistent_volume_claim(cls, claim: str | NamedObject, *, read_only: bool = False) -> Volume:
         """Mount a claim, given by name or as an object."""
         name = _references.name_of("claim", claim, "PersistentVolumeClaim")
         return cls(source={"persistentVolumeClaim": {"claimName": name}}, read_only=read_only)
 
     @classmethod
     @short_errors
-    def config_map(cls, config_map: object) -> Volume:
+    def config_map(cls, config_map: str | NamedObject) -> Volume:
         """Mount the keys of a ConfigMap as files, read-only."""
         name = _references.name_of("config_map", config_map, "ConfigMap")
         return cls(source={"configMap": {"name": name}}, read_only=True, of_object=_object(config_map))
 
     @classmethod
     @short_errors
-    def secret(cls, secret: object) -> Volume:
+    def secret(cls, secret: str | NamedObject) -> Volume:
         """Mount the keys of a Secret as files, read-only."""
         name = _references.name_of("secret", secret, "Secret")
         return cls(source={"secret": {"secretName": name}}, read_only=True, of_object=_object(secret))
@@ -117,7 +118,7 @@ class Volume(metaclass=ShortErrors):
         return replace(self, sub_path=sub_path)
 
     @classmethod
-    def of(cls, field: str, given: object) -> Volume:
+    def of(cls, field: str, given: Any) -> Volume:
         """Give the volume for what a user put into ``volumes``: a volume, or an object that can be mounted."""
         if isinstance(given, cls):
             return given
@@ -138,7 +139,11 @@ class Volume(metaclass=ShortErrors):
         )
 
 
-def _object(given: object) -> object:
+Mountable = Volume | VolumeClaim | NamedObject
+"""What ``volumes`` takes: a PersistentVolumeClaim, ConfigMap or Secret of any cdk8s library as well."""
+
+
+def _object(given: str | NamedObject) -> NamedObject | None:
     return None if isinstance(given, str) else given
 
 

@@ -15,6 +15,7 @@ from gpu_constructs._construct import GpuObject, at_own_path, checked
 from gpu_constructs._container_security import POD
 from gpu_constructs._labels import object_labels, selector_labels
 from gpu_constructs._manifest import Manifest
+from gpu_constructs._references import NamedObject
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE
 from gpu_constructs.errors import GpuConstructsError
@@ -23,7 +24,7 @@ from gpu_constructs.placement import Toleration
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.workload.container import Container, ImagePullPolicy, container_manifest
 from gpu_constructs.workload.controller import Controller, Kind
-from gpu_constructs.workload.env import environment
+from gpu_constructs.workload.env import AnyEnvValue, environment
 from gpu_constructs.workload.gpu_allocation import GpuAllocation, VisibleDevices, allocation
 from gpu_constructs.workload.gpu_profile import GpuProfile, profile_of
 from gpu_constructs.workload.gpu_request import GpuRequest
@@ -33,7 +34,7 @@ from gpu_constructs.workload.resource_claim import resource_claim_template
 from gpu_constructs.workload.scheduling import Scheduling
 from gpu_constructs.workload.service import named_ports, service, url
 from gpu_constructs.workload.strategy import Strategy
-from gpu_constructs.workload.volume import Mounts
+from gpu_constructs.workload.volume import Mountable, Mounts
 
 if TYPE_CHECKING:
     Gpus = int | GpuRequest
@@ -88,19 +89,19 @@ class GpuWorkload(GpuObject):
         gpu_resource: str | None = None,
         profile: GpuProfile | None = None,
         name: str | None = None,
-        namespace: object = None,
+        namespace: str | NamedObject | None = None,
         platform: Platform = DEFAULT_PLATFORM,
-        runtime_class: object = None,
+        runtime_class: str | NamedObject | None = None,
         tolerations: Sequence[Toleration] = (),
         node_selector: Mapping[str, str] | None = None,
         scheduling: Scheduling | None = None,
         command: Sequence[str] = (),
         args: Sequence[str] = (),
         working_dir: str | None = None,
-        env: Mapping[str, object] | None = None,
+        env: Mapping[str, str | AnyEnvValue] | None = None,
         visible_devices: VisibleDevices = "managed",
         ports: Sequence[int] | Mapping[str, int] = (),
-        volumes: Mapping[str, object] | None = None,
+        volumes: Mapping[str, Mountable] | None = None,
         shared_memory: str | None = None,
         init_containers: Sequence[Container] = (),
         sidecars: Sequence[Container] = (),
@@ -128,9 +129,9 @@ class GpuWorkload(GpuObject):
         capabilities: Sequence[str] = (),
         read_only_root_filesystem: bool = False,
         host_users: bool | None = None,
-        service_account: object = None,
+        service_account: str | NamedObject | None = None,
         image_pull_policy: ImagePullPolicy = "IfNotPresent",
-        image_pull_secrets: Sequence[object] = (),
+        image_pull_secrets: Sequence[str | NamedObject] = (),
         priority_class_name: str | None = None,
         termination_grace_period_seconds: int | None = None,
         labels: Mapping[str, str] | None = None,
@@ -401,7 +402,7 @@ class GpuWorkload(GpuObject):
         return self._url
 
     @at_own_path
-    def attach_volume(self, path: str, volume: object) -> None:
+    def attach_volume(self, path: str, volume: Mountable) -> None:
         """Mount something more into the container that holds the GPUs.
 
         Args:
@@ -417,7 +418,7 @@ class GpuWorkload(GpuObject):
         self._make_disks()
 
     @at_own_path
-    def add_env(self, name: str, value: object) -> None:
+    def add_env(self, name: str, value: str | AnyEnvValue) -> None:
         """Set one more variable of the container that holds the GPUs.
 
         Args:
