@@ -12,7 +12,13 @@ import jsii
 from constructs import Construct
 
 from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_other_arguments, warnings_kept_in
+from gpu_constructs.errors import (
+    GpuConstructsError,
+    ShortErrors,
+    refuse_endless,
+    refuse_other_arguments,
+    warnings_kept_in,
+)
 from gpu_constructs.held_apps import hold
 
 _Init = TypeVar("_Init", bound=Callable[..., None])
@@ -45,6 +51,7 @@ def checked(init: _Init) -> _Init:
                 raise GpuConstructsError(
                     f"everything after scope and id must be given by keyword; got {positional[0]!r} without one"
                 )
+            refuse_endless(given)
             for name in given:
                 if name not in keywords:
                     raise GpuConstructsError(

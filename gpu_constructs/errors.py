@@ -15,6 +15,8 @@ from functools import wraps
 from types import FrameType
 from typing import Any, TypeVar, cast
 
+from gpu_constructs import _nested
+
 # A terminal or a log shows a file and a line before it.
 _LONGEST_LINE = 180
 _Made = TypeVar("_Made")
@@ -32,6 +34,8 @@ class GpuConstructsError(ValueError):
     """
 
     def __init__(self, problem: str, *, path: str = "") -> None:
+        # What users gave is shown, and may be long; what it must be stands in front of it, the way out behind.
+        problem = problem if type(self) is not GpuConstructsError else _cut(problem)
         self.problem = problem
         self.path = path
         super().__init__(f"{path}: {problem}" if path else problem)
@@ -39,6 +43,22 @@ class GpuConstructsError(ValueError):
     def at(self, path: str) -> GpuConstructsError:
         """Give the same error with a construct path, unless it already names one."""
         return self if self.path else GpuConstructsError(self.problem, path=path)
+
+
+_LONGEST = 2000
+
+
+def _cut(message: str) -> str:
+    half = _LONGEST // 2 - 2
+    return message if len(message) <= _LONGEST else f"{message[:half]} … {message[-half:]}"
+
+
+def refuse_endless(given: Mapping[str, object]) -> None:
+    """Refuse arguments that hold themselves, more than fits into an object, or text that no file can hold."""
+    for name, value in given.items():
+        problem = _nested.problem_of(name, value)
+        if problem:
+            raise GpuConstructsError(problem)
 
 
 def did_you_mean(got: object, allowed: Iterable[str]) -> str:
@@ -104,6 +124,7 @@ def _refuse_other_members(struct: Any, positional: tuple[Any, ...], given: dict[
             why = struct._NOT_TAKEN.get(name)
             reason = f": {why}" if why else did_you_mean(name, members)
             raise GpuConstructsError(f"{name} is no member of {struct.__name__}{reason}")
+    refuse_endless({**dict(zip(members, positional, strict=False)), **given})
     for name, field in list(members.items())[len(positional) :]:
         has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         if field.init and not has_default and name not in given:
@@ -131,6 +152,7 @@ def refuse_other_arguments(
 ) -> None:
     """Refuse arguments that a function cannot be called with."""
     name, parameters = factory.__qualname__.removesuffix(".__init__"), signature.parameters
+    refuse_endless({**dict(zip(parameters, args, strict=False)), **kwargs})
     kinds = {parameter.kind for parameter in parameters.values()}
     by_place = [key for key, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     # What a method is called on is named by nobody.
@@ -264,7 +286,7 @@ def warn(message: str) -> None:
     """Warn at the line of the user's code that called into this library."""
     _, level = _users_frame()
     # What is one line stays one, for filters; what has lines already gets no long one.
-    shown = wrapped(message) if "\n" in message else message
+    shown = _cut(wrapped(message) if "\n" in message else message)
     warnings.warn(shown, GpuConstructsWarning, stacklevel=level)
     if _kept_in:
         _kept_in[-1].append(shown)
