@@ -43,7 +43,8 @@ from gpu_constructs.errors import GpuConstructsWarning
 @pytest.fixture
 def app(tmp_path):
     made = App(outdir=str(tmp_path / "dist"))
-    External(made, "labels", node_labels=["nvidia.com/gpu.present"])
+    declared = ["nvidia.com/gpu.present", "pool", "zone"]
+    External(made, "existing", node_labels=declared, config_maps=["nvidia-gpu-operator/theirs"])
     return made
 
 
@@ -128,7 +129,9 @@ def test_declared_nodes_show_that_power_limits_are_for_different_ones(app):
         for name in ("fast", "slow")
     ]
     CapacityPlan(app, GpuInventory(nodes=nodes))
-    assert problems_of(app) == []
+    # That each keeps away from the other's node is told, by the rule on taints.
+    with pytest.warns(GpuConstructsWarning, match=r"does not tolerate the taint pool=.* \[R25\]"):
+        assert problems_of(app) == []
 
 
 def test_configured_nodes_show_that_power_limits_are_for_different_ones(app):
