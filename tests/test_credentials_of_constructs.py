@@ -15,6 +15,7 @@ from gpu_constructs import (
     DevicePlugin,
     DevicePluginChart,
     EnvValue,
+    External,
     GpuConstructsError,
     GpuConstructsWarning,
     GpuNamespace,
@@ -119,6 +120,7 @@ def test_secrets_references_and_admitted_texts_are_taken_and_nobody_is_warned(tm
     app = App(outdir=str(tmp_path))
     chart = Chart(app, "gpu")
     namespace = GpuNamespace(chart, "namespace", name="team")
+    External(app, "existing", secrets=["team/hugging-face"])
     GpuWorkload(
         chart,
         "train",

@@ -385,8 +385,7 @@ def test_two_exporters_that_profile_the_same_nodes_are_refused_and_others_are_no
         synthesize(app())
     assert refused.value.problems == [
         "gpu/one: exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs gpu/two profiles too, and only one "
-        "can at a time: the other fails; leave them out of one's metrics, or give the two node_selectors that no node "
-        "matches both of"
+        "can at a time: the other fails; leave them out of one's metrics, or select different nodes with node_selector"
     ]
     for apart in ({"node_selector": {"pool": "b"}}, {"metrics": "seed"}):
         synthesize(app(**apart))

@@ -360,7 +360,7 @@ def test_a_path_must_not_be_empty(struct, member):
 
 
 @pytest.mark.parametrize(("struct", "member"), PATHS)
-@pytest.mark.parametrize("given", ["/a\nb", "/a\x00", "/a\t", "/\ud800", "/\ufeffa"])
+@pytest.mark.parametrize("given", ["/a\nb", "/a\x00", "/a\t", "/\ufeffa"])
 def test_a_path_must_be_printable(struct, member, given):
     assert refusal(struct, **{member: given}) == (
         f"{SECTIONS[struct]}.{member} must be a path of printable characters; got {given!r}"

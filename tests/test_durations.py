@@ -83,7 +83,7 @@ def test_text_that_go_would_refuse_is_refused(text):
     )
 
 
-@pytest.mark.parametrize("text", ["2562047h47m16.854775808s", "99999999h", "-99999999h", "9" * 5000 + "s"])
+@pytest.mark.parametrize("text", ["2562047h47m16.854775808s", "99999999h", "-99999999h", "9" * 500 + "s"])
 def test_spans_beyond_64_bits_of_nanoseconds_are_refused(text):
     with pytest.raises(GpuConstructsError) as refused:
         from_go_duration("wait", text)

@@ -142,7 +142,11 @@ def test_a_request_is_a_limit_under_the_name_that_the_device_plugin_advertises(p
             "request.vram must be at most 15 units of 1Gi, which is all that is handed out of a GPU; got '15.5Gi', "
             "which is 16; take less, or a larger GPU",
         ),
-        ({"sharing": UNITS}, {"vram": "8"}, "request.vram must be at least 1Mi; got '8'; write the unit, as in '8Gi'"),
+        (
+            {"sharing": UNITS},
+            {"vram": "8"},
+            "request.vram must have a unit; got '8', which is 8 bytes; write '8Gi' or '8Mi'",
+        ),
         (
             {"sharing": UNITS, "mig_strategy": "single"},
             {"vram": "8Gi"},

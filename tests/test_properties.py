@@ -858,7 +858,7 @@ LIMIT = {
     "retry_seconds": st.integers(1, 600),
     "start_timeout_seconds": st.integers(0, 3600),
     "out_of_range": st.sampled_from(["clamp", "refuse"]),
-    "gpu_models": st.sampled_from([(), ["NVIDIA GeForce RTX 3090"], ["NVIDIA A100-SXM4-80GB", "Another board"]]),
+    "gpu_models": st.sampled_from([(), ["NVIDIA GeForce RTX 3090"], ["NVIDIA A100-SXM4-80GB", "NVIDIA L4"]]),
     "persistence_mode": st.booleans(),
     "restore_on_exit": st.booleans(),
     "textfile_directory": st.sampled_from([None, "/var/lib/node_exporter/textfile"]),
@@ -986,7 +986,7 @@ EXPORTER = {
             unique_by=lambda metric: getattr(metric, "field", metric),
         ),
     ),
-    "gpu_models": st.sampled_from([(), ["NVIDIA GeForce RTX 3090"], ["NVIDIA A100-SXM4-80GB", "Another board"]]),
+    "gpu_models": st.sampled_from([(), ["NVIDIA GeForce RTX 3090"], ["NVIDIA A100-SXM4-80GB", "NVIDIA L4"]]),
     "collect_interval_seconds": st.integers(15, 3600),
     "pod_mapping": st.one_of(
         st.booleans(),

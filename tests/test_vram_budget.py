@@ -70,7 +70,7 @@ def test_a_decimal_budget_is_rounded_down_to_mebibytes():
         ),
         ("16303Ti", {"vram": "8Gi"}, "gpu_memory must be the memory of one GPU"),
         ("16Gi", {"vram": "17Gi"}, "request.vram must be at least 1Mi and at most the GPU's 16384Mi; got '17Gi'"),
-        (None, {"vram": "12"}, "request.vram must be at least 1Mi; got '12'; give it with its unit"),
+        (None, {"vram": "12"}, "request.vram must have a unit; got '12', which is 12 bytes; write '12Gi' or '12Mi'"),
     ],
 )
 def test_amounts_that_cannot_be_meant_are_refused(gpu_memory, request_, says):
