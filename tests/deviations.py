@@ -181,8 +181,8 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "`/config/config.yaml`, with DaemonSets of its own on the nodes labelled with its name; those of the default "
         "take every other node. Settings that the chart passes as variables stand in the file. Only an external "
         "ConfigMap (`config.name`) keeps config-manager",
-        "config-manager is racy (it starts with the default and corrects it later), dies where a label names no "
-        "configuration, and reads all nodes of the cluster",
+        "config-manager is racy: it starts with the default and corrects it later. Its sidecar restarts again and "
+        "again on a node whose label names no configuration, and it reads all nodes of the cluster",
         (
             Rule(
                 f"{_GPU} DaemonSet",
@@ -803,7 +803,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
         "D47",
         "A default that names no configuration is dropped with a warning, and the fallbacks decide",
-        "config-manager dies on every node without the label",
+        "The init container of config-manager takes the default first, so no plugin starts",
         dropped=r"must be a key of config\.map",
     ),
     Deviation(

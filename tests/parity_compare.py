@@ -436,14 +436,14 @@ def _labels(context: Context) -> list[str]:
 
 
 def _chart_nodes(context: Context, config: str | None) -> Fields:
-    """Which nodes, by their label, run this configuration: config-manager decides, and dies where there is none."""
+    """Which nodes, by their label, run this configuration: the init container takes the default if in doubt."""
     release = context.release
     if release.external_config_map and not release.configs:
         return {}
     if not release.configs:
         return {("serves", f"[{label}]"): True for label in _labels(context)}
     name = _name_of_config(context, config)
-    served = {UNLABELLED: name == release.default_config, UNKNOWN: False}
+    served = dict.fromkeys((UNLABELLED, UNKNOWN), name == release.default_config)
     return {("serves", f"[{label}]"): served.get(label, label == name) for label in _labels(context)}
 
 

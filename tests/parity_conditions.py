@@ -226,12 +226,11 @@ def has_several_configs(difference: Difference, context: Context) -> bool:
 
 
 def nobody_else_serves(difference: Difference, context: Context) -> bool:
-    """Nodes without a program in the chart: their label, or the default, names no configuration."""
+    """Nodes without a program in the chart: the default names no configuration."""
     release = context.release
-    unserved = [UNKNOWN]
-    if release.default_config is not None and release.default_config not in release.configs:
-        unserved.append(UNLABELLED)
-    return difference.path[1].strip("[]") in unserved and difference.config in (None, release.our_default)
+    has_default = release.default_config is None or release.default_config in release.configs
+    is_left_over = difference.path[1].strip("[]") in (UNKNOWN, UNLABELLED)
+    return is_left_over and not has_default and difference.config in (None, release.our_default)
 
 
 def the_programs_run_with_the_same(difference: Difference, context: Context) -> bool:

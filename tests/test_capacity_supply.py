@@ -126,6 +126,10 @@ def test_sharing_is_the_nodes_own_or_the_apps(node, provided, resource, slots, n
     assert [(one.vram_mib, one.vram_each_mib) for one in offer.devices] == [(16303, None)]
 
 
+MISLABELLED = (
+    "nvidia.com/device-plugin.config=other names no configuration of this app's device plugin, which starts with "
+    "'exclusive' while its config-manager restarts again and again"
+)
 NAMED = Provided(
     gpu_offers=[
         GpuOffer(sharing=Sharing.none(), config="exclusive"),
@@ -142,11 +146,8 @@ NAMED = Provided(
         ({CONFIG: "exclusive"}, 1, ()),
         (
             {CONFIG: "other"},
-            0,
-            (
-                "nvidia.com/device-plugin.config=other names no configuration of this app's device plugin, which does "
-                "not start there and offers nothing",
-            ),
+            1,
+            (MISLABELLED,),
         ),
     ],
 )
@@ -277,14 +278,10 @@ def test_a_sharing_of_mig_devices_alone_is_that_of_the_node():
     assert offer.notes == ()
 
 
-def test_a_node_whose_sharing_is_declared_needs_no_configuration_of_the_app():
+def test_a_node_whose_label_names_no_configuration_is_served_by_the_default():
     offer = the_offer(a100({"3g.20gb": 2}, labels={CONFIG: "other"}, sharing=Sharing.none()), NAMED)
-    assert offer.allocatable == {"nvidia.com/mig-3g.20gb": 2}
-    assert offer.notes == (
-        "nvidia.com/device-plugin.config=other names no configuration of this app's device plugin, which does not "
-        "start there and offers nothing: taken to be served by another, as sharing= of the node says",
-        NO_STRATEGY,
-    )
+    assert offer.allocatable == {GPU: 1}
+    assert offer.notes[0] == MISLABELLED
 
 
 def test_the_nodes_own_strategy_wins():

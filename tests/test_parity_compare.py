@@ -151,8 +151,7 @@ def test_each_configuration_is_compared_with_the_daemonset_that_serves_it():
     )
     result = result_of(values, chart, ours)
     assert told(result, "settings") == {}
-    # config-manager dies where the label names none of them.
-    assert told(result, "serves") == {("plugin DaemonSet", "a", "serves[(none of them)]"): (False, True)}
+    assert told(result, "serves") == {}
     assert told(result, "pod.nodes") == {}
 
 
@@ -173,6 +172,7 @@ def test_without_a_default_nodes_without_a_label_run_with_nothing():
         ("a", "serves[a]"),
         ("b", "serves[b]"),
         (None, "serves[(no label)]"),
+        (None, "serves[(none of them)]"),
     }
 
 
@@ -233,7 +233,8 @@ def test_an_expression_about_the_label_that_nobody_writes_lets_nobody_in():
     chart = [daemonset(), files(f"{NAME}-configs", **CONFIGS["map"])]
     ours = two([{"key": LABEL, "operator": "Gt"}], [{"key": LABEL, "operator": "In", "values": ["b"]}])
     found = told(result_of({"config": CONFIGS}, chart, ours), "serves")
-    assert {(config, path) for _, config, path in found} == {("a", "serves[(no label)]"), ("a", "serves[a]")}
+    nodes = ("(no label)", "(none of them)", "a")
+    assert {(config, path) for _, config, path in found} == {("a", f"serves[{node}]") for node in nodes}
 
 
 @pytest.mark.parametrize(
@@ -245,13 +246,14 @@ def test_an_expression_about_the_label_that_nobody_writes_lets_nobody_in():
             {
                 ("a", "serves[a]"): (True, False),
                 ("b", "serves[a]"): (False, True),
+                ("a", "serves[(none of them)]"): (True, False),
                 ("b", "serves[(none of them)]"): (False, True),
             },
         ),
         (
             [{"key": LABEL, "operator": "In", "values": ["a"]}],
             [{"key": LABEL, "operator": "In", "values": ["b"]}],
-            {("a", "serves[(no label)]"): (True, False)},
+            {("a", "serves[(no label)]"): (True, False), ("a", "serves[(none of them)]"): (True, False)},
         ),
     ],
 )

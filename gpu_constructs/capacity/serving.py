@@ -215,7 +215,7 @@ def _said(place: _Place, provided: Sequence[Provided]) -> _Said:
 
 def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _Said:
     refusals: list[str] = []
-    failures: list[str] = []
+    mislabelled: list[str] = []
     reaching: list[tuple[list[str], GpuOffer]] = []
     for offers in plugins:
         there: list[GpuOffer] = []
@@ -224,15 +224,15 @@ def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _Said:
             there += [offer] if why is None else []
             refusals += [] if why is None else [why]
         chosen = _configurations(there, place.config)
-        if there and not chosen:
-            failures.append(
-                f"{CONFIG_CHOICE}={place.config} names no configuration of this app's device plugin, which does not "
-                "start there and offers nothing"
+        if len(there) > 1 and place.config and chosen[0].config not in ("", place.config):
+            mislabelled.append(
+                f"{CONFIG_CHOICE}={place.config} names no configuration of this app's device plugin, which starts "
+                f"with {chosen[0].config!r} while its config-manager restarts again and again"
             )
         reaching += [(place.doubts(offer), offer) for offer in chosen]
     if not reaching:
         listed = "; ".join(dict.fromkeys(refusals))
-        return _Said(failure=next(iter(failures), f"this app's device plugin does not run there: {listed}"))
+        return _Said(failure=f"this app's device plugin does not run there: {listed}")
     sure = [offer for doubts, offer in reaching if not doubts]
     labels = dict.fromkeys(label for doubts, _ in reaching for label in doubts)
     notes = (
@@ -244,16 +244,24 @@ def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _Said:
         different,
         _only([offer.mig_strategy for offer in serving]),
         doubt="this app shares GPUs in more than one way, and nothing says which holds here",
-        notes=notes,
+        notes=(*mislabelled, *notes),
         is_sure=bool(sure) and len(different) == 1 and all(offer.pod_spec is not None for offer in sure),
     )
 
 
 def _configurations(offers: Sequence[GpuOffer], config: str) -> list[GpuOffer]:
-    """Give those of one plugin that may serve a node which its pods reach: one, unless it chooses none."""
-    if len(offers) > 1 and config and all(offer.config for offer in offers):
-        return [offer for offer in offers if offer.config == config]
-    return [offer for offer in offers if offer.is_default] or list(offers)
+    """Return those of one plugin that may serve a node which its pods reach.
+
+    config-manager's init container always takes the default. A label that names no configuration ends its sidecar only.
+
+    Source:
+        NVIDIA/k8s-device-plugin@v0.20.0:cmd/config-manager/main.go, observed with 0.18.2 and 0.20.0
+    """
+    return (
+        [offer for offer in offers if offer.config == config]
+        or [offer for offer in offers if offer.is_default]
+        or list(offers)
+    )
 
 
 def _of_resources(plugins: Sequence[Provided]) -> _Said:

@@ -121,8 +121,9 @@ class Configs(metaclass=ShortErrors):
 
         Args:
             configs: The configurations by name.
-            default: Name of the one for nodes without the label. A node whose label names none of them gets no
-                plugin: config-manager ends with an error there.
+            default: Name of the configuration for nodes without the label. On a node whose label names none of
+                them the plugin starts with the default too, and the sidecar of config-manager restarts again and
+                again: the pod is never ready.
         """
         return cls(delivery="config-manager", configs=configs, default=default)
 
