@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Literal
 
 from gpu_constructs import _fields
@@ -229,6 +230,20 @@ class Talos(metaclass=ShortErrors):
         """Where the driver's files lie on the node, for a CDI spec written by the plugin."""
         return self.driver_install_dir
 
+    def dev_root_of(self, driver_root: str | None) -> str | None:
+        """Return the root of the device nodes that the device plugin must use beside a driver root.
+
+        The plugin takes the driver root by default (NVIDIA/k8s-device-plugin@v0.20.0:api/config/v1/config.go). Talos
+        has no ``/usr/local/dev``: CDI specs and device specs would name device nodes that do not exist.
+
+        Args:
+            driver_root: Root of the driver's files on the node.
+
+        Returns:
+            ``/``, or None if the plugin's default works.
+        """
+        return "/" if driver_root and PurePosixPath(driver_root).is_relative_to("/usr/local") else None
+
     @property
     def gpu_operator_needs_bridge(self) -> bool:
         """Whether the GPU Operator's own validator can never pass and needs the validation bridge."""
@@ -346,6 +361,10 @@ class Kubernetes(metaclass=ShortErrors):
     def nvidia_driver_root(self) -> str | None:
         """The root of the node's file system, for a CDI spec written by the plugin."""
         return "/"
+
+    def dev_root_of(self, driver_root: str | None) -> str | None:
+        """Return None: the plugin's default, the driver root, also suits a driver container."""
+        return None
 
     @property
     def gpu_operator_needs_bridge(self) -> bool:

@@ -51,6 +51,10 @@ BESIDE = {"node_feature_discovery": "external", "platform": Kubernetes()}
 LABEL = "nvidia.com/device-plugin.config"
 
 
+ROOTED = Flags(nvidia_driver_root="/usr/local", nvidia_dev_root="/")
+DRIVEN = PluginConfig(flags=Flags(nvidia_driver_root="/usr/local"))
+
+
 def plugin(app=None, **given):
     return DevicePluginChart(app or App(), NAME, **given)
 
@@ -688,6 +692,80 @@ def test_a_right_or_a_mount_that_one_configuration_needs_is_not_given_to_the_pod
 def test_cdi_names_the_driver_root_of_talos(strategy, release):
     manifests = rendered(platform=Talos(release), device_list_strategy=strategy)
     assert environment(manifests)["NVIDIA_DRIVER_ROOT"] == "/usr/local"
+
+
+_SHARED_VARIABLES = {
+    "CONFIG_FILE",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_MIG_MONITOR_DEVICES",
+}
+READ = {
+    "nvidia-device-plugin-ctr": """MIG_STRATEGY FAIL_ON_INIT_ERROR NVIDIA_DRIVER_ROOT NVIDIA_DEV_ROOT PASS_DEVICE_SPECS
+        DEVICE_LIST_STRATEGY DEVICE_ID_STRATEGY GDRCOPY_ENABLED GDS_ENABLED MOFED_ENABLED CDI_ANNOTATION_PREFIX
+        NVIDIA_CDI_HOOK_PATH NVIDIA_CTK_PATH DRIVER_ROOT_CTR_PATH CONTAINER_DRIVER_ROOT MPS_ROOT
+        DEVICE_DISCOVERY_STRATEGY IMEX_CHANNEL_IDS IMEX_REQUIRED KUBELET_SOCKET CDI_FEATURE_FLAGS
+        DP_DISABLE_HEALTHCHECKS DP_ENABLE_HEALTHCHECKS SHARED_DEVICES_ALLOCATION_POLICY CDI_DISABLE_HOOKS""",
+    "gpu-feature-discovery-ctr": """GFD_MIG_STRATEGY MIG_STRATEGY GFD_FAIL_ON_INIT_ERROR FAIL_ON_INIT_ERROR GFD_ONESHOT
+        GFD_NO_TIMESTAMP GFD_SLEEP_INTERVAL GFD_OUTPUT_FILE GFD_MACHINE_TYPE_FILE GFD_CONFIG_FILE
+        GFD_USE_NODE_FEATURE_API USE_NODE_FEATURE_API DEVICE_DISCOVERY_STRATEGY DRIVER_ROOT_CTR_PATH
+        CONTAINER_DRIVER_ROOT NAMESPACE NODE_NAME POD_NAME""",
+    "mps-control-daemon-ctr": "MIG_STRATEGY",
+}
+"""What each program of the image reads. Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, cmd/*/main.go,
+internal/flags/node.go and internal/rm/health.go; SHARED_DEVICES_ALLOCATION_POLICY and CDI_DISABLE_HOOKS from 0.20.0."""
+
+
+@pytest.mark.parametrize("version", ["0.18.2", "0.20.0"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"platform": Talos("1.13"), "device_list_strategy": "cdi-cri", "mig_strategy": "mixed"},
+        {"platform": Talos("1.13"), "config": Configs.named(FILES, default="plain")},
+        {
+            "platform": Talos("1.14"),
+            "config": Configs.external(
+                "theirs",
+                may_use=["cdi", "mig"],
+                flags=Flags(nvidia_driver_root="/usr/local", fail_on_init_error=False, mps_root="/mps"),
+            ),
+        },
+    ],
+    ids=["default", "cdi", "named", "external"],
+)
+def test_each_program_is_given_only_variables_that_it_reads(given, version):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GpuConstructsWarning)
+        manifests = Testing.synth(plugin(**given, version=version, node_feature_discovery="external"))
+    for manifest in manifests:
+        for one in manifest["spec"]["template"]["spec"]["containers"] if manifest["kind"] == "DaemonSet" else ():
+            if one["name"] in READ:
+                assert {entry["name"] for entry in one["env"]} <= {*READ[one["name"]].split(), *_SHARED_VARIABLES}
+
+
+@pytest.mark.parametrize(
+    ("given", "root"),
+    [
+        ({"device_list_strategy": "cdi-cri"}, "/"),
+        ({"device_list_strategy": "cdi-annotations", "platform": Talos("1.14")}, "/"),
+        # Device specs name nodes below the same root.
+        ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/usr/local"))}, "/"),
+        ({"config": Configs.external("theirs", default="a", may_use=["cdi"])}, "/"),
+        ({"config": Configs.managed({"a": DRIVEN, "b": replace(DRIVEN, flags=ROOTED)}, default="a")}, "/"),
+        # A value that the user states wins, and other roots keep the plugin's default: the driver root.
+        ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/usr/local", nvidia_dev_root="/host"))}, None),
+        ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/run/nvidia/driver"))}, None),
+        ({"platform": Kubernetes(), "device_list_strategy": "cdi-cri"}, None),
+        ({}, None),
+    ],
+)
+def test_device_nodes_are_found_beside_a_driver_root_that_holds_none(given, root):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GpuConstructsWarning)
+        manifests = rendered(**{"platform": Talos("1.13"), **given})
+    (main,) = [one for one in pod(manifests)["containers"] if one["name"] == "nvidia-device-plugin-ctr"]
+    assert {entry["name"]: entry.get("value") for entry in main["env"]}.get("NVIDIA_DEV_ROOT") == root
 
 
 def test_cdi_names_the_driver_root_of_plain_kubernetes():

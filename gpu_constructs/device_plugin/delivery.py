@@ -300,6 +300,10 @@ def _needs(
     if driver_root is None and "cdi" in uses - may_use:
         driver_root = platform.nvidia_driver_root
         env = {**env, **({"NVIDIA_DRIVER_ROOT": driver_root} if driver_root else {})}
+    # Files unseen that use CDI name the platform's root, for no other works there.
+    dev_root = platform.dev_root_of(driver_root or (platform.nvidia_driver_root if "cdi" in uses else None))
+    if dev_root and {one.nvidia_dev_root for one in flags} <= {None, dev_root}:
+        env = {**env, "NVIDIA_DEV_ROOT": dev_root}
     mps_root = _agreed("mps_root", [one.mps_root for one in flags]) or defaults.mps_root
     if "mps" in uses and all(one.mps_root is None for one in flags):
         env = {**env, "MPS_ROOT": mps_root}
