@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _WRITTEN_BY = {"app.kubernetes.io/managed-by": "cdk8s"}
+COMPONENT = "app.kubernetes.io/component"
 
 
 def selector_labels(*, name: str, instance: str, component: str) -> dict[str, str]:
@@ -13,7 +14,7 @@ def selector_labels(*, name: str, instance: str, component: str) -> dict[str, st
     return {
         "app.kubernetes.io/name": name,
         "app.kubernetes.io/instance": instance,
-        "app.kubernetes.io/component": component,
+        COMPONENT: component,
     }
 
 

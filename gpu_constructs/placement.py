@@ -22,6 +22,8 @@ FOREIGN_PCI_PRESENT = (
 NVIDIA_CPU = "feature.node.kubernetes.io/cpu-model.vendor_id"
 """``NVIDIA`` on Tegra systems."""
 
+HOSTNAME = "kubernetes.io/hostname"
+"""The label of a node's own name, set by the kubelet."""
 
 _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -177,6 +179,14 @@ def with_node_alternatives(
         for expressions in alternatives
     ]
     return {**affinity, "nodeAffinity": {**node, _REQUIRED: {"nodeSelectorTerms": widened}}}
+
+
+def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the affinity with one more rule: never on a node together with the pods of a label selector."""
+    affinity = affinity or {}
+    apart = affinity.get("podAntiAffinity") or {}
+    term = {"labelSelector": selector, "topologyKey": HOSTNAME}
+    return {**affinity, "podAntiAffinity": {**apart, _REQUIRED: [*(apart.get(_REQUIRED) or ()), term]}}
 
 
 def clash_of_terms(affinity: Mapping[str, Any]) -> str | None:

@@ -662,6 +662,42 @@ def test_what_a_configuration_states_is_in_the_file_and_what_the_platform_needs_
         assert settings == told.keys()
 
 
+def test_a_pod_of_one_configuration_waits_until_the_pod_of_another_is_gone_from_its_node():
+    manifests = Testing.synth(plugin(config=Configs.named(FILES, default="plain"), **BESIDE))
+    pods = {m["metadata"]["name"]: m["spec"]["template"] for m in manifests if m["kind"] == "DaemonSet"}
+
+    def excluded(name):
+        """The DaemonSets whose pods may not run beside those of another."""
+        rules = pods[name]["spec"]["affinity"].get("podAntiAffinity", {})
+        found = set()
+        for term in rules.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
+            assert term["topologyKey"] == "kubernetes.io/hostname"
+            (component,) = term["labelSelector"]["matchExpressions"]
+            assert component["operator"] == "In"
+            for other, template in pods.items():
+                labels = template["metadata"]["labels"]
+                is_meant = term["labelSelector"]["matchLabels"].items() <= labels.items()
+                found |= {other} if is_meant and labels[component["key"]] in component["values"] else set()
+        return found
+
+    plugins = {NAME, f"{NAME}-mps-4", f"{NAME}-split"}
+    for name in plugins:
+        assert excluded(name) == plugins - {name}
+    assert excluded(GFD) == set()
+
+
+def test_a_user_s_own_anti_affinity_holds_beside_that_between_configurations():
+    own = {"labelSelector": {"matchLabels": {"app": "mine"}}, "topologyKey": "kubernetes.io/hostname"}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    manifests = rendered(
+        config=Configs.named(FILES, default="plain"),
+        platform=Kubernetes(),
+        affinity={"podAntiAffinity": {required: [own]}},
+    )
+    assert pod(manifests)["affinity"]["podAntiAffinity"][required][0] == own
+    assert len(pod(manifests)["affinity"]["podAntiAffinity"][required]) == 2
+
+
 def test_a_right_or_a_mount_that_one_configuration_needs_is_not_given_to_the_pods_of_another():
     manifests = Testing.synth(plugin(config=Configs.named(FILES, default="plain"), **BESIDE))
     mounted = {

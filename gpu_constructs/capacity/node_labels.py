@@ -10,14 +10,13 @@ from gpu_constructs.feature_discovery.nfd_labels import NfdLabels
 from gpu_constructs.gpu_models import GpuModel
 from gpu_constructs.inventory import GpuNode
 from gpu_constructs.mig_profiles import memory_gb, mig_resource, mig_vram_mib, size_of
-from gpu_constructs.placement import GPU_PCI_PRESENT
+from gpu_constructs.placement import GPU_PCI_PRESENT, HOSTNAME
 from gpu_constructs.platforms import GPU_PRESENT
 from gpu_constructs.sharing import GPU, Sharing
 from gpu_constructs.workload.gpu_request import product_label
 
 MigStrategy = Literal["none", "single", "mixed"]
 
-HOSTNAME = "kubernetes.io/hostname"
 
 # developer.nvidia.com/cuda-gpus. A generation whose boards differ has one row for each sort, by the board's name.
 _COMPUTE: tuple[tuple[str, str, tuple[int, int]], ...] = (

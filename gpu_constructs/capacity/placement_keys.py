@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.node_labels import HOSTNAME
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.node_label_domains import is_known_once_a_node_runs
+from gpu_constructs.placement import HOSTNAME
 
 NODE_NAME = "field metadata.name"
 """Stands among labels for the name of the node itself; no label has a blank in its key."""

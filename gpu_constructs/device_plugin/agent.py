@@ -9,7 +9,7 @@ from typing import Any
 from gpu_constructs import placement
 from gpu_constructs._container_security import POD, container_security
 from gpu_constructs._daemonset import daemonset
-from gpu_constructs._labels import object_labels, selector_labels
+from gpu_constructs._labels import COMPONENT, object_labels, selector_labels
 from gpu_constructs._resources import Resources, container_resources
 from gpu_constructs.device_plugin.component import Component
 from gpu_constructs.device_plugin.config import CONFIG_FILE
@@ -19,6 +19,8 @@ from gpu_constructs.platforms import Platform
 from gpu_constructs.update_strategy import UpdateStrategy
 
 APP = "nvidia-device-plugin"
+
+_ONE_FOR_A_NODE = ("device-plugin", "mps-control-daemon")
 
 NODE_RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
 """What config-manager reads: the labels of its node, for which it lists them all."""
@@ -160,7 +162,7 @@ class GpuAgent:
             annotations={**self.pod_annotations, **delivery.checksum},
             update_strategy=self.update_strategy.to_manifest(),
             pod_spec={
-                "affinity": placement.with_node_expressions(self.affinity, delivery.node_expressions),
+                "affinity": self._affinity(label, delivery),
                 "automountServiceAccountToken": service_account is not None,
                 "containers": [*sidecars, container],
                 "dnsPolicy": "ClusterFirstWithHostNet" if component.host_network else None,
@@ -179,6 +181,25 @@ class GpuAgent:
                 "volumes": [*delivery.volumes(), *volumes],
             },
         )
+
+    def _affinity(self, component: str, delivery: Delivery) -> Mapping[str, Any] | None:
+        """Return the affinity of a DaemonSet, whose pods wait until those of another configuration are gone.
+
+        The exit of an old plugin removes the socket of a new one, and the kubelet then marks all GPUs of the node
+        unhealthy (NVIDIA/k8s-device-plugin@v0.20.0:internal/plugin/server.go,
+        kubernetes/kubernetes:pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go). An old MPS control daemon ends
+        the server that a new one started.
+        """
+        affinity = placement.with_node_expressions(self.affinity, delivery.node_expressions)
+        if not delivery.rivals or component not in _ONE_FOR_A_NODE:
+            return affinity
+        others = [f"{component}{suffix}" for suffix in delivery.rivals]
+        own = self.selector(component, delivery)
+        selector = {
+            "matchLabels": {key: value for key, value in own.items() if key != COMPONENT},
+            "matchExpressions": [placement.label_is(COMPONENT, *others)],
+        }
+        return placement.apart_on_nodes(affinity, selector)
 
     def _config_manager(
         self, component: Component, delivery: Delivery, container: Mapping[str, Any], *, process: str | None

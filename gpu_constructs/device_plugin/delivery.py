@@ -53,6 +53,7 @@ class Delivery:
         nvidia_driver_root: Mounted into the plugin; None mounts nothing.
         container_driver_root: Where it is mounted.
         mps_root: Directory of the MPS control daemon on the node.
+        rivals: Suffixes of the other sets of pods that may follow these pods on a node; empty for one set.
     """
 
     suffix: str
@@ -66,6 +67,7 @@ class Delivery:
     nvidia_driver_root: str | None
     container_driver_root: str
     mps_root: str
+    rivals: tuple[str, ...] = ()
 
     @property
     def checksum(self) -> dict[str, str]:
@@ -131,9 +133,11 @@ def _own(configs: Configs, config: str, name: str, platform: Platform, defaults:
     elif others:
         # Holds for nodes without the label too, and for those whose label names no configuration.
         expressions = [{"key": NODE_LABEL, "operator": "NotIn", "values": others}]
-    suffix = "" if is_default else f"-{object_suffix(config)}"
+    suffixes = {name: "" if name == configs.default else f"-{object_suffix(name)}" for name in configs.configs}
+    suffix = suffixes.pop(config)
     return Delivery(
         suffix=suffix,
+        rivals=tuple(suffixes.values()),
         labels={NODE_LABEL: config} if others else {},
         config_map=f"{name}-config{suffix}",
         data={"config.yaml": settled.to_yaml()},

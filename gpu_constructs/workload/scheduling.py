@@ -9,7 +9,6 @@ from typing import Any
 from gpu_constructs import _fields, placement
 from gpu_constructs.errors import ShortErrors
 
-HOSTNAME = "kubernetes.io/hostname"
 _SPREAD = (
     *("labelSelector", "matchLabelKeys", "maxSkew", "minDomains", "nodeAffinityPolicy", "nodeTaintsPolicy"),
     *("topologyKey", "whenUnsatisfiable"),
@@ -51,7 +50,7 @@ class Scheduling(metaclass=ShortErrors):
         """Give the members of a pod that say so."""
         spread = self.topology_spread_constraints
         if spread is None and replicas > 1:
-            by_node = {"maxSkew": 1, "topologyKey": HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway"}
+            by_node = {"maxSkew": 1, "topologyKey": placement.HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway"}
             spread = [{**by_node, "labelSelector": {"matchLabels": dict(selector)}}]
         return {
             "affinity": self.affinity or None,
