@@ -22,8 +22,9 @@ _MEBIBYTE = 1024 * 1024
 # NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go looks at every free slot for each slot it hands out: a
 # thousand of them are a moment, sixteen thousand half a minute.
 _MANY_UNITS = 1024
-# A slot takes about 64 bytes of the list that the plugin sends to the kubelet, which reads 4 MiB of it at most.
-_MOST_UNITS = 65536
+# A slot of a GPU on NUMA node 1 or later takes 66 bytes of the list that the plugin sends to the kubelet, which reads
+# 4 MiB of it at most, the default of gRPC (observed with 0.20.0: 65,536 slots are 4,314,266 bytes).
+_MOST_SLOTS = 63_550
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,9 @@ class Sharing(metaclass=ShortErrors):
                 way_out = limit
             _fields.whole_number(where, replicas, minimum=2, maximum=_MOST_MPS_REPLICAS, way_out=way_out)
         else:
-            _fields.whole_number(where, replicas, minimum=2, way_out=way_out)
+            if isinstance(replicas, int) and replicas > _MOST_SLOTS:
+                way_out = "the kubelet does not read a longer list of slots from the plugin"
+            _fields.whole_number(where, replicas, minimum=2, maximum=_MOST_SLOTS, way_out=way_out)
 
     @classmethod
     @short_errors
@@ -149,8 +152,8 @@ class Sharing(metaclass=ShortErrors):
             rename_by_default: Advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``.
 
         Raises:
-            GpuConstructsError: Both or neither of replicas and resources, a number of slots that is no int
-                of at least 2, a resource that the plugin does not advertise.
+            GpuConstructsError: Both or neither of replicas and resources, a number of slots that is not an int
+                from 2 to 63550, a resource that the plugin does not advertise.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:README.md, "Shared Access to GPUs"
@@ -180,7 +183,7 @@ class Sharing(metaclass=ShortErrors):
 
         Raises:
             GpuConstructsError: An amount that is none, a unit that is more than half the memory, or so small that
-                there are more than 65536 slots.
+                there are more than 63550 slots.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go, internal/plugin/server.go
@@ -194,9 +197,9 @@ class Sharing(metaclass=ShortErrors):
                 f"sharing.vram_units.vram must be at least two units of {unit!r}; got {vram!r}; take a smaller unit, "
                 "or use Sharing.none() for exclusive GPUs"
             )
-        if replicas > _MOST_UNITS:
+        if replicas > _MOST_SLOTS:
             raise GpuConstructsError(
-                f"sharing.vram_units.unit must give at most {_MOST_UNITS} slots, more than which the kubelet does not "
+                f"sharing.vram_units.unit must give at most {_MOST_SLOTS} slots, more than which the kubelet does not "
                 f"read from the plugin; got {unit!r}, {replicas} of {vram!r}; take a larger unit"
             )
         if replicas > _MANY_UNITS:

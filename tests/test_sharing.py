@@ -224,6 +224,17 @@ def test_a_gpu_has_as_many_slots_as_whole_units_fit_into_its_memory(vram, unit, 
     assert sharing.vram_unit == unit
 
 
+def test_the_slots_of_a_gpu_fit_into_one_message_to_the_kubelet():
+    with pytest.warns(GpuConstructsWarning, match="start late"):
+        assert Sharing.vram_units(vram="63550Mi", unit="1Mi").replicas == 63_550
+    assert Sharing.time_slicing(replicas=63_550).replicas == 63_550
+    assert "must give at most 63550 slots" in refusal(Sharing.vram_units, vram="63551Mi", unit="1Mi")
+    assert refusal(Sharing.time_slicing, replicas=63_551) == (
+        "sharing.time_slicing.replicas must be at most 63550, got 63551; the kubelet does not read a longer list of "
+        "slots from the plugin"
+    )
+
+
 def test_units_may_be_asked_for_several_at_a_time():
     assert Sharing.vram_units(vram="16Gi").fail_requests_greater_than_one is False
 
@@ -303,7 +314,7 @@ def test_what_no_gpu_can_give_is_refused(vram, problem):
         ),
         (
             {"vram": "80Gi", "unit": "1Mi"},
-            "sharing.vram_units.unit must give at most 65536 slots, more than which the kubelet does not read from the "
+            "sharing.vram_units.unit must give at most 63550 slots, more than which the kubelet does not read from the "
             "plugin; got '1Mi', 81920 of '80Gi'; take a larger unit",
         ),
         (

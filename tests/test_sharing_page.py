@@ -97,16 +97,15 @@ def test_every_mode_is_said_as_in_the_table() -> None:
 
 
 def test_the_most_slots_are_the_code_s() -> None:
-    most = int(ROWS["most for each GPU"]["MPS"])
-    assert not refuses(lambda: Sharing.mps(replicas=most))
-    assert refuses(lambda: Sharing.mps(replicas=most + 1))
-    assert ROWS["most for each GPU"]["time-slicing"] == "no limit"
-    assert not refuses(lambda: Sharing.time_slicing(replicas=10_000))
+    for way, made in (("MPS", Sharing.mps), ("time-slicing", Sharing.time_slicing)):
+        most = int(ROWS["most for each GPU"][way])
+        assert not refuses(lambda made=made, most=most: made(replicas=most))
+        assert refuses(lambda made=made, most=most: made(replicas=most + 1))
 
 
 def test_the_most_units_and_those_that_are_warned_of_are_the_code_s() -> None:
     most = int(ROWS["most for each GPU"]["slices of memory"].removesuffix(" units"))
-    assert f"{most} is the most" in TEXT
+    assert f"{most} slots are the most" in TEXT
     with pytest.warns(GpuConstructsWarning):
         Sharing.vram_units(vram=f"{most}Mi", unit="1Mi")
     assert refuses(lambda: Sharing.vram_units(vram=f"{most + 1}Mi", unit="1Mi"))
