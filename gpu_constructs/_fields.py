@@ -92,9 +92,14 @@ def labels(field: str, got: Mapping[str, str]) -> None:
         label_value(f"{field}[{key!r}]", value)
 
 
+def is_label_value(text: str) -> bool:
+    """Check whether Kubernetes takes a text as the value of a label."""
+    return _LABEL_VALUE.match(text) is not None
+
+
 def label_value(field: str, got: str) -> None:
     """Refuse text that Kubernetes would not take as the value of a label."""
-    if not _LABEL_VALUE.match(got):
+    if not is_label_value(got):
         raise GpuConstructsError(
             f"{field} must be a label value (letters, digits, '-', '_', '.', at most 63 characters, letter or digit "
             f"at both ends); got {got!r}"

@@ -67,6 +67,15 @@ def test_memory_that_no_pod_gets_is_still_the_boards():
     assert labels_of(node, Sharing.none())["nvidia.com/gpu.memory"] == "16303"
 
 
+def test_a_node_has_no_label_whose_value_is_too_long():
+    boards = GpuNode(
+        name="n", gpu_model="NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", mig_layout={"1g.24gb": 4}
+    )
+    labels = gpu_labels(labels_of(boards, Sharing.none(), "single"))
+    assert "gpu.product" not in labels
+    assert labels["gpu.count"] == "4"
+
+
 def test_what_is_declared_wins():
     node = GpuNode(name="n", gpu_model=RTX, labels={"nvidia.com/gpu.product": "mine", "kubernetes.io/hostname": "h"})
     labels = labels_of(node, Sharing.none())

@@ -299,6 +299,35 @@ def test_the_boards_of_mig_devices_have_the_profile_in_their_name_under_the_stra
     assert terms(mixed, **wishes) == [["product In NVIDIA-A100-SXM4-80GB NVIDIA-A100-SXM4-80GB-SHARED"]]
 
 
+PRO_6000 = "NVIDIA RTX PRO 6000 Blackwell {} Edition"
+
+
+def test_a_label_that_no_node_can_carry_is_not_selected():
+    workstation = {"products": [PRO_6000.format("Workstation")], "mig_profile": "1g.24gb"}
+    board = "NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition-MIG-1g.24gb"
+    assert terms(GpuProfile(mig_strategy="single"), **workstation) == [[f"product In {board}"]]
+
+
+@pytest.mark.parametrize(
+    ("edition", "mig_profile", "sharing", "label"),
+    [
+        ("Max-Q Workstation", "1g.24gb", None, "Max-Q-Workstation-Edition-MIG-1g.24gb' since its 67 characters"),
+        (
+            "Workstation",
+            "1g.24gb",
+            Sharing.time_slicing(replicas=2),
+            "Workstation-Edition-MIG-1g.24gb-SHARED' since its 68 characters",
+        ),
+    ],
+)
+def test_a_board_whose_label_is_too_long_cannot_be_selected_by_name(edition, mig_profile, sharing, label):
+    profile = GpuProfile(mig_strategy="single", sharing=sharing)
+    with pytest.raises(GpuConstructsError) as refused:
+        terms(profile, products=[PRO_6000.format(edition)], mig_profile=mig_profile)
+    for part in label.split(" since "):
+        assert part in str(refused.value)
+
+
 @pytest.mark.parametrize("product", ["NVIDIA H200", "NVIDIA Unheard Of"])
 def test_whole_boards_by_name_are_told_of_under_the_strategy_single(product):
     single = GpuProfile(platform=Kubernetes(), mig_strategy="single")

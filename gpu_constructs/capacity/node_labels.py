@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from gpu_constructs import _fields
 from gpu_constructs.feature_discovery.nfd_labels import NfdLabels
 from gpu_constructs.gpu_models import GpuModel
 from gpu_constructs.inventory import GpuNode
@@ -99,7 +100,8 @@ def _discovered(node: GpuNode, sharing: Sharing, mig_strategy: MigStrategy) -> d
             count = sum(layout.get(profile, 0) for layout in layouts)
             memory = measured_mig_mib(model, profile)
             labels |= _resource(mig_resource(profile), sharing, model, count, memory, profile)
-    return labels
+    # Node Feature Discovery drops the others (nfd-master, "ignoring label").
+    return {key: value for key, value in labels.items() if _fields.is_label_value(value)}
 
 
 def _mig(node: GpuNode, mig_strategy: MigStrategy) -> dict[str, str]:

@@ -421,7 +421,19 @@ def _product_labels(request: GpuRequest, profile: GpuProfile) -> list[str]:
             "profile where whole boards are meant"
         )
     # What a node advertises as shared without a name of its own has that in its product's.
-    return [form for label in dict.fromkeys(labels) for form in (label, f"{label}-SHARED")]
+    is_shared = GPU in _slots(profile)
+    forms: list[str] = []
+    for label in dict.fromkeys(labels):
+        own = [form for form in (label, f"{label}-SHARED") if _fields.is_label_value(form)]
+        if not own or (is_shared and len(own) < 2):
+            missing = f"{label}-SHARED" if is_shared else label
+            raise GpuConstructsError(
+                f"request.products cannot select {missing!r}: nodes do not have the label, since its {len(missing)} "
+                "characters are more than the 63 of a label value and Node Feature Discovery drops it; leave products "
+                "out and select the nodes by a label of your own (profile.node_selector)"
+            )
+        forms += own
+    return forms
 
 
 def _may_be_divided(product: str) -> bool:
