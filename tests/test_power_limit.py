@@ -85,6 +85,7 @@ def test_the_pod_runs_the_script_from_a_mount_nobody_can_write():
 
 def test_the_environment_is_the_contract_of_the_script():
     assert environment() == {
+        "COMMAND_TIMEOUT_SECONDS": "20",
         "INTERVAL_SECONDS": "1800",
         "NVIDIA_DISABLE_REQUIRE": "true",
         "NVIDIA_DRIVER_CAPABILITIES": "utility",
@@ -112,12 +113,14 @@ def test_every_keyword_arrives_in_the_environment():
         interval_seconds=60,
         retry_seconds=20,
         start_timeout_seconds=120,
+        command_timeout_seconds=40,
         out_of_range="refuse",
         persistence_mode=False,
         restore_on_exit=True,
     )
     assert given["RETRY_SECONDS"] == "20"
     assert given["START_TIMEOUT_SECONDS"] == "120"
+    assert given["COMMAND_TIMEOUT_SECONDS"] == "40"
     assert given["POWER_LIMIT"] == "250"
     assert given["INTERVAL_SECONDS"] == "60"
     assert given["OUT_OF_RANGE"] == "refuse"
@@ -137,7 +140,8 @@ def test_it_holds_sys_admin_and_is_not_privileged():
 
 
 def test_a_pod_that_restores_the_defaults_has_the_time_to():
-    assert pod()["terminationGracePeriodSeconds"] == 15
+    assert pod()["terminationGracePeriodSeconds"] == 30
+    assert pod(command_timeout_seconds=60)["terminationGracePeriodSeconds"] == 70
     assert pod(restore_on_exit=True)["terminationGracePeriodSeconds"] == 120
 
 
@@ -239,6 +243,7 @@ OFTEN = "leave it out for a look every 1800 seconds"
         ({"gpu_models": "NVIDIA L4"}, "gpu_models must be a list, got 'NVIDIA L4' (str)"),
         ({"retry_seconds": 0}, "retry_seconds must be at least 1, got 0"),
         ({"start_timeout_seconds": -1}, "start_timeout_seconds must be at least 0, got -1"),
+        ({"command_timeout_seconds": 0}, "command_timeout_seconds must be at least 1, got 0"),
         (
             {"name": "Limit"},
             "name must be a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends); "

@@ -15,7 +15,8 @@ UNBEARABLE = str(10 * PATIENCE)
 
 # Knows the calls the script may make and nothing else. A file beside it changes its mind:
 # broken (no driver), lost (rows come, but rc 15), noperm, ignore (yes to -pl, nothing done), nopersistence,
-# grumble (a warning among the rows), unsupported (rc 3), shrug (says so, and rc 0).
+# grumble (a warning among the rows), unsupported (rc 3), shrug (says so, and rc 0), dead (NVML broke),
+# hang (no answer), inforom (all is done, but rc 14), quantize (a limit is held a little below what was asked for).
 FAKE_NVIDIA_SMI = r"""#!/bin/sh
 cd "${0%/*}/gpus" || exit 70
 echo "$*" >>../calls
@@ -27,6 +28,21 @@ unknown_call() {
     exit 2
 }
 
+[ ! -e ../hang ] || exec sleep 60
+if [ -e ../dead ]; then
+    echo "Failed to initialize NVML: Unknown Error"
+    exit 255
+fi
+finish() {
+    if [ -e ../inforom ]; then
+        echo "WARNING: infoROM is corrupted at gpu 0000:09:00.0"
+        exit 14
+    fi
+    if [ -e ../lost ]; then
+        echo "Unable to determine the device handle for GPU0000:09:00.0: GPU is lost."
+        exit 15
+    fi
+}
 if [ -e ../broken ]; then
     echo "NVIDIA-SMI has failed because it couldn't communicate with the \"NVIDIA driver\"."
     exit 9
@@ -38,6 +54,7 @@ case $1 in
             . "./$gpu"
             echo "GPU $index: $name (UUID: $uuid)"
         done
+        finish
         ;;
     -pm)
         [ "$*" = "-pm 1" ] || unknown_call "$@"
@@ -71,10 +88,7 @@ case $1 in
             printf '%s\n' "$row" # as it is: echo of some shells reads backslashes
         done
         [ ! -e ../grumble ] || echo "WARNING: the \"infoROM\" is corrupted" >&2
-        if [ -e ../lost ]; then
-            echo "Unable to determine the device handle for GPU0000:09:00.0: GPU is lost."
-            exit 15
-        fi
+        finish
         ;;
     -i)
         [ "$3" = -pl ] && [ $# -eq 4 ] || unknown_call "$@"
@@ -102,7 +116,10 @@ case $1 in
             echo "Power limit $4.00 W is not valid, it should be between $min W and $max W"
             exit 2
         fi
-        [ -e ../ignore ] || sed -i "s/^limit=.*/limit=$4.00/" "$2"
+        held=$4.00
+        [ ! -e ../quantize ] || held=$(($4 - 1)).98
+        [ -e ../ignore ] || sed -i "s/^limit=.*/limit=$held/" "$2"
+        [ ! -e ../inforom ] || finish
         ;;
     *) unknown_call "$@" ;;
 esac
@@ -225,10 +242,87 @@ def test_a_limit_that_is_right_is_not_set_again(node: Node) -> None:
     assert node.ready
 
 
-def test_a_limit_off_by_a_fraction_is_set_to_whole_watts(node: Node) -> None:
-    uuid = node.gpu(limit="300.04")
+def test_a_board_that_holds_a_limit_a_little_off_is_as_wanted(node: Node) -> None:
+    uuid = node.gpu()
+    node.say("quantize")
+    node.once(0, POWER_LIMIT="300")
+    assert node.limit(uuid) == "299.98"
+    assert node.ready
     node.once(0, POWER_LIMIT="300")
     assert node.set_calls == [f"-i {uuid} -pl 300"]
+
+
+def test_a_limit_that_is_a_watt_off_is_set(node: Node) -> None:
+    uuid = node.gpu(limit="301.00")
+    node.once(0, POWER_LIMIT="300")
+    assert node.set_calls == [f"-i {uuid} -pl 300"]
+
+
+def test_a_board_with_a_fixed_fractional_limit_is_left_alone(node: Node) -> None:
+    node.gpu(limit="37.50", low="37.50", high="37.50", default="37.50")
+    log = node.once(0, POWER_LIMIT="300")
+    assert node.set_calls == []
+    assert 'level=warn gpu=0 uuid=GPU-00000000-aaaa msg="fixed limit" wish=300' in log
+    assert node.ready
+
+
+def test_a_corrupted_inforom_is_a_warning_about_a_limit_that_is_set(node: Node) -> None:
+    uuid = node.gpu()
+    node.say("inforom")
+    log = node.once(0, POWER_LIMIT="300")
+    assert node.limit(uuid) == "300.00"
+    assert node.ready
+    for told in ("nvidia-smi -L ended with rc=14", "query ended with rc=14", "set with rc=14"):
+        assert re.search(f'level=warn .*msg="{told}" .*infoROM is corrupted', log)
+
+
+def test_a_gpu_lost_before_the_start_does_not_keep_the_others_from_their_limit(node: Node) -> None:
+    uuid = node.gpu()
+    node.say("lost")
+    agent = node.start(POWER_LIMIT="300", START_TIMEOUT_SECONDS="1", RETRY_SECONDS="1")
+    agent.wait_for_log('msg="set" watts=300')
+    assert node.limit(uuid) == "300.00"
+    agent.wait_for_log('msg="pass failed"')
+    # As long as any GPU answers, a new container would help nobody.
+    wait_until(lambda: agent.count('msg="pass failed"') > 2, "three passes")
+    assert not node.ready
+    node.unsay("lost")
+    node.wait_ready()
+    agent.terminate()
+
+
+@pytest.mark.parametrize(
+    ("mood", "said"), [("dead", "Failed to initialize NVML: Unknown Error"), ("hang", "no answer")]
+)
+def test_an_agent_whose_nvidia_smi_stops_working_ends_for_a_new_container(node: Node, mood: str, said: str) -> None:
+    node.gpu()
+    times = {"START_TIMEOUT_SECONDS": "2", "RETRY_SECONDS": "1", "COMMAND_TIMEOUT_SECONDS": "1"}
+    agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS="1", **times)
+    node.wait_ready()
+    node.say(mood)
+    node.wait_not_ready()
+    assert agent.wait(60) == 69
+    assert said in agent.log
+    assert "nvidia-smi shows no GPU or does not answer for 2 s, giving up" in agent.log
+
+
+def test_an_nvidia_smi_that_comes_back_in_time_keeps_the_container(node: Node) -> None:
+    node.gpu()
+    agent = node.start(POWER_LIMIT="300", INTERVAL_SECONDS="1", START_TIMEOUT_SECONDS="600", RETRY_SECONDS="1")
+    node.wait_ready()
+    node.say("dead")
+    node.wait_not_ready()
+    node.unsay("dead")
+    node.wait_ready()
+    agent.terminate()
+
+
+def test_an_nvidia_smi_that_does_not_answer_at_the_start_is_given_up(node: Node) -> None:
+    node.gpu()
+    node.say("hang")
+    agent = node.start(POWER_LIMIT="300", START_TIMEOUT_SECONDS="0", COMMAND_TIMEOUT_SECONDS="1")
+    assert agent.wait(60) == 69
+    assert "no answer for 1 s" in agent.log
 
 
 def test_each_gpu_gets_one_usage_line_a_pass(node: Node) -> None:

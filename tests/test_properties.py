@@ -857,6 +857,7 @@ LIMIT = {
     "interval_seconds": st.integers(10, 86400),
     "retry_seconds": st.integers(1, 600),
     "start_timeout_seconds": st.integers(0, 3600),
+    "command_timeout_seconds": st.integers(1, 3600),
     "out_of_range": st.sampled_from(["clamp", "refuse"]),
     "gpu_models": st.sampled_from([(), ["NVIDIA GeForce RTX 3090"], ["NVIDIA A100-SXM4-80GB", "NVIDIA L4"]]),
     "persistence_mode": st.booleans(),

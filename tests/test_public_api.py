@@ -195,6 +195,7 @@ FIXED = {
         "interval_seconds": 1800,
         "retry_seconds": 15,
         "start_timeout_seconds": 300,
+        "command_timeout_seconds": 20,
         "out_of_range": "clamp",
         "persistence_mode": True,
         "restore_on_exit": False,

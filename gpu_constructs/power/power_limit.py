@@ -35,6 +35,8 @@ _CHECKSUM = "gpu-constructs/script-sha256"
 _PROBE_SECONDS = 10
 # For one nvidia-smi call each on more boards than a node has, at seconds a call.
 _RESTORE_SECONDS = 120
+# Until the shell hears a signal behind a call of nvidia-smi that is being ended.
+_STOP_SECONDS = 10
 _OFTEN = "leave it out for a look every 1800 seconds"
 _MOST_SECONDS = 9_999_999  # the script reads no more digits
 _RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "128Mi"}}
@@ -79,6 +81,7 @@ class PowerLimit(GpuObject):
         interval_seconds: int = 1800,
         retry_seconds: int = 15,
         start_timeout_seconds: int = 300,
+        command_timeout_seconds: int = 20,
         out_of_range: OutOfRange = "clamp",
         gpu_models: Sequence[str] = (),
         persistence_mode: bool = True,
@@ -114,8 +117,10 @@ class PowerLimit(GpuObject):
             interval_seconds: Seconds between two looks, 10 or more; 1800 by default.
             retry_seconds: Seconds until the next look after one that found a problem, never more than
                 ``interval_seconds``; 15 by default.
-            start_timeout_seconds: How long ``nvidia-smi`` may take to come up; 300 by default, then the
-                container ends and Kubernetes starts it again.
+            start_timeout_seconds: Seconds without any GPU in the output of ``nvidia-smi``, at the start or later,
+                after which the container ends and Kubernetes starts it again; 300 by default.
+            command_timeout_seconds: Seconds after which a call of ``nvidia-smi`` that does not end is ended; 20 by
+                default. Such a call counts as one that shows no GPU.
             out_of_range: ``clamp`` takes the nearest limit the board allows, ``refuse`` reports an error.
             gpu_models: Names of the boards, as ``nvidia-smi`` prints them, to compare the limits with what is
                 known of those boards. The pods take nothing from it: they ask the driver.
@@ -128,7 +133,7 @@ class PowerLimit(GpuObject):
             tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``.
             node_selector: Node labels, besides ``nvidia.com/gpu.present=true``.
             affinity: As Kubernetes writes it, besides the node labels.
-            image: Any glibc image with a POSIX shell; ``nvidia-smi`` does not run on musl.
+            image: Any glibc image with a POSIX shell and ``timeout``; ``nvidia-smi`` does not run on musl.
             image_pull_policy: ``IfNotPresent`` by default: the image is pinned.
             image_pull_secrets: Names or objects of Secrets in the namespace, for a registry of your own.
             resources: By default requests of 10m CPU and 16Mi and a memory limit of 128Mi.
@@ -147,6 +152,7 @@ class PowerLimit(GpuObject):
         _fields.whole_number("interval_seconds", interval_seconds, minimum=10, maximum=_MOST_SECONDS, way_out=_OFTEN)
         _fields.whole_number("retry_seconds", retry_seconds, minimum=1, maximum=_MOST_SECONDS)
         _fields.whole_number("start_timeout_seconds", start_timeout_seconds, minimum=0, maximum=_MOST_SECONDS)
+        _fields.whole_number("command_timeout_seconds", command_timeout_seconds, minimum=1, maximum=_MOST_SECONDS)
         _check_textfile_directory(textfile_directory, platform)
         _fields.image("image", image)
         _fields.labels("node_selector", node_selector or {})
@@ -189,6 +195,7 @@ class PowerLimit(GpuObject):
         selector = selector_labels(name=NAME, instance=id, component="power-limit")
         metadata = {"name": name, "namespace": where, "labels": object_labels(selector)}
         variables = {
+            "COMMAND_TIMEOUT_SECONDS": str(command_timeout_seconds),
             "INTERVAL_SECONDS": str(interval_seconds),
             # nvidia-smi and the libraries it needs come from the runtime; every GPU, without taking a slot.
             "NVIDIA_DISABLE_REQUIRE": "true",
@@ -264,7 +271,9 @@ class PowerLimit(GpuObject):
                     "priorityClassName": priority_class_name,
                     "runtimeClassName": runtime,
                     "securityContext": {**POD, "runAsUser": 0},
-                    "terminationGracePeriodSeconds": _RESTORE_SECONDS if restore_on_exit else 15,
+                    "terminationGracePeriodSeconds": (
+                        _RESTORE_SECONDS if restore_on_exit else command_timeout_seconds + _STOP_SECONDS
+                    ),
                     "volumes": [{"name": volume, **source} for volume, (source, _) in mounts.items()],
                 },
             ),

@@ -7,7 +7,8 @@
 #   STATE_DIR/heartbeat    when the last pass ended, in epoch seconds (liveness)
 #
 # Exit codes: 0 stopped, or ONESHOT and all as wanted; 1 ONESHOT and not so;
-# 64 configuration that cannot be read; 69 nvidia-smi does not work here.
+# 64 configuration that cannot be read; 69 nvidia-smi shows no GPU, or does not
+# answer, for START_TIMEOUT_SECONDS: a new container gets new devices and libraries.
 # A variable that is unset or empty gets its default.
 # shellcheck disable=SC2006 # bash 5.2 loses a signal that comes while it reads $(
 set -u
@@ -24,6 +25,7 @@ export LC_ALL=C
 : "${INTERVAL_SECONDS:=1800}"
 : "${RETRY_SECONDS:=15}" # instead of INTERVAL_SECONDS after a pass that failed
 : "${START_TIMEOUT_SECONDS:=300}"
+: "${COMMAND_TIMEOUT_SECONDS:=20}" # for each call of nvidia-smi
 : "${PERSISTENCE_MODE:=1}"
 : "${RESTORE_ON_EXIT:=0}"
 : "${ONESHOT:=0}"
@@ -37,6 +39,8 @@ FIELDS=$FIELDS,utilization.gpu,utilization.memory,memory.used,temperature.gpu
 
 # Between the fields of a row: a board's name may hold any other character.
 separator=`printf '\037'`
+
+corrupted="the infoROM of a GPU is corrupted, which does not keep its limit from being set"
 
 asleep=''
 has_begun='' # whether a limit may have been set
@@ -59,6 +63,17 @@ lower() {
 
 label_value() { # any text as METRICS_FILE has it between quotes
     printf '%s' "$1" | sed 's/["\\]/\\&/g'
+}
+
+smi() { # a call of nvidia-smi that ends, with rc 124, 137 or 143 if it had to be ended
+    timeout -k 2 "$COMMAND_TIMEOUT_SECONDS" "$NVIDIA_SMI" "$@" 2>&1 </dev/null
+}
+
+has_hung() { # rc of smi
+    case $1 in
+        124 | 137 | 143) hung=yes ;;
+        *) return 1 ;;
+    esac
 }
 
 refuse() {
@@ -121,6 +136,7 @@ EOF
     check_seconds INTERVAL_SECONDS "$INTERVAL_SECONDS" 1
     check_seconds RETRY_SECONDS "$RETRY_SECONDS" 1
     check_seconds START_TIMEOUT_SECONDS "$START_TIMEOUT_SECONDS" 0
+    check_seconds COMMAND_TIMEOUT_SECONDS "$COMMAND_TIMEOUT_SECONDS" 1
     [ "$RETRY_SECONDS" -le "$INTERVAL_SECONDS" ] || RETRY_SECONDS=$INTERVAL_SECONDS
 }
 
@@ -140,6 +156,10 @@ hundredths() { # 300.5 -> $hundredths=30050; fails for [N/A] and its like
     [ -n "$whole" ] || return 1
     # The leading 1 keeps 08 from being read as octal.
     hundredths=$((whole * 100 + 1$fraction - 100))
+}
+
+is_about() { # hundredths, watts: a board may hold 299.98 for 300
+    [ $(($1 - $2 * 100)) -lt 100 ] && [ $(($2 * 100 - $1)) -lt 100 ]
 }
 
 bus() { # 00000000:0A:00.0, 0000:0a:00.0 and 0a:00.0 are one device
@@ -179,7 +199,7 @@ EOF
 # --- one pass ---------------------------------------------------------------
 
 query() { # a line for each GPU, FIELDS apart by $separator, [Not Supported] as [Not_Supported]
-    answer=`"$NVIDIA_SMI" --query-gpu="$FIELDS" --format=csv,noheader,nounits 2>&1 </dev/null`
+    answer=`smi --query-gpu="$FIELDS" --format=csv,noheader,nounits`
     rc=$?
     # Of a row, three fields are before the name and ten behind it; what has fewer commas is a warning.
     printf '%s\n' "$answer" | sed -e '/\(,[^,]*\)\{13\}/!b' \
@@ -260,6 +280,11 @@ limit_gpu() { # works on the row that limit_all has read
     esac
     quote "$rule"
     from="wish=$wish rule=$quoted"
+    if [ "$least" -gt "$most" ] && [ "$OUT_OF_RANGE" = clamp ]; then # no whole watt between them
+        record "$limit"
+        log warn "$where msg=\"fixed limit\" $from asked=$watts limit=$limit min=$min max=$max"
+        return 0
+    fi
     if [ "$watts" -lt "$least" ] || [ "$watts" -gt "$most" ]; then
         if [ "$OUT_OF_RANGE" = refuse ]; then
             record ''
@@ -272,7 +297,7 @@ limit_gpu() { # works on the row that limit_all has read
         log warn "$where msg=\"clamped\" $from asked=$asked watts=$watts min=$min max=$max"
     fi
 
-    if [ "$now" -eq $((watts * 100)) ]; then
+    if is_about "$now" "$watts"; then
         record "$watts"
         log info "$where msg=\"ok\" watts=$watts $from"
         return 0
@@ -293,7 +318,7 @@ limit_gpu() { # works on the row that limit_all has read
     # nvidia-smi may say yes and change nothing: believe the value alone.
     limit=`query | grep -F "$separator$uuid$separator" | cut -d "$separator" -f 5`
     record "$watts"
-    if ! hundredths "$limit" || [ "$hundredths" -ne $((watts * 100)) ]; then
+    if ! hundredths "$limit" || ! is_about "$hundredths" "$watts"; then
         quote "$answer"
         log error "$where msg=\"accepted but not applied\" watts=$watts limit=$limit output=$quoted"
         return 1
@@ -302,14 +327,19 @@ limit_gpu() { # works on the row that limit_all has read
 }
 
 set_limit() { # watts; 2 where the GPU takes none, which nvidia-smi may call a success
-    answer=`"$NVIDIA_SMI" -i "$uuid" -pl "$1" 2>&1 </dev/null`
+    answer=`smi -i "$uuid" -pl "$1"`
     rc=$?
     unsupported=no
+    quote "$answer"
     case $rc,`lower "$answer"` in
         3,* | *"not supported"*) unsupported=yes ;;
         0,*) return 0 ;;
+        14,*)
+            log warn "gpu=$index uuid=$uuid msg=\"set with rc=14\" watts=$1 output=$quoted hint=\"$corrupted\""
+            return 0
+            ;;
     esac
-    quote "$answer"
+    has_hung "$rc" && answer="no answer for $COMMAND_TIMEOUT_SECONDS s" && quote "$answer"
     if [ "$unsupported" = yes ]; then
         said="not supported"
         [ "$rc" -eq 0 ] || said="not supported, set failed rc=$rc"
@@ -328,21 +358,30 @@ set_limit() { # watts; 2 where the GPU takes none, which nvidia-smi may call a s
 }
 
 limit_all() {
-    failed=0 seen=0 limit_lines='' desired_lines='' checked_lines='' has_begun=yes
+    failed=0 seen=0 hung='' limit_lines='' desired_lines='' checked_lines='' has_begun=yes
     if [ "$PERSISTENCE_MODE" = 1 ]; then
-        answer=`"$NVIDIA_SMI" -pm 1 2>&1 </dev/null`
+        answer=`smi -pm 1`
         rc=$?
+        has_hung "$rc" && answer="no answer for $COMMAND_TIMEOUT_SECONDS s"
         quote "$answer"
         [ "$rc" -eq 0 ] || log warn "msg=\"persistence mode failed rc=$rc\" output=$quoted"
     fi
-    table=`query`
-    query_rc=$?
-    if [ "$query_rc" -ne 0 ]; then
-        # Rows that came nevertheless are still worked on.
-        failed=1
-        quote "$table"
-        log error "msg=\"query failed rc=$query_rc\" output=$quoted"
+    table='' query_rc=0
+    if [ -z "$hung" ]; then
+        table=`query`
+        query_rc=$?
     fi
+    has_hung "$query_rc" && table="no answer for $COMMAND_TIMEOUT_SECONDS s"
+    quote "$table"
+    case $query_rc in
+        0) ;;
+        14) log warn "msg=\"query ended with rc=14\" output=$quoted hint=\"$corrupted\"" ;;
+        *)
+            # Rows that came nevertheless are still worked on.
+            failed=1
+            log error "msg=\"query failed rc=$query_rc\" output=$quoted"
+            ;;
+    esac
     while IFS=$separator read -r index uuid pci name limit min max default enforced draw util memutil memory temperature; do
         if [ -z "$temperature" ]; then # no row: a warning of nvidia-smi
             quote "$index"
@@ -351,11 +390,13 @@ limit_all() {
         fi
         seen=$((seen + 1))
         quote "$name"
+        [ -z "$hung" ] || continue
         log info "gpu=$index uuid=$uuid name=$quoted draw=$draw limit=$limit enforced=$enforced util=$util memutil=$memutil fb=$memory temp=$temperature"
         limit_gpu || failed=1
     done <<EOF
 $table
 EOF
+    [ -z "$hung" ] || failed=1
     if [ "$seen" -eq 0 ]; then
         failed=1
         log error "msg=\"nvidia-smi shows no GPU\""
@@ -417,8 +458,17 @@ leave() {
 
 wait_for_nvidia_smi() {
     started=`date +%s`
-    until answer=`"$NVIDIA_SMI" -L 2>&1 </dev/null`; do
+    while :; do
+        answer=`smi -L`
         rc=$?
+        quote "$answer"
+        [ "$rc" -ne 0 ] || return 0
+        # One lost GPU, or a corrupted infoROM, ends it with an error too; the rows count.
+        if printf '%s\n' "$answer" | grep -q '^GPU [0-9]*: '; then
+            log warn "msg=\"nvidia-smi -L ended with rc=$rc\" output=$quoted"
+            return 0
+        fi
+        has_hung "$rc" && answer="no answer for $COMMAND_TIMEOUT_SECONDS s"
         now=`date +%s`
         left=$((START_TIMEOUT_SECONDS - now + started))
         quote "$answer"
@@ -438,6 +488,13 @@ wait_for_nvidia_smi() {
     done
 }
 
+give_up_when_blind() { # NVML that broke under a running container comes back in a new one alone
+    : "${blind_since:=$beaten}"
+    [ "$ONESHOT" = 0 ] && [ $((beaten - blind_since)) -ge "$START_TIMEOUT_SECONDS" ] || return 0
+    log error "msg=\"nvidia-smi shows no GPU or does not answer for $START_TIMEOUT_SECONDS s, giving up\" hint=\"the container starts again with the node's devices and libraries\""
+    exit 69
+}
+
 # Process 1 of a container does not even notice a signal that it has no trap for.
 trap leave TERM INT
 mkdir -p "$STATE_DIR" 2>/dev/null || refuse "STATE_DIR cannot be made: $STATE_DIR"
@@ -445,6 +502,7 @@ forget ready heartbeat # of a killed predecessor
 check_configuration
 wait_for_nvidia_smi
 
+blind_since=''
 while :; do
     if limit_all; then
         keep ready ''
@@ -455,6 +513,11 @@ while :; do
         log warn "msg=\"pass failed\" retry=$next"
     fi
     beat
+    if [ "$seen" -gt 0 ] && [ -z "$hung" ]; then
+        blind_since=''
+    else
+        give_up_when_blind
+    fi
     [ "$ONESHOT" = 0 ] || exit "$failed"
     pause "$next"
 done
