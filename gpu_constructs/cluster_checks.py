@@ -378,17 +378,20 @@ def _refused(facts: Facts, pod: Pod, guard: DeviceGuard) -> str | None:
             shown = variable.get("valueFrom") or variable.get("value") or ""
             if variable.get("name") == guard.variable and shown not in guard.harmless_values:
                 return f"container {container.get('name')!r} sets {guard.variable}"
-    if pod.spec.get("runtimeClassName") != guard.runtime_class:
+    runtime_class = pod.spec.get("runtimeClassName")
+    if runtime_class not in guard.runtime_classes:
         return None
     # A runtime of KServe, or one of Trainer, may add what is not written here.
     is_whole = facts.kinds[pod.index][0] not in ("serving.kserve.io", "trainer.kubeflow.org")
     if guard.requires_gpu and is_whole and not any(_has_gpu_limit(container) for container in each):
-        return f"no container asks for a GPU under runtimeClassName {guard.runtime_class!r}"
+        return f"no container asks for a GPU under runtimeClassName {runtime_class!r}"
+    if guard.requires_gpu and pod.spec.get("nodeName"):
+        return f"it names its node under runtimeClassName {runtime_class!r}"
     if guard.forbids_env_from:
         for container in each:
             says = any(variable.get("name") == guard.variable for variable in container.get("env") or ())
             if container.get("envFrom") and not says:
-                return f"container {container.get('name')!r} has envFrom under runtimeClassName {guard.runtime_class!r}"
+                return f"container {container.get('name')!r} has envFrom under runtimeClassName {runtime_class!r}"
     return None
 
 

@@ -116,8 +116,8 @@ class DeviceGuard:
     Attributes:
         variable: The variable that shows a container its GPUs.
         harmless_values: Values of it that every container may have.
-        runtime_class: The class whose pods it looks at more closely.
-        requires_gpu: Whether such a pod must ask for a GPU.
+        runtime_classes: Names of the classes whose pods it looks at more closely.
+        requires_gpu: Whether such a pod must ask for a GPU, and must not name its node.
         forbids_env_from: Whether its containers must set the variable themselves to have ``envFrom``.
         excluded_namespaces: Namespaces it leaves alone.
         allow_label: A namespace with this label set to ``true`` is left alone too.
@@ -125,7 +125,7 @@ class DeviceGuard:
 
     variable: str
     harmless_values: Sequence[str]
-    runtime_class: str
+    runtime_classes: Sequence[str]
     requires_gpu: bool
     forbids_env_from: bool
     excluded_namespaces: Sequence[str]

@@ -1,14 +1,15 @@
 import pytest
-from cdk8s import Testing
+from cdk8s import App, Chart, Testing
 
 import cel
 import dist
 import invariants
 import schemas
-from gpu_constructs import GpuConstructsError, GpuNamespace, Kubernetes
+from gpu_constructs import DevicePluginChart, GpuConstructsError, GpuNamespace, Kubernetes, Sharing
 from gpu_constructs.admission.visible_devices import ALLOW_LABEL, DenyVisibleDevicesOverride
 
-OVERRIDE, NO_REQUEST, ENV_FROM = "NVIDIA_VISIBLE_DEVICES must", "runtimeClassName nvidia needs", "envFrom can bring"
+OVERRIDE, NO_REQUEST = "NVIDIA_VISIBLE_DEVICES must", "runtimeClassName nvidia, nvidia-cdi or nvidia-legacy needs"
+NAMES_NODE, ENV_FROM = "nodeName must be left out", "envFrom can bring"
 GPU = {"limits": {"nvidia.com/gpu": "1"}}
 
 
@@ -27,7 +28,7 @@ def policy_of(chart, **given):
 
 
 def starts(messages):
-    known = (OVERRIDE, NO_REQUEST, ENV_FROM)
+    known = (OVERRIDE, NO_REQUEST, NAMES_NODE, ENV_FROM)
     return [next(start for start in known if message.startswith(start)) for message in messages]
 
 
@@ -89,10 +90,55 @@ def test_the_runtime_class_without_a_gpu_can_be_allowed(chart):
     assert cel.denials(policy_of(chart, require_gpu_request=False), pod({"name": "a"}, runtimeClassName="nvidia")) == []
 
 
-def test_another_name_of_the_runtime_class_is_minded(chart):
-    policy = policy_of(chart, runtime_class="nvidia-cdi")
+@pytest.mark.parametrize("runtime_class", ["nvidia", "nvidia-cdi", "nvidia-legacy"])
+def test_the_further_runtime_classes_of_the_operator_are_judged_too(chart, runtime_class):
+    assert starts(cel.denials(policy_of(chart), pod({"name": "a"}, runtimeClassName=runtime_class))) == [NO_REQUEST]
+
+
+@pytest.mark.parametrize("given", ["gpu", ["gpu", "gpu-cdi"]])
+def test_other_names_of_the_runtime_class_are_judged(chart, given):
+    policy = policy_of(chart, runtime_class=given)
     assert cel.denials(policy, pod({"name": "a"}, runtimeClassName="nvidia")) == []
-    assert cel.denials(policy, pod({"name": "a"}, runtimeClassName="nvidia-cdi"))
+    assert cel.denials(policy, pod({"name": "a"}, runtimeClassName="gpu"))
+    assert bool(cel.denials(policy, pod({"name": "a"}, runtimeClassName="gpu-cdi"))) == isinstance(given, list)
+
+
+def test_no_runtime_class_to_judge_is_refused(chart):
+    with pytest.raises(GpuConstructsError, match="runtime_class must name at least one class"):
+        DenyVisibleDevicesOverride(chart, "policy", runtime_class=[])
+
+
+# The kubelet drops an extended resource that its node does not have from a pod that names the node, and starts the pod.
+@pytest.mark.parametrize("runtime_class", ["nvidia", "nvidia-cdi"])
+def test_a_pod_that_names_its_node_is_denied_with_the_runtime_class(chart, runtime_class):
+    named = pod({"name": "a", "resources": GPU}, runtimeClassName=runtime_class, nodeName="gpu-0")
+    assert starts(cel.denials(policy_of(chart), named)) == [NAMES_NODE]
+    assert cel.denials(policy_of(Chart(App(), "other")), pod({"name": "a"}, nodeName="gpu-0")) == []
+    # What runs already was judged when it came.
+    assert cel.denials(policy_of(Chart(App(), "third")), named, operation="UPDATE") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "is_admitted"),
+    [
+        ({}, "nvidia.com/gpu", True),
+        ({}, "nvidia.com/gpu.shared", False),
+        ({}, "nvidia.com/mig-1g.10gb", False),
+        ({"mig_strategy": "mixed"}, "nvidia.com/mig-1g.10gb", True),
+        ({"sharing": Sharing.time_slicing(replicas=2, rename_by_default=True)}, "nvidia.com/gpu.shared", True),
+        ({"sharing": Sharing.time_slicing(replicas=2, rename_by_default=True)}, "nvidia.com/gpu", False),
+        (None, "nvidia.com/mig-1g.10gb", True),
+    ],
+)
+def test_only_resources_that_the_app_s_device_plugin_advertises_count(app, given, asked, is_admitted):
+    chart = Chart(app, "policies")
+    DenyVisibleDevicesOverride(chart, "policy")
+    # The plugin may come after the policy.
+    if given is not None:
+        DevicePluginChart(app, "plugin", platform=Kubernetes(), **given)
+    policy = Testing.synth(chart)[0]
+    asking = pod({"name": "a", "resources": {"limits": {asked: "1"}}}, runtimeClassName="nvidia")
+    assert starts(cel.denials(policy, asking)) == ([] if is_admitted else [NO_REQUEST])
 
 
 def test_a_debug_container_is_judged_without_the_pod_it_joins(chart):

@@ -294,17 +294,18 @@ def test_a_default_runtime_goes_around_the_policy_on_visible_devices(app):
     guard(app)
     by_default(app)
     assert told(app) == [
-        "guard/guard: judges pods with runtime class 'nvidia' alone, and node makes that runtime the default: an image "
-        "with NVIDIA_VISIBLE_DEVICES=all sees every GPU; leave default_runtime=True out"
+        "guard/guard: judges pods with runtime class 'nvidia' or 'nvidia-cdi' or 'nvidia-legacy' alone, and node makes "
+        "that runtime the default: an image with NVIDIA_VISIBLE_DEVICES=all sees every GPU; leave "
+        "default_runtime=True out"
     ]
 
 
 def test_a_runtime_class_of_another_name_goes_around_the_policy_on_visible_devices(app):
-    guard(app)
+    guard(app, runtime_class="nvidia")
     NvidiaRuntimeClass(Chart(app, "class"), "class", name="nvidia-gpu")
     assert told(app) == [
         "guard/guard: judges pods with runtime class 'nvidia' alone, and RuntimeClass 'nvidia-gpu' of this app leads "
-        "to NVIDIA's runtime too; add a DenyVisibleDevicesOverride with runtime_class='nvidia-gpu' and another name"
+        "to NVIDIA's runtime too; pass runtime_class=['nvidia', 'nvidia-gpu']"
     ]
     DenyVisibleDevicesOverride(Chart(app, "second"), "guard", name="second", runtime_class="nvidia-gpu")
     assert told(app) == []

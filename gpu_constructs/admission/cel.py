@@ -15,13 +15,26 @@ _INIT = "(has(object.spec.initContainers) ? object.spec.initContainers : [])"
 
 HAS_NO_RUNTIME_CLASS = "!has(object.spec.runtimeClassName)"
 
-# Other resources of NVIDIA, as of a network adapter, are no GPUs. A LimitRange with a maximum of GPUs writes a limit
-# of 0 into every other container.
-ASKS_FOR_GPU = (
-    f"(dyn(object.spec.containers) + dyn({_INIT})).exists(c, has(c.resources) && has(c.resources.limits) && "
-    'c.resources.limits.exists(r, (r in ["nvidia.com/gpu", "nvidia.com/gpu.shared"] || '
-    'r.startsWith("nvidia.com/mig-")) && string(c.resources.limits[r]) != "0"))'
-)
+GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*")
+"""All that the device plugin can advertise. Other resources of NVIDIA, as of a network adapter, are not GPUs."""
+
+
+def asks_for_gpu(resources: Sequence[str] = GPU_RESOURCES) -> str:
+    """Return the expression that a container or init container has a limit of a GPU resource.
+
+    A LimitRange with a maximum of GPUs writes a limit of 0 into every other container.
+
+    Args:
+        resources: Names of the resources; a trailing ``*`` stands for the rest of a name.
+    """
+    names = [name for name in resources if not name.endswith("*")]
+    is_one = [f"r in {json.dumps(names)}"] if names else []
+    is_one += [f"r.startsWith({json.dumps(name[:-1])})" for name in resources if name.endswith("*")]
+    return (
+        f"(dyn(object.spec.containers) + dyn({_INIT})).exists(c, has(c.resources) && has(c.resources.limits) && "
+        f'c.resources.limits.exists(r, ({" || ".join(is_one)}) && string(c.resources.limits[r]) != "0"))'
+    )
+
 
 # Containers of different kinds are of different types to the API server's type check, hence dyn. What runs
 # already was judged when it came: an update, which can only add ephemeral containers, is judged by those.
@@ -36,23 +49,28 @@ KEEPS_ALLOCATED_DEVICES = (
 )
 
 
-def uses_runtime(runtime_class: str) -> str:
-    """Give the expression that a pod names the runtime class."""
-    return f"has(object.spec.runtimeClassName) && object.spec.runtimeClassName == {json.dumps(runtime_class)}"
+def uses_runtime(classes: Sequence[str]) -> str:
+    """Return the expression that a pod names one of the runtime classes."""
+    return f"has(object.spec.runtimeClassName) && object.spec.runtimeClassName in {json.dumps(list(classes))}"
 
 
-def asks_if_it_uses(runtime_class: str) -> str:
-    """Give the expression that a new pod with the runtime class asks for a GPU."""
-    return f'request.operation != "CREATE" || !({uses_runtime(runtime_class)}) || {ASKS_FOR_GPU}'
+def asks_if_it_uses(classes: Sequence[str], resources: Sequence[str]) -> str:
+    """Return the expression that a new pod with one of the runtime classes asks for a GPU."""
+    return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || {asks_for_gpu(resources)}'
 
 
-def takes_no_environment_unseen(runtime_class: str) -> str:
-    """Give the expression that no container with the runtime class reads variables from an object.
+def is_scheduled_if_it_uses(classes: Sequence[str]) -> str:
+    """Return the expression that a new pod with one of the runtime classes does not name its node."""
+    return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || !has(object.spec.nodeName)'
+
+
+def takes_no_environment_unseen(classes: Sequence[str]) -> str:
+    """Return the expression that no container with one of the runtime classes reads variables from an object.
 
     A container that sets the variable itself may: its own value is stronger.
     """
     return (
-        f"!({uses_runtime(runtime_class)}) || variables.containers.all(c, !has(c.envFrom) || "
+        f"!({uses_runtime(classes)}) || variables.containers.all(c, !has(c.envFrom) || "
         f"(has(c.env) && c.env.exists(e, e.name == {json.dumps(VISIBLE_DEVICES)})))"
     )
 

@@ -128,7 +128,7 @@ def _spec(runtime_class: str, tolerations: Sequence[Toleration]) -> dict[str, An
     return {
         "matchConstraints": {"resourceRules": [pods("CREATE")]},
         "matchConditions": [
-            {"name": "asks-for-gpu", "expression": cel.ASKS_FOR_GPU},
+            {"name": "asks-for-gpu", "expression": cel.asks_for_gpu()},
             {"name": "names-no-runtime-class", "expression": cel.HAS_NO_RUNTIME_CLASS},
         ],
         "mutations": [

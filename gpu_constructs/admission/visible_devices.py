@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from constructs import Construct
 
@@ -16,10 +16,13 @@ from gpu_constructs.admission.policy import API_VERSION, namespace_selector, pod
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.namespace import DEFAULT_NAMESPACE, namespace_name
 from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
-from gpu_constructs.provided import DeviceGuard, Provided
+from gpu_constructs.provided import DeviceGuard, Provided, Provider
 
 ALLOW_LABEL = "gpu-constructs/allow-visible-devices"
 """A namespace with this label set to ``true`` is left alone: for exporters and agents that see every GPU."""
+
+RUNTIME_CLASSES = ("nvidia", "nvidia-cdi", "nvidia-legacy")
+"""The classes that lead to the NVIDIA runtime (NVIDIA/gpu-operator@v26.7.0:assets/pre-requisites)."""
 
 ValidationAction = Literal["Deny", "Warn", "Audit"]
 
@@ -35,7 +38,7 @@ class DenyVisibleDevicesOverride(GpuObject):
     ``gpu-constructs/allow-visible-devices=true`` is left alone; whoever may label namespaces may lift the policy.
 
     Attributes:
-        name: Of the policy and its binding.
+        name: Name of the policy and its binding.
         provides: Which pods it refuses: ``synth`` looks for such in the app.
     """
 
@@ -47,7 +50,7 @@ class DenyVisibleDevicesOverride(GpuObject):
         *,
         platform: Platform = DEFAULT_PLATFORM,
         name: str = "deny-visible-devices-override",
-        runtime_class: str | NamedObject = "nvidia",
+        runtime_class: str | NamedObject | Sequence[str | NamedObject] = RUNTIME_CLASSES,
         require_gpu_request: bool = True,
         deny_env_from: bool = False,
         excluded_namespaces: Sequence[str | NamedObject] = ("kube-system", DEFAULT_NAMESPACE),
@@ -60,10 +63,13 @@ class DenyVisibleDevicesOverride(GpuObject):
             id: Construct id.
             platform: The cluster; it must serve the policy.
             name: Of the policy and its binding.
-            runtime_class: Name or object of the class that leads to the NVIDIA runtime.
-            require_gpu_request: Refuse a pod with that runtime class of which no container asks for a GPU. CUDA
-                images bring NVIDIA_VISIBLE_DEVICES=all themselves, so such a pod sees every GPU of its node
-                without a word in its manifest.
+            runtime_class: Name or object of the class that leads to the NVIDIA runtime, or a list of them. By default
+                ``nvidia`` and the further classes of the GPU Operator, ``nvidia-cdi`` and ``nvidia-legacy``.
+            require_gpu_request: Refuse a pod with such a runtime class if no container asks for a GPU resource that
+                the app's device plugin advertises, or any of NVIDIA's if the app has none. CUDA images set
+                NVIDIA_VISIBLE_DEVICES=all themselves, so such a pod sees every GPU of its node and its manifest
+                does not show it. Refuse also a pod with such a class that names its node: the kubelet drops a
+                request for an extended resource that its node does not have, and starts the pod.
             deny_env_from: Refuse ``envFrom`` in pods with that runtime class, in containers that do not set the
                 variable themselves: a policy cannot read the ConfigMap or Secret. Many images are configured so.
             excluded_namespaces: Names or ``GpuNamespace`` objects to leave alone; by default the system's and the
@@ -76,10 +82,14 @@ class DenyVisibleDevicesOverride(GpuObject):
 
         Source:
             NVIDIA/nvidia-container-toolkit@v1.20.0:internal/config/image,
-            kubernetes/kubernetes:pkg/kubelet/kubelet_pods.go (the plugin's variables come before the pod's)
+            kubernetes/kubernetes:pkg/kubelet/kubelet_pods.go (the plugin's variables come before the pod's),
+            kubernetes/kubernetes:pkg/kubelet/lifecycle/predicate.go, removeMissingExtendedResources
         """
         _fields.dns_subdomain("name", name)
-        runtime = _references.name_of("runtime_class", runtime_class, "RuntimeClass")
+        given = runtime_class if isinstance(runtime_class, list | tuple) else [runtime_class]
+        classes = tuple(_references.name_of("runtime_class", each, "RuntimeClass") for each in given)
+        if not classes:
+            raise GpuConstructsError("runtime_class must name at least one class; got []; leave it out for the default")
         way_out = "leave this policy out there"
         require_kubernetes("ValidatingAdmissionPolicy", _FIRST_KUBERNETES, platform, way_out)
         excluded = [namespace_name(each) for each in excluded_namespaces]
@@ -94,7 +104,7 @@ class DenyVisibleDevicesOverride(GpuObject):
         guard = DeviceGuard(
             variable=cel.VISIBLE_DEVICES,
             harmless_values=cel.HARMLESS_DEVICES,
-            runtime_class=runtime,
+            runtime_classes=classes,
             requires_gpu=require_gpu_request,
             forbids_env_from=deny_env_from,
             excluded_namespaces=tuple(excluded),
@@ -102,31 +112,51 @@ class DenyVisibleDevicesOverride(GpuObject):
         )
         self.provides = Provided(device_guard=guard if "Deny" in actions else None)
         metadata = {"name": name}
-        spec = _spec(runtime, require_gpu_request=require_gpu_request, deny_env_from=deny_env_from)
+
+        def policy() -> dict[str, Any]:
+            resources = _advertised(cast(Construct, self.node.root)) if require_gpu_request else ()
+            spec = _spec(classes, resources, deny_env_from=deny_env_from)
+            return {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+
         bound = {
             "policyName": name,
             "validationActions": actions,
             "matchResources": {"namespaceSelector": namespace_selector(None, excluded, unless_label=ALLOW_LABEL)},
         }
         kind = "ValidatingAdmissionPolicy"
-        Manifest(self, "Default", {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec})
+        Manifest(self, "Default", policy)
         binding = {"apiVersion": API_VERSION, "kind": f"{kind}Binding", "metadata": metadata, "spec": bound}
         Manifest(self, "Binding", binding)
 
 
-def _spec(runtime_class: str, *, require_gpu_request: bool, deny_env_from: bool) -> dict[str, Any]:
+def _advertised(app: Construct) -> Sequence[str]:
+    """Return the GPU resources of the app's device plugins, or all of NVIDIA's if the app has none."""
+    names = {
+        name
+        for construct in app.node.find_all()
+        if isinstance(construct, Provider)
+        for name in construct.provides.gpu_resources
+    }
+    return sorted(names) or cel.GPU_RESOURCES
+
+
+def _spec(classes: Sequence[str], resources: Sequence[str], *, deny_env_from: bool) -> dict[str, Any]:
+    *others, last = classes
+    listed = f"{', '.join(others)} or {last}" if others else last
     rules = [
         (
             cel.KEEPS_ALLOCATED_DEVICES,
             f"{cel.VISIBLE_DEVICES} must be left out, or be void or none: it overrides the GPUs that were allocated",
         )
     ]
-    if require_gpu_request:
-        message = f"runtimeClassName {runtime_class} needs a container with a GPU: else the image decides which it sees"
-        rules.append((cel.asks_if_it_uses(runtime_class), message))
+    if resources:
+        message = f"runtimeClassName {listed} needs a container with a GPU: otherwise the image decides which it sees"
+        rules.append((cel.asks_if_it_uses(classes, resources), message))
+        message = f"nodeName must be left out with runtimeClassName {listed}: the kubelet may drop the GPU request"
+        rules.append((cel.is_scheduled_if_it_uses(classes), message))
     if deny_env_from:
-        message = f"envFrom can bring {cel.VISIBLE_DEVICES}; with runtimeClassName {runtime_class} write env instead"
-        rules.append((cel.takes_no_environment_unseen(runtime_class), message))
+        message = f"envFrom can bring {cel.VISIBLE_DEVICES}; with runtimeClassName {listed} write env instead"
+        rules.append((cel.takes_no_environment_unseen(classes), message))
     way_out = f"; for a namespace whose pods must see every GPU set its label {ALLOW_LABEL}=true"
     return {
         "matchConstraints": {

@@ -275,13 +275,14 @@ def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
         for index, offer in enumerate(facts.provided)
         if offer.device_guard is not None and (offer.device_guard.requires_gpu or offer.device_guard.forbids_env_from)
     ]
-    guarded = {guard.runtime_class for _, guard in guards}
+    guarded = {name for _, guard in guards for name in guard.runtime_classes}
     for index, guard in guards:
+        judged = " or ".join(map(repr, guard.runtime_classes))
         for other, offer in enumerate(facts.provided):
             if offer.gpu_runtime == "default":
                 yield Finding(
                     None,
-                    f"judges pods with runtime class {guard.runtime_class!r} alone, and {{1}} makes that runtime the "
+                    f"judges pods with runtime class {judged} alone, and {{1}} makes that runtime the "
                     f"default: an image with {guard.variable}=all sees every GPU; leave default_runtime=True out",
                     providers=(index, other),
                     is_warning=True,
@@ -290,9 +291,8 @@ def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
             if name not in guarded:
                 yield Finding(
                     None,
-                    f"judges pods with runtime class {guard.runtime_class!r} alone, and RuntimeClass {name!r} of this "
-                    "app leads to NVIDIA's runtime too; add a DenyVisibleDevicesOverride with "
-                    f"runtime_class={name!r} and another name",
+                    f"judges pods with runtime class {judged} alone, and RuntimeClass {name!r} of this app leads to "
+                    f"NVIDIA's runtime too; pass runtime_class={[*guard.runtime_classes, name]!r}",
                     providers=(index,),
                     is_warning=True,
                 )
