@@ -174,7 +174,13 @@ def test_it_is_root_and_holds_nothing_else(strategy):
 
 
 def test_its_memory_limit_has_room_for_what_the_runtime_starts_for_each_probe():
-    assert container()["resources"] == {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}}
+    assert container()["resources"] == {"requests": {"cpu": "10m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}}
+
+
+def test_its_probes_end_in_time_on_a_busy_node():
+    readiness, liveness = (container()[f"{kind}Probe"] for kind in ("readiness", "liveness"))
+    assert (readiness["timeoutSeconds"], readiness["failureThreshold"]) == (5, 5)
+    assert (liveness["timeoutSeconds"], liveness["failureThreshold"]) == (5, 3)
 
 
 def test_it_does_not_run_under_the_runtime_it_checks():

@@ -37,7 +37,8 @@ _MODULE = re.compile(r"[A-Za-z0-9_]+\Z")
 _PATH = re.compile(r"(/(?!\.{1,2}(/|\Z))[A-Za-z0-9._-]+)+\Z")
 _NOEXEC = ("/run", "/var/run")
 _TAKEN = ("/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet", "/var/log")
-_RESOURCES: Resources = {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}}
+# Each probe starts a process: on a busy node it ends in time only if its container has a share of the CPU.
+_RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}}
 
 _VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
 _WANTED: Mapping[Strategy, Mapping[str, str]] = {
@@ -147,7 +148,7 @@ class ValidationBridge(GpuObject):
             tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``.
             node_selector: Node labels asked for besides.
             image: Any image with a shell and the common small tools.
-            resources: By default requests of 1m CPU and 8Mi and a memory limit of 64Mi: the shell needs some
+            resources: By default requests of 10m CPU and 8Mi and a memory limit of 64Mi: the shell needs some
                 4Mi, the container runtime starts each probe within the limit, and of what is copied (3Mi)
                 only page cache counts, which the kernel takes back.
 
@@ -238,13 +239,15 @@ class ValidationBridge(GpuObject):
             "readinessProbe": {
                 "exec": {"command": ["test", "-f", f"{_STATE_DIR}/ready"]},
                 "periodSeconds": 10,
-                "failureThreshold": 1,
+                "timeoutSeconds": 5,
+                "failureThreshold": 5,
             },
             # The loop makes the file anew each turn: one that cannot be removed three times means it hangs.
             "livenessProbe": {
                 "exec": {"command": ["rm", f"{_STATE_DIR}/alive"]},
                 "initialDelaySeconds": 3 * interval_seconds,
                 "periodSeconds": max(30, 3 * interval_seconds),
+                "timeoutSeconds": 5,
                 "failureThreshold": 3,
             },
             "volumeMounts": [{"name": name, **mount} for name, (_, mount) in sorted(mounts.items())],
