@@ -12,6 +12,20 @@ from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
 
+_MPS_CLIENTS = 48
+_MPS_CLIENTS_OF = {"Maxwell": 16, "Pascal": 16, "Volta": 16}
+
+
+def mps_clients(architecture: str) -> int:
+    """Return how many clients of MPS the device plugin's control daemon allows on a GPU.
+
+    It allows 48 from compute capability 7.5 on, whatever the driver does, and exits where it is told of more.
+
+    Source:
+        NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/device.go
+    """
+    return _MPS_CLIENTS_OF.get(architecture, _MPS_CLIENTS)
+
 
 @dataclass(frozen=True)
 class GpuModel:

@@ -86,6 +86,7 @@ class GpuOffer:
         is_default: Whether it serves the nodes whose label chooses none.
         pod_spec: What decides which nodes its pods run on, as Kubernetes writes it: ``nodeSelector``, ``affinity`` and
             ``tolerations``. None where nothing is known of them.
+        names_mig_attributes: Whether MIG devices with attributes have them in their resource name under ``mixed``.
     """
 
     sharing: Sharing
@@ -93,6 +94,7 @@ class GpuOffer:
     config: str = ""
     is_default: bool = True
     pod_spec: Mapping[str, Any] | None = None
+    names_mig_attributes: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +148,7 @@ class Provided:
         gpu_resources: Resources it advertises on nodes, with the sharing behind them.
         other_gpu_resources: Names under which other plugins advertise GPUs, of whose sharing nothing is known.
         gpu_offers: The same by the configuration that a node has, where it knows them.
+        mig_strategy: How it calls MIG devices whatever a configuration says that is not known; None if nothing sets it.
         has_mig_manager: Whether it divides GPUs as the node label ``nvidia.com/mig.config`` says.
         power_caps: Power limits that it holds GPUs at.
         platform: What it was made for. None where it is the same everywhere.
@@ -181,6 +184,7 @@ class Provided:
     gpu_resources: Mapping[str, Sharing] = field(default_factory=dict)
     other_gpu_resources: Sequence[str] = ()
     gpu_offers: Sequence[GpuOffer] = ()
+    mig_strategy: Literal["none", "single", "mixed"] | None = None
     has_mig_manager: bool = False
     power_caps: Sequence[PowerCap] = ()
     platform: Platform | None = None

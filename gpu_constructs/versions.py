@@ -75,6 +75,9 @@ class DevicePluginRelease:
         has_cdi_disable_hooks: The plugin reads ``CDI_DISABLE_HOOKS`` (from 0.20.0).
         honours_mps_fail_requests: ``failRequestsGreaterThanOne: false`` means something under MPS (from
             0.20.0); before, it was always true.
+        names_mig_attributes: A MIG device with attributes has them in its resource name under the MIG strategy
+            ``mixed`` (from 0.20.0); before, ``1g.10gb+me`` was advertised as ``nvidia.com/mig-1g.10gb``
+            (NVIDIA/k8s-device-plugin#1807).
         config_manager_survives_host_pid: config-manager skips processes without a command line, which it
             meets under ``hostPID`` (from 0.20.0); before, it panicked.
         source: Where the facts were read.
@@ -89,6 +92,7 @@ class DevicePluginRelease:
     cdi_feature_flags: tuple[str, ...]
     has_cdi_disable_hooks: bool
     honours_mps_fail_requests: bool
+    names_mig_attributes: bool
     config_manager_survives_host_pid: bool
     source: str
 
@@ -221,6 +225,7 @@ DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
         cdi_feature_flags=_CDI_FEATURE_FLAGS,
         has_cdi_disable_hooks=False,
         honours_mps_fail_requests=False,
+        names_mig_attributes=False,
         config_manager_survives_host_pid=False,
         source="NVIDIA/k8s-device-plugin@v0.18.2:deployments/helm/nvidia-device-plugin",
     ),
@@ -234,6 +239,7 @@ DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
         cdi_feature_flags=_CDI_FEATURE_FLAGS_FROM_0_19,
         has_cdi_disable_hooks=False,
         honours_mps_fail_requests=False,
+        names_mig_attributes=False,
         config_manager_survives_host_pid=False,
         source="NVIDIA/k8s-device-plugin@v0.19.3: deployments/helm/nvidia-device-plugin, cmd, api/config/v1, and "
         "vendor/github.com/NVIDIA/nvidia-container-toolkit/pkg/nvcdi/api.go",
@@ -248,6 +254,7 @@ DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {
         cdi_feature_flags=_CDI_FEATURE_FLAGS_FROM_0_19,
         has_cdi_disable_hooks=True,
         honours_mps_fail_requests=True,
+        names_mig_attributes=True,
         config_manager_survives_host_pid=True,
         source="NVIDIA/k8s-device-plugin@v0.20.0:deployments/helm/nvidia-device-plugin",
     ),

@@ -1,7 +1,9 @@
 import pytest
 
+from gpu_constructs import Configs, DevicePluginChart, Flags, GpuConstructsWarning, Kubernetes
 from gpu_constructs.capacity.node_offer import Device
 from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.gpu_models import mps_clients
 from gpu_constructs.inventory import GpuInventory, GpuNode
 from gpu_constructs.placement import required_node_affinity
 from gpu_constructs.provided import GpuNodes, GpuOffer, PowerCap, Provided
@@ -263,6 +265,43 @@ def test_the_strategy_is_the_apps_or_taken_as_mixed(provided, resource, notes):
     assert offer.notes == notes
 
 
+# NVIDIA/k8s-device-plugin#1807: patterns of MIG profiles were not anchored before 0.20.0.
+@pytest.mark.parametrize(
+    ("version", "allocatable", "is_noted"),
+    [
+        ("0.18.2", {"nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-1g.20gb": 4}, True),
+        ("0.19.3", {"nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-1g.20gb": 4}, True),
+        ("0.20.0", {"nvidia.com/mig-1g.10gb": 3, "nvidia.com/mig-1g.10gb.me": 1, "nvidia.com/mig-1g.20gb": 4}, False),
+    ],
+)
+def test_mig_devices_with_attributes_are_named_as_the_release_names_them(app, version, allocatable, is_noted):
+    chart = DevicePluginChart(app, "plugin", platform=Kubernetes(), version=version, mig_strategy="mixed")
+    board = "NVIDIA H100 80GB HBM3"
+    layout = [{"1g.10gb+me": 1, "1g.10gb": 3}, {"1g.20gb": 4}]
+    offer = the_offer(GpuNode(name="n", gpus=2, gpu_model=board, mig_layout=layout), chart.provides)
+    assert offer.allocatable == allocatable
+    assert any("leaves the attributes of 1g.10gb+me out" in note for note in offer.notes) is is_noted
+
+
+@pytest.mark.parametrize(
+    ("strategy", "allocatable"),
+    [
+        ("single", {GPU: 14}),
+        ("mixed", {"nvidia.com/mig-1g.5gb": 14}),
+        ("none", {GPU: 2}),
+        (None, {"nvidia.com/mig-1g.5gb": 14}),
+    ],
+)
+def test_a_strategy_stated_beside_an_external_file_wins_over_it(app, strategy, allocatable):
+    flags = Flags(mig_strategy=strategy) if strategy else None
+    with pytest.warns(GpuConstructsWarning, match="config-manager"):
+        chart = DevicePluginChart(
+            app, "plugin", platform=Kubernetes(), config=Configs.external("theirs", default="a", flags=flags)
+        )
+    assert the_offer(a100({"1g.5gb": 7}, gpus=2), chart.provides).allocatable == allocatable
+    assert ("nvidia.com/mig-*" in chart.provides.gpu_resources) is (strategy in (None, "mixed"))
+
+
 def test_a_strategy_for_mig_devices_is_no_matter_where_there_are_none():
     offer = the_offer(a100(None), plugin(mig_strategy="single"), plugin(mig_strategy="mixed"))
     assert offer.notes == ()
@@ -305,6 +344,25 @@ def test_mps_and_mig_do_not_go_together():
     offer = the_offer(a100({"3g.20gb": 2}), plugin(Sharing.mps(replicas=2), mig_strategy="mixed"))
     assert offer.devices == ()
     assert offer.notes == ("MPS does not share GPUs of a node with MIG: its device plugin offers nothing",)
+
+
+@pytest.mark.parametrize(
+    ("node", "replicas", "is_noted"),
+    [
+        (rtx(), 48, False),
+        (GpuNode(name="n", vram="24Gi"), 16, False),
+        (GpuNode(name="n", vram="24Gi"), 17, True),
+    ],
+)
+def test_more_clients_of_mps_than_an_old_gpu_serves_count_only_for_newer_boards(node, replicas, is_noted):
+    offer = the_offer(node, plugin(Sharing.mps(replicas=replicas)))
+    assert offer.allocatable == {GPU: replicas}
+    assert any("before compute capability 7.5" in note for note in offer.notes) is is_noted
+
+
+@pytest.mark.parametrize(("architecture", "clients"), [("Pascal", 16), ("Volta", 16), ("Turing", 48), ("Hopper", 48)])
+def test_the_daemon_of_mps_allows_fewer_clients_of_old_boards(architecture, clients):
+    assert mps_clients(architecture) == clients
 
 
 def test_memory_that_a_profile_only_names_is_noted():

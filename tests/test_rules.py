@@ -23,6 +23,11 @@ RENAMED = Provided(
     gpu_resources={"nvidia.com/gpu.shared": Sharing.time_slicing(replicas=2, rename_by_default=True)},
     node_labels=("nvidia.com/*",),
 )
+# As releases before 0.20.0 do.
+NAMELESS = Provided(
+    gpu_resources={"nvidia.com/mig-*": Sharing.none()},
+    gpu_offers=[GpuOffer(sharing=Sharing.none(), mig_strategy="mixed", names_mig_attributes=False)],
+)
 MPS = Provided(gpu_resources={GPU: Sharing.mps(replicas=4)})
 LABELS = Provided(node_labels=("nvidia.com/*",))
 NAMES_CLASS = Provided(gpu_runtime="runtime-class")
@@ -299,6 +304,7 @@ BROKEN = [
     case("R09", job(box({"nvidia.com/mig-1g.6gb": 1})), inventory=TWO),
     case("R09", job(box({"nvidia.com/mig-1c.1g.6gb": 1})), inventory=TWO),
     case("R09", job(box({"nvidia.com/mig-1g.5gb": 1})), inventory=ONE),
+    case("R09", job(box({"nvidia.com/mig-1g.10gb.me": 1})), NAMELESS),
     case("R10", job(nodeSelector={PRODUCT: "NVIDIA-GeForce-RTX-3090"}), SLICED),
     case("R10", job(affinity=affinity("NVIDIA-GeForce-RTX-3090")), SLICED),
     case("R11", job(box({}), nodeSelector={"node-role.kubernetes.io/gpu": ""})),
@@ -438,6 +444,7 @@ KEPT = [
     ),
     case("R09", job(box({"nvidia.com/mig-1g.5gb.me": 1})), inventory=TWO),
     case("R09", job(box({"nvidia.com/mig-1g.6gb": 1})), inventory=DARK),
+    case("R09", job(box({"nvidia.com/mig-1g.10gb": 1})), NAMELESS),
     case("R10", job(affinity=affinity("NVIDIA-A10", "NVIDIA-A10-SHARED")), SLICED),
     case("R10", job(affinity=affinity("NVIDIA-A10", operator="NotIn")), SLICED),
     case("R10", job(nodeSelector={PRODUCT: "NVIDIA-A10"}), EXCLUSIVE, LABELS),

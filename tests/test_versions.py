@@ -199,6 +199,7 @@ FEATURES = (
     "has_shared_devices_allocation_policy",
     "has_cdi_disable_hooks",
     "honours_mps_fail_requests",
+    "names_mig_attributes",
     "config_manager_survives_host_pid",
 )
 

@@ -34,6 +34,7 @@ class Service:
         notes: What was assumed.
         is_running: Whether its pods come up there at all.
         is_as_observed: Whether labels that were read from the node still hold.
+        names_mig_attributes: Whether MIG devices with attributes have them in their resource name under ``mixed``.
     """
 
     sharing: Sharing
@@ -41,6 +42,7 @@ class Service:
     notes: tuple[str, ...] = ()
     is_running: bool = True
     is_as_observed: bool = True
+    names_mig_attributes: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class _Said:
         failure: Why none serves the node; empty where one does.
         notes: What was assumed.
         is_sure: Whether it is known which pods serve the node.
+        names_mig_attributes: Whether MIG devices with attributes have them in their resource name under ``mixed``.
     """
 
     sharings: tuple[Sharing, ...] = ()
@@ -62,6 +65,7 @@ class _Said:
     failure: str = ""
     notes: tuple[str, ...] = ()
     is_sure: bool = False
+    names_mig_attributes: bool = True
 
 
 def service_of(
@@ -105,7 +109,13 @@ def service_of(
         notes += note
     strategy, note = _strategy(node, said)
     is_as_observed = _looks(sharing) == _looks(node.sharing) and strategy == (node.mig_strategy or strategy)
-    return Service(sharing, strategy or "none", (*notes, *note), is_as_observed=is_as_observed)
+    return Service(
+        sharing,
+        strategy or "none",
+        (*notes, *note),
+        is_as_observed=is_as_observed,
+        names_mig_attributes=said.names_mig_attributes,
+    )
 
 
 def _strategy(node: GpuNode, said: _Said) -> tuple[MigStrategy | None, list[str]]:
@@ -245,6 +255,7 @@ def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _Said:
         _only([offer.mig_strategy for offer in serving]),
         doubt="this app shares GPUs in more than one way, and nothing says which holds here",
         notes=(*mislabelled, *notes),
+        names_mig_attributes=all(offer.names_mig_attributes for offer in serving),
         is_sure=bool(sure) and len(different) == 1 and all(offer.pod_spec is not None for offer in sure),
     )
 
@@ -267,9 +278,12 @@ def _configurations(offers: Sequence[GpuOffer], config: str) -> list[GpuOffer]:
 def _of_resources(plugins: Sequence[Provided]) -> _Said:
     sharings: list[Sharing] = []
     is_mixed = False
-    for resources in (one.gpu_resources for one in plugins):
+    for one in plugins:
+        resources = one.gpu_resources
         if _is_unseen(resources):
-            return _Said(doubt="the configuration of this app's device plugin is not seen")
+            return _Said(
+                mig_strategy=one.mig_strategy, doubt="the configuration of this app's device plugin is not seen"
+            )
         is_mixed = is_mixed or any(name.startswith(_MIG) for name in resources)
         shared = [one for one in resources.values() if one.strategy != "none"]
         # Whole GPUs that are not shared, where GPUs are shared too, are those of another configuration.

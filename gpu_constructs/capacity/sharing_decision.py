@@ -14,13 +14,12 @@ from gpu_constructs.capacity.memory_slots import MemorySlots, memory_slots
 from gpu_constructs.capacity.mig_choice import Layouts, MigChoice, kept_choice, mig_choice
 from gpu_constructs.capacity.sharing_demand import Demand, Hardware
 from gpu_constructs.capacity.vram import conflicts, worst_mib
+from gpu_constructs.gpu_models import mps_clients
 from gpu_constructs.platforms import Platform, Talos
 from gpu_constructs.sharing import Sharing
 
 Mode = Literal["exclusive", "mig", "mps", "time-slicing", "vram-units"]
 
-_MPS_CLIENTS = 48
-_MPS_CLIENTS_OF = {"Volta": 16}
 _TOO_OLD_FOR_MPS = ("", "Maxwell", "Pascal")
 _MOST_NAMED = 6
 _MOST_SETS = 3
@@ -250,7 +249,7 @@ class _Decision:
             return f"it holds each client to a share of the memory, and {self._what_is_unknown()}"
         if wide := self._why_wide():
             return wide
-        clients = _MPS_CLIENTS_OF.get(self.hardware.architecture, _MPS_CLIENTS)
+        clients = mps_clients(self.hardware.architecture)
         if self.needed > clients:
             return f"it serves {clients} clients of a GPU, and {self.needed} may meet there"
         each, largest = self.mib // self.needed, self.sizes[-1][0]

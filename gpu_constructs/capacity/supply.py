@@ -11,8 +11,9 @@ from gpu_constructs.capacity.mig_by_label import divided_by_label
 from gpu_constructs.capacity.node_labels import is_of_sharing, labels_of, measured_mig_mib, single_profile
 from gpu_constructs.capacity.node_offer import Device, NodeOffer
 from gpu_constructs.capacity.serving import Service, in_words, service_of
+from gpu_constructs.gpu_models import mps_clients
 from gpu_constructs.inventory import GpuInventory, GpuNode
-from gpu_constructs.mig_profiles import mig_resource, mig_vram_mib
+from gpu_constructs.mig_profiles import mig_resource, mig_vram_mib, size_of
 from gpu_constructs.provided import GpuNodes, PowerCap, Provided
 from gpu_constructs.sharing import GPU, Sharing
 
@@ -120,10 +121,26 @@ def _devices(node: GpuNode, plugin: Service) -> tuple[tuple[Device, ...], list[s
         why = "not every GPU is divided" if not all(layouts) else "there is more than one MIG profile"
         return (), [f"{why}, with which the MIG strategy single does not work: the device plugin offers nothing"]
     notes = _of_guessed_memory(node)
+    if sharing.strategy == "mps":
+        replicas, model = max(sharing.resources.values()), node.model
+        least = mps_clients("Volta" if model is None else model.architecture)
+        if replicas > least and model is not None:
+            return (), [f"MPS serves {least} clients of {model.name}, and {replicas} replicas make its daemon exit"]
+        if replicas > least:
+            notes.append(
+                f"MPS serves {least} clients of a GPU before compute capability 7.5, and nothing says that its GPUs "
+                f"are newer: {replicas} replicas make its daemon exit there; declare gpu_model="
+            )
     if is_divided and strategy == "none":
         notes.append(
             "the device plugin's MIG strategy is none: it hands out divided GPUs whole, of which a container uses one "
             "MIG device"
+        )
+    nameless = [] if plugin.names_mig_attributes or strategy != "mixed" else _with_attributes(layouts)
+    if nameless:
+        notes.append(
+            f"this release of the device plugin leaves the attributes of {', '.join(nameless)} out of the resource "
+            "name (NVIDIA/k8s-device-plugin#1807)"
         )
     devices: list[Device] = []
     for gpu, layout in enumerate(layouts):
@@ -133,9 +150,14 @@ def _devices(node: GpuNode, plugin: Service) -> tuple[tuple[Device, ...], list[s
             devices.append(_slots(GPU, sharing, mib, gpu, node.vram_mib))
             continue
         for profile, count in layout.items():
-            resource = GPU if strategy == "single" else mig_resource(profile)
+            named = profile if plugin.names_mig_attributes else size_of(profile) or profile
+            resource = GPU if strategy == "single" else mig_resource(named)
             devices += [_slots(resource, sharing, _mig_mib(node, profile), gpu, None, profile)] * count
     return tuple(devices), notes
+
+
+def _with_attributes(layouts: Sequence[Mapping[str, int]]) -> list[str]:
+    return list(dict.fromkeys(profile for layout in layouts for profile in layout if profile != size_of(profile)))
 
 
 def _slots(

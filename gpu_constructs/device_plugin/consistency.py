@@ -35,16 +35,22 @@ def advertised_resources(configs: Configs) -> dict[str, Sharing]:
         if config.mig_strategy == "mixed":
             offered["nvidia.com/mig-*"] = Sharing.none()
     if configs.delivery == "external":
-        offered |= dict.fromkeys((f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none())
+        offered[f"{GPU}.shared"] = Sharing.none()
+        # A variable, which wins over the files unseen.
+        if configs.flags.mig_strategy in (None, "mixed"):
+            offered["nvidia.com/mig-*"] = Sharing.none()
     return offered
 
 
-def gpu_offers(configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]]) -> tuple[GpuOffer, ...]:
+def gpu_offers(
+    configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]], release: versions.DevicePluginRelease
+) -> tuple[GpuOffer, ...]:
     """Give how each configuration advertises GPUs; none for those of an external file.
 
     Args:
         configs: The configurations.
         pod_specs: The pod spec that each is served by.
+        release: Release of the device plugin.
     """
     return tuple(
         GpuOffer(
@@ -53,6 +59,7 @@ def gpu_offers(configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]]) -> 
             config=name if len(configs.configs) > 1 else "",
             is_default=name == configs.default,
             pod_spec=placement_of(pod_specs[name]),
+            names_mig_attributes=release.names_mig_attributes,
         )
         for name, config in configs.configs.items()
     )

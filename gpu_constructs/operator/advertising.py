@@ -14,6 +14,7 @@ from gpu_constructs.feature_discovery.nfd_labels import NfdLabels, nfd_labels
 from gpu_constructs.placement import GPU_TAINT, required_node_affinity
 from gpu_constructs.provided import GpuOffer
 from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.versions import DevicePluginRelease
 
 # NVIDIA/gpu-operator@v25.10.1, @v26.3.3 and @v26.7.0, deployments/gpu-operator/values.yaml
 _NFD_WORKER: Mapping[str, Any] = {
@@ -49,12 +50,12 @@ def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, S
     return resources
 
 
-def offers(values: Mapping[str, Any], configs: Configs) -> tuple[GpuOffer, ...]:
-    """Give how each configuration advertises GPUs, and where."""
+def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRelease) -> tuple[GpuOffer, ...]:
+    """Return how each configuration advertises GPUs, and where."""
     # The chart's own is single, and the operator hands it to the plugin whatever the file says.
     strategy = cast(MigStrategy, value_at(values, "mig.strategy", "single"))
     pods = dict.fromkeys(configs.configs, _plugin_pods(values))
-    return tuple(replace(offer, mig_strategy=strategy) for offer in gpu_offers(configs, pods))
+    return tuple(replace(offer, mig_strategy=strategy) for offer in gpu_offers(configs, pods, release))
 
 
 def _plugin_pods(values: Mapping[str, Any]) -> Mapping[str, Any]:

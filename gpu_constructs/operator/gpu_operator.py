@@ -243,7 +243,7 @@ class GpuOperator(GpuObject):
         self.release_name = release_name
         self.namespace = name
         self.runtime_class = str(value_at(told, "operator.runtimeClass", "") or RUNTIME_CLASS)
-        self.provides = _provided(self, platform, configs, delivery=delivery, bridge=bridge)
+        self.provides = _provided(self, platform, configs, release.device_plugin, delivery=delivery, bridge=bridge)
         for child, manifest in manifests.items():
             # A delivery states the namespace of all that live in one.
             Manifest(self, child, manifest, is_cluster_scoped="namespace" not in manifest["metadata"])
@@ -334,6 +334,7 @@ def _provided(
     operator: GpuOperator,
     platform: Platform,
     configs: Configs | None,
+    release: versions.DevicePluginRelease,
     *,
     delivery: Delivery,
     bridge: ValidationBridge | None,
@@ -356,7 +357,7 @@ def _provided(
         runtime_classes=_runtime_classes(operator, platform),
         namespaces=delivery.namespaces_of_others(operator.namespace),
         gpu_resources=advertising.resources(values, advertised) if has_plugin else {},
-        gpu_offers=() if advertised is None else advertising.offers(values, advertised),
+        gpu_offers=() if advertised is None else advertising.offers(values, advertised, release),
         has_mig_manager=runs_pods and value_at(values, "migManager.enabled", True) is not False,
         platform=platform,
         components=("gpu-operator", *runs),

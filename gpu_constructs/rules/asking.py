@@ -160,7 +160,7 @@ def gpus_asked_for_are_advertised(facts: Facts) -> Iterator[Finding]:
 
 def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
     """R09: a resource of a profile that no board has never comes to be."""
-    profiles = _profiles(facts)
+    profiles, nameless = _profiles(facts), _without_attributes(facts)
     for ask in facts.asks:
         if not ask.resource.startswith(_MIG):
             continue
@@ -173,6 +173,13 @@ def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
                 f"asks for {ask.resource}, whose end must be a MIG profile like '1g.10gb' or '1g.10gb.me'; got "
                 f"{profile!r}",
             )
+        elif match[2] and nameless is not None:
+            yield Finding(
+                ask.pod.index,
+                f"asks for {ask.resource}, and {{0}} advertises {_MIG}{match[1]}, since releases of the device plugin "
+                "before 0.20.0 leave attributes out (NVIDIA/k8s-device-plugin#1807); ask for that, or move up",
+                providers=(nameless,),
+            )
         elif profiles is not None and match[1] not in profiles:
             has = f"ask for one of {', '.join(profiles)}" if profiles else "they have no MIG: ask for 'nvidia.com/gpu'"
             yield Finding(
@@ -180,6 +187,14 @@ def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
                 f"asks for {ask.resource}, a profile that no GPU of the inventory has"
                 f"{did_you_mean(match[1], profiles)}; {has}",
             )
+
+
+def _without_attributes(facts: Facts) -> int | None:
+    """Return a device plugin that leaves the attributes of MIG devices out of resource names, if all of the app do."""
+    named = [
+        (index, one.names_mig_attributes) for index, offer in enumerate(facts.provided) for one in offer.gpu_offers
+    ]
+    return named[0][0] if named and not any(names for _, names in named) else None
 
 
 def _profiles(facts: Facts) -> list[str] | None:
