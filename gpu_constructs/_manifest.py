@@ -10,6 +10,7 @@ from cdk8s import ApiObject, ApiObjectMetadata, JsonPatch
 from constructs import Construct
 
 from gpu_constructs import _kinds
+from gpu_constructs._canonical import make_canonical
 from gpu_constructs.errors import GpuConstructsError
 
 Body = Mapping[str, Any]
@@ -112,6 +113,7 @@ class Manifest(ApiObject):
             rendered["metadata"] = _sorted({**rendered["metadata"], **more})
         body = {k: v for k, v in made.items() if k not in ("apiVersion", "kind", "metadata")}
         rendered.update(_sorted(body))
+        make_canonical(rendered)
         return patched(rendered, self._patches, self) if self._patches else rendered
 
 

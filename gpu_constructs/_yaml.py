@@ -10,6 +10,8 @@ import yaml
 # Plain only where no reader could see a number, a date, a boolean or null: PyYAML alone leaves 0e10 and .5e3 bare.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_/.-]*\Z")
 _NUMBER_TO_SOMEBODY = re.compile(r"[-+.]*[0-9][-+._:0-9a-fA-FxXoO]*\Z")
+# Some of them are all digits, or digits around an e: quoted or not, a checksum is always written the same way.
+_CHECKSUM = re.compile(r"[0-9a-f]{64}\Z")
 _BREAKS = str.maketrans("", "", "\n\t")
 _WORDS = frozenset("y yes n no on off true false null nan inf".split())
 
@@ -43,7 +45,8 @@ def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
 
 
 def _text_of_manifest(dumper: _ManifestDumper, value: str) -> yaml.ScalarNode:
-    style = '"' if _NUMBER_TO_SOMEBODY.match(value) or value.lower() in _WORDS else None
+    is_quoted = _NUMBER_TO_SOMEBODY.match(value) or _CHECKSUM.match(value) or value.lower() in _WORDS
+    style = '"' if is_quoted else None
     node: yaml.ScalarNode = dumper.represent_scalar(
         "tag:yaml.org,2002:str", value, style="|" if _is_block(value) else style
     )

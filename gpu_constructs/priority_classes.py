@@ -95,7 +95,6 @@ class GpuPriorityClasses(GpuObject):
                     "kind": "PriorityClass",
                     "metadata": {"name": name},
                     "description": _DESCRIPTIONS[tier],
-                    "globalDefault": False,
                     "preemptionPolicy": "Never" if tier in never_preempting else "PreemptLowerPriority",
                     "value": chosen[tier],
                 },

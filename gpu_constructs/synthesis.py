@@ -17,6 +17,7 @@ from constructs import Construct, IConstruct, Node
 from jsii.errors import JavaScriptError
 
 from gpu_constructs import _kinds
+from gpu_constructs._canonical import make_canonical
 from gpu_constructs._manifest import GRANTS, Manifest
 from gpu_constructs._yaml import manifest_text
 from gpu_constructs.app_checks import ExaminesApp, left_to_synth
@@ -439,6 +440,12 @@ def _metadata(constructs: Sequence[IConstruct]) -> str:
     return json.dumps({"version": "1.0.0", "resources": resources}, indent=2) + "\n"
 
 
+def _stored(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for manifest in manifests:
+        make_canonical(manifest)
+    return manifests
+
+
 def _changes_metadata(app: App) -> bool:
     """Tell whether cdk8s was told to do more with metadata than to lay it over the chart's."""
     return len(app.resolvers) != _RESOLVERS or bool(os.environ.get("CDK8S_DISABLE_SORT"))
@@ -466,7 +473,7 @@ def _rendered(
     by_cdk8s = [chart for chart in charts if not all(isinstance(made, Manifest) for made in held[chart])]
     if charts and not by_cdk8s:
         _validate(cast(Construct, constructs[0]))
-    made = {chart: list(chart.to_json()) for chart in by_cdk8s}
+    made = {chart: _stored(list(chart.to_json())) for chart in by_cdk8s}
     manifests: list[dict[str, Any]] = []
     spans: list[tuple[Chart, range]] = []
     for chart in charts:

@@ -112,6 +112,12 @@ def test_a_manifest_leaves_bare_what_nobody_takes_for_a_number(word):
     assert manifest_text({"key": word}) == f"key: {word}\n"
 
 
+@pytest.mark.parametrize("first", ["0", "1e", "a", "f0"])
+def test_a_checksum_in_a_manifest_is_always_quoted(first):
+    checksum = first + "b" * (64 - len(first))
+    assert manifest_text({"sum": checksum}) == f'sum: "{checksum}"\n'
+
+
 def test_whole_numbers_in_a_manifest_are_written_as_in_json():
     assert manifest_text({"a": 1.0, "b": 0.5, "c": -3}) == "a: 1\nb: 0.5\nc: -3\n"
 
