@@ -75,8 +75,8 @@ def hosts(consumers: Sequence[Consumer], nodes: Sequence[NodeOffer]) -> list[Hos
     for offer in nodes:
         left, has_all = dict(offer.allocatable), True
         for one in consumers:
-            if one.is_for_each_node and accepts(offer, one):
-                if all(left[name] >= amount for name, amount in one.asks.items()):
+            if one.is_for_each_node and admits(offer, one):
+                if all(left.get(name, 0) >= amount for name, amount in one.asks.items()):
                     for name, amount in one.asks.items():
                         left[name] -= amount
                 else:
@@ -86,9 +86,13 @@ def hosts(consumers: Sequence[Consumer], nodes: Sequence[NodeOffer]) -> list[Hos
 
 
 def accepts(offer: NodeOffer, consumer: Consumer) -> bool:
-    zone = consumer.pod_spec.get("nodeSelector", {}).get("zone")
     has_room = all(offer.allocatable.get(name, 0) >= amount for name, amount in consumer.asks.items())
-    return has_room and zone in (None, offer.labels.get("zone"))
+    return has_room and admits(offer, consumer)
+
+
+def admits(offer: NodeOffer, consumer: Consumer) -> bool:
+    """Check what the controller of a DaemonSet looks at, which is not what the node has."""
+    return consumer.pod_spec.get("nodeSelector", {}).get("zone") in (None, offer.labels.get("zone"))
 
 
 def placements(pods: Sequence[Consumer], nodes: Sequence[Host]) -> Iterator[tuple[int, ...]]:

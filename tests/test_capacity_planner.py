@@ -12,6 +12,7 @@ from capacity_consumers import (
     GPU,
     MIG,
     accepts,
+    admits,
     can_all_run,
     daemons,
     gpus,
@@ -102,7 +103,7 @@ def lost(consumers, nodes):
     for one in consumers:
         if one.is_for_each_node and one not in found:
             before = consumers[: consumers.index(one)]
-            mine = [offer for offer in nodes if accepts(offer, one)]
+            mine = [offer for offer in nodes if admits(offer, one)]
             if not all(host.has_all_daemons for host in hosts([*before, one], mine)):
                 found.append(one)
     return found
@@ -193,7 +194,7 @@ def check(plan, consumers, nodes):
         accepting = [offer for offer in nodes if accepts(offer, one)]
         assert list(each.nodes) == [offer.name for offer in accepting]
         assert each.refusals.keys() == {offer.name for offer in nodes if offer not in accepting}
-        every = sum(offer.count for offer in accepting)
+        every = sum(offer.count for offer in nodes if admits(offer, one))
         assert each.placed + each.waiting == (every if one.is_for_each_node else one.pods)
         if plan.always_fits == "yes" and not one.is_for_each_node:
             assert each.placed >= one.least_pods

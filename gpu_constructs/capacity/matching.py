@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any
@@ -54,10 +54,17 @@ class Matching:
         eligibility: Which node takes whose pods, and why not.
         kinds: Offers that are alike to all consumers, as indexes.
         takers: For each consumer the kinds that take its pods.
+        unsatisfied: For each consumer the kinds whose nodes get a pod of its DaemonSet that never starts there.
+        uncertain: For each consumer the kinds of which that depends on labels that are not declared, each with them.
         units: Consumers whose pods start together, in the order given: the parts of a gang, any other by itself.
             Those that cannot start because no node takes one of them are left out, and those that every node gets.
         daemons: For each kind those that every one of its nodes gets and has room for.
         crowded: Kinds with no room for all that every node gets, each with those that have none.
+
+    Source:
+        kubernetes/kubernetes@v1.36.2:pkg/controller/daemon/daemon_controller.go, NodeShouldRunDaemonPod: a DaemonSet
+        makes a pod wherever the node affinity and the tolerations of its template allow one. It looks neither at
+        resources nor at the RuntimeClass, which admission adds to the pod afterwards.
     """
 
     def __init__(
@@ -70,7 +77,13 @@ class Matching:
         self.offers = offers
         named = Counter(one.title for one in consumers)
         self.titles = [f"{one.kind} {one.title}" if named[one.title] > 1 else one.title for one in consumers]
-        self.eligibility = Eligibility(consumers, offers, runtime_classes)
+        # After the consumers, what the controller of each DaemonSet looks at.
+        self._templates = {
+            index: len(consumers) + number
+            for number, index in enumerate(i for i, one in enumerate(consumers) if one.is_for_each_node)
+        }
+        judged = [*consumers, *(_as_controller_sees(consumers[index]) for index in self._templates)]
+        self.eligibility = Eligibility(judged, offers, runtime_classes)
         names = {name for one in consumers for name in one.asks} | {name for one in offers for name in one.allocatable}
         self.resources = tuple(sorted(names))
         # Of each group one is asked for all.
@@ -80,21 +93,35 @@ class Matching:
         by_labels = LabelIndex([offers[index] for _, index in nodes])
         accepting: dict[int, list[int]] = {group: [] for group in offering}
         for group, index in asking.items():
-            for node in by_labels.candidates(placement_key(consumers[index])):
+            for node in by_labels.candidates(placement_key(judged[index])):
                 if self.eligibility.accepts(index, nodes[node][1]):
                     accepting[nodes[node][0]].append(group)
         accepted = {group: frozenset(those) for group, those in accepting.items()}
         by_kind: dict[object, list[int]] = {}
         for index, group in enumerate(self.eligibility.offer_groups):
-            by_kind.setdefault((tuple(offers[index].devices), accepted[group]), []).append(index)
+            open_labels = tuple(self._open_labels(one, index) for one in self._templates)
+            by_kind.setdefault((tuple(offers[index].devices), accepted[group], open_labels), []).append(index)
         self.kinds = list(by_kind.values())
         taking: dict[int, list[int]] = {group: [] for group in asking}
         for number, kind in enumerate(self.kinds):
             for group in accepted[self.eligibility.offer_groups[kind[0]]]:
                 taking[group].append(number)
         common = {group: frozenset(numbers) for group, numbers in taking.items()}
-        self.takers = [common[group] for group in self.eligibility.consumer_groups]
-        self._refusals: dict[int, Mapping[str, str]] = {}
+        takers = [common[group] for group in self.eligibility.consumer_groups]
+        self.takers = [
+            kinds & takers[self._templates[index]] if index in self._templates else kinds
+            for index, kinds in enumerate(takers[: len(consumers)])
+        ]
+        self.unsatisfied: dict[int, list[int]] = {}
+        self.uncertain: dict[int, dict[int, tuple[str, ...]]] = {}
+        for index, template in self._templates.items():
+            for number in sorted(takers[template] - self.takers[index]):
+                labels = self._open_labels(index, self.kinds[number][0])
+                if labels:
+                    self.uncertain.setdefault(index, {})[number] = labels
+                else:
+                    self.unsatisfied.setdefault(index, []).append(number)
+        self._refusals: dict[tuple[int, int], Mapping[str, str]] = {}
         self._names: dict[frozenset[int], Sequence[str]] = {}
         self._sizes = [tuple(consumer.asks.get(name, 0) for name in self.resources) for consumer in consumers]
         self.units = self._units()
@@ -110,6 +137,10 @@ class Matching:
         for index, consumer in enumerate(consumers):
             for number in sorted(self.takers[index]) if consumer.is_for_each_node else ():
                 self._add_daemon(index, number)
+
+    def _open_labels(self, index: int, offer: int) -> tuple[str, ...]:
+        """Return the labels, not declared for a node, that decide whether a DaemonSet makes a pod there."""
+        return self.eligibility.unknown_labels(self._templates[index], offer)
 
     def _units(self) -> list[list[int]]:
         found: dict[object, list[int]] = {}
@@ -168,17 +199,21 @@ class Matching:
         return Packed(packing, [list(those.items()) for those in members.values()])
 
     def refusals(self, index: int) -> Mapping[str, str]:
-        """Give why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
-        group = self.eligibility.consumer_groups[index]
+        """Return why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
+        groups = self.eligibility.consumer_groups
+        group = groups[index], groups[self._templates.get(index, index)]
         if group not in self._refusals:
-            refusing = (
-                one for number, kind in enumerate(self.kinds) if number not in self.takers[index] for one in kind
-            )
-            self._refusals[group] = {
-                self.offers[one].name: self.eligibility.refusal(index, one) or ""
-                for one in islice(refusing, _MOST_REFUSALS)
-            }
+            refusing = [number for number in range(len(self.kinds)) if number not in self.takers[index]]
+            self._refusals[group] = self.refusals_of(index, refusing)
         return self._refusals[group]
+
+    def refusals_of(self, index: int, kinds: Collection[int]) -> Mapping[str, str]:
+        """Return why nodes of some kinds do not take a consumer's pods, by name; of a few of them."""
+        template = self._templates.get(index, index)
+        return {
+            self.offers[one].name: self.eligibility.refusal(index, one) or self.eligibility.refusal(template, one) or ""
+            for one in islice((one for number in kinds for one in self.kinds[number]), _MOST_REFUSALS)
+        }
 
     def names(self, kinds: Collection[int]) -> Sequence[str]:
         """Give the nodes and pools of some kinds, in the order of the inventory."""
@@ -192,3 +227,9 @@ class Matching:
     def size_of(self, index: int) -> tuple[int, ...]:
         """Give what one pod of a consumer takes, by the order of the resources."""
         return self._sizes[index]
+
+
+def _as_controller_sees(consumer: Consumer) -> Consumer:
+    """Return a DaemonSet's pods with what their controller looks at only."""
+    spec = {key: value for key, value in consumer.pod_spec.items() if key != "runtimeClassName"}
+    return replace(consumer, asks={}, most_asked={}, pod_spec=spec)

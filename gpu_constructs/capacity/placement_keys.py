@@ -32,6 +32,8 @@ _TOLERATED_BY_DAEMONS = (
     ("node.kubernetes.io/network-unavailable", "NoSchedule"),
 )
 
+_PLAIN_NODE = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
 
@@ -243,6 +245,15 @@ def _limits(offer: NodeOffer) -> Iterator[tuple[str, int]]:
         known = [most for most in each if most is not None]
         if len(known) == len(each):
             yield resource, max(known)
+
+
+def admits_plain_nodes(demands: Demands) -> bool:
+    """Check whether a Linux node without taints and without further labels is one that pods may go to."""
+    rules = [Rule(key, "In", (value,)) for key, value in demands.selector]
+    terms = demands.terms if demands.terms is not None else ((),)
+    return not demands.node_name and any(
+        all(rule.is_valid and rule.holds(_PLAIN_NODE.get(rule.key)) for rule in (*rules, *term)) for term in terms
+    )
 
 
 def labels_read(

@@ -15,17 +15,23 @@ from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.memory_and_power import MemoryProblems, power_problems
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.placed_pods import settled
+from gpu_constructs.capacity.placement_keys import admits_plain_nodes, placement_key
 from gpu_constructs.capacity.plain_manifests import plain_manifests
 from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
 from gpu_constructs.capacity.pod_counts import as_it_runs
 from gpu_constructs.capacity.problems import Problems
 from gpu_constructs.capacity.seating import SeatedNode, seated
 from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.capacity.wording import has, joined
 from gpu_constructs.errors import short_errors
 from gpu_constructs.inventory import GpuInventory
 from gpu_constructs.rules.facts import Facts
 
 _ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")
+_EVERYWHERE = (
+    "no node selector or node affinity keeps its pods off nodes without GPUs, which the inventory does not list: "
+    "there they stay Pending"
+)
 _MOST_NAMED = 6
 _LONGEST = 600
 """Characters of a sentence."""
@@ -95,7 +101,11 @@ def plan_of(
     consumers = [as_it_runs(one) for one in consumers]
     matching = Matching(consumers, offers, runtime_classes)
     problems, of_memory = Problems(matching), MemoryProblems(matching)
-    found = [*problems.of_placement(), *of_memory.of_large_budgets(), *problems.of_full_nodes()]
+    found = [
+        *problems.of_placement(),
+        *of_memory.of_large_budgets(),
+        *problems.of_full_nodes(),
+    ]
     able = [index for unit in matching.units for index in unit]
     steady = {index: consumers[index].least_pods for index in able}
     always = matching.pack(steady)
@@ -142,7 +152,7 @@ def plan_of(
 def _lost(matching: Matching) -> list[Consumer]:
     """Give those whose pods no node takes or has room for, whatever else runs."""
     able = {index for unit in matching.units for index in unit}
-    crowded = {index for those in matching.crowded.values() for index in those}
+    crowded = {index for those in matching.crowded.values() for index in those} | set(matching.unsatisfied)
     return [
         one
         for index, one in enumerate(matching.consumers)
@@ -185,7 +195,8 @@ def _wanted(matching: Matching, index: int) -> int:
     """Give how many pods there are when all that may run runs."""
     consumer = matching.consumers[index]
     if consumer.is_for_each_node:
-        return sum(matching.bins[kind].count for kind in matching.takers[index])
+        kinds = [*matching.takers[index], *matching.unsatisfied.get(index, ())]
+        return sum(matching.bins[kind].count for kind in kinds)
     return consumer.pods
 
 
@@ -239,10 +250,19 @@ def _notes(matching: Matching) -> Iterator[str]:
         yield from (f"{offer.name}: {note}" for note in offer.notes)
     for consumer in matching.consumers:
         yield from (f"{consumer.title}: {note}" for note in consumer.notes)
+        if consumer.is_for_each_node and admits_plain_nodes(placement_key(consumer)):
+            yield f"{consumer.title}: {_EVERYWHERE}"
+    for index, kinds in matching.uncertain.items():
+        for kind, labels in kinds.items():
+            names = matching.names([kind])
+            yield (
+                f"{matching.titles[index]}: where {joined(names)} {has(names)} the label {joined(labels)} that it "
+                "selects, its DaemonSet makes a pod there that stays Pending"
+            )
     # Of each group one is asked for all.
     eligibility, asked = matching.eligibility, set()
     undeclared: dict[str, dict[str, None]] = {}
-    for index, group in enumerate(eligibility.consumer_groups):
+    for index, group in enumerate(eligibility.consumer_groups[: len(matching.consumers)]):
         if group not in asked:
             asked.add(group)
             for number in sorted(matching.takers[index]):

@@ -56,6 +56,8 @@ class Problems:
         """Pods that no node would ever take."""
         for index, consumer in enumerate(self._consumers):
             if self._matching.takers[index] or not (consumer.pods or consumer.is_for_each_node):
+                if index in self._matching.unsatisfied:
+                    yield self._of_some_nodes(index)
                 continue
             whys = self._matching.refusals(index)
             yield Problem(
@@ -65,6 +67,18 @@ class Problems:
                 way_out=self._way_to_a_node(whys),
                 details=nodewise(whys, len(self._offers)),
             )
+
+    def _of_some_nodes(self, index: int) -> Problem:
+        """Return what a DaemonSet does whose controller makes pods also on nodes that cannot run them."""
+        consumer, kinds = self._consumers[index], self._matching.unsatisfied[index]
+        whys = nodewise(self._matching.refusals_of(index, kinds), len(self._matching.names(kinds)))
+        return Problem(
+            kind="placement",
+            subject=consumer.subject,
+            text="some of its pods stay Pending: a DaemonSet makes a pod on every node that its node selector, "
+            f"node affinity and tolerations admit, whatever the pod asks for, and {whys}",
+            way_out=f"write a node_selector that only nodes with {joined(sorted(consumer.asks))} match",
+        )
 
     def _way_to_a_node(self, whys: Mapping[str, str]) -> str:
         reasons = " ".join(whys.values())
