@@ -336,6 +336,38 @@ def test_trials_that_are_suspended_wait_for_a_queue_and_run():
     assert not one(manifest(EXPERIMENT, trying({"suspend": True, **JOB}))).is_stopped
 
 
+def test_a_paused_deployment_makes_no_pods_and_is_told():
+    consumer = one(manifest(DEPLOYMENT, {"paused": True, "replicas": 3, **T}))
+    assert (consumer.is_stopped, consumer.least_copies, consumer.surge) == (True, 0, 0)
+    assert "a paused Deployment that is new makes no pods" in told(consumer)
+    assert not one(manifest(DEPLOYMENT, {"paused": False, **T})).is_stopped
+
+
+def test_a_paused_deployment_that_runs_keeps_its_pods_and_is_not_updated():
+    running = manifest(DEPLOYMENT, {"paused": True, "replicas": 3, **T}) | {"status": {"replicas": 3}}
+    consumer = one(running)
+    assert (consumer.is_stopped, consumer.least_copies, consumer.surge) == (False, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        (DEPLOYMENT, {"template": template(schedulingGates=[{"name": "a.b/c"}])}),
+        ("apps/v1 DaemonSet", {"template": template(schedulingGates=[{"name": "a.b/c"}])}),
+        ("v1 Pod", pod(schedulingGates=[{"name": "a.b/c"}])),
+    ],
+)
+def test_pods_with_scheduling_gates_do_not_run_until_these_are_removed(kind, spec):
+    consumer = one(manifest(kind, spec))
+    assert (consumer.is_stopped, consumer.least_copies, consumer.surge) == (True, 0, 0)
+    assert "scheduling gate a.b/c" in told(consumer)
+
+
+def test_the_gate_of_a_queue_opens_by_itself():
+    gated = pod(schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+    assert not one(manifest("v1 Pod", gated, labels={"kueue.x-k8s.io/queue-name": "q"})).is_stopped
+
+
 def test_a_stopped_notebook_does_not_run():
     annotations = {"kubeflow-resource-stopped": "2026-01-01T00:00:00Z"}
     consumer = one(manifest("kubeflow.org/v1 Notebook", T, annotations=annotations))

@@ -34,7 +34,7 @@ class Consumer:
             of what is replaced as a whole.
         is_gang: Whether a copy gets nowhere before its pods run together, those of the object's other parts among them.
         starts_with: How many pods of this spec in a copy of a gang are enough to start; None: all.
-        is_stopped: Whether somebody stopped or suspended it, so that its copies run only once that is taken back.
+        is_stopped: Whether it is suspended, paused, stopped or held by a gate: its copies run once that is taken back.
         priority: Of its pods, as their PriorityClass says; the scheduler takes lower ones away for it.
         preempts: Whether it does.
         is_for_each_node: Whether every node that takes it gets one; copies then do not count.

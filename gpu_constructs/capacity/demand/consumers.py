@@ -12,7 +12,7 @@ from gpu_constructs.capacity.demand.app_objects import IMPLICIT, App
 from gpu_constructs.capacity.demand.claims import PodClaims, claim_asks, pod_claims
 from gpu_constructs.capacity.demand.copies import pod_groups
 from gpu_constructs.capacity.demand.pod_asks import most_asked, pod_asks
-from gpu_constructs.capacity.demand.pod_group import PodGroup, mapping
+from gpu_constructs.capacity.demand.pod_group import PodGroup, mapping, members
 from gpu_constructs.capacity.demand.present import present
 from gpu_constructs.capacity.demand.priority import priority_of
 from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, namespace_of, quantity
@@ -20,7 +20,7 @@ from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, namespac
 _MEBIBYTE = 1024 * 1024
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _NAMED = 5
-_STOPPED = "it is suspended or stopped: not counted until somebody takes that back"
+_STOPPED = "it is suspended, paused, gated or stopped: not counted until that is taken back"
 _REVISIONS = (
     "only pods of one revision keep apart: whether an update finds a place beside the old ones is not looked at"
 )
@@ -120,7 +120,8 @@ def _consumer(
     labels = mapping(mapping(manifest.get("metadata")).get("labels"))
     queue = labels.get(_QUEUE, group.labels.get(_QUEUE))
     # Kueue suspends what waits in its queues, and lets it run by itself.
-    stopped = group.is_stopped and queue is None
+    gates = ", ".join(str(gate.get("name")) for gate in members(group.spec.get("schedulingGates")))
+    stopped = (group.is_stopped or bool(gates)) and queue is None
     surge = 0 if stopped else group.surge
     is_unclear = (
         apart is not None and group.surge_is_needed and is_apart_by_revision(group.spec, group.labels, namespace)
@@ -129,6 +130,7 @@ def _consumer(
     notes = [
         *vram.notes,
         *group.notes,
+        *((f"the scheduling gate {gates} holds its pods back",) if stopped and gates else ()),
         *((_STOPPED,) if stopped else ()),
         *claims.notes,
         *priority["notes"],

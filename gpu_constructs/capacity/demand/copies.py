@@ -82,6 +82,11 @@ def _deployment(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     strategy = mapping(spec.get("strategy"))
     rolls = strategy.get("type", "RollingUpdate") == "RollingUpdate"
     rollout = update(mapping(strategy.get("rollingUpdate")), copies, least) if rolls else {}
+    if spec.get("paused") is True:
+        # kubernetes/kubernetes@v1.36.2:pkg/controller/deployment/sync.go: a paused Deployment is scaled, but gets no
+        # ReplicaSet for its template.
+        runs = number(mapping(manifest.get("status")).get("replicas"), 0) > 0
+        rollout = {} if runs else {"is_stopped": True, "notes": ("a paused Deployment that is new makes no pods",)}
     yield PodGroup(**pods_of(spec.get("template")), copies=copies, least_copies=least, **rollout)
 
 
