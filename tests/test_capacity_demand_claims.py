@@ -1,6 +1,7 @@
 import pytest
 
 from capacity_manifests import found, gpu, manifest, one, template, told
+from gpu_constructs.capacity.consumer import Choice
 
 TEMPLATE = "resource.k8s.io/v1 ResourceClaimTemplate"
 CLAIM = "resource.k8s.io/v1 ResourceClaim"
@@ -39,17 +40,17 @@ def test_the_oldest_api_writes_a_request_flat():
     assert asking({"name": "gpu", "deviceClassName": "gpu.nvidia.com", "count": 3}).asks == {"gpu.nvidia.com": 3}
 
 
-def test_the_first_of_several_choices_counts():
+def test_several_choices_are_kept_in_their_order():
     choices = [{"name": "a", "deviceClassName": "mig.nvidia.com", "count": 2}, {"deviceClassName": "gpu.nvidia.com"}]
     consumer = asking({"name": "gpu", "firstAvailable": choices})
     assert consumer.asks == {"mig.nvidia.com": 2}
-    assert "of the choices of its request gpu the first is counted" in told(consumer)
+    assert consumer.choices == (Choice({"mig.nvidia.com": 2}), Choice({"gpu.nvidia.com": 1}))
+    assert "of the choices of its request gpu each node gives the first that it has" in told(consumer)
 
 
-def test_all_devices_of_a_node_count_as_one():
+def test_all_devices_of_a_node_are_left_to_the_node():
     consumer = asking(exactly(allocationMode="All"))
-    assert consumer.asks == {"gpu.nvidia.com": 1}
-    assert "takes all devices" in told(consumer)
+    assert consumer.choices == (Choice({"gpu.nvidia.com": 1}, frozenset(["gpu.nvidia.com"])),)
 
 
 def test_conditions_are_told_to_be_left_out():

@@ -502,9 +502,7 @@ def test_what_somebody_suspended_is_said_not_to_count():
     run = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "r"}, "spec": spec}
     made = plan_capacity([run], GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")]))
     assert made.problems == []
-    assert any(
-        note.startswith("default/r: it is suspended, ") for note in made.notes
-    )
+    assert any(note.startswith("default/r: it is suspended, ") for note in made.notes)
 
 
 def test_kinds_that_are_not_known_are_said_to_be_left_out():

@@ -7,6 +7,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What the claims of a pod may be given.
+
+    Attributes:
+        asks: How many devices of each class; one at least of those in ``takes_all``.
+        takes_all: Classes of which it takes all that a node has.
+    """
+
+    asks: Mapping[str, int]
+    takes_all: frozenset[str] = frozenset()
+
+    def on(self, allocatable: Mapping[str, int]) -> dict[str, int] | None:
+        """Return what this comes to on a node that has so many of each; None where the node has too few."""
+        asks = {
+            name: max(count, allocatable.get(name, 0)) if name in self.takes_all else count
+            for name, count in self.asks.items()
+        }
+        return asks if all(allocatable.get(name, 0) >= count for name, count in asks.items()) else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Consumer:
     """Pods of one pod spec that hold GPUs.
@@ -23,6 +44,9 @@ class Consumer:
         asks: Extended resources that each pod takes, by the formula of the scheduler; a device class of DRA stands
             here by its name, without a slash.
         most_asked: The most of each that one of its containers asks for; empty where that is all of it.
+        choices: What it may be given instead, the best first, where there is more than one or it depends on the node;
+            ``asks`` is then the first of them.
+        only_on: Indexes of the nodes and pools that its pods may go to; None: any.
         pod_spec: What decides which nodes take it.
         labels: Of its pods.
         copies: How many there are when all that may run runs, without what an update adds.
@@ -51,6 +75,8 @@ class Consumer:
     part: str = ""
     asks: Mapping[str, int]
     most_asked: Mapping[str, int] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    only_on: frozenset[int] | None = None
     pod_spec: Mapping[str, Any]
     labels: Mapping[str, Any] = field(default_factory=dict)
     copies: int = 1

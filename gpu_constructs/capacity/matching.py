@@ -100,14 +100,21 @@ class Matching:
         by_kind: dict[object, list[int]] = {}
         for index, group in enumerate(self.eligibility.offer_groups):
             open_labels = tuple(self._open_labels(one, index) for one in self._templates)
-            by_kind.setdefault((tuple(offers[index].devices), accepted[group], open_labels), []).append(index)
+            allowed = tuple(index in one.only_on for one in judged if one.only_on is not None)
+            key = (tuple(offers[index].devices), accepted[group], open_labels, allowed)
+            by_kind.setdefault(key, []).append(index)
         self.kinds = list(by_kind.values())
         taking: dict[int, list[int]] = {group: [] for group in asking}
         for number, kind in enumerate(self.kinds):
             for group in accepted[self.eligibility.offer_groups[kind[0]]]:
                 taking[group].append(number)
         common = {group: frozenset(numbers) for group, numbers in taking.items()}
-        takers = [common[group] for group in self.eligibility.consumer_groups]
+        takers = [
+            frozenset(k for k in common[group] if one.only_on is None or self.kinds[k][0] in one.only_on)
+            if one.only_on is not None
+            else common[group]
+            for one, group in zip(judged, self.eligibility.consumer_groups, strict=True)
+        ]
         self.takers = [
             kinds & takers[self._templates[index]] if index in self._templates else kinds
             for index, kinds in enumerate(takers[: len(consumers)])
@@ -121,7 +128,7 @@ class Matching:
                     self.uncertain.setdefault(index, {})[number] = labels
                 else:
                     self.unsatisfied.setdefault(index, []).append(number)
-        self._refusals: dict[tuple[int, int], Mapping[str, str]] = {}
+        self._refusals: dict[object, Mapping[str, str]] = {}
         self._names: dict[frozenset[int], Sequence[str]] = {}
         self._sizes = [tuple(consumer.asks.get(name, 0) for name in self.resources) for consumer in consumers]
         self.units = self._units()
@@ -201,7 +208,7 @@ class Matching:
     def refusals(self, index: int) -> Mapping[str, str]:
         """Return why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
         groups = self.eligibility.consumer_groups
-        group = groups[index], groups[self._templates.get(index, index)]
+        group = groups[index], groups[self._templates.get(index, index)], self.takers[index]
         if group not in self._refusals:
             refusing = [number for number in range(len(self.kinds)) if number not in self.takers[index]]
             self._refusals[group] = self.refusals_of(index, refusing)
@@ -211,7 +218,9 @@ class Matching:
         """Return why nodes of some kinds do not take a consumer's pods, by name; of a few of them."""
         template = self._templates.get(index, index)
         return {
-            self.offers[one].name: self.eligibility.refusal(index, one) or self.eligibility.refusal(template, one) or ""
+            self.offers[one].name: self.eligibility.refusal(index, one)
+            or self.eligibility.refusal(template, one)
+            or "gives its claims something else"
             for one in islice((one for number in kinds for one in self.kinds[number]), _MOST_REFUSALS)
         }
 

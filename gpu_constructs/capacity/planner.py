@@ -7,17 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_constructs import _fields
+from gpu_constructs.capacity.claim_choices import Chosen, chosen
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand import consumers as consumers_of
 from gpu_constructs.capacity.demand import uncounted
 from gpu_constructs.capacity.device_memory import DeviceMemory
-from gpu_constructs.capacity.matching import Matching
+from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.memory_and_power import MemoryProblems, power_problems
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.placed_pods import settled
 from gpu_constructs.capacity.placement_keys import admits_plain_nodes, placement_key
 from gpu_constructs.capacity.plain_manifests import plain_manifests
-from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
+from gpu_constructs.capacity.plan import Answer, Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
 from gpu_constructs.capacity.pod_counts import as_it_runs
 from gpu_constructs.capacity.problems import Problems
 from gpu_constructs.capacity.seating import SeatedNode, seated
@@ -98,7 +99,8 @@ def plan_of(
         runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
         rack_watts: What each rack may draw.
     """
-    consumers = [as_it_runs(one) for one in consumers]
+    choice = chosen([as_it_runs(one) for one in consumers], offers, runtime_classes)
+    consumers = choice.consumers
     matching = Matching(consumers, offers, runtime_classes)
     problems, of_memory = Problems(matching), MemoryProblems(matching)
     found = [
@@ -137,8 +139,8 @@ def plan_of(
         nodes=nodes,
         consumers=[_consumer(matching, index, placed.get(index, 0)) for index in range(len(consumers))],
         stock=_stock(matching, placed),
-        always_fits="no" if any(one.least_copies or one.is_for_each_node for one in lost) else always.packing.answer,
-        all_fits="no" if lost else everything.packing.answer,
+        always_fits=_answer(always, choice, [one for one in lost if one.least_copies or one.is_for_each_node]),
+        all_fits=_answer(everything, choice, lost),
         vram=verdict,
         conflicts=conflicts,
         has_more_conflicts=has_more,
@@ -159,6 +161,12 @@ def _lost(matching: Matching) -> list[Consumer]:
         if (one.pods and not one.is_for_each_node and index not in able)
         or (one.is_for_each_node and (not matching.takers[index] or index in crowded))
     ]
+
+
+def _answer(packed: Packed, choice: Chosen, lost: Sequence[Consumer]) -> Answer:
+    if lost:
+        return "no"
+    return "undecided" if packed.packing.answer == "yes" and not choice.is_decided else packed.packing.answer
 
 
 def _unsearched(problems: Problems) -> Iterator[str]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, product
 from typing import Any
 
+from gpu_constructs.capacity.consumer import Choice
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_group import mapping, members, number
 
 _GROUP = "resource.k8s.io"
 _WHOLE_GPUS = "gpu.nvidia.com"
+_MOST_CHOICES = 64
 
 
 @dataclass
@@ -18,12 +21,12 @@ class PodClaims:
     """What a pod asks for by claims.
 
     Attributes:
-        asks: Devices of claims of its own, by their class.
+        choices: Devices of claims of its own, by their class; several where they leave a choice, the best first.
         shared: Claims that it has together with others, by the index of the object.
         notes: What was assumed, each a sentence without a full stop.
     """
 
-    asks: dict[str, int] = field(default_factory=dict)
+    choices: Sequence[Choice] = (Choice({}),)
     shared: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -46,45 +49,65 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
         template = app.named(_GROUP, "ResourceClaimTemplate", name, namespace)
         if template is None:
             if says_vram:
-                found.asks[_WHOLE_GPUS] = found.asks.get(_WHOLE_GPUS, 0) + 1
+                found.choices = _together(found.choices, [Choice({_WHOLE_GPUS: 1})])
                 found.notes.append(f"ResourceClaimTemplate {name} is not in this app: counted as one {_WHOLE_GPUS}")
             continue
-        asks, notes = claim_asks(mapping(mapping(template.get("spec")).get("spec")), app)
-        for device_class, count in asks.items():
-            found.asks[device_class] = found.asks.get(device_class, 0) + count
+        choices, notes = claim_choices(mapping(mapping(template.get("spec")).get("spec")), app)
+        found.choices = _together(found.choices, choices)
         found.notes.extend(notes)
     return found
 
 
-def claim_asks(spec: Mapping[str, Any], app: App) -> tuple[dict[str, int], list[str]]:
-    """Give how many devices of each class of GPUs a claim asks for, and what was assumed about it."""
-    asks: dict[str, int] = {}
+def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], list[str]]:
+    """Return what a claim may be given of the classes of GPUs, the best first, and what was assumed about it."""
+    found: Sequence[Choice] = (Choice({}),)
     notes: list[str] = []
     for request in members(mapping(spec.get("devices")).get("requests")):
         name = request.get("name")
-        choices = members(request.get("firstAvailable"))
         # resource.k8s.io/v1beta1 has the members of "exactly" in the request itself.
-        wanted = choices[0] if choices else mapping(request.get("exactly")) or request
-        device_class = wanted.get("deviceClassName")
-        # Access for monitoring takes no device away from others.
-        if not isinstance(device_class, str) or wanted.get("adminAccess") is True:
-            continue
-        if not app.is_gpu_class(device_class):
-            if app.index_of(_GROUP, "DeviceClass", device_class) is None:
-                notes.append(f"device class {device_class} is not known to be GPUs: not counted")
-            continue
-        if choices[1:]:
-            notes.append(f"of the choices of its request {name} the first is counted")
-        if wanted.get("allocationMode") == "All":
-            notes.append(f"its request {name} takes all devices of a node that match: counted as one")
-            count = 1
-        else:
-            count = number(wanted.get("count"), 1) or 1
-        asks[device_class] = asks.get(device_class, 0) + count
-        if wanted.get("selectors"):
-            notes.append(f"the conditions of its request {name} are not looked at")
-        if device_class in app.own_classes:
-            notes.append(f"the conditions of device class {device_class} are not looked at")
-    if asks and mapping(spec.get("devices")).get("constraints"):
+        wanted = members(request.get("firstAvailable")) or [mapping(request.get("exactly")) or request]
+        choices = [_choice(one, name, app, notes) for one in wanted]
+        if choices[1:] and any(one.asks for one in choices):
+            notes.append(f"of the choices of its request {name} each node gives the first that it has")
+        found = _together(found, choices)
+    if any(one.asks for one in found) and mapping(spec.get("devices")).get("constraints"):
         notes.append("the constraints between the devices of its claim are not looked at")
-    return asks, notes
+    return found, list(dict.fromkeys(notes))
+
+
+def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str]) -> Choice:
+    device_class = wanted.get("deviceClassName")
+    # Access for monitoring takes no device away from others.
+    if not isinstance(device_class, str) or wanted.get("adminAccess") is True:
+        return Choice({})
+    if not app.is_gpu_class(device_class):
+        if app.index_of(_GROUP, "DeviceClass", device_class) is None:
+            notes.append(f"device class {device_class} is not known to be GPUs: not counted")
+        return Choice({})
+    has_conditions = bool(wanted.get("selectors"))
+    if has_conditions:
+        notes.append(f"the conditions of its request {name} are not looked at")
+    if device_class in app.own_classes:
+        notes.append(f"the conditions of device class {device_class} are not looked at")
+        has_conditions = True
+    if wanted.get("allocationMode") != "All":
+        return Choice({device_class: number(wanted.get("count"), 1) or 1})
+    if has_conditions:
+        notes.append(
+            f"its request {name} takes all devices of a node that match its conditions, and waits while one of them is "
+            "taken: counted as one"
+        )
+        return Choice({device_class: 1})
+    return Choice({device_class: 1}, frozenset([device_class]))
+
+
+def _together(some: Sequence[Choice], others: Sequence[Choice]) -> Sequence[Choice]:
+    """Return what two requests may be given, in the order in which the allocator tries it."""
+    found: dict[tuple[frozenset[tuple[str, int]], frozenset[str]], Choice] = {}
+    for one, other in islice(product(some, others), _MOST_CHOICES):
+        names = dict.fromkeys([*one.asks, *other.asks])
+        both = Choice(
+            {name: one.asks.get(name, 0) + other.asks.get(name, 0) for name in names}, one.takes_all | other.takes_all
+        )
+        found.setdefault((frozenset(both.asks.items()), both.takes_all), both)
+    return list(found.values())

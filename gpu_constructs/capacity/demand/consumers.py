@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
-from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.consumer import Choice, Consumer
 from gpu_constructs.capacity.demand.apart import is_apart_by_revision, most_per_node, placement_notes, strangers
 from gpu_constructs.capacity.demand.app_objects import IMPLICIT, App
-from gpu_constructs.capacity.demand.claims import PodClaims, claim_asks, pod_claims
+from gpu_constructs.capacity.demand.claims import PodClaims, claim_choices, pod_claims
 from gpu_constructs.capacity.demand.copies import pod_groups
 from gpu_constructs.capacity.demand.pod_asks import most_asked, pod_asks
 from gpu_constructs.capacity.demand.pod_group import PodGroup, mapping, members
@@ -73,9 +73,9 @@ def consumers(facts: Facts) -> list[Consumer]:
             claims = pod_claims(group.spec, namespace_of(manifest), app, says_vram=says_vram)
             for claim in claims.shared:
                 holders.setdefault(claim, []).append(_Holder(manifest, group, vram))
-            asks = _asks(group, claims, app)
-            if asks:
-                one = _consumer(index, manifest, group, asks, claims, vram, app)
+            choices = _choices(group, claims, app)
+            if choices:
+                one = _consumer(index, manifest, group, choices, claims, vram, app)
                 found.append(replace(one, notes=(*one.notes, _TWICE)) if index in there.repeated else one)
     found.extend(one for claim in holders for one in _shared(claim, holders[claim], app))
     for index, note in strangers(found):
@@ -83,12 +83,14 @@ def consumers(facts: Facts) -> list[Consumer]:
     return sorted(found, key=lambda consumer: consumer.subject)
 
 
-def _asks(group: PodGroup, claims: PodClaims, app: App) -> dict[str, int]:
-    given = pod_asks(group.spec, app.is_gpu) if group.asks is None else group.asks
-    asks = dict(claims.asks)
-    for name, count in _by_class(given).items():
-        asks[name] = asks.get(name, 0) + count
-    return {name: count for name, count in asks.items() if count}
+def _choices(group: PodGroup, claims: PodClaims, app: App) -> list[Choice]:
+    """Return what a pod takes of GPUs, the best first where its claims leave a choice; nothing where it takes none."""
+    given = _by_class(pod_asks(group.spec, app.is_gpu) if group.asks is None else group.asks)
+    found = []
+    for choice in claims.choices:
+        asks = {name: choice.asks.get(name, 0) + given.get(name, 0) for name in (*choice.asks, *given)}
+        found.append(replace(choice, asks={name: count for name, count in asks.items() if count}))
+    return found if any(one.asks for one in found) else []
 
 
 def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
@@ -110,12 +112,12 @@ def _consumer(
     index: int,
     manifest: Manifest,
     group: PodGroup,
-    asks: Mapping[str, int],
+    choices: list[Choice],
     claims: PodClaims,
     vram: _Vram,
     app: App,
 ) -> Consumer:
-    namespace = namespace_of(manifest)
+    asks, namespace = choices[0].asks, namespace_of(manifest)
     apart = most_per_node(group.spec, group.labels, namespace)
     labels = mapping(mapping(manifest.get("metadata")).get("labels"))
     queue = labels.get(_QUEUE, group.labels.get(_QUEUE))
@@ -147,6 +149,7 @@ def _consumer(
         part=group.part,
         asks=asks,
         most_asked=_most_asked(group, asks, app),
+        choices=_left_open(choices),
         pod_spec=group.spec,
         labels=group.labels,
         copies=group.copies,
@@ -171,14 +174,16 @@ def _consumer(
 def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
     """Give the claim that several pods have together as one consumer."""
     manifest = app.facts.objects[index]
-    asks, notes = claim_asks(mapping(manifest.get("spec")), app)
-    if not asks:
+    choices, notes = claim_choices(mapping(manifest.get("spec")), app)
+    if not any(one.asks for one in choices):
         return
     titles = [holder.title for holder in holders]
     named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if titles[_NAMED:] else "")
     told = [f"{sum(holder.pods for holder in holders)} pods hold it together: those of {named}"]
     if len(holders) > 1:
         told.append(f"its node must take all of them, and only what {titles[0]} demands of a node is looked at")
+    if any(holder.group.is_for_each_node for holder in holders):
+        told.append("pods of a DaemonSet that hold it stay Pending on all nodes but its own")
     first = holders[0].group
     priority = priority_of(first.spec, app)
     vram_notes = (note for holder in holders for note in holder.vram.notes)
@@ -187,7 +192,8 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
         kind=str(manifest["kind"]),
         namespace=namespace_of(manifest),
         name=_name(manifest),
-        asks=asks,
+        asks=choices[0].asks,
+        choices=_left_open(choices),
         pod_spec=first.spec,
         labels=first.labels,
         least_copies=int(any(one.group.least_copies and not one.group.is_stopped for one in holders)),
@@ -198,6 +204,11 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
         typical_vram_mib=_sum(None if h.vram.typical is None else h.vram.typical * h.pods for h in holders),
         notes=tuple(dict.fromkeys([*vram_notes, *told, *notes, *placement_notes(first.spec, is_apart=False)])),
     )
+
+
+def _left_open(choices: Sequence[Choice]) -> tuple[Choice, ...]:
+    """Return choices where there are several, or where a node decides how many devices one is."""
+    return tuple(choices) if choices[1:] or choices[0].takes_all else ()
 
 
 def _sum(amounts: Iterable[int | None]) -> int | None:

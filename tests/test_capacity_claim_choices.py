@@ -1,0 +1,126 @@
+"""Claims of DRA that leave a choice, or take all devices of a node, are counted as each node can satisfy them."""
+
+import pytest
+
+from capacity_manifests import manifest
+from gpu_constructs.capacity.planner import plan_capacity
+from gpu_constructs.inventory import GpuInventory, GpuNode
+
+WHOLE, MIG = "gpu.nvidia.com", "mig.nvidia.com"
+A100 = "NVIDIA A100-SXM4-80GB"
+
+
+def boards(number=1, name="boards", **given):
+    return GpuNode(name=name, gpu_model=A100, gpus=number, **given)
+
+
+def divided(parts=2, name="divided"):
+    return GpuNode(name=name, gpu_model=A100, mig_layout={"1g.10gb": parts})
+
+
+def claim(*choices, name="t", **request):
+    listed = [{"name": f"c{number}", **choice} for number, choice in enumerate(choices)]
+    wanted = {"firstAvailable": listed} if listed else {"exactly": request}
+    spec = {"spec": {"devices": {"requests": [{"name": "gpu", **wanted}]}}}
+    return manifest("resource.k8s.io/v1 ResourceClaimTemplate", spec, name)
+
+
+def first_of(*classes, counts=(), **given):
+    numbers = counts or [1] * len(classes)
+    return claim(*({"deviceClassName": one, "count": n} for one, n in zip(classes, numbers, strict=True)), **given)
+
+
+def every(device_class=WHOLE, **given):
+    return claim(deviceClassName=device_class, allocationMode="All", **given)
+
+
+def pods(kind="apps/v1 Deployment", replicas=1, name="x", templates=("t",)):
+    held = [{"name": one, "resourceClaimTemplateName": one} for one in templates]
+    template = {"spec": {"containers": [{"name": "main"}], "resourceClaims": held}}
+    job = {"parallelism": replicas, "completions": replicas, "template": template}
+    recreated = {"replicas": replicas, "strategy": {"type": "Recreate"}, "template": template}
+    return manifest(kind, job if kind == "batch/v1 Job" else recreated, name)
+
+
+def planned(*manifests, nodes):
+    return plan_capacity(manifests, GpuInventory(nodes=list(nodes)))
+
+
+def outcome(plan):
+    return plan.all_fits, sum(one.placed for one in plan.consumers), sum(one.waiting for one in plan.consumers)
+
+
+@pytest.mark.parametrize(
+    ("template", "replicas", "nodes", "expected"),
+    [
+        # Each node takes the first choice that it can satisfy.
+        (first_of(MIG, WHOLE), 2, [boards(2)], ("yes", 2, 0)),
+        (first_of(WHOLE, MIG), 2, [divided(2)], ("yes", 2, 0)),
+        (first_of(MIG, WHOLE), 3, [boards(1), divided(2)], ("yes", 3, 0)),
+        (first_of(WHOLE, MIG), 3, [boards(1), divided(2)], ("yes", 3, 0)),
+        # What one choice runs out of, the next one gives.
+        (
+            first_of(WHOLE, MIG),
+            3,
+            [GpuNode(name="n", gpu_model=A100, gpus=2, mig_layout=[{}, {"1g.10gb": 2}])],
+            ("yes", 3, 0),
+        ),
+        (first_of(WHOLE, WHOLE, counts=(4, 2)), 1, [boards(2)], ("yes", 1, 0)),
+        # However they choose, there are too few devices.
+        (first_of(MIG, WHOLE), 4, [boards(1), divided(2)], ("no", 3, 1)),
+        (first_of(MIG, WHOLE, counts=(3, 2)), 1, [boards(1), divided(2)], ("no", 0, 1)),
+        # All devices of a node: none of them may be taken.
+        (every(), 2, [boards(4, count=2)], ("yes", 2, 0)),
+        (every(), 2, [boards(4), boards(2, name="two")], ("yes", 2, 0)),
+        (every(), 2, [boards(4)], ("no", 1, 1)),
+        (every(MIG), 1, [boards(4)], ("no", 0, 1)),
+    ],
+)
+def test_each_node_takes_the_first_choice_that_it_can_satisfy(template, replicas, nodes, expected):
+    plan = planned(template, pods(replicas=replicas), nodes=nodes)
+    assert outcome(plan) == expected
+    assert bool(plan.problems) == (expected[0] == "no")
+
+
+@pytest.mark.parametrize("kind", ["apps/v1 Deployment", "batch/v1 Job"])
+def test_all_devices_of_a_node_wait_where_one_is_taken(kind):
+    other = first_of(WHOLE, name="one")
+    plan = planned(every(), other, pods(kind=kind), pods(name="y", templates=("one",)), nodes=[boards(4)])
+    assert plan.all_fits == "no"
+    assert (
+        planned(
+            every(), other, pods(kind=kind), pods(name="y", templates=("one",)), nodes=[boards(4), boards(name="b")]
+        ).all_fits
+        == "yes"
+    )
+
+
+def test_all_devices_that_meet_conditions_are_not_counted_out():
+    template = every(selectors=[{"cel": {"expression": "device.attributes['gpu.nvidia.com'].index == 0"}}])
+    plan = planned(template, pods(replicas=4), nodes=[boards(4)])
+    assert outcome(plan) == ("yes", 4, 0)
+    assert any("all devices of a node that match its conditions" in note for note in plan.notes)
+
+
+def test_a_daemon_set_chooses_on_each_node():
+    nodes = [boards(1), divided(2)]
+    plan = planned(first_of(WHOLE, MIG), pods("apps/v1 DaemonSet"), nodes=nodes)
+    assert outcome(plan) == ("yes", 2, 0)
+    assert outcome(planned(every(MIG), pods("apps/v1 DaemonSet"), nodes=nodes)) == ("no", 1, 1)
+
+
+def test_a_choice_that_is_no_gpu_fails_nothing():
+    plan = planned(first_of(MIG, "fpga.example.com"), pods(replicas=3), nodes=[boards(1)])
+    assert (plan.all_fits, plan.problems) == ("yes", [])
+    assert any("fpga.example.com is not known to be GPUs" in note for note in plan.notes)
+
+
+def test_two_requests_choose_together():
+    plan = planned(first_of(WHOLE, MIG), first_of(WHOLE, MIG, name="u"), pods(templates=("t", "u")), nodes=[divided(2)])
+    assert outcome(plan) == ("yes", 1, 0)
+
+
+def test_what_was_not_found_out_fails_nothing():
+    plan = planned(first_of(WHOLE, WHOLE, counts=(4, 2)), pods(replicas=2), nodes=[boards(4)])
+    assert (outcome(plan), plan.problems) == (("undecided", 1, 0), [])
+    assert any("of its choices has a place for 1 of its pods was not found out" in note for note in plan.notes)
