@@ -566,6 +566,30 @@ def test_notes_say_whose_they_are_and_what_was_taken_as_matching():
     ]
 
 
+@pytest.mark.parametrize(
+    ("serving", "queued", "is_noted"),
+    [
+        ({}, {"copies": 2}, True),
+        ({"kind": "StatefulSet"}, {"copies": 2}, True),
+        ({}, {"copies": 1, "zone": "z"}, False),
+        ({"surge": 1}, {"copies": 2}, False),
+        ({"kind": "Pod"}, {"copies": 2}, False),
+        ({"priority": 1}, {"copies": 2}, False),
+        ({"priority": 1, "preempts": False}, {"copies": 2}, True),
+        ({}, {"copies": 2, "priority": -1}, False),
+        ({"priority": 1}, {"copies": 2, "priority": 1}, True),
+    ],
+)
+def test_an_update_that_deletes_first_may_lose_its_gpu_to_what_waits(serving, queued, is_noted):
+    nodes = [node("n", gpus(2)), node("z", labels={"zone": "z"})] if "zone" in queued else [node("n", gpus(2))]
+    plan = planned([wants("a", **serving), job("q", **queued)], nodes)
+    note = (
+        "an update of ml/a deletes its old pod before it makes the new one, and a waiting pod of ml/q may take the GPU "
+        "in between; with a PriorityClass of a higher value the scheduler evicts that pod for the new one"
+    )
+    assert (note in plan.notes) == is_noted
+
+
 def test_the_same_app_is_planned_the_same_way():
     consumers = [wants(f"w{i}", i % 3 + 1, copies=3, least_copies=1, vram_mib=5_000 * (i % 4)) for i in range(12)]
     nodes = [node(f"n{i}", gpus(2, 3)) for i in range(5)]

@@ -23,6 +23,7 @@ from gpu_constructs.capacity.pod_counts import as_it_runs
 from gpu_constructs.capacity.problems import Problems
 from gpu_constructs.capacity.seating import SeatedNode, seated
 from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.capacity.update_race import races
 from gpu_constructs.capacity.wording import has, joined
 from gpu_constructs.errors import short_errors
 from gpu_constructs.inventory import GpuInventory
@@ -147,7 +148,16 @@ def plan_of(
         power=power,
         problems=[_short(problem) for problem in sorted(found, key=lambda problem: _ORDER.index(problem.kind))],
         advice=[],
-        notes=list(dict.fromkeys([*_notes(matching), *problems.one_by_one(sure), *_unsearched(problems)])),
+        notes=list(
+            dict.fromkeys(
+                [
+                    *_notes(matching),
+                    *problems.one_by_one(sure),
+                    *races(matching, lacking),
+                    *_unsearched(problems),
+                ]
+            )
+        ),
     )
 
 

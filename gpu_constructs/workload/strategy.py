@@ -47,7 +47,11 @@ class Strategy(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def recreate(cls) -> Strategy:
-        """Stop all pods, then start the new ones: a GPU is free before it is asked for again."""
+        """Stop all pods, then start the new ones.
+
+        A GPU is free before it is asked for again. A pod that waits may take it in between, unless the new pod has a
+        PriorityClass of a higher value.
+        """
         return cls(type="Recreate")
 
     @classmethod
