@@ -59,6 +59,7 @@ class Consumer:
         is_gang: Whether a copy gets nowhere before its pods run together, those of the object's other parts among them.
         starts_with: How many pods of this spec in a copy of a gang are enough to start; None: all.
         is_stopped: Whether it is suspended, paused, stopped or held by a gate: its copies run once that is taken back.
+        refused: Why the API server refuses its pods; empty where it does not.
         priority: Of its pods, as their PriorityClass says; the scheduler takes lower ones away for it.
         preempts: Whether it does.
         is_for_each_node: Whether every node that takes it gets one; copies then do not count.
@@ -88,6 +89,7 @@ class Consumer:
     is_gang: bool = False
     starts_with: int | None = None
     is_stopped: bool = False
+    refused: str = ""
     priority: int = 0
     preempts: bool = True
     is_for_each_node: bool = False

@@ -110,9 +110,7 @@ class Matching:
                 taking[group].append(number)
         common = {group: frozenset(numbers) for group, numbers in taking.items()}
         takers = [
-            frozenset(k for k in common[group] if one.only_on is None or self.kinds[k][0] in one.only_on)
-            if one.only_on is not None
-            else common[group]
+            self._allowed(one, common[group])
             for one, group in zip(judged, self.eligibility.consumer_groups, strict=True)
         ]
         self.takers = [
@@ -144,6 +142,11 @@ class Matching:
         for index, consumer in enumerate(consumers):
             for number in sorted(self.takers[index]) if consumer.is_for_each_node else ():
                 self._add_daemon(index, number)
+
+    def _allowed(self, one: Consumer, kinds: frozenset[int]) -> frozenset[int]:
+        if one.refused:
+            return frozenset()
+        return kinds if one.only_on is None else frozenset(k for k in kinds if self.kinds[k][0] in one.only_on)
 
     def _open_labels(self, index: int, offer: int) -> tuple[str, ...]:
         """Return the labels, not declared for a node, that decide whether a DaemonSet makes a pod there."""
@@ -208,7 +211,12 @@ class Matching:
     def refusals(self, index: int) -> Mapping[str, str]:
         """Return why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
         groups = self.eligibility.consumer_groups
-        group = groups[index], groups[self._templates.get(index, index)], self.takers[index]
+        group = (
+            groups[index],
+            groups[self._templates.get(index, index)],
+            self.takers[index],
+            self.consumers[index].refused,
+        )
         if group not in self._refusals:
             refusing = [number for number in range(len(self.kinds)) if number not in self.takers[index]]
             self._refusals[group] = self.refusals_of(index, refusing)
@@ -218,7 +226,8 @@ class Matching:
         """Return why nodes of some kinds do not take a consumer's pods, by name; of a few of them."""
         template = self._templates.get(index, index)
         return {
-            self.offers[one].name: self.eligibility.refusal(index, one)
+            self.offers[one].name: self.consumers[index].refused
+            or self.eligibility.refusal(index, one)
             or self.eligibility.refusal(template, one)
             or "gives its claims something else"
             for one in islice((one for number in kinds for one in self.kinds[number]), _MOST_REFUSALS)

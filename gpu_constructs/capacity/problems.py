@@ -59,6 +59,14 @@ class Problems:
                 if index in self._matching.unsatisfied:
                     yield self._of_some_nodes(index)
                 continue
+            if consumer.refused:
+                yield Problem(
+                    kind="placement",
+                    subject=consumer.subject,
+                    text=f"its pods are refused: {consumer.refused}",
+                    way_out="ask for what the LimitRange allows, or change that",
+                )
+                continue
             whys = self._matching.refusals(index)
             yield Problem(
                 kind="placement",

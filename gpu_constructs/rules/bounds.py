@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpu_constructs.pod_specs import containers
-from gpu_constructs.rules.facts import Facts, Manifest, Pod, amounts, limits_of, namespace_of, quantity
+from gpu_constructs.rules.facts import Facts, Manifest, Pod, amounts, limits_of, namespace_of
 from gpu_constructs.rules.finding import Finding
+from gpu_constructs.rules.limit_range import breaches, defaults
 
 # kubernetes/kubernetes:pkg/quota/v1/evaluator/core/pods.go: a quota on one of these has every container state it.
 _DEMANDED = {
@@ -43,21 +44,17 @@ def pods_fit_their_namespace(facts: Facts) -> Iterator[Finding]:
 
 def _above_the_most(pod: Pod, limits: list[_Limit]) -> Iterator[Finding]:
     for index, limit in limits:
-        for resource, most in (limit.get("max") or {}).items():
-            ceiling = quantity(most)
-            for container in containers(pod.spec) if ceiling is not None else ():
-                for section in ("limits", "requests"):
-                    given = amounts(container, section).get(resource)
-                    number = quantity(given)
-                    if number is not None and ceiling is not None and number > ceiling:
-                        yield Finding(
-                            pod.index,
-                            f"pods would be refused: {section}[{resource!r}] of container {container.get('name')!r} is "
-                            f"{given}, and {{0}} allows a container of namespace {namespace_of(pod.manifest)!r} at "
-                            f"most {most}; ask for less, or raise ContainerLimits(max=...)",
-                            (index,),
-                        )
-                        break
+        told: set[tuple[str | None, str]] = set()
+        for breach in breaches(pod.spec, limit):
+            if breach.bound == "max" and (breach.container, breach.resource) not in told:
+                told.add((breach.container, breach.resource))
+                yield Finding(
+                    pod.index,
+                    f"pods would be refused: {breach.section}[{breach.resource!r}] of container {breach.container!r} "
+                    f"is {breach.given}, and {{0}} allows a container of namespace {namespace_of(pod.manifest)!r} at "
+                    f"most {breach.allowed}; ask for less, or raise ContainerLimits(max=...)",
+                    (index,),
+                )
 
 
 def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> Iterator[Finding]:
@@ -82,5 +79,4 @@ def _states(holder: Manifest, section: str, resource: str) -> bool:
 
 
 def _gives(limit: Manifest, section: str, resource: str) -> bool:
-    keys = ("default", "max") if section == "limits" else ("default", "defaultRequest", "max", "min")
-    return any(resource in (limit.get(key) or {}) for key in keys)
+    return resource in defaults(limit, section)

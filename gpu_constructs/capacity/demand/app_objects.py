@@ -9,7 +9,7 @@ from typing import Any
 
 from gpu_constructs._kinds import group_of
 from gpu_constructs.capacity.demand.pod_group import mapping, members, number
-from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, namespace_of
+from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, limits_of, namespace_of
 
 _DRA = "resource.k8s.io"
 _OF_NO_NAMESPACE = frozenset({"DeviceClass", "PriorityClass"})
@@ -107,6 +107,15 @@ class App:
         classes = (one for _, one in self.facts.of_kind(("scheduling.k8s.io", "PriorityClass")))
         defaults = [one for one in classes if one.get("globalDefault") is True]
         return min(defaults, key=lambda one: number(one.get("value"), 0), default=None)
+
+    @cached_property
+    def limit_ranges(self) -> dict[str, list[tuple[str, Manifest]]]:
+        """What the LimitRanges of each namespace say, each with the name of the LimitRange."""
+        found: dict[str, list[tuple[str, Manifest]]] = {}
+        for _, manifest in self.facts.of_kind(("", "LimitRange")):
+            named = [(str(_metadata(manifest).get("name")), limit) for limit in members(limits_of(manifest))]
+            found.setdefault(namespace_of(manifest), []).extend(named)
+        return found
 
     @cached_property
     def quotas(self) -> dict[str, list[tuple[str, frozenset[str]]]]:

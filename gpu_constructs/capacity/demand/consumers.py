@@ -11,11 +11,13 @@ from gpu_constructs.capacity.demand.apart import is_apart_by_revision, most_per_
 from gpu_constructs.capacity.demand.app_objects import IMPLICIT, App
 from gpu_constructs.capacity.demand.claims import PodClaims, claim_choices, pod_claims
 from gpu_constructs.capacity.demand.copies import pod_groups
-from gpu_constructs.capacity.demand.pod_asks import most_asked, pod_asks
+from gpu_constructs.capacity.demand.pod_asks import asked, most_asked, pod_asks
 from gpu_constructs.capacity.demand.pod_group import PodGroup, mapping, members
 from gpu_constructs.capacity.demand.present import present
 from gpu_constructs.capacity.demand.priority import priority_of
+from gpu_constructs.pod_specs import containers
 from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, namespace_of, quantity
+from gpu_constructs.rules.limit_range import breaches, completed
 
 _MEBIBYTE = 1024 * 1024
 _QUEUE = "kueue.x-k8s.io/queue-name"
@@ -65,7 +67,8 @@ def consumers(facts: Facts) -> list[Consumer]:
     there = present(app)
     for index in there.indexes:
         manifest = facts.objects[index]
-        for group in pod_groups(manifest, app):
+        for made in pod_groups(manifest, app):
+            group, refused = _admitted(made, namespace_of(manifest), app)
             if not group.is_for_each_node and not group.copies * group.pods_each:
                 continue
             vram = _vram(manifest, group)
@@ -75,12 +78,31 @@ def consumers(facts: Facts) -> list[Consumer]:
                 holders.setdefault(claim, []).append(_Holder(manifest, group, vram))
             choices = _choices(group, claims, app)
             if choices:
-                one = _consumer(index, manifest, group, choices, claims, vram, app)
+                one = replace(_consumer(index, manifest, group, choices, claims, vram, app), refused=refused)
                 found.append(replace(one, notes=(*one.notes, _TWICE)) if index in there.repeated else one)
     found.extend(one for claim in holders for one in _shared(claim, holders[claim], app))
     for index, note in strangers(found):
         found[index] = replace(found[index], notes=(*found[index].notes, note))
     return sorted(found, key=lambda consumer: consumer.subject)
+
+
+def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]:
+    """Return pods as the LimitRanges of their namespace make them, and why they refuse them."""
+    ranges = app.limit_ranges.get(namespace)
+    if not ranges:
+        return group, ""
+    spec = completed(group.spec, [limit for _, limit in ranges])
+    refused = next((f"LimitRange {name}: {one.text}" for name, limit in ranges for one in breaches(spec, limit)), "")
+    if group.asks is not None:
+        return group, refused
+    before, after = ([asked(one, app.is_gpu) for one in containers(each)] for each in (group.spec, spec))
+    given = [one for one, had, has in zip(containers(spec), before, after, strict=True) if had != has]
+    if not given:
+        return group, refused
+    names = " and ".join(dict.fromkeys(name for name, _ in ranges))
+    those = " and ".join(str(one.get("name")) for one in given)
+    note = f"LimitRange {names} gives GPUs to containers that ask for none: {those}"
+    return replace(group, spec=spec, notes=(*group.notes, note)), refused
 
 
 def _choices(group: PodGroup, claims: PodClaims, app: App) -> list[Choice]:
