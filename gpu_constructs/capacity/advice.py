@@ -37,7 +37,8 @@ def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str,
         return []
     said: dict[str, list[str]] = {}
     for node, found in zip(inventory.nodes, recommend_sharing(inventory, [*asking, *manifests]), strict=True):
-        if found.mode == "exclusive" and not _has_gpus_enough(plan, inventory, node):
+        # A pool of which pods select every node by name is not there by its own name.
+        if node.name not in offers or (found.mode == "exclusive" and not _has_gpus_enough(plan, inventory, node)):
             continue
         is_known = all(one.vram_mib is not None for one in asking if one.title in found.workloads)
         what = _what_to_do(

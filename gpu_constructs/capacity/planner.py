@@ -14,6 +14,7 @@ from gpu_constructs.capacity.demand import uncounted
 from gpu_constructs.capacity.device_memory import DeviceMemory
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.memory_and_power import MemoryProblems, power_problems
+from gpu_constructs.capacity.named_nodes import with_named_nodes
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.placed_pods import settled
 from gpu_constructs.capacity.placement_keys import admits_plain_nodes, placement_key
@@ -100,6 +101,7 @@ def plan_of(
         runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
         rack_watts: What each rack may draw.
     """
+    offers = with_named_nodes(consumers, offers, runtime_classes)
     choice = chosen([as_it_runs(one) for one in consumers], offers, runtime_classes)
     consumers = choice.consumers
     matching = Matching(consumers, offers, runtime_classes)
