@@ -1,9 +1,16 @@
 """Claims of DRA that leave a choice, or take all devices of a node, are counted as each node can satisfy them."""
 
-import pytest
+from itertools import product
 
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from capacity_consumers import node, wants
 from capacity_manifests import manifest
-from gpu_constructs.capacity.planner import plan_capacity
+from gpu_constructs.capacity.consumer import Choice
+from gpu_constructs.capacity.node_offer import Device
+from gpu_constructs.capacity.planner import plan_capacity, plan_of
 from gpu_constructs.inventory import GpuInventory, GpuNode
 
 WHOLE, MIG = "gpu.nvidia.com", "mig.nvidia.com"
@@ -120,7 +127,84 @@ def test_two_requests_choose_together():
     assert outcome(plan) == ("yes", 1, 0)
 
 
+def test_all_devices_leave_none_for_another_request_of_the_pod():
+    plan = planned(every(), first_of(WHOLE, name="u"), pods(templates=("t", "u")), nodes=[boards(4)])
+    assert outcome(plan) == ("no", 0, 1)
+    assert "offers 4 gpu.nvidia.com, of which a pod wants 5" in plan.problems[0].text
+
+
 def test_what_was_not_found_out_fails_nothing():
     plan = planned(first_of(WHOLE, WHOLE, counts=(4, 2)), pods(replicas=2), nodes=[boards(4)])
-    assert (outcome(plan), plan.problems) == (("undecided", 1, 0), [])
-    assert any("of its choices has a place for 1 of its pods was not found out" in note for note in plan.notes)
+    assert (plan.always_fits, outcome(plan)) == ("undecided", ("undecided", 1, 1))
+    assert [problem.kind for problem in plan.problems] == ["waiting"]
+
+
+def test_what_runs_may_have_chosen_otherwise_than_in_the_way_of_a_job():
+    both = [first_of(WHOLE, WHOLE, counts=(2, 1)), first_of(WHOLE, name="one")]
+    plan = planned(*both, pods(), pods("batch/v1 Job", name="y", templates=("one",)), nodes=[boards(2)])
+    assert (plan.always_fits, plan.all_fits) == ("yes", "undecided")
+    assert [problem.kind for problem in plan.problems] == ["waiting"]
+
+
+# Against every order in which pods come
+
+ALL_OF = frozenset([WHOLE])
+CHOICES = [
+    *(Choice({WHOLE: 1}), Choice({WHOLE: 2}), Choice({WHOLE: 1}, ALL_OF)),
+    *(Choice({MIG: 1}), Choice({MIG: 2}), Choice({WHOLE: 1, MIG: 1})),
+]
+
+
+@st.composite
+def consumers_with_choices(draw):
+    found = []
+    for subject in range(draw(st.integers(1, 3))):
+        choices = tuple(draw(st.lists(st.sampled_from(CHOICES), min_size=1, max_size=3, unique_by=repr)))
+        copies = draw(st.integers(1, 2))
+        least = draw(st.sampled_from([0, copies]))
+        numbers = {"copies": copies, "least_copies": least, "subject": subject}
+        found.append(wants(f"c{subject}", asks=choices[0].asks, choices=choices, **numbers))
+    return found
+
+
+@st.composite
+def nodes_with_devices(draw):
+    found = []
+    for number in range(draw(st.integers(1, 2))):
+        boards = [Device(WHOLE, 1, None, gpu) for gpu in range(draw(st.integers(1, 2)))]
+        found.append(node(f"n{number}", [*boards, *[Device(MIG, 1, None, 9, "1g")] * draw(st.integers(0, 3))]))
+    return found
+
+
+def can_all_come(consumers, nodes):
+    """Check whether all pods run in some order, each on a node of which it takes the first choice that is free."""
+    seen = set()
+
+    def come(free, left):
+        if not any(left):
+            return True
+        if (free, left) in seen:
+            return False
+        seen.add((free, left))
+        for index, at in product(range(len(left)), range(len(nodes))):
+            has = dict(free[at])
+            for choice in consumers[index].choices if left[index] else ():
+                asks = choice.on(nodes[at].allocatable)
+                if asks is not None and all(has.get(name, 0) >= count for name, count in asks.items()):
+                    rest = tuple(sorted((name, count - asks.get(name, 0)) for name, count in has.items()))
+                    fewer = (*left[:index], left[index] - 1, *left[index + 1 :])
+                    if come((*free[:at], rest, *free[at + 1 :]), fewer):
+                        return True
+                    break
+        return False
+
+    return come(tuple(tuple(sorted(one.allocatable.items())) for one in nodes), tuple(one.pods for one in consumers))
+
+
+@given(consumers_with_choices(), nodes_with_devices())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_runs_in_some_order_is_never_said_to_lack_room(consumers, nodes):
+    plan = plan_of(consumers, nodes, {}, {})
+    if can_all_come(consumers, nodes):
+        assert (plan.always_fits == "no", plan.all_fits == "no") == (False, False)
+        assert not {problem.kind for problem in plan.problems} & {"placement", "slots", "rollout"}

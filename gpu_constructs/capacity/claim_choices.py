@@ -16,8 +16,6 @@ from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.packing import Bin, Item, pack
 
-_UNDECIDED = "whether another of its choices has a place for {} of its pods was not found out: not counted"
-
 
 @dataclass(frozen=True)
 class Chosen:
@@ -25,11 +23,15 @@ class Chosen:
 
     Attributes:
         consumers: Those given; in place of one with choices there is one for each choice that is taken.
-        is_decided: Whether all pods were given to a choice, or proved to have no place in any.
+        is_open: Whether some pods could take something else, so that others find more room or less.
+        is_least_sure: Whether a lack of room for what always runs would hold whatever they take.
+        is_sure: Whether the same goes for all that may run.
     """
 
     consumers: Sequence[Consumer]
-    is_decided: bool = True
+    is_open: bool = False
+    is_least_sure: bool = True
+    is_sure: bool = True
 
 
 def chosen(
@@ -42,7 +44,7 @@ def chosen(
         offers: What each node or pool offers.
         runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
     """
-    if not any(one.choices for one in consumers):
+    if not offers or not any(one.choices for one in consumers):
         return Chosen(consumers)
     variants: list[Consumer] = []
     members: list[list[int]] = []
@@ -74,9 +76,12 @@ def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]
         # The pods of a DaemonSet that find nothing are those of one of them.
         more = homeless if consumer.is_for_each_node and not found else []
         only = frozenset([*where[asks], *more])
-        found.append(replace(consumer, asks=dict(asks), most_asked={}, choices=(), only_on=only))
-    if len(found) < 2:
-        return found or [replace(consumer, choices=())]
+        found.append(replace(consumer, asks=dict(asks), choices=(), only_on=only))
+    if not found:
+        wanted = [consumer.choices[0].wanted(one.allocatable) for one in offers]
+        return [replace(consumer, asks=max(wanted, key=lambda one: sum(one.values())), choices=())]
+    if len(found) == 1:
+        return found
     return [replace(one, part=f"{one.part} on {' and '.join(one.asks) or 'no GPU'}".strip()) for one in found]
 
 
@@ -92,43 +97,45 @@ class _Split:
 
     def made(self) -> Chosen:
         """Return the consumers that this comes to."""
-        counts = {those[0]: self._consumers[at].least_pods for at, those in enumerate(self._members)}
-        steady, lacking = self._filled(counts, {})
-        counts = dict(steady)
-        for at, those in enumerate(self._members):
-            counts[those[0]] += self._consumers[at].pods - self._consumers[at].least_pods
-        everything, waiting = self._filled(counts, steady)
-        if lacking and not self._are_too_many([one.least_pods for one in self._consumers]):
-            lost = {at: max(lacking.get(at, 0), waiting.get(at, 0)) for at in (*lacking, *waiting)}
-        else:
-            lost = {} if self._are_too_many([one.pods for one in self._consumers]) else waiting
+        steady, is_least_sure = self._placed([one.least_pods for one in self._consumers], {})
+        everything, is_sure = self._placed([one.pods for one in self._consumers], steady)
         found: list[Consumer] = []
         for at, those in enumerate(self._members):
             some = [self._matching.consumers[one] for one in those]
             if at in self._open:
-                less = {those[0]: lost.get(at, 0)}
-                numbers = [(everything.get(one, 0) - less.get(one, 0), steady.get(one, 0)) for one in those]
-                some = [_with_pods(one, *pods) for one, pods in zip(some, numbers, strict=True)]
+                some = [_with_pods(one, everything[i], steady[i]) for one, i in zip(some, those, strict=True)]
                 some = [one for one in some if one.pods] or some[:1]
-            if lost.get(at):
-                some[0] = replace(some[0], notes=(*some[0].notes, _UNDECIDED.format(lost[at])))
             found += some
-        return Chosen(found, not lost)
+        return Chosen(found, bool(self._open), is_least_sure, is_sure)
 
-    def _filled(self, counts: Mapping[int, int], least: Mapping[int, int]) -> tuple[dict[int, int], dict[int, int]]:
-        """Move pods that have no place to their next choice.
+    def _placed(self, pods: Sequence[int], least: Mapping[int, int]) -> tuple[dict[int, int], bool]:
+        """Return the pods of each variant, and whether a lack of room then holds for all other choices.
+
+        Args:
+            pods: Pods of each consumer.
+            least: Those of each variant that stay where they are.
+        """
+        counts = {one: least.get(one, 0) for those in self._members for one in those}
+        for those, count in zip(self._members, pods, strict=True):
+            counts[those[0]] += count - sum(counts[one] for one in those)
+        found = self._filled(counts, least)
+        fixed = {those[0]: pods[at] for at, those in enumerate(self._members) if at not in self._open}
+        return found, self._answer(found) == "yes" or self._answer(fixed) == "no" or self._are_too_many(pods)
+
+    def _answer(self, counts: Mapping[int, int]) -> str:
+        return self._matching.pack({one: n for one, n in counts.items() if one in self._able}).packing.answer
+
+    def _filled(self, counts: Mapping[int, int], least: Mapping[int, int]) -> dict[int, int]:
+        """Return the pods of each variant, those without a place moved to the next choice.
 
         Args:
             counts: Pods of each variant.
             least: Those of them that stay where they are.
-
-        Returns:
-            Pods of each variant, and how many pods of a consumer have no place; these are back at its first choice.
         """
-        found = {one: counts.get(one, 0) for those in self._members for one in those}
-        lost: dict[int, int] = {}
+        found = dict(counts)
         for at in self._open:
-            those, rest = self._members[at], 0
+            those = self._members[at]
+            # What has no place in any choice is said to want the first one.
             for one, after in zip(those, [*those[1:], those[0]], strict=True):
                 others = {other: n for other, n in found.items() if other != one and other in self._able}
                 rest = self._matching.pack(others, {one: found[one]}).lacking().get(one, 0)
@@ -136,9 +143,7 @@ class _Split:
                 rest = found[one] if rest and self._consumers[at].is_gang else min(rest, found[one] - least.get(one, 0))
                 found[one] -= rest
                 found[after] += rest
-            if rest:
-                lost[at] = rest
-        return found, lost
+        return found
 
     def _are_too_many(self, counts: Sequence[int]) -> bool:
         """Check whether so many pods of each consumer need more devices than there are, whatever each one takes."""

@@ -19,13 +19,18 @@ class Choice:
     asks: Mapping[str, int]
     takes_all: frozenset[str] = frozenset()
 
-    def on(self, allocatable: Mapping[str, int]) -> dict[str, int] | None:
-        """Return what this comes to on a node that has so many of each; None where the node has too few."""
-        asks = {
-            name: max(count, allocatable.get(name, 0)) if name in self.takes_all else count
+    def wanted(self, allocatable: Mapping[str, int]) -> dict[str, int]:
+        """Return what this comes to on a node that has so many of each."""
+        # Beside all devices of a class there is none for another request.
+        return {
+            name: count + max(0, allocatable.get(name, 0) - 1) if name in self.takes_all else count
             for name, count in self.asks.items()
         }
-        return asks if all(allocatable.get(name, 0) >= count for name, count in asks.items()) else None
+
+    def on(self, allocatable: Mapping[str, int]) -> dict[str, int] | None:
+        """Return the same; None where the node has too few."""
+        wanted = self.wanted(allocatable)
+        return wanted if all(allocatable.get(name, 0) >= count for name, count in wanted.items()) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,10 +97,11 @@ class Matching:
                 if self.eligibility.accepts(index, nodes[node][1]):
                     accepting[nodes[node][0]].append(group)
         accepted = {group: frozenset(those) for group, those in accepting.items()}
+        limited = [one.only_on for one in judged if one.only_on is not None]
         by_kind: dict[object, list[int]] = {}
         for index, group in enumerate(self.eligibility.offer_groups):
             open_labels = tuple(self._open_labels(one, index) for one in self._templates)
-            allowed = tuple(index in one.only_on for one in judged if one.only_on is not None)
+            allowed = tuple(index in only for only in limited)
             key = (tuple(offers[index].devices), accepted[group], open_labels, allowed)
             by_kind.setdefault(key, []).append(index)
         self.kinds = list(by_kind.values())

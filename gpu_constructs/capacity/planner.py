@@ -19,7 +19,7 @@ from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.placed_pods import settled
 from gpu_constructs.capacity.placement_keys import admits_plain_nodes, placement_key
 from gpu_constructs.capacity.plain_manifests import plain_manifests
-from gpu_constructs.capacity.plan import Answer, Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
+from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
 from gpu_constructs.capacity.pod_counts import as_it_runs
 from gpu_constructs.capacity.problems import Problems
 from gpu_constructs.capacity.seating import SeatedNode, seated
@@ -113,14 +113,15 @@ def plan_of(
     ]
     able = [index for unit in matching.units for index in unit]
     steady = {index: consumers[index].least_pods for index in able}
-    always = matching.pack(steady)
+    always = _known(matching.pack(steady), is_sure=choice.is_least_sure)
     everything = always
     if any(consumers[index].pods > consumers[index].least_pods for index in able):
         least = {index: min(consumers[index].least_pods, consumers[index].pods) for index in able}
-        everything = matching.pack(least, {index: consumers[index].pods - count for index, count in least.items()})
+        more = {index: consumers[index].pods - count for index, count in least.items()}
+        everything = _known(matching.pack(least, more), is_sure=choice.is_sure)
     if always.packing.answer == "no":
         found.append(problems.of_what_always_runs(always))
-    elif always.packing.answer == "yes":
+    elif always.packing.answer == "yes" and not choice.is_open:
         found += problems.beside(always)
     placed_pods = settled(matching, always, everything)
     counts = placed_pods.counts()
@@ -142,8 +143,8 @@ def plan_of(
         nodes=nodes,
         consumers=[_consumer(matching, index, placed.get(index, 0)) for index in range(len(consumers))],
         stock=_stock(matching, placed),
-        always_fits=_answer(always, choice, [one for one in lost if one.least_copies or one.is_for_each_node]),
-        all_fits=_answer(everything, choice, lost),
+        always_fits="no" if any(one.least_copies or one.is_for_each_node for one in lost) else always.packing.answer,
+        all_fits="no" if lost else everything.packing.answer,
         vram=verdict,
         conflicts=conflicts,
         has_more_conflicts=has_more,
@@ -156,7 +157,7 @@ def plan_of(
                     *_notes(matching),
                     *problems.one_by_one(sure),
                     *races(matching, lacking),
-                    *_unsearched(problems),
+                    *_unsearched(problems, choice),
                 ]
             )
         ),
@@ -175,14 +176,15 @@ def _lost(matching: Matching) -> list[Consumer]:
     ]
 
 
-def _answer(packed: Packed, choice: Chosen, lost: Sequence[Consumer]) -> Answer:
-    if lost:
-        return "no"
-    return "undecided" if packed.packing.answer == "yes" and not choice.is_decided else packed.packing.answer
+def _known(packed: Packed, *, is_sure: bool) -> Packed:
+    """Return an answer as undecided where a lack of room may be that of one choice among several."""
+    if is_sure or packed.packing.answer != "no":
+        return packed
+    return replace(packed, packing=replace(packed.packing, answer="undecided"))
 
 
-def _unsearched(problems: Problems) -> Iterator[str]:
-    if not problems.is_searched:
+def _unsearched(problems: Problems, choice: Chosen) -> Iterator[str]:
+    if choice.is_open or not problems.is_searched:
         yield "of some updates and jobs it was not looked for whether they find a place beside what always runs"
 
 
