@@ -390,9 +390,9 @@ def test_the_search_for_a_place_beside_what_always_runs_ends(monkeypatch):
     monkeypatch.setattr(room_beside, "MOST_SEARCHES", -1)
     plan = planned(consumers, nodes)
     assert "it would never start" not in str(plan.problems)
-    assert plan.notes == [
-        "of some updates and jobs it was not looked for whether they find a place beside what always runs"
-    ]
+    assert (
+        "of some updates and jobs it was not looked for whether they find a place beside what always runs" in plan.notes
+    )
 
 
 def test_of_long_names_the_first_is_said_and_the_others_are_counted():

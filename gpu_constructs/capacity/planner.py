@@ -156,7 +156,7 @@ def plan_of(
                 [
                     *_notes(matching),
                     *problems.one_by_one(sure),
-                    *races(matching, lacking),
+                    *(races(matching, lacking) if always.packing.answer == "yes" else ()),
                     *_unsearched(problems, choice),
                 ]
             )

@@ -6,7 +6,7 @@ deletion makes the scheduler try all waiting pods again, before the new pod exis
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.matching import Matching
@@ -23,21 +23,33 @@ def races(matching: Matching, waiting: Mapping[int, int]) -> Iterator[str]:
         matching: Who goes where.
         waiting: Pods that wait when all that may run runs, by consumer.
     """
-    losers: dict[int, None] = {}
-    winners: dict[int, None] = {}
-    for index, one in enumerate(matching.consumers):
-        if not _deletes_first(one):
-            continue
-        for other in waiting:
-            if other != index and _overtakes(matching, other, index):
-                losers[index] = winners[other] = None
+    updated = _alike(matching, (index for index, one in enumerate(matching.consumers) if _deletes_first(one)))
+    queued = _alike(matching, waiting)
+    pairs = [
+        (some, others)
+        for some in updated
+        for others in queued
+        if len({*some, *others}) > 1 and _overtakes(matching, others[0], some[0])
+    ]
+    losers = sorted({index for some, _ in pairs for index in some})
+    winners = sorted({index for _, others in pairs for index in others})
     if losers:
         its = "its old pod before it makes the new one" if len(losers) == 1 else "old pods before it makes new ones"
-        updated, others = (joined([matching.titles[index] for index in those]) for those in (losers, winners))
+        mine, others = (joined([matching.titles[index] for index in those]) for those in (losers, winners))
         yield (
-            f"an update of {updated} deletes {its}, and a waiting pod of {others} may take the GPU in between; with a "
+            f"an update of {mine} deletes {its}, and a waiting pod of {others} may take the GPU in between; with a "
             "PriorityClass of a higher value the scheduler evicts that pod for the new one"
         )
+
+
+def _alike(matching: Matching, indexes: Iterable[int]) -> list[list[int]]:
+    """Return consumers by what decides who overtakes whom."""
+    found: dict[object, list[int]] = {}
+    for index in indexes:
+        one = matching.consumers[index]
+        key = (matching.takers[index], frozenset(one.asks), one.priority, one.preempts)
+        found.setdefault(key, []).append(index)
+    return list(found.values())
 
 
 def _deletes_first(one: Consumer) -> bool:
