@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.node_labels import HOSTNAME
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.placement_keys import NODE_NAME, completed, placement_key
+from gpu_constructs.placement import HOSTNAME
 
 
 def with_named_nodes(

@@ -63,7 +63,8 @@ class Problems:
                 yield Problem(
                     kind="placement",
                     subject=consumer.subject,
-                    text=f"its pods are refused: {consumer.refused}",
+                    what="its pods are refused",
+                    details=(consumer.refused,),
                     way_out="ask for what the LimitRange allows, or change that",
                 )
                 continue
@@ -83,8 +84,12 @@ class Problems:
         return Problem(
             kind="placement",
             subject=consumer.subject,
-            text="some of its pods stay Pending: a DaemonSet makes a pod on every node that its node selector, "
-            f"node affinity and tolerations admit, whatever the pod asks for, and {whys}",
+            what="some pods of the DaemonSet stay Pending",
+            details=(
+                "a DaemonSet makes a pod on every node that its node selector, node affinity and tolerations admit, "
+                "whatever the pod asks for",
+                *whys,
+            ),
             way_out=f"write a node_selector that only nodes with {joined(sorted(consumer.asks))} match",
         )
 
