@@ -24,7 +24,7 @@ _MEBIBYTE = 1024 * 1024
 _MANY_UNITS = 1024
 # A slot of a GPU on NUMA node 1 or later takes 66 bytes of the list that the plugin sends to the kubelet, which reads
 # 4 MiB of it at most, the default of gRPC (observed with 0.20.0: 65,536 slots are 4,314,266 bytes).
-_MOST_SLOTS = 63_550
+MOST_SLOTS = 63_550
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,9 +118,9 @@ class Sharing(metaclass=ShortErrors):
                 way_out = limit
             _fields.whole_number(where, replicas, minimum=2, maximum=_MOST_MPS_REPLICAS, way_out=way_out)
         else:
-            if isinstance(replicas, int) and replicas > _MOST_SLOTS:
+            if isinstance(replicas, int) and replicas > MOST_SLOTS:
                 way_out = "the kubelet does not read a longer list of slots from the plugin"
-            _fields.whole_number(where, replicas, minimum=2, maximum=_MOST_SLOTS, way_out=way_out)
+            _fields.whole_number(where, replicas, minimum=2, maximum=MOST_SLOTS, way_out=way_out)
 
     @classmethod
     @short_errors
@@ -197,9 +197,9 @@ class Sharing(metaclass=ShortErrors):
                 f"sharing.vram_units.vram must be at least two units of {unit!r}; got {vram!r}; take a smaller unit, "
                 "or use Sharing.none() for exclusive GPUs"
             )
-        if replicas > _MOST_SLOTS:
+        if replicas > MOST_SLOTS:
             raise GpuConstructsError(
-                f"sharing.vram_units.unit must give at most {_MOST_SLOTS} slots, more than which the kubelet does not "
+                f"sharing.vram_units.unit must give at most {MOST_SLOTS} slots, more than which the kubelet does not "
                 f"read from the plugin; got {unit!r}, {replicas} of {vram!r}; take a larger unit"
             )
         if replicas > _MANY_UNITS:

@@ -16,7 +16,7 @@ from gpu_constructs.capacity.sharing_demand import Demand, Hardware
 from gpu_constructs.capacity.vram import conflicts, worst_mib
 from gpu_constructs.gpu_models import mps_clients
 from gpu_constructs.platforms import Platform, Talos
-from gpu_constructs.sharing import Sharing
+from gpu_constructs.sharing import MOST_SLOTS, Sharing
 
 Mode = Literal["exclusive", "mig", "mps", "time-slicing", "vram-units"]
 
@@ -365,6 +365,7 @@ class _Decision:
         )
 
     def _sliced(self, replicas: int, *reasons: str) -> Choice:
+        replicas = min(replicas, MOST_SLOTS)
         sharing = Sharing.time_slicing(replicas=replicas, rename_by_default=self._is_renamed)
         room = min(self.hardware.gpus * replicas, sum(one.pods for one in self.demands))
         said = (f"{self.count}: {replicas} replicas", *reasons, *self._pending(replicas), *self._waiting(room))
