@@ -179,8 +179,8 @@ DEVIATIONS: tuple[Deviation, ...] = (
         "D2",
         "No config-manager for the configurations of `config.map`: each is a ConfigMap of its own, mounted as the file "
         "`/config/config.yaml`, with DaemonSets of its own on the nodes labelled with its name; those of the default "
-        "take every other node. Settings that the chart passes as variables stand in the file. Only an external "
-        "ConfigMap (`config.name`) keeps config-manager",
+        "take every other node, and pods of two configurations never run on one node together. Settings that the "
+        "chart passes as variables stand in the file. Only an external ConfigMap (`config.name`) keeps config-manager",
         "config-manager is racy: it starts with the default and corrects it later. Its sidecar restarts again and "
         "again on a node whose label names no configuration, and it reads all nodes of the cluster",
         (
@@ -200,6 +200,8 @@ DEVIATIONS: tuple[Deviation, ...] = (
             ),
             Rule(f"{_GPU} DaemonSet", f"pod.containers[{_MAIN}].mounts[/config].readOnly", ABSENT, True),
             Rule(f"{_GPU} DaemonSet", "serves[*]", False, True, on.nobody_else_serves),
+            # Pods of two configurations are kept apart on a node, where config-manager has one pod.
+            Rule(f"{_GPU} DaemonSet", "pod.affinity.podAntiAffinity.**", ABSENT, GIVEN, on.has_several_configs),
             Rule("configs ConfigMap", "file.**", GIVEN, GIVEN, on.the_programs_run_with_the_same),
             Rule("configs ConfigMap", "file.**", ABSENT, GIVEN, on.the_programs_run_with_the_same),
             Rule("configs ConfigMap", "file.**", GIVEN, ABSENT, on.the_programs_run_with_the_same),
