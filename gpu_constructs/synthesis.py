@@ -50,6 +50,7 @@ from gpu_constructs.side_files import WritesSideFiles, first_line, marked
 
 NAMESPACES_FILE = "00-namespaces"
 CRDS_FILE = "01-crds"
+CLASSES_FILE = "02-classes"
 HEADER = first_line(SUFFIX)
 
 _OUTDIR_VARIABLE = "CDK8S_OUTDIR"
@@ -114,10 +115,10 @@ def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | 
     """Write the manifests of all apps, one app a cluster; the last line of an ``app.py``.
 
     Each app goes to its own ``outdir``: all Namespaces to ``00-namespaces.k8s.yaml``, custom resource
-    definitions to ``01-crds.k8s.yaml``, objects of kinds that Kubernetes does not define itself to
-    ``needs-crds/``, to be applied second, the rest to one file a chart. ``kubectl apply -f`` reads the files
-    of a folder in that order. Helm values go to ``helm-values/`` and machine configuration to
-    ``machine-config/``, beside the clusters where there are several.
+    definitions to ``01-crds.k8s.yaml``, RuntimeClasses, PriorityClasses and their like to ``02-classes.k8s.yaml``,
+    objects of kinds that Kubernetes does not define itself to ``needs-crds/``, to be applied second, the rest to one
+    file a chart. ``kubectl apply -f`` reads the files of a folder in that order. Helm values go to
+    ``helm-values/`` and machine configuration to ``machine-config/``, beside the clusters where there are several.
 
     Each file says in its first line that it is generated, and names the program that wrote it, unless that is
     ``app.py``. What this program wrote earlier and writes no longer is removed. Files without that line are never
@@ -395,10 +396,12 @@ def _add_files(checked: _Checked, output: OutputFiles) -> list[str]:
     files: dict[Path, list[dict[str, Any]]] = defaultdict(list)
     for chart, own in rendered.charts:
         name = Names.to_dns_label(chart)
-        if name in (NAMESPACES_FILE, CRDS_FILE):
+        if name in (NAMESPACES_FILE, CRDS_FILE, CLASSES_FILE):
             return [f"{chart.node.path}: id must not be {name!r}, the file that {name[3:]} of all charts go to"]
         for index in own:
             manifest = rendered.manifests[index]
+            # Behind the checks, which show amounts as the user wrote them.
+            make_canonical(manifest)
             files[outdir / _file_of(manifest, name)].append(manifest)
     for path, manifests in files.items():
         text = "---\n".join(manifest_text(manifest) for manifest in manifests)
@@ -440,12 +443,6 @@ def _metadata(constructs: Sequence[IConstruct]) -> str:
     return json.dumps({"version": "1.0.0", "resources": resources}, indent=2) + "\n"
 
 
-def _stored(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    for manifest in manifests:
-        make_canonical(manifest)
-    return manifests
-
-
 def _changes_metadata(app: App) -> bool:
     """Tell whether cdk8s was told to do more with metadata than to lay it over the chart's."""
     return len(app.resolvers) != _RESOLVERS or bool(os.environ.get("CDK8S_DISABLE_SORT"))
@@ -473,7 +470,7 @@ def _rendered(
     by_cdk8s = [chart for chart in charts if not all(isinstance(made, Manifest) for made in held[chart])]
     if charts and not by_cdk8s:
         _validate(cast(Construct, constructs[0]))
-    made = {chart: _stored(list(chart.to_json())) for chart in by_cdk8s}
+    made = {chart: list(chart.to_json()) for chart in by_cdk8s}
     manifests: list[dict[str, Any]] = []
     spans: list[tuple[Chart, range]] = []
     for chart in charts:
@@ -533,6 +530,9 @@ def _file_of(manifest: Mapping[str, Any], chart: str) -> str:
         return NAMESPACES_FILE + SUFFIX
     if (group, manifest["kind"]) == ("apiextensions.k8s.io", "CustomResourceDefinition"):
         return CRDS_FILE + SUFFIX
+    # A pod is refused, or waits, until its RuntimeClass, PriorityClass, DeviceClass or StorageClass is there.
+    if manifest["kind"].endswith("Class") and _kinds.is_cluster_scoped(manifest["apiVersion"], manifest["kind"]):
+        return CLASSES_FILE + SUFFIX
     # Even where this app brings the definition: kubectl looks all kinds up before it applies the first object.
     if group not in _kinds.BUILT_IN_GROUPS:
         return f"{NEEDS_CRDS_FOLDER}/{chart}{SUFFIX}"

@@ -5,6 +5,7 @@ Schemas see the shape of an object. What only the API server or a running cluste
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
@@ -311,8 +312,8 @@ def _gpus(spec: Manifest) -> Iterator[str]:
         asked = {name for name in (*limits, *requests) if name.startswith("nvidia.com/")}
         for name in sorted(asked):
             limit = limits.get(name)
-            if type(limit) is not int or limit < 1:
-                yield f"limit of {name} must be an int of 1 or more; got {limit!r}"
+            if not re.fullmatch(r"[1-9][0-9]*[kM]?", str(limit)):
+                yield f"limit of {name} must be a whole number of 1 or more; got {limit!r}"
             if name in requests and requests[name] != limit:
                 yield f"request of {name} must equal its limit {limit!r}; got {requests[name]!r}"
         visible = [v for v in container.get("env") or () if v["name"] == "NVIDIA_VISIBLE_DEVICES"]
@@ -514,16 +515,23 @@ def _pod_security(manifests: Sequence[Manifest]) -> Iterator[str]:
 
 
 def _order(manifests: Sequence[Manifest], externals: _Names) -> Iterator[str]:
-    """The API server refuses an object before its Namespace, and a bare Pod before all that admission asks for."""
+    """The API server refuses an object before its Namespace, and pods before all that admission asks for.
+
+    Controllers try again, ever more slowly. A ServiceAccount of its own comes right behind its Namespace for them.
+    """
     applied = externals | _BORN_WITH_A_CLUSTER
     for manifest in manifests:
         namespace = manifest["metadata"].get("namespace")
         if namespace and ("Namespace", namespace) not in applied:
             yield f"{identity(manifest)}: is applied before Namespace {namespace!r}"
-        if _kind(manifest) == ("v1", "Pod"):
-            spec = manifest["spec"]
-            needed = {("ServiceAccount", spec.get("serviceAccountName", "default"))}
-            needed |= {("RuntimeClass", spec["runtimeClassName"])} if "runtimeClassName" in spec else set()
+        for spec in pod_specs(manifest):
+            needed = {
+                (kind, spec[member])
+                for kind, member in (("PriorityClass", "priorityClassName"), ("RuntimeClass", "runtimeClassName"))
+                if member in spec and not spec[member].startswith("system-")
+            }
+            if _kind(manifest) == ("v1", "Pod"):
+                needed |= {("ServiceAccount", spec.get("serviceAccountName", "default"))}
             for kind, name in sorted(needed - applied):
                 yield f"{identity(manifest)}: is applied before {kind} {name!r}"
         applied = applied | {(manifest["kind"], manifest["metadata"]["name"])}

@@ -497,7 +497,10 @@ def run(tmp_path):
 
 
 def test_two_programs_and_two_apps_of_one_leave_the_files_of_each_other(run, dist):
-    one = 'app = App()\nNvidiaRuntimeClass(Chart(app, "{0}"), "class", name="{0}")\nsynth(app)\n'
+    one = (
+        'app = App()\nchart = Chart(app, "{0}", namespace="default")\n'
+        'CudaSmokeTest(chart, "a", slots=1, name="{0}", platform=Kubernetes())\nsynth(app)\n'
+    )
     assert run("app.py", one.format("a")).stderr == "wrote 1 file to dist/\n"
     second = run("team/app.py", one.format("b"))
     assert second.returncode == 0

@@ -53,7 +53,7 @@ def test_the_first_app_writes_the_files_that_are_listed_and_says_so_in_one_line(
     ran = subprocess.run(
         [sys.executable, "app.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "wrote 6 files to dist/\n")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "wrote 7 files to dist/\n")
     listing = next(block.text for block in documents.blocks(documents.README, "text"))
     listed = [line.split()[0] for line in listing.splitlines()]
     assert sorted(listed) == [f"dist/{name}" for name in sorted(dist.all_texts(tmp_path / "dist"))]

@@ -142,10 +142,27 @@ def test_objects_kubernetes_does_not_define_lie_apart_even_where_the_app_does(ap
 
 
 def test_every_kind_kubernetes_serves_stays_with_its_chart(app, chart, dist):
-    for api_version, kind in (("v1", "Secret"), ("apps/v1", "Deployment"), ("node.k8s.io/v1", "RuntimeClass")):
+    for api_version, kind in (("v1", "Secret"), ("apps/v1", "Deployment"), ("rbac.authorization.k8s.io/v1", "Role")):
         obj(chart, api_version, kind, kind.lower())
     synthesize(app)
-    assert kinds(dist / "gpu.k8s.yaml") == ["Secret", "Deployment", "RuntimeClass"]
+    assert kinds(dist / "gpu.k8s.yaml") == ["Secret", "Deployment", "Role"]
+
+
+def test_classes_that_pods_name_come_before_all_charts(app, chart, dist):
+    classes = {
+        "DeviceClass": "resource.k8s.io/v1",
+        "PriorityClass": "scheduling.k8s.io/v1",
+        "RuntimeClass": "node.k8s.io/v1",
+        "StorageClass": "storage.k8s.io/v1",
+    }
+    for kind, api_version in classes.items():
+        obj(chart, api_version, kind, kind.lower())
+    obj(chart, "v1", "ConfigMap", "config")
+    # Of another group, so its definition must be there first.
+    obj(chart, "kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass", "urgent")
+    synthesize(app)
+    assert list(files(dist)) == ["02-classes.k8s.yaml", "gpu.k8s.yaml", "needs-crds/gpu.k8s.yaml"]
+    assert kinds(dist / "02-classes.k8s.yaml") == list(classes)
 
 
 def test_helm_values_of_one_app_lie_in_a_folder_below_its_manifests(app, dist):
@@ -1025,7 +1042,7 @@ def test_outdirs_right_in_the_project_lose_a_cluster_that_is_gone_all_the_same(m
     assert list(files(dist)) == ["east/gpu.k8s.yaml", "west/gpu.k8s.yaml"]
 
 
-@pytest.mark.parametrize("name", ["00-namespaces", "01-crds"])
+@pytest.mark.parametrize("name", ["00-namespaces", "01-crds", "02-classes"])
 def test_a_chart_that_bears_the_name_of_a_shared_file_is_refused(app, name):
     obj(Chart(app, name), "v1", "ConfigMap", namespace="default")
     with pytest.raises(SynthesisError, match=f"{name}: id must not be '{name}', the file that"):
