@@ -184,7 +184,7 @@ def test_what_others_may_have_is_reserved_in_gib_rounded_up(given, reserved):
 def test_a_server_asks_for_as_many_units_as_it_takes_and_is_told_of_its_budget():
     profile = GpuProfile(sharing=Sharing.vram_units(vram="16303Mi"))
     given = {"gpus": GpuRequest(vram="12Gi", products=["NVIDIA GeForce RTX 5070 Ti"]), "profile": profile}
-    assert container(**given)["resources"]["limits"]["nvidia.com/gpu"] == 12
+    assert container(**given)["resources"]["limits"]["nvidia.com/gpu"] == "12"
     assert "--reserve-vram 4" in flags(**given)
 
 

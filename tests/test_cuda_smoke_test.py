@@ -119,10 +119,10 @@ def test_a_pod_holds_one_slot_of_what_is_advertised(chart):
         for n, given in enumerate([{}, {"profile": shared}, {"gpus": 2}, {"gpus": GpuRequest(mig_profile="1g.10gb")}])
     ]
     assert [{k: v for k, v in one.items() if k != "memory"} for one in limits] == [
-        {"nvidia.com/gpu": 1},
-        {"nvidia.com/gpu.shared": 1},
-        {"nvidia.com/gpu": 2},
-        {"nvidia.com/mig-1g.10gb": 1},
+        {"nvidia.com/gpu": "1"},
+        {"nvidia.com/gpu.shared": "1"},
+        {"nvidia.com/gpu": "2"},
+        {"nvidia.com/mig-1g.10gb": "1"},
     ]
 
 

@@ -183,7 +183,7 @@ def gpu_users(cluster: str) -> dict[str, int]:
     users = {}
     for manifest in dist.objects(cluster):
         for spec in invariants.pod_specs(manifest):
-            slots = sum(c.get("resources", {}).get("limits", {}).get(GPU, 0) for c in invariants.containers(spec))
+            slots = sum(int(c.get("resources", {}).get("limits", {}).get(GPU, 0)) for c in invariants.containers(spec))
             how_many = manifest["spec"]
             pods = how_many.get("replicas", how_many.get("parallelism", how_many.get("parallelTrialCount", 1)))
             if slots:

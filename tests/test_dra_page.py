@@ -87,7 +87,7 @@ def test_without_the_backend_the_same_workload_asks_the_plugin(chart: Chart) -> 
         made[backend.kind] = Testing.synth(own)
     (by_plugin,), (template, by_claim) = made["device-plugin"], made["dra-claims"]
     limited, claiming = pod_of(by_plugin), pod_of(by_claim)
-    assert limited["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 1
+    assert limited["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
     assert "resourceClaims" in claiming
     assert claiming["containers"][0]["resources"]["claims"]
     assert "affinity" in limited

@@ -59,17 +59,17 @@ def pods_of(manifests: list[dict[str, Any]]) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize(
     ("number", "held"),
-    [(0, {"llm": [1]}), (1, {"job": [2]}), (2, {"llm": [1]}), (3, {"pipeline": [1]})],
+    [(0, {"llm": ["1"]}), (1, {"job": ["2"]}), (2, {"llm": ["1"]}), (3, {"pipeline": [1]})],
     ids=["cdk8s-plus", "typed", "helm", "custom"],
 )
-def test_a_block_runs_as_written_and_its_pods_hold_gpus(number: int, held: dict[str, list[int]], folder: Path) -> None:
+def test_a_block_runs_as_written_and_its_pods_hold_gpus(number: int, held: dict[str, list[Any]], folder: Path) -> None:
     found = pods_of(written(number, folder))
     assert found == held
 
 
 def test_a_chart_s_workloads_all_hold_one(folder: Path) -> None:
     found = pods_of(written(4, folder))
-    assert list(found.values()) == [[1], [1]]
+    assert list(found.values()) == [["1"], ["1"]]
 
 
 def test_the_refused_block_gives_the_error_that_is_shown() -> None:

@@ -159,7 +159,7 @@ def test_a_server_asks_for_as_many_units_as_it_takes_and_is_told_of_its_budget()
     gpus = GpuRequest(vram="5.5Gi", vram_typical="4Gi", products=[BOARD])
     made = by_kind(gpus=gpus, profile=UNITS)["Deployment"]
     (container,) = made["spec"]["template"]["spec"]["containers"]
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == 6
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "6"
     assert made["metadata"]["annotations"] == {"gpu-constructs/vram": "5.5Gi", "gpu-constructs/vram-typical": "4Gi"}
     variables = env(gpus=gpus, profile=UNITS)
     assert (variables["LLAMA_ARG_FIT_TARGET"], variables["OLLAMA_MAX_LOADED_MODELS"]) == (str(16303 - 5632), "1")

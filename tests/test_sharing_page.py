@@ -59,7 +59,7 @@ def test_a_block_runs_as_written_and_its_pods_ask_for_what_is_said(
     for pod in pods:
         for container in pod["containers"]:
             given = (container.get("resources") or {}).get("limits", {})
-            asked.update({name: amount for name, amount in given.items() if name.startswith("nvidia.com/")})
+            asked.update({name: int(amount) for name, amount in given.items() if name.startswith("nvidia.com/")})
     assert asked == limits
     mode = ("exclusive", "time-slicing", "slices of memory", "MPS", "MIG")[number]
     assert f"`{next(iter(limits))}`" in ROWS["pods ask for"][mode]

@@ -165,7 +165,7 @@ def test_a_budget_is_the_part_of_the_memory_rounded_down(given, share):
 
 def test_a_server_asks_for_as_many_units_as_it_takes_and_stays_whole():
     given = {"gpus": GpuRequest(vram="7.5Gi", products=[BOARD]), "profile": UNITS}
-    assert container(**given)["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert container(**given)["resources"]["limits"]["nvidia.com/gpu"] == "8"
     assert flag("--gpu-memory-utilization", **given) == "0.47"
     assert flag("--tensor-parallel-size", **given) is None
     assert shared_memory(**given) == []
