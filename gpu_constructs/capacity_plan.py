@@ -58,6 +58,7 @@ class CapacityPlan(GpuConstruct):
         vram: Severity = "warn",
         waiting: Severity = "warn",
         power: Severity = "warn",
+        unchecked: Severity = "warn",
         other_manifests: Iterable[Mapping[str, Any] | None] = (),
         title: str | None = None,
     ) -> None:
@@ -74,6 +75,10 @@ class CapacityPlan(GpuConstruct):
                 ``off`` where jobs are meant to queue.
             power: What to do where the GPUs of a rack draw more than ``GpuInventory(rack_watts=...)`` at their power
                 limits.
+            unchecked: What to do where everything fits only if something holds that the plan cannot look at: another
+                scheduler, a label that no node declares, a custom resource of a kind that is not known. ``error``
+                makes a synth without errors mean that everything fits; ``off`` leaves it to the report, whose verdict
+                is "fits, if ...".
             other_manifests: Objects of the cluster that the app does not make, as plain data: what
                 ``yaml.safe_load_all`` reads of ``helm template``, or ``[json.loads(text)]`` of
                 ``kubectl get deployments -A -o json``. Their GPUs count; what the app makes too counts once. Their
@@ -98,6 +103,7 @@ class CapacityPlan(GpuConstruct):
             "vram": vram,
             "waiting": waiting,
             "power": power,
+            "unchecked": unchecked,
             "title": title,
         }
         _fields.arguments(CapacityPlan.__init__, given)
@@ -113,6 +119,7 @@ class CapacityPlan(GpuConstruct):
         self.inventory = inventory
         self.provides = Provided()
         self._severities: dict[str, Severity] = {"vram": vram, "waiting": waiting, "power": power}
+        self._severities["unchecked"] = unchecked
         self._stem = id
         self._others = others
         self._title = Path(app.outdir).resolve().name if title is None else title
@@ -137,7 +144,6 @@ class CapacityPlan(GpuConstruct):
     def examine(self, manifests: Sequence[Mapping[str, Any]], provided: Sequence[Provided]) -> list[Finding]:
         """Plan the app as it is rendered."""
         # Asked for only where there is something to plan.
-        from gpu_constructs.capacity.demand import uncounted
         from gpu_constructs.capacity.planner import plan
 
         facts = Facts([*manifests, *self._others], provided, self.inventory)
@@ -145,12 +151,11 @@ class CapacityPlan(GpuConstruct):
             self._plan = plan(facts, self.inventory)
         except GpuConstructsError as error:
             raise error.at(self.node.path) from None
-        found = [
+        return [
             self._finding(problem, facts, own=len(manifests))
-            for problem in self._plan.problems
+            for problem in (*self._plan.problems, *self._plan.conditions)
             if self._severities.get(problem.kind) != "off"
         ]
-        return [*found, *(Finding(None, _shown(sentence), is_warning=True) for sentence in uncounted(facts))]
 
     def _finding(self, problem: Problem, facts: Facts, *, own: int) -> Finding:
         subject, whose = None if problem.subject is None else facts.origins[problem.subject], ""

@@ -1,6 +1,8 @@
 import pytest
 
+from capacity_consumers import wants
 from gpu_constructs.capacity.demand.apart import most_per_node, placement_notes
+from gpu_constructs.capacity.demand.between import rules_between
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 HOST = {"topologyKey": "kubernetes.io/hostname"}
@@ -43,23 +45,15 @@ def test_pods_keep_off_nodes_of_their_like(term, expected):
     assert most_per_node(away(term), {"app": "x"}, "ml") == expected
 
 
-def test_what_is_not_looked_at_is_told():
-    spread = {"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}
-    assert list(placement_notes(spread, is_apart=False)) == ["its topologySpreadConstraints are not looked at"]
-    soft = {"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}
-    assert list(placement_notes(soft, is_apart=False)) == []
-    other = away(HOST)
-    assert list(placement_notes(other, is_apart=False)) == ["its podAntiAffinity to other pods is not looked at"]
-    assert list(placement_notes(other, is_apart=True)) == []
-    near = away(HOST, kind="podAffinity")
-    assert list(placement_notes(near, is_apart=False)) == ["its podAffinity is not looked at"]
-    assert list(placement_notes({"schedulerName": "volcano"}, is_apart=False)) == [
-        "its scheduler volcano may place it otherwise"
+def test_another_scheduler_is_told():
+    assert list(placement_notes({"schedulerName": "volcano"})) == [
+        "its scheduler volcano places its pods where kube-scheduler would"
     ]
-    assert list(placement_notes({"schedulerName": "default-scheduler"}, is_apart=False)) == []
+    assert list(placement_notes({"schedulerName": "default-scheduler"})) == []
 
 
 @pytest.mark.parametrize("rubbish", [None, [], "x", 3, {REQUIRED: "x"}, {REQUIRED: [None, 3, {"labelSelector": []}]}])
 def test_rubbish_keeps_nobody_apart(rubbish):
     assert most_per_node({"affinity": {"podAntiAffinity": rubbish}}, {}, "ml") is None
-    list(placement_notes({"affinity": rubbish, "topologySpreadConstraints": rubbish}, is_apart=False))
+    pods = wants("a", pod_spec={"affinity": {"podAffinity": rubbish}, "topologySpreadConstraints": rubbish})
+    assert rules_between([pods], []).nears == []

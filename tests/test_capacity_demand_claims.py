@@ -65,7 +65,7 @@ def test_access_for_monitoring_takes_nothing():
 def test_what_is_no_gpu_is_left_out():
     consumer = asking(exactly(), exactly(name="nic", device_class="rdma.example.com"))
     assert consumer.asks == {"gpu.nvidia.com": 1}
-    assert "rdma.example.com is not known to be GPUs" in told(consumer)
+    assert "rdma.example.com, which is not known to be GPUs" in told(consumer)
 
 
 def test_a_class_of_the_app_is_gpus_where_its_condition_says_so():
@@ -90,7 +90,7 @@ def test_a_template_of_another_namespace_is_not_meant():
 def test_an_unknown_template_counts_where_the_pod_takes_gpu_memory():
     consumer = one(manifest(DEPLOYMENT, claims("t"), annotations={VRAM: "4Gi"}))
     assert consumer.asks == {"gpu.nvidia.com": 1}
-    assert "ResourceClaimTemplate t is not in this app" in told(consumer)
+    assert "ResourceClaimTemplate t, which is not in this app" in told(consumer)
     assert found(manifest(DEPLOYMENT, claims("t"))) == []
 
 

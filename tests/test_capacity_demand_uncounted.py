@@ -32,7 +32,8 @@ def told(*manifests):
 def test_an_object_of_an_unknown_kind_that_asks_for_gpus_is_told(kind, spec):
     (sentence,) = told(manifest(kind, spec))
     assert sentence == (
-        f"{kind.split()[-1]} ml/x asks for nvidia.com/gpu and is of a kind that is not known: not counted"
+        f"there is room for {kind.split()[-1]} ml/x, which asks for nvidia.com/gpu and is of a kind that is not "
+        "known: not counted"
     )
 
 
@@ -73,7 +74,7 @@ def test_what_a_known_object_has_made_is_not_told():
 def test_an_experiment_with_trials_of_an_unknown_kind_is_told():
     held = manifest("argoproj.io/v1alpha1 Workflow", {"templates": [{"container": gpu()}]})
     (sentence,) = told(manifest("kubeflow.org/v1beta1 Experiment", {"trialTemplate": {"trialSpec": held}}))
-    assert sentence.startswith("Experiment ml/x asks for nvidia.com/gpu")
+    assert sentence.startswith("there is room for Experiment ml/x, which asks for nvidia.com/gpu")
     held = manifest("batch/v1 Job", T)
     assert told(manifest("kubeflow.org/v1beta1 Experiment", {"trialTemplate": {"trialSpec": held}})) == []
 

@@ -46,7 +46,8 @@ def counts(plan):
 def test_a_name_is_one_node_of_the_pool(replicas, spec, expected):
     plan = planned(deployment(replicas, **spec))
     assert counts(plan) == [expected]
-    assert (plan.all_fits == "yes", plan.problems == []) == (not expected[1], not expected[1])
+    # A name that pods only avoid may be that of any node of the pool.
+    assert (plan.all_fits in ("yes", "conditional"), plan.problems == []) == (not expected[1], not expected[1])
     assert sum(one.count for one in plan.nodes) == 3
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capacity_consumers import accepts, gpus, hosts, job, node, planned, wants
+from capacity_consumers import GPU, accepts, gpus, hosts, job, node, planned, wants
 from gpu_constructs.capacity import one_by_one
 from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.one_by_one import stranded
@@ -12,25 +12,29 @@ from gpu_constructs.capacity.one_by_one import stranded
 PUT = "kube-scheduler does not plan ahead"
 
 
+def only_if(others, how, who, gpus):
+    return f"it fits, if the pods of {others} are put {how}: else {who}, of {gpus} {GPU} a pod, has no place, as {PUT}"
+
+
 @pytest.mark.parametrize(
-    ("consumers", "nodes", "notes"),
+    ("consumers", "nodes", "conditions"),
     [
         pytest.param(
             [wants("a", copies=4), wants("b", 4)],
             [node("n", gpus(4), count=2)],
-            [f"ml/b, of 4 nvidia.com/gpu a pod, has a place only if the pods of ml/a are put together; {PUT}"],
+            [only_if("ml/a", "together", "ml/b", 4)],
             id="small ones spread",
         ),
         pytest.param(
             [wants("a"), wants("b"), job("c", 4)],
             [node("n", gpus(4), count=2)],
-            [f"ml/c, of 4 nvidia.com/gpu a pod, has a place only if the pods of ml/a and ml/b are put together; {PUT}"],
+            [only_if("ml/a and ml/b", "together", "ml/c", 4)],
             id="work that ends",
         ),
         pytest.param(
             [wants("a"), wants("b", zone="x")],
             [node("n", labels={"zone": "x"}), node("m", labels={"zone": "y"})],
-            [f"ml/b, of 1 nvidia.com/gpu a pod, has a place only if the pods of ml/a are put elsewhere; {PUT}"],
+            [only_if("ml/a", "elsewhere", "ml/b", 1)],
             id="who may go anywhere comes first",
         ),
         pytest.param([wants("a", copies=2), wants("b", 2)], [node("n", gpus(4), count=2)], [], id="room for all"),
@@ -44,15 +48,15 @@ PUT = "kube-scheduler does not plan ahead"
         ),
     ],
 )
-def test_pods_come_one_by_one(consumers, nodes, notes):
-    assert [note for note in planned(consumers, nodes).notes if PUT in note] == notes
+def test_pods_come_one_by_one(consumers, nodes, conditions):
+    assert [one.text for one in planned(consumers, nodes).conditions if PUT in one.text] == conditions
 
 
 def test_no_more_than_a_few_are_named():
     small = wants("a", copies=40)
     large = [wants(f"b{n}", 8 + n) for n in range(5)]
     plan = planned([small, *large], [node("n", gpus(20), count=6)])
-    assert len([note for note in plan.notes if PUT in note]) <= 3
+    assert len([one for one in plan.conditions if PUT in one.text]) <= 3
 
 
 def found(consumers, nodes):

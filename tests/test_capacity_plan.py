@@ -173,6 +173,20 @@ def test_what_asks_for_gpus_and_cannot_be_counted_is_told(tmp_path):
     assert plan.plan.consumers == []
 
 
+@pytest.mark.parametrize(
+    ("severity", "is_error", "is_said"), [("warn", False, True), ("error", True, True), ("off", False, False)]
+)
+def test_a_condition_of_the_verdict_warns_or_fails_the_synth(tmp_path, severity, is_error, is_said):
+    app, chart, plan = cluster(tmp_path, unchecked=severity)
+    server(chart, "a", "1Gi", node_selector={"topology.kubernetes.io/zone": "a"})
+    problems, warned = said(app)
+    found = [
+        one for one in (problems if is_error else warned) if "it fits, if the label topology.kubernetes.io/zone" in one
+    ]
+    assert (bool(problems), bool(found)) == (is_error, is_said)
+    assert plan.plan.all_fits == "conditional"
+
+
 def test_what_runs_there_already_counts_and_is_named_as_what_it_is(tmp_path):
     others = [{"apiVersion": "v1", "kind": "List", "items": [plain(replicas=3)]}]
     app, _, _ = cluster(tmp_path, other_manifests=others)
@@ -370,6 +384,7 @@ def test_what_it_takes_and_its_defaults_are_fixed():
         "vram": "warn",
         "waiting": "warn",
         "power": "warn",
+        "unchecked": "warn",
         "other_manifests": (),
         "title": None,
     }

@@ -28,7 +28,7 @@ def of(item):
 
 TEXT, FLAG, COUNT = {"type": "string"}, {"type": "boolean"}, {"type": "integer", "minimum": 0}
 WHOLE, OPTIONAL = {"type": "integer"}, {"type": ["integer", "null"], "minimum": 0}
-ANSWER = {"enum": ["yes", "no", "undecided"]}
+ANSWER = {"enum": ["yes", "no", "undecided", "conditional"]}
 
 SCHEMA = thing(
     schemaVersion={"const": 1},
@@ -117,6 +117,7 @@ SCHEMA = thing(
             wayOut=TEXT,
         )
     ),
+    conditions=many(thing(kind={"const": "unchecked"}, object={"type": ["string", "null"]}, text=TEXT, wayOut=TEXT)),
     conflicts=many(thing(device=TEXT, vramMiB=COUNT, togetherMiB=COUNT, pods=many(thing(consumer=COUNT, pods=COUNT)))),
     hasMoreConflicts=FLAG,
     power=thing(watts=COUNT, unknownBoards=COUNT, racks=of(thing(watts=COUNT, mostWatts=OPTIONAL))),

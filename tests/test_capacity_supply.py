@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from gpu_constructs import Configs, DevicePluginChart, Flags, GpuConstructsWarning, Kubernetes
+from gpu_constructs import Configs, DevicePluginChart, Flags, GpuConstructsWarning, Kubernetes, plan_capacity
 from gpu_constructs.capacity.node_offer import Device
 from gpu_constructs.capacity.supply import node_offers
 from gpu_constructs.gpu_models import mps_clients
@@ -357,7 +359,12 @@ def test_mps_and_mig_do_not_go_together():
 def test_more_clients_of_mps_than_an_old_gpu_serves_count_only_for_newer_boards(node, replicas, is_noted):
     offer = the_offer(node, plugin(Sharing.mps(replicas=replicas)))
     assert offer.allocatable == {GPU: replicas}
-    assert any("before compute capability 7.5" in note for note in offer.notes) is is_noted
+    assert any("its GPUs have compute capability 7.5 or more" in note for note in offer.notes) is is_noted
+    web = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
+    limits = {"containers": [{"name": "web", "resources": {"limits": {GPU: "1"}}}]}
+    web["spec"] = {"strategy": {"type": "Recreate"}, "template": {"spec": limits}}
+    stated = replace(node, sharing=Sharing.mps(replicas=replicas))
+    assert (plan_capacity([web], GpuInventory(nodes=[stated])).all_fits == "conditional") is is_noted
 
 
 @pytest.mark.parametrize(("architecture", "clients"), [("Pascal", 16), ("Volta", 16), ("Turing", 48), ("Hopper", 48)])

@@ -34,6 +34,23 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class QuotaShare:
+    """What each pod takes of one amount of a ResourceQuota.
+
+    Attributes:
+        quota: What the quota is called in a sentence.
+        resource: The amount, as the quota names it.
+        hard: The most of it that the quota admits.
+        takes: How much of it each pod takes.
+    """
+
+    quota: str
+    resource: str
+    hard: int
+    takes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Consumer:
     """Pods of one pod spec that hold GPUs.
 
@@ -71,6 +88,7 @@ class Consumer:
         most_per_node: How many of its pods a node takes at most, where it keeps them apart.
         vram_mib: What a pod takes of the memory of each GPU that it holds, at most; None where it does not say.
         typical_vram_mib: The same most of the time; None where it does not say.
+        quotas: What each of its pods takes of the quotas that count it.
         notes: What was assumed about it, each a sentence without a full stop.
     """
 
@@ -101,6 +119,7 @@ class Consumer:
     most_per_node: int | None = None
     vram_mib: int | None = None
     typical_vram_mib: int | None = None
+    quotas: tuple[QuotaShare, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

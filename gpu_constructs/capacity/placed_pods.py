@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.pod_counts import starting
 
@@ -129,13 +130,14 @@ class PlacedPods:
         self.nodes[at : at + 1] = [*parts, nodes._replace(number=count)] if count else parts
 
 
-def settled(matching: Matching, always: Packed, everything: Packed) -> PlacedPods:
-    """Give who has a place when all that may run runs: what always runs first, gangs with what they start with or none.
+def settled(matching: Matching, always: Packed, everything: Packed, urgent: PlacedPods | None = None) -> PlacedPods:
+    """Return who has a place when all that may run runs: what always runs first, gangs with what they start with.
 
     Args:
         matching: Who goes where.
         always: Where what always runs has its places.
         everything: Where all has.
+        urgent: Who has a place by priority, where priorities differ.
     """
     placed = PlacedPods.of(matching, everything)
     if everything.packing.answer == "yes":
@@ -144,8 +146,9 @@ def settled(matching: Matching, always: Packed, everything: Packed) -> PlacedPod
     consumers = matching.consumers
     lasting = sum(min(counts.get(i, 0), consumers[i].least_pods) for unit in matching.units for i in unit)
     best = PlacedPods.of(matching, always)
-    if lasting < sum(best.counts().values()):
-        placed, counts = best, best.counts()
+    if urgent or lasting < sum(best.counts().values()):
+        placed = urgent or best
+        counts = placed.counts()
     for unit in matching.units:
         if consumers[unit[0]].is_gang:
             copies = _copies(matching, unit, counts)
@@ -155,6 +158,10 @@ def settled(matching: Matching, always: Packed, everything: Packed) -> PlacedPod
                 placed.remove(i, max(0, counts.get(i, 0) - copies * each))
     _admit(matching, placed)
     return placed
+
+
+def _turn(consumer: Consumer) -> tuple[int, bool]:
+    return -consumer.priority, not consumer.least_copies
 
 
 def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) -> int:
@@ -167,7 +174,7 @@ def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) 
 def _admit(matching: Matching, placed: PlacedPods) -> None:
     """Put on nodes what still has room there, in order: what always runs first, what a gang can do without last."""
     counts, full = placed.counts(), set()
-    units = sorted(matching.units, key=lambda unit: not matching.consumers[unit[0]].least_copies)
+    units = sorted(matching.units, key=lambda unit: _turn(matching.consumers[unit[0]]))
     for unit in units:
         first = matching.consumers[unit[0]]
         each = {i: starting(matching.consumers[i]) for i in unit}

@@ -106,6 +106,10 @@ class _Toleration:
         return (self.operator == "Lt" and number < bound) or (self.operator == "Gt" and number > bound)
 
 
+ANY_TAINT = _Toleration("", "Exists", "", "")
+"""Puts up with every taint."""
+
+
 @dataclass(frozen=True)
 class Demands:
     """All of a consumer that decides which nodes take its pods: consumers with equal demands go to the same ones.

@@ -9,8 +9,8 @@ from typing import Literal
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.node_offer import Device, NodeOffer
 
-Answer = Literal["yes", "no", "undecided"]
-"""Whether something fits; ``undecided`` where the search gave up."""
+Answer = Literal["yes", "no", "undecided", "conditional"]
+"""Whether something fits; ``undecided`` where the search gave up, ``conditional`` where it fits if conditions hold."""
 
 VramVerdict = Literal["safe", "depends", "overcommitted", "unknown", "undecided"]
 """Whether memory can run out: never; by the bad luck of who meets whom; on every placement; nobody says what is taken;
@@ -24,14 +24,14 @@ class Problem:
     Attributes:
         kind: ``placement`` (a pod has no node), ``slots`` (too few of a resource), ``rollout`` (an update would wait
             for ever), ``waiting`` (not all can run at once), ``vram`` (memory may run out), ``power`` (more than a
-            rack may draw).
+            rack may draw), ``unchecked`` (a condition that the plan cannot look at: it fits, if that holds).
         subject: Index of the object it is about; None where it is about no single one.
         what: What is wrong.
         way_out: What to do.
         details: Why, node by node.
     """
 
-    kind: Literal["placement", "slots", "rollout", "waiting", "vram", "power"]
+    kind: Literal["placement", "slots", "rollout", "waiting", "vram", "power", "unchecked"]
     subject: int | None
     what: str
     way_out: str
@@ -203,6 +203,7 @@ class Plan:
         problems: What does not fit.
         advice: What could be better, each a sentence without a full stop.
         notes: What was assumed, each a sentence without a full stop.
+        conditions: What the verdict rests on and the plan cannot look at: it fits, if that holds.
     """
 
     nodes: Sequence[PlannedNode]
@@ -217,6 +218,7 @@ class Plan:
     problems: Sequence[Problem]
     advice: Sequence[str]
     notes: Sequence[str]
+    conditions: Sequence[Problem] = ()
 
     def to_text(self, title: str) -> str:
         """Give it to read in a terminal, at most 100 columns wide."""

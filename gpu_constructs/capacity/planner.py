@@ -7,35 +7,35 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_constructs import _fields
+from gpu_constructs.capacity.beside import Beside
+from gpu_constructs.capacity.between_pods import BetweenPods
+from gpu_constructs.capacity.by_priority import placed_by_priority
 from gpu_constructs.capacity.claim_choices import Chosen, chosen
+from gpu_constructs.capacity.condition import Condition
+from gpu_constructs.capacity.conditions import conditional, conditions, unchecked
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand import consumers as consumers_of
 from gpu_constructs.capacity.demand import uncounted
+from gpu_constructs.capacity.demand.between import bystanders, rules_between
 from gpu_constructs.capacity.device_memory import DeviceMemory
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.memory_and_power import MemoryProblems, power_problems
 from gpu_constructs.capacity.named_nodes import with_named_nodes
 from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.placed_pods import settled
-from gpu_constructs.capacity.placement_keys import admits_plain_nodes, placement_key
 from gpu_constructs.capacity.plain_manifests import plain_manifests
 from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
-from gpu_constructs.capacity.pod_counts import as_it_runs
+from gpu_constructs.capacity.pod_counts import as_it_runs, updating
 from gpu_constructs.capacity.problems import Problems
+from gpu_constructs.capacity.quotas import Quotas
 from gpu_constructs.capacity.seating import SeatedNode, seated
 from gpu_constructs.capacity.supply import node_offers
 from gpu_constructs.capacity.update_race import races
-from gpu_constructs.capacity.wording import has, joined
 from gpu_constructs.errors import short_errors
 from gpu_constructs.inventory import GpuInventory
 from gpu_constructs.rules.facts import Facts
 
 _ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")
-_EVERYWHERE = (
-    "no node selector or node affinity keeps its pods off nodes without GPUs, which the inventory does not list: "
-    "there they stay Pending"
-)
-_MOST_NAMED = 6
 _LONGEST = 600
 """Characters of a sentence."""
 _LEAST = 20
@@ -76,9 +76,9 @@ def plan(facts: Facts, inventory: GpuInventory) -> Plan:
         str((manifest.get("metadata") or {}).get("name")): manifest.get("scheduling") or {} for manifest in manifests
     }
     offers = node_offers(inventory, facts.provided, classes, facts.unpublished_labels)
-    made = plan_of(consumers, offers, runtime_classes, inventory.rack_watts)
-    notes = list(dict.fromkeys([*made.notes, *uncounted(facts)]))
-    made = replace(made, notes=notes)
+    others = bystanders(facts, consumers)
+    made = plan_of(consumers, offers, runtime_classes, inventory.rack_watts, others)
+    made = conditional(made, [unchecked(one) for one in uncounted(facts)])
     if not made.problems:
         return made
     # Asked for only where something does not fit.
@@ -92,6 +92,7 @@ def plan_of(
     offers: Sequence[NodeOffer],
     runtime_classes: Mapping[str, Mapping[str, Any]],
     rack_watts: Mapping[str, int],
+    others: Sequence[Consumer] = (),
 ) -> Plan:
     """Compute the plan of consumers and nodes; without advice.
 
@@ -100,6 +101,7 @@ def plan_of(
         offers: What each node or pool offers.
         runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
         rack_watts: What each rack may draw.
+        others: Pods of the app that ask for no GPU, to which rules between pods may refer.
     """
     offers = with_named_nodes(consumers, offers, runtime_classes)
     choice = chosen([as_it_runs(one) for one in consumers], offers, runtime_classes)
@@ -112,23 +114,36 @@ def plan_of(
         *problems.of_full_nodes(),
     ]
     able = [index for unit in matching.units for index in unit]
-    steady = {index: consumers[index].least_pods for index in able}
+    quotas = Quotas(matching)
+    found += quotas.problems()
+    steady = quotas.least
     always = _known(matching.pack(steady), is_sure=choice.is_least_sure)
     everything = always
-    if any(consumers[index].pods > consumers[index].least_pods for index in able):
-        least = {index: min(consumers[index].least_pods, consumers[index].pods) for index in able}
-        more = {index: consumers[index].pods - count for index, count in least.items()}
+    if any(quotas.most[index] > count for index, count in steady.items()):
+        least = {index: min(count, quotas.most[index]) for index, count in steady.items()}
+        more = {index: quotas.most[index] - count for index, count in least.items()}
         everything = _known(matching.pack(least, more), is_sure=choice.is_sure)
+    rules = rules_between(consumers, others)
+    beside = Beside(matching, BetweenPods(matching, rules, runtime_classes), rules, quotas, always, everything)
+    found += beside.problems
+    urgent = None
+    if everything.packing.answer != "yes" and len({consumers[index].priority for index in able}) > 1:
+        urgent = placed_by_priority(matching, steady, quotas.most)
     if always.packing.answer == "no":
-        found.append(problems.of_what_always_runs(always))
-    elif always.packing.answer == "yes" and not choice.is_open:
+        running = urgent.counts() if urgent else {}
+        found.append(problems.of_what_always_runs(always, running))
+    elif beside.always == "yes" and quotas.admits_always and not choice.is_open:
         found += problems.beside(always)
-    placed_pods = settled(matching, always, everything)
+    placed_pods = beside.placed or settled(matching, always, everything, urgent)
     counts = placed_pods.counts()
-    placed = {**counts, **matching.nodes_of_daemons}
+    placed = {**counts, **quotas.of_daemons}
     # Which of those that wait for a place get one, nobody knows.
-    sure = counts if everything.packing.answer == "yes" else steady if always.packing.answer == "yes" else {}
-    lacking = {i: count for i in able if (count := consumers[i].pods - placed.get(i, 0))}
+    sure: Mapping[int, int] = {}
+    if beside.everything == "yes" and quotas.admits_all:
+        sure = counts
+    elif beside.always == "yes" and quotas.admits_always:
+        sure = steady
+    lacking = {i: count for i in able if (count := quotas.most[i] - placed.get(i, 0))}
     if everything.packing.answer != "yes" and always.packing.answer != "no":
         found += problems.of_waiting(everything, lacking)
     memory = DeviceMemory(matching)
@@ -139,12 +154,13 @@ def plan_of(
     power = _power(offers, rack_watts)
     found += [*of_memory.of_meetings(verdict, devices, conflicts, lacking), *power_problems(matching, power)]
     lost = _lost(matching)
-    return Plan(
+    always_lost = any(one.least_copies or one.is_for_each_node for one in lost)
+    made = Plan(
         nodes=nodes,
         consumers=[_consumer(matching, index, placed.get(index, 0)) for index in range(len(consumers))],
         stock=_stock(matching, placed),
-        always_fits="no" if any(one.least_copies or one.is_for_each_node for one in lost) else always.packing.answer,
-        all_fits="no" if lost else everything.packing.answer,
+        always_fits="no" if always_lost or not quotas.admits_always else beside.always,
+        all_fits="no" if lost or not quotas.admits_all else beside.everything,
         vram=verdict,
         conflicts=conflicts,
         has_more_conflicts=has_more,
@@ -152,16 +168,11 @@ def plan_of(
         problems=[_short(problem) for problem in sorted(found, key=lambda problem: _ORDER.index(problem.kind))],
         advice=[],
         notes=list(
-            dict.fromkeys(
-                [
-                    *_notes(matching),
-                    *problems.one_by_one(sure),
-                    *(races(matching, lacking) if always.packing.answer == "yes" else ()),
-                    *_unsearched(problems, choice),
-                ]
-            )
+            dict.fromkeys([*_notes(matching), *(races(matching, lacking) if always.packing.answer == "yes" else ())])
         ),
     )
+    found = [*conditions(matching), *beside.conditions, *problems.one_by_one(sure), *_unsearched(problems, choice)]
+    return conditional(made, [_short(problem) for problem in found])
 
 
 def _lost(matching: Matching) -> list[Consumer]:
@@ -183,9 +194,12 @@ def _known(packed: Packed, *, is_sure: bool) -> Packed:
     return replace(packed, packing=replace(packed.packing, answer="undecided"))
 
 
-def _unsearched(problems: Problems, choice: Chosen) -> Iterator[str]:
-    if choice.is_open or not problems.is_searched:
-        yield "of some updates and jobs it was not looked for whether they find a place beside what always runs"
+def _unsearched(problems: Problems, choice: Chosen) -> Iterator[Problem]:
+    moves = any(one.pods and (updating(one) or not one.least_copies) for one in choice.consumers)
+    if (choice.is_open and moves) or not problems.is_searched:
+        yield unchecked(
+            Condition("those updates and jobs that were not looked at find a place beside what always runs")
+        )
 
 
 def _short(problem: Problem) -> Problem:
@@ -269,27 +283,6 @@ def _power(offers: Sequence[NodeOffer], rack_watts: Mapping[str, int]) -> Power:
 
 def _notes(matching: Matching) -> Iterator[str]:
     for offer in matching.offers:
-        yield from (f"{offer.name}: {note}" for note in offer.notes)
+        yield from (f"{offer.name}: {note}" for note in offer.notes if not isinstance(note, Condition))
     for consumer in matching.consumers:
-        yield from (f"{consumer.title}: {note}" for note in consumer.notes)
-        if consumer.is_for_each_node and admits_plain_nodes(placement_key(consumer)):
-            yield f"{consumer.title}: {_EVERYWHERE}"
-    for index, kinds in matching.uncertain.items():
-        for kind, labels in kinds.items():
-            names = matching.names([kind])
-            yield (
-                f"{matching.titles[index]}: where {joined(names)} {has(names)} the label {joined(labels)} that it "
-                "selects, its DaemonSet makes a pod there that stays Pending"
-            )
-    # Of each group one is asked for all.
-    eligibility, asked = matching.eligibility, set()
-    undeclared: dict[str, dict[str, None]] = {}
-    for index, group in enumerate(eligibility.consumer_groups[: len(matching.consumers)]):
-        if group not in asked:
-            asked.add(group)
-            for number in sorted(matching.takers[index]):
-                for label in eligibility.unknown_labels(index, matching.kinds[number][0]):
-                    undeclared.setdefault(label, {}).update(dict.fromkeys(matching.names([number])))
-    for label, nodes in sorted(undeclared.items()):
-        named = ", ".join(list(nodes)[:_MOST_NAMED]) + (" and others" if len(nodes) > _MOST_NAMED else "")
-        yield f"pods select the label {label}, which is not declared for {named}: taken as matching"
+        yield from (f"{consumer.title}: {note}" for note in consumer.notes if not isinstance(note, Condition))

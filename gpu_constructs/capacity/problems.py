@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from gpu_constructs.capacity.by_priority import evicted
+from gpu_constructs.capacity.condition import Condition
+from gpu_constructs.capacity.conditions import unchecked
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.one_by_one import stranded
@@ -127,15 +130,25 @@ class Problems:
 
     # All that always runs
 
-    def of_what_always_runs(self, packed: Packed) -> Problem:
-        """Too little for what runs until somebody stops it."""
+    def of_what_always_runs(self, packed: Packed, running: Mapping[int, int]) -> Problem:
+        """Return that there is too little for what runs until somebody stops it.
+
+        Args:
+            packed: What was found out about it.
+            running: Pods by consumer that have a place by their priority; empty where priorities decide nothing.
+        """
         lacking = packed.lacking()
+        by_priority = ""
+        if running:
+            lacking = {i: more for i, count in self._steady.items() if (more := count - running.get(i, 0)) > 0}
+            waits = "waits" if sum(lacking.values()) == 1 else "wait"
+            by_priority = f"; by priority {self._some_of(lacking)} {waits}" if packed.packing.shortage else ""
         return Problem(
             kind="slots",
             subject=self._only_subject(lacking),
             what="what always runs does not fit",
             way_out=self._way_to_slots(packed),
-            details=(self._shortage(packed, lacking),),
+            details=(f"{self._shortage(packed, lacking)}{by_priority}",),
         )
 
     def _only_subject(self, those: Iterable[int]) -> int | None:
@@ -242,13 +255,18 @@ class Problems:
         # What every node gets goes with its node, so that no packing tells.
         if not are_daemons and not self._has_room_above(consumer.priority, pods):
             return None
+        gone = evicted(self._matching, self._steady, pods)
+        self._told.update(gone)
         return Problem(
             kind="waiting",
             subject=consumer.subject,
             what=f"{start} only in place of what always runs with a lower priority",
             way_out="leave it where that is meant; else fewer pods that always run, or another node in the inventory",
-            details=(f"the scheduler evicts pods of {lower}, which wait then",),
+            details=(f"the scheduler evicts pods of {self._named(gone) or lower}, which wait then",),
         )
+
+    def _named(self, those: Iterable[int]) -> str:
+        return joined([self._matching.titles[index] for index in those])
 
     def _lower_than(self, priority: int, kinds: frozenset[int], names: frozenset[str]) -> tuple[str, bool]:
         """Name what always runs on some kinds of nodes with a lower priority, and tell whether every node gets one."""
@@ -321,8 +339,8 @@ class Problems:
             return f"{amount} {resource}"
         return f"{amount} unit{'s' if amount != 1 else ''} of {memory(unit)} ({resource})"
 
-    def one_by_one(self, pods: Mapping[int, int]) -> Iterator[str]:
-        """Say which of some pods may find no place, though there is one, as the scheduler does not plan ahead.
+    def one_by_one(self, pods: Mapping[int, int]) -> Iterator[Problem]:
+        """Return which of some pods may find no place, though there is one, as the scheduler does not plan ahead.
 
         Args:
             pods: Pods by consumer, which have a place together.
@@ -332,9 +350,13 @@ class Problems:
             who, others = (joined([titles[index] for index in those]) for those in (found.consumers, found.others))
             pod = self._in_words(self._consumers[found.consumers[0]].asks)
             verb, how = "has" if len(found.consumers) == 1 else "have", "together" if found.are_smaller else "elsewhere"
-            yield (
-                f"{who}, of {pod} a pod, {verb} a place only if the pods of {others} are put {how}; kube-scheduler "
-                "does not plan ahead"
+            yield unchecked(
+                Condition(
+                    f"the pods of {others} are put {how}: else {who}, of {pod} a pod, {verb} no place, as "
+                    "kube-scheduler does not plan ahead",
+                    "give one of them nodes of its own, by labels and a node_selector",
+                ),
+                self._only_subject(found.consumers),
             )
 
     def of_waiting(self, packed: Packed, lacking: Mapping[int, int]) -> Iterator[Problem]:

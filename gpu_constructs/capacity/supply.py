@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from gpu_constructs.capacity.condition import Condition
 from gpu_constructs.capacity.eligibility import taint_text
 from gpu_constructs.capacity.mig_by_label import divided_by_label
 from gpu_constructs.capacity.node_labels import is_of_sharing, labels_of, measured_mig_mib, single_profile
@@ -127,10 +128,8 @@ def _devices(node: GpuNode, plugin: Service) -> tuple[tuple[Device, ...], list[s
         if replicas > least and model is not None:
             return (), [f"MPS serves {least} clients of {model.name}, and {replicas} replicas make its daemon exit"]
         if replicas > least:
-            notes.append(
-                f"MPS serves {least} clients of a GPU before compute capability 7.5, and nothing says that its GPUs "
-                f"are newer: {replicas} replicas make its daemon exit there; declare gpu_model="
-            )
+            clause = f"its GPUs have compute capability 7.5 or more: of older ones MPS serves {least} clients"
+            notes.append(Condition(f"{clause}, and {replicas} replicas make its daemon exit", "declare gpu_model="))
     if is_divided and strategy == "none":
         notes.append(
             "the device plugin's MIG strategy is none: it hands out divided GPUs whole, of which a container uses one "

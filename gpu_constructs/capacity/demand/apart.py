@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpu_constructs.capacity.condition import Condition
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand.pod_group import mapping, members
 
-_HOST = "kubernetes.io/hostname"
+HOST = "kubernetes.io/hostname"
+"""The label whose domains are nodes."""
 # Labels that only a controller writes, another value for each revision of the pods.
 _OF_REVISIONS = frozenset({"controller-revision-hash", "pod-template-hash", "rollouts-pod-template-hash"})
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -16,65 +18,50 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 def most_per_node(pod_spec: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> int | None:
     """Give 1 where pods keep one another off their nodes, by their own required anti-affinity."""
-    return 1 if any(_keeps_off(term, labels, namespace) for term in _terms(pod_spec, "podAntiAffinity")) else None
+    return (
+        1 if any(_keeps_off(term, labels, namespace) for term in required_terms(pod_spec, "podAntiAffinity")) else None
+    )
 
 
 def is_apart_by_revision(pod_spec: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
     """Tell whether pods keep off only those of their own revision, so that an update may go beside the old ones."""
-    terms = [one for one in _terms(pod_spec, "podAntiAffinity") if _keeps_off(one, labels, namespace)]
-    return bool(terms) and all(_OF_REVISIONS.intersection(_texts(term.get("matchLabelKeys"))) for term in terms)
+    terms = [one for one in required_terms(pod_spec, "podAntiAffinity") if _keeps_off(one, labels, namespace)]
+    return bool(terms) and all(is_of_revision(term) for term in terms)
 
 
-def strangers(consumers: Sequence[Consumer]) -> Iterator[tuple[int, str]]:
-    """Tell of each whose pods keep off their own like whom they keep off besides, which a plan does not look at."""
-    labelled: dict[tuple[str, object], list[Consumer]] = {}
-    # A claim has the labels of those that hold it.
-    pods = [one for one in consumers if one.kind != "ResourceClaim"]
-    for one in pods:
-        for key, value in one.labels.items():
-            if isinstance(value, str):
-                labelled.setdefault((key, value), []).append(one)
-    for index, one in enumerate(consumers):
-        if one.most_per_node is None:
-            continue
-        for term in _terms(one.pod_spec, "podAntiAffinity"):
-            if _keeps_off(term, one.labels, one.namespace):
-                near = min((labelled.get(wanted, []) for wanted in _labels_wanted(term)), key=len, default=pods)
-                other = next((two for two in near if two.subject != one.subject and _meets(term, one, two)), None)
-                if other is not None:
-                    yield index, f"it keeps off nodes of {other.kind} {other.title} too, which is not looked at"
-                    break
+def is_of_revision(term: Mapping[str, Any]) -> bool:
+    """Check whether a term is about pods of one revision only."""
+    return bool(_OF_REVISIONS.intersection(_texts(term.get("matchLabelKeys"))))
 
 
-def _labels_wanted(term: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    wanted = mapping(mapping(term.get("labelSelector")).get("matchLabels"))
-    return ((key, value) for key, value in wanted.items() if isinstance(value, str))
-
-
-def _meets(term: Mapping[str, Any], one: Consumer, other: Consumer) -> bool:
-    """Tell whether a term is about the pods of another consumer."""
+def meets(term: Mapping[str, Any], one: Consumer, other: Consumer) -> bool:
+    """Check whether a term of a consumer's pods is about the pods of another one, or about its own."""
+    if other is not one and is_of_revision(term):
+        return False
     keys = _texts(term.get("matchLabelKeys"))
-    if _OF_REVISIONS.intersection(keys) or any(
-        one.labels[key] != other.labels.get(key) for key in keys if key in one.labels
-    ):
+    if any(one.labels[key] != other.labels.get(key) for key in keys if key in one.labels):
         return False
     # No namespaces at all mean its own.
     if term.get("namespaces") or term.get("namespaceSelector") is not None:
-        return _keeps_off(term, other.labels, other.namespace)
-    return one.namespace == other.namespace and _keeps_off(term, other.labels, other.namespace)
+        return _is_about(term, other.labels, other.namespace)
+    return one.namespace == other.namespace and _is_about(term, other.labels, other.namespace)
 
 
 def _texts(value: object) -> list[str]:
     return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
 
 
-def _terms(pod_spec: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+def required_terms(pod_spec: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    """Return the terms that must hold of an affinity, as ``podAntiAffinity``."""
     return members(mapping(mapping(pod_spec.get("affinity")).get(kind)).get(_REQUIRED))
 
 
 def _keeps_off(term: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
-    if term.get("topologyKey") != _HOST or term.get("mismatchLabelKeys"):
-        return False
+    is_known = term.get("topologyKey") == HOST and not term.get("mismatchLabelKeys")
+    return is_known and _is_about(term, labels, namespace)
+
+
+def _is_about(term: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
     namespaces, selected = term.get("namespaces"), term.get("namespaceSelector")
     # An empty selector takes every namespace; what another one takes is not known here.
     if namespaces or selected is not None:
@@ -108,16 +95,8 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, Any]) -> bool:
     return False
 
 
-def placement_notes(pod_spec: Mapping[str, Any], *, is_apart: bool) -> Iterator[str]:
-    """Tell what else decides where its pods go, which a plan does not look at."""
-    if any(
-        one.get("whenUnsatisfiable") != "ScheduleAnyway" for one in members(pod_spec.get("topologySpreadConstraints"))
-    ):
-        yield "its topologySpreadConstraints are not looked at"
-    if _terms(pod_spec, "podAffinity"):
-        yield "its podAffinity is not looked at"
-    if len(_terms(pod_spec, "podAntiAffinity")) > is_apart:
-        yield "its podAntiAffinity to other pods is not looked at"
+def placement_notes(pod_spec: Mapping[str, Any]) -> Iterator[Condition]:
+    """Return what else decides where its pods go, which a plan does not look at."""
     scheduler = pod_spec.get("schedulerName")
     if scheduler not in (None, "", "default-scheduler"):
-        yield f"its scheduler {scheduler} may place it otherwise"
+        yield Condition(f"its scheduler {scheduler} places its pods where kube-scheduler would")

@@ -118,12 +118,11 @@ class App:
         return found
 
     @cached_property
-    def quotas(self) -> dict[str, list[tuple[str, frozenset[str]]]]:
-        """ResourceQuotas by namespace, each with what it counts."""
-        found: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    def quotas(self) -> dict[str, dict[str, Manifest]]:
+        """ResourceQuotas by namespace and name."""
+        found: dict[str, dict[str, Manifest]] = {}
         for _, quota in self.facts.of_kind(("", "ResourceQuota")):
-            hard = frozenset(mapping(mapping(quota.get("spec")).get("hard")))
-            found.setdefault(namespace_of(quota), []).append((str(_metadata(quota).get("name")), hard))
+            found.setdefault(namespace_of(quota), {}).setdefault(str(_metadata(quota).get("name")), quota)
         return found
 
     @cached_property

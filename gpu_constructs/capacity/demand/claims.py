@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Any
 
+from gpu_constructs.capacity.condition import Condition
 from gpu_constructs.capacity.consumer import Choice
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_group import mapping, members, number
@@ -41,7 +42,9 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
         if isinstance(claim.get("resourceClaimName"), str):
             index = app.index_of(_GROUP, "ResourceClaim", claim["resourceClaimName"], namespace)
             if index is None:
-                found.notes.append(f"ResourceClaim {claim['resourceClaimName']} is not in this app: not counted")
+                found.notes.append(
+                    Condition(f"ResourceClaim {claim['resourceClaimName']}, which is not in this app, has its devices")
+                )
             elif index not in found.shared:
                 found.shared.append(index)
             continue
@@ -50,7 +53,9 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
         if template is None:
             if says_vram:
                 found.choices = _together(found.choices, [Choice({_WHOLE_GPUS: 1})])
-                found.notes.append(f"ResourceClaimTemplate {name} is not in this app: counted as one {_WHOLE_GPUS}")
+                found.notes.append(
+                    Condition(f"ResourceClaimTemplate {name}, which is not in this app, asks for one {_WHOLE_GPUS}")
+                )
             continue
         choices, notes = claim_choices(mapping(mapping(template.get("spec")).get("spec")), app)
         found.choices = _together(found.choices, choices)
@@ -71,7 +76,7 @@ def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], 
             notes.append(f"of the choices of its request {name} each node gives the first that it has")
         found = _together(found, choices)
     if any(one.asks for one in found) and mapping(spec.get("devices")).get("constraints"):
-        notes.append("the constraints between the devices of its claim are not looked at")
+        notes.append(Condition("devices meet the constraints of its claim, which are not looked at"))
     return found, list(dict.fromkeys(notes))
 
 
@@ -82,20 +87,22 @@ def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str])
         return Choice({})
     if not app.is_gpu_class(device_class):
         if app.index_of(_GROUP, "DeviceClass", device_class) is None:
-            notes.append(f"device class {device_class} is not known to be GPUs: not counted")
+            notes.append(Condition(f"a device of class {device_class}, which is not known to be GPUs, is there for it"))
         return Choice({})
     has_conditions = bool(wanted.get("selectors"))
     if has_conditions:
-        notes.append(f"the conditions of its request {name} are not looked at")
+        notes.append(Condition(f"devices meet the conditions of its request {name}, which are not looked at"))
     if device_class in app.own_classes:
-        notes.append(f"the conditions of device class {device_class} are not looked at")
+        notes.append(Condition(f"devices meet the conditions of device class {device_class}, which are not looked at"))
         has_conditions = True
     if wanted.get("allocationMode") != "All":
         return Choice({device_class: number(wanted.get("count"), 1) or 1})
     if has_conditions:
         notes.append(
-            f"its request {name} takes all devices of a node that match its conditions, and waits while one of them is "
-            "taken: counted as one"
+            Condition(
+                f"one device of a node meets the conditions of its request {name}, which takes all that do and waits "
+                "while one of them is taken"
+            )
         )
         return Choice({device_class: 1})
     return Choice({device_class: 1}, frozenset([device_class]))

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
+from gpu_constructs.capacity.condition import Condition
 from gpu_constructs.capacity.consumer import Choice, Consumer
-from gpu_constructs.capacity.demand.apart import is_apart_by_revision, most_per_node, placement_notes, strangers
+from gpu_constructs.capacity.demand.apart import is_apart_by_revision, most_per_node, placement_notes
 from gpu_constructs.capacity.demand.app_objects import IMPLICIT, App
 from gpu_constructs.capacity.demand.claims import PodClaims, claim_choices, pod_claims
 from gpu_constructs.capacity.demand.copies import pod_groups
@@ -15,6 +16,7 @@ from gpu_constructs.capacity.demand.pod_asks import asked, most_asked, pod_asks
 from gpu_constructs.capacity.demand.pod_group import PodGroup, mapping, members
 from gpu_constructs.capacity.demand.present import present
 from gpu_constructs.capacity.demand.priority import priority_of
+from gpu_constructs.capacity.demand.quota import device_names, quota_names, quota_shares
 from gpu_constructs.pod_specs import containers
 from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, namespace_of, quantity
 from gpu_constructs.rules.limit_range import breaches, completed
@@ -81,8 +83,6 @@ def consumers(facts: Facts) -> list[Consumer]:
                 one = replace(_consumer(index, manifest, group, choices, claims, vram, app), refused=refused)
                 found.append(replace(one, notes=(*one.notes, _TWICE)) if index in there.repeated else one)
     found.extend(one for claim in holders for one in _shared(claim, holders[claim], app))
-    for index, note in strangers(found):
-        found[index] = replace(found[index], notes=(*found[index].notes, note))
     return sorted(found, key=lambda consumer: consumer.subject)
 
 
@@ -159,9 +159,9 @@ def _consumer(
         *claims.notes,
         *priority["notes"],
         *(f"it holds ResourceClaim {_name(app.facts.objects[claim])} too, wherever that is" for claim in claims.shared),
-        *placement_notes(group.spec, is_apart=apart is not None),
+        *placement_notes(group.spec),
         *((_REVISIONS,) if is_unclear else ()),
-        *_waiting_notes(namespace, queue, asks, app),
+        *_waiting_notes(queue),
     ]
     return Consumer(
         subject=index,
@@ -187,6 +187,9 @@ def _consumer(
         preempts=priority["preempts"],
         is_for_each_node=group.is_for_each_node,
         most_per_node=apart,
+        quotas=tuple(
+            quota_shares(group.spec, {"count/pods": 1, "pods": 1, **quota_names(_at_least(choices))}, namespace, app)
+        ),
         vram_mib=vram.most,
         typical_vram_mib=vram.typical,
         notes=tuple(dict.fromkeys(notes)),
@@ -222,10 +225,17 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
         is_stopped=all(holder.group.is_stopped for holder in holders),
         priority=priority["priority"],
         preempts=priority["preempts"],
+        quotas=tuple(quota_shares({}, device_names(_at_least(choices)), namespace_of(manifest), app)),
         vram_mib=_sum(None if h.vram.most is None else h.vram.most * h.pods for h in holders),
         typical_vram_mib=_sum(None if h.vram.typical is None else h.vram.typical * h.pods for h in holders),
-        notes=tuple(dict.fromkeys([*vram_notes, *told, *notes, *placement_notes(first.spec, is_apart=False)])),
+        notes=tuple(dict.fromkeys([*vram_notes, *told, *notes, *placement_notes(first.spec)])),
     )
+
+
+def _at_least(choices: Sequence[Choice]) -> dict[str, int]:
+    """Return what is asked for whichever choice a node gives."""
+    names = [name for name in choices[0].asks if all(name in one.asks for one in choices)]
+    return {name: min(one.asks[name] for one in choices) for name in names}
 
 
 def _left_open(choices: Sequence[Choice]) -> tuple[Choice, ...]:
@@ -263,11 +273,7 @@ def _vram(manifest: Manifest, group: PodGroup) -> _Vram:
     return _Vram(found[0], found[1], tuple(notes))
 
 
-def _waiting_notes(namespace: str, queue: object, asks: Mapping[str, int], app: App) -> Iterator[str]:
-    """Tell what else decides when its pods start."""
+def _waiting_notes(queue: object) -> Iterator[Condition]:
+    """Return what else decides when its pods start."""
     if queue is not None:
-        yield f"when it starts is up to the queue {queue} of Kueue, whose quota is not looked at"
-    counted = {f"requests.{name}" for name in asks} | {f"{name}.deviceclass.resource.k8s.io/devices" for name in asks}
-    for name, hard in app.quotas.get(namespace, ()):
-        if counted & hard:
-            yield f"ResourceQuota {name} of its namespace is not looked at"
+        yield Condition(f"the queue {queue} of Kueue, whose quota is not looked at, lets it start")

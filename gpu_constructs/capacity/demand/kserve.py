@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
+from gpu_constructs.capacity.condition import Condition
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_asks import asked
 from gpu_constructs.capacity.demand.pod_group import (
@@ -25,6 +26,7 @@ from gpu_constructs.capacity.demand.pod_group import (
 from gpu_constructs.pod_specs import model_server
 from gpu_constructs.rules.facts import Manifest, annotations_of, namespace_of
 
+_NOTHING_MORE = Condition("its baseRefs, which are not looked at, add nothing that decides where its pods go")
 _GROUP = "serving.kserve.io"
 _SERVING = "kserve-container"
 _ALONE = "only what it states itself is counted"
@@ -247,7 +249,7 @@ def llm_inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
         copies = number(scheduler.get("replicas"), 1)
         pods = mapping(scheduler["template"])
         found.append(PodGroup(spec=pods, part="scheduler", copies=copies, least_copies=copies))
-    notes = ("what its baseRefs add is not looked at",) if members(spec.get("baseRefs")) else ()
+    notes = (_NOTHING_MORE,) if members(spec.get("baseRefs")) else ()
     for group in found:
         yield replace(group, notes=(*group.notes, *notes), is_stopped=stopped)
 

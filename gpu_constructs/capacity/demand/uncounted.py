@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpu_constructs._kinds import BUILT_IN_GROUPS
+from gpu_constructs.capacity.condition import Condition
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.copies import is_known
 from gpu_constructs.capacity.demand.pod_group import mapping
@@ -30,8 +31,8 @@ _WORDS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector"})
 _DEEPEST = 60
 
 
-def uncounted(facts: Facts) -> list[str]:
-    """Give a sentence for each object that asks for GPUs and of which nobody knows how many pods it makes.
+def uncounted(facts: Facts) -> list[Condition]:
+    """Return a condition for each object that asks for GPUs and of which nobody knows how many pods it makes.
 
     Args:
         facts: The app.
@@ -46,8 +47,11 @@ def uncounted(facts: Facts) -> list[str]:
         if resources:
             name = mapping(manifest.get("metadata")).get("name")
             told.append(
-                f"{kind} {namespace_of(manifest)}/{name} asks for {', '.join(resources)} and is of a kind that is not "
-                "known: not counted"
+                Condition(
+                    f"there is room for {kind} {namespace_of(manifest)}/{name}, which asks for {', '.join(resources)} "
+                    "and is of a kind that is not known: not counted",
+                    "leave room for it in the inventory, by fewer GPUs than there are",
+                )
             )
     return told
 

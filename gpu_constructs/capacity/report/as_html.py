@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode
+from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Problem
 from gpu_constructs.capacity.report import words
 from gpu_constructs.capacity.report.as_svg import BAR_STYLE, legend, memory_bar, most_urgent, patterns, slot_bar
 from gpu_constructs.capacity.report.markup import add, element
@@ -144,7 +144,8 @@ def html(plan: Plan, title: str) -> str:
     sections = [
         one
         for one in (
-            _problems(plan),
+            _problems(plan, "problems", "What does not fit", plan.problems),
+            _problems(plan, "conditions", "Fits, if", plan.conditions),
             _nodes(plan),
             _stock(plan),
             _consumers(plan),
@@ -201,13 +202,13 @@ def _marked(parent: ElementTree.Element, level: words.Level) -> ElementTree.Elem
     return item
 
 
-def _problems(plan: Plan) -> ElementTree.Element | None:
-    if not plan.problems:
+def _problems(plan: Plan, name: str, heading: str, problems: Sequence[Problem]) -> ElementTree.Element | None:
+    if not problems:
         return None
-    section = _section("problems", f"What does not fit ({len(plan.problems):,})")
+    section = _section(name, f"{heading} ({len(problems):,})")
     found = add(section, "ul", class_="problems")
     named = words.subjects(plan)
-    for problem in plan.problems:
+    for problem in problems:
         said = add(_marked(found, words.PROBLEM_LEVELS[problem.kind]), "div")
         add(said, "h3", words.problem_title(problem, named))
         for what, text in (("Why: ", problem.text), ("Way out: ", problem.way_out)):

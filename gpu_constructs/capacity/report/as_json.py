@@ -54,6 +54,7 @@ def json_text(plan: Plan, title: str) -> str:
         "consumers": [{**_consumer(each), "eligibility": index(each)} for each in plan.consumers],
         "eligibility": written,
         "problems": [_problem(problem, named) for problem in plan.problems],
+        "conditions": [_problem(condition, named) for condition in plan.conditions],
         "conflicts": [_conflict(one) for one in plan.conflicts],
         "hasMoreConflicts": plan.has_more_conflicts,
         "power": {

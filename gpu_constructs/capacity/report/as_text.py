@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode
+from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Problem
 from gpu_constructs.capacity.report import words
 
 COLUMNS = 100
@@ -21,7 +21,8 @@ def text(plan: Plan, title: str) -> str:
         ("Resources", _stock(plan)),
         ("Nodes", _nodes(plan)),
         ("Who asks for GPUs", _consumers(plan)),
-        ("What does not fit", _problems(plan)),
+        ("What does not fit", _problems(plan, plan.problems)),
+        ("Fits, if", _problems(plan, plan.conditions)),
         ("What does not go together", _conflicts(plan)),
         ("Power", _power(plan)),
         ("Advice", _items(plan.advice)),
@@ -113,9 +114,9 @@ def _consumer(each: PlannedConsumer) -> Iterator[str]:
     yield from _wrapped(f"each takes {', '.join(words.takes(consumer))}", "    ")
 
 
-def _problems(plan: Plan) -> Iterator[str]:
+def _problems(plan: Plan, problems: Iterable[Problem]) -> Iterator[str]:
     named = words.subjects(plan)
-    for problem in plan.problems:
+    for problem in problems:
         sign = _SIGNS[words.PROBLEM_LEVELS[problem.kind]]
         yield from _wrapped(words.problem_title(problem, named), f"[{sign}] ")
         yield from _wrapped(f"Why: {words.sentence(problem.text)}", "     ")

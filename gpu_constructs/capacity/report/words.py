@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from gpu_constructs.capacity.condition import Condition
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.node_offer import Device, NodeOffer
 from gpu_constructs.capacity.plan import (
@@ -33,6 +34,7 @@ PROBLEM_TITLES = {
     "waiting": "Not all at once",
     "vram": "Memory may run out",
     "power": "Power of a rack",
+    "unchecked": "Fits, if",
 }
 """By the kind of a problem, what it is about."""
 
@@ -43,6 +45,7 @@ PROBLEM_LEVELS: Mapping[str, Level] = {
     "waiting": "warn",
     "vram": "warn",
     "power": "warn",
+    "unchecked": "unknown",
 }
 
 # They turn the reading direction of what comes after them, so that a name reads as another.
@@ -146,12 +149,26 @@ def _placement(plan: Plan) -> Statement:
         return Statement("bad", "Does not fit: not even what always runs has a place.")
     if plan.always_fits == "undecided":
         return Statement("unknown", "Undecided: neither a place for all that always runs was found, nor that none is.")
+    condition = _condition(plan)
     if plan.all_fits == "no":
-        wait = "waits" if waiting == 1 else "wait"
-        return Statement("warn", f"Everything fits, but not at once: {waiting:,} of {counted(pods, 'pod')} {wait}.")
+        wait = f"not at once: {waiting:,} of {counted(pods, 'pod')} {'waits' if waiting == 1 else 'wait'}."
+        return Statement("warn", f"{condition}; but {wait}" if condition else f"Everything fits, but {wait}")
     if plan.all_fits == "undecided":
-        return Statement("unknown", "What always runs fits; whether everything does at once is undecided.")
+        fits = f"What always runs {condition[:1].lower()}{condition[1:]}" if condition else "What always runs fits"
+        return Statement("unknown", f"{fits}; whether everything does at once is undecided.")
+    if condition:
+        return Statement("unknown", f"{condition}.")
     return Statement("good", "Everything fits: every pod has a place at once.")
+
+
+def _condition(plan: Plan) -> str:
+    """Return the condition under which it fits, and how many more there are; empty where it simply fits."""
+    if not plan.conditions:
+        return ""
+    first, more = plan.conditions[0], len(plan.conditions) - 1
+    about = subjects(plan).get(-1 if first.subject is None else first.subject)
+    others = f", and {counted(more, 'more condition')} {'holds' if more == 1 else 'hold'}" if more else ""
+    return sentence(first.text) + (f" ({about})" if about else "") + others
 
 
 def _memory(plan: Plan) -> Statement:
@@ -364,7 +381,8 @@ def _notes(plan: Plan) -> Iterator[tuple[str, str]]:
     for node in plan.nodes:
         yield from ((node.offer.name, note) for note in node.offer.notes)
     for each in plan.consumers:
-        yield from ((each.consumer.title, note) for note in each.consumer.notes)
+        notes = (note for note in each.consumer.notes if not isinstance(note, Condition))
+        yield from ((each.consumer.title, note) for note in notes)
 
 
 def rack_lines(plan: Plan) -> Iterator[tuple[str, int, int | None]]:
