@@ -41,6 +41,7 @@ FACTS = {
     "`cdi_disable_hooks`": "has_cdi_disable_hooks",
     "`Sharing.mps(fail_requests_greater_than_one=False)`": "honours_mps_fail_requests",
     "config-manager beside MPS with `host_pid=True`": "config_manager_survives_host_pid",
+    "the attribute of a MIG device in its resource name (`mig-1g.10gb.me`)": "names_mig_attributes",
     "GPU Feature Discovery reads its own pod, to own what it publishes": "sets_owner_references",
 }
 
