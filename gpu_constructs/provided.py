@@ -230,9 +230,9 @@ def providers_in(constructs: Iterable[_Construct]) -> tuple[list[_Construct], li
     providers: list[_Construct] = []
     provided: list[Provided] = []
     for construct in constructs:
-        if isinstance(construct, Provider):
-            says = construct.provides
-            if not says.is_workload or says not in provided:
-                providers.append(construct)
-                provided.append(says)
+        # Asked by isinstance, a protocol looks itself over each time, which costs more than all else here.
+        says = getattr(construct, "provides", None)
+        if isinstance(says, Provided) and (not says.is_workload or says not in provided):
+            providers.append(construct)
+            provided.append(says)
     return providers, provided

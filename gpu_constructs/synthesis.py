@@ -20,7 +20,7 @@ from gpu_constructs import _kinds
 from gpu_constructs._canonical import make_canonical
 from gpu_constructs._manifest import GRANTS, Manifest
 from gpu_constructs._yaml import manifest_text
-from gpu_constructs.app_checks import ExaminesApp, left_to_synth
+from gpu_constructs.app_checks import left_to_synth
 from gpu_constructs.cluster_checks import Finding, check
 from gpu_constructs.errors import (
     GpuConstructsError,
@@ -46,7 +46,7 @@ from gpu_constructs.output_files import (
 )
 from gpu_constructs.provided import providers_in
 from gpu_constructs.rules.gpu_rules import settings_of
-from gpu_constructs.side_files import WritesSideFiles, first_line, marked
+from gpu_constructs.side_files import first_line, marked
 
 NAMESPACES_FILE = "00-namespaces"
 CRDS_FILE = "01-crds"
@@ -376,7 +376,7 @@ def _checked(app: App) -> _Checked:
     # What is wrong with the objects themselves is better known before anybody computes with them.
     if all(finding.is_warning for _, finding in said):
         for construct in constructs:
-            if isinstance(construct, ExaminesApp):
+            if hasattr(construct, "examine"):
                 try:
                     found = construct.examine(rendered.manifests, provided)
                 except GpuConstructsError as error:
@@ -410,7 +410,7 @@ def _add_files(checked: _Checked, output: OutputFiles) -> list[str]:
         path = outdir / METADATA_FILE
         output.texts[path] = marked(path.name, _metadata(checked.constructs), output.program)
     for construct in checked.constructs:
-        if not isinstance(construct, WritesSideFiles):
+        if not hasattr(construct, "side_files"):
             continue
         for file in construct.side_files():
             path = output.folder(file.folder, given_outdir) / file.name
