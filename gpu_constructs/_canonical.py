@@ -32,7 +32,7 @@ def canonical_quantity(given: object) -> object:
     Source:
         kubernetes/apimachinery@v0.36.0:pkg/api/resource/quantity.go, CanonicalizeBytes
     """
-    read = _QUANTITY.match(str(given)) if isinstance(given, int | str) and not isinstance(given, bool) else None
+    read = _QUANTITY.match(str(given)) if isinstance(given, int | float | str) and not isinstance(given, bool) else None
     if read is None:
         return given
     number, unit = Decimal(read[1]), read[2]

@@ -404,7 +404,11 @@ def _add_files(checked: _Checked, output: OutputFiles) -> list[str]:
             make_canonical(manifest)
             files[outdir / _file_of(manifest, name)].append(manifest)
     for path, manifests in files.items():
-        text = "---\n".join(manifest_text(manifest) for manifest in manifests)
+        try:
+            text = "---\n".join(manifest_text(manifest) for manifest in manifests)
+        except UnicodeEncodeError as error:
+            held = error.object[error.start : error.end]
+            return [f"{path.name}: objects must hold text that UTF-8 can write; got {held!r}; leave it out"]
         output.texts[path] = marked(path.name, text, output.program)
     if _records_metadata(app):
         path = outdir / METADATA_FILE

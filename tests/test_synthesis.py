@@ -436,6 +436,13 @@ def test_a_validation_that_has_nothing_to_say_lets_the_files_be_written(app, cha
     assert list(files(dist)) == ["gpu.k8s.yaml"]
 
 
+def test_text_that_no_file_can_hold_is_one_line(app, chart, dist):
+    obj(chart, "v1", "ConfigMap", "a").add_json_patch(JsonPatch.add("/data", {"a": "\ud800"}))
+    (problem,) = problems_of(app)
+    assert problem == "gpu.k8s.yaml: objects must hold text that UTF-8 can write; got '\\ud800'; leave it out"
+    assert not dist.exists()
+
+
 @pytest.mark.parametrize("patch", [JsonPatch.replace("/spec/a/b", 1), JsonPatch.test("/metadata/name", "other")])
 def test_a_patch_that_does_not_apply_is_one_line_with_the_path_of_its_object(app, chart, patch):
     GpuNamespace(chart, "namespace").api_object.add_json_patch(patch)
