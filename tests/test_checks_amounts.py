@@ -223,13 +223,26 @@ def test_a_size_that_may_be_meant_is_left_alone(amount):
         obj("v1", "ResourceQuota", {"hard": {"fast.storageclass.storage.k8s.io/requests.storage": "100"}}),
         obj("v1", "LimitRange", {"limits": [{"type": "Container", "default": {"memory": 4}}]}),
         obj("serving.kserve.io/v1beta1", "InferenceService", {"predictor": {"model": pod({"memory": 4})["spec"]}}),
-        obj("example.com/v1", "Model", {"resources": {"requests": {"memory": 4}}}),
     ],
     ids=lambda manifest: manifest["kind"],
 )
 def test_sizes_are_read_wherever_they_are(manifest):
     (problem,) = problems(manifest)
     assert " must have a unit; got " in problem
+
+
+@pytest.mark.parametrize(
+    ("api_version", "refused"), [("example.com/v1", False), ("serving.kserve.io/v1beta1", True), ("v1", True)]
+)
+def test_a_size_of_a_kind_that_is_not_known_is_only_warned_of(app, chart, api_version, refused):
+    kind = "InferenceService" if "kserve" in api_version else "Pod"
+    Manifest(chart, "one", obj(api_version, kind, {"resources": {"requests": {"memory": 4}}}))
+    if refused:
+        with pytest.raises(SynthesisError, match="must have a unit"):
+            synthesize(app)
+    else:
+        with pytest.warns(match="must have a unit"):
+            synthesize(app)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpu_constructs import _fields
+from gpu_constructs._kinds import BUILT_IN_GROUPS
 from gpu_constructs.pod_specs import holds_pods
 from gpu_constructs.rules.facts import Facts, Manifest, is_gpu_name, quantity
 from gpu_constructs.rules.finding import Finding
@@ -75,7 +76,9 @@ def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
                     yield _misnamed(index, one, name, meant)
             is_size = (is_in_section and _fields.counts_bytes(name)) or (one.section, name) == ("emptyDir", "sizeLimit")
             if is_size and _fields.lacks_unit(one.amount):
-                yield Finding(index, f"{one} {_fields.without_unit(one.amount)}")
+                # A kind unknown here may count in another unit.
+                is_warning = kind[0] not in BUILT_IN_GROUPS and not has_containers
+                yield Finding(index, f"{one} {_fields.without_unit(one.amount)}", is_warning=is_warning)
 
 
 def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
