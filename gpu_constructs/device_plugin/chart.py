@@ -262,6 +262,7 @@ class DevicePluginChart(GpuChart):
             nfd_labels=None if discovery is None else nfd.published_labels(discovery),
             gpu_resources=advertised_resources(configs) if plugin is not None else {},
             gpu_offers=gpu_offers(configs, plugin_pods(configs, manifests), release) if plugin is not None else (),
+            objects={"ConfigMap": (f"{lives_in}/{configs.config_map}",)} if configs.config_map else {},
             mig_strategy=configs.flags.mig_strategy if plugin is not None else None,
             platform=platform,
             runs_on=_placements(manifests),
