@@ -196,8 +196,9 @@ def main() -> int:
     too_slow = 0
     for name, measure, hold in (
         # 1.5 is the goal. The example makes more than it did, of more modules, and misses it: what is held is that it
-        # does not get worse. Its plans, which compute and write reports, are held by themselves.
-        ("python app.py / empty cdk8s app", whole_app, 1.85),
+        # does not get worse. Its plans, which compute and write reports, are held by themselves. Plans that also decide
+        # by quotas, priorities and rules between pods cost a tenth more, so 1.85 became 2.0.
+        ("python app.py / empty cdk8s app", whole_app, 2.0),
         ("the same, without capacity plans", partial(whole_app, is_planned=False), 1.75),
         ("the same, ours not compiled before", partial(whole_app, is_compiled=False), None),
         ("import gpu_constructs / import cdk8s", partial(importing, "import gpu_constructs"), 1.1),

@@ -106,10 +106,9 @@ if TYPE_CHECKING:
     __version__: str
 else:
     # Type checkers do not read this part: a module with a ``__getattr__`` has every name for them.
-    import gc
     from importlib import import_module
 
-    _MANY_OBJECTS = 100_000
+    from gpu_constructs._garbage import collected_rarely
 
     # The six constructs come first.
     _HOMES = {
@@ -196,15 +195,11 @@ else:
             return version()
         if name not in _HOME_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        # Modules and classes stay: looking for garbage among them takes as long as a tenth of an app's run.
-        threshold = gc.get_threshold()
-        gc.set_threshold(threshold[0] and max(threshold[0], _MANY_OBJECTS), *threshold[1:])
         try:
-            globals()[name] = getattr(import_module(_HOME_OF[name], __name__), name)
+            with collected_rarely():
+                globals()[name] = getattr(import_module(_HOME_OF[name], __name__), name)
         except _node.NodeMissing as error:
             raise error.with_traceback(None) from None
-        finally:
-            gc.set_threshold(*threshold)
         return globals()[name]
 
     def __dir__() -> list[str]:

@@ -18,6 +18,7 @@ from jsii.errors import JavaScriptError
 
 from gpu_constructs import _kinds
 from gpu_constructs._canonical import make_canonical
+from gpu_constructs._garbage import collected_rarely
 from gpu_constructs._manifest import GRANTS, Manifest
 from gpu_constructs._yaml import manifest_text
 from gpu_constructs.app_checks import left_to_synth
@@ -168,9 +169,11 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
         mark_rendered(app)
         # Of several clusters each says whose problem it is.
         cluster = f"{Path(app.outdir).name}: " if len(apps) > 1 else ""
-        checked = _checked(app)
+        with collected_rarely():
+            checked = _checked(app)
+            found = checked.problems or _add_files(checked, output)
         warnings += [cluster + warning for warning in checked.warnings]
-        problems += [cluster + problem for problem in checked.problems or _add_files(checked, output)]
+        problems += [cluster + problem for problem in found]
     if not problems:
         problems = output.problems()
         warnings += output.warnings()
