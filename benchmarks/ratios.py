@@ -209,9 +209,10 @@ def main() -> int:
         ("1,000 GpuWorkloads / bare ApiObjects", partial(many, "ours"), 1.5),
     ):
         ratio = measure(rounds)
-        if hold is not None and ratio > hold:
-            # A busy machine may spoil a few rounds; a slow library spoils them all.
-            ratio = measure(3 * rounds)
+        for _ in range(2):
+            if hold is not None and ratio > hold:
+                # A busy machine may spoil many rounds; a slow library spoils them all.
+                ratio = measure(3 * rounds)
         too_slow += hold is not None and ratio > hold
         goal = " and 1.5 the goal" if measure is whole_app else ""
         print(
