@@ -23,7 +23,7 @@ def container_resources(given: Resources | None, *, default: Resources, has_gpus
         has_gpus: Whether the keyword ``gpus=`` asks for the GPUs of this pod.
 
     Raises:
-        GpuConstructsError: A section other than requests and limits, an amount that is no quantity, or a GPU.
+        GpuConstructsError: A section other than requests and limits, an amount that is not a quantity, or a GPU.
     """
     chosen = default if given is None else given
     for section, amounts in chosen.items():

@@ -154,7 +154,7 @@ def in_arguments(words: Sequence[object]) -> Iterator[tuple[int, Credential]]:
         assigned = _ASSIGNED.match(word)
         name, value = assigned.groups() if assigned else (flag, word)
         name = "" if "(" in value else _key(name)
-        # A flag behind a flag is no value: the first one takes none.
+        # A flag after a flag is not a value: the first one takes none.
         is_flag = _FLAG.match(word)
         found = None if word in _ADMITTED or (is_flag and flag) else in_variable(name, value)
         if found is not None:
@@ -265,7 +265,7 @@ def _is_named(name: str) -> bool:
 
 
 def _is_harmless(value: str, name: str) -> bool:
-    """Check whether a value is no credential, though its name says so."""
+    """Check whether a value is not a credential, though its name says so."""
     text = value.strip().strip("\"'")
     if not text or text.lower() in _PLACEHOLDERS or _REFERENCE.search(text):
         return True

@@ -223,7 +223,7 @@ class OutputFiles:
     def _calls_near(self) -> list[_Call]:
         """Return the calls of this run that wrote where this one may remove files.
 
-        A process that is no script, such as a test or a notebook, may make the next state of the same App.
+        A process that is not a script, such as a test or a notebook, may make the next state of the same App.
         """
         if running_script() is None:
             return []

@@ -270,7 +270,7 @@ def _wrong_calls(apps: Sequence[object]) -> Iterator[str]:
             yield f"synth takes Apps only; got the class {app.__name__}; make one with App()"
         elif not isinstance(app, App):
             yield f"synth takes Apps only; got {_described(app)}; pass the App that it is made in"
-    # What is no App was said.
+    # What is not an App was reported.
     for app in cast(Sequence[App], apps):
         if os.environ.get(_OUTDIR_VARIABLE) == "":
             yield f"{_OUTDIR_VARIABLE} must name a folder; it is set and empty; unset it, or name one"

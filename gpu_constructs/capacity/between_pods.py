@@ -3,7 +3,7 @@
 Sources:
     kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/podtopologyspread/filtering.go: a node must have the
     key, and its domain at most ``maxSkew`` pods more than the emptiest domain, the new pod among them. Nodes that the
-    node affinity refuses are no domains; nodes that are full or tainted are.
+    node affinity refuses are not domains; nodes that are full or tainted are.
 
     kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/interpodaffinity/filtering.go: anti-affinity holds for
     both sides; affinity needs one pod that all terms select in each of their domains, unless no pod anywhere is such

@@ -53,7 +53,7 @@ def chosen(
         members.append([*range(len(variants), len(variants) + len(those))])
         variants += those
     matching = Matching(variants, offers, runtime_classes)
-    # What no node takes is no choice, but for the first of those that have no other.
+    # What no node takes is not a choice, but for the first of those that have no other.
     members = [[one for one in those if matching.takers[one]] or those[:1] for those in members]
     return _Split(consumers, members, matching).made()
 

@@ -23,7 +23,7 @@ _OF_KIND: Mapping[tuple[str, str], frozenset[str]] = {
     ("", "ResourceQuota"): frozenset({"hard"}),
 }
 _WITHOUT_AMOUNTS = frozenset({("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap"), ("", "Secret")})
-# What stands under these keys is no resource, whatever it is called.
+# What stands under these keys is not a resource, whatever it is called.
 _OTHER_NAMES = ("labels", "annotations", "selector", "status")
 _BESIDE_NAME = frozenset({"nominalQuota", "quantity"})
 _DEEPEST = 60

@@ -162,7 +162,7 @@ def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
 
 
 def _is_slip(got: str, known: str) -> bool:
-    """Check whether names differ by one letter too many, too few, wrong or swapped, in a word that is no number."""
+    """Check whether names differ by one letter too many, too few, wrong or swapped, in a word that is not a number."""
     start = _in_common(got, known)
     end = _in_common(got[start:][::-1], known[start:][::-1])
     one, other = got[start : len(got) - end], known[start : len(known) - end]

@@ -149,7 +149,7 @@ def rules_between(consumers: Sequence[Consumer], others: Sequence[Consumer]) -> 
     everyone = _Everyone([*consumers, *others], len(consumers))
     for index, one in enumerate(consumers):
         spec = one.pod_spec
-        # A pod that names its node passes by the scheduler; a claim is no pod.
+        # A pod that names its node bypasses the scheduler; a claim is not a pod.
         if spec.get("nodeName") or one.is_stopped:
             continue
         is_claim = one.kind == "ResourceClaim"
