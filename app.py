@@ -8,12 +8,43 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpu_constructs import (
-    ApiObject, App, CapacityPlan, Chart, ComfyUI, CudaSmokeTest, DcgmExporter, Delivery, DevicePluginChart,
-    GpuAccess, GpuAlerts, GpuInventory, GpuNamespace, GpuNode, GpuOperator, GpuProfile, GpuRequest, GpuWorkload,
-    JsonPatch, KatibExperiment, KatibParameter, KubeflowNotebook, Kubernetes, NvidiaGpuExporter, NvidiaRuntimeClass,
-    Ollama, PowerLimit, PyTorchTraining, Sharing, Taint, Talos, TalosGpuNode, TrainingPod, ValidationBridge, Volume,
+    ApiObject,
+    App,
+    CapacityPlan,
+    Chart,
+    ComfyUI,
+    CudaSmokeTest,
+    DcgmExporter,
+    Delivery,
+    DevicePluginChart,
+    GpuAccess,
+    GpuAlerts,
+    GpuInventory,
+    GpuNamespace,
+    GpuNode,
+    GpuOperator,
+    GpuProfile,
+    GpuRequest,
+    GpuWorkload,
+    JsonPatch,
+    KatibExperiment,
+    KatibParameter,
+    KubeflowNotebook,
+    Kubernetes,
+    NvidiaGpuExporter,
+    NvidiaRuntimeClass,
+    Ollama,
+    PowerLimit,
+    PyTorchTraining,
+    Sharing,
+    Taint,
+    Talos,
+    TalosGpuNode,
+    TrainingPod,
+    ValidationBridge,
+    Volume,
     synth,
-)  # fmt: skip
+)
 
 BOARD, VRAM = "NVIDIA GeForce RTX 5070 Ti", "16303Mi"  # sold as 16 GB
 COMFYUI = "docker.io/yanwk/comfyui-boot:cu128-slim"
@@ -35,8 +66,14 @@ def ollama(app: App, profile: GpuProfile, gpus: GpuRequest) -> None:
     chart = Chart(app, "ollama", namespace="ollama")
     GpuNamespace(chart, "namespace", name="ollama", pod_security="restricted")
     Ollama(
-        chart, "ollama", profile=profile, gpus=gpus, gpu_memory=VRAM, models=["llama3.2:3b"], max_loaded_models=1,
-    )  # fmt: skip
+        chart,
+        "ollama",
+        profile=profile,
+        gpus=gpus,
+        gpu_memory=VRAM,
+        models=["llama3.2:3b"],
+        max_loaded_models=1,
+    )
 
 
 def comfyui(app: App, profile: GpuProfile) -> None:
@@ -45,8 +82,14 @@ def comfyui(app: App, profile: GpuProfile) -> None:
     GpuNamespace(chart, "namespace", name="comfyui", pod_security="baseline")  # the image runs as root
     flux = GpuRequest(vram="12Gi", vram_typical="4Gi")
     ComfyUI(
-        chart, "comfyui", image=COMFYUI, profile=profile, gpus=flux, gpu_memory=VRAM, args=["--disable-xformers"],
-    )  # fmt: skip
+        chart,
+        "comfyui",
+        image=COMFYUI,
+        profile=profile,
+        gpus=flux,
+        gpu_memory=VRAM,
+        args=["--disable-xformers"],
+    )
 
 
 def comfyui_of_cdk8s_plus(app: App, profile: GpuProfile) -> None:
@@ -60,7 +103,9 @@ def comfyui_of_cdk8s_plus(app: App, profile: GpuProfile) -> None:
     once = [kplus.PersistentVolumeAccessMode.READ_WRITE_ONCE]
     claim = kplus.PersistentVolumeClaim(chart, "disk", metadata=named, access_modes=once, storage=Size.gibibytes(100))
     container = kplus.ContainerProps(
-        image=COMFYUI, port_number=8188, image_pull_policy=kplus.ImagePullPolicy.IF_NOT_PRESENT,
+        image=COMFYUI,
+        port_number=8188,
+        image_pull_policy=kplus.ImagePullPolicy.IF_NOT_PRESENT,
         env_variables={"CLI_ARGS": kplus.EnvValue.from_value("--disable-xformers --reserve-vram 8")},
         startup=kplus.Probe.from_http_get("/system_stats", period_seconds=Duration.seconds(10), failure_threshold=120),
         resources=kplus.ContainerResources(
@@ -71,7 +116,7 @@ def comfyui_of_cdk8s_plus(app: App, profile: GpuProfile) -> None:
         volume_mounts=[
             kplus.VolumeMount(path="/root", volume=kplus.Volume.from_persistent_volume_claim(chart, "root", claim))
         ],
-    )  # fmt: skip
+    )
     pods = kplus.PodSecurityContextProps(ensure_non_root=False)
     deployment = kplus.Deployment(
         chart, "comfyui", metadata=named, replicas=1, containers=[container], security_context=pods
@@ -96,9 +141,14 @@ def kubeflow(app: App, profile: GpuProfile) -> None:
     KubeflowNotebook(chart, "notebook", pod=TrainingPod(profile=profile, gpus=notebook))
     PyTorchTraining(chart, "gpu-training-job", pod=pod)
     KatibExperiment(
-        chart, "learning-rate", trial=replace(pod, args=["${trialParameters.rate}"]), objective_metric_name="loss",
-        max_trial_count=3, max_failed_trial_count=1, parameters={"rate": KatibParameter.double(min=0.01, max=0.05)},
-    )  # fmt: skip
+        chart,
+        "learning-rate",
+        trial=replace(pod, args=["${trialParameters.rate}"]),
+        objective_metric_name="loss",
+        max_trial_count=3,
+        max_failed_trial_count=1,
+        parameters={"rate": KatibParameter.double(min=0.01, max=0.05)},
+    )
 
 
 def talos_rtx5070ti() -> App:
@@ -111,13 +161,24 @@ def talos_rtx5070ti() -> App:
     namespace, runtime_class = GpuNamespace(chart, "namespace"), NvidiaRuntimeClass(chart, "runtime-class")
     sharing = Sharing.time_slicing(replicas=5)
     DevicePluginChart(
-        app, "nvidia-device-plugin", platform=platform, namespace=namespace, runtime_class=runtime_class,
-        version="0.18.2", tolerations=taints, sharing=sharing,
-    )  # fmt: skip
+        app,
+        "nvidia-device-plugin",
+        platform=platform,
+        namespace=namespace,
+        runtime_class=runtime_class,
+        version="0.18.2",
+        tolerations=taints,
+        sharing=sharing,
+    )
     exporter = DcgmExporter(
-        chart, "dcgm-exporter", platform=platform, namespace=namespace, tolerations=taints, sharing=sharing,
+        chart,
+        "dcgm-exporter",
+        platform=platform,
+        namespace=namespace,
+        tolerations=taints,
+        sharing=sharing,
         gpu_models=[BOARD],
-    )  # fmt: skip
+    )
     GpuAlerts(chart, "gpu-alerts", exporter=exporter)
     profile = GpuProfile(platform=platform, sharing=sharing, tolerations=taints)
     ollama(app, profile, GpuRequest(vram="8Gi", vram_typical="4Gi"))
@@ -135,17 +196,25 @@ def talos_rtx3090() -> App:
     TalosGpuNode(app, "gpu-node", platform=platform, kernel_module_type="proprietary", default_runtime=True)
     DevicePluginChart(app, "nvidia-device-plugin", platform=platform, namespace=namespace, sharing=sharing)
     limit = PowerLimit(
-        Chart(app, "nvidia-powerlimit"), "nvidia-powerlimit", platform=platform, namespace=namespace, watts=300,
+        Chart(app, "nvidia-powerlimit"),
+        "nvidia-powerlimit",
+        platform=platform,
+        namespace=namespace,
+        watts=300,
         gpu_models=["NVIDIA GeForce RTX 3090"],
-    )  # fmt: skip
+    )
     chart = Chart(app, "gpu-monitoring")
     monitoring = GpuNamespace(chart, "namespace", name="gpu-monitoring", pod_security="restricted")
     exporter = NvidiaGpuExporter(chart, "nvidia-gpu-exporter", platform=platform, namespace=monitoring)
     GpuAlerts(chart, "gpu-alerts", exporter=exporter, power_limit=limit)
     CudaSmokeTest(
-        Chart(app, "gpu-test"), "gpu-test", slots=8, namespace=namespace,
-        profile=GpuProfile(platform=platform, sharing=sharing), gpus=GpuRequest(vram="512Mi"),
-    )  # fmt: skip
+        Chart(app, "gpu-test"),
+        "gpu-test",
+        slots=8,
+        namespace=namespace,
+        profile=GpuProfile(platform=platform, sharing=sharing),
+        gpus=GpuRequest(vram="512Mi"),
+    )
     nodes = [GpuNode(name="gpu-node", gpu_model="NVIDIA GeForce RTX 3090", gpus=2)]
     CapacityPlan(app, GpuInventory(nodes=nodes), waiting="off")  # the ninth pod is to wait
     return app
@@ -159,9 +228,16 @@ def talos_gpu_operator() -> App:
     namespace, sharing = GpuNamespace(chart, "namespace"), Sharing.vram_units(vram=VRAM)
     bridge = ValidationBridge(chart, "validation-bridge", platform=platform, namespace=namespace)
     GpuOperator(
-        chart, "gpu-operator", platform=platform, version="25.10.1", delivery=Delivery.flux(), namespace=namespace,
-        bridge=bridge, device_list_strategy="envvar", sharing=sharing,
-    )  # fmt: skip
+        chart,
+        "gpu-operator",
+        platform=platform,
+        version="25.10.1",
+        delivery=Delivery.flux(),
+        namespace=namespace,
+        bridge=bridge,
+        device_list_strategy="envvar",
+        sharing=sharing,
+    )
     profile = GpuProfile(platform=platform, sharing=sharing)
     ollama(app, profile, GpuRequest(vram="7Gi"))
     comfyui_of_cdk8s_plus(app, profile)
@@ -173,16 +249,29 @@ def kubernetes_basic() -> App:
     """Any Kubernetes whose nodes have driver and toolkit: the plugin alone, and one training job."""
     app, platform = cluster("kubernetes-basic"), Kubernetes()
     DevicePluginChart(
-        app, "nvidia-device-plugin", platform=platform, namespace="nvidia-device-plugin", fail_on_init_error=False,
-        node_feature_discovery=False, gpu_feature_discovery=False,
-    )  # fmt: skip
+        app,
+        "nvidia-device-plugin",
+        platform=platform,
+        namespace="nvidia-device-plugin",
+        fail_on_init_error=False,
+        node_feature_discovery=False,
+        gpu_feature_discovery=False,
+    )
     chart = Chart(app, "gpu-training-job", namespace="training")
     GpuNamespace(chart, "namespace", name="training", pod_security="restricted")
     GpuWorkload(
-        chart, "gpu-training-job", kind="Job", image=PYTORCH, platform=platform, command=["python", "-c", TRAIN],
-        env={"HOME": "/tmp"}, volumes={"/tmp": Volume.empty_dir(size_limit="10Gi")}, shared_memory="2Gi",
-        run_as_user=1000, read_only_root_filesystem=True,
-    )  # fmt: skip
+        chart,
+        "gpu-training-job",
+        kind="Job",
+        image=PYTORCH,
+        platform=platform,
+        command=["python", "-c", TRAIN],
+        env={"HOME": "/tmp"},
+        volumes={"/tmp": Volume.empty_dir(size_limit="10Gi")},
+        shared_memory="2Gi",
+        run_as_user=1000,
+        read_only_root_filesystem=True,
+    )
     CapacityPlan(app, GpuInventory(nodes=[GpuNode(name="gpu-node")]))
     return app
 

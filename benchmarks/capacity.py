@@ -14,9 +14,9 @@ from typing import Any
 
 from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.capacity.planner import plan
-from gpu_constructs.inventory import GpuInventory, GpuNode
-from gpu_constructs.rules.facts import Facts
-from gpu_constructs.sharing import Sharing
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from gpu_constructs.catalog.sharing import Sharing
+from gpu_constructs.facts.app import Facts
 
 NODES, CONSUMERS, SECONDS, MEBIBYTES = 1_000, 5_000, 10, 500
 BOARDS = ("NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA L4")

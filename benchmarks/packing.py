@@ -22,7 +22,7 @@ def timed(items: list[Item], bins: list[Bin]) -> tuple[Packing, float]:
 
 
 def tight(seed: int, *, least: float, is_choosy: bool) -> tuple[list[Item], list[Bin]]:
-    """Give 18 to 28 pods that want from ``least`` to all of the memory of eight GPUs."""
+    """Return 18 to 28 pods that want from ``least`` to all of the memory of eight GPUs."""
     drawn = random.Random(seed)
     shares = [drawn.uniform(0.3, 1.7) for _ in range(drawn.randint(18, 28))]
     wanted = drawn.uniform(least, 1) * GPUS * VRAM_MIB / sum(shares)
@@ -35,7 +35,7 @@ def tight(seed: int, *, least: float, is_choosy: bool) -> tuple[list[Item], list
 
 
 def planted(bins: int, choice: float, full: float) -> tuple[list[Item], list[Bin]]:
-    """Give bins that all differ, and items that filled them to a share, each with a choice of bins."""
+    """Return bins that all differ, and items that filled them to a share, each with a choice of bins."""
     drawn = random.Random(bins)
     kinds: list[Bin] = []
     items: list[Item] = []
@@ -54,7 +54,7 @@ def planted(bins: int, choice: float, full: float) -> tuple[list[Item], list[Bin
 
 
 def overfull(bins: int, items: int, choice: float) -> tuple[list[Item], list[Bin]]:
-    """Give more than fits: every rule is tried and every count made."""
+    """Return more than fits: every rule is tried and every count made."""
     drawn = random.Random(items)
     kinds = [Bin((drawn.choice([4, 8, 16]), drawn.randint(16_000, 82_000)), 1) for _ in range(bins)]
     each = sum(b.size[1] for b in kinds) / items
@@ -69,8 +69,8 @@ def how(packing: Packing) -> str:
     if packing.answer == "undecided":
         return "undecided"
     if packing.answer == "no":
-        return "no, by a count" if packing.shortage else "no, by search"
-    return "yes, by a simple rule" if not packing.effort else "yes, by moving or search"
+        return "no, by a count" if packing.shortage else "no, by the solver"
+    return "yes"
 
 
 def main() -> None:
@@ -101,7 +101,7 @@ def main() -> None:
     )
     for title, (items, bins) in large.items():
         packing, seconds = timed(items, bins)
-        print(f"{title:44} {seconds:5.2f} s   {len(items)} items: {how(packing)}, effort {packing.effort}", flush=True)
+        print(f"{title:44} {seconds:5.2f} s   {len(items)} items: {how(packing)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from gpu_constructs._manifest import Manifest  # First, since it chooses the Node.js.  # isort: skip
+from gpu_constructs.tree.manifest import Manifest  # First, since it chooses the Node.js.  # isort: skip
 from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Testing
 from constructs import Construct
 
@@ -161,13 +161,13 @@ def native(count: int, folder: str) -> float:
 
 
 def measured(what: str, count: int) -> float:
-    """Give the seconds of one measurement in a process of its own."""
+    """Return the seconds of one measurement in a process of its own."""
     command = [sys.executable, __file__, "--one", what, "--count", str(count)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
 
 
 def ratio(a: str, b: str, count: int, rounds: int) -> float:
-    """Give the median of a/b over pairs taken one after the other."""
+    """Return the median of a/b over pairs taken one after the other."""
     return statistics.median(measured(a, count) / measured(b, count) for _ in range(rounds))
 
 

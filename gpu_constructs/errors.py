@@ -9,13 +9,13 @@ import os
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
-from types import FrameType
+from functools import cache, wraps
+from types import FrameType, MappingProxyType
 from typing import Any, TypeVar, cast
 
-from gpu_constructs import _nested
+from gpu_constructs import nested
 
 # A terminal or a log shows a file and a line before it.
 _LONGEST_LINE = 180
@@ -41,7 +41,7 @@ class GpuConstructsError(ValueError):
         super().__init__(f"{path}: {problem}" if path else problem)
 
     def at(self, path: str) -> GpuConstructsError:
-        """Give the same error with a construct path, unless it already names one."""
+        """Return the same error with a construct path, unless it already names one."""
         return self if self.path else GpuConstructsError(self.problem, path=path)
 
 
@@ -54,15 +54,15 @@ def _cut(message: str) -> str:
 
 
 def refuse_endless(given: Mapping[str, object]) -> None:
-    """Refuse arguments that hold themselves, more than fits into an object, or text that no file can hold."""
+    """Raise if arguments hold themselves, more than fits into an object, or text that no file can hold."""
     for name, value in given.items():
-        problem = _nested.problem_of(name, value)
+        problem = nested.problem_of(name, value)
         if problem:
             raise GpuConstructsError(problem)
 
 
 def did_you_mean(got: object, allowed: Iterable[str]) -> str:
-    """Give `` (did you mean 'x'?)`` for the nearest allowed word, or nothing."""
+    """Return `` (did you mean 'x'?)`` for the nearest allowed word, or nothing."""
     near = difflib.get_close_matches(str(got), list(allowed), n=1, cutoff=0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
@@ -87,48 +87,29 @@ class ShortErrors(type):
     @property
     def __signature__(cls) -> inspect.Signature:
         """The signature of ``__init__`` for ``help`` and editors, which would see that of ``__call__`` below."""
-        made_by = cls.__init__  # type: ignore[misc]
-        if made_by is object.__init__:
-            return inspect.Signature()
-        signature = inspect.signature(made_by)
-        return signature.replace(parameters=list(signature.parameters.values())[1:])
+        return _signature_of(cls)
 
     def __call__(cls: type[_Made], *args: Any, **kwargs: Any) -> _Made:
         """Make the object, or raise the error anew from here."""
         try:
+            reasons: Mapping[str, str] = cls._NOT_TAKEN  # type: ignore[attr-defined]
             if dataclasses.is_dataclass(cls):
-                _refuse_other_members(cls, args, kwargs)
-            else:
-                _refuse_with_reason(cls, kwargs)
+                refuse_other_arguments(cls.__name__, _signature_of(cls), args, kwargs, kind="member", reasons=reasons)
+            for name in reasons.keys() & kwargs.keys():
+                raise GpuConstructsError(f"{name} is not a keyword of {cls.__name__}: {reasons[name]}")
             return cast(_Made, super().__call__(*args, **kwargs))  # type: ignore[misc]
         except GpuConstructsError as error:
             problem = error
         raise problem.with_traceback(None) from None
 
 
-def _refuse_with_reason(cls: Any, given: Iterable[str]) -> None:
-    for name in given:
-        if name in cls._NOT_TAKEN:
-            raise GpuConstructsError(f"{name} is no keyword of {cls.__name__}: {cls._NOT_TAKEN[name]}")
-
-
-def _refuse_other_members(struct: Any, positional: tuple[Any, ...], given: dict[str, Any]) -> None:
-    members = {field.name: field for field in dataclasses.fields(struct)}
-    if positional and all(field.kw_only for field in members.values()):
-        raise GpuConstructsError(
-            f"{struct.__name__} takes everything by keyword; got {positional[0]!r} without one; "
-            f"it has {', '.join(members)}"
-        )
-    for name in given:
-        if name not in members:
-            why = struct._NOT_TAKEN.get(name)
-            reason = f": {why}" if why else did_you_mean(name, members)
-            raise GpuConstructsError(f"{name} is no member of {struct.__name__}{reason}")
-    refuse_endless({**dict(zip(members, positional, strict=False)), **given})
-    for name, field in list(members.items())[len(positional) :]:
-        has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
-        if field.init and not has_default and name not in given:
-            raise GpuConstructsError(f"{name} is required by {struct.__name__}")
+@cache
+def _signature_of(made: Any) -> inspect.Signature:
+    """Return the signature of a class, which is that of its ``__init__`` without the object itself."""
+    if made.__init__ is object.__init__:
+        return inspect.Signature()
+    signature = inspect.signature(made.__init__)
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 def short_errors(factory: _Factory) -> _Factory:
@@ -138,7 +119,7 @@ def short_errors(factory: _Factory) -> _Factory:
     @wraps(factory)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
-            refuse_other_arguments(factory, signature, args, kwargs)
+            refuse_other_arguments(factory.__qualname__.removesuffix(".__init__"), signature, args, kwargs)
             return factory(*args, **kwargs)
         except GpuConstructsError as error:
             problem = error
@@ -148,30 +129,60 @@ def short_errors(factory: _Factory) -> _Factory:
 
 
 def refuse_other_arguments(
-    factory: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> None:
-    """Refuse arguments that a function cannot be called with."""
-    name, parameters = factory.__qualname__.removesuffix(".__init__"), signature.parameters
-    refuse_endless({**dict(zip(parameters, args, strict=False)), **kwargs})
-    kinds = {parameter.kind for parameter in parameters.values()}
-    by_place = [key for key, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
-    # What a method is called on is named by nobody.
-    of_user = {key: one for key, one in parameters.items() if key not in ("cls", "self")}
-    if len(args) > len(by_place) and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        allowed = [key for key in by_place if key in of_user]
-        takes = f"only {', '.join(allowed)} without a keyword" if allowed else "everything by keyword"
+    name: str,
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    kind: str = "keyword",
+    reasons: Mapping[str, str] = MappingProxyType({}),
+) -> inspect.BoundArguments:
+    """Return the arguments of a function by name.
+
+    Args:
+        name: Name of the function or class, for messages.
+        signature: Its signature.
+        args: Arguments that are given by place.
+        kwargs: Arguments that are given by name.
+        kind: What messages call an argument that is given by name.
+        reasons: Why some names are not taken.
+
+    Raises:
+        GpuConstructsError: It cannot be called with the arguments, or they hold more than fits into an object.
+    """
+    refuse_endless({**dict(zip(signature.parameters, args, strict=False)), **kwargs})
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError:
+        # A method's own object has no name for its callers.
+        of_user = {key: one for key, one in signature.parameters.items() if key not in ("cls", "self")}
+        by_place = [key for key, one in signature.parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    kinds = {parameter.kind for parameter in of_user.values()}
+    placed, further = by_place[: len(args)], args[len(by_place) :]
+    if further and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        has = ", ".join(of_user) or "none"
         raise GpuConstructsError(
-            f"{name} takes {takes}; got {args[len(by_place)]!r} without one; it has {', '.join(of_user) or 'none'}"
+            f"{name} takes {_taken(by_place, of_user)}; got {further[0]!r} without one; it has {has}"
         )
     for key in kwargs:
         if key not in of_user and inspect.Parameter.VAR_KEYWORD not in kinds:
-            raise GpuConstructsError(f"{key} is no keyword of {name}{did_you_mean(key, of_user)}")
-        if key in by_place[: len(args)]:
+            why = f": {reasons[key]}" if key in reasons else did_you_mean(key, of_user)
+            raise GpuConstructsError(f"{key} is not a {kind} of {name}{why}")
+        if key in placed:
             raise GpuConstructsError(f"{key} is given twice to {name}; leave one of them out")
-    for key, one in of_user.items():
-        is_given = key in kwargs or key in by_place[: len(args)] or one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
-        if one.default is one.empty and not is_given:
-            raise GpuConstructsError(f"{key} is required by {name}; pass {key}=...")
+    missing = _missing_argument(of_user, {*placed, *kwargs})
+    raise GpuConstructsError(f"{missing} is required by {name}; pass {missing}=...")
+
+
+def _taken(by_place: Sequence[str], of_user: Collection[str]) -> str:
+    allowed = ", ".join(key for key in by_place if key in of_user)
+    return f"only {allowed} without a keyword" if allowed else "everything by keyword"
+
+
+def _missing_argument(parameters: Mapping[str, inspect.Parameter], given: Collection[str]) -> str:
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    required = (key for key, one in parameters.items() if one.default is one.empty and one.kind not in variadic)
+    return next(key for key in required if key not in given)
 
 
 class SynthesisError(GpuConstructsError):
@@ -211,7 +222,7 @@ _SWITCH = {"": False, "0": False, "false": False, "1": True, "true": True}
 
 
 def strict_by_environment() -> bool:
-    """Return whether the environment has warnings be errors.
+    """Check whether the environment has warnings be errors.
 
     Raises:
         GpuConstructsError: The variable is neither on nor off.
@@ -233,7 +244,7 @@ def _one_line(message: Any, category: type[Warning], filename: str, lineno: int,
     """Format a warning of ours as one line, which the source of the user's line does not follow."""
     if not issubclass(category, GpuConstructsWarning):
         return _format_warning(message, category, filename, lineno, line)
-    of_library = os.path.dirname(filename) == os.path.dirname(__file__)
+    of_library = filename.startswith(os.path.dirname(__file__) + os.sep)
     return f"warning: {message}" + ("\n" if of_library else f" ({os.path.basename(filename)}:{lineno})\n")
 
 
@@ -293,7 +304,7 @@ def warn(message: str) -> None:
 
 
 def users_line() -> str:
-    """Give the line of the user's code that called into this library, as ``app.py:12``."""
+    """Return the line of the user's code that called into this library, as ``app.py:12``."""
     frame, _ = _users_frame()
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from gpu_constructs.observability.alert_rules import Options, PowerAgent, Rule, gpu_rules
+from gpu_constructs.observability.alert_rules import Options, Rule, gpu_rules
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
-from gpu_constructs.observability.gpu_series import QUANTITIES, GpuSeries, dcgm_series, nvidia_smi_series
+from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series, nvidia_smi_series, quantities
 from gpu_constructs.observability.metrics import metric_set
 
 JOBS = {"dcgm": "dcgm-exporter", "nvidia_smi": "nvidia-gpu-exporter"}
@@ -41,7 +41,7 @@ _OF_NVML = ("nvidia_smi_xid_last_timestamp_seconds", "nvidia_smi_energy_joules_t
 
 def nvidia_smi(*, nvml: bool = True, job: str | None = JOBS["nvidia_smi"]) -> GpuSeries:
     series = nvidia_smi_series(job=job, metrics=())
-    names = {series.name_of(quantity) for quantity in QUANTITIES} - {None}
+    names = {series.metric_of(quantity) for quantity in quantities()} - {None}
     names |= {f"nvidia_smi_clocks_event_reasons_hw_{what}_slowdown" for what in ("thermal", "power_brake")}
     names.add("nvidia_smi_clocks_event_reasons_counters_sw_thermal_slowdown_seconds")
     names = names | set(_OF_NVML) if nvml else names - set(_OF_NVML)
@@ -57,8 +57,15 @@ WISHES = (
 )
 
 
-def agent(out_of_range: str = "clamp", wishes: tuple[Wish, ...] = WISHES) -> PowerAgent:
-    return PowerAgent("gpu", "nvidia-powerlimit", wishes, out_of_range, 2100)
+class Agent(NamedTuple):
+    """What a ``PowerLimit`` tells of itself."""
+
+    wishes: tuple[Wish, ...] = WISHES
+    name: str = "nvidia-powerlimit"
+    namespace: str = "gpu"
+    interval_seconds: int = 1800
+    retry_seconds: int = 15
+    out_of_range: str = "clamp"
 
 
 BY_MODEL = AlertThresholds(
@@ -66,8 +73,8 @@ BY_MODEL = AlertThresholds(
 )
 
 VARIANTS: Mapping[str, tuple[GpuSeries, Options]] = {
-    "dcgm": (dcgm(), Options(AlertThresholds(), power=agent())),
-    "dcgm-3.4.2": (dcgm(release="3.4.2", pods="one"), Options(AlertThresholds(), power=agent("refuse"))),
+    "dcgm": (dcgm(), Options(AlertThresholds(), power=Agent())),
+    "dcgm-3.4.2": (dcgm(release="3.4.2", pods="one"), Options(AlertThresholds(), power=Agent(out_of_range="refuse"))),
     "dcgm-without-power": (dcgm(pods="one"), Options(BY_MODEL, device_plugin="nvidia-device-plugin")),
     "dcgm-without-job": (dcgm(job=None), Options(AlertThresholds())),
     "dcgm-pools": (
@@ -75,8 +82,8 @@ VARIANTS: Mapping[str, tuple[GpuSeries, Options]] = {
         Options(
             AlertThresholds(),
             power={
-                "train-.*": agent(wishes=(Wish(watts=300),)),
-                ".*-1": PowerAgent("gpu", "power-serve", (Wish(watts=450),), "clamp", 300),
+                "train-.*": Agent((Wish(watts=300),)),
+                ".*-1": Agent((Wish(watts=450),), "power-serve", interval_seconds=10),
             },
         ),
     ),
@@ -91,7 +98,7 @@ VARIANTS: Mapping[str, tuple[GpuSeries, Options]] = {
             ).split(),
         ),
     ),
-    "nvidia_smi": (nvidia_smi(), Options(AlertThresholds(), power=agent())),
+    "nvidia_smi": (nvidia_smi(), Options(AlertThresholds(), power=Agent())),
     "nvidia_smi-by-model": (
         nvidia_smi(nvml=False),
         Options(AlertThresholds(temperatures_by_model={"*RTX*": (60, 65)})),
@@ -286,7 +293,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("GpuXidNew", "the gauge changes", 1,
              {gpu("XID_ERRORS", err_code="0"): "0x34 _x30", gpu("XID_ERRORS", err_code="69"): "_x34 69x30"},
              variant="dcgm-default-metrics"),
-    Scenario("GpuXidNew", "the gauge keeps its code for ever", 0,
+    Scenario("GpuXidNew", "the gauge keeps its code forever", 0,
              {gpu("XID_ERRORS", err_code="69"): "69x60"}, variant="dcgm-default-metrics"),
     Scenario("GpuXidNew", "the gauge keeps its code and the pod changes", 0,
              {gpu("XID_ERRORS", err_code="69", **of_pod("a")): "69x37 _x30",

@@ -7,8 +7,8 @@ from itertools import combinations, product
 from typing import Any, NamedTuple
 
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.node_offer import Device, NodeOffer
 from gpu_constructs.capacity.plan import Plan
+from gpu_constructs.capacity.planned import Device, NodeOffer
 from gpu_constructs.capacity.planner import plan_of
 
 GPU = "nvidia.com/gpu"
@@ -16,7 +16,7 @@ MIG = "nvidia.com/mig-1g.5gb"
 
 
 def wants(name: str = "a", gpus: int = 1, zone: str | None = None, **given: Any) -> Consumer:
-    """Give pods that always run; of Jobs with ``least_copies=0``."""
+    """Return pods that always run; of Jobs with ``least_copies=0``."""
     usual: dict[str, Any] = {
         "subject": sum(ord(letter) << 8 * place for place, letter in enumerate(name[:4])),
         "kind": "Deployment",
@@ -29,12 +29,12 @@ def wants(name: str = "a", gpus: int = 1, zone: str | None = None, **given: Any)
 
 
 def job(name: str = "j", gpus: int = 1, **given: Any) -> Consumer:
-    """Give work that ends."""
+    """Return work that ends."""
     return wants(name, gpus, kind="Job", least_copies=0, **given)
 
 
 def daemons(name: str = "d", gpus: int = 1, **given: Any) -> Consumer:
-    """Give pods of which every node gets one."""
+    """Return pods of which every node gets one."""
     return wants(name, gpus, kind="DaemonSet", is_for_each_node=True, **given)
 
 
@@ -57,6 +57,14 @@ def texts(plan: Plan, kind: str) -> list[str]:
 
 def placed(plan: Plan) -> dict[str, int]:
     return {one.consumer.title: one.placed for one in plan.consumers}
+
+
+def told(consumers: Sequence[Consumer], nodes: Sequence[NodeOffer]) -> str:
+    """Write what fits and each problem with whom it is about, as one paragraph."""
+    plan = planned(consumers, nodes)
+    names = {one.subject: one.title for one in consumers}
+    problems = [f"  {one.kind} {names.get(one.subject, '-')}: {one.text}\n    {one.way_out}" for one in plan.problems]
+    return "\n".join([f"{plan.always_fits} {plan.all_fits} {plan.vram}", *problems])
 
 
 # All placements
@@ -96,7 +104,7 @@ def admits(offer: NodeOffer, consumer: Consumer) -> bool:
 
 
 def placements(pods: Sequence[Consumer], nodes: Sequence[Host]) -> Iterator[tuple[int, ...]]:
-    """Give for every way to place all pods the node of each."""
+    """Return for every way to place all pods the node of each."""
     choices = [[at for at, host in enumerate(nodes) if accepts(host.offer, pod)] for pod in pods]
     for chosen in product(*choices):
         if all(_holds([pod for pod, at in zip(pods, chosen, strict=True) if at == i], h) for i, h in enumerate(nodes)):
@@ -115,7 +123,7 @@ def can_all_run(pods: Sequence[Consumer], nodes: Sequence[Host]) -> bool:
 
 
 def groups_on(pods: Sequence[Consumer], slots: int) -> Iterator[tuple[Consumer, ...]]:
-    """Give all pods that may meet on the one device of a node, or on one of several where each asks for one slot."""
+    """Return all pods that may meet on the one device of a node, or on one of several where each asks for one slot."""
     for size in range(1, len(pods) + 1):
         for chosen in combinations(pods, size):
             is_apart = all(one.most_per_node is None or chosen.count(one) <= one.most_per_node for one in chosen)

@@ -8,10 +8,11 @@ from functools import cache
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.node_offer import Device, NodeOffer
-from gpu_constructs.capacity.plan import (
+from gpu_constructs.capacity.plan import Plan
+from gpu_constructs.capacity.planned import (
     Conflict,
-    Plan,
+    Device,
+    NodeOffer,
     PlannedConsumer,
     PlannedDevice,
     PlannedNode,
@@ -89,7 +90,7 @@ def one_gpu() -> Plan:
     device = PlannedDevice(offer.devices[0], seats, 5324 + 14 * GIB, 30 * GIB, 30 * GIB)
     sets = [{0: 1, 1: 1}, {1: 1, 2: 1}, {1: 1, 3: 1}]
     return _plan(
-        nodes=[PlannedNode(offer, 0, 1, [device], 300)],
+        nodes=[PlannedNode(offer, 0, 1, [device])],
         consumers=_all(consumers, ["k8s-worker4"]),
         stock={GPU: Stock(total=5, always=3, wanted=5, placed=5)},
         vram="overcommitted",
@@ -129,7 +130,7 @@ def waiting() -> Plan:
     )
     devices = [PlannedDevice(device, [Seat(0, 4, 4)], 16 * GIB, 24 * GIB, 24 * GIB) for device in offer.devices]
     return _plan(
-        nodes=[PlannedNode(offer, 0, 1, devices, 700)],
+        nodes=[PlannedNode(offer, 0, 1, devices)],
         consumers=_all(consumers, ["workstation"], {0: 1}),
         stock={GPU: Stock(total=8, always=8, wanted=9, placed=8)},
         all_fits="no",
@@ -198,10 +199,10 @@ def mig() -> Plan:
     blind = PlannedDevice(odd.devices[0], [Seat(3, 1, 1)], has_unknown=True)
     return _plan(
         nodes=[
-            PlannedNode(divided, 0, 1, full, 800),
-            PlannedNode(divided, 1, 1, rest, 800),
-            PlannedNode(served, 0, 1, [mps], 72),
-            PlannedNode(odd, 0, 1, [blind], None),
+            PlannedNode(divided, 0, 1, full),
+            PlannedNode(divided, 1, 1, rest),
+            PlannedNode(served, 0, 1, [mps]),
+            PlannedNode(odd, 0, 1, [blind]),
         ],
         consumers=_all(consumers, ["dgx", "inference"]),
         stock={
@@ -229,7 +230,7 @@ def refused() -> Plan:
     )
     why = {"k8s-worker4": "it has 1 nvidia.com/gpu and a pod asks for 2", "old": "the pod does not tolerate its taint"}
     return _plan(
-        nodes=[PlannedNode(offer, 0, 1, [PlannedDevice(offer.devices[0])], None)],
+        nodes=[PlannedNode(offer, 0, 1, [PlannedDevice(offer.devices[0])])],
         consumers=[PlannedConsumer(consumer=consumer, placed=0, waiting=1, nodes=(), refusals=why)],
         stock={GPU: Stock(total=1, always=2, wanted=2, placed=0)},
         always_fits="no",
@@ -271,7 +272,7 @@ def fleet() -> Plan:
         gpu_watts=[350] * 8,
     )
     same = [PlannedDevice(device, [Seat(0, 2, 2)], 2 * GIB, 4 * GIB, 8 * GIB) for device in alike.devices]
-    nodes = [PlannedNode(alike, 0, 600, same, 2800)]
+    nodes = [PlannedNode(alike, 0, 600, same)]
     for number in range(400):
         name, vram, watts = boards[number % 3]
         offer = NodeOffer(
@@ -288,7 +289,7 @@ def fleet() -> Plan:
             who = [(number * 16 + device.gpu * 4 + slot) % 5_000 for slot in range(number % 5)]
             sums = [sum(field(consumers[one]) for one in who) for field in (_typical, _most)]
             devices.append(PlannedDevice(device, [Seat(one, 1, 1) for one in who], *sums, max(sums[1], 45 * GIB)))
-        nodes.append(PlannedNode(offer, 0, 1, devices, 4 * watts))
+        nodes.append(PlannedNode(offer, 0, 1, devices))
     racks: dict[str, int] = {}
     for node in nodes[1:]:
         racks[node.offer.rack] = racks.get(node.offer.rack, 0) + (node.watts or 0)
@@ -339,7 +340,7 @@ def hostile() -> Plan:
     planned = PlannedDevice(device, seats, 25 * GIB, 50 * GIB, 60 * GIB, has_unknown=True)
     return replace(
         plan,
-        nodes=[PlannedNode(offer, 0, 1, [planned], 300)],
+        nodes=[PlannedNode(offer, 0, 1, [planned])],
         consumers=[
             PlannedConsumer(consumer=one, placed=0, waiting=1, nodes=[EVIL, LONG], refusals={LONG: EVIL})
             for one in consumers

@@ -1,8 +1,12 @@
 """Manifests that ask for GPUs, short enough for a table."""
 
+from pathlib import Path
+
+import yaml
+
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.demand import consumers
-from gpu_constructs.rules.facts import Facts
+from gpu_constructs.capacity.demand.consumers import consumers
+from gpu_constructs.facts.app import Facts
 
 
 def gpu(count=1, name="main", resource="nvidia.com/gpu", **more):
@@ -19,7 +23,7 @@ def template(*containers, labels=None, annotations=None, **more):
 
 
 def manifest(kind, spec, name="x", annotations=None, labels=None, namespace="ml"):
-    """Give an object of a kind written as ``apps/v1 Deployment``."""
+    """Return an object of a kind written as ``apps/v1 Deployment``."""
     api_version, _, kind = kind.rpartition(" ")
     metadata = {"name": name, "namespace": namespace, "annotations": annotations or {}, "labels": labels or {}}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
@@ -36,3 +40,23 @@ def one(*manifests) -> Consumer:
 
 def told(consumer) -> str:
     return "; ".join(consumer.notes)
+
+
+def table(name):
+    """Return the rows that a test reads: tests/capacity/tables/NAME.yaml."""
+    text = (Path(__file__).parent / "capacity" / "tables" / f"{name}.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+def objects_of(example):
+    """Return the objects of an example of a table, with what it leaves out."""
+    return [{"metadata": {"name": "x", "namespace": "ml"}, **filled(one)} for one in example["objects"]]
+
+
+def filled(value):
+    """Return a value of the table with its abbreviations written out."""
+    if isinstance(value, dict):
+        return {key: filled(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [filled(one) for one in value]
+    return {"TEMPLATE": template, "GPU": gpu}.get(value, lambda: value)() if isinstance(value, str) else value

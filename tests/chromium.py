@@ -81,24 +81,24 @@ class Chromium:
                 return
 
     def show(self, *, width: int = 1280, height: int = 900, scheme: str = "light") -> None:
-        """Give what is loaded another width or colour scheme."""
+        """Return what is loaded another width or colour scheme."""
         sizes = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **sizes)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", media="", features=features)
 
     def run(self, script: str) -> Any:
-        """Give the value of a script in the page, awaited."""
+        """Return the value of a script in the page, awaited."""
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def picture(self, *, whole: bool = False) -> bytes:
-        """Give a PNG of what is seen, or of the whole page."""
+        """Return a PNG of what is seen, or of the whole page."""
         return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"])
 
     def printed(self) -> bytes:
-        """Give a PDF of the page."""
+        """Return a PDF of the page."""
         return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
 
     def _messages(self) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,39 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to run end-to-end tests, in one line, on a machine without the programs that they run."""
+    sys.path.insert(0, str(Path(__file__).parent / "e2e"))
+    if not hasattr(config, "workerinput"):
+        import assets
+
+        expression = str(config.option.markexpr)
+        try:
+            assets.check(expression)
+        except assets.AssetsError as error:
+            raise pytest.UsageError(str(error)) from None
+        if assets.are_asked_for(expression) and assets.has_own_cluster() and config.option.numprocesses:
+            raise pytest.UsageError(f"tests cannot share the cluster of {assets.CLUSTER_VARIABLE}; add: -n 0")
+
+
+OF_A_MARKER = ("e2e", "slow")
+"""Folders whose tests carry the marker of that name, and are not even read in a run that does not ask for it."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the folders of markers that nobody asked for, so that the first test starts sooner."""
+    name = collection_path.name
+    if name not in OF_A_MARKER or collection_path.parent != Path(__file__).parent:
+        return None
+    return None if re.search(rf"(?<!not ){name}\b", str(config.option.markexpr)) else True
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark the tests of tests/slow."""
+    if "slow" in item.path.relative_to(Path(__file__).parent).parts:
+        item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -65,7 +100,7 @@ def chart(app: App) -> Chart:
 
 @pytest.fixture
 def objects() -> Callable[[Chart], list[dict[str, Any]]]:
-    """Give what a chart renders, after every object passed the invariants."""
+    """Return what a chart renders, after every object passed the invariants."""
 
     def rendered(chart: Chart) -> list[dict[str, Any]]:
         manifests = Testing.synth(chart)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,8 +44,9 @@ def files(folder: Path) -> dict[Path, list[Any]]:
     return {path: schemas.load_yaml(path.read_text(encoding="utf-8")) for path in paths}
 
 
+@cache
 def objects(cluster: str) -> list[Manifest]:
-    """Every object of a cluster, those of `needs-crds/` last."""
+    """Every object of a cluster, those of `needs-crds/` last; read once, so nobody may change them."""
     folder = DIST / cluster
     return [m for documents in (*files(folder).values(), *files(folder / NEEDS_CRDS).values()) for m in documents]
 

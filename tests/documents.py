@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dist
+import schemas
 
 README = dist.ROOT / "README.md"
 DOCUMENTS = (README, dist.ROOT / "CHANGELOG.md", *sorted((dist.ROOT / "docs").rglob("*.md")))
@@ -84,3 +86,48 @@ def anchors(document: Path) -> set[str]:
     """The anchors that GitHub gives to a document's headings."""
     headings = re.findall(r"^#+ (.*)$", prose(document), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+class Page:
+    """A page of docs/: what it says, the programs in it, and what these make."""
+
+    def __init__(self, name: str) -> None:
+        self.path = dist.ROOT / "docs" / f"{name}.md"
+        self.raw = self.path.read_text(encoding="utf-8")
+        self.text = " ".join(prose(self.path).split())
+        self.programs = self.blocks("python")
+        self.apps = [program for program in self.programs if "synth(app)" in program]
+        self.refused = [program for program in self.programs if program not in self.apps]
+
+    def blocks(self, language: str) -> list[str]:
+        return [block.text for block in blocks(self.path, language)]
+
+    def table(self, first_heading: str) -> list[list[str]]:
+        return table(self.path, first_heading)
+
+    def column(self, first_heading: str) -> list[str]:
+        """The first column of a table, without backticks."""
+        return [row[0].strip("`") for row in self.table(first_heading)]
+
+    def run(self, program: str, folder: Path) -> dict[str, Any]:
+        """Run a program in a folder and return its names."""
+        names: dict[str, Any] = {}
+        with contextlib.chdir(folder):
+            exec(compile(program, f"{self.path.name} {program.splitlines()[0]}", "exec"), names)
+        return names
+
+    def written(self, number: int, folder: Path) -> list[dict[str, Any]]:
+        """Run the app of a number and return the objects that it writes."""
+        self.run(self.apps[number], folder)
+        return objects_in(folder)
+
+
+def objects_in(folder: Path) -> list[dict[str, Any]]:
+    """The objects that an app wrote below a folder."""
+    return [one for file in sorted(folder.rglob("*.k8s.yaml")) for one in schemas.load_yaml(file.read_text("utf-8"))]
+
+
+def of_kind(kind: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """The one object of a kind."""
+    (found,) = (one for one in objects if one["kind"] == kind)
+    return found

@@ -6,8 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from parity_chart import merged
-from parity_exporter import CHART_LIST, DEFAULTS, METRICS_MAP, NEW, OLD, ExporterRelease
+from parity_exporter import CHART_LIST, DEFAULTS, METRICS_MAP, NEW, OLD, DcgmRelease
+from parity_told import merged
 
 RELEASE, NAMESPACE = "dcgm-exporter", "gpu"
 Manifest = dict[str, Any]
@@ -47,13 +47,13 @@ def _defaults(version: str) -> Manifest:
 
 def render(values: Mapping[str, Any], version: str = NEW) -> list[Manifest]:
     """Render the chart's objects."""
-    release = ExporterRelease(release=RELEASE, namespace=NAMESPACE, version=version, values=values)
+    release = DcgmRelease(release=RELEASE, namespace=NAMESPACE, version=version, values=values)
     read = {key: value for key, value in values.items() if version == NEW or key not in _NEW_KEYS}
     return copy.deepcopy(list(_Chart(release, merged(_defaults(version), read)).objects()))
 
 
 class _Chart:
-    def __init__(self, release: ExporterRelease, values: Manifest) -> None:
+    def __init__(self, release: DcgmRelease, values: Manifest) -> None:
         self.release, self.values = release, values
         self.is_new = release.version == NEW
         self.labels = release.labels()

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpu_constructs.feature_discovery.nfd import custom_resource_definitions
+from gpu_constructs.feature_discovery.manifests import custom_resource_definitions
 
 OLD, NEW = "0.18.2", "0.20.0"
 RELEASE, NAMESPACE = "r", "gpu"

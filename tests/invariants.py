@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 import dist
 import schemas
-from gpu_constructs import _kinds, pod_security
-from gpu_constructs.pod_specs import node_labels_required
+from gpu_constructs.kube import kinds, pod_security
+from gpu_constructs.kube.pod_specs import node_labels_required
 
 Manifest = Mapping[str, Any]
 
 
-def hold_for(manifests: Sequence[Manifest]) -> None:
-    """Fail with everything that is wrong with the manifests of one chart or cluster."""
-    _fail_with(_of_objects(manifests))
+def hold_for(manifests: Sequence[Manifest], releases: Sequence[str] = schemas.SUPPORTED_RELEASES) -> None:
+    """Fail with everything that is wrong with the manifests of one chart or cluster on these Kubernetes releases."""
+    _fail_with(_of_objects(manifests, releases))
 
 
 def hold_for_cluster(folder: Path, externals: Sequence[dist.External] = dist.EXTERNALS) -> None:
@@ -36,7 +36,7 @@ def hold_for_cluster(folder: Path, externals: Sequence[dist.External] = dist.EXT
     own_externals = {(row.kind, row.name) for row in externals if row.cluster == folder.name}
     _fail_with(
         chain(
-            _of_objects(all_objects),
+            _of_objects(all_objects, schemas.SUPPORTED_RELEASES),
             _references(all_objects, own_externals),
             _node_labels(all_objects, own_externals),
             _scrape_targets(all_objects),
@@ -52,12 +52,12 @@ def _fail_with(problems: Iterator[str] | Sequence[str]) -> None:
     assert not found, "\n".join(found)
 
 
-def _of_objects(manifests: Sequence[Manifest]) -> Iterator[str]:
+def _of_objects(manifests: Sequence[Manifest], releases: Sequence[str]) -> Iterator[str]:
     app_crds = schemas.custom_resources(manifests)
     scopes = _custom_kinds(manifests)
     for manifest in manifests:
         problems = chain(
-            schemas.schema_errors(manifest, app_crds=app_crds),
+            schemas.schema_errors(manifest, releases, app_crds=app_crds),
             _scope(manifest, scopes),
             _levels(manifest),
             _choices(manifest),
@@ -149,7 +149,7 @@ def _custom_kinds(manifests: Sequence[Manifest]) -> dict[tuple[str, str], str]:
 
 def _scope(manifest: Manifest, custom: Mapping[tuple[str, str], str]) -> Iterator[str]:
     scope = custom.get(_kind(manifest))
-    is_cluster_scoped = _kinds.is_cluster_scoped(*_kind(manifest)) if scope is None else scope == "Cluster"
+    is_cluster_scoped = kinds.is_cluster_scoped(*_kind(manifest)) if scope is None else scope == "Cluster"
     if is_cluster_scoped and "namespace" in manifest["metadata"]:
         yield "is cluster-scoped but carries a namespace"
     if not is_cluster_scoped and not manifest["metadata"].get("namespace"):
@@ -184,7 +184,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 
 def _choices(manifest: Manifest) -> Iterator[str]:
     """Values that the schemas take for any string."""
-    is_built_in = _kinds.group_of(manifest["apiVersion"]) in _kinds.BUILT_IN_GROUPS
+    is_built_in = kinds.group_of(manifest["apiVersion"]) in kinds.BUILT_IN_GROUPS
     if manifest["kind"] == "CustomResourceDefinition":
         return
     for parent, mapping in _walk(manifest.get("spec"), "spec") if is_built_in else _walk(pod_specs(manifest)):

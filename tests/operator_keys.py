@@ -18,10 +18,10 @@ from typing import Any
 
 import yaml
 
+from gpu_constructs.catalog.versions import GPU_OPERATOR
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.operator.chart_keys import KEYS, STRUCTS, check_keys
 from gpu_constructs.operator.values import NFD
-from gpu_constructs.versions import GPU_OPERATOR
 
 # Keys of the table that the ClusterPolicy has no field for, by what they begin with, and where they go.
 ELSEWHERE = {

@@ -25,7 +25,7 @@ import cdk8s
 import yaml
 
 from gpu_constructs import Delivery, GpuConstructsError, GpuOperator, Talos, Toleration
-from gpu_constructs.versions import GPU_OPERATOR
+from gpu_constructs.catalog.versions import GPU_OPERATOR
 
 OFFICIAL = "talos-1.13-official"
 ROUTES = {"talos-1.12-legacy": ("1.10", "1.11", "1.12"), OFFICIAL: ("1.13", "1.14")}

@@ -1,4 +1,4 @@
-"""What the pods of DevicePluginChart and ValidationBridge hold, option by option, and why: every row is computed."""
+"""What the pods of DevicePluginChart and ValidationBridge hold, option by option; docs/security.md says why."""
 
 from __future__ import annotations
 
@@ -139,121 +139,6 @@ def _without_what_privileged_implies(found: Rights) -> Rights:
     return {(component, rule) for component, rule in found if component not in privileged or rule not in implied}
 
 
-_MPS_FILES = "the pipes and logs of the MPS server, through which containers reach it"
-_MPS_MEMORY = "the memory that the MPS server and its clients share"
-_LEADER = "several masters agree on the one that works"
-_NODE_LABELS = "config-manager looks at its node's label, for which it lists and watches nodes"
-_MIG = "the container toolkit shows MIG devices being made and removed to such a container only"
-REASONS: Mapping[tuple[str, str], str] = {
-    (GFD, "may get pods in its namespace"): "its pod and DaemonSet own the NodeFeature object",
-    (
-        GFD,
-        "may get, create, update, delete nodefeatures.nfd.k8s-sigs.io in its namespace",
-    ): "writes the NodeFeature object of its node; delete is asked for by an admission plugin before owners are set",
-    (GFD, "may run as root"): "the user NVIDIA's image runs as",
-    (GFD, "service account token"): "writes the NodeFeature object of its node",
-    (GFD, "adds capability SYS_ADMIN"): _MIG,
-    (GFD, "privileged"): f"{_MIG} (MIG on Talos), or the whole PCI configuration space, where vGPUs show",
-    (GFD, "may get, list, watch nodes in every namespace"): _NODE_LABELS,
-    (PLUGIN, "may run as root"): "the kubelet's socket directory belongs to root",
-    (
-        PLUGIN,
-        "host path /var/lib/kubelet/device-plugins, writable",
-    ): "registers at the kubelet's socket and puts its own beside it",
-    (PLUGIN, "host path /run/nvidia/mps, writable"): _MPS_FILES,
-    (PLUGIN, "host path /run/nvidia/mps/shm, writable"): _MPS_MEMORY,
-    (PLUGIN, "adds capability SYS_ADMIN"): f"{_MIG}, and takes a device list from volumes from such a one only",
-    (PLUGIN, "privileged"): f"{_MIG} (MIG on Talos), or hands device nodes to the kubelet",
-    (PLUGIN, "host path /, read-only"): "finds the driver's files for the CDI specification it writes",
-    (PLUGIN, "host path /usr/local, read-only"): "finds the driver's files for the CDI specification it writes",
-    (PLUGIN, "host path /var/run/cdi, writable"): "writes the CDI specification where the runtime looks for it",
-    (
-        PLUGIN,
-        "host path /dev/nvidia-caps-imex-channels, read-only",
-    ): "hands a channel to containers if it sees the channel's device node",
-    (PLUGIN, "may get, list, watch nodes in every namespace"): _NODE_LABELS,
-    (PLUGIN, "service account token"): _NODE_LABELS,
-    (PLUGIN, "host network namespace"): "asked for, where pod addresses are scarce",
-    (MPS, "host PID namespace"): "the MPS server finds itself among the node's processes",
-    (MPS, "host path /run/nvidia/mps, writable"): _MPS_FILES,
-    (MPS, "host path /run/nvidia/mps/shm, writable"): _MPS_MEMORY,
-    (MPS, "may run as root"): "changes the GPUs' compute mode",
-    (MPS, "privileged"): "mounts memory into the node's file system and changes the GPUs' compute mode",
-    (MPS, "no memory limit"): "every container it serves would die with it",
-    (MPS, "writable root file system"): "not tried read-only",
-    (MASTER, "service account token"): "turns NodeFeature objects into node labels",
-    (MASTER, "may get, list, patch nodes in every namespace"): "writes labels of all nodes",
-    (MASTER, "may patch nodes/status in every namespace"): "writes extended resources that rules ask for",
-    (MASTER, "may list, watch nodefeaturerules.nfd.k8s-sigs.io in every namespace"): "applies the cluster's own rules",
-    (MASTER, "may list, watch nodefeatures.nfd.k8s-sigs.io in every namespace"): "reads what was found on the nodes",
-    (MASTER, "may create leases.coordination.k8s.io in its namespace"): _LEADER,
-    (
-        MASTER,
-        "may get, update leases.coordination.k8s.io nfd-master.nfd.kubernetes.io in its namespace",
-    ): _LEADER,
-    (WORKER, "host path /boot, read-only"): "reads the kernel's build configuration",
-    (WORKER, "host path /etc/os-release, read-only"): "labels the node with its operating system",
-    (WORKER, "host path /lib, read-only"): "reads the kernel's modules and build configuration",
-    (WORKER, "host path /proc/swaps, read-only"): "labels a node that swaps",
-    (WORKER, "host path /sys, read-only"): "finds PCI devices, GPUs among them",
-    (WORKER, "host path /usr/lib, read-only"): "the same as /lib, where distributions keep it there",
-    (WORKER, "host path /usr/src, read-only"): "the same, on distributions that keep the configuration there",
-    (
-        WORKER,
-        "host path /etc/kubernetes/node-feature-discovery/features.d, read-only",
-    ): "reads features that files on the node declare",
-    (
-        WORKER,
-        "may create, delete, get, update nodefeatures.nfd.k8s-sigs.io in its namespace",
-    ): "writes the NodeFeature object of its node; delete is asked for before owners are set",
-    (WORKER, "may get pods in its namespace"): "its pod and DaemonSet own the NodeFeature object",
-    (WORKER, "may get nodes in every namespace"): "its node owns the NodeFeature object",
-    (WORKER, "service account token"): "writes the NodeFeature object of its node",
-    (GC, "service account token"): "deletes what belongs to nodes that are gone",
-    (
-        GC,
-        "may delete, list nodefeatures.nfd.k8s-sigs.io in every namespace",
-    ): "deletes what belongs to nodes that are gone",
-    (
-        GC,
-        "may delete, list noderesourcetopologies.topology.node.k8s.io in every namespace",
-    ): "looks for them whatever is installed, and logs an error at every look where it may not",
-    (GC, "may list, watch nodes in every namespace"): "sees which nodes are gone",
-    (UPDATER, "host path /sys, read-only"): "reads NUMA distances",
-    (UPDATER, "host path /var/lib/kubelet, read-only"): "publishes at once when the kubelet's state files change",
-    (
-        UPDATER,
-        "host path /var/lib/kubelet/pod-resources, read-only",
-    ): "asks the kubelet which pod holds which device; the directory, so that a restarted kubelet is found again",
-    (
-        UPDATER,
-        "may create, get, update noderesourcetopologies.topology.node.k8s.io in every namespace",
-    ): "publishes the topology of its node",
-    (
-        UPDATER,
-        "may get customresourcedefinitions.apiextensions.k8s.io noderesourcetopologies.topology.node.k8s.io in every "
-        "namespace",
-    ): "waits for the definition at its start",
-    (UPDATER, "may get namespaces nvidia-gpu-operator in every namespace"): "its namespace owns what it publishes",
-    (UPDATER, "may get nodes/configz in every namespace"): "asks the kubelet for its topology manager's policy",
-    (UPDATER, "may get, list, watch pods in every namespace"): "tells pods with exclusive CPUs from others",
-    (UPDATER, "may run as root"): "the kubelet's socket belongs to root",
-    (UPDATER, "service account token"): "publishes the topology of its node",
-    (BRIDGE, "may run as root"): "the directories that it writes to belong to root",
-    (
-        BRIDGE,
-        "host path /run/nvidia/validations, writable",
-    ): "writes the marker files where the GPU Operator's pods look for them",
-    (
-        BRIDGE,
-        "host path /var/lib/gpu-constructs/driver, writable",
-    ): "puts two files of the driver where the operator's validator looks for them",
-    (BRIDGE, "host path /usr/local/glibc/usr/lib, read-only"): "copies the driver's library from there",
-    (BRIDGE, "host path /usr/local/bin, read-only"): "copies nvidia-smi from there, and does not run it",
-    (BRIDGE, "host path /dev, read-only"): "looks whether the named devices are there, and opens none",
-}
-
-
 @cache
 def held_by_default() -> Rights:
     """What the pods hold with nothing asked for."""
@@ -273,28 +158,3 @@ def added() -> Mapping[str, Rights]:
 def held_by_bridge() -> Mapping[str, Rights]:
     """What the bridge holds with each option."""
     return {option: held_by(_bridge(given)) for option, given in BRIDGES.items()}
-
-
-def table_of_defaults() -> str:
-    """What each pod holds with nothing asked for."""
-    lines = ["| Pod | Holds | Because |", "|---|---|---|"]
-    lines += [f"| {component} | {rule} | {REASONS[component, rule]} |" for component, rule in sorted(held_by_default())]
-    return "\n".join(lines) + "\n"
-
-
-def table_of_options() -> str:
-    """What each option adds."""
-    lines = ["| Option | Pod | Holds besides | Because |", "|---|---|---|---|"]
-    for option, more in added().items():
-        lines += [f"| `{option}` | {pod} | {rule} | {REASONS[pod, rule]} |" for pod, rule in sorted(more)]
-        lines += [f"| `{option}` | | nothing | |"] if not more else []
-    return "\n".join(lines) + "\n"
-
-
-def table_of_the_bridge() -> str:
-    """What the bridge holds by either strategy, and what the other option adds to both."""
-    lines = ["| With | Holds | Because |", "|---|---|---|"]
-    for option, found in held_by_bridge().items():
-        besides = found if option.startswith("strategy") else found - held_by_bridge()[next(iter(BRIDGES))]
-        lines += [f"| `{option}` | {rule} | {REASONS[pod, rule]} |" for pod, rule in sorted(besides)]
-    return "\n".join(lines) + "\n"

@@ -78,27 +78,6 @@ def most(item: Item) -> int:
     return item.count if item.most_per_bin is None else min(item.count, item.most_per_bin)
 
 
-def most_that_fit(items: list[Item], bins: list[Bin]) -> int:
-    """Count the most copies that go into the bins together, by trying everything."""
-    copies = [i for i, item in enumerate(items) for _ in range(item.count)]
-    kinds = [k for k, b in enumerate(bins) for _ in range(b.count)]
-    states = {(tuple(bins[k].size for k in kinds), ((),) * len(kinds)): 0}
-    for i in copies:
-        after: dict = {}
-        for (rooms, contents), placed in states.items():
-            after[rooms, contents] = max(placed, after.get((rooms, contents), 0))
-            for at, kind in enumerate(kinds):
-                room = tuple(a - b for a, b in zip(rooms[at], items[i].size, strict=True))
-                if kind in items[i].bins and min(room) >= 0 and contents[at].count(i) < most(items[i]):
-                    state = (
-                        (*rooms[:at], room, *rooms[at + 1 :]),
-                        (*contents[:at], (*contents[at], i), *contents[at + 1 :]),
-                    )
-                    after[state] = max(placed + 1, after.get(state, 0))
-        states = after
-    return max(states.values())
-
-
 def all_fit(items: list[Item], bins: list[Bin]) -> bool:
     """Say whether all copies go into the bins, by trying everything."""
     copies = [i for i, item in enumerate(items) for _ in range(item.count)]

@@ -7,24 +7,22 @@ when a difference is not explained by the chart's table of deviations, when a ca
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import deviations
-import exporter_deviations
-import parity_exporter
-import parity_smi_exporter
-import smi_deviations
 from parity_cases import Case, UnreadableCase, find_cases
-from parity_chart import CHART, NFD_VERSIONS, Release
-from parity_compare import Result, compare, synthesize
+from parity_chart import Release
+from parity_compare import Result, compare
+from parity_exporter import DcgmRelease
+from parity_smi_exporter import SmiRelease
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def is_mapped(case: Case) -> bool:
     """Whether this library reads the values of the case's chart."""
-    return case.chart in READERS and case.version in READERS[case.chart].versions
+    return case.chart in READERS and case.version in READERS[case.chart].release.versions
 
 
 def _cases(folder: Path) -> list[Case]:
@@ -79,7 +77,7 @@ def _run(case: Case, *, is_verbose: bool) -> bool:
         f"{case.name}: {result.matched} fields equal, {len(intended)} intended deviations, "
         f"{len(result.unexplained)} unexplained differences"
     )
-    for deviation in READERS[case.chart].deviations:
+    for deviation in READERS[case.chart].table.deviations:
         if counts[deviation.number]:
             print(f"    {deviation.number:4}{counts[deviation.number]:5}  {deviation.what}: {deviation.why}")
             for number, what in intended if is_verbose else result.dropped:
@@ -92,42 +90,21 @@ def _run(case: Case, *, is_verbose: bool) -> bool:
 
 def check(case: Case) -> Result:
     """Compare one case."""
-    return READERS[case.chart].check(case)
-
-
-def _check_plugin(case: Case) -> Result:
-    release = Release(release=case.release, namespace=case.namespace, version=case.version, values=case.read_values())
-    ours, warned = synthesize(release)
+    reader = READERS[case.chart]
+    release = reader.release(
+        release=case.release, namespace=case.namespace, version=case.version, values=case.read_values()
+    )
+    ours, warned = release.synthesize()
     phantoms = {}
-    dropped = [match[1] for match in (re.match(r"values\.(\S+) is dropped: ", text) for text in warned) if match]
-    as_read = release.as_read(dropped)
+    as_read = release.as_read(warned)
     if as_read is not None:
         # What a switch of the wrong type turns on in the chart is compared with what the right one turns on here.
         here = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in ours}
-        ours, _ = synthesize(as_read)
+        ours, _ = as_read.synthesize()
         names = ((manifest["kind"], manifest["metadata"]["name"]) for manifest in ours)
         phantoms = {name: deviations.WRONG_TYPE for name in names if name not in here}
-    return compare(release, case.read_objects(), ours, warned, deviations, phantoms)
-
-
-def _check_exporter(case: Case) -> Result:
-    release = parity_exporter.ExporterRelease(
-        release=case.release, namespace=case.namespace, version=case.version, values=case.read_values()
-    )
-    made, warned = release.synthesize()
-    chart = parity_exporter.told(case.read_objects(), release, is_ours=False)
-    ours = parity_exporter.told(made, release, is_ours=True)
-    return compare(release, chart, ours, warned, exporter_deviations)
-
-
-def _check_smi_exporter(case: Case) -> Result:
-    release = parity_smi_exporter.SmiRelease(
-        release=case.release, namespace=case.namespace, version=case.version, values=case.read_values()
-    )
-    made, warned = release.synthesize()
-    chart = parity_smi_exporter.told(case.read_objects(), release, is_ours=False)
-    ours = parity_smi_exporter.told(made, release, is_ours=True)
-    return compare(release, chart, ours, warned, smi_deviations)
+    chart = release.told(case.read_objects(), is_ours=False)
+    return compare(release, chart, release.told(ours, is_ours=True), warned, reader.table, phantoms)
 
 
 @dataclass(frozen=True)
@@ -135,20 +112,18 @@ class Reader:
     """A chart whose values this library reads.
 
     Attributes:
-        versions: Of the chart.
-        deviations: The intended differences.
-        check: Compares one case.
+        release: One installation of it.
+        table: The intended differences.
     """
 
-    versions: Collection[str]
-    deviations: Sequence[deviations.Deviation]
-    check: Callable[[Case], Result]
+    release: type[Any]
+    table: deviations.Table
 
 
 READERS: Mapping[str, Reader] = {
-    CHART: Reader(NFD_VERSIONS, deviations.DEVIATIONS, _check_plugin),
-    parity_exporter.CHART: Reader(parity_exporter.VERSIONS, exporter_deviations.DEVIATIONS, _check_exporter),
-    parity_smi_exporter.CHART: Reader(parity_smi_exporter.VERSIONS, smi_deviations.DEVIATIONS, _check_smi_exporter),
+    Release.chart: Reader(Release, deviations.PLUGIN),
+    DcgmRelease.chart: Reader(DcgmRelease, deviations.EXPORTER),
+    SmiRelease.chart: Reader(SmiRelease, deviations.SMI),
 }
 
 

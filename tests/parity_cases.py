@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 INDEX = "cases.json"
+FOLDER = Path(__file__).parent / "parity_tables"
 _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DOCUMENT = re.compile(r"^---(?=\s|\Z)", re.M)
 
@@ -60,6 +61,17 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     both = {key: (one.get(key), value) for key, value in other.items()}
     nested = {k: _merged(a, b) if isinstance(a, dict) and isinstance(b, dict) else b for k, (a, b) in both.items()}
     return {**one, **nested}
+
+
+@lru_cache(maxsize=1)
+def _facts() -> dict[str, Any]:
+    read: dict[str, Any] = yaml.load((FOLDER / "programs.yaml").read_text(encoding="utf-8"), Loader=_SAFE_LOADER)
+    return read
+
+
+def facts(name: str) -> Any:
+    """Return what is known of a program, a chart or Kubernetes."""
+    return _facts()[name]
 
 
 def find_cases(folder: Path) -> list[Case]:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import re
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from cdk8s import App, Testing
-
-from gpu_constructs import DevicePluginChart
-from gpu_constructs.errors import GpuConstructsWarning
 from parity_cases import UnreadableCase, load
 from parity_chart import NODE_LABEL, UNKNOWN, UNLABELLED, Manifest, Release
-from parity_fields import Fields, Names, Path, Value, canonical, fields_of, node_term, show
+from parity_fields import Fields, Names, Path, canonical, fields_of, node_term, show
 from parity_settings import PROGRAMS, effective, file_settings, variables
 
-CHART_ID = "nvidia-device-plugin"
 CHECKSUM: Path = ("pod", "annotations", "[checksum/config]")
 A_CHECKSUM = "(a SHA-256)"
 _HEX = re.compile(r"[0-9a-f]{64}\Z")
@@ -89,11 +82,11 @@ class Side(Names):
         return side
 
     def refer(self, kind: str, name: str) -> str:
-        """Give the role of an object that is there, or the name of one that somebody else makes."""
+        """Return the role of an object that is there, or the name of one that somebody else makes."""
         return self.names.get((kind, name), name)
 
     def files(self, config_map: str) -> Sequence[str]:
-        """Give the keys of a ConfigMap that is there."""
+        """Return the keys of a ConfigMap that is there."""
         found = (
             m for (_, kind), m in self.objects.items() if kind == "ConfigMap" and m["metadata"]["name"] == config_map
         )
@@ -129,12 +122,12 @@ class Context:
         return self.release.version
 
     def fields_of(self, side: str, difference: Difference) -> Fields:
-        """Give all fields of the object that a difference is about, on one side."""
+        """Return all fields of the object that a difference is about, on one side."""
         role, _, kind = difference.object.partition(" ")
         return self.fields[side, role, kind, difference.config]
 
     def setting(self, side: str, program: str, config: str | None, path: str) -> Any:
-        """Give what a program runs with on one side; nothing where it does not run."""
+        """Return what a program runs with on one side; nothing where it does not run."""
         return self.fields[side, program, "DaemonSet", config].get(("settings", *path.split(".")), ABSENT)
 
     def is_dropped(self, key: str) -> bool:
@@ -161,66 +154,17 @@ class Result:
     """What else the user was warned of."""
 
 
-EVERY = "*"
-
-
-@dataclass(frozen=True)
-class OneSided:
-    """An object, or a part of one, that a deviation says one side alone holds.
-
-    Attributes:
-        role: What the object is.
-        manifest: It, or its part.
-        config: The configuration it is for, where there are several; ``EVERY`` for all of them.
-        is_part: Whether it is no more than a part.
-        number: The deviation's.
-    """
-
-    role: str
-    manifest: Manifest
-    config: str | None = EVERY
-    is_part: bool = False
-    number: str = ""
-
-    def numbered(self, number: str) -> OneSided:
-        return replace(self, number=number)
-
-
 class Judge(Protocol):
     """Says which differences are intended; ``deviations`` is the one for the chart."""
 
     def explain(self, difference: Difference, context: Context) -> str | None:
-        """Give the number of the deviation that a difference is, or None."""
-
-    def left_out(self, context: Context) -> Iterable[OneSided]:
-        """Give what the chart holds and we do not."""
-
-    def added(self, context: Context) -> Iterable[OneSided]:
-        """Give what we hold and the chart does not."""
+        """Return the number of the deviation that a difference is, or None."""
 
     def repaired(self, manifest: Manifest, release: Release) -> tuple[Manifest, str | None]:
-        """Give an object of the chart as it was meant, and the number of the deviation that says so."""
+        """Return an object of the chart as it was meant, and the number of the deviation that says so."""
 
     def of_warning(self, text: str) -> str | None:
-        """Give the number of the deviation that a warning about a key of the values is about."""
-
-
-def synthesize(release: Release) -> tuple[list[Manifest], list[str]]:
-    """Give the objects this library makes of the values, and what it warned of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", GpuConstructsWarning)
-        chart = DevicePluginChart.from_helm_values(
-            App(),
-            CHART_ID,
-            copy.deepcopy(dict(release.given)),
-            release_name=release.release,
-            namespace=release.release_namespace,
-            version=release.version,
-            strict=False,
-        )
-        manifests = Testing.synth(chart)
-    return manifests, [str(warning.message) for warning in caught]
+        """Return the number of the deviation that a warning about a key of the values is about."""
 
 
 def compare(
@@ -250,13 +194,6 @@ def compare(
     for key, pair in pairs.items():
         context.fields["chart", *key] = pair.chart or {}
         context.fields["ours", *key] = pair.ours or {}
-    left_out = [(row, _fields_of_row(row, context)) for row in judge.left_out(context)]
-    added = [(row, fields_of(row.manifest, context.ours)) for row in judge.added(context)]
-    for row, _ in (*left_out, *added):
-        # What should be there and is not has no object to be found by.
-        key = row.role, row.manifest["kind"], None if row.config == EVERY else row.config
-        if not row.is_part and key not in pairs:
-            pairs[key] = _Pair(*key, None, None)
     for manifest, number in meant:
         if number is not None:
             what = f"{manifest['metadata']['name']} {manifest['kind']}"
@@ -271,7 +208,7 @@ def compare(
             result.advice.append(text)
     for pair in pairs.values():
         phantom = (phantoms or {}).get((pair.kind, str(pair.our_name)))
-        _compare(pair, _expected(left_out, pair), _expected(added, pair), context, judge, result, phantom)
+        _compare(pair, context, judge, result, phantom)
     for side, is_chart in ((context.chart, True), (context.ours, False)):
         for manifest in side.strangers:
             name = f"{(manifest.get('metadata') or {}).get('name')} {manifest.get('kind')}"
@@ -322,12 +259,6 @@ def _pair(context: Context, role: str, kind: str, config: str | None) -> _Pair:
         None if theirs is None else theirs["metadata"].get("name"),
         None if ours is None else ours["metadata"].get("name"),
     )
-
-
-def _fields_of_row(row: OneSided, context: Context) -> Fields:
-    if row.is_part:
-        return fields_of(row.manifest, context.chart)
-    return _chart_fields(context, row.role, row.manifest, None if row.config == EVERY else row.config)
 
 
 def _chart_fields(context: Context, role: str, manifest: Manifest, config: str | None) -> Fields:
@@ -404,7 +335,7 @@ def _with_settings(fields: Fields, program: str, file: Fields | None, version: s
 
 
 def _config_map_fields(context: Context, manifest: Manifest, key: str | None, side: Side) -> Fields:
-    """Give the file of one configuration by what it says; other keys only where they are no configuration."""
+    """Return the file of one configuration by what it says; other keys only where they are no configuration."""
     rest = {name: member for name, member in manifest.items() if name != "data"}
     fields = fields_of(rest, side)
     for name, text in _data(manifest).items():
@@ -484,54 +415,22 @@ def _lets_in(expression: Mapping[str, Any], label: str) -> bool:
     return False
 
 
-_Expected = dict[Path, tuple[str, Value]]
-
-
-def _expected(rows: Iterable[tuple[OneSided, Fields]], pair: _Pair) -> _Expected:
-    """Give the fields that a deviation says one side of a pair alone holds, with its number."""
-    return {
-        path: (row.number, value)
-        for row, fields in rows
-        if (row.role, row.manifest["kind"]) == (pair.role, pair.kind) and row.config in (EVERY, pair.config)
-        for path, value in fields.items()
-    }
-
-
-def _compare(
-    pair: _Pair,
-    left_out: _Expected,
-    added: _Expected,
-    context: Context,
-    judge: Judge,
-    result: Result,
-    phantom: str | None,
-) -> None:
+def _compare(pair: _Pair, context: Context, judge: Judge, result: Result, phantom: str | None) -> None:
     chart, ours = dict(pair.chart or {}), dict(pair.ours or {})
     if pair.chart_name is not None and pair.our_name is not None:
         chart["metadata", "name"], ours["metadata", "name"] = pair.chart_name, pair.our_name
-    for path in sorted({*chart, *ours, *left_out, *added}):
+    for path in sorted({*chart, *ours}):
         theirs, mine = chart.get(path, ABSENT), ours.get(path, ABSENT)
         difference = Difference(f"{pair.role} {pair.kind}", pair.config, path, theirs, mine)
-        number: str | None
-        if path in left_out and not same(theirs, left_out[path][1]):
-            # Written out: the chart holds this and nothing else here.
-            number = None
-        elif theirs is not ABSENT and same(theirs, mine):
+        if theirs is not ABSENT and same(theirs, mine):
             if phantom is None:
                 result.matched += 1
             else:
                 result.intended.append((phantom, replace(difference, ours=ABSENT)))
             continue
-        elif mine is ABSENT and path in left_out:
-            number = left_out[path][0]
-        elif theirs is ABSENT and path in added:
-            number = added[path][0] if same(mine, added[path][1]) else None
-        else:
-            number = judge.explain(difference, context)
+        number = judge.explain(difference, context)
         if number is None:
-            wanted = left_out.get(path) or added.get(path)
-            note = f"{wanted[0]} has {wanted[1]!r} here" if wanted else ""
-            result.unexplained.append(replace(difference, note=note))
+            result.unexplained.append(difference)
         else:
             result.intended.append((number, difference))
 

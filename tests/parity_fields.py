@@ -13,6 +13,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
+from parity_cases import facts
+
 Path = tuple[str, ...]
 Value = str | int | float | bool | None
 Fields = dict[Path, Value]
@@ -22,11 +24,11 @@ class Names:
     """What is known of the objects that a manifest names; nothing here, more where a whole side is known."""
 
     def refer(self, kind: str, name: str) -> str:
-        """Give the role of an object, or its name."""
+        """Return the role of an object, or its name."""
         return name
 
     def files(self, config_map: str) -> Sequence[str]:
-        """Give the keys of a ConfigMap."""
+        """Return the keys of a ConfigMap."""
         return ()
 
 
@@ -34,43 +36,7 @@ AS_WRITTEN = Names()
 
 POD_KINDS = ("DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet")
 
-DEFAULTS: tuple[tuple[str, Value], ...] = (
-    # kubernetes/kubernetes@v1.33.0:pkg/apis/apps/v1/defaults.go
-    ("spec.replicas", 1),
-    ("spec.revisionHistoryLimit", 10),
-    ("spec.updateStrategy.type", "RollingUpdate"),
-    ("spec.strategy.type", "RollingUpdate"),
-    # kubernetes/kubernetes@v1.33.0:pkg/apis/core/v1/defaults.go
-    ("pod.dnsPolicy", "ClusterFirst"),
-    ("pod.enableServiceLinks", True),
-    ("pod.hostIPC", False),
-    ("pod.hostNetwork", False),
-    ("pod.hostPID", False),
-    ("pod.shareProcessNamespace", False),
-    ("pod.restartPolicy", "Always"),
-    ("pod.schedulerName", "default-scheduler"),
-    ("pod.serviceAccountName", "default"),
-    ("pod.terminationGracePeriodSeconds", 30),
-    ("pod.containers[*].ports[*].protocol", "TCP"),
-    ("pod.initContainers[*].ports[*].protocol", "TCP"),
-    ("pod.containers[*].*.httpGet.scheme", "HTTP"),
-    ("pod.containers[*].*.initialDelaySeconds", 0),
-    ("pod.containers[*].*.periodSeconds", 10),
-    ("pod.containers[*].*.timeoutSeconds", 1),
-    ("pod.containers[*].*.successThreshold", 1),
-    ("pod.containers[*].*.failureThreshold", 3),
-    ("pod.containers[*].securityContext.privileged", False),
-    ("pod.initContainers[*].securityContext.privileged", False),
-    ("pod.containers[*].env[*].valueFrom.fieldRef.apiVersion", "v1"),
-    ("pod.initContainers[*].env[*].valueFrom.fieldRef.apiVersion", "v1"),
-    ("pod.containers[*].mounts[*].readOnly", False),
-    ("pod.initContainers[*].mounts[*].readOnly", False),
-    ("pod.containers[*].mounts[*].mountPropagation", "None"),
-    ("pod.initContainers[*].mounts[*].mountPropagation", "None"),
-    ("pod.containers[*].mounts[*].hostPath.type", ""),
-    ("pod.initContainers[*].mounts[*].hostPath.type", ""),
-    ("pod.volumes[*].hostPath.type", ""),
-)
+DEFAULTS: tuple[tuple[str, Value], ...] = tuple(facts("kubernetes").items())
 """What the API server writes itself where nothing stands: saying it is no difference from not saying it."""
 
 _EMPTY_IS_ABSENT = frozenset(
@@ -145,7 +111,7 @@ def _fits(pattern: str, segment: str) -> bool:
 
 
 def fields_of(manifest: Mapping[str, Any], names: Names = AS_WRITTEN) -> Fields:
-    """Give every leaf of a manifest but its name, which says only which object it is."""
+    """Return every leaf of a manifest but its name, which says only which object it is."""
     found: Fields = {}
     for path, value in _manifest(manifest, names):
         while path in found:
@@ -183,7 +149,7 @@ def _manifest(manifest: Mapping[str, Any], names: Names) -> Iterator[tuple[Path,
 
 
 def _network_policy(spec: dict[str, Any]) -> dict[str, Any]:
-    """Give a policy without the order of its ports; no rule and no list of rules let nothing through alike.
+    """Return a policy without the order of its ports; no rule and no list of rules let nothing through alike.
 
     Source: kubernetes/kubernetes@v1.33.0:staging/src/k8s.io/api/networking/v1/types.go, Ingress and Egress.
     """
@@ -200,7 +166,7 @@ def _network_policy(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _selector(selector: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a label selector whose expressions with one allowed value are plain labels."""
+    """Return a label selector whose expressions with one allowed value are plain labels."""
     labels = dict(selector.get("matchLabels") or {})
     others = []
     for expression in selector.get("matchExpressions") or ():
@@ -229,7 +195,7 @@ for _pattern, _default in DEFAULTS:
 
 
 def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Value]]:
-    """Give the leaves of a value: null is nothing, lists of named things are keyed by name, others by place."""
+    """Return the leaves of a value: null is nothing, lists of named things are keyed by name, others by place."""
     if value is None:
         return
     if isinstance(value, Mapping):
@@ -246,7 +212,7 @@ def _leaves(value: Any, path: Path) -> Iterator[tuple[Path, Value]]:
 
 
 def _members(mapping: Mapping[str, Any], path: Path) -> Iterator[tuple[Path, Value]]:
-    """Give the leaves of a mapping's members; that it has none is no leaf."""
+    """Return the leaves of a mapping's members; that it has none is no leaf."""
     is_free = bool(path) and path[-1] in _FREE_KEYS
     for key, member in mapping.items():
         yield from _leaves(member, (*path, f"[{key}]" if is_free else str(key)))
@@ -299,7 +265,7 @@ def _is_list_of_objects(value: Any) -> bool:
 
 
 def _shared_volumes(spec: Mapping[str, Any], volumes: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Give for every volume that is mounted who mounts it."""
+    """Return, for every volume that is mounted who mounts it."""
     mounted: dict[str, list[str]] = {}
     for kind in ("initContainers", "containers"):
         for container in spec.get(kind) or ():
@@ -374,7 +340,7 @@ def _source(volume: Mapping[str, Any], path: Path, users: Sequence[str], names: 
 
 
 def _arguments(args: Sequence[Any], path: Path) -> Iterator[tuple[Path, Value]]:
-    """Give flags by name, whose order does not matter to Go's flag package, or words by place."""
+    """Return flags by name, whose order does not matter to Go's flag package, or words by place."""
     words = [str(word) for word in args]
     if all(word.startswith("-") for word in words):
         flags: dict[str, list[str]] = {}
@@ -403,7 +369,7 @@ def _affinity(affinity: dict[str, Any]) -> Iterator[tuple[Path, Value]]:
 
 
 def term_of(term: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a node selector term with its expressions, and their values, in one order."""
+    """Return a node selector term with its expressions, and their values, in one order."""
     return {
         kind: sorted(
             ({**e, **({"values": sorted(e["values"])} if e.get("values") else {})} for e in found), key=canonical
@@ -416,12 +382,12 @@ def term_of(term: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def node_term(segment: str) -> dict[str, Any]:
-    """Give back the node selector term that a path names."""
+    """Return the node selector term that a path names."""
     return dict(json.loads(segment[1:-1]))
 
 
 def toleration_of(toleration: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a toleration with what Kubernetes adds, and without what says nothing."""
+    """Return a toleration with what Kubernetes adds, and without what says nothing."""
     words = {key: value for key, value in toleration.items() if value not in (None, "")}
     return {"operator": "Equal", **words}
 
@@ -451,12 +417,12 @@ def _binding(
 
 
 def canonical(value: Any) -> str:
-    """Give a value as text that is the same for the same value; strings in it keep apart from numbers."""
+    """Return a value as text that is the same for the same value; strings in it keep apart from numbers."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def quantity(amount: Any) -> str:
-    """Give a Kubernetes quantity in one spelling: 0.1 and 100m are the same."""
+    """Return a Kubernetes quantity in one spelling: 0.1 and 100m are the same."""
     match = _QUANTITY.match(str(amount))
     if match is None:
         return str(amount)

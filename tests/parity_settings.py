@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from parity_cases import UnreadableCase, load
+from parity_cases import UnreadableCase, facts, load
 from parity_fields import Fields, Path, Value, canonical
 
 PROGRAMS = {"plugin": "nvidia-device-plugin-ctr", "gfd": "gpu-feature-discovery-ctr", "mps": "mps-control-daemon-ctr"}
@@ -39,70 +39,11 @@ class Setting:
         return (*(self.gfd_env if program == "gfd" else ()), *self.env)
 
 
-SETTINGS = (
-    Setting("flags.migStrategy", ("MIG_STRATEGY",), "none", _ALL, gfd_env=("GFD_MIG_STRATEGY",)),
-    Setting(
-        "flags.failOnInitError",
-        ("FAIL_ON_INIT_ERROR",),
-        True,
-        ("plugin", "gfd"),
-        "bool",
-        gfd_env=("GFD_FAIL_ON_INIT_ERROR",),
-    ),
-    Setting("flags.mpsRoot", ("MPS_ROOT",), ""),
-    Setting("flags.nvidiaDriverRoot", ("NVIDIA_DRIVER_ROOT",), "/"),
-    Setting("flags.nvidiaDevRoot", ("NVIDIA_DEV_ROOT",), ""),
-    Setting("flags.gdrcopyEnabled", ("GDRCOPY_ENABLED",), False, kind="bool"),
-    Setting("flags.gdsEnabled", ("GDS_ENABLED",), False, kind="bool"),
-    Setting("flags.mofedEnabled", ("MOFED_ENABLED",), False, kind="bool"),
-    Setting(
-        "flags.useNodeFeatureAPI",
-        (),
-        False,
-        ("gfd",),
-        "bool",
-        gfd_env=("GFD_USE_NODE_FEATURE_API", "USE_NODE_FEATURE_API"),
-    ),
-    Setting("flags.deviceDiscoveryStrategy", ("DEVICE_DISCOVERY_STRATEGY",), "auto", ("plugin", "gfd")),
-    Setting("flags.plugin.passDeviceSpecs", ("PASS_DEVICE_SPECS",), False, kind="bool"),
-    Setting("flags.plugin.deviceListStrategy", ("DEVICE_LIST_STRATEGY",), "envvar", kind="set"),
-    Setting("flags.plugin.deviceIDStrategy", ("DEVICE_ID_STRATEGY",), "uuid"),
-    Setting("flags.plugin.cdiAnnotationPrefix", ("CDI_ANNOTATION_PREFIX",), "cdi.k8s.io/"),
-    Setting("flags.plugin.nvidiaCTKPath", ("NVIDIA_CDI_HOOK_PATH", "NVIDIA_CTK_PATH"), "/usr/bin/nvidia-ctk"),
-    Setting(
-        "flags.plugin.containerDriverRoot",
-        ("DRIVER_ROOT_CTR_PATH", "CONTAINER_DRIVER_ROOT"),
-        "/driver-root",
-        ("plugin", "gfd"),
-    ),
-    Setting(
-        "flags.plugin.sharedDevicesAllocationPolicy",
-        ("SHARED_DEVICES_ALLOCATION_POLICY",),
-        "distributed",
-        since=(0, 20),
-    ),
-    Setting("flags.gfd.oneshot", (), False, ("gfd",), "bool", gfd_env=("GFD_ONESHOT",)),
-    Setting("flags.gfd.noTimestamp", (), False, ("gfd",), "bool", gfd_env=("GFD_NO_TIMESTAMP",)),
-    Setting("flags.gfd.sleepInterval", (), "60s", ("gfd",), "duration", gfd_env=("GFD_SLEEP_INTERVAL",)),
-    Setting(
-        "flags.gfd.outputFile",
-        (),
-        "/etc/kubernetes/node-feature-discovery/features.d/gfd",
-        ("gfd",),
-        gfd_env=("GFD_OUTPUT_FILE",),
-    ),
-    Setting(
-        "flags.gfd.machineTypeFile",
-        (),
-        "/sys/class/dmi/id/product_name",
-        ("gfd",),
-        gfd_env=("GFD_MACHINE_TYPE_FILE",),
-    ),
-    Setting("imex.channelIDs", ("IMEX_CHANNEL_IDS",), "", kind="numbers"),
-    Setting("imex.required", ("IMEX_REQUIRED",), False, kind="bool"),
+SETTINGS = tuple(
+    Setting(**{member: tuple(given) if isinstance(given, list) else given for member, given in row.items()})
+    for row in facts("device-plugin")
 )
 
-_NO_SETTINGS = ("sharing", "ignored", "unreadable", "missing")
 _SHARING = ("timeSlicing", "mps")
 _TRUE = frozenset("1 t T TRUE true True".split())
 _FALSE = frozenset("0 f F FALSE false False".split())
@@ -120,7 +61,7 @@ _SECONDS = {
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """Give a version's first two numbers, to compare by."""
+    """Return a version's first two numbers, to compare by."""
     return tuple(int(part) for part in re.findall(r"[0-9]+", version)[:2])
 
 
@@ -131,7 +72,7 @@ def known(version: str) -> tuple[Setting, ...]:
 
 
 def file_settings(text: str, version: str) -> Fields:
-    """Give every leaf of a file: what the programs understand under its key, the rest below ``ignored``."""
+    """Return every leaf of a file: what the programs understand under its key, the rest below ``ignored``."""
     try:
         document = load(text)
     except UnreadableCase:
@@ -204,7 +145,7 @@ def _from_variable(text: Value, kind: str) -> Value:
 
 
 def of_text(text: Value, path: str) -> Value:
-    """Give a setting from the text of a variable, for comparing with what a file says."""
+    """Return a setting from the text of a variable, for comparing with what a file says."""
     return _from_variable(text, next((setting.kind for setting in SETTINGS if setting.path == path), "text"))
 
 
@@ -265,7 +206,7 @@ def _sharing(section: Any, version: str) -> Iterator[tuple[Path, Value]]:
 
 
 def effective(program: str, env: Mapping[str, Value], file: Fields | None, version: str) -> Fields:
-    """Give what a program runs with.
+    """Return what a program runs with.
 
     Args:
         program: One of ``PROGRAMS``.

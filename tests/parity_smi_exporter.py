@@ -11,12 +11,13 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from gpu_constructs.observability.nvidia_gpu_exporter import NvidiaGpuExporter
-from parity_told import ChartRelease, Manifest, Step, said_of, tell_monitor, tell_ports, tell_service
+from parity_cases import facts
+from parity_told import ExporterRelease, Manifest, Step, tell_monitor, tell_ports, tell_service
 
 CHART = "nvidia-gpu-exporter"
 VERSION = "2.14.0"
@@ -24,61 +25,13 @@ VERSIONS = (VERSION,)
 PROGRAM = "1.14.0"
 """The release of the program that the chart brings."""
 MAIN = "nvidia-gpu-exporter"
-REPOSITORY = "docker.io/utkuozdemir/nvidia_gpu_exporter"
 A_DASHBOARD = "(a dashboard)"
 
-ALERTS_ON = """
-    collectionFailing collectionStale collectionSlow recoveryAction xidCritical xidWarning uncorrectableEcc
-    rowRemapFailure rowRemapPending retiredPagesPending thermalSlowdown powerBrake
-    """.split()
-_MONITOR = {"enabled": False, "interval": "15s", "scrapeTimeout": ""}
-DEFAULTS: Mapping[str, Manifest] = {
-    VERSION: {
-        "image": {"repository": REPOSITORY, "pullPolicy": "IfNotPresent", "tag": ""},
-        "nvidiaVisibleDevices": "all",
-        "nvidiaDriverCapabilities": "utility",
-        "port": 9835,
-        "telemetryPath": "/metrics",
-        "nvidiaSmiCommand": "nvidia-smi",
-        "queryFieldNames": ["AUTO"],
-        "computeApps": {"enabled": False},
-        "log": {"level": "info", "format": "logfmt"},
-        "livenessProbe": {"httpGet": {"path": "/-/healthy", "port": "http"}},
-        "readinessProbe": {"httpGet": {"path": "/-/ready", "port": "http"}},
-        "hostNetwork": False,
-        "hostPID": False,
-        "hostPort": {"enabled": False, "port": 9835},
-        "service": {"enabled": True, "type": "ClusterIP", "port": 9835},
-        "serviceAccount": {"create": True},
-        "serviceMonitor": {**_MONITOR, "scheme": "http"},
-        "podMonitor": _MONITOR,
-        "prometheusRule": {
-            "enabled": False,
-            **{name: {"enabled": True} for name in ALERTS_ON},
-            **{name: {"enabled": False} for name in ("swThermalSlowdown", "temperatureHigh", "gpuMissing")},
-        },
-        "grafanaDashboard": {"enabled": False, "label": "grafana_dashboard", "labelValue": "1"},
-        "nodeSelector": {"kubernetes.io/os": "linux"},
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
-        "test": {"image": {"repository": "docker.io/library/busybox", "tag": "1.38", "pullPolicy": "IfNotPresent"}},
-    }
-}
+DEFAULTS: Mapping[str, Manifest] = facts(CHART)["values"]
 """The chart's values.yaml, as far as the proof reads values."""
 
 # What the program does where nothing is said; collect.backend is the image's.
-_FLAGS: Mapping[str, str] = {
-    "web.listen-address": ":9835",
-    "web.telemetry-path": "/metrics",
-    "web.config.file": "",
-    "nvidia-smi-command": "nvidia-smi",
-    "query-field-names": "AUTO",
-    "query-field-names-exclude": "",
-    "collect.backend": "exec",
-    "collect.interval": "0",
-    "collect.timeout": "10s",
-    "log.level": "info",
-    "log.format": "logfmt",
-}
+_FLAGS: Mapping[str, str] = facts(CHART)["flags"]
 _SWITCHES = ("collect.compute-apps", "collect.compute-apps-mig", "collect.pcie-throughput")
 _DURATIONS = ("collect.interval", "collect.timeout")
 _LISTS = ("query-field-names", "query-field-names-exclude")
@@ -87,10 +40,11 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _SCALE = {"ms": Decimal("0.001"), "s": Decimal(1), "m": Decimal(60), "h": Decimal(3600)}
 
 
-class SmiRelease(ChartRelease):
+class SmiRelease(ExporterRelease):
     """One installation of the chart: its values, and the names that follow from them."""
 
     chart = CHART
+    versions = VERSIONS
     defaults = DEFAULTS
 
     @property
@@ -132,7 +86,7 @@ class SmiRelease(ChartRelease):
         }
 
     def chart_roles(self) -> dict[tuple[str, str], list[str]]:
-        """Give what an object of the chart is, by kind and name."""
+        """Return what an object of the chart is, by kind and name."""
         full = self.fullname
         return {
             ("ServiceAccount", self.account): ["account"],
@@ -143,23 +97,27 @@ class SmiRelease(ChartRelease):
         }
 
     def our_roles(self) -> dict[tuple[str, str], list[str]]:
-        """Give what an object of ours is, by kind and name."""
+        """Return what an object of ours is, by kind and name."""
         full = self.our_fullname
         return {
             ("ConfigMap", f"{full}-dashboard"): ["dashboard"],
             **{(kind, full): ["exporter"] for kind in _OF_EXPORTER},
         }
 
+    def told(self, manifests: Sequence[Manifest], *, is_ours: bool) -> list[Manifest]:
+        """Return the objects of one side with what they mean in the place of how they say it."""
+        return told(manifests, self, is_ours=is_ours)
+
     def synthesize(self) -> tuple[list[Manifest], list[str]]:
-        """Give the objects this library makes of the values, and what it warned of."""
-        return self.made_by(NvidiaGpuExporter.from_helm_values, version=PROGRAM)
+        """Return the objects this library makes of the values, and what it warned of."""
+        return self.made_in_a_chart(NvidiaGpuExporter.from_helm_values, version=PROGRAM)
 
 
 _OF_EXPORTER = ("DaemonSet", "Service", "ServiceMonitor", "PodMonitor")
 
 
 def told(manifests: Sequence[Manifest], release: SmiRelease, *, is_ours: bool) -> list[Manifest]:
-    """Give the objects of one side with what they mean in the place of how they say it."""
+    """Return the objects of one side with what they mean in the place of how they say it."""
     made = copy.deepcopy(list(manifests))
     ports: dict[str, Any] = {}
     for manifest in made:
@@ -182,12 +140,6 @@ def _own_steps(kind: str, release: SmiRelease) -> list[Step]:
     node = {"action": "replace", "sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
     job = {"action": "replace", "targetLabel": "job", "replacement": release.our_fullname}
     return [node, job] if kind == "PodMonitor" else [node]
-
-
-def our_steps(kind: str, release: SmiRelease) -> Iterator[tuple[str, str]]:
-    """Give the steps of ours by their place."""
-    for place, step in enumerate(_own_steps(kind, release)):
-        yield str(place), said_of(step)
 
 
 def _shown(text: str) -> str:
@@ -214,7 +166,7 @@ def _tell_program(manifest: Manifest, ports: dict[str, Any]) -> None:
 
 
 def _settings(main: Manifest) -> tuple[dict[str, str], list[str]]:
-    """Give what the program runs with, by flag, with a dash for each dot; and the words that are no flag."""
+    """Return what the program runs with, by flag, with a dash for each dot; and the words that are no flag."""
     settings = {**_FLAGS, **dict.fromkeys(_SWITCHES, "false")}
     if str(main.get("image")).endswith("-nvml"):
         settings["collect.backend"] = "nvml"
@@ -242,7 +194,7 @@ def _settings(main: Manifest) -> tuple[dict[str, str], list[str]]:
 
 
 def duration(text: str) -> str:
-    """Give a duration of Go in seconds; text where it is none."""
+    """Return a duration of Go in seconds; text where it is none."""
     if text == "0":
         return "0s"
     if not text or _PART.sub("", text):

@@ -1,4 +1,4 @@
-"""What the charts of both exporters have in common: their names, and what of their objects is told in other words.
+"""What the charts have in common: their names, and what of their objects is told in other words.
 
 A port by name is told by its number, a duration in seconds, relabelings with the action that they have in any case.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from cdk8s import App, Chart, Testing
+from constructs import Construct
 
 from gpu_constructs.errors import GpuConstructsWarning
-from parity_chart import merged
 
 Manifest = dict[str, Any]
 Step = Mapping[str, Any]
@@ -21,20 +21,31 @@ Step = Mapping[str, Any]
 CONSTRUCT_ID = "exporter"
 
 
+def merged(defaults: Any, given: Any) -> Any:
+    """Lay values over defaults as Helm does: maps are merged, null deletes, everything else replaces."""
+    if not isinstance(defaults, Mapping) or not isinstance(given, Mapping):
+        return copy.deepcopy(given)
+    result = {key: value for key, value in copy.deepcopy(dict(defaults)).items() if given.get(key, value) is not None}
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            result[key] = merged(defaults.get(key), value)
+        elif value is not None:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
 class ChartRelease:
-    """One installation of an exporter's chart: its values, and the names that follow from them.
+    """One installation of a chart: its values, and the names that follow from them.
 
     Attributes:
         chart: Name of the chart.
+        versions: Releases of the chart whose values this library reads.
         defaults: The values.yaml of each release, as far as the proof reads values.
     """
 
     chart: ClassVar[str]
+    versions: ClassVar[Collection[str]]
     defaults: ClassVar[Mapping[str, Manifest]]
-
-    configs: Mapping[str, str] = {}
-    default_config = our_default = external_config_map = None
-    uses_config_manager = False
 
     def __init__(self, *, release: str, namespace: str, version: str, values: Mapping[str, Any]) -> None:
         self.release = release
@@ -44,45 +55,71 @@ class ChartRelease:
         self.values = merged(self.defaults[version], values)
 
     def value(self, path: str, default: Any = None) -> Any:
-        """Give a value by its path, over the chart's defaults."""
+        """Return a value by its path, over the chart's defaults."""
         return _at(self.values, path, default)
 
     def given_value(self, path: str, default: Any = None) -> Any:
-        """Give a value by its path as the user wrote it; null counts as none."""
+        """Return a value by its path as the user wrote it; null counts as none."""
         return _at(self.given, path, default)
+
+    def facts(self) -> dict[str, str]:
+        """What the rows of the deviations name in braces."""
+        return {"version": self.version, "release": self.release, "namespace": getattr(self, "namespace", "")}
 
     @property
     def chart_name(self) -> str:
-        return _cut(self.value("nameOverride") or self.chart)
+        return cut(self.value("nameOverride") or self.chart)
 
     @property
     def fullname(self) -> str:
-        return _cut(self.value("fullnameOverride") or self.name_with(self.value("nameOverride") or self.chart))
+        return cut(self.value("fullnameOverride") or self.name_with(self.value("nameOverride") or self.chart))
 
     def name_with(self, name: str) -> str:
-        """Give the name of the release with that of the chart behind it, where it is not in it."""
+        """Return the name of the release with that of the chart behind it, where it is not in it."""
         return self.release if name in self.release else f"{self.release}-{name}"
 
-    def made_by(self, make: Callable[..., Any], *, version: str) -> tuple[list[Manifest], list[str]]:
-        """Give the objects that a construct makes of the values, and what it warned of."""
+    def as_read(self, warned: Sequence[str]) -> ChartRelease | None:
+        """Return the release with switches as the templates take them, or None where that changes nothing."""
+        return None
+
+    def told(self, manifests: Sequence[Manifest], *, is_ours: bool) -> list[Manifest]:
+        """Return the objects of one side with what they mean in the place of how they say it."""
+        return list(manifests)
+
+    def made_by(
+        self, make: Callable[..., Any], scope: Construct, id: str, *, version: str
+    ) -> tuple[list[Manifest], list[str]]:
+        """Return the objects that a construct makes of the values, and what it warned of."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GpuConstructsWarning)
-            chart = Chart(App(), self.chart)
-            make(
-                chart,
-                CONSTRUCT_ID,
+            made = make(
+                scope,
+                id,
                 copy.deepcopy(dict(self.given)),
                 release_name=self.release,
                 namespace=self.release_namespace,
                 version=version,
                 strict=False,
             )
-            manifests = Testing.synth(chart)
+            manifests = Testing.synth(Chart.of(made))
         return manifests, [str(warning.message) for warning in caught]
 
 
-def _cut(name: str) -> str:
+class ExporterRelease(ChartRelease):
+    """One installation of an exporter's chart, which has no configurations."""
+
+    configs: Mapping[str, str] = {}
+    default_config = our_default = external_config_map = None
+    uses_config_manager = False
+
+    def made_in_a_chart(self, make: Callable[..., Any], *, version: str) -> tuple[list[Manifest], list[str]]:
+        """Return the objects that a construct makes of the values in a chart, and what it warned of."""
+        return self.made_by(make, Chart(App(), self.chart), CONSTRUCT_ID, version=version)
+
+
+def cut(name: str) -> str:
+    """Return a name as short as a label may be."""
     return name[:63].removesuffix("-")
 
 
@@ -151,17 +188,17 @@ def tell_monitor(manifest: Manifest, own_steps: Sequence[Sequence[Step]]) -> Non
 
 
 def steps_told(steps: Sequence[Step] | None) -> list[dict[str, Any]]:
-    """Give relabelings with their action, which the operator takes in any case."""
+    """Return relabelings with their action, which the operator takes in any case."""
     return [{**step, "action": str(step.get("action") or "replace").lower()} for step in steps or ()]
 
 
 def said_of(step: Step) -> str:
-    """Give a step in one line."""
+    """Return a step in one line."""
     return " ".join(f"{key}={','.join(v) if isinstance(v, list) else v}" for key, v in sorted(step.items()))
 
 
 def seconds(text: str) -> int | str:
-    """Give a duration of Prometheus as whole seconds; text where it is none."""
+    """Return a duration of Prometheus as whole seconds; text where it is none."""
     units = {"h": 3600, "m": 60, "s": 1}
     total, number = 0, ""
     for letter in text:

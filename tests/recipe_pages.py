@@ -7,24 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-import yaml
-
-import documents
 from test_troubleshooting import CLUSTER_WIDE, read, selects, target
 
+import documents
+
 Manifest = Mapping[str, Any]
-
-
-def written(page: Path, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, list[Manifest]]:
-    """Run a page's programs and give what each wrote, by the name of its folder."""
-    patch.chdir(folder)
-    for number, block in enumerate(documents.blocks(page, "python")):
-        exec(compile(block.text, f"{page.name} block {number}", "exec"), {})
-    return {
-        made.name: [one for path in sorted(made.rglob("*.k8s.yaml")) for one in yaml.safe_load_all(path.read_text())]
-        for made in sorted(folder.iterdir())
-    }
 
 
 def commands(page: Path) -> list[str]:
@@ -77,9 +64,3 @@ def container(manifests: Sequence[Manifest]) -> dict[str, Any]:
         if "nvidia.com/gpu" in one["resources"].get("limits", {})
     )
     return dict(only)
-
-
-def keywords(page: Path, construct: type) -> list[str]:
-    """What a page's table of keywords names that the construct does not have."""
-    known = construct.__init__.__wrapped__.__kwdefaults__  # type: ignore[misc]
-    return [row[0] for row in documents.table(page, "keyword") if row[0].strip("`") not in known]

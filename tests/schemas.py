@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
+import referencing
 import yaml
 from jsonschema import Draft202012Validator
 
-from gpu_constructs.pod_specs import pod_spec_paths
+from gpu_constructs.kube.pod_specs import pod_spec_paths
 
 Manifest = Mapping[str, Any]
-CustomResources = dict[tuple[str, str], Draft202012Validator]
-"""Validators by (apiVersion, kind)."""
-
 SCHEMAS = Path(str(resources.files("kubernetes_validate"))) / "kubernetes-json-schema"
 TRIED = ("spec", "trialTemplate", "trialSpec")
 """Where a Katib Experiment has the object that it tries; the CRD leaves that open, with all of the spec."""
@@ -30,6 +30,34 @@ SUPPORTED_RELEASES: tuple[str, ...] = tuple(
     for minor in sorted(int(folder.name.split(".")[1]) for folder in SCHEMAS.glob("v1.*-local-strict"))
     if minor >= 27
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """A JSON schema that may refer to the definitions of Kubernetes releases, such as ``k8s:1.37#/$defs/...``.
+
+    A compiled validator decides first. The one in Python, which takes 200 times as long, finds the words for errors.
+    """
+
+    structure: Mapping[str, Any]
+    release: str
+
+    @cached_property
+    def _compiled(self) -> jsonschema_rs.Validator:
+        return jsonschema_rs.validator_for(dict(self.structure), registry=_compiled_definitions(self.release))
+
+    def errors(self, value: Any, at: tuple[str | int, ...] = ()) -> list[str]:
+        """Each error of a value that stands at a path of an object."""
+        if self._compiled.is_valid(value):
+            return []
+        validator = Draft202012Validator(self.structure, registry=_definitions(self.release))
+        found = [f"{_path((*at, *e.absolute_path))}: {e.message}" for e in validator.iter_errors(value)]
+        assert found, f"the two validators disagree on {value}"
+        return found
+
+
+CustomResources = dict[tuple[str, str], Schema]
+"""Schemas by (apiVersion, kind)."""
 
 
 def schema_errors(
@@ -75,7 +103,7 @@ def _pod_errors(manifest: Manifest, release: str) -> list[str]:
         error
         for path in pod_spec_paths(manifest)
         if path[: len(TRIED)] != TRIED
-        for error in _errors(pod, _value_at(manifest, path), path)
+        for error in pod.errors(_value_at(manifest, path), path)
     ]
 
 
@@ -94,26 +122,22 @@ def _value_at(value: Any, path: Iterable[str | int]) -> Any:
 def kubernetes_errors(manifest: Manifest, release: str) -> list[str]:
     """The errors of a built-in object under the strict schema of one release, such as "1.27"."""
     api_version, kind = _kind(manifest)
-    validator = _built_in_kinds(release).get((api_version, kind))
-    if validator is None:
-        return [f"{api_version} {kind}: not served"]
-    return _errors(validator, manifest)
+    schema = _built_in_kinds(release).get((api_version, kind))
+    return [f"{api_version} {kind}: not served"] if schema is None else schema.errors(manifest)
 
 
 def custom_resource_errors(manifest: Manifest, crds: CustomResources) -> list[str]:
     """The errors of a custom resource under its CRD, with unknown fields refused as strict decoding does."""
     api_version, kind = _kind(manifest)
-    validator = crds.get((api_version, kind))
-    if validator is None:
-        return [f"{api_version} {kind}: no CRD defines it"]
-    return _errors(validator, manifest)
+    schema = crds.get((api_version, kind))
+    return [f"{api_version} {kind}: no CRD defines it"] if schema is None else schema.errors(manifest)
 
 
 def custom_resources(definitions: Iterable[Manifest]) -> CustomResources:
     """The kinds that CustomResourceDefinition objects bring; other objects are passed over."""
     return {
         (f"{definition['spec']['group']}/{version['name']}", definition["spec"]["names"]["kind"]): (
-            Draft202012Validator(_json_schema(version["schema"]["openAPIV3Schema"], has_metadata=True))
+            Schema(_json_schema(version["schema"]["openAPIV3Schema"], has_metadata=True), SUPPORTED_RELEASES[-1])
         )
         for definition in definitions
         if definition["kind"] == "CustomResourceDefinition"
@@ -159,10 +183,6 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
     return str(manifest.get("apiVersion")), str(manifest.get("kind"))
 
 
-def _errors(validator: Draft202012Validator, value: Any, at: tuple[str | int, ...] = ()) -> list[str]:
-    return [f"{_path((*at, *error.absolute_path))}: {error.message}" for error in validator.iter_errors(value)]
-
-
 def _path(keys: Iterable[str | int]) -> str:
     steps = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return steps.lstrip(".") or "(object)"
@@ -176,36 +196,39 @@ def _span(releases: Iterable[str]) -> str:
 
 
 @cache
-def _definitions(release: str) -> dict[str, dict[str, Any]]:
-    """The schema definitions of a release, each `$ref` replaced by its target: that is five times as fast."""
+def _document(release: str) -> dict[str, Any]:
+    """The definitions of a release, as one JSON schema."""
     (folder,) = SCHEMAS.glob(f"v{release}.*-local-strict")
-    definitions = json.loads((folder / "_definitions.json").read_bytes())["$defs"]
-
-    def linked(schema: Any) -> Any:
-        if isinstance(schema, list):
-            return [linked(item) for item in schema]
-        if not isinstance(schema, dict):
-            return schema
-        reference = schema.get("$ref")
-        if isinstance(reference, str):  # a property may be called $ref, too
-            return definitions[reference.removeprefix("#/$defs/")]
-        return {keyword: linked(value) for keyword, value in schema.items()}
-
-    for definition in definitions.values():
-        definition.update(linked(definition))
-    return definitions
+    document: dict[str, Any] = json.loads((folder / "_definitions.json").read_bytes())
+    return document
 
 
 @cache
-def _pod_spec(release: str) -> Draft202012Validator:
-    return Draft202012Validator(_definitions(release)["io.k8s.api.core.v1.PodSpec"])
+def _definitions(release: str) -> referencing.Registry[Any]:
+    resource = referencing.Resource.from_contents(_document(release))
+    return referencing.Registry().with_resource(f"k8s:{release}", resource)
 
 
 @cache
-def _built_in_kinds(release: str) -> dict[tuple[str, str], Draft202012Validator]:
+def _compiled_definitions(release: str) -> jsonschema_rs.Registry:
+    return jsonschema_rs.Registry([(f"k8s:{release}", _document(release))])
+
+
+@cache
+def _definition(release: str, name: str) -> Schema:
+    return Schema({"$ref": f"k8s:{release}#/$defs/{name}"}, release)
+
+
+@cache
+def _pod_spec(release: str) -> Schema:
+    return _definition(release, "io.k8s.api.core.v1.PodSpec")
+
+
+@cache
+def _built_in_kinds(release: str) -> dict[tuple[str, str], Schema]:
     return {
-        (f"{kind['group']}/{kind['version']}".lstrip("/"), kind["kind"]): Draft202012Validator(definition)
-        for definition in _definitions(release).values()
+        (f"{kind['group']}/{kind['version']}".lstrip("/"), kind["kind"]): _definition(release, name)
+        for name, definition in _document(release)["$defs"].items()
         for kind in definition.get("x-kubernetes-group-version-kind", ())
     }
 
@@ -219,7 +242,7 @@ def _json_schema(structural: Mapping[str, Any], *, has_metadata: bool = False) -
     properties = {name: _json_schema(value) for name, value in structural.get("properties", {}).items()}
     if has_metadata or structural.get("x-kubernetes-embedded-resource"):
         name = {"type": "string"}
-        metadata = _definitions(SUPPORTED_RELEASES[-1])["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]
+        metadata = _definition(SUPPORTED_RELEASES[-1], "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").structure
         properties |= {"apiVersion": name, "kind": name, "metadata": metadata}
         schema["required"] = sorted({"apiVersion", "kind", *structural.get("required", ())})
     if properties:

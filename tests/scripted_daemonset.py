@@ -8,7 +8,7 @@ import pytest
 from cdk8s import App, Chart, Testing
 
 from gpu_constructs import GpuConstructsError
-from gpu_constructs._config_map import sha256
+from gpu_constructs.kube.config_map import sha256
 
 
 class ScriptedDaemonSet:

@@ -24,13 +24,13 @@ from jsonschema import Draft202012Validator
 
 import gpu_constructs  # noqa: F401  (first: it finds Node.js before jsii looks for it)
 import talos_structure
-from gpu_constructs.platforms import Talos
-from gpu_constructs.taint import Taint
-from gpu_constructs.talos.config_merge import without_deletions
-from gpu_constructs.talos.config_schema import CONFIG_KEYS, DOCUMENT_KEYS, MOVED, document_kinds
-from gpu_constructs.talos.driver_versions import driver_version
+from gpu_constructs.catalog.platforms import Talos
+from gpu_constructs.kube.placement import Taint
+from gpu_constructs.talos.config_patches import document_kinds, table
 from gpu_constructs.talos.gpu_node import TalosGpuNode
-from gpu_constructs.talos.kernel_module import KernelModule
+from gpu_constructs.talos.installer import driver_version
+from gpu_constructs.talos.manifests import is_deletion
+from gpu_constructs.talos.options import KernelModule
 
 LINES = tuple(talos_structure.SOURCES)
 _TAINTS = [Taint(value="present"), Taint(key="dedicated", value="gpu", effect="NoExecute"), Taint(key="bare")]
@@ -79,6 +79,14 @@ _UNPUBLISHED_KEYS = {
     "machine.install": {"bootloader", "extensions"},
     "cluster": {"allowSchedulingOnMasters"},
 }
+_LEVELS = {
+    "config": "",
+    "machine": "machine",
+    "install": "machine.install",
+    "kernel": "machine.kernel",
+    "kubelet": "machine.kubelet",
+    "cluster": "cluster",
+}
 _UNPUBLISHED_KINDS = {"ImageVerificationConfig"}
 _MISNAMED_KINDS = {
     "KubeSpanEndpoints": "KubeSpanEndpointsConfig",
@@ -94,24 +102,31 @@ VARIANTS: Mapping[str, Callable[[Talos], dict[str, Any]]] = {
 
 
 def written(platform: Talos, variant: str) -> list[dict[str, Any]]:
-    """Give the documents of a variant as they are read from the file it writes."""
+    """Return the documents of a variant as they are read from the files it writes, without the schematic."""
     node = TalosGpuNode(cdk8s.App(), "gpu", platform=platform, **VARIANTS[variant](platform))
-    return list(yaml.safe_load_all(node.side_files()[0].text))
+    return [document for file in node.side_files()[:-1] for document in yaml.safe_load_all(file.text)]
 
 
 def platforms() -> list[Talos]:
-    """Give each line, and a patch release of it."""
+    """Return each line, and a patch release of it."""
     return [Talos(version) for line in LINES for version in (line, f"{line}.1")]
 
 
 def claimed(platform: Talos) -> set[str]:
-    """Give the lines whose shape a platform's configuration has."""
+    """Return the lines whose shape a platform's configuration has."""
     return {line for line in LINES if Talos(line).machine_config == platform.machine_config}
 
 
+def _set_by(value: Any) -> Any:
+    """Return what a patch sets, without what it deletes."""
+    if isinstance(value, Mapping):
+        return {key: _set_by(inner) for key, inner in value.items() if not is_deletion(inner)}
+    return [_set_by(inner) for inner in value if not is_deletion(inner)] if isinstance(value, list) else value
+
+
 def against(structures: Mapping[str, Mapping[str, Any]], platform: Talos, variant: str) -> Iterator[str]:
-    """Say where a variant is invalid for a line it is for, or valid for another."""
-    documents = [without_deletions(document) for document in written(platform, variant)]
+    """Return where a variant is invalid for a line it is for, or valid for another."""
+    documents = [_set_by(document) for document in written(platform, variant)]
     for line in LINES:
         found = [problem for document in documents for problem in talos_structure.problems(structures[line], document)]
         if line in claimed(platform):
@@ -121,19 +136,19 @@ def against(structures: Mapping[str, Mapping[str, Any]], platform: Talos, varian
 
 
 def wrong_keys(structures: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Say which keys our checks of the user's patches refuse or take though the releases do not."""
+    """Return which keys our checks of the user's patches refuse or take though the releases do not."""
+    structs, moved = table()["structs"], table()["moved"]
     for line, kinds in structures.items():
-        for kind, keys in DOCUMENT_KEYS.items():
-            if kind in kinds:
-                yield from _differing(f"{line} {kind}", keys, kinds[kind].get("properties", ()))
+        for kind in structs.keys() & kinds.keys():
+            yield from _differing(f"{line} {kind}", structs[kind], kinds[kind].get("properties", ()))
     for shape in ("v1alpha1", "multi-document"):
         configs = [structures[line][talos_structure.CONFIG] for line in LINES if Talos(line).machine_config == shape]
-        for place, keys in CONFIG_KEYS.items():
+        for struct, place in _LEVELS.items():
             known = {key for config in configs for key in _level(config, place)}
-            moved = MOVED.get(place, ()) if shape == "multi-document" else ()
+            gone = moved.get(place, ()) if shape == "multi-document" else ()
             if known:
-                ours = set(keys).difference(moved, _UNPUBLISHED_KEYS.get(place, ()))
-                yield from _differing(f"{shape} {place or 'config'}", ours, known)
+                ours = set(structs[struct]).difference(gone, _UNPUBLISHED_KEYS.get(place, ()))
+                yield from _differing(f"{shape} {struct}", ours, known)
 
 
 def _level(config: Mapping[str, Any], place: str) -> Mapping[str, Any]:
@@ -148,7 +163,7 @@ def _differing(where: str, ours: Iterable[str], known: Iterable[str]) -> Iterato
 
 
 def wrong_kinds(listed: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Say which kinds of documents our table has wrong."""
+    """Return which kinds of documents our table has wrong."""
     for line in LINES:
         known = {_MISNAMED_KINDS.get(kind, kind) for kind in listed[line]}
         ours = {kind for kind in document_kinds(Talos(line)) if kind not in _UNPUBLISHED_KINDS}
@@ -156,7 +171,7 @@ def wrong_kinds(listed: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def wrong_drivers(releases: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """Say which releases' drivers our table has wrong."""
+    """Return which releases' drivers our table has wrong."""
     of_ours = {
         tag: facts for tag, facts in releases.items() if ".".join(tag[1:].split(".")[:2]) in LINES and "-" not in tag
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ _STRUCTURE = ("additionalProperties", "enum", "items", "oneOf", "patternProperti
 
 
 def branches(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Give the definition of each kind of document that a whole schema has."""
+    """Return the definition of each kind of document that a whole schema has."""
     found = {}
     for branch in schema["oneOf"]:
         name = branch["$ref"].removeprefix("#/$defs/")
@@ -50,7 +51,7 @@ def branches(schema: Mapping[str, Any]) -> dict[str, str]:
 
 
 def reduced(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the structure of each kind that a GPU node's documents may be."""
+    """Return the structure of each kind that a GPU node's documents may be."""
     definitions = schema["$defs"]
     return {kind: _reduced(definitions[name], definitions) for kind, name in branches(schema).items() if kind in KINDS}
 
@@ -81,12 +82,12 @@ def _reduced(schema: Any, definitions: Mapping[str, Any]) -> Any:
 
 
 def document_kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Give the names of all kinds of documents that a whole schema has."""
+    """Return the names of all kinds of documents that a whole schema has."""
     return sorted(set(branches(schema)) - {CONFIG})
 
 
 def problems(kinds: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[str]:
-    """Say what a structure, whole or reduced, has against a patch: the kind is looked at first."""
+    """Return what a structure, whole or reduced, has against a patch: the kind is looked at first."""
     kind = document.get("kind", CONFIG)
     if kind not in kinds:
         yield f"no document kind {kind}"
@@ -98,7 +99,7 @@ def problems(kinds: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[
 
 
 def whole(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the schema of each kind, with all that it refers to."""
+    """Return the schema of each kind, with all that it refers to."""
     shared = {"$schema": schema["$schema"], "$defs": schema["$defs"]}
     return {kind: {**shared, "$ref": f"#/$defs/{name}"} for kind, name in branches(schema).items()}
 
@@ -107,14 +108,21 @@ def read_schema(folder: Path, line: str) -> dict[str, Any]:
     return json.loads((folder / f"schema-{line}.json").read_text(encoding="utf-8"))
 
 
+@cache
+def _entries() -> dict[str, Any]:
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    entries: dict[str, Any] = yaml.load(COMMITTED.read_text(encoding="utf-8"), loader)
+    return entries
+
+
 def committed() -> dict[str, Any]:
-    """Give the committed structure: kinds by release line."""
-    return {line: entry["kinds"] for line, entry in yaml.safe_load(COMMITTED.read_text(encoding="utf-8")).items()}
+    """Return the committed structure: kinds by release line."""
+    return {line: entry["kinds"] for line, entry in _entries().items()}
 
 
 def committed_kinds() -> dict[str, list[str]]:
-    """Give the committed names of all kinds of documents, by release line."""
-    return {line: entry["documents"] for line, entry in yaml.safe_load(COMMITTED.read_text(encoding="utf-8")).items()}
+    """Return the committed names of all kinds of documents, by release line."""
+    return {line: entry["documents"] for line, entry in _entries().items()}
 
 
 class _Dumper(yaml.SafeDumper):

@@ -13,8 +13,8 @@ from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.matching import Matching
-from gpu_constructs.capacity.node_offer import NodeOffer
 from gpu_constructs.capacity.packing import Bin, Item, pack
+from gpu_constructs.capacity.planned import NodeOffer
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def chosen(
 
     Args:
         consumers: Everyone who asks for GPUs.
-        offers: What each node or pool offers.
+        offers: Offers of each node or pool.
         runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
     """
     if not offers or not any(one.choices for one in consumers):
@@ -60,29 +60,38 @@ def chosen(
 
 def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]:
     """Return a consumer once for each thing that a node may give it, in the order of its choices."""
-    where: dict[tuple[tuple[str, int], ...], list[int]] = {}
-    ranks: dict[tuple[tuple[str, int], ...], int] = {}
+    where: dict[tuple[int, tuple[tuple[str, int], ...]], list[int]] = {}
     homeless: list[int] = []
     for number, offer in enumerate(offers):
-        given = [(rank, choice.on(offer.allocatable)) for rank, choice in enumerate(consumer.choices)]
-        able = [(rank, tuple(sorted(asks.items()))) for rank, asks in given if asks is not None]
-        homeless += [] if able else [number]
-        # A DaemonSet has one pod on the node, which takes the first choice there is.
-        for rank, asks in able[:1] if consumer.is_for_each_node else able:
-            where.setdefault(asks, []).append(number)
-            ranks[asks] = min(rank, ranks.get(asks, rank))
-    found: list[Consumer] = []
-    for asks in sorted(where, key=lambda one: (ranks[one], one)):
-        # The pods of a DaemonSet that find nothing are those of one of them.
-        more = homeless if consumer.is_for_each_node and not found else []
-        only = frozenset([*where[asks], *more])
-        found.append(replace(consumer, asks=dict(asks), choices=(), only_on=only))
+        given = _given(consumer, offer)
+        homeless += [] if given else [number]
+        for asks, rank in given.items():
+            where.setdefault((rank, asks), []).append(number)
+    # The same thing may be a better choice on one node than on another.
+    nodes: dict[tuple[tuple[str, int], ...], list[int]] = {}
+    for rank, asks in sorted(where):
+        nodes.setdefault(asks, []).extend(where[rank, asks])
+    found = [replace(consumer, asks=dict(asks), choices=(), only_on=frozenset(those)) for asks, those in nodes.items()]
     if not found:
         wanted = [consumer.choices[0].wanted(one.allocatable) for one in offers]
         return [replace(consumer, asks=max(wanted, key=lambda one: sum(one.values())), choices=())]
+    if consumer.is_for_each_node:
+        # The pods of a DaemonSet that find nothing are those of one of them.
+        found[0] = replace(found[0], only_on=frozenset([*(found[0].only_on or ()), *homeless]))
     if len(found) == 1:
         return found
     return [replace(one, part=f"{one.part} on {' and '.join(one.asks) or 'no GPU'}".strip()) for one in found]
+
+
+def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], ...], int]:
+    """Return what a node may give the pods, each with its place among the choices."""
+    found: dict[tuple[tuple[str, int], ...], int] = {}
+    for rank, choice in enumerate(consumer.choices):
+        asks = choice.on(offer.allocatable)
+        # A DaemonSet has one pod on the node, which takes the first choice there is.
+        if asks is not None and not (found and consumer.is_for_each_node):
+            found.setdefault(tuple(sorted(asks.items())), rank)
+    return found
 
 
 class _Split:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from itertools import product
 from typing import NamedTuple
 
-from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.matching import Matching
-from gpu_constructs.capacity.node_offer import Device, NodeOffer
 from gpu_constructs.capacity.packing import Bin, Item, pack
-from gpu_constructs.capacity.plan import Answer, Conflict, PlannedDevice, Seat, VramVerdict
-from gpu_constructs.capacity.pod_counts import most_on_node
-from gpu_constructs.capacity.vram import conflicts, worst_mib
+from gpu_constructs.capacity.planned import Answer, Conflict, Device, NodeOffer, PlannedDevice, Seat, VramVerdict
+from gpu_constructs.capacity.vram import bound, conflicts, worst_mib
 
 MOST_CONFLICTS = 20
 _MOST_PLACES = 20
 
 
 class _Place(NamedTuple):
-    """A device of a kind of nodes, and all that decides who meets there.
+    """One device type of a kind of nodes, with the facts that decide which pods can share it.
 
     Attributes:
-        kind: Of the nodes.
+        kind: Kind of the nodes.
         device: One of those that are alike.
         in_node: Slots of its resource that a node has, those of the device among them.
         number: How many devices like it the cluster has.
@@ -40,11 +39,11 @@ class _Place(NamedTuple):
         return self.in_node == self.device.slots
 
     def slots_of(self, asked: int) -> int:
-        """Give how many slots of it a pod holds at least that holds some; the rest lies on other devices."""
+        """Return the fewest slots that a pod holds of the device if it holds any; the others lie on other devices."""
         return max(1, asked - (self.in_node - self.device.slots))
 
     def pods_of(self, asked: int) -> int:
-        """Give how many pods that hold some of it there can be at most."""
+        """Return the maximum number of pods that can hold slots of this device."""
         return min(self.device.slots // self.slots_of(asked), self.in_node // asked)
 
 
@@ -84,13 +83,14 @@ class DeviceMemory:
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
         self._meetings: dict[object, _Meeting] = {}
+        self._reach = cache(self._find_reach)
 
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
         """For each resource who asks for it, by the kind of the nodes."""
         groups: dict[tuple[str, int, frozenset[int]], list[int]] = {}
         for index, consumer in enumerate(self._matching.consumers):
-            if most_on_node(consumer):
+            if consumer.most_on_node:
                 for resource, asked in consumer.asks.items():
                     groups.setdefault((resource, asked, self._matching.takers[index]), []).append(index)
         found: dict[str, list[list[_Guests]]] = {
@@ -98,11 +98,11 @@ class DeviceMemory:
         }
         for (resource, asked, takers), indexes in groups.items():
             those = [(self._matching.consumers[index], index) for index in indexes]
-            known = [(one.vram_mib, most_on_node(one), index) for one, index in those if one.vram_mib is not None]
+            known = [(one.vram_mib, one.most_on_node, index) for one, index in those if one.vram_mib is not None]
             guests = _Guests(
                 asked=asked,
                 known=sorted(known, key=lambda one: (-one[0], one[2])),
-                pods=sum(most_on_node(one) for one, _ in those),
+                pods=sum(one.most_on_node for one, _ in those),
                 is_silent=len(known) < len(those),
             )
             for kind in takers:
@@ -124,19 +124,17 @@ class DeviceMemory:
         return found
 
     def planned(self, kind: int, offer: NodeOffer, seats: Sequence[Sequence[Seat]]) -> list[PlannedDevice]:
-        """Give the devices of a node with what those who sit there take."""
-        consumers = self._matching.consumers
+        """Return the devices of a node with what the pods there take."""
         found: list[PlannedDevice] = []
         for device, those in zip(offer.devices, seats, strict=True):
             meeting = self._meeting(_Place(kind, device, offer.allocatable[device.resource], 0))
+            holders = [(self._matching.consumers[seat.consumer], seat.pods) for seat in those]
             found.append(
                 PlannedDevice(
                     device=device,
                     seats=tuple(those),
-                    typical_mib=sum(_taken(_typical(consumers[seat.consumer]), device) * seat.pods for seat in those),
-                    seated_mib=sum(
-                        _taken(consumers[seat.consumer].vram_mib or 0, device) * seat.pods for seat in those
-                    ),
+                    typical_mib=sum(_taken(one.usual_vram_mib or 0, device) * pods for one, pods in holders),
+                    seated_mib=sum(_taken(one.vram_mib or 0, device) * pods for one, pods in holders),
                     worst_mib=meeting.worst_mib,
                     has_unknown=meeting.has_unknown,
                 )
@@ -156,7 +154,7 @@ class DeviceMemory:
             worst = worst_mib(device.slots, [one[:3] for one in known])
             if any(width < asked for _, _, width, asked in known):
                 # What lies on other devices must find slots too.
-                worst = min(worst, _bound(place.in_node, [(mib, pods, asked) for mib, pods, _, asked in known]))
+                worst = min(worst, bound(place.in_node, [(mib, pods, asked) for mib, pods, _, asked in known]))
             self._meetings[key] = _Meeting(
                 worst_mib=worst,
                 has_unknown=_has_unknown(place, guests),
@@ -166,55 +164,60 @@ class DeviceMemory:
         return self._meetings[key]
 
     def conflicts(self) -> tuple[list[Conflict], bool]:
-        """Give the smallest sets of pods that do not go together, and whether there are more of them."""
+        """Return the smallest sets of pods that do not go together, and whether there are more of them."""
         over = [place for place in self._places if self._excess(place) > 1]
-        over.sort(key=lambda place: -self._excess(place))
         found: dict[tuple[object, ...], Conflict] = {}
-        is_complete = True
-        searched: set[tuple[object, ...]] = set()
-        for place in over:
-            device, offer = place.device, self._matching.offers[self._matching.kinds[place.kind][0]]
-            name = " ".join(filter(None, (offer.gpu_model or offer.name, device.profile)))
-            guests = self._guests[device.resource][place.kind]
-            key = (name, _key(device), place.in_node, *sorted(id(group) for group in guests))
+        searched: dict[tuple[object, ...], bool] = {}
+        for place in sorted(over, key=lambda place: -self._excess(place)):
+            guests = self._guests[place.device.resource][place.kind]
+            key = (self._name(place), _key(place.device), place.in_node, *sorted(id(group) for group in guests))
             if key in searched:
                 continue
             if len(searched) == _MOST_PLACES:
-                is_complete = False
+                searched[key] = False
                 break
-            searched.add(key)
-            candidates = sorted(
-                (index, _taken(mib, device), pods, place.slots_of(group.asked), mib)
-                for group in guests
-                for mib, pods, index in group.known
-            )
-            made = [
-                Conflict(f"{name} (each holder)", device.vram_each_mib, {index: 1}, mib)
-                for index, taken, _, _, mib in candidates
-                if device.vram_each_mib is not None and taken < mib
-            ]
-            is_complete &= len(made) <= MOST_CONFLICTS
-            if device.vram_mib is not None:
-                one_of_all = [one[1:4] for one in candidates]
-                sets = conflicts(device.vram_mib, device.slots, one_of_all, limit=MOST_CONFLICTS)
-                is_complete &= sets.is_complete
-                for chosen in sets.sets:
-                    pods = {candidates[number][0]: count for number, count in chosen.items()}
-                    total = sum(candidates[number][1] * count for number, count in chosen.items())
-                    made.append(Conflict(name, device.vram_mib, pods, total))
-            for one in made[: 2 * MOST_CONFLICTS]:
+            made, searched[key] = self._conflicts_on(place, guests)
+            for one in made:
                 found.setdefault((one.device, one.vram_mib, tuple(sorted(one.pods.items()))), one)
         order = sorted(found.values(), key=lambda one: (sum(one.pods.values()), -one.together_mib, sorted(one.pods)))
-        return order[:MOST_CONFLICTS], not is_complete or len(order) > MOST_CONFLICTS
+        return order[:MOST_CONFLICTS], not all(searched.values()) or len(order) > MOST_CONFLICTS
+
+    def _name(self, place: _Place) -> str:
+        offer = self._matching.offers[self._matching.kinds[place.kind][0]]
+        return " ".join(filter(None, (offer.gpu_model or offer.name, place.device.profile)))
+
+    def _conflicts_on(self, place: _Place, guests: Sequence[_Guests]) -> tuple[list[Conflict], bool]:
+        """Return the smallest sets of pods that do not go together on a device, and whether there are no others."""
+        device, name = place.device, self._name(place)
+        candidates = sorted(
+            (index, _taken(mib, device), pods, place.slots_of(group.asked), mib)
+            for group in guests
+            for mib, pods, index in group.known
+        )
+        made = [
+            Conflict(f"{name} (each holder)", device.vram_each_mib, {index: 1}, mib)
+            for index, taken, _, _, mib in candidates
+            if device.vram_each_mib is not None and taken < mib
+        ]
+        is_complete = len(made) <= MOST_CONFLICTS
+        if device.vram_mib is not None:
+            one_of_all = [one[1:4] for one in candidates]
+            sets, are_all = conflicts(device.vram_mib, device.slots, one_of_all, limit=MOST_CONFLICTS)
+            is_complete &= are_all
+            for chosen in sets:
+                pods = {candidates[number][0]: count for number, count in chosen.items()}
+                total = sum(candidates[number][1] * count for number, count in chosen.items())
+                made.append(Conflict(name, device.vram_mib, pods, total))
+        return made[: 2 * MOST_CONFLICTS], is_complete
 
     def _excess(self, place: _Place) -> float:
-        """Give by how much more than there is may be taken of a device: at most 1 where it is enough."""
+        """Return the largest share of a device's memory that may be taken: at most 1 if it is enough."""
         meeting, mib = self._meeting(place), place.device.vram_mib
         most = meeting.worst_mib / mib if mib else 0.0
         return max(most, 1 + 1e-9) if meeting.is_held_short else most
 
     def verdict(self, together: Mapping[int, int]) -> VramVerdict:
-        """Tell whether memory can run out.
+        """Return whether memory can run out.
 
         Args:
             together: Pods of each consumer that have a place at once, whoever else runs; of those that every node gets
@@ -232,52 +235,53 @@ class DeviceMemory:
         return "depends" if fits == "yes" else "undecided"
 
     def _some_placement_fits(self, together: Mapping[int, int]) -> Answer:
-        """Tell whether pods could be put on devices so that none has too little memory.
+        """Return whether pods could be put on devices so that each has enough memory.
 
         Each device is looked at by itself, and who does not say what it takes is taken to take nothing: a ``no`` is
         proven, a ``yes`` where pods hold slots of one device each.
         """
-        matching = self._matching
-        by_kind: dict[tuple[int, str], list[int]] = {}
-        for number, place in enumerate(self._places):
-            by_kind.setdefault((place.kind, place.device.resource), []).append(number)
-        reach: dict[tuple[frozenset[int], str], _Reach] = {}
-        items: dict[tuple[tuple[int, int], frozenset[int], tuple[int, int] | None], int] = {}
+        items = Counter[_Wanted]()
         for index, pods in together.items():
-            consumer = matching.consumers[index]
-            groups = [(matching.takers[index], pods)]
-            if consumer.is_for_each_node:
-                groups = [(frozenset([kind]), matching.bins[kind].count) for kind in sorted(matching.takers[index])]
-                groups = [one for one in groups if index in matching.daemons[min(one[0])]]
+            consumer = self._matching.consumers[index]
             most = 1 if consumer.is_for_each_node else consumer.most_per_node
-            for resource, asked in consumer.asks.items() if pods else ():
-                for takers, count in groups:
-                    if (takers, resource) not in reach:
-                        reach[takers, resource] = _Reach.of(
-                            self._places, [number for kind in takers for number in by_kind.get((kind, resource), ())]
-                        )
-                    reached = reach[takers, resource]
-                    mib = consumer.vram_mib or 0
-                    those = reached.with_memory(mib, self._places)
-                    if not those:
-                        return "no"
-                    devices = 1 if reached.is_only else -(-asked // reached.most_slots)
-                    limit = (index, most) if most is not None and devices == 1 else None
-                    one = (asked if reached.is_only else 1, mib), those, limit
-                    items[one] = items.get(one, 0) + count * devices
-                    if not reached.is_only:
-                        other = (1, 0), reached.places, None
-                        items[other] = items.get(other, 0) + count * (asked - devices)
+            for (resource, asked), (takers, count) in product(consumer.asks.items(), self._groups(index, pods)):
+                reached = self._reach(takers, resource)
+                those = reached.with_memory(consumer.vram_mib or 0, self._places)
+                if not those:
+                    return "no"
+                devices = 1 if reached.is_only else -(-asked // reached.most_slots)
+                limit = (index, most) if most is not None and devices == 1 else None
+                slots = asked if reached.is_only else 1
+                items[(slots, consumer.vram_mib or 0), those, limit] += count * devices
+                if not reached.is_only:
+                    items[(1, 0), reached.places, None] += count * (asked - devices)
+        return self._packs(items)
+
+    def _packs(self, items: Mapping[_Wanted, int]) -> Answer:
         endless = 1 + sum(size[1] * count for (size, _, _), count in items.items())
         bins = [
             Bin((place.device.slots, endless if place.device.vram_mib is None else place.device.vram_mib), place.number)
             for place in self._places
         ]
-        wanted = [
-            Item(size, count, those, None if limit is None else limit[1])
-            for (size, those, limit), count in items.items()
-        ]
+        wanted = [Item(size, count, those, limit and limit[1]) for (size, those, limit), count in items.items()]
         return pack(wanted, bins).answer
+
+    def _groups(self, index: int, pods: int) -> list[tuple[frozenset[int], int]]:
+        """Return the kinds of nodes with the pods that go there: of a DaemonSet to each kind as many as it has."""
+        takers = self._matching.takers[index]
+        if not pods or not self._matching.consumers[index].is_for_each_node:
+            return [(takers, pods)] if pods else []
+        there = [kind for kind in sorted(takers) if index in self._matching.daemons[kind]]
+        return [(frozenset([kind]), self._matching.bins[kind].count) for kind in there]
+
+    def _find_reach(self, takers: frozenset[int], resource: str) -> _Reach:
+        places = enumerate(self._places)
+        return _Reach.of(
+            {number: one for number, one in places if one.kind in takers and one.device.resource == resource}
+        )
+
+
+_Wanted = tuple[tuple[int, int], frozenset[int], tuple[int, int] | None]
 
 
 class _Reach(NamedTuple):
@@ -298,19 +302,18 @@ class _Reach(NamedTuple):
     made: dict[int, frozenset[int]]
 
     @classmethod
-    def of(cls, places: Sequence[_Place], numbers: Sequence[int]) -> _Reach:
-        """Look at these."""
-        those = [places[number] for number in numbers]
+    def of(cls, those: Mapping[int, _Place]) -> _Reach:
+        """Return what these devices offer, by their numbers."""
         return cls(
-            frozenset(numbers),
-            all(place.is_only for place in those),
-            max((place.device.slots for place in those), default=1),
-            sorted({most for place in those if (most := _most(place.device)) is not None}),
+            frozenset(those),
+            all(place.is_only for place in those.values()),
+            max((place.device.slots for place in those.values()), default=1),
+            sorted({most for place in those.values() if (most := _most(place.device)) is not None}),
             {},
         )
 
     def with_memory(self, mib: int, places: Sequence[_Place]) -> frozenset[int]:
-        """Give those that have as much for one pod."""
+        """Return the devices that have as much for one pod."""
         step = bisect_left(self.limits, mib)
         if step not in self.made:
             enough = ((number, _most(places[number].device)) for number in self.places)
@@ -319,7 +322,7 @@ class _Reach(NamedTuple):
 
 
 def _most(device: Device) -> int | None:
-    """Give how much of a device one pod can have; None where it is not known."""
+    """Return the memory of a device that one pod can have; None if it is not known."""
     given = [mib for mib in (device.vram_mib, device.vram_each_mib) if mib is not None]
     return min(given, default=None)
 
@@ -329,7 +332,7 @@ def _key(device: Device) -> tuple[object, ...]:
 
 
 def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
-    """Tell whether a pod that does not say what it takes may meet another on a device."""
+    """Return whether a pod that does not state what it takes may meet another on a device."""
     silent = min(((place.slots_of(one.asked), at) for at, one in enumerate(guests) if one.is_silent), default=None)
     if silent is None:
         return False
@@ -339,7 +342,7 @@ def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
 
 
 def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int, int]]:
-    """Give the greatest that can be on a device at once."""
+    """Return the greatest pods that can be on a device at once."""
     for mib, pods, index in known:
         if most <= 0:
             return
@@ -347,23 +350,6 @@ def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[i
         most -= pods
 
 
-def _bound(slots: int, known: Iterable[tuple[int, int, int]]) -> int:
-    """Give memory that pods in so many slots do not exceed: as if a part of a pod could be left out."""
-    total = 0
-    for mib, pods, asked in sorted(known, key=lambda one: -one[0] / one[2]):
-        whole = min(pods, slots // asked)
-        total += mib * whole
-        slots -= asked * whole
-        if whole < pods:
-            return total + mib * slots // asked
-    return total
-
-
-def _typical(consumer: Consumer) -> int:
-    given = consumer.typical_vram_mib if consumer.typical_vram_mib is not None else consumer.vram_mib
-    return given or 0
-
-
 def _taken(mib: int, device: Device) -> int:
-    """Give what a pod takes of a device, of which something may allow it less."""
+    """Return what a pod takes of a device, which may allow it less."""
     return mib if device.vram_each_mib is None else min(mib, device.vram_each_mib)

@@ -1,21 +1,26 @@
-"""Which nodes take which pods, by the rules of the scheduler; labels that nobody can know beforehand are let pass."""
+"""Which nodes take which pods, by the rules of the scheduler; labels that are not known beforehand are let pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpu_constructs.annotations import VRAM
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.node_offer import NodeOffer
-from gpu_constructs.capacity.placement_keys import NAME_IN_POOL, NODE_NAME, Rule, Term, completed
-from gpu_constructs.capacity.placement_keys import Demands as Demands
-from gpu_constructs.capacity.placement_keys import Offered as Offered
-from gpu_constructs.capacity.placement_keys import daemon_key as daemon_key
-from gpu_constructs.capacity.placement_keys import labels_read as labels_read
-from gpu_constructs.capacity.placement_keys import offer_key as offer_key
-from gpu_constructs.capacity.placement_keys import placement_key as placement_key
+from gpu_constructs.capacity.placement_keys import (
+    NAME_IN_POOL,
+    NODE_NAME,
+    Demands,
+    Offered,
+    Rule,
+    Term,
+    daemon_key,
+    labels_read,
+    offer_key,
+    placement_key,
+)
+from gpu_constructs.capacity.planned import NodeOffer
+from gpu_constructs.kube.annotations import VRAM
 
 _MOST_TERMS_IN_WORDS = 3
 
@@ -23,30 +28,26 @@ _MOST_TERMS_IN_WORDS = 3
 # Judging
 
 
-def refusal(
-    consumer: Consumer, offer: NodeOffer, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None
-) -> str | None:
-    """Give why a node takes no pod of a consumer, even when it is empty; None where it does.
+def refusal(demands: Demands, offered: Offered) -> str | None:
+    """Return why a node takes no pod with such demands, even when it is empty; None if it does.
 
     Memory is another matter: see ``vram_refusal``. For many of both, ``Eligibility`` is quicker.
-
-    Args:
-        consumer: The consumer.
-        offer: The node, or a pool.
-        runtime_classes: The member ``scheduling`` of the RuntimeClasses that are known, by name.
     """
-    return refusal_of(placement_key(consumer), offer_key(offer), runtime_classes)
+    return next(_reasons(demands, offered), None)
 
 
-def unknown_labels(
-    consumer: Consumer, offer: NodeOffer, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None
-) -> tuple[str, ...]:
-    """Give the labels that were taken as matching because nobody declares them; none where a node refuses anyway."""
-    return unknown_labels_of(placement_key(consumer), offer_key(offer), runtime_classes)
+def unknown_labels(demands: Demands, offered: Offered) -> tuple[str, ...]:
+    """Return the labels that were taken as matching because they are not declared; none if a node refuses anyway."""
+    if refusal(demands, offered) is not None:
+        return ()
+    terms = [term for term in demands.terms or () if _judge(term, demands.selected, offered) is not False]
+    is_open = not any(all(offered.judge(rule) for rule in term) for term in terms)
+    rules = [*demands.selected, *(rule for term in terms for rule in term if is_open)]
+    return tuple(dict.fromkeys(rule.key.removeprefix("field ") for rule in rules if offered.judge(rule) is None))
 
 
 def vram_refusal(consumer: Consumer, offer: NodeOffer) -> str | None:
-    """Give why no GPU of a node has the memory that a pod states; None where one has, or where nobody says."""
+    """Return why no GPU of a node has the memory that a pod states; None if one has, or if it is not known."""
     wanted = consumer.vram_mib
     if wanted is None:
         return None
@@ -64,41 +65,18 @@ def vram_refusal(consumer: Consumer, offer: NodeOffer) -> str | None:
     return None
 
 
-def refusal_of(
-    demands: Demands, offered: Offered, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None
-) -> str | None:
-    """Give the same as ``refusal`` for what both come down to."""
-    demands = completed(demands, runtime_classes)
-    return next(_reasons(demands, offered), None)
-
-
-def unknown_labels_of(
-    demands: Demands, offered: Offered, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None
-) -> tuple[str, ...]:
-    """Give the same as ``unknown_labels`` for what both come down to."""
-    demands = completed(demands, runtime_classes)
-    if next(_reasons(demands, offered), None) is not None:
-        return ()
-    selected = _selected(demands)
-    terms = [term for term in demands.terms or () if _judge(term, selected, offered) is not False]
-    is_open = not any(all(offered.judge(rule) for rule in term) for term in terms)
-    rules = [*selected, *(rule for term in terms for rule in term if is_open)]
-    return tuple(dict.fromkeys(rule.key.removeprefix("field ") for rule in rules if offered.judge(rule) is None))
-
-
 def may_share_a_node(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Return whether a node can have labels with which it takes the pods of two DaemonSets.
 
     Args:
-        one: What decides which nodes take the pods of one, as Kubernetes writes it in a pod spec.
-        other: The same for the other.
+        one: Pod spec of one of them, as Kubernetes writes it.
+        other: Pod spec of the other.
     """
     first, second = daemon_key(one), daemon_key(other)
-    selected = (*_selected(first), *_selected(second))
     return any(
-        _may_hold((*selected, *term, *beside))
-        for term in (((),) if first.terms is None else first.terms)
-        for beside in (((),) if second.terms is None else second.terms)
+        _may_hold((*first.selected, *second.selected, *term, *beside))
+        for term in first.alternatives
+        for beside in second.alternatives
     )
 
 
@@ -115,19 +93,23 @@ def _reasons(demands: Demands, offered: Offered) -> Iterator[str]:
     for taint in offered.taints:
         if _repels(taint, demands):
             yield f"has the taint {taint_text(*taint)}, which its pods do not tolerate"
-    selected = _selected(demands)
+    selected = demands.selected
     if _judge(selected, (), offered) is False:
         yield _of_term(selected, offered)
-    if demands.terms is not None and all(_judge(term, selected, offered) is False for term in demands.terms):
-        yield _of_no_term(demands.terms, offered)
+    if all(_judge(term, selected, offered) is False for term in demands.alternatives):
+        yield _of_no_term(demands.alternatives, offered)
+    yield from _of_resources(demands, offered)
+
+
+def _of_resources(demands: Demands, offered: Offered) -> Iterator[str]:
     for resource, count in demands.asks:
         has = offered.amounts.get(resource, 0)
         if has < count:
             why = f": {offered.why_nothing}" if offered.why_nothing else ""
             yield f"offers {has} {resource}, of which a pod wants {count}" if has else f"offers no {resource}{why}"
     for resource, most in demands.most_asked:
-        limit = offered.limits.get(resource)
-        if limit is not None and most > limit:
+        limit = offered.limits.get(resource, most)
+        if most > limit:
             yield f"shares GPUs so that a container gets {limit} {resource} at most, of which one asks for {most}"
 
 
@@ -137,16 +119,12 @@ def _repels(taint: tuple[str, str, str], demands: Demands) -> bool:
     return taint[2] in counted and not any(one.tolerates(*taint) for one in demands.tolerations)
 
 
-def _selected(demands: Demands) -> Term:
-    return tuple(Rule(key, "In", (value,)) for key, value in demands.selector)
-
-
 def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
-    """Tell whether a node has all that a term wants; None where that hangs on labels nobody can know.
+    """Check whether a node has all that a term wants; None if that depends on labels that are not known.
 
     Args:
-        term: What it is judged by.
-        besides: What must hold too, which may leave no value for such a label.
+        term: Rules by which the node is judged.
+        besides: Rules that must hold too, which may leave no value for such a label.
         offered: The node.
     """
     if not all(rule.is_valid for rule in term):
@@ -161,7 +139,7 @@ def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
 
 
 def _is_possible(rules: Sequence[Rule]) -> bool:
-    """Tell whether a label can have a value, or be missing, so that all rules for it hold."""
+    """Check whether a label can have a value, or be missing, so that all rules for it hold."""
     named = [rule.values for rule in rules if rule.operator == "In"]
     if named:
         return any(all(rule.holds(value) for rule in rules) for value in named[0])
@@ -178,7 +156,7 @@ def _is_possible(rules: Sequence[Rule]) -> bool:
 
 
 def taint_text(key: str, value: str, effect: str) -> str:
-    """Give a taint as ``kubectl`` writes it."""
+    """Return a taint as ``kubectl`` writes it."""
     return f"{key}{f'={value}' if value else ''}:{effect}"
 
 
@@ -205,7 +183,7 @@ def _of_term(term: Term, offered: Offered) -> str:
     for rule in term:
         if not rule.is_valid:
             written = " ".join((rule.key, rule.operator, ",".join(rule.values))).strip()
-            return f"cannot match {written!r}, which is no rule that Kubernetes can read"
+            return f"cannot match {written!r}, which is not a rule that Kubernetes can read"
     refused = next((rule for rule in term if offered.judge(rule) is False), None)
     if refused is not None:
         return _in_words(refused, offered)
@@ -242,6 +220,7 @@ class Eligibility:
     Attributes:
         consumer_groups: A number for each consumer; those with the same one go to the same nodes.
         offer_groups: A number for each node; those with the same one take the same pods.
+        accepted: For each group of nodes the groups of consumers whose pods it takes.
     """
 
     def __init__(
@@ -252,58 +231,51 @@ class Eligibility:
     ) -> None:
         demands: dict[Demands, int] = {}
         self.consumer_groups = [
-            demands.setdefault(completed(placement_key(one), runtime_classes), len(demands)) for one in consumers
+            demands.setdefault(placement_key(one, runtime_classes), len(demands)) for one in consumers
         ]
         read = labels_read(demands)
         resources = {resource for one in demands for resource, _ in one.asks}
         offered: dict[Offered, int] = {}
         self.offer_groups = [offered.setdefault(offer_key(one, read, resources), len(offered)) for one in offers]
         self._demands, self._offered = list(demands), list(offered)
+        self._by_label: dict[str, dict[str | None, list[int]]] = {}
+        self.accepted = self._accepted()
+
+    def _accepted(self) -> Sequence[Collection[int]]:
         # What is asked for apart from resources, of which there are fewer that differ.
-        places: dict[Demands, int] = {}
-        self._places = [places.setdefault(replace(one, asks=(), most_asked=()), len(places)) for one in self._demands]
-        self._bare = list(places)
-        self._values = [one.values for one in self._offered]
-        self._amounts = [one.amounts for one in self._offered]
-        self._limits = [one.limits for one in self._offered]
-        self._accepted: dict[tuple[int, int], bool] = {}
-        self._refusals: dict[tuple[int, int], str | None] = {}
-        self._unknown: dict[tuple[int, int], tuple[str, ...]] = {}
+        places: dict[Demands, list[int]] = {}
+        for group, one in enumerate(self._demands):
+            places.setdefault(replace(one, asks=(), most_asked=()), []).append(group)
+        found: list[set[int]] = [set() for _ in self._offered]
+        for place, groups in places.items():
+            for number in self._candidates(place):
+                offered = self._offered[number]
+                if refusal(place, offered) is None:
+                    found[number].update(one for one in groups if not any(_of_resources(self._demands[one], offered)))
+        return [frozenset(those) for those in found]
 
-    def accepts(self, consumer: int, offer: int) -> bool:
-        """Tell whether a node takes pods of a consumer, by their places in the lists, without saying why not."""
-        group, other = self.consumer_groups[consumer], self.offer_groups[offer]
-        amounts = self._amounts[other]
-        for resource, count in self._demands[group].asks:
-            if amounts.get(resource, 0) < count:
-                return False
-        limits = self._limits[other]
-        if limits:
-            for resource, most in self._demands[group].most_asked:
-                if most > limits.get(resource, most):
-                    return False
-        pair = self._places[group], other
-        if pair not in self._accepted:
-            self._accepted[pair] = self._is_place(*pair)
-        return self._accepted[pair]
+    def _candidates(self, demands: Demands) -> Collection[int]:
+        """Return the groups of nodes that labels leave to pods; those without a label may get it later."""
+        everything: Collection[int] = range(len(self._offered))
+        selected = min([everything, *map(self._having, demands.selected)], key=len)
+        found: set[int] = set()
+        for term in demands.alternatives:
+            wanted = [self._having(rule) for rule in term if rule.operator == "In"]
+            fewest: Collection[int] = min([selected, *wanted], key=len)
+            found.update(fewest)
+        return found
 
-    def _is_place(self, place: int, offer: int) -> bool:
-        demands, values = self._bare[place], self._values[offer]
-        for key, wanted in demands.selector:
-            if values.get(key, wanted) != wanted:
-                return False
-        return next(_reasons(demands, self._offered[offer]), None) is None
+    def _having(self, rule: Rule) -> Collection[int]:
+        if rule.key not in self._by_label:
+            by_value = self._by_label.setdefault(rule.key, {})
+            for number, offered in enumerate(self._offered):
+                by_value.setdefault(offered.values.get(rule.key), []).append(number)
+        return [number for value in {None, *rule.values} for number in self._by_label[rule.key].get(value, ())]
 
     def refusal(self, consumer: int, offer: int) -> str | None:
-        """Give why a node takes no pod of a consumer, by their places in the lists; None where it does."""
-        pair = self.consumer_groups[consumer], self.offer_groups[offer]
-        if pair not in self._refusals:
-            self._refusals[pair] = refusal_of(self._demands[pair[0]], self._offered[pair[1]])
-        return self._refusals[pair]
+        """Return why a node takes no pod of a consumer, by their places in the lists; None if it does."""
+        return refusal(self._demands[self.consumer_groups[consumer]], self._offered[self.offer_groups[offer]])
 
     def unknown_labels(self, consumer: int, offer: int) -> tuple[str, ...]:
-        """Give the labels that were taken as matching, by the places of both in the lists."""
-        pair = self.consumer_groups[consumer], self.offer_groups[offer]
-        if pair not in self._unknown:
-            self._unknown[pair] = unknown_labels_of(self._demands[pair[0]], self._offered[pair[1]])
-        return self._unknown[pair]
+        """Return the labels that were taken as matching, by the places of both in the lists."""
+        return unknown_labels(self._demands[self.consumer_groups[consumer]], self._offered[self.offer_groups[offer]])

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.eligibility import Eligibility, placement_key
-from gpu_constructs.capacity.label_index import LabelIndex
-from gpu_constructs.capacity.node_offer import NodeOffer
+from gpu_constructs.capacity.eligibility import Eligibility
 from gpu_constructs.capacity.packing import Bin, Item, Packing, pack
+from gpu_constructs.capacity.placement_keys import NODE_NAME, placement_key
+from gpu_constructs.capacity.planned import NodeOffer
+from gpu_constructs.capacity.wording import joined
+from gpu_constructs.kube.placement import HOSTNAME
 
 _MOST_REFUSALS = 6
 
@@ -31,7 +33,7 @@ class Packed:
     members: Sequence[Sequence[tuple[int, int]]]
 
     def lacking(self) -> dict[int, int]:
-        """Give how many pods of each consumer have no place."""
+        """Return how many pods of each consumer have no place."""
         found: dict[int, int] = {}
         for item, members in enumerate(self.members):
             rest = self.packing.unplaced.get(item, 0)
@@ -49,8 +51,8 @@ class Matching:
     Attributes:
         consumers: Everyone who asks for GPUs.
         offers: Every node and pool.
-        titles: What each consumer is called in a sentence: with its kind where another one is called the same.
-        resources: What is asked for or offered, in order.
+        titles: Name of each consumer in a sentence: with its kind if another one has the same name.
+        resources: Resources that are asked for or offered, in order.
         eligibility: Which node takes whose pods, and why not.
         kinds: Offers that are alike to all consumers, as indexes.
         takers: For each consumer the kinds that take its pods.
@@ -75,79 +77,67 @@ class Matching:
     ) -> None:
         self.consumers = consumers
         self.offers = offers
-        named = Counter(one.title for one in consumers)
-        self.titles = [f"{one.kind} {one.title}" if named[one.title] > 1 else one.title for one in consumers]
+        self.titles = _titles(consumers)
         # After the consumers, what the controller of each DaemonSet looks at.
-        self._templates = {
-            index: len(consumers) + number
-            for number, index in enumerate(i for i, one in enumerate(consumers) if one.is_for_each_node)
-        }
-        judged = [*consumers, *(_as_controller_sees(consumers[index]) for index in self._templates)]
+        daemons = [index for index, one in enumerate(consumers) if one.is_for_each_node]
+        self._templates = {index: len(consumers) + number for number, index in enumerate(daemons)}
+        judged = [*consumers, *(_as_controller_sees(consumers[index]) for index in daemons)]
         self.eligibility = Eligibility(judged, offers, runtime_classes)
-        names = {name for one in consumers for name in one.asks} | {name for one in offers for name in one.allocatable}
-        self.resources = tuple(sorted(names))
-        # Of each group one is asked for all.
-        asking = {group: index for index, group in reversed([*enumerate(self.eligibility.consumer_groups)])}
-        offering = {group: index for index, group in reversed([*enumerate(self.eligibility.offer_groups)])}
-        nodes = list(offering.items())
-        by_labels = LabelIndex([offers[index] for _, index in nodes])
-        accepting: dict[int, list[int]] = {group: [] for group in offering}
-        for group, index in asking.items():
-            for node in by_labels.candidates(placement_key(judged[index])):
-                if self.eligibility.accepts(index, nodes[node][1]):
-                    accepting[nodes[node][0]].append(group)
-        accepted = {group: frozenset(those) for group, those in accepting.items()}
-        limited = [one.only_on for one in judged if one.only_on is not None]
-        by_kind: dict[object, list[int]] = {}
-        for index, group in enumerate(self.eligibility.offer_groups):
-            open_labels = tuple(self._open_labels(one, index) for one in self._templates)
-            allowed = tuple(index in only for only in limited)
-            key = (tuple(offers[index].devices), accepted[group], open_labels, allowed)
-            by_kind.setdefault(key, []).append(index)
-        self.kinds = list(by_kind.values())
-        taking: dict[int, list[int]] = {group: [] for group in asking}
-        for number, kind in enumerate(self.kinds):
-            for group in accepted[self.eligibility.offer_groups[kind[0]]]:
-                taking[group].append(number)
-        common = {group: frozenset(numbers) for group, numbers in taking.items()}
-        takers = [
-            self._allowed(one, common[group])
-            for one, group in zip(judged, self.eligibility.consumer_groups, strict=True)
-        ]
-        self.takers = [
-            kinds & takers[self._templates[index]] if index in self._templates else kinds
-            for index, kinds in enumerate(takers[: len(consumers)])
-        ]
+        self.resources = _resources(consumers, offers)
+        self._sizes = [tuple(consumer.asks.get(name, 0) for name in self.resources) for consumer in consumers]
+        self.kinds = self._kinds([one.only_on for one in judged if one.only_on is not None])
+        takers = self._all_takers(judged)
+        self.takers = takers[: len(consumers)]
         self.unsatisfied: dict[int, list[int]] = {}
         self.uncertain: dict[int, dict[int, tuple[str, ...]]] = {}
         for index, template in self._templates.items():
-            for number in sorted(takers[template] - self.takers[index]):
-                labels = self._open_labels(index, self.kinds[number][0])
-                if labels:
-                    self.uncertain.setdefault(index, {})[number] = labels
-                else:
-                    self.unsatisfied.setdefault(index, []).append(number)
+            self.takers[index] &= takers[template]
+            self._look_at_others(index, takers[template] - self.takers[index])
         self._refusals: dict[object, Mapping[str, str]] = {}
-        self._names: dict[frozenset[int], Sequence[str]] = {}
-        self._sizes = [tuple(consumer.asks.get(name, 0) for name in self.resources) for consumer in consumers]
+        self._names = cache(self._find_names)
         self.units = self._units()
+        self.bins = [self._bin(kind) for kind in self.kinds]
         self.daemons: list[list[int]] = [[] for _ in self.kinds]
         self.crowded: dict[int, list[int]] = {}
-        self.bins = [
-            Bin(
-                tuple(offers[kind[0]].allocatable.get(name, 0) for name in self.resources),
-                sum(offers[index].count for index in kind),
-            )
-            for kind in self.kinds
-        ]
-        for index, consumer in enumerate(consumers):
-            for number in sorted(self.takers[index]) if consumer.is_for_each_node else ():
+        for index in daemons:
+            for number in sorted(self.takers[index]):
                 self._add_daemon(index, number)
+
+    def _bin(self, kind: Sequence[int]) -> Bin:
+        has = self.offers[kind[0]].allocatable
+        return Bin(tuple(has.get(name, 0) for name in self.resources), sum(self.offers[one].count for one in kind))
+
+    def _kinds(self, limits: Sequence[frozenset[int]]) -> list[list[int]]:
+        by_kind: dict[object, list[int]] = {}
+        for index, group in enumerate(self.eligibility.offer_groups):
+            open_labels = tuple(self._open_labels(one, index) for one in self._templates)
+            allowed = tuple(index in only for only in limits)
+            key = (tuple(self.offers[index].devices), self.eligibility.accepted[group], open_labels, allowed)
+            by_kind.setdefault(key, []).append(index)
+        return list(by_kind.values())
+
+    def _all_takers(self, judged: Sequence[Consumer]) -> list[frozenset[int]]:
+        taking: dict[int, set[int]] = {group: set() for group in self.eligibility.consumer_groups}
+        for number, kind in enumerate(self.kinds):
+            for group in self.eligibility.accepted[self.eligibility.offer_groups[kind[0]]]:
+                taking[group].add(number)
+        common = {group: frozenset(numbers) for group, numbers in taking.items()}
+        groups = self.eligibility.consumer_groups
+        return [self._allowed(one, common[group]) for one, group in zip(judged, groups, strict=True)]
 
     def _allowed(self, one: Consumer, kinds: frozenset[int]) -> frozenset[int]:
         if one.refused:
             return frozenset()
         return kinds if one.only_on is None else frozenset(k for k in kinds if self.kinds[k][0] in one.only_on)
+
+    def _look_at_others(self, index: int, kinds: Collection[int]) -> None:
+        """Look at nodes that get a pod of a DaemonSet, or may, and do not run it."""
+        for number in sorted(kinds):
+            labels = self._open_labels(index, self.kinds[number][0])
+            if labels:
+                self.uncertain.setdefault(index, {})[number] = labels
+            else:
+                self.unsatisfied.setdefault(index, []).append(number)
 
     def _open_labels(self, index: int, offer: int) -> tuple[str, ...]:
         """Return the labels, not declared for a node, that decide whether a DaemonSet makes a pod there."""
@@ -212,12 +202,8 @@ class Matching:
     def refusals(self, index: int) -> Mapping[str, str]:
         """Return why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
         groups = self.eligibility.consumer_groups
-        group = (
-            groups[index],
-            groups[self._templates.get(index, index)],
-            self.takers[index],
-            self.consumers[index].refused,
-        )
+        template = self._templates.get(index, index)
+        group = (groups[index], groups[template], self.takers[index], self.consumers[index].refused)
         if group not in self._refusals:
             refusing = [number for number in range(len(self.kinds)) if number not in self.takers[index]]
             self._refusals[group] = self.refusals_of(index, refusing)
@@ -235,20 +221,85 @@ class Matching:
         }
 
     def names(self, kinds: Collection[int]) -> Sequence[str]:
-        """Give the nodes and pools of some kinds, in the order of the inventory."""
-        key = frozenset(kinds)
-        if key not in self._names:
-            self._names[key] = [
-                self.offers[i].name for i in sorted(one for number in key for one in self.kinds[number])
-            ]
-        return self._names[key]
+        """Return the nodes and pools of some kinds, in the order of the inventory."""
+        return self._names(frozenset(kinds))
+
+    def _find_names(self, kinds: frozenset[int]) -> Sequence[str]:
+        return [self.offers[i].name for i in sorted(one for number in kinds for one in self.kinds[number])]
+
+    def named(self, consumers: Iterable[int]) -> str:
+        """Return some consumers as a list in a sentence."""
+        return joined([self.titles[index] for index in consumers])
+
+    def subject_of(self, consumers: Iterable[int]) -> int | None:
+        """Return the object that some consumers are of; None if there are several."""
+        subjects = {self.consumers[index].subject for index in consumers}
+        return subjects.pop() if len(subjects) == 1 else None
 
     def size_of(self, index: int) -> tuple[int, ...]:
-        """Give what one pod of a consumer takes, by the order of the resources."""
+        """Return what one pod of a consumer takes, by the order of the resources."""
         return self._sizes[index]
+
+
+def _titles(consumers: Sequence[Consumer]) -> list[str]:
+    named = Counter(one.title for one in consumers)
+    return [f"{one.kind} {one.title}" if named[one.title] > 1 else one.title for one in consumers]
+
+
+def _resources(consumers: Sequence[Consumer], offers: Sequence[NodeOffer]) -> tuple[str, ...]:
+    found = {name for one in consumers for name in one.asks}
+    return tuple(sorted(found.union(*(one.allocatable for one in offers))))
 
 
 def _as_controller_sees(consumer: Consumer) -> Consumer:
     """Return a DaemonSet's pods with what their controller looks at only."""
     spec = {key: value for key, value in consumer.pod_spec.items() if key != "runtimeClassName"}
     return replace(consumer, asks={}, most_asked={}, pod_spec=spec)
+
+
+# Nodes of a pool that pods select by name: each name is that of one node at most
+
+
+def with_named_nodes(
+    consumers: Sequence[Consumer], offers: Sequence[NodeOffer], runtime_classes: Mapping[str, Mapping[str, Any]]
+) -> list[NodeOffer]:
+    """Return nodes and pools, with one node of a pool by itself for each name that pods want.
+
+    A name that no node of the inventory has may be that of a node of any pool.
+
+    Args:
+        consumers: Everyone who asks for GPUs.
+        offers: Offers of each node or pool.
+        runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
+    """
+    if all(one.count == 1 for one in offers):
+        return list(offers)
+    declared = {name for one in offers if one.count == 1 for name in (one.name, one.labels.get(HOSTNAME))}
+    wanted = dict.fromkeys(
+        name for one in consumers for name in _selected_names(one, runtime_classes) if name not in declared
+    )
+    if not wanted:
+        return list(offers)
+    return [each for one in offers for each in (_apart(one, list(wanted)) if one.count > 1 else (one,))]
+
+
+def _selected_names(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    demands = placement_key(consumer, runtime_classes)
+    if demands.node_name:
+        yield demands.node_name
+    yield from (value for key, value in demands.selector if key == HOSTNAME)
+    for rule in (rule for term in demands.alternatives for rule in term):
+        if rule.key in (HOSTNAME, NODE_NAME) and rule.operator == "In":
+            yield from rule.values
+
+
+def _apart(pool: NodeOffer, wanted: Sequence[str]) -> Iterator[NodeOffer]:
+    # A host name declared for a pool is that of one of its nodes.
+    labels = {key: value for key, value in pool.labels.items() if key != HOSTNAME}
+    names = wanted[: pool.count]
+    for name in names:
+        note = f"pods select it by name: taken as a node of the pool {pool.name}"
+        notes = (note,) if pool.devices else (note, *pool.notes)
+        yield replace(pool, name=name, count=1, labels={**labels, HOSTNAME: name}, notes=notes)
+    if len(names) < pool.count:
+        yield replace(pool, count=pool.count - len(names), labels=labels)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.eligibility import vram_refusal
 from gpu_constructs.capacity.matching import Matching
-from gpu_constructs.capacity.plan import Conflict, PlannedDevice, Power, Problem, VramVerdict
+from gpu_constructs.capacity.planned import Conflict, PlannedDevice, Power, Problem, VramVerdict
 from gpu_constructs.capacity.report.words import percent
-from gpu_constructs.capacity.wording import MOST_NAMED, joined, nodewise, several
+from gpu_constructs.capacity.wording import MOST_NAMED, counted, joined, nodewise, several
 
 _MOST_CONFLICTS = 3
 _STARTS: Mapping[VramVerdict, str] = {
@@ -28,14 +29,18 @@ class MemoryProblems:
         self._consumers = matching.consumers
         self._offers = matching.offers
         self._too_large: set[int] = set()
-        self._sharing: dict[str, frozenset[int]] = {}
+        self._shared = {
+            (one.resource, number)
+            for number, kind in enumerate(matching.kinds)
+            for one in matching.offers[kind[0]].devices
+            if one.slots > 1
+        }
 
     def of_large_budgets(self) -> Iterator[Problem]:
         """Pods that want more memory than any device they may get has."""
         refused: dict[object, Mapping[str, str]] = {}
         for index, consumer in enumerate(self._consumers):
-            is_there = consumer.pods > 0 or consumer.is_for_each_node
-            if consumer.vram_mib is None or not is_there or not self._matching.takers[index]:
+            if consumer.vram_mib is None or not consumer.makes_pods or not self._matching.takers[index]:
                 continue
             key = (consumer.vram_mib, tuple(consumer.asks), self._matching.takers[index])
             if key not in refused:
@@ -53,7 +58,7 @@ class MemoryProblems:
                 )
 
     def _too_small(self, consumer: Consumer, kinds: Sequence[int]) -> Mapping[str, str]:
-        """Give why no GPU of some nodes has memory enough, of a few of them; nothing where one has."""
+        """Return why no GPU of some nodes has enough memory, for a few of them; empty if one has."""
         whys: dict[str, str] = {}
         for kind in kinds:
             offers = [self._offers[index] for index in self._matching.kinds[kind]]
@@ -84,35 +89,45 @@ class MemoryProblems:
         silent = [self._matching.titles[i] for i, one in enumerate(self._consumers) if self._is_silent(i, one)]
         if conflicts and not others and not silent:
             return
-        greatest = max(devices, key=_degree, default=None)
-        reasons = []
         is_open = bool(others) or not conflicts
-        if is_open and greatest is not None and _degree(greatest) > 1:
-            mib = greatest.device.vram_mib or 0
-            who = "a pod may take" if greatest.device.slots == 1 else "pods that may meet on one GPU take up to"
-            reasons.append(f"{who} {greatest.worst_mib} of its {mib} MiB ({percent(greatest.worst_mib, mib)} %)")
-        if others:
-            sets = [joined([self._pods(i, n) for i, n in one.pods.items()]) for one in others]
-            more = len(sets) - _MOST_CONFLICTS
-            few = "; ".join(sets[:_MOST_CONFLICTS]) + (f"; and {more} more" if more > 0 else "")
-            reasons.append(f"too much for one GPU: {few}")
-        met = {index for one in others for index in one.pods}
-        where = frozenset[int]().union(*(self._matching.takers[index] for index in met))
-        queued = [index for index in sorted(waiting) if not where.isdisjoint(self._matching.takers[index])]
-        if queued:
-            who = joined([self._matching.titles[index] for index in queued])
-            reasons.append(f"not all run at once: pods of {who} wait for slots")
+        reasons = [*self._degrees(devices if is_open else ()), *self._sets(others), *self._queued(others, waiting)]
         ways = self._ways(others)
-        if silent:
-            reasons.append(f"{joined(silent)} {'states' if len(silent) == 1 else 'state'} no budget")
-            ways.insert(0, "GpuRequest(vram=...) for each" if len(silent) > 1 else "GpuRequest(vram=...) for it")
-        elif verdict == "unknown":
-            blank = [one.name for one in self._offers if any(device.vram_mib is None for device in one.devices)]
-            reasons.append(f"the memory of the GPUs of {joined(blank)} is not known")
-            ways.insert(0, "GpuNode(vram=...)")
-        # What is too much for any GPU by itself has been said: what is left then is that nobody knows.
+        if silent or verdict == "unknown":
+            why, way = self._unknown(silent)
+            reasons.append(why)
+            ways.insert(0, way)
+        # What is too much for any GPU by itself has been said: what is left is that it is not known.
         start = _STARTS[verdict if is_open else "unknown"]
         yield Problem(kind="vram", subject=None, what=start, way_out=", or ".join(ways), details=tuple(reasons))
+
+    def _unknown(self, silent: Sequence[str]) -> tuple[str, str]:
+        """Return what is not known, and the way to state it."""
+        if silent:
+            states, which = ("states", "it") if len(silent) == 1 else ("state", "each")
+            return f"{joined(silent)} {states} no budget", f"GpuRequest(vram=...) for {which}"
+        blank = [one.name for one in self._offers if any(device.vram_mib is None for device in one.devices)]
+        return f"the memory of the GPUs of {joined(blank)} is not known", "GpuNode(vram=...)"
+
+    def _degrees(self, devices: Sequence[PlannedDevice]) -> Iterator[str]:
+        """Return how much may be taken of the device of which most is, if that is too much."""
+        known = [(one, one.device.vram_mib) for one in devices if one.device.vram_mib]
+        one, mib = max(known, key=lambda one: one[0].worst_mib / one[1], default=(None, 0))
+        if one and one.worst_mib > mib:
+            who = "a pod may take" if one.device.slots == 1 else "pods that may meet on one GPU take up to"
+            yield f"{who} {one.worst_mib} of its {mib} MiB ({percent(one.worst_mib, mib)} %)"
+
+    def _sets(self, conflicts: Sequence[Conflict]) -> Iterator[str]:
+        if conflicts:
+            sets = [joined([self._pods(i, n) for i, n in one.pods.items()]) for one in conflicts]
+            more = [f"and {len(sets) - _MOST_CONFLICTS} more"] if len(sets) > _MOST_CONFLICTS else []
+            yield f"too much for one GPU: {'; '.join([*sets[:_MOST_CONFLICTS], *more])}"
+
+    def _queued(self, conflicts: Sequence[Conflict], waiting: Collection[int]) -> Iterator[str]:
+        takers = self._matching.takers
+        where = frozenset[int]().union(*(takers[index] for one in conflicts for index in one.pods))
+        queued = [self._matching.titles[index] for index in sorted(waiting) if not where.isdisjoint(takers[index])]
+        if queued:
+            yield f"not all run at once: pods of {joined(queued)} wait for slots"
 
     def _ways(self, conflicts: Sequence[Conflict]) -> list[str]:
         if not conflicts:
@@ -131,57 +146,35 @@ class MemoryProblems:
         return f"{several(self._matching.titles[index], count)}{while_updated}"
 
     def _is_update(self, index: int, count: int) -> bool:
-        """Tell whether there are so many pods of a consumer only while it is updated."""
+        """Return whether there are so many pods of a consumer only while it is updated."""
         consumer = self._consumers[index]
         return count > (1 if consumer.is_for_each_node else consumer.pods)
 
     def _is_said(self, conflict: Conflict) -> bool:
-        """Tell whether it is one pod that is too large wherever it goes."""
+        """Return whether it is one pod that is too large wherever it goes."""
         return sum(conflict.pods.values()) == 1 and not self._too_large.isdisjoint(conflict.pods)
 
     def _is_silent(self, index: int, consumer: Consumer) -> bool:
-        """Tell whether pods that may meet others do not say what they take."""
-        is_there = consumer.pods > 0 or consumer.is_for_each_node
-        takers = self._matching.takers[index]
-        return (
-            consumer.vram_mib is None
-            and is_there
-            and any(not self._shared_in(name).isdisjoint(takers) for name in consumer.asks)
-        )
-
-    def _shared_in(self, resource: str) -> frozenset[int]:
-        """Give the kinds of nodes with a device of a resource that several pods may hold."""
-        if resource not in self._sharing:
-            self._sharing[resource] = frozenset(
-                number
-                for number, kind in enumerate(self._matching.kinds)
-                if any(one.slots > 1 for one in self._offers[kind[0]].devices if one.resource == resource)
-            )
-        return self._sharing[resource]
+        """Return whether pods that may meet others do not say what they take."""
+        met = ((name, kind) in self._shared for name in consumer.asks for kind in self._matching.takers[index])
+        return consumer.vram_mib is None and consumer.makes_pods and any(met)
 
 
 def power_problems(matching: Matching, power: Power) -> Iterator[Problem]:
     """Racks whose GPUs draw more than they have, and those of which nobody can tell."""
-    unknown: dict[str, int] = {}
-    names: dict[str, list[str]] = {}
+    blank: dict[str, Counter[str]] = {}
     for offer in matching.offers:
         boards = sum(watts is None for watts in offer.gpu_watts) * offer.count
         if boards:
-            unknown[offer.rack] = unknown.get(offer.rack, 0) + boards
-            names.setdefault(offer.rack, []).append(offer.name)
+            blank.setdefault(offer.rack, Counter())[offer.name] += boards
     for rack, most in power.rack_watts.items():
-        draws, blank = power.racks.get(rack, 0), unknown.get(rack, 0)
-        which = "1 board" if blank == 1 else f"{blank} boards"
-        of_blank = f"the power of {which} ({joined(names.get(rack, []))}) is not known"
+        draws, names = power.racks.get(rack, 0), blank.get(rack, Counter[str]())
+        of_blank = f"the power of {counted(sum(names.values()), 'board')} ({joined(list(names))}) is not known"
         if draws > most:
-            more = f"; {of_blank}" if blank else ""
-            yield Problem(
-                kind="power",
-                subject=None,
-                what=f"the GPUs of rack {rack!r} draw {draws} W at their power limits, and it has {most} W{more}",
-                way_out="hold them lower with PowerLimit or GpuNode(power_limit=...), or move a node",
-            )
-        elif blank:
+            what = f"the GPUs of rack {rack!r} draw {draws} W at their power limits, and it has {most} W"
+            way_out = "hold them lower with PowerLimit or GpuNode(power_limit=...), or move a node"
+            yield Problem("power", None, f"{what}; {of_blank}" if names else what, way_out)
+        elif names:
             yield Problem(
                 kind="power",
                 subject=None,
@@ -189,7 +182,3 @@ def power_problems(matching: Matching, power: Power) -> Iterator[Problem]:
                 f"{of_blank}, and the others draw {draws} W at their power limits",
                 way_out="name the board with GpuNode(gpu_model=...), or hold it with GpuNode(power_limit=...)",
             )
-
-
-def _degree(planned: PlannedDevice) -> float:
-    return planned.worst_mib / planned.device.vram_mib if planned.device.vram_mib else 0.0

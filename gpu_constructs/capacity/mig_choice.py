@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import lru_cache
 from math import ceil
 
-from gpu_constructs.capacity.mig_division import Want, divide, parts, smallest_part
 from gpu_constructs.capacity.sharing_demand import Demand, Hardware
-from gpu_constructs.mig_profiles import mig_resource, size_of
+from gpu_constructs.catalog.mig_layouts import fits
+from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib, size_of
 
 Layouts = tuple[dict[str, int], ...]
-# MIG devices by profile, or else how many whole boards.
-_Need = tuple[tuple[tuple[str, int], ...], int]
+Layout = Mapping[str, int] | Sequence[Mapping[str, int]]
+_Amounts = tuple[tuple[str, int], ...]
+_Need = tuple[_Amounts, int]
+"""What a pod takes: MIG devices by profile, or else how many whole boards."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +25,9 @@ class MigChoice:
 
     Attributes:
         layouts: Profiles and how many of each, of every board.
-        asks: Who should ask for what, by what that is called.
-        pods: How many pods a node holds at a time.
-        missing: What a node lacks for pods that may come to it, as ``2 x nvidia.com/mig-1g.5gb``.
+        asks: Consumers by the name of what they should ask for.
+        pods: Number of pods that a node holds at a time.
+        missing: Devices that a node lacks for pods that may come to it, as ``2 x nvidia.com/mig-1g.5gb``.
         has_room_to_update: Whether there is a device left for the new pod of an update.
     """
 
@@ -36,8 +38,15 @@ class MigChoice:
     has_room_to_update: bool
 
     @property
+    def layout(self) -> Layout | None:
+        """The same in one mapping where all boards are divided alike; None if there are none."""
+        if not self.layouts:
+            return None
+        return self.layouts[0] if all(one == self.layouts[0] for one in self.layouts) else self.layouts
+
+    @property
     def in_words(self) -> str:
-        """How the boards are divided."""
+        """Division of the boards, in words."""
         each = [", ".join(f"{count} x {part}" for part, count in one.items()) or "a whole GPU" for one in self.layouts]
         if len(set(each)) == 1:
             return each[0]
@@ -62,68 +71,64 @@ def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
 def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
     """Count who has a place on boards that are divided already, as they are."""
-    alike: dict[tuple[tuple[str, int], ...], list[Demand]] = {}
+    alike: dict[_Amounts, list[Demand]] = {}
     for one in demands:
         alike.setdefault(tuple(hardware.wanted(one.consumer).items()), []).append(one)
-    left, lacking, pods = Counter(hardware.devices), Counter[str](), 0
-    has_room_to_update = True
-    lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in alike.values()]
-    most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in alike.values()]
-    for counts in (lasting, [all_ - first for all_, first in zip(most, lasting, strict=True)]):
-        for need, count in zip(alike, counts, strict=True):
-            placed = min([count, *(left[name] // number for name, number in need)])
-            pods += placed
-            left.subtract({name: number * placed for name, number in need})
-            lacking.update({name: number * (count - placed) for name, number in need})
-        if counts is lasting:
-            has_room_to_update = all(
-                ceil(one.new_for_each_board * one.node_boards) * number <= left[name]
-                for need, those in alike.items()
-                for one in those
-                for name, number in need
-            )
-    return MigChoice(
-        layouts=tuple(dict(layout) for layout in hardware.layouts),
-        asks={},
-        pods=pods,
-        missing=tuple(f"{count} x {what}" for what, count in lacking.items() if count),
-        has_room_to_update=has_room_to_update,
+    lasting, others = _comers(alike.values())
+    left = Counter(hardware.devices)
+    placed = [_taken_off(left, need, count) for need, count in zip(alike, lasting, strict=True)]
+    has_room_to_update = all(
+        ceil(one.new_for_each_board * one.node_boards) * number <= left[name]
+        for need, those in alike.items()
+        for one in those
+        for name, number in need
     )
+    placed += [_taken_off(left, need, count) for need, count in zip(alike, others, strict=True)]
+    lacking = Counter[str]()
+    for need, count, pods in zip([*alike] * 2, lasting + others, placed, strict=True):
+        lacking.update({name: number * (count - pods) for name, number in need})
+    layouts = tuple(dict(layout) for layout in hardware.layouts)
+    return MigChoice(layouts, {}, sum(placed), _listed(lacking), has_room_to_update)
+
+
+def _taken_off(left: Counter[str], need: _Amounts, pods: int) -> int:
+    """Take what pods need off what is left; return how many of them find it."""
+    placed = min([pods, *(left[name] // number for name, number in need)])
+    left.subtract({name: number * placed for name, number in need})
+    return placed
 
 
 def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) -> MigChoice:
     alike: dict[_Need, list[Demand]] = {}
     for one in demands:
         alike.setdefault(_need(hardware, one, guess), []).append(one)
+    # Those that run until they are stopped first, the largest of them first.
     order = sorted(alike, key=lambda need: _size(hardware, need), reverse=True)
-    # Those that run until somebody stops them first, the largest of them first.
-    lasting = [_comers(hardware, (one.least_for_each_board for one in alike[need])) for need in order]
-    others = [
-        _comers(hardware, (one.most_for_each_board for one in alike[need])) - count
-        for need, count in zip(order, lasting, strict=True)
-    ]
-    wants = [Want(*need, count) for need, count in zip(order * 2, lasting + others, strict=True)]
+    lasting, others = _comers([alike[need] for need in order])
+    wants = [*zip(order * 2, lasting + others, strict=True)]
     # An update gets what is left; of updates one at a time, that of the largest.
-    new = [_comers(hardware, [max(one.new_for_each_board for one in alike[need])]) for need in order]
-    update = [Want(*need, count) for need, count in zip(order, new, strict=True) if count][:1]
-    division = divide(hardware.model_name, hardware.gpus, [*wants, *update])
+    new = [ceil(max(one.new_for_each_board * one.node_boards for one in alike[need])) for need in order]
+    update = [(need, count) for need, count in zip(order, new, strict=True) if count][:1]
+    layouts, placed = divide(hardware.model_name, hardware.gpus, [*wants, *update])
     lacking = Counter[str]()
-    for want, placed in zip(wants, division.placed, strict=False):
-        lacking[_called(want.devices)] += want.count - placed
+    for (need, count), pods in zip(wants, placed, strict=False):
+        lacking[_called(need)] += count - pods
     asks: dict[str, list[Demand]] = {}
     for need in order:
-        asks.setdefault(_called(need[0]), []).extend(alike[need])
-    return MigChoice(
-        layouts=division.layouts,
-        asks=asks,
-        pods=sum(division.placed[: len(wants)]),
-        missing=tuple(f"{count} x {what}" for what, count in lacking.items() if count),
-        has_room_to_update=all(division.placed[-1] == one.count for one in update),
-    )
+        asks.setdefault(_called(need), []).extend(alike[need])
+    has_room_to_update = all(placed[-1] == count for _, count in update)
+    return MigChoice(layouts, asks, sum(placed[: len(wants)]), _listed(lacking), has_room_to_update)
 
 
-def _comers(hardware: Hardware, for_each_board: Iterable[Fraction]) -> int:
-    return ceil(sum(for_each_board, Fraction()) * hardware.gpus)
+def _comers(groups: Collection[Sequence[Demand]]) -> tuple[list[int], list[int]]:
+    """Return how many pods of each group come to a node: those that run until they are stopped, and the others."""
+    lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in groups]
+    most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in groups]
+    return lasting, [every - first for every, first in zip(most, lasting, strict=True)]
+
+
+def _listed(lacking: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(f"{count} x {what}" for what, count in lacking.items() if count)
 
 
 def _need(hardware: Hardware, demand: Demand, guess: str | None) -> _Need:
@@ -141,5 +146,65 @@ def _size(hardware: Hardware, need: _Need) -> tuple[int, int, _Need]:
     return need[1], max(places, default=0), need
 
 
-def _called(devices: Sequence[tuple[str, int]]) -> str:
-    return " and ".join(mig_resource(profile) for profile, _ in devices) or "whole boards"
+def _called(need: _Need) -> str:
+    return " and ".join(mig_resource(profile) for profile, _ in need[0]) or "whole boards"
+
+
+# Dividing boards
+
+
+def parts(model_name: str, profiles: Sequence[str]) -> list[str]:
+    """Return the profiles that are less than the whole board, the smallest first."""
+    size = {profile: mig_vram_mib(model_name, profile) for profile in profiles[:-1]}
+    return sorted(size, key=lambda profile: (size[profile], profiles.index(profile)))
+
+
+def smallest_part(model_name: str, profiles: Sequence[str], mib: int) -> str | None:
+    """Return the smallest profile that holds so much memory; None if only the whole board does."""
+    return next((part for part in parts(model_name, profiles) if mib <= mig_vram_mib(model_name, part)), None)
+
+
+def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> tuple[Layouts, list[int]]:
+    """Divide boards for the wants, the first ones first, each on the first boards that have room.
+
+    Args:
+        model_name: The board.
+        boards: Number of boards.
+        wants: What each of some pods takes, and how many pods these are.
+
+    Returns:
+        Profiles and how many of each, of every board; empty for one that is not divided. Then how many pods of each
+        want have a device.
+    """
+    layouts: list[dict[str, int] | None] = [{} for _ in range(boards)]
+    placed = [0] * len(wants)
+    for number, (need, count) in enumerate(wants):
+        while placed[number] < count and _is_placed(model_name, layouts, need):
+            placed[number] += 1
+    return tuple(layout or {} for layout in layouts), placed
+
+
+def _is_placed(model_name: str, layouts: list[dict[str, int] | None], need: _Need) -> bool:
+    """Find room for one more pod; a board that is taken whole is None."""
+    devices, boards = need
+    if not devices:
+        empty = [board for board, layout in enumerate(layouts) if layout == {}][:boards]
+        for board in empty if len(empty) == boards else ():
+            layouts[board] = None
+        return len(empty) == boards
+    tried = list(layouts)
+    for profile in (profile for profile, count in devices for _ in range(count)):
+        for board, layout in enumerate(tried):
+            more = None if layout is None else {**layout, profile: layout.get(profile, 0) + 1}
+            if more and _fits(model_name, frozenset(more.items())):
+                tried[board] = more
+                break
+        else:
+            return False
+    layouts[:] = tried
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _fits(model_name: str, layout: frozenset[tuple[str, int]]) -> bool:
+    return fits(model_name, dict(layout))

@@ -6,15 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from gpu_constructs import _fields
-from gpu_constructs.feature_discovery.nfd_labels import NfdLabels
-from gpu_constructs.gpu_models import GpuModel
-from gpu_constructs.inventory import GpuNode
-from gpu_constructs.mig_profiles import memory_gb, mig_resource, mig_vram_mib, size_of
-from gpu_constructs.placement import GPU_PCI_PRESENT, HOSTNAME
-from gpu_constructs.platforms import GPU_PRESENT
-from gpu_constructs.sharing import GPU, Sharing
-from gpu_constructs.workload.gpu_request import product_label
+from gpu_constructs.catalog.gpu_models import GpuModel, product_label
+from gpu_constructs.catalog.inventory import GpuNode
+from gpu_constructs.catalog.mig_profiles import memory_gb, mig_resource, mig_vram_mib, size_of
+from gpu_constructs.catalog.nfd_labels import NfdLabels
+from gpu_constructs.catalog.sharing import GPU, Sharing
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.placement import GPU_PCI_PRESENT, GPU_PRESENT, HOSTNAME
 
 MigStrategy = Literal["none", "single", "mixed"]
 
@@ -44,13 +42,13 @@ def labels_of(
     declared: Mapping[str, str] | None = None,
     nfd: NfdLabels | None = None,
 ) -> dict[str, str]:
-    """Give the labels of a node, without those that nobody can know before it runs.
+    """Return the labels of a node, without those that are not known before it runs.
 
     Args:
         node: The node, or a pool: its nodes' names are not known.
-        sharing: How the device plugin, and with it GPU Feature Discovery, is told to share GPUs.
-        mig_strategy: How they are told to call MIG devices.
-        declared: What somebody sets; it wins over what is derived. None: what the inventory says of the node.
+        sharing: Sharing that the device plugin and GPU Feature Discovery are configured with.
+        mig_strategy: MIG strategy that they are configured with.
+        declared: Labels that are set by hand, which win over derived ones. None: those of the inventory.
         nfd: Labels that the app's own Node Feature Discovery publishes. None: it is not known which there are.
 
     Source:
@@ -66,12 +64,12 @@ def labels_of(
 
 
 def is_of_sharing(label: str) -> bool:
-    """Tell whether a label hangs on how the device plugin shares the GPUs of a node, or calls MIG devices."""
+    """Check whether a label hangs on how the device plugin shares the GPUs of a node, or calls MIG devices."""
     return _OF_SHARING.match(label) is not None
 
 
 def single_profile(layouts: Sequence[Mapping[str, int]]) -> str | None:
-    """Give the one MIG profile of a node on which the strategy ``single`` works; None where it does not.
+    """Return the one MIG profile of a node on which the strategy ``single`` works; None if it does not.
 
     Every board must be divided, all into devices of one profile.
     """
@@ -101,7 +99,7 @@ def _discovered(node: GpuNode, sharing: Sharing, mig_strategy: MigStrategy) -> d
             memory = measured_mig_mib(model, profile)
             labels |= _resource(mig_resource(profile), sharing, model, count, memory, profile)
     # Node Feature Discovery drops the others (nfd-master, "ignoring label").
-    return {key: value for key, value in labels.items() if _fields.is_label_value(value)}
+    return {key: value for key, value in labels.items() if fields.is_label_value(value)}
 
 
 def _mig(node: GpuNode, mig_strategy: MigStrategy) -> dict[str, str]:
@@ -122,7 +120,7 @@ def _single(node: GpuNode, sharing: Sharing) -> dict[str, str]:
 def _resource(
     resource: str, sharing: Sharing | None, model: GpuModel | None, count: int, mib: int | None, profile: str = ""
 ) -> dict[str, str]:
-    """Give the labels of one resource; without sharing those of MIG-enabled boards, which have no replicas."""
+    """Return the labels of one resource; without sharing those of MIG-enabled boards, which have no replicas."""
     replicas = 0 if sharing is None else sharing.resources.get(resource, 1)
     labels = {
         f"{resource}.count": str(count),
@@ -139,7 +137,7 @@ def _resource(
 
 
 def measured_mig_mib(model: GpuModel | None, profile: str) -> int | None:
-    """Give a MIG device's memory where it was measured: the name's gigabytes are only what it has at most."""
+    """Return a MIG device's memory where it was measured: the name's gigabytes are only what it has at most."""
     if model is None:
         return None
     mib, size = mig_vram_mib(model.name, profile), size_of(profile)

@@ -6,18 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.device_memory import DeviceMemory
 from gpu_constructs.capacity.matching import Matching, Packed
-from gpu_constructs.capacity.pod_counts import starting
+from gpu_constructs.capacity.planned import NodeOffer, PlannedNode, Seat
 
 
 class Nodes(NamedTuple):
     """Nodes of one kind with the same pods, beside those that every node gets.
 
     Attributes:
-        kind: Of the nodes.
-        number: How many there are.
-        pods: How many pods of each consumer every one of them has.
-        left: What every one has left of each resource.
+        kind: Kind of the nodes.
+        number: Number of these nodes.
+        pods: Number of pods of each consumer on every one of them.
+        left: Amount of each resource that every one has left.
     """
 
     kind: int
@@ -36,7 +37,6 @@ class PlacedPods:
     def __init__(self, matching: Matching, nodes: Sequence[Nodes]) -> None:
         self._matching = matching
         self.nodes = list(nodes)
-        self._answers: dict[object, bool] = {}
 
     @classmethod
     def of(cls, matching: Matching, packed: Packed) -> PlacedPods:
@@ -44,7 +44,7 @@ class PlacedPods:
         return cls(matching, [*_nodes(matching, packed)])
 
     def counts(self) -> dict[int, int]:
-        """Give how many pods of each consumer there are."""
+        """Return how many pods of each consumer there are."""
         found: dict[int, int] = {}
         for nodes in self.nodes:
             for index, each in nodes.pods.items():
@@ -52,7 +52,7 @@ class PlacedPods:
         return found
 
     def key_of(self, pods: Mapping[int, int]) -> object:
-        """Give what decides whether there is room for pods: the same for those that are alike."""
+        """Return what decides whether there is room for pods: the same for those that are alike."""
         matching = self._matching
         return tuple(
             (
@@ -64,19 +64,12 @@ class PlacedPods:
             for index, count in pods.items()
         )
 
-    def takes(self, pods: Mapping[int, int]) -> bool:
-        """Tell whether there is room for pods as it stands, each put where it fits first; another way may do."""
-        key = self.key_of(pods)
-        if key not in self._answers:
-            self._answers[key] = self.copy().add_all(pods)
-        return self._answers[key]
-
     def copy(self) -> PlacedPods:
-        """Give another one that can be changed."""
+        """Return another one that can be changed."""
         return PlacedPods(self._matching, self.nodes)
 
     def add_all(self, pods: Mapping[int, int]) -> bool:
-        """Put pods on nodes if all have room; tell whether they have."""
+        """Put pods on nodes if all have room; return whether they have."""
         before = list(self.nodes)
         if any(self.add(index, count) for index, count in pods.items()):
             self.nodes = before
@@ -84,7 +77,7 @@ class PlacedPods:
         return True
 
     def add(self, index: int, count: int) -> int:
-        """Put pods of a consumer on the first nodes that have room; give how many found none."""
+        """Put pods of a consumer on the first nodes that have room; return how many found none."""
         takers, size = self._matching.takers[index], self._matching.size_of(index)
         wants = [(place, takes) for place, takes in enumerate(size) if takes]
         most = self._matching.consumers[index].most_per_node
@@ -118,7 +111,7 @@ class PlacedPods:
                 count -= whole * each + rest
 
     def _change(self, at: int, index: int, size: Sequence[int], changes: Sequence[tuple[int, int]]) -> None:
-        """Give some of the nodes that are alike more pods, or fewer."""
+        """Return some of the nodes that are alike more pods, or fewer."""
         nodes = self.nodes[at]
         parts, count = [], nodes.number
         for more, number in changes:
@@ -130,14 +123,21 @@ class PlacedPods:
         self.nodes[at : at + 1] = [*parts, nodes._replace(number=count)] if count else parts
 
 
-def settled(matching: Matching, always: Packed, everything: Packed, urgent: PlacedPods | None = None) -> PlacedPods:
+def settled(
+    matching: Matching,
+    always: Packed,
+    everything: Packed,
+    most: Mapping[int, int],
+    urgent: PlacedPods | None = None,
+) -> PlacedPods:
     """Return who has a place when all that may run runs: what always runs first, gangs with what they start with.
 
     Args:
-        matching: Who goes where.
-        always: Where what always runs has its places.
-        everything: Where all has.
-        urgent: Who has a place by priority, where priorities differ.
+        matching: The consumers and the nodes that take them.
+        always: Places of what always runs.
+        everything: Places of everything.
+        most: Pods by consumer that may run at once and that quotas admit.
+        urgent: Places by priority, if priorities differ.
     """
     placed = PlacedPods.of(matching, everything)
     if everything.packing.answer == "yes":
@@ -147,16 +147,16 @@ def settled(matching: Matching, always: Packed, everything: Packed, urgent: Plac
     lasting = sum(min(counts.get(i, 0), consumers[i].least_pods) for unit in matching.units for i in unit)
     best = PlacedPods.of(matching, always)
     if urgent or lasting < sum(best.counts().values()):
-        placed = urgent or best
+        placed = (urgent or best).copy()
         counts = placed.counts()
     for unit in matching.units:
         if consumers[unit[0]].is_gang:
             copies = _copies(matching, unit, counts)
             for i in unit:
                 # What work that ends can do without may be enough for others to start.
-                each = consumers[i].pods_each if consumers[i].least_copies else starting(consumers[i])
+                each = consumers[i].pods_each if consumers[i].least_copies else consumers[i].starting
                 placed.remove(i, max(0, counts.get(i, 0) - copies * each))
-    _admit(matching, placed)
+    _admit(matching, placed, most)
     return placed
 
 
@@ -165,40 +165,45 @@ def _turn(consumer: Consumer) -> tuple[int, bool]:
 
 
 def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) -> int:
-    """Give how many copies of a gang run with so many pods."""
+    """Return how many copies of a gang run with so many pods."""
     consumers = matching.consumers
-    starts = [(i, starting(consumers[i])) for i in unit]
+    starts = [(i, consumers[i].starting) for i in unit]
     return min([consumers[unit[0]].copies, *(counts.get(i, 0) // pods for i, pods in starts if pods)])
 
 
-def _admit(matching: Matching, placed: PlacedPods) -> None:
+def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> None:
     """Put on nodes what still has room there, in order: what always runs first, what a gang can do without last."""
-    counts, full = placed.counts(), set()
-    units = sorted(matching.units, key=lambda unit: _turn(matching.consumers[unit[0]]))
+    consumers, counts, full = matching.consumers, placed.counts(), set()
+    units = sorted(matching.units, key=lambda unit: _turn(consumers[unit[0]]))
     for unit in units:
-        first = matching.consumers[unit[0]]
-        each = {i: starting(matching.consumers[i]) for i in unit}
-        lacking = (
-            first.copies - _copies(matching, unit, counts) if first.is_gang else first.pods - counts.get(unit[0], 0)
-        )
+        each = {i: consumers[i].starting for i in unit}
         key = placed.key_of(each)
-        some = lacking if first.is_gang else 0
-        if not first.is_gang and key not in full and placed.add(unit[0], lacking):
-            full.add(key)
-        while some and key not in full:
-            if placed.add_all({i: some * count for i, count in each.items()}):
-                lacking -= some
-                some = min(some, lacking)
-            elif some > 1:
-                some //= 2
-            else:
-                full.add(key)
+        if key not in full:
+            lacking = _copies(matching, unit, most) - _copies(matching, unit, counts)
+            if not consumers[unit[0]].is_gang:
+                lacking = placed.add(unit[0], most[unit[0]] - counts.get(unit[0], 0))
+            elif lacking:
+                lacking = _add_copies(placed, each, lacking)
+            full |= {key} if lacking else set()
     counts = placed.counts()
     for unit in units:
-        if any(starting(matching.consumers[i]) < matching.consumers[i].pods_each for i in unit):
+        if any(consumers[i].starting < consumers[i].pods_each for i in unit):
             copies = _copies(matching, unit, counts)
             for i in unit:
-                placed.add(i, max(0, copies * matching.consumers[i].pods_each - counts.get(i, 0)))
+                wanted = min(copies * consumers[i].pods_each, most[i])
+                placed.add(i, max(0, wanted - counts.get(i, 0)))
+
+
+def _add_copies(placed: PlacedPods, each: Mapping[int, int], lacking: int) -> int:
+    """Put as many copies of a gang on nodes as have room; return how many have none."""
+    some = lacking
+    while some:
+        if placed.add_all({i: some * count for i, count in each.items()}):
+            lacking -= some
+            some = min(some, lacking)
+        else:
+            some //= 2
+    return lacking
 
 
 def _nodes(matching: Matching, packed: Packed) -> Iterator[Nodes]:
@@ -227,7 +232,7 @@ def _nodes(matching: Matching, packed: Packed) -> Iterator[Nodes]:
 def _shared_out(
     items: Mapping[int, int], nodes: int, queues: Sequence[list[list[int]]]
 ) -> Iterator[tuple[dict[int, int], int]]:
-    """Give nodes of one load with the consumers that the items stand for; as many alike as there are."""
+    """Return nodes of one load with the consumers that the items stand for; as many alike as there are."""
     while nodes:
         for item in items:
             while not queues[item][-1][1]:
@@ -247,3 +252,89 @@ def _shared_out(
                 pods[consumer[0]] = pods.get(consumer[0], 0) + some
         yield pods, max(alike, 1)
         nodes -= max(alike, 1)
+
+
+# Who sits where: from the pods of each node to its devices
+
+
+def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list[PlannedNode]:
+    """Return every node with its pods, in the order of the inventory.
+
+    Kubernetes knows slots and no devices: which of a node's GPUs a pod gets, the device plugin decides. Here it is
+    the one with the fewest holders, as that of NVIDIA prefers unless it is told otherwise.
+    """
+    contents: list[list[tuple[Mapping[int, int], int]]] = [[] for _ in matching.kinds]
+    for nodes in placed.nodes:
+        contents[nodes.kind].append((nodes.pods, nodes.number))
+    found: list[tuple[int, PlannedNode]] = []
+    for number, kind in enumerate(matching.kinds):
+        common = dict.fromkeys(matching.daemons[number], 1)
+        rest = contents[number][::-1]
+        for index in kind:
+            offer, first = matching.offers[index], 0
+            while first < offer.count:
+                pods, count = rest.pop()
+                taken = min(count, offer.count - first)
+                if count > taken:
+                    rest.append((pods, count - taken))
+                seats = seats_of(offer, matching.consumers, {**common, **pods})
+                devices = memory.planned(number, offer, seats)
+                found.append((index, PlannedNode(offer=offer, first=first, count=taken, devices=devices)))
+                first += taken
+    return [node for _, node in sorted(found, key=lambda one: (one[0], one[1].first))]
+
+
+def seats_of(offer: NodeOffer, consumers: Sequence[Consumer], pods: Mapping[int, int]) -> list[list[Seat]]:
+    """Return who holds each device of a node that has these pods."""
+    free = [device.slots for device in offer.devices]
+    used = [0] * len(free)
+    by_resource: dict[str, list[int]] = {}
+    for number, device in enumerate(offer.devices):
+        by_resource.setdefault(device.resource, []).append(number)
+    found: list[list[Seat]] = [[] for _ in free]
+    for index in sorted(pods):
+        for resource, amount in sorted(consumers[index].asks.items()):
+            for number, (holders, slots) in _dealt(by_resource[resource], used, free, pods[index], amount).items():
+                found[number].append(Seat(index, holders, slots))
+    return found
+
+
+def _dealt(
+    devices: Sequence[int], used: list[int], free: list[int], pods: int, amount: int
+) -> dict[int, tuple[int, int]]:
+    """Deal slots to pods that ask for as many each; return holders and slots of each device, and take these off it."""
+    if amount == 1:
+        return {number: (slots, slots) for number, slots in _filled(devices, used, free, pods).items()}
+    found: dict[int, tuple[int, int]] = {}
+    while pods:
+        open_ones = [number for number in devices if free[number]]
+        # They take turns: as many pods as there are devices leave each with as many more.
+        rounds = min(pods // len(open_ones), min(free[number] for number in open_ones) // amount)
+        if rounds:
+            taken, holders = _filled(open_ones, used, free, rounds * len(open_ones) * amount), 0
+            holders, pods = rounds * min(amount, len(open_ones)), pods - rounds * len(open_ones)
+        else:
+            taken, holders, pods = _filled(open_ones, used, free, amount), 1, pods - 1
+        for number, slots in taken.items():
+            before = found.get(number, (0, 0))
+            found[number] = (before[0] + holders, before[1] + slots)
+    return found
+
+
+def _filled(devices: Sequence[int], used: list[int], free: list[int], slots: int) -> dict[int, int]:
+    """Take slots one by one, each of the device with the fewest holders; the first of several such."""
+    taken: dict[int, int] = {}
+    while slots:
+        least = min(used[number] for number in devices if free[number])
+        lowest = [number for number in devices if free[number] and used[number] == least]
+        above = min((used[number] for number in devices if free[number] and used[number] > least), default=None)
+        each = min([slots // len(lowest), *(free[number] for number in lowest)])
+        if above is not None:
+            each = min(each, above - least)
+        for number in lowest if each else lowest[:slots]:
+            some = each or 1
+            taken[number] = taken.get(number, 0) + some
+            used[number] += some
+            free[number] -= some
+            slots -= some
+    return taken

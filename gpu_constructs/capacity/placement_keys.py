@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.node_offer import NodeOffer
-from gpu_constructs.node_label_domains import is_known_once_a_node_runs
-from gpu_constructs.placement import HOSTNAME
+from gpu_constructs.capacity.planned import NodeOffer
+from gpu_constructs.facts.readable import mapping, members
+from gpu_constructs.kube.labels import is_known_once_a_node_runs
+from gpu_constructs.kube.placement import HOSTNAME
 
 NODE_NAME = "field metadata.name"
 """Stands among labels for the name of the node itself; no label has a blank in its key."""
@@ -36,6 +37,7 @@ _PLAIN_NODE = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
+_Value = TypeVar("_Value", str, int)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Rule:
         return self.operator in ("Gt", "Lt") and len(self.values) == 1 and _integer(self.values[0]) is not None
 
     def holds(self, value: str | None) -> bool:
-        """Tell whether it holds for a value; None where there is no such label."""
+        """Check whether it holds for a value; None where there is no such label."""
         match self.operator:
             case "In":
                 return value in self.values
@@ -86,7 +88,7 @@ class _Toleration:
     effect: str
 
     def tolerates(self, key: str, value: str, effect: str) -> bool:
-        """Tell whether pods with it put up with a taint.
+        """Check whether pods with it put up with a taint.
 
         Source:
             kubernetes/kubernetes:staging/src/k8s.io/api/core/v1/toleration.go
@@ -115,13 +117,12 @@ class Demands:
     """All of a consumer that decides which nodes take its pods: consumers with equal demands go to the same ones.
 
     Attributes:
-        asks: What a pod takes of each resource.
+        asks: Amount of each resource that a pod takes.
         most_asked: The most of each that one of its containers asks for.
         node_name: The node it names itself, past the scheduler; empty where it does not.
         selector: Labels that nodes must have.
         terms: The alternatives of its node affinity; None where it has none, empty where nothing matches.
-        tolerations: What it puts up with.
-        runtime_class: Whose demands come on top; empty for none.
+        tolerations: Tolerations of the pods.
     """
 
     asks: tuple[tuple[str, int], ...]
@@ -129,8 +130,17 @@ class Demands:
     selector: tuple[tuple[str, str], ...]
     terms: tuple[Term, ...] | None
     tolerations: tuple[_Toleration, ...]
-    runtime_class: str
     most_asked: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def selected(self) -> Term:
+        """The labels that nodes must have, as rules."""
+        return tuple(Rule(key, "In", (value,)) for key, value in self.selector)
+
+    @property
+    def alternatives(self) -> tuple[Term, ...]:
+        """The alternatives of its node affinity; one that always holds if it has none."""
+        return ((),) if self.terms is None else self.terms
 
 
 @dataclass(frozen=True)
@@ -138,14 +148,14 @@ class Offered:
     """All of a node that decides which pods it takes: nodes that are equal in this take the same.
 
     Attributes:
-        name: Of the node; empty for a pool, and where nobody asks for it.
+        name: Name of the node; empty for a pool, and if no pod asks for it.
         labels: Its labels.
         taints: Key, value and effect of each taint.
-        allocatable: How many of each resource it has.
+        allocatable: Number of each resource that it has.
         is_pool: Whether it stands for several nodes, whose names are not declared.
         most_each: The most of each resource that a container may ask for, where more is refused.
-        why_nothing: Why it offers nothing at all, where that is known.
-        absent: Labels that it has not where they are not declared, though nobody can know of others like them.
+        why_nothing: Reason why it offers nothing at all, if that is known.
+        absent: Labels that it does not have unless they are declared, though others like them may appear later.
     """
 
     name: str
@@ -175,7 +185,7 @@ class Offered:
         return dict(self.most_each)
 
     def judge(self, rule: Rule) -> bool | None:
-        """Tell whether a rule holds; None where nobody can know."""
+        """Check whether a rule holds; None if it is not known."""
         value = self.values.get(rule.key)
         if value is None and rule.key not in self.absent and is_known_once_a_node_runs(rule.key):
             return None
@@ -188,23 +198,29 @@ class Offered:
 # Reading manifests
 
 
-def placement_key(consumer: Consumer) -> Demands:
-    """Give what decides which nodes take a consumer's pods; equal keys get equal answers of every function here.
+def placement_key(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None) -> Demands:
+    """Return what decides which nodes take a consumer's pods; equal keys get equal answers of every function here.
 
     ``vram_refusal`` alone also looks at ``vram_mib``.
+
+    Args:
+        consumer: The consumer.
+        runtime_classes: The member ``scheduling`` of the RuntimeClasses that are known, by name: admission adds what
+            the class of the pods demands.
     """
     spec = consumer.pod_spec
+    scheduling = (runtime_classes or {}).get(_text(spec.get("runtimeClassName"))) or {}
     tolerations = [*_tolerations(spec.get("tolerations"))]
     if consumer.is_for_each_node:
         tolerated = _TOLERATED_BY_DAEMONS if spec.get("hostNetwork") is True else _TOLERATED_BY_DAEMONS[:-1]
         tolerations += [_Toleration(key, "Exists", "", effect) for key, effect in tolerated]
+    tolerations += _tolerations(scheduling.get("tolerations"))
     return Demands(
         asks=tuple(sorted(consumer.asks.items())),
         node_name=_text(spec.get("nodeName")),
-        selector=_selector(spec.get("nodeSelector")),
+        selector=tuple(sorted({*_selector(spec.get("nodeSelector")), *_selector(scheduling.get("nodeSelector"))})),
         terms=_terms(spec),
         tolerations=tuple(dict.fromkeys(tolerations)),
-        runtime_class=_text(spec.get("runtimeClassName")),
         most_asked=tuple(sorted((name, consumer.most_asked.get(name, count)) for name, count in consumer.asks.items())),
     )
 
@@ -219,105 +235,83 @@ def daemon_key(pod_spec: Mapping[str, Any]) -> Demands:
 def offer_key(
     offer: NodeOffer, read: Collection[str] | None = None, resources: Collection[str] | None = None
 ) -> Offered:
-    """Give what decides which pods a node takes; equal keys get equal answers of every function but ``vram_refusal``.
+    """Return what decides which pods a node takes; equal keys get equal answers of every function but ``vram_refusal``.
 
     Args:
         offer: The node.
         read: Labels that pods look at, as ``labels_read`` gives them. Nodes that differ in others only get equal keys.
         resources: Resources that pods ask for.
     """
-    looks_at_names = read is None or NODE_NAME in read
-    looks_at_pool = looks_at_names or (read is not None and HOSTNAME in read)
     is_pool = offer.count > 1
+    has_name = read is None or NODE_NAME in read
     return Offered(
-        name=offer.name if looks_at_names and not is_pool else "",
-        labels=frozenset((key, value) for key, value in offer.labels.items() if read is None or key in read),
+        name=offer.name if has_name and not is_pool else "",
+        labels=frozenset(_asked_for(offer.labels, read)),
         taints=tuple((_text(t.get("key")), _text(t.get("value")), _text(t.get("effect"))) for t in offer.taints),
-        allocatable=frozenset(one for one in offer.allocatable.items() if resources is None or one[0] in resources),
-        is_pool=is_pool and looks_at_pool,
+        allocatable=frozenset(_asked_for(offer.allocatable, resources)),
+        is_pool=is_pool and (has_name or HOSTNAME in (read or ())),
         why_nothing=offer.notes[-1] if offer.notes and not offer.devices else "",
-        most_each=tuple(sorted(one for one in _limits(offer) if resources is None or one[0] in resources)),
+        most_each=tuple(sorted(_asked_for(_limits(offer), resources))),
         absent=offer.absent,
     )
 
 
-def _limits(offer: NodeOffer) -> Iterator[tuple[str, int]]:
+def _asked_for(given: Mapping[str, _Value], names: Collection[str] | None) -> Iterator[tuple[str, _Value]]:
+    """Return the members that are asked for; all of them if it is not known which are."""
+    return ((name, value) for name, value in given.items() if names is None or name in names)
+
+
+def _limits(offer: NodeOffer) -> dict[str, int]:
     limits: dict[str, list[int | None]] = {}
     for device in offer.devices:
         limits.setdefault(device.resource, []).append(device.most_each)
-    for resource, each in limits.items():
-        known = [most for most in each if most is not None]
-        if len(known) == len(each):
-            yield resource, max(known)
+    return {name: max(filter(None, each)) for name, each in limits.items() if None not in each}
 
 
 def admits_plain_nodes(demands: Demands) -> bool:
     """Check whether a Linux node without taints and without further labels is one that pods may go to."""
-    rules = [Rule(key, "In", (value,)) for key, value in demands.selector]
-    terms = demands.terms if demands.terms is not None else ((),)
     return not demands.node_name and any(
-        all(rule.is_valid and rule.holds(_PLAIN_NODE.get(rule.key)) for rule in (*rules, *term)) for term in terms
+        all(rule.is_valid and rule.holds(_PLAIN_NODE.get(rule.key)) for rule in (*demands.selected, *term))
+        for term in demands.alternatives
     )
 
 
-def labels_read(
-    demands: Iterable[Demands], runtime_classes: Mapping[str, Mapping[str, Any]] | None = None
-) -> frozenset[str]:
-    """Give the labels that pods with these demands look at, ``NODE_NAME`` among them."""
+def labels_read(demands: Iterable[Demands]) -> frozenset[str]:
+    """Return the labels that pods with these demands look at, ``NODE_NAME`` among them."""
     found: set[str] = set()
-    for one in (completed(each, runtime_classes) for each in demands):
+    for one in demands:
         found |= {key for key, _ in one.selector} | {rule.key for term in one.terms or () for rule in term}
         found |= {NODE_NAME} if one.node_name else set()
     return frozenset(found)
 
 
-def completed(demands: Demands, runtime_classes: Mapping[str, Mapping[str, Any]] | None) -> Demands:
-    """Add what the RuntimeClass demands, as its admission plugin does."""
-    scheduling = (runtime_classes or {}).get(demands.runtime_class) if demands.runtime_class else None
-    if not scheduling:
-        return demands
-    return replace(
-        demands,
-        selector=tuple(sorted({*demands.selector, *_selector(scheduling.get("nodeSelector"))})),
-        tolerations=(*demands.tolerations, *_tolerations(scheduling.get("tolerations"))),
-    )
-
-
-def _selector(given: object) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((str(key), _text(value)) for key, value in _mapping(given).items()))
+def _selector(given: object) -> set[tuple[str, str]]:
+    return {(str(key), _text(value)) for key, value in mapping(given).items()}
 
 
 def _tolerations(given: object) -> Iterator[_Toleration]:
-    for each in _listed(given):
+    for each in members(given):
         yield _Toleration(*(_text(each.get(name)) for name in ("key", "operator", "value", "effect")))
 
 
 def _terms(spec: Mapping[str, Any]) -> tuple[Term, ...] | None:
-    node_affinity = _mapping(_mapping(spec.get("affinity")).get("nodeAffinity"))
+    node_affinity = mapping(mapping(spec.get("affinity")).get("nodeAffinity"))
     required = node_affinity.get(_REQUIRED)
     if not isinstance(required, Mapping):
         return None
     terms = [
         (*_rules(term.get("matchExpressions")), *_rules(term.get("matchFields"), is_field=True))
-        for term in _listed(required.get("nodeSelectorTerms"))
+        for term in members(required.get("nodeSelectorTerms"))
     ]
     # An empty term matches nothing.
     return tuple(term for term in terms if term)
 
 
 def _rules(given: object, *, is_field: bool = False) -> Iterator[Rule]:
-    for each in _listed(given):
+    for each in members(given):
         key, operator, values = _text(each.get("key")), _text(each.get("operator")), each.get("values")
         listed = tuple(map(_text, values)) if isinstance(values, list | tuple) else ()
         yield Rule(f"field {key}" if is_field else key, operator, listed)
-
-
-def _mapping(given: object) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
-
-
-def _listed(given: object) -> list[Mapping[str, Any]]:
-    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list | tuple) else []
 
 
 def _text(given: object) -> str:

@@ -11,10 +11,10 @@ _LONGEST_SHOWN = 60
 
 
 def plain_manifests(field: str, given: object) -> list[dict[str, Any]]:
-    """Give the objects; an empty document of YAML, which is None, is left out.
+    """Return the objects; an empty document of YAML, which is None, is left out.
 
     Raises:
-        GpuConstructsError: No list, or a member that is no object.
+        GpuConstructsError: Not a list, or a member that is not an object.
     """
     if isinstance(given, Mapping):
         raise GpuConstructsError(f"{field} must be a list of objects; got one; put it in a list: {field}=[...]")

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from gpu_constructs import _fields
-from gpu_constructs.capacity.beside import Beside
-from gpu_constructs.capacity.between_pods import BetweenPods
-from gpu_constructs.capacity.by_priority import placed_by_priority
 from gpu_constructs.capacity.claim_choices import Chosen, chosen
-from gpu_constructs.capacity.condition import Condition
-from gpu_constructs.capacity.conditions import conditional, conditions, unchecked
-from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.demand import consumers as consumers_of
-from gpu_constructs.capacity.demand import uncounted
-from gpu_constructs.capacity.demand.between import bystanders, rules_between
+from gpu_constructs.capacity.conditions import conditional, conditions, races, unchecked
+from gpu_constructs.capacity.consumer import Condition, Consumer
+from gpu_constructs.capacity.demand.consumers import consumers as consumers_of
+from gpu_constructs.capacity.demand.pod_rules import bystanders, rules_between
+from gpu_constructs.capacity.demand.present import uncounted
 from gpu_constructs.capacity.device_memory import DeviceMemory
-from gpu_constructs.capacity.matching import Matching, Packed
+from gpu_constructs.capacity.matching import Matching, Packed, with_named_nodes
 from gpu_constructs.capacity.memory_and_power import MemoryProblems, power_problems
-from gpu_constructs.capacity.named_nodes import with_named_nodes
-from gpu_constructs.capacity.node_offer import NodeOffer
-from gpu_constructs.capacity.placed_pods import settled
+from gpu_constructs.capacity.packing import solver
+from gpu_constructs.capacity.placed_pods import PlacedPods, seated, settled
 from gpu_constructs.capacity.plain_manifests import plain_manifests
-from gpu_constructs.capacity.plan import Plan, PlannedConsumer, PlannedNode, Power, Problem, Stock
-from gpu_constructs.capacity.pod_counts import as_it_runs, updating
+from gpu_constructs.capacity.plan import Plan
+from gpu_constructs.capacity.planned import Answer, NodeOffer, PlannedConsumer, Power, Problem, Stock
+from gpu_constructs.capacity.pod_rules_search import BetweenPods
+from gpu_constructs.capacity.pod_rules_verdict import Beside
 from gpu_constructs.capacity.problems import Problems
 from gpu_constructs.capacity.quotas import Quotas
-from gpu_constructs.capacity.seating import SeatedNode, seated
+from gpu_constructs.capacity.room_beside import placed_by_priority
 from gpu_constructs.capacity.supply import node_offers
-from gpu_constructs.capacity.update_race import races
+from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.errors import short_errors
-from gpu_constructs.inventory import GpuInventory
-from gpu_constructs.rules.facts import Facts
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.kube import fields
 
 _ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")
 _LONGEST = 600
@@ -56,9 +53,9 @@ def plan_capacity(manifests: Iterable[Mapping[str, Any] | None], inventory: GpuI
         The plan, which ``to_text(title)``, ``to_json``, ``to_svg`` and ``to_html`` write out.
 
     Raises:
-        GpuConstructsError: No inventory, or something that is no object of Kubernetes.
+        GpuConstructsError: No inventory, or something that is not an object of Kubernetes.
     """
-    _fields.arguments(plan_capacity, {"inventory": inventory})
+    fields.arguments(plan_capacity, {"inventory": inventory})
     return plan(Facts(plain_manifests("manifests", manifests), (), inventory), inventory)
 
 
@@ -82,7 +79,7 @@ def plan(facts: Facts, inventory: GpuInventory) -> Plan:
     if not made.problems:
         return made
     # Asked for only where something does not fit.
-    from gpu_constructs.capacity.advice import advice
+    from gpu_constructs.capacity.recommendation import advice
 
     return replace(made, advice=[_cut(one) for one in advice(made, inventory, manifests)])
 
@@ -98,85 +95,109 @@ def plan_of(
 
     Args:
         consumers: Everyone who asks for GPUs.
-        offers: What each node or pool offers.
+        offers: Offers of each node or pool.
         runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
-        rack_watts: What each rack may draw.
+        rack_watts: Watts that each rack may draw.
         others: Pods of the app that ask for no GPU, to which rules between pods may refer.
     """
     offers = with_named_nodes(consumers, offers, runtime_classes)
-    choice = chosen([as_it_runs(one) for one in consumers], offers, runtime_classes)
+    choice = chosen([one.as_it_runs() for one in consumers], offers, runtime_classes)
     consumers = choice.consumers
     matching = Matching(consumers, offers, runtime_classes)
-    problems, of_memory = Problems(matching), MemoryProblems(matching)
-    found = [
-        *problems.of_placement(),
-        *of_memory.of_large_budgets(),
-        *problems.of_full_nodes(),
-    ]
-    able = [index for unit in matching.units for index in unit]
     quotas = Quotas(matching)
-    found += quotas.problems()
-    steady = quotas.least
-    always = _known(matching.pack(steady), is_sure=choice.is_least_sure)
-    everything = always
-    if any(quotas.most[index] > count for index, count in steady.items()):
-        least = {index: min(count, quotas.most[index]) for index, count in steady.items()}
-        more = {index: quotas.most[index] - count for index, count in least.items()}
-        everything = _known(matching.pack(least, more), is_sure=choice.is_sure)
+    always, everything = _packed(matching, quotas, choice)
     rules = rules_between(consumers, others)
     beside = Beside(matching, BetweenPods(matching, rules, runtime_classes), rules, quotas, always, everything)
-    found += beside.problems
-    urgent = None
-    if everything.packing.answer != "yes" and len({consumers[index].priority for index in able}) > 1:
-        urgent = placed_by_priority(matching, steady, quotas.most)
-    if always.packing.answer == "no":
-        running = urgent.counts() if urgent else {}
-        found.append(problems.of_what_always_runs(always, running))
-    elif beside.always == "yes" and quotas.admits_always and not choice.is_open:
-        found += problems.beside(always)
-    placed_pods = beside.placed or settled(matching, always, everything, urgent)
+    urgent = _by_priority(matching, quotas, everything)
+    placed_pods = beside.placed or settled(matching, always, everything, quotas.most, urgent)
     counts = placed_pods.counts()
     placed = {**counts, **quotas.of_daemons}
-    # Which of those that wait for a place get one, nobody knows.
-    sure: Mapping[int, int] = {}
-    if beside.everything == "yes" and quotas.admits_all:
-        sure = counts
-    elif beside.always == "yes" and quotas.admits_always:
-        sure = steady
-    lacking = {i: count for i in able if (count := quotas.most[i] - placed.get(i, 0))}
-    if everything.packing.answer != "yes" and always.packing.answer != "no":
-        found += problems.of_waiting(everything, lacking)
+    lacking = {index: count for index, most in quotas.most.items() if (count := most - placed.get(index, 0))}
+    always_fits, all_fits = _answers(matching, quotas, beside)
+    # Which of those that wait get a place is not known.
+    sure = counts if beside.all_runs else quotas.least if beside.always_runs else {}
     memory = DeviceMemory(matching)
-    nodes = list(_nodes(matching, memory, seated(matching, placed_pods)))
+    nodes = seated(matching, memory, placed_pods)
     verdict = memory.verdict({**sure, **matching.nodes_of_daemons})
     conflicts, has_more = ([], False) if verdict == "safe" else memory.conflicts()
-    devices = [device for node in nodes for device in node.devices]
     power = _power(offers, rack_watts)
+    problems, of_memory = Problems(matching), MemoryProblems(matching)
+    found = [*problems.of_placement(), *of_memory.of_large_budgets(), *problems.of_full_nodes(), *quotas.problems()]
+    found += beside.problems
+    found += _of_places(
+        problems, always, everything, urgent, lacking, may_look=beside.always_runs and not choice.is_open
+    )
+    devices = [device for node in nodes for device in node.devices]
     found += [*of_memory.of_meetings(verdict, devices, conflicts, lacking), *power_problems(matching, power)]
-    lost = _lost(matching)
-    always_lost = any(one.least_copies or one.is_for_each_node for one in lost)
+    # Of claims with choices it is another matter: not all splits were tried.
+    answers = [verdict] if choice.is_open else [verdict, always_fits, all_fits]
     made = Plan(
         nodes=nodes,
         consumers=[_consumer(matching, index, placed.get(index, 0)) for index in range(len(consumers))],
         stock=_stock(matching, placed),
-        always_fits="no" if always_lost or not quotas.admits_always else beside.always,
-        all_fits="no" if lost or not quotas.admits_all else beside.everything,
+        always_fits=always_fits,
+        all_fits=all_fits,
         vram=verdict,
         conflicts=conflicts,
         has_more_conflicts=has_more,
         power=power,
         problems=[_short(problem) for problem in sorted(found, key=lambda problem: _ORDER.index(problem.kind))],
         advice=[],
-        notes=list(
-            dict.fromkeys([*_notes(matching), *(races(matching, lacking) if always.packing.answer == "yes" else ())])
-        ),
+        notes=[*dict.fromkeys([*_notes(matching), *races(matching, always, lacking)]), *_without_solver(answers)],
     )
     found = [*conditions(matching), *beside.conditions, *problems.one_by_one(sure), *_unsearched(problems, choice)]
     return conditional(made, [_short(problem) for problem in found])
 
 
+def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed, Packed]:
+    """Return where what always runs has its places, and all that may run."""
+    always = _known(matching.pack(quotas.least), is_sure=choice.is_least_sure)
+    if all(quotas.most[index] <= count for index, count in quotas.least.items()):
+        return always, always
+    least = {index: min(count, quotas.most[index]) for index, count in quotas.least.items()}
+    more = {index: quotas.most[index] - count for index, count in least.items()}
+    return always, _known(matching.pack(least, more), is_sure=choice.is_sure)
+
+
+def _known(packed: Packed, *, is_sure: bool) -> Packed:
+    """Return an answer as undecided where a lack of room may be that of one choice among several."""
+    if is_sure or packed.packing.answer != "no":
+        return packed
+    return replace(packed, packing=replace(packed.packing, answer="undecided"))
+
+
+def _by_priority(matching: Matching, quotas: Quotas, everything: Packed) -> PlacedPods | None:
+    """Return who has a place by priority; None where there is one for all, or priorities decide nothing."""
+    if everything.packing.answer == "yes" or len({matching.consumers[index].priority for index in quotas.most}) < 2:
+        return None
+    return placed_by_priority(matching, quotas.least, quotas.most)
+
+
+def _of_places(
+    problems: Problems,
+    always: Packed,
+    everything: Packed,
+    urgent: PlacedPods | None,
+    lacking: Mapping[int, int],
+    *,
+    may_look: bool,
+) -> list[Problem]:
+    """Return what has no place: of what always runs, else beside it and of all that may run."""
+    if always.packing.answer == "no":
+        return [problems.of_what_always_runs(always, urgent)]
+    beside = list(problems.beside(always)) if may_look else []
+    return [*beside, *problems.of_waiting(everything, lacking)]
+
+
+def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer, Answer]:
+    """Return whether what always runs has a place, and whether everything has."""
+    lost = _lost(matching)
+    always: Answer = "no" if any(one.lasts for one in lost) or not quotas.admits_always else beside.always
+    return always, "no" if lost or not quotas.admits_all else beside.everything
+
+
 def _lost(matching: Matching) -> list[Consumer]:
-    """Give those whose pods no node takes or has room for, whatever else runs."""
+    """Return those whose pods no node takes or has room for, whatever else runs."""
     able = {index for unit in matching.units for index in unit}
     crowded = {index for those in matching.crowded.values() for index in those} | set(matching.unsatisfied)
     return [
@@ -187,15 +208,17 @@ def _lost(matching: Matching) -> list[Consumer]:
     ]
 
 
-def _known(packed: Packed, *, is_sure: bool) -> Packed:
-    """Return an answer as undecided where a lack of room may be that of one choice among several."""
-    if is_sure or packed.packing.answer != "no":
-        return packed
-    return replace(packed, packing=replace(packed.packing, answer="undecided"))
+def _without_solver(answers: Collection[str]) -> Iterator[str]:
+    """Return how to decide what neither counts nor simple rules do, if the solver is missing."""
+    if "undecided" in answers and not solver.is_installed():
+        yield (
+            "neither counts nor simple rules decide it, and the solver that does is not installed: "
+            "pip install 'gpu-constructs[plan]'"
+        )
 
 
 def _unsearched(problems: Problems, choice: Chosen) -> Iterator[Problem]:
-    moves = any(one.pods and (updating(one) or not one.least_copies) for one in choice.consumers)
+    moves = any(one.pods and (one.updating or not one.least_copies) for one in choice.consumers)
     if (choice.is_open and moves) or not problems.is_searched:
         yield unchecked(
             Condition("those updates and jobs that were not looked at find a place beside what always runs")
@@ -203,7 +226,7 @@ def _unsearched(problems: Problems, choice: Chosen) -> Iterator[Problem]:
 
 
 def _short(problem: Problem) -> Problem:
-    """Cut what names without end would make of a sentence."""
+    """Truncate the problem's text."""
     what = _cut(problem.what)
     details, room = problem.details, _LONGEST - len(what) - len(": ")
     if len("; ".join(details)) > room:
@@ -215,20 +238,8 @@ def _cut(text: str, most: int = _LONGEST) -> str:
     return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
-def _nodes(matching: Matching, memory: DeviceMemory, sitting: Sequence[SeatedNode]) -> Iterator[PlannedNode]:
-    for node in sitting:
-        offer = matching.offers[node.offer]
-        yield PlannedNode(
-            offer=offer,
-            first=node.first,
-            count=node.count,
-            devices=memory.planned(node.kind, offer, node.seats),
-            watts=None if None in offer.gpu_watts else sum(watts or 0 for watts in offer.gpu_watts),
-        )
-
-
 def _wanted(matching: Matching, index: int) -> int:
-    """Give how many pods there are when all that may run runs."""
+    """Return how many pods there are when all that may run runs."""
     consumer = matching.consumers[index]
     if consumer.is_for_each_node:
         kinds = [*matching.takers[index], *matching.unsatisfied.get(index, ())]
@@ -246,39 +257,27 @@ def _consumer(matching: Matching, index: int, placed: int) -> PlannedConsumer:
     )
 
 
-@dataclass
-class _Sums:
-    total: int = 0
-    always: int = 0
-    wanted: int = 0
-    placed: int = 0
-
-
 def _stock(matching: Matching, placed: Mapping[int, int]) -> dict[str, Stock]:
-    sums = {name: _Sums() for name in matching.resources}
+    always, wanted, held = Counter[str](), Counter[str](), Counter[str]()
+    for index, one in enumerate(matching.consumers):
+        all_pods = _wanted(matching, index)
+        for name, amount in one.asks.items():
+            always[name] += amount * (all_pods if one.is_for_each_node else one.least_pods)
+            wanted[name] += amount * all_pods
+            held[name] += amount * placed.get(index, 0)
+    total = Counter[str]()
     for offer in matching.offers:
-        for name, amount in offer.allocatable.items():
-            sums[name].total += amount * offer.count
-    for index, consumer in enumerate(matching.consumers):
-        wanted, has_place = _wanted(matching, index), placed.get(index, 0)
-        least = wanted if consumer.is_for_each_node else consumer.least_pods
-        for name, amount in consumer.asks.items():
-            sums[name].always += amount * least
-            sums[name].wanted += amount * wanted
-            sums[name].placed += amount * has_place
-    return {name: Stock(one.total, one.always, one.wanted, one.placed) for name, one in sums.items()}
+        total.update({name: amount * offer.count for name, amount in offer.allocatable.items()})
+    return {name: Stock(total[name], always[name], wanted[name], held[name]) for name in matching.resources}
 
 
 def _power(offers: Sequence[NodeOffer], rack_watts: Mapping[str, int]) -> Power:
-    racks: dict[str, int] = {}
-    known = unknown = 0
+    racks = Counter[str]()
     for offer in offers:
-        watts = sum(one or 0 for one in offer.gpu_watts) * offer.count
-        known += watts
-        unknown += sum(one is None for one in offer.gpu_watts) * offer.count
-        if offer.rack:
-            racks[offer.rack] = racks.get(offer.rack, 0) + watts
-    return Power(watts=known, unknown=unknown, racks=racks, rack_watts=dict(rack_watts))
+        racks[offer.rack] += sum(one or 0 for one in offer.gpu_watts) * offer.count
+    unknown = sum(list(offer.gpu_watts).count(None) * offer.count for offer in offers)
+    named = {rack: watts for rack, watts in racks.items() if rack}
+    return Power(watts=sum(racks.values()), unknown=unknown, racks=named, rack_watts=dict(rack_watts))
 
 
 def _notes(matching: Matching) -> Iterator[str]:

@@ -7,14 +7,13 @@ Source:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from gpu_constructs.capacity.consumer import Consumer, QuotaShare
 from gpu_constructs.capacity.matching import Matching
-from gpu_constructs.capacity.plan import Problem
-from gpu_constructs.capacity.pod_counts import starting, updating
-from gpu_constructs.capacity.wording import joined
+from gpu_constructs.capacity.planned import Problem
 
 _Amount = tuple[str, str, int]
 """Quota, resource and how much of it there is."""
@@ -25,7 +24,7 @@ class Quotas:
     """Pods that the quotas of an app admit.
 
     Attributes:
-        least: Pods by consumer that run for as long as nobody stops them and that quotas admit.
+        least: Pods by consumer that run until they are stopped and that quotas admit.
         most: The same when all that may run runs.
         of_daemons: Pods that each consumer gets which every node gets.
     """
@@ -74,12 +73,16 @@ class Quotas:
         if not consumers[unit[0]].is_gang:
             pods[unit[0]] += self._admit(unit[0], copies * consumers[unit[0]].pods_each)
             return
-        while copies and self._first_over({i: copies * starting(consumers[i]) for i in unit}, self._left):
-            copies -= 1
+        each = Counter[_Amount]()
         for index in unit:
-            pods[index] += self._admit(index, copies * starting(consumers[index]))
+            for share in consumers[index].quotas:
+                each[_amount(share)] += consumers[index].starting * share.takes
+        rooms = [self._left.get(amount, amount[2]) // takes for amount, takes in each.items() if takes]
+        copies = min([copies, *rooms])
         for index in unit:
-            pods[index] += self._admit(index, copies * (consumers[index].pods_each - starting(consumers[index])))
+            pods[index] += self._admit(index, copies * consumers[index].starting)
+        for index in unit:
+            pods[index] += self._admit(index, copies * (consumers[index].pods_each - consumers[index].starting))
 
     def _first_over(self, pods: Mapping[int, int], left: Mapping[_Amount, int]) -> QuotaShare | None:
         """Return the first quota that does not admit some more pods together."""
@@ -111,16 +114,14 @@ class Quotas:
         for unit in self._matching.units if not always else ():
             first = self._consumers[unit[0]]
             if not first.least_copies:
-                share = self._first_over({i: starting(self._consumers[i]) for i in unit}, self._left_always)
+                share = self._first_over({i: self._consumers[i].starting for i in unit}, self._left_always)
                 if share:
                     told.update(unit)
                     yield _later("slots", first, share, "it would never start", "its pods")
-            new = {index: pods for index in unit if (pods := updating(self._consumers[index]))}
+            new = {index: pods for index in unit if (pods := self._consumers[index].updating)}
             share = self._first_over(new, self._left_always)
             if share:
-                yield _later(
-                    "rollout", first, share, "an update would wait for ever", "new pods before the old ones go"
-                )
+                yield _later("rollout", first, share, "an update would wait forever", "new pods before the old ones go")
         yield from self._of([index for index in self._lacking(lasting=False) if index not in told], lasting=False)
 
     def _of(self, lacking: Sequence[int], *, lasting: bool) -> Iterator[Problem]:
@@ -136,15 +137,14 @@ class Quotas:
             quota, resource, hard = amount
             if wanted[amount] <= hard:
                 continue
-            subjects = {self._consumers[index].subject for index in those}
             yield Problem(
                 kind="slots" if lasting else "waiting",
-                subject=subjects.pop() if len(subjects) == 1 else None,
+                subject=self._matching.subject_of(those),
                 what=f"{quota} admits {hard} {resource}, and what {'always runs' if lasting else 'may run at once'} "
                 f"wants {wanted[amount]}",
                 details=(
-                    f"for the rest {_not_created(resource)}, of "
-                    f"{joined([self._matching.titles[index] for index in those])} or of others that the quota counts",
+                    f"for the rest {_not_created(resource)}, of {self._matching.named(those)} or of others that the "
+                    "quota counts",
                 ),
                 way_out=_WAY_OUT if lasting else f"leave it where work may queue; else {_WAY_OUT}",
             )

@@ -1,51 +1,37 @@
-"""Which way of sharing suits the nodes of a cluster and what is to run on them."""
+"""Which way of sharing suits the nodes of a cluster and what is to run on them; where a plan lacks room, as advice."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpu_constructs import _fields
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.capacity.demand import consumers
-from gpu_constructs.capacity.eligibility import Demands, Offered, labels_read, offer_key, placement_key, refusal
-from gpu_constructs.capacity.mig_choice import Layouts
-from gpu_constructs.capacity.node_offer import NodeOffer
-from gpu_constructs.capacity.sharing_decision import Mode, Settings, decide
-from gpu_constructs.capacity.sharing_demand import Demand, Hardware, devices_for
+from gpu_constructs.capacity.demand.consumers import consumers
+from gpu_constructs.capacity.eligibility import refusal
+from gpu_constructs.capacity.placement_keys import Demands, Offered, labels_read, offer_key, placement_key
+from gpu_constructs.capacity.plan import Plan
+from gpu_constructs.capacity.planned import NodeOffer
+from gpu_constructs.capacity.problems import MOST_REPLICAS
+from gpu_constructs.capacity.sharing_decision import Decision
+from gpu_constructs.capacity.sharing_decision import SharingRecommendation as SharingRecommendation
+from gpu_constructs.capacity.sharing_demand import Demand, Hardware, Settings, devices_for
 from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.capacity.wording import some
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from gpu_constructs.catalog.platforms import Kubernetes, Platform, Talos
+from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.errors import GpuConstructsError, short_errors
-from gpu_constructs.inventory import GpuInventory, GpuNode
-from gpu_constructs.platforms import Kubernetes, Platform, Talos
-from gpu_constructs.rules.facts import Facts
-from gpu_constructs.sharing import Sharing
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.kube import fields
 
-
-@dataclass(frozen=True, kw_only=True)
-class SharingRecommendation:
-    """How the GPUs of a node, or of each node of a pool, are best shared.
-
-    Attributes:
-        node: Name of the node or the pool.
-        mode: In a word; ``vram-units`` is time-slicing whose slots count memory.
-        sharing: What to pass to the device plugin and to ``GpuProfile``.
-        mig_layout: Under ``mig`` the profiles and how many of each, as ``GpuNode.mig_layout`` takes it: one mapping
-            where all boards are divided alike, else one for each board, empty for a board that stays whole. None
-            under the other modes.
-        reasons: What led here, and what to watch, each a sentence without a full stop.
-        workloads: Those that go on the node, as ``namespace/name``.
-        pods_at_once: How many of their pods one node holds at a time, at most.
-    """
-
-    node: str
-    mode: Mode
-    sharing: Sharing
-    mig_layout: Mapping[str, int] | Sequence[Mapping[str, int]] | None = None
-    reasons: tuple[str, ...] = ()
-    workloads: tuple[str, ...] = ()
-    pods_at_once: int = 0
+_USUAL_UNIT = "1Gi"
+_MOST = 3
+_MOST_NAMED = 3
+_MOST_REASONS = 3
+_MOST_PAIRS = 100_000
+"""Consumers times nodes that are looked at: of a whole fleet nothing is advised."""
 
 
 @short_errors
@@ -92,8 +78,8 @@ def recommend_sharing(
         raise GpuConstructsError(
             f"inventory must be a GpuInventory; got {inventory!r}; pass GpuInventory(nodes=[GpuNode(name=...)])"
         )
-    _fields.of_type("isolation", isolation, bool)
-    _fields.of_type("trusted_cuda_services", trusted_cuda_services, bool)
+    fields.of_type("isolation", isolation, bool)
+    fields.of_type("trusted_cuda_services", trusted_cuda_services, bool)
     if platform is not None and not isinstance(platform, Talos | Kubernetes):
         raise GpuConstructsError(f"platform must be Talos(...) or Kubernetes(...); got {platform!r}")
     if isolation and trusted_cuda_services:
@@ -106,7 +92,7 @@ def recommend_sharing(
 
 
 def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, Any]]]:
-    """Give who asks for GPUs, and what the runtime classes among the manifests say of scheduling."""
+    """Return the consumers that ask for GPUs, and the scheduling of the RuntimeClasses by name."""
     if not isinstance(workloads, list | tuple):
         raise GpuConstructsError(
             f"workloads must be a list of manifests or of consumers of a capacity plan; got {type(workloads).__name__}"
@@ -116,21 +102,10 @@ def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, A
             "workloads must hold at least one manifest; got none; pass what is to run, as "
             "yaml.safe_load_all(...) or Testing.synth(chart) gives it"
         )
-    manifests, asking = [], []
     for index, workload in enumerate(workloads):
-        if isinstance(workload, Consumer):
-            asking.append(workload)
-        elif isinstance(workload, Mapping) and all(
-            isinstance(workload.get(key), str) for key in ("apiVersion", "kind")
-        ):
-            manifests.append(workload)
-        else:
-            shown = f"a mapping with {sorted(map(str, workload))}" if isinstance(workload, Mapping) else repr(workload)
-            raise GpuConstructsError(
-                f"workloads[{index}] must be a manifest, a mapping with apiVersion and kind, or a consumer of a "
-                f"capacity plan; got {shown}; pass what Testing.synth(chart) gives for a chart"
-            )
-    facts = Facts(manifests)
+        _check_workload(index, workload)
+    asking = [one for one in workloads if isinstance(one, Consumer)]
+    facts = Facts([one for one in workloads if not isinstance(one, Consumer)])
     asking.extend(consumers(facts))
     asking = [consumer for consumer in asking if consumer.asks and (consumer.pods or consumer.is_for_each_node)]
     if not asking:
@@ -145,6 +120,18 @@ def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, A
     return asking, classes
 
 
+def _check_workload(index: int, workload: object) -> None:
+    is_manifest = isinstance(workload, Mapping) and all(
+        isinstance(workload.get(key), str) for key in ("apiVersion", "kind")
+    )
+    if not is_manifest and not isinstance(workload, Consumer):
+        shown = f"a mapping with {sorted(map(str, workload))}" if isinstance(workload, Mapping) else repr(workload)
+        raise GpuConstructsError(
+            f"workloads[{index}] must be a manifest, a mapping with apiVersion and kind, or a consumer of a "
+            f"capacity plan; got {shown}; pass what Testing.synth(chart) gives for a chart"
+        )
+
+
 def _recommend(
     inventory: GpuInventory,
     asking: Sequence[Consumer],
@@ -155,44 +142,37 @@ def _recommend(
     alike: dict[tuple[Hardware, frozenset[int]], list[GpuNode]] = {}
     for node, takes in zip(inventory.nodes, _taken(inventory, asking, runtime_classes), strict=True):
         alike.setdefault((Hardware.of(node), takes), []).append(node)
-    refused: dict[tuple[Hardware, frozenset[int]], dict[int, str]] = {}
-    boards = Counter[int]()
-    gangs = _gangs(asking)
-    for key, nodes in alike.items():
-        hardware, takes = key
-        refused[key] = {i: why for i in sorted(takes) if (why := hardware.refusal(asking[i])) is not None}
-        count = sum(node.count for node in nodes)
-        taken = takes - refused[key].keys()
+    gangs, boards = _gangs(asking), Counter[int]()
+    refused = []
+    for (hardware, takes), nodes in alike.items():
+        refused.append(_refusals(hardware, asking, takes))
+        count, taken = sum(node.count for node in nodes), takes - refused[-1].keys()
         boards.update({i: count * hardware.places(asking[i]) for i in taken})
         for gang in {id(gangs[i]): gangs[i] for i in taken if i in gangs}.values():
             gang.boards += count * hardware.places(gang.parts[0])
     found: dict[str, SharingRecommendation] = {}
-    for key, nodes in alike.items():
-        hardware, takes = key
-        refused[key].update({i: why for i in takes if i in gangs and (why := gangs[i].refusal(hardware))})
-        demands = [
-            Demand(
-                consumer=asking[i],
-                boards=hardware.boards_for(asking[i]),
-                total_boards=boards[i],
-                node_boards=hardware.places(asking[i]),
-                ranks=gangs[i].ranks if i in gangs else 1,
-            )
-            for i in sorted(takes - refused[key].keys())
-        ]
-        choice = decide(hardware, demands, settings, boards_in_all=inventory.gpus)
-        left_out = (f"{asking[i].title} is left out here: {why}" for i, why in refused[key].items())
-        made = SharingRecommendation(
-            node="",
-            mode=choice.mode,
-            sharing=choice.sharing,
-            mig_layout=_layout(choice.layouts),
-            reasons=(*choice.reasons, *left_out),
-            workloads=tuple(dict.fromkeys(demand.consumer.title for demand in demands)),
-            pods_at_once=choice.pods_at_once,
-        )
-        found.update({node.name: replace(made, node=node.name) for node in nodes})
+    for ((hardware, takes), nodes), whys in zip(alike.items(), refused, strict=True):
+        whys.update({i: why for i in takes & gangs.keys() if (why := gangs[i].refusal(hardware))})
+        demands = [_demand(hardware, asking[i], boards[i], gangs.get(i)) for i in sorted(takes - whys.keys())]
+        made = Decision(hardware, demands, settings, boards_in_all=inventory.gpus).made()
+        left_out = [f"{asking[i].title} is left out here: {why}" for i, why in whys.items()]
+        reasons = (*made.reasons, *left_out)
+        found.update({node.name: replace(made, node=node.name, reasons=reasons) for node in nodes})
     return [found[node.name] for node in inventory.nodes]
+
+
+def _refusals(hardware: Hardware, asking: Sequence[Consumer], takes: Iterable[int]) -> dict[int, str]:
+    return {i: why for i in sorted(takes) if (why := hardware.refusal(asking[i])) is not None}
+
+
+def _demand(hardware: Hardware, consumer: Consumer, boards: int, gang: _Gang | None) -> Demand:
+    return Demand(
+        consumer=consumer,
+        boards=hardware.boards_for(consumer),
+        total_boards=boards,
+        node_boards=hardware.places(consumer),
+        ranks=gang.ranks if gang else 1,
+    )
 
 
 @dataclass
@@ -207,7 +187,7 @@ class _Gang:
         return sum(part.pods_each for part in self.parts)
 
     def refusal(self, hardware: Hardware) -> str | None:
-        """Say why they never start on the nodes that take them; None where they may."""
+        """Return why the pods never start on the nodes that take them; None if they may."""
         starting = [(part, part.pods_each if part.starts_with is None else part.starts_with) for part in self.parts]
         wanted = sum(pods * hardware.boards_for(part) for part, pods in starting)
         if self.ranks == 1 or wanted <= self.boards:
@@ -219,7 +199,7 @@ class _Gang:
 
 
 def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
-    """Give by index the gang of each that wants whole boards."""
+    """Return the gang of each consumer that wants whole boards, by its index."""
     found: dict[tuple[int, str, str], _Gang] = {}
     of: dict[int, _Gang] = {}
     for index, one in enumerate(asking):
@@ -229,22 +209,15 @@ def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
     return of
 
 
-def _layout(layouts: Layouts) -> Mapping[str, int] | Sequence[Mapping[str, int]] | None:
-    if not layouts:
-        return None
-    return layouts[0] if all(one == layouts[0] for one in layouts) else layouts
-
-
 def _taken(
     inventory: GpuInventory, asking: Sequence[Consumer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[frozenset[int]]:
-    """Give for each node the consumers whose pods it takes by labels and taints."""
+    """Return for each node the consumers whose pods it takes by labels and taints."""
     # What a node offers of which resource depends on the answer that is looked for.
-    bare = [replace(consumer, asks={}) for consumer in asking]
     alike: dict[Demands, list[int]] = {}
-    for index, consumer in enumerate(bare):
-        alike.setdefault(placement_key(consumer), []).append(index)
-    read = labels_read(alike, runtime_classes)
+    for index, consumer in enumerate(asking):
+        alike.setdefault(placement_key(replace(consumer, asks={}), runtime_classes), []).append(index)
+    read = labels_read(alike)
     # The label of the board has a suffix where it is shared, and pods may look for either.
     divided = [
         replace(node, mig_strategy=node.mig_strategy or "mixed")
@@ -261,8 +234,119 @@ def _taken(
     def taken_by(offer: NodeOffer) -> frozenset[int]:
         key = offer_key(offer, read, ())
         if key not in known:
-            takers = (those for those in alike.values() if refusal(bare[those[0]], offer, runtime_classes) is None)
+            takers = (those for demands, those in alike.items() if refusal(demands, key) is None)
             known[key] = frozenset(index for those in takers for index in those)
         return known[key]
 
     return [taken_by(one) | taken_by(other) for one, other in zip(whole, shared, strict=True)]
+
+
+# What a plan is advised
+
+
+def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a few sentences on how to share the nodes where something does not fit.
+
+    Args:
+        plan: The plan.
+        inventory: The nodes it is made for.
+        manifests: RuntimeClasses, which decide where pods go.
+    """
+    tight, short = _nodes_short_of_memory(plan), _nodes_short_of_slots(plan)
+    asking = [one.consumer for one in plan.consumers if one.consumer.asks and (one.placed or one.waiting)]
+    offers = {node.offer.name: node.offer for node in plan.nodes}
+    if not (tight or short) or not _is_known(asking) or len(asking) * len(offers) > _MOST_PAIRS:
+        return []
+    said: dict[str, list[str]] = {}
+    for node, found in zip(inventory.nodes, recommend_sharing(inventory, [*asking, *manifests]), strict=True):
+        # A pool of which pods select every node by name is not there by its own name.
+        if node.name in offers:
+            case = _Case(plan, inventory, node, offers[node.name], found, node.name in tight, node.name in short)
+            what = case.what_to_do(asking)
+            if what:
+                said.setdefault(f"{what}: {'; '.join(_reasons(found))}", []).append(node.name)
+    return [f"{some(names, _MOST_NAMED)}: {what}" for what, names in list(said.items())[:_MOST]]
+
+
+def _is_known(asking: Sequence[Consumer]) -> bool:
+    """Return whether all ask for devices of the plugin; the recommendation does not know DRA."""
+    return bool(asking) and all("/" in name for one in asking for name in one.asks)
+
+
+def _reasons(found: SharingRecommendation) -> Sequence[str]:
+    """Return the reasons to print; the first one, the demand, matters for exclusive GPUs only."""
+    first = 0 if found.mode == "exclusive" else 1
+    return found.reasons[first : first + _MOST_REASONS]
+
+
+def _nodes_short_of_memory(plan: Plan) -> set[str]:
+    if plan.vram == "safe":
+        return set()
+    return {
+        node.offer.name
+        for node in plan.nodes
+        for one in node.devices
+        if one.device.vram_mib is not None and one.worst_mib > one.device.vram_mib
+    }
+
+
+def _nodes_short_of_slots(plan: Plan) -> set[str]:
+    subjects = {one.subject for one in plan.problems if one.kind in ("slots", "rollout")}
+    return {name for one in plan.consumers if one.waiting or one.consumer.subject in subjects for name in one.nodes}
+
+
+class _Case(NamedTuple):
+    """A node, what the plan lacks there, and how it is best shared."""
+
+    plan: Plan
+    inventory: GpuInventory
+    node: GpuNode
+    offer: NodeOffer
+    found: SharingRecommendation
+    is_tight: bool
+    is_short: bool
+
+    def what_to_do(self, asking: Sequence[Consumer]) -> str | None:
+        """Return what to change; None if it is so already, or would not help."""
+        is_divided = any(device.profile for device in self.offer.devices)
+        slots = max((device.slots for device in self.offer.devices), default=1)
+        if self.found.mode == "mig":
+            layout = self.found.mig_layout
+            return f"divide it by MIG with mig_layout={layout}" if self.is_tight and not is_divided else None
+        if is_divided or not self.found.workloads:
+            return None
+        if self.found.mode == "exclusive":
+            helps = self.is_tight and slots > 1 and self._has_gpus_enough()
+            return "give each pod a GPU of its own with Sharing.none()" if helps else None
+        return self._by_units(slots) if self.found.mode == "vram-units" else self._by_turns(slots, asking)
+
+    def _by_units(self, slots: int) -> str | None:
+        sharing, now = self.found.sharing, self.node.sharing
+        counts_memory = slots == sharing.replicas or (now is not None and now.vram_unit is not None)
+        if counts_memory or not (self.is_tight or (self.is_short and slots < sharing.replicas)):
+            return None
+        unit = "" if sharing.vram_unit == _USUAL_UNIT else f", unit={sharing.vram_unit!r}"
+        return f"share it by Sharing.vram_units(vram='{self.node.usable_vram_mib}Mi'{unit}{self._renamed})"
+
+    def _by_turns(self, slots: int, asking: Sequence[Consumer]) -> str | None:
+        replicas = self.found.sharing.replicas
+        is_known = all(one.vram_mib is not None for one in asking if one.title in self.found.workloads)
+        is_safer = self.is_tight and is_known and replicas < slots
+        helps = is_safer or (self.is_short and slots < replicas <= MOST_REPLICAS)
+        if self.found.mode != "time-slicing" or not helps:
+            return None
+        return f"share it by Sharing.time_slicing(replicas={replicas}{self._renamed})"
+
+    @property
+    def _renamed(self) -> str:
+        return ", rename_by_default=True" if self.found.sharing.rename_by_default else ""
+
+    def _has_gpus_enough(self) -> bool:
+        """Return whether what always runs would have a place without sharing, by count."""
+        those = [one for one in self.plan.consumers if self.node.name in one.nodes]
+        reached = {name for one in those for name in one.nodes}
+        wanted = 0
+        for one in those:
+            pods = one.placed + one.waiting if one.consumer.is_for_each_node else one.consumer.least_pods
+            wanted += pods * max(one.consumer.asks.values())
+        return wanted <= sum(each.gpus * each.count for each in self.inventory.nodes if each.name in reached)

@@ -1,26 +1,31 @@
-"""How the device plugins of an app serve a node: which one reaches it, and what it makes of its GPUs."""
+"""How the device plugins of an app serve a node: which one reaches it, and what it makes of its GPUs.
+
+The same question of any DaemonSet: ``nodes_taking`` returns the known nodes that its pods reach.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from gpu_constructs.capacity.eligibility import daemon_key, offer_key, refusal_of, unknown_labels_of
-from gpu_constructs.capacity.node_labels import MigStrategy, is_of_sharing
-from gpu_constructs.capacity.node_offer import NodeOffer
+from gpu_constructs.capacity.eligibility import refusal, unknown_labels
+from gpu_constructs.capacity.node_labels import MigStrategy, is_of_sharing, labels_of
+from gpu_constructs.capacity.placement_keys import daemon_key, offer_key
+from gpu_constructs.capacity.planned import NodeOffer
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.inventory import GpuNode
-from gpu_constructs.provided import GpuOffer, Provided
-from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.facts.provided import GpuNodes, GpuOffer, Provided
 
 CONFIG_CHOICE = "nvidia.com/device-plugin.config"
 
-# Nobody but the user sets them, though they stand in domains of discoveries.
+# Only the user sets them, though they stand in domains of discoveries.
 _SET_BY_HAND = frozenset((CONFIG_CHOICE, "nvidia.com/gpu.workload.config"))
 _MIG = "nvidia.com/mig-"
 _PRODUCT = f"{GPU}.product"
 _SHARED = "-SHARED"
+_IN_SEVERAL_WAYS = "this app shares GPUs in more than one way, and nothing says which holds here"
 _One = TypeVar("_One")
 
 
@@ -71,7 +76,7 @@ class _Said:
 def service_of(
     node: GpuNode, provided: Sequence[Provided], labels: Mapping[str, str], taints: Sequence[Mapping[str, str]]
 ) -> Service:
-    """Give how a node is served.
+    """Return how a node is served.
 
     Args:
         node: The node.
@@ -83,39 +88,34 @@ def service_of(
         GpuConstructsError: The node says one thing of its sharing, and the app's plugin there does another.
     """
     said = _said(_Place(node, provided, labels, taints), provided)
-    notes = list(said.notes)
-    is_stated = node.sharing is not None and not node.is_observed
-    if node.sharing is not None and is_stated and said.is_sure and _looks(node.sharing) != _looks(said.sharings[0]):
+    if said.is_sure and is_stated(node) and _looks(node.sharing) != _looks(said.sharings[0]):
         raise GpuConstructsError(
             f"gpu_node.sharing of {node.name!r} must be what the app's device plugin makes of its GPUs, "
-            f"{in_full(said.sharings[0])}; got {in_full(node.sharing)}; leave it out, and give the sharing to the "
-            "DevicePluginChart or GpuOperator, and to the GpuProfile"
+            f"{in_full(said.sharings[0])}; got {in_full(node.sharing or Sharing.none())}; leave it out, and give the "
+            "sharing to the DevicePluginChart or GpuOperator, and to the GpuProfile"
         )
+    notes = said.notes
+    if said.failure and node.sharing is None:
+        return Service(Sharing.none(), "none", (said.failure,), is_running=False)
     if said.failure:
-        if node.sharing is None:
-            return Service(Sharing.none(), "none", (said.failure,), is_running=False)
         # Who says how its GPUs are shared knows of a plugin that runs, and who saw it shared has seen one.
         seen = "as it was seen to be" if node.is_observed else "as sharing= of the node says"
-        notes.append(f"{said.failure}: taken to be served by another, {seen}")
+        notes = (*notes, f"{said.failure}: taken to be served by another, {seen}")
         said = _Said()
-    is_seen = node.is_observed and not said.sharings and node.sharing is not None
-    notes += _of_change(node, said)
-    sharing = node.sharing if is_stated or is_seen else None
-    if is_seen and sharing is not None:
-        # No label says so, and it is the plugin's default.
-        sharing = replace(sharing, fail_requests_greater_than_one=False)
-    if sharing is None:
-        sharing, note = _chosen(said, node)
-        notes += note
-    strategy, note = _strategy(node, said)
-    is_as_observed = _looks(sharing) == _looks(node.sharing) and strategy == (node.mig_strategy or strategy)
+    sharing, of_sharing = _sharing(node, said)
+    strategy, of_strategy = _strategy(node, said)
     return Service(
         sharing,
         strategy or "none",
-        (*notes, *note),
-        is_as_observed=is_as_observed,
+        (*notes, *_of_change(node, said), *of_sharing, *of_strategy),
+        is_as_observed=_looks(sharing) == _looks(node.sharing) and strategy == (node.mig_strategy or strategy),
         names_mig_attributes=said.names_mig_attributes,
     )
+
+
+def is_stated(node: GpuNode) -> bool:
+    """Check whether a node says how its GPUs are to be shared, not only how they were seen."""
+    return node.sharing is not None and not node.is_observed
 
 
 def _strategy(node: GpuNode, said: _Said) -> tuple[MigStrategy | None, list[str]]:
@@ -130,12 +130,17 @@ def _strategy(node: GpuNode, said: _Said) -> tuple[MigStrategy | None, list[str]
     return "mixed", [note]
 
 
-def _chosen(said: _Said, node: GpuNode) -> tuple[Sharing, list[str]]:
-    """Give how a node shares its GPUs by what the app says; of several ways the one with the most slots."""
+def _sharing(node: GpuNode, said: _Said) -> tuple[Sharing, list[str]]:
+    """Return how a node shares its GPUs; of several ways that the app names the one with the most slots."""
+    if node.sharing is not None and is_stated(node):
+        return node.sharing, []
+    if node.sharing is not None and not said.sharings:
+        # No label says so, and it is the plugin's default.
+        return replace(node.sharing, fail_requests_greater_than_one=False), []
     if len(said.sharings) == 1:
         return said.sharings[0], []
     able = [one for one in said.sharings if one.strategy != "mps" or not any(node.layouts)]
-    # A guess refuses nobody.
+    # A guess must not refuse pods.
     most = max(able, key=lambda one: sum(one.resources.values()), default=Sharing.none())
     guess = replace(most, fail_requests_greater_than_one=False)
     return guess, [f"{said.doubt}: taken as {in_full(guess)}; declare it with sharing= of the node"]
@@ -154,12 +159,12 @@ def _of_change(node: GpuNode, said: _Said) -> Iterator[str]:
 
 
 def _looks(sharing: Sharing | None) -> object:
-    """Give all of a sharing that the labels of a node tell."""
+    """Return all of a sharing that the labels of a node tell."""
     return None if sharing is None else (sharing.strategy, dict(sharing.resources), sharing.rename_by_default)
 
 
 def in_words(sharing: Sharing) -> str:
-    """Give a sharing as a phrase; empty where there is none."""
+    """Return a sharing as a phrase; empty where there is none."""
     if sharing.vram_unit is not None:
         return f"{sharing.replicas} units of {sharing.vram_unit}"
     parts = [
@@ -202,20 +207,21 @@ class _Place:
         self.config = labels.get(CONFIG_CHOICE, "")
 
     def refusal(self, offer: GpuOffer) -> str | None:
-        """Give why no pod of a plugin runs here; None where one does."""
-        demands = daemon_key(offer.pod_spec or {})
-        refusals = [refusal_of(demands, one) for one in self._offered]
+        """Return why no pod of a plugin runs here; None where one does, or nothing is known of its pods."""
+        if offer.pod_spec is None:
+            return None
+        refusals = [refusal(daemon_key(offer.pod_spec), one) for one in self._offered]
         return None if None in refusals else refusals[0]
 
     def doubts(self, offer: GpuOffer) -> list[str]:
-        """Give the labels that a plugin's pods want, nobody declares, and nothing in the app publishes."""
+        """Return the labels that a plugin's pods want, that are not declared and that nothing in the app publishes."""
         demands = daemon_key(offer.pod_spec or {})
-        unknown = dict.fromkeys(label for one in self._offered for label in unknown_labels_of(demands, one))
+        unknown = dict.fromkeys(label for one in self._offered for label in unknown_labels(demands, one))
         return [label for label in unknown if not any(one.publishes(label) for one in self._provided)]
 
 
 def _said(place: _Place, provided: Sequence[Provided]) -> _Said:
-    """Give what is said of a node by the plugins that reach it, those of others among them."""
+    """Return what is said of a node by the plugins that reach it, those of others among them."""
     if any(one.gpu_offers for one in provided):
         said = _of_offers(place, [one.gpu_offers for one in provided if one.gpu_offers])
         others = [one for one in provided if one.gpu_resources and not one.gpu_offers]
@@ -224,37 +230,42 @@ def _said(place: _Place, provided: Sequence[Provided]) -> _Said:
 
 
 def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _Said:
-    refusals: list[str] = []
-    mislabelled: list[str] = []
-    reaching: list[tuple[list[str], GpuOffer]] = []
+    refusals: dict[str, None] = {}
+    notes: list[str] = []
+    reaching: list[GpuOffer] = []
     for offers in plugins:
-        there: list[GpuOffer] = []
-        for offer in offers:
-            why = place.refusal(offer) if offer.pod_spec is not None else None
-            there += [offer] if why is None else []
-            refusals += [] if why is None else [why]
+        whys = [place.refusal(offer) for offer in offers]
+        refusals |= dict.fromkeys(filter(None, whys))
+        there = [offer for offer, why in zip(offers, whys, strict=True) if why is None]
         chosen = _configurations(there, place.config)
-        if len(there) > 1 and place.config and chosen[0].config not in ("", place.config):
-            mislabelled.append(
-                f"{CONFIG_CHOICE}={place.config} names no configuration of this app's device plugin, which starts "
-                f"with {chosen[0].config!r} while its config-manager restarts again and again"
-            )
-        reaching += [(place.doubts(offer), offer) for offer in chosen]
+        notes += _of_config(place.config, chosen) if len(there) > 1 else ()
+        reaching += chosen
     if not reaching:
-        listed = "; ".join(dict.fromkeys(refusals))
-        return _Said(failure=f"this app's device plugin does not run there: {listed}")
-    sure = [offer for doubts, offer in reaching if not doubts]
-    labels = dict.fromkeys(label for doubts, _ in reaching for label in doubts)
-    notes = (
-        () if sure else (f"this app's device plugin is taken to run there, though nobody declares {', '.join(labels)}",)
-    )
-    serving = sure or [offer for _, offer in reaching]
+        return _Said(failure=f"this app's device plugin does not run there: {'; '.join(refusals)}")
+    return _of_serving(place, reaching, notes)
+
+
+def _of_config(config: str, chosen: Sequence[GpuOffer]) -> Iterator[str]:
+    if config and chosen[0].config not in ("", config):
+        yield (
+            f"{CONFIG_CHOICE}={config} names no configuration of this app's device plugin, which starts with "
+            f"{chosen[0].config!r} while its config-manager restarts again and again"
+        )
+
+
+def _of_serving(place: _Place, reaching: Sequence[GpuOffer], notes: Sequence[str]) -> _Said:
+    doubts = [place.doubts(offer) for offer in reaching]
+    sure = [offer for offer, labels in zip(reaching, doubts, strict=True) if not labels]
+    if not sure:
+        listed = ", ".join(dict.fromkeys(label for labels in doubts for label in labels))
+        notes = [*notes, f"this app's device plugin is taken to run there, though nobody declares {listed}"]
+    serving = sure or reaching
     different = _different([offer.sharing for offer in serving])
     return _Said(
         different,
         _only([offer.mig_strategy for offer in serving]),
-        doubt="this app shares GPUs in more than one way, and nothing says which holds here",
-        notes=(*mislabelled, *notes),
+        doubt=_IN_SEVERAL_WAYS,
+        notes=tuple(notes),
         names_mig_attributes=all(offer.names_mig_attributes for offer in serving),
         is_sure=bool(sure) and len(different) == 1 and all(offer.pod_spec is not None for offer in sure),
     )
@@ -291,12 +302,11 @@ def _of_resources(plugins: Sequence[Provided]) -> _Said:
         sharings += [*shared, *([Sharing.none()] if is_split or not shared else [])]
     if not sharings:
         return _Said(doubt="no device plugin of the app says how GPUs are shared")
-    doubt = "this app shares GPUs in more than one way, and nothing says which holds here"
-    return _Said(_different(sharings), "mixed" if is_mixed else None, doubt=doubt)
+    return _Said(_different(sharings), "mixed" if is_mixed else None, doubt=_IN_SEVERAL_WAYS)
 
 
 def _is_unseen(resources: Mapping[str, Sharing]) -> bool:
-    """Tell whether a plugin with a configuration of somebody else may advertise anything."""
+    """Check whether a plugin with a configuration of another author may advertise anything."""
     return f"{GPU}.shared" in resources and resources[f"{GPU}.shared"].strategy == "none"
 
 
@@ -306,3 +316,31 @@ def _different(sharings: Sequence[Sharing]) -> tuple[Sharing, ...]:
 
 def _only(said: Sequence[_One]) -> _One | None:
     return said[0] if all(one == said[0] for one in said) else None
+
+
+# Nodes that an app knows
+
+
+def nodes_taking(
+    pod_spec: Mapping[str, Any], inventory: GpuInventory | None, configured: Sequence[GpuNodes]
+) -> frozenset[str]:
+    """Return the names of known nodes that take the pods of a DaemonSet.
+
+    Args:
+        pod_spec: Pod spec, as Kubernetes writes it.
+        inventory: The GPU nodes; None where they are not declared.
+        configured: Nodes whose configuration the app makes, which stand for themselves without an inventory.
+    """
+    demands = daemon_key(pod_spec)
+    return frozenset(node.name for node in _known(inventory, configured) if refusal(demands, offer_key(node)) is None)
+
+
+def _known(inventory: GpuInventory | None, configured: Sequence[GpuNodes]) -> Iterator[NodeOffer]:
+    for node in inventory.nodes if inventory is not None else ():
+        # How its GPUs are shared, and so what these labels say, is not settled here.
+        labels = {key: value for key, value in labels_of(node, Sharing.none()).items() if not is_of_sharing(key)}
+        taints = [taint.to_manifest() for taint in node.taints]
+        yield NodeOffer(name=node.name, count=node.count, devices=(), labels=labels, taints=taints)
+    if inventory is None:
+        for number, nodes in enumerate(configured):
+            yield NodeOffer(name=f"#{number}", count=1, devices=(), labels=nodes.labels, taints=nodes.taints)

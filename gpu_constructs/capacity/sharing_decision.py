@@ -3,423 +3,391 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import ceil
 from typing import Literal
 
-from gpu_constructs.capacity.memory_slots import MemorySlots, memory_slots
-from gpu_constructs.capacity.mig_choice import Layouts, MigChoice, kept_choice, mig_choice
-from gpu_constructs.capacity.sharing_demand import Demand, Hardware
+from gpu_constructs.capacity.mig_choice import Layout, MigChoice, kept_choice, mig_choice
+from gpu_constructs.capacity.sharing_demand import Demand, Hardware, Settings, memory_slots
 from gpu_constructs.capacity.vram import conflicts, worst_mib
-from gpu_constructs.gpu_models import mps_clients
-from gpu_constructs.platforms import Platform, Talos
-from gpu_constructs.sharing import MOST_SLOTS, Sharing
+from gpu_constructs.capacity.wording import MOST_NAMED, memory_sum, some, unit_of, verb
+from gpu_constructs.catalog.gpu_models import mps_clients
+from gpu_constructs.catalog.platforms import Talos
+from gpu_constructs.catalog.sharing import MOST_SLOTS, Sharing
 
 Mode = Literal["exclusive", "mig", "mps", "time-slicing", "vram-units"]
 
 _TOO_OLD_FOR_MPS = ("", "Maxwell", "Pascal")
-_MOST_NAMED = 6
 _MOST_SETS = 3
 _MOST_STEPS = 2_000
 _NOT_BOTH = "one GPU alone and another shared, on one node, is not to be had of the device plugin"
 _NOT_SEVERAL = "several slots are not several GPUs"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What only the user knows.
+@dataclass(frozen=True, kw_only=True)
+class SharingRecommendation:
+    """How the GPUs of a node, or of each node of a pool, are best shared.
 
     Attributes:
-        isolation: Whether pods must be kept apart.
-        trusted_cuda_services: Whether MPS may serve them.
-        platform: What the nodes run; None where it is not known.
+        node: Name of the node or the pool.
+        mode: In a word; ``vram-units`` is time-slicing whose slots count memory.
+        sharing: What to pass to the device plugin and to ``GpuProfile``.
+        mig_layout: Under ``mig`` the profiles and how many of each, as ``GpuNode.mig_layout`` takes it: one mapping
+            where all boards are divided alike, else one for each board, empty for a board that stays whole. None
+            under the other modes.
+        reasons: What led here, and what to watch, each a sentence without a full stop.
+        workloads: Those that go on the node, as ``namespace/name``.
+        pods_at_once: How many of their pods one node holds at a time, at most.
     """
 
-    isolation: bool = False
-    trusted_cuda_services: bool = False
-    platform: Platform | None = None
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The way of sharing that was chosen.
-
-    Attributes:
-        mode: In a word.
-        sharing: For the device plugin.
-        reasons: What led there.
-        pods_at_once: How many pods one node holds at a time, at most.
-        layouts: How each board is divided; empty without MIG.
-    """
-
+    node: str
     mode: Mode
     sharing: Sharing
-    reasons: tuple[str, ...]
-    pods_at_once: int
-    layouts: Layouts = ()
+    mig_layout: Layout | None = None
+    reasons: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    pods_at_once: int = 0
 
 
-def decide(hardware: Hardware, demands: Sequence[Demand], settings: Settings, *, boards_in_all: int) -> Choice:
-    """Choose a way of sharing.
+class Decision:
+    """The choice of a way of sharing for nodes that are alike."""
 
-    Args:
-        hardware: What the nodes have.
-        demands: What goes on them.
-        settings: What the user says.
-        boards_in_all: Boards of the cluster.
-    """
-    return _Decision(hardware, demands, settings, boards_in_all).choice()
+    def __init__(
+        self, hardware: Hardware, demands: Sequence[Demand], settings: Settings, *, boards_in_all: int
+    ) -> None:
+        """Add up what goes on the nodes.
 
-
-class _Decision:
-    def __init__(self, hardware: Hardware, demands: Sequence[Demand], settings: Settings, boards_in_all: int) -> None:
-        self.hardware = hardware
-        self.demands = demands
-        self.settings = settings
-        self.boards_in_all = boards_in_all
-        self.load = sum((one.load_for_each_board * one.boards for one in demands), Fraction())
-        self.least = sum((one.least_for_each_board * one.boards for one in demands), Fraction())
-        # Of updates one at a time.
-        self.new = max((one.new_for_each_board * one.boards for one in demands), default=Fraction())
-        self.comers = ceil(sum((one.most_for_each_board for one in demands), Fraction()) * hardware.gpus)
-        self.sizes = sorted((one.mib, one.pods) for one in demands if one.mib is not None)
-        self.unknown = [one.consumer.title for one in demands if one.mib is None]
+        Args:
+            hardware: What the nodes have.
+            demands: What goes on them.
+            settings: What the user says.
+            boards_in_all: Boards of the cluster.
+        """
+        self._hardware = hardware
+        self._demands = demands
+        self._settings = settings
+        self._boards_in_all = boards_in_all
+        self._load = _total(one.load_for_each_board * one.boards for one in demands)
+        self._least = _total(one.least_for_each_board * one.boards for one in demands)
+        # Slots of a board with which all has started, and an update, one at a time, has room.
+        new = max((one.new_for_each_board * one.boards for one in demands), default=Fraction())
+        self._needed = ceil(self._load + new)
+        self._comers = ceil(_total(one.most_for_each_board for one in demands) * hardware.gpus)
+        known = [(one.mib, one) for one in demands if one.mib is not None]
+        self._sizes = sorted((mib, one.pods) for mib, one in known)
+        # Those that may meet, what an update adds among them.
+        self._meeting = sorted((mib, one.pods + one.new_pods, 1) for mib, one in known)
+        self._unknown = [one.consumer.title for one in demands if one.mib is None]
         # What it all turns on: memory of the board, where it and all that is taken of it are known.
-        self.mib = None if self.unknown else hardware.mib
+        self._mib = None if self._unknown else hardware.mib
+        self._is_big = [self._takes_half(one) for one in demands]
+        self._is_mixed = hardware.gpus > 1 and any(self._is_big) and not all(self._is_big)
 
-    def choice(self) -> Choice:
-        if self.hardware.layouts:
+    def _takes_half(self, demand: Demand) -> bool:
+        """Return whether a pod takes half of a board, or more than one board."""
+        half = (self._hardware.mib or 0) / 2
+        return demand.is_wide or bool(half and demand.mib and demand.mib >= half)
+
+    def made(self) -> SharingRecommendation:
+        """Return how the nodes are best shared; without their name."""
+        if self._hardware.layouts:
             return self._kept()
-        if not self.demands:
-            return Choice("exclusive", Sharing.none(), ("none of the workloads goes on its nodes",), 0)
-        asks_for_mig = any(one.devices for one in self.demands)
-        if self.load <= 1 and not asks_for_mig:
-            return self._exclusive("there are GPUs enough without sharing")
-        if asks_for_mig:
+        if not self._demands:
+            return self._made("exclusive", Sharing.none(), ("none of the workloads goes on its nodes",), 0)
+        if any(one.devices for one in self._demands):
             return self._mig("they ask for MIG devices")
-        if self.settings.isolation:
-            return self._isolated()
+        if self._load <= 1:
+            return self._exclusive("there are GPUs enough without sharing")
+        if self._settings.isolation and self._hardware.mig_profiles:
+            return self._mig("MIG keeps pods on one board apart")
         if alone := self._why_alone():
             return self._exclusive(alone)
-        if self.is_mixed and self.hardware.mig_profiles:
+        if self._settings.isolation:
+            why = "has no MIG" if self._hardware.mig_profiles == () else "is not known to have MIG"
+            return self._exclusive(f"{self._hardware.board} {why}, and nothing else keeps pods on one board apart")
+        if self._is_mixed and self._hardware.mig_profiles:
             return self._mig(_NOT_BOTH)
-        why_not_mps = self._why_not_mps() if self.settings.trusted_cuda_services else ""
-        if self.settings.trusted_cuda_services and not why_not_mps:
-            return self._mps()
-        against = (f"MPS is not for these: {why_not_mps}",) if why_not_mps else ()
+        return self._shared()
+
+    def _shared(self) -> SharingRecommendation:
+        against: tuple[str, ...] = ()
+        if self._settings.trusted_cuda_services:
+            why_not = self._why_not_mps()
+            if not why_not:
+                return self._mps()
+            against = (f"MPS is not for these: {why_not}",)
         return self._vram_units(against) or self._time_slicing(against)
 
     # What the numbers say
 
     @property
-    def needed(self) -> int:
-        """Slots of a board with which all has started, and an update has room."""
-        return ceil(self.load + self.new)
-
-    @cached_property
-    def is_big(self) -> list[bool]:
-        half = (self.hardware.mib or 0) / 2
-        return [one.is_wide or bool(half and one.mib and one.mib >= half) for one in self.demands]
-
-    @property
-    def is_mixed(self) -> bool:
-        return self.hardware.gpus > 1 and any(self.is_big) and not all(self.is_big)
-
-    @cached_property
-    def meeting(self) -> list[tuple[int, int]]:
-        """Memory and pods of those that may meet, what an update adds among them."""
-        return sorted((one.mib, one.pods + one.new_pods) for one in self.demands if one.mib is not None)
+    def _is_renamed(self) -> bool:
+        return any(name.endswith(".shared") for one in self._demands for name in one.consumer.asks)
 
     def _why_wide(self) -> str:
-        """Say why slots do not serve some of them; empty where they serve all."""
-        wide = [one for one in self.demands if one.is_wide]
+        """Return why slots do not serve some of them; empty if they serve all."""
+        wide = [one for one in self._demands if one.is_wide]
         several = [one.consumer.title for one in wide if one.boards > 1]
         if several:
-            return f"{_named(several)} {_verb('ask', several)} for several GPUs in a pod, and {_NOT_SEVERAL}"
+            return f"{some(several)} {verb('ask', several)} for several GPUs in a pod, and {_NOT_SEVERAL}"
         together = [one.consumer.title for one in wide]
-        return f"the pods of {_named(together)} run together and want a GPU each: {_NOT_SEVERAL}" if wide else ""
+        return f"the pods of {some(together)} run together and want a GPU each: {_NOT_SEVERAL}" if wide else ""
 
-    def _why_alone(self) -> str | None:
-        """Say why no two pods can share a board; None where some can."""
-        if all(one.is_wide for one in self.demands):
+    def _why_alone(self) -> str:
+        """Return why no two pods can share a board; empty if some can."""
+        if all(one.is_wide for one in self._demands):
             return self._why_wide()
-        if self.mib is None:
-            return None
-        if all(self.is_big):
-            return f"each of them takes half of the {self.mib} MiB of {self.hardware.board} or more"
-        two = [mib for mib, pods in self.sizes for _ in range(min(pods, 2))][:2]
-        if sum(two) > self.mib:
-            return (
-                f"no two of them go together: even the smallest, {_sum(two)}, are more than the {self.mib} MiB of "
-                f"{self.hardware.board}"
-            )
-        return None
+        if self._mib is None:
+            return ""
+        if all(self._is_big):
+            return f"each of them takes half of the {self._mib} MiB of {self._hardware.board} or more"
+        two = [mib for mib, pods in self._sizes for _ in range(min(pods, 2))][:2]
+        what = f"even the smallest, {memory_sum(two)}, are more than the {self._mib} MiB of {self._hardware.board}"
+        return f"no two of them go together: {what}" if sum(two) > self._mib else ""
 
-    def _largest(self, count: int) -> list[int]:
-        return [mib for mib, pods in reversed(self.meeting) for _ in range(min(pods, count))][:count]
+    def _why_not_mps(self) -> str:
+        each, largest = (self._mib or 0) // self._needed, self._sizes[-1][0] if self._sizes else 0
+        clients = mps_clients(self._hardware.architecture)
+        if isinstance(self._settings.platform, Talos):
+            return f"it is untested on {self._settings.platform}"
+        if self._hardware.architecture in _TOO_OLD_FOR_MPS:
+            return f"it takes Volta or newer, and {self._hardware.board} is not known to be that"
+        if self._mib is None:
+            return f"it holds each client to a share of the memory, and {self._what_is_unknown()}"
+        if any(one.is_wide for one in self._demands):
+            return self._why_wide()
+        if self._needed > clients:
+            return f"it serves {clients} clients of a GPU, and {self._needed} may meet there"
+        if each < largest:
+            return f"it would hold each of {self._needed} clients to {each} MiB, and the largest takes {largest} MiB"
+        return ""
 
     # What it is about, in words
 
     @property
-    def count(self) -> str:
-        pods = sum(one.pods for one in self.demands)
-        boards = max(one.total_boards for one in self.demands)
-        where = "the cluster has" if boards == self.boards_in_all else "the nodes that take them have"
-        gpus = sum(one.pods * one.boards for one in self.demands)
+    def _count(self) -> str:
+        pods = sum(one.pods for one in self._demands)
+        boards = max(one.total_boards for one in self._demands)
+        where = "the cluster has" if boards == self._boards_in_all else "the nodes that take them have"
+        gpus = sum(one.pods * one.boards for one in self._demands)
         what = "GPUs" if gpus == pods else f"{gpus} GPUs"
         return f"{'1 pod asks' if pods == 1 else f'{pods} pods ask'} for {what} at once and {where} {boards}"
 
     def _waiting(self, room: int) -> Iterator[str]:
-        more = self.comers - room
+        more = self._comers - room
+        queueing = [one.consumer.title for one in self._demands if one.pods > one.starting_pods]
+        who = f": {some(queueing)} may queue" if queueing else ""
         if more > 0:
-            queueing = [one.consumer.title for one in self.demands if one.pods > one.starting_pods]
-            who = f": {_named(queueing)} may queue" if queueing else ""
-            yield f"a node holds {room} of them at a time, and {more} that may come to it {_wait(more)}{who}"
+            wait = "waits" if more == 1 else "wait"
+            yield f"a node holds {room} of them at a time, and {more} that may come to it {wait}{who}"
 
-    def _pending(self, slots: int) -> Iterator[str]:
-        """Say what has no place for good, where a board has so many slots of the pods' own size."""
-        if self.least > slots:
-            wanted, has = ceil(self.least * self.hardware.gpus), self.hardware.gpus * slots
+    def _pending(self, slots: int, taken: Sequence[int] = (), unit: str = "") -> Iterator[str]:
+        """Return what has no place for good.
+
+        Args:
+            slots: Slots of a board.
+            taken: Slots that a pod of each demand takes; by default its boards.
+            unit: What a slot is called if it is not a place.
+        """
+        each = list(zip(self._demands, taken or [one.boards for one in self._demands], strict=True))
+        least = _total(one.least_for_each_board * count for one, count in each)
+        if least > slots and unit:
+            yield (
+                f"what always runs takes {ceil(least)} of the {slots} {unit}, so some of it stays Pending: give it "
+                "less memory, or another GPU"
+            )
+        elif least > slots:
+            wanted, has = ceil(least * self._hardware.gpus), self._hardware.gpus * slots
             yield f"what always runs wants {wanted} places of a node that has {has}, so some of it stays Pending"
         else:
-            yield from self._stuck(
-                one for one in self.demands if self.least + one.new_for_each_board * one.boards > slots
-            )
+            yield from self._stuck(one for one, count in each if least + one.new_for_each_board * count > slots)
 
     @staticmethod
     def _stuck(those: Iterable[Demand]) -> Iterator[str]:
         names = [one.consumer.title for one in those if one.new_pods]
         if names:
             yield (
-                f"an update of {_named(names)} finds no place for a new pod beside the old one: write strategy.type "
+                f"an update of {some(names)} finds no place for a new pod beside the old one: write strategy.type "
                 "'Recreate', or maxSurge 0"
             )
 
-    def _apart(self, most: int, slots: int, taken: Mapping[int, int], unit: str, shown: int = 1) -> str:
-        """Name the smallest sets that are too much; empty where there are none.
+    def _apart(self, most: int, slots: int, taken: Sequence[int], unit: str, shown: int = 1) -> str:
+        """Return the smallest sets that are too much; empty if there are none.
 
         Args:
             most: What there is.
             slots: How many pods may meet.
-            taken: What each pod takes, by the index of the demand.
-            unit: What that is shown in.
+            taken: What a pod of each demand takes.
+            unit: Unit in which that is shown.
             shown: How much one of these is.
         """
-        pods = [(taken.get(i, 0), one.pods) for i, one in enumerate(self.demands)]
+        pods = [(mib, one.pods, 1) for mib, one in zip(taken, self._demands, strict=True)]
         sets = []
-        for one in conflicts(most, slots, pods, limit=_MOST_SETS, budget=_MOST_STEPS).sets:
+        for one in conflicts(most, slots, pods, limit=_MOST_SETS, budget=_MOST_STEPS)[0]:
             each = [
-                f"{f'{count} x ' if count > 1 else ''}{self.demands[i].consumer.title} {taken[i] // shown}"
-                for i, count in list(one.items())[:_MOST_NAMED]
+                f"{f'{count} x ' if count > 1 else ''}{self._demands[i].consumer.title} {taken[i] // shown}"
+                for i, count in list(one.items())[:MOST_NAMED]
             ]
-            sets.append(f"{' + '.join(each)}{' + ...' if len(one) > _MOST_NAMED else ''} {unit}")
+            sets.append(f"{' + '.join(each)}{' + ...' if len(one) > MOST_NAMED else ''} {unit}")
         return ", ".join(sets)
+
+    def _what_is_unknown(self) -> str:
+        pods = f"{some(self._unknown)} {verb('say', self._unknown)} nothing of memory" if self._unknown else ""
+        board = "the memory of the board is not known" if self._hardware.mib is None else ""
+        return " and ".join(filter(None, (pods, board)))
 
     # The ways
 
-    def _exclusive(self, *reasons: str) -> Choice:
-        room, left = 0, self.hardware.gpus
-        for one in sorted(self.demands, key=lambda one: one.boards):
+    def _exclusive(self, *reasons: str) -> SharingRecommendation:
+        room, left = 0, self._hardware.gpus
+        for one in sorted(self._demands, key=lambda one: one.boards):
             taken = min(one.pods, left // one.boards)
             room, left = room + taken, left - taken * one.boards
-        said = (self.count, *reasons, *self._pending(1), *self._waiting(room))
-        return Choice("exclusive", Sharing.none(), said, room)
+        said = (self._count, *reasons, *self._pending(1), *self._waiting(room))
+        return self._made("exclusive", Sharing.none(), said, room)
 
-    def _isolated(self) -> Choice:
-        if self.hardware.mig_profiles:
-            return self._mig("MIG keeps pods on one board apart")
-        if alone := self._why_alone():
-            return self._exclusive(alone)
-        why = "has no MIG" if self.hardware.mig_profiles == () else "is not known to have MIG"
-        return self._exclusive(f"{self.hardware.board} {why}, and nothing else keeps pods on one board apart")
-
-    @property
-    def _is_renamed(self) -> bool:
-        return any(name.endswith(".shared") for one in self.demands for name in one.consumer.asks)
-
-    def _why_not_mps(self) -> str:
-        if isinstance(self.settings.platform, Talos):
-            return f"it is untested on {self.settings.platform}"
-        if self.hardware.architecture in _TOO_OLD_FOR_MPS:
-            return f"it takes Volta or newer, and {self.hardware.board} is not known to be that"
-        if self.mib is None:
-            return f"it holds each client to a share of the memory, and {self._what_is_unknown()}"
-        if wide := self._why_wide():
-            return wide
-        clients = mps_clients(self.hardware.architecture)
-        if self.needed > clients:
-            return f"it serves {clients} clients of a GPU, and {self.needed} may meet there"
-        each, largest = self.mib // self.needed, self.sizes[-1][0]
-        if each < largest:
-            return f"it would hold each of {self.needed} clients to {each} MiB, and the largest takes {largest} MiB"
-        return ""
-
-    def _mps(self) -> Choice:
-        mib, largest, room = self.mib or 0, self.sizes[-1][0], min(self.hardware.gpus * self.needed, self.comers)
+    def _mps(self) -> SharingRecommendation:
+        mib, largest, room = self._mib or 0, self._sizes[-1][0], min(self._hardware.gpus * self._needed, self._comers)
         reasons = (
-            f"{self.count}: {self.needed} replicas",
-            f"MPS holds each to {mib // self.needed} of the {mib} MiB of {self.hardware.board}, and the largest takes "
-            f"{largest} MiB",
+            f"{self._count}: {self._needed} replicas",
+            f"MPS holds each to {mib // self._needed} of the {mib} MiB of {self._hardware.board}, and the largest "
+            f"takes {largest} MiB",
             "a fault of one of them may end all on that GPU",
             *self._waiting(room),
         )
-        return Choice("mps", Sharing.mps(replicas=self.needed, rename_by_default=self._is_renamed), reasons, room)
+        return self._made("mps", Sharing.mps(replicas=self._needed, rename_by_default=self._is_renamed), reasons, room)
 
-    def _what_is_unknown(self) -> str:
-        pods = f"{_named(self.unknown)} {_verb('say', self.unknown)} nothing of memory" if self.unknown else ""
-        board = "the memory of the board is not known" if self.hardware.mib is None else ""
-        return " and ".join(filter(None, (pods, board)))
-
-    def _vram_units(self, against: Sequence[str]) -> Choice | None:
-        if self.hardware.gpus > 1 or self.mib is None or any(one.is_wide for one in self.demands):
+    def _vram_units(self, against: Sequence[str]) -> SharingRecommendation | None:
+        if self._hardware.gpus > 1 or self._mib is None or any(one.is_wide for one in self._demands):
             return None
-        made = memory_slots(self.mib, self.sizes[0][0], self.sizes[-1][0])
+        made = memory_slots(self._mib, self._sizes[0][0], self._sizes[-1][0])
         if made is None:
             return None
-        units = {i: made.of(one.mib or 0) for i, one in enumerate(self.demands)}
+        units = [made.of(one.mib or 0) for one in self._demands]
         apart = self._apart(made.slots, made.slots, units, "units")
         keeps = f"the scheduler then keeps the sum of budgets within the board, {made.slots} units of {made.unit}"
-        asked = [f"{one.consumer.title} {units[i]}" for i, one in enumerate(self.demands)]
+        asked = [f"{one.consumer.title} {count}" for one, count in zip(self._demands, units, strict=True)]
         reasons = (
-            self.count,
+            self._count,
             keeps + (f"; {apart} wait for each other" if apart else ""),
-            f"pods then ask for units: {_named(asked)} (GpuRequest(vram=...) under that profile does so)",
-            *self._units_pending(made, units),
+            f"pods then ask for units: {some(asked)} (GpuRequest(vram=...) under that profile does so)",
+            *self._pending(made.slots, units, "units"),
             *against,
         )
-        renamed = self._is_renamed
-        sharing = Sharing.vram_units(vram=f"{self.mib}Mi", unit=made.unit, rename_by_default=renamed)
-        return Choice("vram-units", sharing, reasons, made.room(self.sizes))
+        sharing = Sharing.vram_units(vram=f"{self._mib}Mi", unit=made.unit, rename_by_default=self._is_renamed)
+        return self._made("vram-units", sharing, reasons, made.room(self._sizes))
 
-    def _units_pending(self, made: MemorySlots, units: Mapping[int, int]) -> Iterator[str]:
-        lasting = sum((one.least_for_each_board * units[i] for i, one in enumerate(self.demands)), Fraction())
-        if lasting > made.slots:
-            yield (
-                f"what always runs takes {ceil(lasting)} of the {made.slots} units, so some of it stays Pending: give "
-                "it less memory, or another GPU"
-            )
-            return
-        each = enumerate(self.demands)
-        yield from self._stuck(one for i, one in each if lasting + one.new_for_each_board * units[i] > made.slots)
-
-    def _time_slicing(self, against: Sequence[str]) -> Choice:
-        elsewhere = (f"{_NOT_BOTH}: take MIG, DRA, or a second node pool with a configuration of its own",)
-        mixed = elsewhere if self.is_mixed else ()
+    def _time_slicing(self, against: Sequence[str]) -> SharingRecommendation:
+        elsewhere = f"{_NOT_BOTH}: take MIG, DRA, or a second node pool with a configuration of its own"
+        mixed = (elsewhere,) if self._is_mixed else ()
         if wide := self._why_wide():
             return self._exclusive(wide, *mixed, *against)
-        replicas = max(2, self.needed)
-        if self.mib is None:
+        replicas, board, capped = max(2, self._needed), self._hardware.board, list[str]()
+        if self._mib is None:
             return self._sliced(replicas, *self._of_unknown(replicas), *mixed, *against)
-        mib, board = self.mib, self.hardware.board
-        most = mib // self.sizes[0][0]
-        capped: tuple[str, ...] = ()
+        most = self._mib // self._sizes[0][0]
         if most < replicas:
             replicas = most
-            capped = (f"{mib} MiB hold no more than {most} even of the smallest, {_sum(self.sizes[0][:1])} each",)
+            capped = [
+                f"{self._mib} MiB hold no more than {most} even of the smallest, {memory_sum(self._sizes[0][:1])} each"
+            ]
         # From how many on they can be too much: never from one, which fits alone.
-        safe = bisect_left(range(2, replicas + 1), True, key=lambda n: worst_mib(n, self.meeting) > mib) + 1
-        held = self._largest(min(safe, replicas))
-        if safe >= 2 and self.least <= safe:
+        mib = self._mib
+        safe = bisect_left(range(2, replicas + 1), True, key=lambda n: worst_mib(n, self._meeting) > mib) + 1
+        if safe >= 2 and self._least <= safe:
+            held = self._largest(safe)
             which = f"the {safe} largest budgets" if len(held) == safe else "all of them"
-            what = f"{mib} MiB of {board} hold {which}, {_sum(held)}, together"
+            what = f"{mib} MiB of {board} hold {which}, {memory_sum(held)}, together"
             if safe == replicas:
                 return self._sliced(safe, what, *capped, *against)
-            more = f"{safe + 1} of them could take {worst_mib(safe + 1, self.meeting)} MiB"
+            more = f"{safe + 1} of them could take {worst_mib(safe + 1, self._meeting)} MiB"
             return self._sliced(safe, f"{what}; {more}", *mixed, *against)
-        if safe < 2 and self.least <= 1:
-            return self._exclusive(
-                f"the two largest, {_sum(self._largest(2))}, are more than the {mib} MiB of {board}, and what runs "
-                "until somebody stops it has GPUs enough without sharing",
-                *mixed,
-                *against,
+        if safe < 2 and self._least <= 1:
+            why = (
+                f"the two largest, {memory_sum(self._largest(2))}, are more than the {mib} MiB of {board}, and what "
+                "runs until somebody stops it has GPUs enough without sharing"
             )
-        worst = worst_mib(replicas, self.meeting)
-        return self._sliced(
-            replicas,
-            *capped,
+            return self._exclusive(why, *mixed, *against)
+        worst = worst_mib(replicas, self._meeting)
+        why = (
             f"memory may run out: the {replicas} largest that may meet take {worst} MiB, {100 * worst // mib} % of the "
-            f"{mib} MiB of {board}, and the scheduler does not keep them apart",
-            *mixed,
-            *against,
+            f"{mib} MiB of {board}, and the scheduler does not keep them apart"
         )
+        return self._sliced(replicas, *capped, why, *mixed, *against)
+
+    def _largest(self, count: int) -> list[int]:
+        return [mib for mib, pods, _ in reversed(self._meeting) for _ in range(min(pods, count))][:count]
 
     def _of_unknown(self, replicas: int) -> Iterator[str]:
-        """Say what is not known, and what the rest says all the same."""
-        ways = ["state GpuRequest(vram=...)"] if self.unknown else []
-        ways += ["pass vram= for the node"] if self.hardware.mib is None else []
-        known = {i: one.mib for i, one in enumerate(self.demands) if one.mib is not None}
-        if self.hardware.mib is not None:
-            shown, unit = _unit(known.values())
-            apart = self._apart(self.hardware.mib, replicas, known, unit, shown)
-            if apart:
-                yield (
-                    f"memory may run out: {apart} do not go together on the {self.hardware.mib} MiB of "
-                    f"{self.hardware.board}, and the scheduler does not keep them apart"
-                )
+        """Return what is not known, and what the rest says all the same."""
+        mib, board = self._hardware.mib, self._hardware.board
+        ways = [
+            *(["state GpuRequest(vram=...)"] if self._unknown else []),
+            *([] if mib else ["pass vram= for the node"]),
+        ]
+        shown, unit = unit_of(one.mib for one in self._demands if one.mib is not None)
+        apart = mib and self._apart(mib, replicas, [one.mib or 0 for one in self._demands], unit, shown)
+        if apart:
+            yield (
+                f"memory may run out: {apart} do not go together on the {mib} MiB of {board}, and the scheduler does "
+                "not keep them apart"
+            )
         yield (
             f"{self._what_is_unknown()}, so whether it is enough for {replicas} at once cannot be told: "
             f"{' and '.join(ways)}"
         )
 
-    def _sliced(self, replicas: int, *reasons: str) -> Choice:
+    def _sliced(self, replicas: int, *reasons: str) -> SharingRecommendation:
         replicas = min(replicas, MOST_SLOTS)
         sharing = Sharing.time_slicing(replicas=replicas, rename_by_default=self._is_renamed)
-        room = min(self.hardware.gpus * replicas, sum(one.pods for one in self.demands))
-        said = (f"{self.count}: {replicas} replicas", *reasons, *self._pending(replicas), *self._waiting(room))
-        return Choice("time-slicing", sharing, said, room)
+        room = min(self._hardware.gpus * replicas, sum(one.pods for one in self._demands))
+        said = (f"{self._count}: {replicas} replicas", *reasons, *self._pending(replicas), *self._waiting(room))
+        return self._made("time-slicing", sharing, said, room)
 
-    def _mig(self, why: str) -> Choice:
-        made = mig_choice(self.hardware, self.demands)
-        if not any(made.layouts) and not any(one.devices for one in self.demands):
+    def _mig(self, why: str) -> SharingRecommendation:
+        made = mig_choice(self._hardware, self._demands)
+        if not any(made.layouts) and not any(one.devices for one in self._demands):
             return self._exclusive("those that take whole boards leave none to divide")
         reasons = (
-            self.count,
-            f"{why}: with the MIG strategy 'mixed', {self.hardware.board} gives {made.in_words}",
+            self._count,
+            f"{why}: with the MIG strategy 'mixed', {self._hardware.board} gives {made.in_words}",
             *self._lacking(made),
-            *(f"{_named([one.consumer.title for one in who])} should ask for {it}" for it, who in made.asks.items()),
+            *(f"{some([one.consumer.title for one in who])} should ask for {it}" for it, who in made.asks.items()),
         )
-        return Choice("mig", Sharing.none(), reasons, made.pods, made.layouts)
+        return self._made("mig", Sharing.none(), reasons, made.pods, made.layout)
 
-    def _kept(self) -> Choice:
-        """Leave boards that the inventory divides as they are: pods ask for their devices by name."""
-        made = kept_choice(self.hardware, self.demands)
-        strategy, board = "single" if self.hardware.is_single else "mixed", self.hardware.board
+    def _kept(self) -> SharingRecommendation:
+        """Return that boards stay as the inventory divides them: pods ask for their devices by name."""
+        made = kept_choice(self._hardware, self._demands)
+        strategy, board = "single" if self._hardware.is_single else "mixed", self._hardware.board
         reasons = (
             f"the inventory divides it: with the MIG strategy '{strategy}', {board} gives {made.in_words}",
-            *([] if self.demands else ["none of the workloads goes on its nodes"]),
+            *([] if self._demands else ["none of the workloads goes on its nodes"]),
             *self._lacking(made),
         )
-        return Choice("mig", Sharing.none(), reasons, made.pods, made.layouts)
+        return self._made("mig", Sharing.none(), reasons, made.pods, made.layout)
+
+    def _made(
+        self, mode: Mode, sharing: Sharing, reasons: tuple[str, ...], pods_at_once: int, layout: Layout | None = None
+    ) -> SharingRecommendation:
+        return SharingRecommendation(
+            node="",
+            mode=mode,
+            sharing=sharing,
+            mig_layout=layout,
+            reasons=reasons,
+            workloads=tuple(dict.fromkeys(one.consumer.title for one in self._demands)),
+            pods_at_once=pods_at_once,
+        )
 
     def _lacking(self, made: MigChoice) -> Iterator[str]:
         if made.missing:
             yield f"a node lacks {', '.join(made.missing)} for pods that may come to it"
         if not made.has_room_to_update:
-            yield from self._stuck(self.demands)
+            yield from self._stuck(self._demands)
 
 
-def _unit(sizes: Iterable[int]) -> tuple[int, str]:
-    return (1024, "GiB") if all(mib % 1024 == 0 for mib in sizes) else (1, "MiB")
-
-
-def _verb(verb: str, names: Sequence[str]) -> str:
-    return verb if len(names) > 1 else f"{verb}s"
-
-
-def _wait(count: int) -> str:
-    return "waits" if count == 1 else "wait"
-
-
-def _named(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _sum(sizes: Sequence[int]) -> str:
-    if len(sizes) > _MOST_NAMED:
-        return f"{sum(sizes)} MiB in all"
-    unit, name = _unit(sizes)
-    return f"{' + '.join(str(mib // unit) for mib in sizes)} {name}"
+def _total(numbers: Iterable[Fraction]) -> Fraction:
+    return sum(numbers, Fraction())

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from gpu_constructs.capacity.consumer import Consumer
-from gpu_constructs.inventory import GpuNode
-from gpu_constructs.mig_profiles import mig_resource, mig_vram_mib, normal_profile, size_of
-from gpu_constructs.sharing import GPU
+from gpu_constructs.catalog.inventory import GpuNode
+from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib, normal_profile, size_of
+from gpu_constructs.catalog.platforms import Platform
+from gpu_constructs.catalog.sharing import GPU
 
 _MIG = "nvidia.com/mig-"
+
+# In MiB, the first that serves: what is small wastes little, what is usual reads well.
+_UNITS = (1024, 512, 256, 128, 2048, 4096, 8192)
+_SMALLEST_UNIT = 128
+_MANY_UNITS = 256
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What only the user knows.
+
+    Attributes:
+        isolation: Whether pods must be kept apart.
+        trusted_cuda_services: Whether MPS may serve them.
+        platform: What the nodes run; None where it is not known.
+    """
+
+    isolation: bool = False
+    trusted_cuda_services: bool = False
+    platform: Platform | None = None
 
 
 @dataclass(frozen=True)
@@ -21,7 +43,7 @@ class Hardware:
 
     Attributes:
         model_name: The board; empty where it is not known.
-        architecture: Of the board.
+        architecture: Architecture of the board.
         gpus: Boards of a node.
         mib: Memory of a board, or of the MIG device that stands for one; None where it is not known.
         mig_profiles: What a board may be divided into; None where it is not known.
@@ -41,7 +63,7 @@ class Hardware:
 
     @classmethod
     def of(cls, node: GpuNode) -> Hardware:
-        """Read it off a node."""
+        """Return the hardware of a node."""
         layouts = tuple(tuple(layout.items()) for layout in node.layouts) if any(node.layouts) else ()
         is_single = bool(layouts) and node.mig_strategy == "single"
         mib = node.usable_vram_mib
@@ -79,50 +101,47 @@ class Hardware:
         return f"{'an' if self.model_name.startswith('N') else 'a'} {self.model_name}"
 
     def boards_for(self, consumer: Consumer) -> int:
-        """Give how many whole GPUs a pod asks for; slots that count memory are one."""
+        """Return the number of whole GPUs that a pod asks for; slots that count memory are one."""
         whole = sum(count for name, count in consumer.asks.items() if not name.startswith(_MIG))
         return 1 if self.counts_memory else max(1, whole)
 
     def wanted(self, consumer: Consumer) -> dict[str, int]:
-        """Give what a pod takes of boards that are divided already, by resource."""
+        """Return what a pod takes of boards that are divided already, by resource."""
         named = {mig_resource(profile): count for profile, count in devices_for(consumer)}
         return named or {GPU: self.boards_for(consumer)}
 
     def places(self, consumer: Consumer) -> int:
-        """Give over how many boards of a node, or devices where it is divided already, a consumer's pods spread."""
+        """Return the number of boards of a node, or of devices if it is divided already, that a consumer's pods use."""
         return min(self.devices[name] for name in self.wanted(consumer)) if self.layouts else self.gpus
 
     def refusal(self, consumer: Consumer) -> str | None:
-        """Say why these boards are none for a consumer's pods; None where they are."""
-        return self._refusal_as_divided(consumer) if self.layouts else self._refusal(consumer)
+        """Return why these boards do not serve a consumer's pods; None if they do."""
+        lacking = self._lacking_as_divided(consumer) if self.layouts else self._lacking(consumer)
+        if lacking or devices_for(consumer) or (consumer.vram_mib or 0) <= (self.mib or consumer.vram_mib or 0):
+            return lacking
+        what = f"a MIG device of {self.board}" if self.is_single else self.board
+        return f"each of its pods takes {consumer.vram_mib} MiB, and {what} has {self.mib} MiB"
 
-    def _refusal_as_divided(self, consumer: Consumer) -> str | None:
+    def _lacking_as_divided(self, consumer: Consumer) -> str | None:
         wanted = self.wanted(consumer)
-        if any(self.devices[name] < count for name, count in wanted.items()):
-            has = ", ".join(f"{count} x {name}" for name, count in self.devices.items())
-            asks = " and ".join(name if count == 1 else f"{count} x {name}" for name, count in wanted.items())
-            return f"it asks for {asks}, and a node, divided as it is, has {has}"
-        if GPU in wanted and consumer.vram_mib is not None and self.mib is not None and consumer.vram_mib > self.mib:
-            what = f"a MIG device of {self.board}" if self.is_single else self.board
-            return f"each of its pods takes {consumer.vram_mib} MiB, and {what} has {self.mib} MiB"
-        return None
+        if all(self.devices[name] >= count for name, count in wanted.items()):
+            return None
+        has = ", ".join(f"{count} x {name}" for name, count in self.devices.items())
+        asks = " and ".join(name if count == 1 else f"{count} x {name}" for name, count in wanted.items())
+        return f"it asks for {asks}, and a node, divided as it is, has {has}"
 
-    def _refusal(self, consumer: Consumer) -> str | None:
+    def _lacking(self, consumer: Consumer) -> str | None:
         for profile, _ in devices_for(consumer):
             if size_of(profile) not in (self.mig_profiles or ()):
                 return f"it asks for {mig_resource(profile)}, which {self.board} is not known to give"
-        if devices_for(consumer):
+        if devices_for(consumer) or self.boards_for(consumer) <= self.gpus:
             return None
-        if self.boards_for(consumer) > self.gpus:
-            has = "1 GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
-            return f"each of its pods asks for {self.boards_for(consumer)} GPUs, and a node has {has}"
-        if consumer.vram_mib is not None and self.mib is not None and consumer.vram_mib > self.mib:
-            return f"each of its pods takes {consumer.vram_mib} MiB, and {self.board} has {self.mib} MiB"
-        return None
+        has = "1 GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
+        return f"each of its pods asks for {self.boards_for(consumer)} GPUs, and a node has {has}"
 
 
 def devices_for(consumer: Consumer) -> tuple[tuple[str, int], ...]:
-    """Give the MIG devices that a pod asks for by name, by profile."""
+    """Return the MIG devices that a pod asks for by name, by profile."""
     return tuple(
         (normal_profile(name.removeprefix(_MIG)), count)
         for name, count in consumer.asks.items()
@@ -166,10 +185,7 @@ class Demand:
     @property
     def new_pods(self) -> int:
         """Pods that an update makes before any old one may go."""
-        consumer = self.consumer
-        if not (consumer.surge_is_needed and consumer.surge and self.pods):
-            return 0
-        return consumer.surge_together * (consumer.pods_each if consumer.is_gang else 1)
+        return self.consumer.updating if self.pods else 0
 
     @property
     def mib(self) -> int | None:
@@ -179,11 +195,7 @@ class Demand:
     @property
     def starting_pods(self) -> int:
         """Pods that run until somebody stops them, or those without which work does not start."""
-        consumer = self.consumer
-        first = consumer.pods_each if consumer.is_gang else 1
-        if consumer.is_gang and consumer.starts_with is not None:
-            first = consumer.starts_with
-        return max(consumer.least_pods, min(first, consumer.pods))
+        return max(self.consumer.least_pods, min(self.consumer.starting, self.consumer.pods))
 
     @property
     def most_for_each_board(self) -> Fraction:
@@ -207,3 +219,51 @@ class Demand:
 
     def _spread(self, pods: int) -> Fraction:
         return Fraction(1, self.node_boards) if self.consumer.is_for_each_node else Fraction(pods, self.total_boards)
+
+
+# Slots that count memory, so that the scheduler adds up what pods take
+
+
+@dataclass(frozen=True)
+class MemorySlots:
+    """Slots of one size.
+
+    Attributes:
+        unit_mib: Memory that a slot stands for.
+        slots: How many a board has.
+    """
+
+    unit_mib: int
+    slots: int
+
+    @property
+    def unit(self) -> str:
+        """The memory of a slot, as Kubernetes writes it."""
+        return f"{self.unit_mib // 1024}Gi" if self.unit_mib % 1024 == 0 else f"{self.unit_mib}Mi"
+
+    def of(self, mib: int) -> int:
+        """Return the number of slots that a pod asks for."""
+        return -(-mib // self.unit_mib)
+
+    def room(self, sizes: Sequence[tuple[int, int]]) -> int:
+        """Return the maximum number of pods that a board holds at a time.
+
+        Args:
+            sizes: MiB of each pod and how many there are, by rising MiB.
+        """
+        room, left = 0, self.slots
+        for mib, pods in sizes:
+            taken = min(pods, left // self.of(mib))
+            room, left = room + taken, left - taken * self.of(mib)
+        return room
+
+
+def memory_slots(board_mib: int, smallest: int, largest: int) -> MemorySlots | None:
+    """Return the slots that suit the smallest and the largest budget; None if there are none."""
+    for unit in _UNITS:
+        made = MemorySlots(unit, board_mib // unit)
+        is_fine = unit <= max(smallest, _SMALLEST_UNIT)
+        # Rounded up, the largest must still find the units it asks for.
+        if is_fine and 2 <= made.slots <= _MANY_UNITS and made.of(largest) <= made.slots:
+            return made
+    return None

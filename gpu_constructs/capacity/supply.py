@@ -5,30 +5,61 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 
-from gpu_constructs.capacity.condition import Condition
+from gpu_constructs.capacity.consumer import Condition
 from gpu_constructs.capacity.eligibility import taint_text
-from gpu_constructs.capacity.mig_by_label import divided_by_label
 from gpu_constructs.capacity.node_labels import is_of_sharing, labels_of, measured_mig_mib, single_profile
-from gpu_constructs.capacity.node_offer import Device, NodeOffer
-from gpu_constructs.capacity.serving import Service, in_words, service_of
-from gpu_constructs.gpu_models import mps_clients
-from gpu_constructs.inventory import GpuInventory, GpuNode
-from gpu_constructs.mig_profiles import mig_resource, mig_vram_mib, size_of
-from gpu_constructs.provided import GpuNodes, PowerCap, Provided
-from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.capacity.planned import Device, NodeOffer
+from gpu_constructs.capacity.serving import Service, in_words, is_stated, service_of
+from gpu_constructs.catalog.gpu_models import mps_clients
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from gpu_constructs.catalog.mig_layouts import fits
+from gpu_constructs.catalog.mig_profiles import (
+    MIG_PROFILES,
+    mig_resource,
+    mig_vram_mib,
+    normal_profile,
+    require_mig_profile,
+    size_of,
+)
+from gpu_constructs.catalog.nfd_labels import NfdLabels
+from gpu_constructs.catalog.sharing import GPU, Sharing
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.facts.provided import GpuNodes, Provided
 
 GPU_CLASS = "gpu.nvidia.com"
 MIG_CLASS = "mig.nvidia.com"
+MIG_CONFIG = "nvidia.com/mig.config"
+_EVEN = "all-"
+_MOST_DEVICES = 7
 
 
 @dataclass(frozen=True)
-class _Configured:
-    """Labels and taints that the app's configuration of GPU nodes gives them, and what it leaves open."""
+class _App:
+    """What an app does to all nodes.
 
+    Attributes:
+        provided: What its constructs say of themselves.
+        classes: Classes of DRA that pods ask for.
+        nodes: Labels and taints that its configuration of GPU nodes gives them.
+        open_labels: Labels that only some of its configurations give, so that they are left open.
+        open_taints: The same of taints.
+    """
+
+    provided: Sequence[Provided]
+    classes: Sequence[str]
     nodes: GpuNodes
-    open_labels: tuple[str, ...] = ()
-    open_taints: tuple[str, ...] = ()
+    open_labels: Collection[str] = ()
+    open_taints: Collection[str] = ()
+
+    @cached_property
+    def has_plugin(self) -> bool:
+        return any(one.gpu_offers or one.gpu_resources for one in self.provided)
+
+    @cached_property
+    def nfd_labels(self) -> NfdLabels | None:
+        return next((one.nfd_labels for one in self.provided if one.nfd_labels is not None), None)
 
 
 def node_offers(
@@ -37,7 +68,7 @@ def node_offers(
     device_classes: Collection[str] = (),
     unpublished: Collection[str] = (),
 ) -> list[NodeOffer]:
-    """Give what each node or pool of an inventory offers, in its order.
+    """Return what each node or pool of an inventory offers, in its order.
 
     Args:
         inventory: The nodes.
@@ -46,117 +77,124 @@ def node_offers(
             its resources; a board never counts for both.
         unpublished: Labels that the app's own discovery is known not to publish.
     """
-    configured = _configured(provided)
-    classes = tuple(sorted(device_classes))
-    caps = [cap for one in provided for cap in one.power_caps]
-    offers = [_offer(node, provided, configured, classes, caps) for node in inventory.nodes]
+    app = _app(provided, tuple(sorted(device_classes)))
+    offers = [_offer(node, app) for node in inventory.nodes]
     return [replace(offer, absent=frozenset({*unpublished} - {*offer.labels})) for offer in offers]
 
 
-def _offer(
-    given: GpuNode,
-    provided: Sequence[Provided],
-    configured: _Configured,
-    classes: Sequence[str],
-    caps: Sequence[PowerCap],
-) -> NodeOffer:
-    declared = {**configured.nodes.labels, **given.labels}
-    nfd = next((one.nfd_labels for one in provided if one.nfd_labels is not None), None)
-    notes: list[str] = [*_left_open(given, configured)]
-    taints = _taints(given, configured.nodes)
-    node, said = divided_by_label(given, provided, declared)
-    notes += said
-    plugin = service_of(node, provided, labels_of(node, Sharing.none(), declared=declared, nfd=nfd), taints)
-    has_plugin = any(one.gpu_offers or one.gpu_resources for one in provided)
-    is_stated = node.sharing is not None and not node.is_observed
-    is_by_class = bool(classes) and not is_stated and not (plugin.is_running and has_plugin)
+def _offer(given: GpuNode, app: _App) -> NodeOffer:
+    declared = {**app.nodes.labels, **given.labels}
+    taints = _taints(given, app.nodes)
+    node, of_label = _divided_by_label(given, app.provided, declared)
+    known = labels_of(node, Sharing.none(), declared=declared, nfd=app.nfd_labels)
+    plugin = service_of(node, app.provided, known, taints)
     if node.is_observed and not (plugin.is_as_observed and plugin.is_running):
         declared = {key: value for key, value in declared.items() if not is_of_sharing(key)}
-    if is_by_class:
-        sharing = Sharing.none()
-        notes += plugin.notes if has_plugin else ()
-        devices, said = _devices_of_classes(node, classes, has_plugin=has_plugin)
-        labels = labels_of(node, sharing, declared=declared, nfd=nfd)
+    is_served = plugin.is_running and app.has_plugin
+    if app.classes and not is_served and not is_stated(node):
+        plugin = replace(
+            plugin, sharing=Sharing.none(), mig_strategy="none", notes=plugin.notes if app.has_plugin else ()
+        )
+        devices, said = _of_classes(node, app)
     else:
-        sharing = plugin.sharing
-        devices, said = _devices(node, plugin)
-        notes += plugin.notes
-        if classes and devices:
-            said.append(
-                f"a device plugin serves its GPUs, so there is nothing for {', '.join(classes)}; keep the plugin's "
-                "pods off nodes for DRA, by node_selector= or a taint"
-            )
-        labels = labels_of(node, sharing, plugin.mig_strategy, declared, nfd)
+        devices, said = _of_plugin(node, plugin, app.classes)
+    labels = labels_of(node, plugin.sharing, plugin.mig_strategy, declared, app.nfd_labels)
     return NodeOffer(
         name=node.name,
         count=node.count,
-        devices=devices,
+        devices=tuple(devices),
         labels=labels,
         taints=taints,
         gpu_model="" if node.model is None else node.model.name,
-        sharing=in_words(sharing),
-        vram_unit_mib=sharing.vram_unit_mib if devices else None,
-        gpu_watts=(_watts(node, labels, caps),) * node.gpus,
+        sharing=in_words(plugin.sharing),
+        vram_unit_mib=plugin.sharing.vram_unit_mib if devices else None,
+        gpu_watts=(_watts(node, labels, app.provided),) * node.gpus,
         rack=node.rack or "",
-        notes=tuple(dict.fromkeys([*notes, *said])),
+        notes=tuple(dict.fromkeys([*_left_open(given, app), *of_label, *plugin.notes, *said])),
     )
 
 
 # Devices
 
 
-def _devices(node: GpuNode, plugin: Service) -> tuple[tuple[Device, ...], list[str]]:
-    """Give what the plugin advertises, and what was assumed.
+def _of_plugin(node: GpuNode, plugin: Service, classes: Sequence[str]) -> tuple[list[Device], list[str]]:
+    """Return what the plugin advertises, and what was assumed."""
+    if not plugin.is_running:
+        return [], []
+    if why := _why_nothing(node, plugin):
+        return [], [why]
+    notes = [*_of_guessed_memory(node), *_of_service(node, plugin)]
+    if classes:
+        notes.append(
+            f"a device plugin serves its GPUs, so there is nothing for {', '.join(classes)}; keep the plugin's "
+            "pods off nodes for DRA, by node_selector= or a taint"
+        )
+    return [*_devices(node, plugin)], notes
+
+
+def _why_nothing(node: GpuNode, plugin: Service) -> str:
+    """Return why the plugin advertises nothing; empty if it does.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/device_map.go, cmd/mps-control-daemon/mps/daemon.go
     """
-    if not plugin.is_running:
-        return (), []
     layouts = node.layouts
-    is_divided = any(layouts)
-    strategy, sharing = plugin.mig_strategy, plugin.sharing
-    if is_divided and sharing.strategy == "mps":
-        return (), ["MPS does not share GPUs of a node with MIG: its device plugin offers nothing"]
-    if is_divided and strategy == "single" and single_profile(layouts) is None:
+    if any(layouts) and plugin.sharing.strategy == "mps":
+        return "MPS does not share GPUs of a node with MIG: its device plugin offers nothing"
+    if any(layouts) and plugin.mig_strategy == "single" and single_profile(layouts) is None:
         why = "not every GPU is divided" if not all(layouts) else "there is more than one MIG profile"
-        return (), [f"{why}, with which the MIG strategy single does not work: the device plugin offers nothing"]
-    notes = _of_guessed_memory(node)
-    if sharing.strategy == "mps":
-        replicas, model = max(sharing.resources.values()), node.model
-        least = mps_clients("Volta" if model is None else model.architecture)
-        if replicas > least and model is not None:
-            return (), [f"MPS serves {least} clients of {model.name}, and {replicas} replicas make its daemon exit"]
-        if replicas > least:
-            clause = f"its GPUs have compute capability 7.5 or more: of older ones MPS serves {least} clients"
-            notes.append(Condition(f"{clause}, and {replicas} replicas make its daemon exit", "declare gpu_model="))
-    if is_divided and strategy == "none":
-        notes.append(
+        return f"{why}, with which the MIG strategy single does not work: the device plugin offers nothing"
+    least = _clients_exceeded(node, plugin.sharing)
+    if least is not None and node.model is not None:
+        return f"MPS serves {least} clients of {node.model.name}, and {_exits(plugin.sharing)}"
+    return ""
+
+
+def _clients_exceeded(node: GpuNode, sharing: Sharing) -> int | None:
+    """Return how many clients MPS serves, if there are more replicas; of a board that is not known the fewest."""
+    least = mps_clients("Volta" if node.model is None else node.model.architecture)
+    return least if sharing.strategy == "mps" and sharing.resources[GPU] > least else None
+
+
+def _exits(sharing: Sharing) -> str:
+    return f"{sharing.resources[GPU]} replicas make its daemon exit"
+
+
+def _of_service(node: GpuNode, plugin: Service) -> Iterator[str]:
+    """Return what was assumed of the plugin."""
+    least = _clients_exceeded(node, plugin.sharing)
+    if least is not None:
+        clause = f"its GPUs have compute capability 7.5 or more: of older ones MPS serves {least} clients"
+        yield Condition(f"{clause}, and {_exits(plugin.sharing)}", "declare gpu_model=")
+    if any(node.layouts) and plugin.mig_strategy == "none":
+        yield (
             "the device plugin's MIG strategy is none: it hands out divided GPUs whole, of which a container uses one "
             "MIG device"
         )
-    nameless = [] if plugin.names_mig_attributes or strategy != "mixed" else _with_attributes(layouts)
-    if nameless:
-        notes.append(
+    nameless = [one for one in _profiles(node) if one != size_of(one)]
+    if nameless and not plugin.names_mig_attributes and plugin.mig_strategy == "mixed":
+        yield (
             f"this release of the device plugin leaves the attributes of {', '.join(nameless)} out of the resource "
             "name (NVIDIA/k8s-device-plugin#1807)"
         )
-    devices: list[Device] = []
-    for gpu, layout in enumerate(layouts):
+
+
+def _devices(node: GpuNode, plugin: Service) -> Iterator[Device]:
+    strategy, sharing = plugin.mig_strategy, plugin.sharing
+    for gpu, layout in enumerate(node.layouts):
         if not layout or strategy == "none":
             # CUDA takes one MIG device of a divided board, and nothing says which.
             mib = min((_mig_mib(node, profile) for profile in layout), default=node.usable_vram_mib)
-            devices.append(_slots(GPU, sharing, mib, gpu, node.vram_mib))
+            yield _slots(GPU, sharing, mib, gpu, node.vram_mib)
             continue
         for profile, count in layout.items():
             named = profile if plugin.names_mig_attributes else size_of(profile) or profile
             resource = GPU if strategy == "single" else mig_resource(named)
-            devices += [_slots(resource, sharing, _mig_mib(node, profile), gpu, None, profile)] * count
-    return tuple(devices), notes
+            yield from [_slots(resource, sharing, _mig_mib(node, profile), gpu, None, profile)] * count
 
 
-def _with_attributes(layouts: Sequence[Mapping[str, int]]) -> list[str]:
-    return list(dict.fromkeys(profile for layout in layouts for profile in layout if profile != size_of(profile)))
+def _profiles(node: GpuNode) -> list[str]:
+    return list(dict.fromkeys(profile for layout in node.layouts for profile in layout))
 
 
 def _slots(
@@ -175,56 +213,47 @@ def _mig_mib(node: GpuNode, profile: str) -> int:
 
 
 def _of_guessed_memory(node: GpuNode) -> list[str]:
-    profiles = dict.fromkeys(profile for layout in node.layouts for profile in layout)
-    guessed = [profile for profile in profiles if measured_mig_mib(node.model, profile) is None]
+    guessed = [profile for profile in _profiles(node) if measured_mig_mib(node.model, profile) is None]
     return [f"the memory of MIG devices {', '.join(guessed)} is the most that their name allows"] if guessed else []
 
 
-def _devices_of_classes(
-    node: GpuNode, classes: Sequence[str], *, has_plugin: bool
-) -> tuple[tuple[Device, ...], list[str]]:
-    """Give boards and MIG devices as a driver of DRA publishes them, each for one class only."""
-    whole = [name for name in classes if name != MIG_CLASS]
+def _of_classes(node: GpuNode, app: _App) -> tuple[list[Device], list[str]]:
+    """Return boards and MIG devices as a driver of DRA publishes them, each for one class only."""
+    whole = [name for name in app.classes if name != MIG_CLASS]
     of_boards = GPU_CLASS if GPU_CLASS in whole or not whole else whole[0]
-    where = "here" if has_plugin else "in this app"
-    notes = [
-        f"no device plugin {where}: its GPUs are taken to come by DRA, as {of_boards}",
-        *_of_guessed_memory(node),
-    ]
+    where = "here" if app.has_plugin else "in this app"
+    notes = [f"no device plugin {where}: its GPUs are taken to come by DRA, as {of_boards}", *_of_guessed_memory(node)]
     others = [name for name in whole if name != of_boards]
     if others:
         notes.append(f"a GPU counts for one device class only, so there is nothing for {', '.join(others)}")
     devices: list[Device] = []
     for gpu, layout in enumerate(node.layouts):
-        if not layout:
-            devices.append(Device(of_boards, 1, node.usable_vram_mib, gpu))
+        devices += [] if layout else [Device(of_boards, 1, node.usable_vram_mib, gpu)]
         for profile, count in layout.items():
             devices += [Device(MIG_CLASS, 1, _mig_mib(node, profile), gpu, profile)] * count
-    return tuple(devices), notes
+    return devices, notes
 
 
 # Labels and taints of the app's node configuration
 
 
-def _configured(provided: Sequence[Provided]) -> _Configured:
+def _app(provided: Sequence[Provided], classes: Sequence[str]) -> _App:
     found: list[GpuNodes] = [one.gpu_nodes for one in provided if one.gpu_nodes is not None]
-    if not found:
-        return _Configured(GpuNodes())
     if all(_plain(one) == _plain(found[0]) for one in found):
-        return _Configured(found[0])
+        return _App(provided, classes, found[0] if found else GpuNodes())
     labels = dict.fromkeys(f"{key}={value}" for one in found for key, value in one.labels.items())
     taints = dict.fromkeys(taint_text(t["key"], t.get("value", ""), t["effect"]) for one in found for t in one.taints)
-    return _Configured(GpuNodes(), tuple(labels), tuple(taints))
+    return _App(provided, classes, GpuNodes(), tuple(labels), tuple(taints))
 
 
 def _plain(nodes: GpuNodes) -> tuple[dict[str, str], frozenset[tuple[str, str, str]]]:
     return dict(nodes.labels), frozenset((t["key"], t.get("value", ""), t["effect"]) for t in nodes.taints)
 
 
-def _left_open(node: GpuNode, configured: _Configured) -> Iterator[str]:
+def _left_open(node: GpuNode, app: _App) -> Iterator[str]:
     own = {taint.key for taint in node.taints}
-    labels = [label for label in configured.open_labels if label.partition("=")[0] not in node.labels]
-    taints = [taint for taint in configured.open_taints if taint.partition(":")[0].partition("=")[0] not in own]
+    labels = [label for label in app.open_labels if label.partition("=")[0] not in node.labels]
+    taints = [taint for taint in app.open_taints if taint.partition(":")[0].partition("=")[0] not in own]
     for what, missing in (("labels", labels), ("taints", taints)):
         if missing:
             yield (
@@ -239,14 +268,64 @@ def _taints(node: GpuNode, configured: GpuNodes) -> tuple[Mapping[str, str], ...
     return (*own, *(dict(taint) for taint in configured.taints if (taint["key"], taint["effect"]) not in named))
 
 
+# MIG by a label: how the MIG manager divides a node
+
+
+def _divided_by_label(
+    node: GpuNode, provided: Sequence[Provided], labels: Mapping[str, str]
+) -> tuple[GpuNode, list[str]]:
+    """Return a node as its label says it is divided, unless the inventory says how it is, and what was assumed.
+
+    Args:
+        node: The node.
+        provided: Facts that the app's constructs declare.
+        labels: Labels of the node.
+    """
+    config = labels.get(MIG_CONFIG, "")
+    if config in ("", "all-disabled") or node.mig_layout is not None or node.mig_profiles == ():
+        return node, []
+    way_out = "declare it with mig_layout= of the node"
+    if not any(one.has_mig_manager for one in provided):
+        return node, [f"nothing in this app divides GPUs by {MIG_CONFIG}={config}: taken as whole; {way_out}"]
+    layout = _layout(None if node.model is None else node.model.name, config)
+    if layout is None:
+        return node, [f"{MIG_CONFIG}={config} names a configuration that is not known here: taken as whole; {way_out}"]
+    try:
+        divided = replace(node, mig_layout=layout)
+    except GpuConstructsError as error:
+        return node, [f"{MIG_CONFIG}={config} does not go with the node, which is taken as whole: {error.problem}"]
+    listed = " and ".join(f"{count} x {profile}" for profile, count in layout.items())
+    return divided, [f"each of its GPUs is divided into {listed}, as {MIG_CONFIG}={config} says"]
+
+
+def _layout(board: str | None, config: str) -> Mapping[str, int] | None:
+    """Return the MIG devices that a configuration makes of each board; None where that is not known.
+
+    Source:
+        NVIDIA/mig-parted@v0.9.1:deployments/systemd/config-default.yaml
+    """
+    profiles = MIG_PROFILES.get(board or "", ())
+    if config == "all-balanced" and len(profiles) == 6:
+        return {profiles[0]: 2, profiles[2]: 1, profiles[3]: 1}
+    if config == "all-balanced" and board == "NVIDIA A30":
+        return {profiles[0]: 2, profiles[1]: 1}
+    profile = normal_profile(config.removeprefix(_EVEN))
+    try:
+        require_mig_profile(MIG_CONFIG, profile)
+    except GpuConstructsError:
+        return None
+    most = max((count for count in range(1, _MOST_DEVICES + 1) if fits(board, {profile: count})), default=0)
+    return {profile: most} if most and config.startswith(_EVEN) else None
+
+
 # Power
 
 
-def _watts(node: GpuNode, labels: Mapping[str, str], caps: Sequence[PowerCap]) -> int | None:
+def _watts(node: GpuNode, labels: Mapping[str, str], provided: Sequence[Provided]) -> int | None:
     if node.power_limit is not None:
         return node.power_limit
     default = None if node.model is None else node.model.default_watts
-    for cap in caps:
+    for cap in (cap for one in provided for cap in one.power_caps):
         if all(labels.get(key) == value for key, value in cap.node_selector.items()):
             for pattern, limit in cap.limits.items():
                 if node.model is None and pattern.strip("*"):

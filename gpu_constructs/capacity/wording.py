@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 MOST_NAMED = 6
 _LONG = 200
@@ -10,7 +10,7 @@ _LONG = 200
 
 
 def joined(words: Sequence[str]) -> str:
-    """Join words as a sentence does, the first few of them."""
+    """Return the first few words, joined as in a sentence."""
     few, length = 0, 0
     while few < min(len(words), MOST_NAMED) and (not few or length + len(words[few]) <= _LONG):
         length += len(words[few]) + 2
@@ -18,6 +18,12 @@ def joined(words: Sequence[str]) -> str:
     if len(words) > few:
         return f"{', '.join(words[:few])} and {len(words) - few} more"
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""
+
+
+def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
+    """Return the first names and the number of the others."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def nodewise(whys: Mapping[str, str], nodes: int) -> tuple[str, ...]:
@@ -41,16 +47,39 @@ def nodewise(whys: Mapping[str, str], nodes: int) -> tuple[str, ...]:
     return (*said, f"and {nodes - told} more") if nodes > told else tuple(said)
 
 
-def has(nodes: Sequence[str]) -> str:
-    """Give the verb that goes with nodes."""
+def has(nodes: Sequence[object]) -> str:
+    """Return the verb that goes with names."""
     return "has" if len(nodes) == 1 else "have"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural if it needs one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def several(title: str, pods: int) -> str:
-    """Name so many pods of a consumer."""
+    """Return the title of a consumer with a number of its pods."""
     return title if pods == 1 else f"{pods} x {title}"
 
 
 def memory(mib: int) -> str:
-    """Write memory as Kubernetes does."""
+    """Return memory as Kubernetes writes it."""
     return f"{mib}Mi" if mib % 1024 else f"{mib // 1024}Gi"
+
+
+def unit_of(sizes: Iterable[int]) -> tuple[int, str]:
+    """Return a unit in which all sizes in MiB are whole, and its name."""
+    return (1024, "GiB") if all(mib % 1024 == 0 for mib in sizes) else (1, "MiB")
+
+
+def verb(plural: str, names: Sequence[str]) -> str:
+    """Return a verb as it goes with names."""
+    return plural if len(names) > 1 else f"{plural}s"
+
+
+def memory_sum(sizes: Sequence[int]) -> str:
+    """Return the sum of sizes in MiB, with its terms if they are few."""
+    if len(sizes) > MOST_NAMED:
+        return f"{sum(sizes)} MiB in all"
+    unit, name = unit_of(sizes)
+    return f"{' + '.join(str(mib // unit) for mib in sizes)} {name}"

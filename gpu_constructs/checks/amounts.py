@@ -5,15 +5,15 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpu_constructs import _fields
-from gpu_constructs._kinds import BUILT_IN_GROUPS
-from gpu_constructs.pod_specs import holds_pods
-from gpu_constructs.rules.facts import Facts, Manifest, is_gpu_name, quantity
-from gpu_constructs.rules.finding import Finding
-from gpu_constructs.sharing import GPU
+from gpu_constructs.catalog.sharing import GPU
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.finding import Finding
+from gpu_constructs.facts.readable import Manifest, is_gpu_name, quantity
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.kinds import BUILT_IN_GROUPS
+from gpu_constructs.kube.pod_specs import holds_pods
 
 _ANYWHERE = frozenset({"limits", "requests"})
 # The ratio of a LimitRange is between two amounts, so it has no unit.
@@ -39,8 +39,7 @@ _SHARED = re.compile(r"(?:gpus?share?d?|sharedgpus?)\Z")
 _MIG = re.compile(r"(?:mig)?(?:([1-7])c)?([1-7])g([0-9]+)gb((?:me|all|gfx)*)(?:shared)?\Z")
 
 
-@dataclass(frozen=True)
-class _Amount:
+class _Amount(NamedTuple):
     """One amount of a resource.
 
     Attributes:
@@ -66,19 +65,17 @@ def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
             continue
         sections = _ANYWHERE | _OF_KIND.get(kind, frozenset())
         has_containers = holds_pods(manifest["apiVersion"], manifest["kind"])
+        # A kind unknown here may count in another unit.
+        may_have_units = not (has_containers or kind[0] in BUILT_IN_GROUPS)
         for one in _amounts(manifest, sections):
             name, is_in_section = _COUNTED.sub("", one.key, count=1), one.section in sections
             if is_in_section and "/" not in name and has_containers and one.holder:
                 yield from _unknown(index, one)
-            elif ("/" in name or (is_in_section and kind in _OF_KIND)) and not facts.is_gpu(name):
-                meant = _meant(name)
-                if meant is not None and not _is_renamed(facts, name):
-                    yield _misnamed(index, one, name, meant)
-            is_size = (is_in_section and _fields.counts_bytes(name)) or (one.section, name) == ("emptyDir", "sizeLimit")
-            if is_size and _fields.lacks_unit(one.amount):
-                # A kind unknown here may count in another unit.
-                is_warning = kind[0] not in BUILT_IN_GROUPS and not has_containers
-                yield Finding(index, f"{one} {_fields.without_unit(one.amount)}", is_warning=is_warning)
+            elif "/" in name or (is_in_section and kind in _OF_KIND):
+                yield from _misnamed(facts, index, one, name)
+            is_size = fields.counts_bytes(name) if is_in_section else (one.section, name) == ("emptyDir", "sizeLimit")
+            if is_size and fields.lacks_unit(one.amount):
+                yield Finding(index, f"{one} {fields.without_unit(one.amount)}", is_warning=may_have_units)
 
 
 def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
@@ -91,12 +88,10 @@ def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
         if not isinstance(value, Mapping):
             waiting += [(one, section, holder, depth + 1) for one in reversed(value) if isinstance(one, Mapping | list)]
             continue
-        if isinstance(value.get("name"), str) and "image" in value:
-            holder = f" of container {value['name']!r}"
-        for amount in _BESIDE_NAME & value.keys():
+        if isinstance(value.get("name"), str):
+            holder = f" of container {value['name']!r}" if "image" in value else holder
             # As Kueue bounds a resource, and Spark asks for one.
-            if isinstance(value.get("name"), str):
-                yield _Amount(section, value["name"], value[amount], holder)
+            yield from (_Amount(section, value["name"], value[key], holder) for key in _BESIDE_NAME & value.keys())
         for key, member in value.items():
             if isinstance(member, Mapping | list):
                 if not str(key).lower().endswith(_OTHER_NAMES):
@@ -114,7 +109,7 @@ def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
     if one.key in _OF_CONTAINERS or one.key.startswith(_HUGE_PAGES):
         return
     meant = _meant(one.key)
-    near = f"; write {meant!r}" if meant else _fields.did_you_mean(one.key, _OF_CONTAINERS)
+    near = f"; write {meant!r}" if meant else fields.did_you_mean(one.key, _OF_CONTAINERS)
     yield Finding(
         index,
         f"{one} must name {', '.join(_OF_CONTAINERS)} or a resource with a domain, such as {GPU!r}; Kubernetes refuses "
@@ -122,12 +117,15 @@ def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
     )
 
 
-def _misnamed(index: int, one: _Amount, name: str, meant: str) -> Finding:
-    return Finding(
-        index,
-        f"{one} names no resource that NVIDIA's device plugin advertises; write {one.key.replace(name, meant)!r}, or "
-        f"declare it with External(app, 'existing', gpu_resources=[{name!r}]) where another plugin does",
-    )
+def _misnamed(facts: Facts, index: int, one: _Amount, name: str) -> Iterator[Finding]:
+    """Check a name that may be meant for one of a GPU resource."""
+    meant = None if facts.is_gpu(name) else _meant(name)
+    if meant is not None and not _is_renamed(facts, name):
+        yield Finding(
+            index,
+            f"{one} names no resource that NVIDIA's device plugin advertises; write {one.key.replace(name, meant)!r}, "
+            f"or declare it with External(app, 'existing', gpu_resources=[{name!r}]) where another plugin does",
+        )
 
 
 def _is_renamed(facts: Facts, name: str) -> bool:

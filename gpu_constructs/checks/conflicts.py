@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any, Literal
 
-from gpu_constructs.annotations import COLLECTOR_INJECTION
-from gpu_constructs.platforms import Platform, Talos
-from gpu_constructs.provided import Component, GpuOffer, Provided, listed
-from gpu_constructs.rules.facts import Facts, namespace_of
-from gpu_constructs.rules.finding import Finding
-from gpu_constructs.sharing import Sharing
+from gpu_constructs.catalog.platforms import Platform, Talos
+from gpu_constructs.catalog.sharing import Sharing
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.finding import Finding
+from gpu_constructs.facts.provided import Component, GpuOffer, Provided, listed
+from gpu_constructs.facts.readable import namespace_of
+from gpu_constructs.kube.annotations import COLLECTOR_INJECTION
 
 _APART = "select different nodes with node_selector"
 
@@ -68,32 +69,30 @@ def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
 
 def gpus_are_profiled_by_one(facts: Facts) -> Iterator[Finding]:
     """Find exporters of which one at a time can profile the GPUs of a node."""
-    profiling = [index for index, offer in enumerate(facts.provided) if offer.profiles_gpus]
-    for one, other in combinations(profiling, 2):
-        meeting = _meeting(facts, one, other)
-        if meeting:
-            yield Finding(
-                None,
-                "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one can at "
-                f"a time: the other fails; leave them out of one's metrics, or {_APART}",
-                providers=(one, other),
-                is_warning=meeting == "perhaps",
-            )
+    return _in_each_others_way(
+        facts,
+        [index for index, offer in enumerate(facts.provided) if offer.profiles_gpus],
+        "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one can at a time: "
+        f"the other fails; leave them out of one's metrics, or {_APART}",
+    )
 
 
 def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
     """Find agents that would set the limits of one GPU in turn."""
-    limiting = [index for index, offer in enumerate(facts.provided) if offer.power_caps]
-    for one, other in combinations(limiting, 2):
-        meeting = _meeting(facts, one, other)
+    return _in_each_others_way(
+        facts,
+        [index for index, offer in enumerate(facts.provided) if offer.power_caps],
+        "limits the power of GPUs on nodes that {1} limits too, so they would set their limits in turn; join them with "
+        f"limits={{...}}, or {_APART}",
+    )
+
+
+def _in_each_others_way(facts: Facts, constructs: Sequence[int], problem: str) -> Iterator[Finding]:
+    """Return a finding for each two of some constructs that may run on one node."""
+    for pair in combinations(constructs, 2):
+        meeting = _meeting(facts, *pair)
         if meeting:
-            yield Finding(
-                None,
-                "limits the power of GPUs on nodes that {1} limits too, so they would set their limits in turn; "
-                f"join them with limits={{...}}, or {_APART}",
-                providers=(one, other),
-                is_warning=meeting == "perhaps",
-            )
+            yield Finding(None, problem, providers=pair, is_warning=meeting == "perhaps")
 
 
 def exporters_know_of_sharing(facts: Facts) -> Iterator[Finding]:
@@ -114,11 +113,11 @@ def exporters_know_of_sharing(facts: Facts) -> Iterator[Finding]:
 def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
     """Find what was told of another sharing than the device plugin of its nodes has."""
     for index, offer in enumerate(facts.provided):
-        plugins = [] if offer.assumed_sharing is None else _plugins_beside(facts, offer)
-        has = [one.sharing for _, plugin in plugins for one in plugin]
-        if offer.assumed_sharing is None or not has:
+        if offer.assumed_sharing is None or _is_shared_by_all(facts, offer.assumed_sharing):
             continue
-        if _advertised(offer.assumed_sharing) not in map(_advertised, has):
+        plugins = _plugins_beside(facts, offer)
+        has = [one.sharing for _, plugin in plugins for one in plugin]
+        if has and _advertised(offer.assumed_sharing) not in map(_advertised, has):
             from gpu_constructs.capacity.serving import in_full
 
             yield Finding(
@@ -128,6 +127,12 @@ def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
                 providers=(index, plugins[0][0]),
                 is_warning=True,
             )
+
+
+def _is_shared_by_all(facts: Facts, sharing: Sharing) -> bool:
+    """Check whether each plugin of the app has a sharing, which takes less than asking for the nodes of each."""
+    advertised = _advertised(sharing)
+    return all(_advertised(one.sharing) == advertised for plugin in facts.provided for one in plugin.gpu_offers)
 
 
 def _advertised(sharing: Sharing) -> Sharing:
@@ -160,28 +165,34 @@ def platforms_are_one(facts: Facts) -> Iterator[Finding]:
 
     Nodes may have different releases while an upgrade lasts; what runs on a node is for one of them.
     """
-    stated = [(at, offer.platform) for at, offer in enumerate(facts.provided) if offer.platform is not None]
-    of_nodes = [(at, platform) for at, platform in stated if facts.provided[at].gpu_nodes is not None]
-    of_others = [(at, platform) for at, platform in stated if facts.provided[at].gpu_nodes is None]
+    of_nodes: list[tuple[int, Platform]] = []
+    of_others: list[tuple[int, Platform]] = []
+    for at, offer in enumerate(facts.provided):
+        if offer.platform is not None:
+            (of_others if offer.gpu_nodes is None else of_nodes).append((at, offer.platform))
     lines = Counter(_line(platform) for _, platform in of_nodes or of_others)
     allowed = set(lines) if of_nodes else {line for line, _ in lines.most_common(1)}
     references = [(at, platform) for at, platform in of_nodes or of_others if _line(platform) in allowed]
     for at, platform in of_others:
-        if _line(platform) in allowed:
-            continue
-        for other, reference in references:
-            if _may_meet(facts, at, other) and not _need_nothing_of(facts, at, platform, reference):
-                both_talos = isinstance(platform, Talos) and isinstance(reference, Talos)
-                # Until 1.12 the driver lies elsewhere, and nothing hands it out by CDI.
-                has_other_layout = both_talos and platform.supports_cdi != reference.supports_cdi
-                yield Finding(
-                    None,
-                    f"platform must be the same for all that is on a node; got {platform}, and {{1}} has {reference}; "
-                    f"pass {type(reference).__name__}({reference.version!r}) here too, or {_APART}",
-                    providers=(at, other),
-                    is_warning=not has_other_layout or facts.provided[at].is_workload,
-                )
-                break
+        if _line(platform) not in allowed:
+            yield from islice(_of_another_platform(facts, at, platform, references), 1)
+
+
+def _of_another_platform(
+    facts: Facts, at: int, platform: Platform, references: Iterable[tuple[int, Platform]]
+) -> Iterator[Finding]:
+    for other, reference in references:
+        if _may_meet(facts, at, other) and not _need_nothing_of(facts, at, platform, reference):
+            both_talos = isinstance(platform, Talos) and isinstance(reference, Talos)
+            # Until 1.12 the driver lies elsewhere, and nothing hands it out by CDI.
+            has_other_layout = both_talos and platform.supports_cdi != reference.supports_cdi
+            yield Finding(
+                None,
+                f"platform must be the same for all that is on a node; got {platform}, and {{1}} has {reference}; "
+                f"pass {type(reference).__name__}({reference.version!r}) here too, or {_APART}",
+                providers=(at, other),
+                is_warning=not has_other_layout or facts.provided[at].is_workload,
+            )
 
 
 def _line(platform: Platform) -> str:
@@ -189,7 +200,7 @@ def _line(platform: Platform) -> str:
 
 
 def _need_nothing_of(facts: Facts, at: int, *platforms: Platform) -> bool:
-    """Return whether a construct may name no runtime class, as one for plain Kubernetes does, beside one for Talos."""
+    """Check whether a construct may name no runtime class, as one for plain Kubernetes does, beside one for Talos."""
     names_differ = len({platform.runtime_class for platform in platforms}) > 1
     return names_differ and (facts.provided[at].is_workload or facts.gpu_runtime in ("default", "cdi"))
 
@@ -299,7 +310,7 @@ def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
 
 
 def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"] | None:
-    """Return whether pods of two providers come to one node; None where they do not."""
+    """Check whether pods of two providers come to one node; None where they do not."""
     meeting = [
         (first, second)
         for first in facts.provided[one].runs_on
@@ -317,7 +328,7 @@ def _tolerations(placement: Mapping[str, Any]) -> list[str]:
 
 
 def nodes_in_common(facts: Facts, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether there can be a node that takes the pods of both.
+    """Check whether there can be a node that takes the pods of both.
 
     Nodes that the app knows prove the opposite: where each runs on some of them, and no node takes both.
 
@@ -328,7 +339,7 @@ def nodes_in_common(facts: Facts, one: Mapping[str, Any], other: Mapping[str, An
     """
     # Only an app with two agents of a sort needs the rules of the scheduler.
     from gpu_constructs.capacity.eligibility import may_share_a_node
-    from gpu_constructs.capacity.known_nodes import nodes_taking
+    from gpu_constructs.capacity.serving import nodes_taking
 
     if not may_share_a_node(one, other):
         return False

@@ -1,21 +1,32 @@
-"""What the ResourceQuotas of an app refuse, and what they do not count."""
+"""What the LimitRanges and ResourceQuotas of an app refuse of its own pods, and what quotas do not count."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from gpu_constructs.pod_specs import containers
-from gpu_constructs.rules.facts import Facts, Manifest, Pod, amounts, is_among, namespace_of, quantity
-from gpu_constructs.rules.finding import Finding
+from gpu_constructs.facts.app import Facts, Pod, most_at_once
+from gpu_constructs.facts.finding import Finding
+from gpu_constructs.facts.limit_range import breaches, defaults
+from gpu_constructs.facts.provided import is_among
+from gpu_constructs.facts.readable import Manifest, amounts, namespace_of, quantity
+from gpu_constructs.kube.pod_specs import containers
 
 _OF_CLAIMS = "requests.storage"
 _OF_CLASS = ".storageclass.storage.k8s.io/requests.storage"
 _OF_PODS = frozenset({"pods", "count/pods"})
 _REQUESTED = frozenset({"cpu", "memory", "ephemeral-storage"})
 _MIG = "nvidia.com/mig-"
+# kubernetes/kubernetes:pkg/quota/v1/evaluator/core/pods.go: a quota on one of these has every container state it.
+_DEMANDED = {
+    **{resource: ("requests", resource) for resource in ("cpu", "memory")},
+    **{f"{part}.{resource}": (part, resource) for part in ("requests", "limits") for resource in ("cpu", "memory")},
+}
+# A runtime, or an operator's own defaults, add what is not written in these.
+_COMPLETED = ("serving.kserve.io", "trainer.kubeflow.org")
+
+_Limit = tuple[int, Manifest]
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,53 @@ class _Bound:
         return ("requests", self.key) if is_requested else None
 
 
+def pods_fit_their_namespace(facts: Facts) -> Iterator[Finding]:
+    """Compare the pods of each namespace with what the app says of it."""
+    for pod in facts.pods if facts.limit_ranges or facts.quotas else ():
+        namespace = namespace_of(pod.manifest)
+        limits = [one for one in facts.limit_ranges.get(namespace, ()) if one[1].get("type") == "Container"]
+        yield from _above_the_most(pod, limits)
+        if facts.kinds[pod.index][0] not in _COMPLETED:
+            demanded = [(index, key) for index, key, _ in facts.quotas.get(namespace, ()) if key in _DEMANDED]
+            yield from _unstated(pod, demanded, limits)
+
+
+def _above_the_most(pod: Pod, limits: list[_Limit]) -> Iterator[Finding]:
+    for index, limit in limits:
+        told: set[tuple[str | None, str]] = set()
+        for breach in breaches(pod.spec, limit):
+            if breach.bound == "max" and (breach.container, breach.resource) not in told:
+                told.add((breach.container, breach.resource))
+                yield Finding(
+                    pod.index,
+                    f"pods would be refused: {breach.section}[{breach.resource!r}] of container {breach.container!r} "
+                    f"is {breach.given}, and {{0}} allows a container of namespace {namespace_of(pod.manifest)!r} at "
+                    f"most {breach.allowed}; ask for less, or raise ContainerLimits(max=...)",
+                    (index,),
+                )
+
+
+def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> Iterator[Finding]:
+    for index, key in quotas:
+        section, resource = _DEMANDED[key]
+        if _states(pod.spec, section, resource) or any(resource in defaults(limit, section) for _, limit in limits):
+            continue
+        for container in containers(pod.spec):
+            if not _states(container, section, resource):
+                yield Finding(
+                    pod.index,
+                    f"pods would be refused: container {container.get('name')!r} states no {section}[{resource!r}], "
+                    f"which {{0}} demands of every container of namespace {namespace_of(pod.manifest)!r} by {key!r}; "
+                    "state it, or give a default with GpuNamespace(limit_range=ContainerLimits(default=...))",
+                    (index,),
+                )
+
+
+def _states(holder: Manifest, section: str, resource: str) -> bool:
+    # Kubernetes takes the limit for the request where that is not given.
+    return any(resource in amounts(holder, part) for part in {section, "limits"})
+
+
 def quotas_fit_and_count(facts: Facts) -> Iterator[Finding]:
     """Compare what each workload asks for with the quotas of its namespace."""
     bounds = _bounds(facts)
@@ -61,15 +119,10 @@ def quotas_fit_and_count(facts: Facts) -> Iterator[Finding]:
 
 
 def _bounds(facts: Facts) -> dict[str, list[_Bound]]:
-    bounds: dict[str, list[_Bound]] = defaultdict(list)
-    for index, manifest in facts.of_kind(("", "ResourceQuota")):
-        spec = manifest.get("spec") or {}
-        # With a scope it counts some pods only.
-        if not spec.get("scopes") and not spec.get("scopeSelector"):
-            for key, most in (spec.get("hard") or {}).items():
-                number = quantity(most)
-                if number is not None:
-                    bounds[namespace_of(manifest)].append(_Bound(index, key, most, number))
+    bounds: dict[str, list[_Bound]] = {}
+    for namespace, quotas in facts.quotas.items():
+        each = [(index, key, most, quantity(most)) for index, key, most in quotas]
+        bounds[namespace] = [_Bound(index, key, most, known) for index, key, most, known in each if known is not None]
     return bounds
 
 
@@ -82,7 +135,7 @@ def _asked(pod: Pod, bound: _Bound) -> Decimal:
     section, resource = bound.counts
     of_pod = _stated(pod.spec, section, resource)
     held = {id(one): _stated(one, section, resource) or Decimal(0) for one in containers(pod.spec)}
-    return of_pod or pod.at_once(held)
+    return of_pod or most_at_once(pod.spec, held)
 
 
 def _stated(holder: Manifest, section: str, resource: str) -> Decimal | None:
@@ -164,13 +217,7 @@ def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterat
     of_gpus = {resource: bound for resource, bound in counted.items() if facts.is_gpu(resource)}
     if not of_gpus:
         return
-    pods = (*facts.gpu_pods, *facts.completed_pods)
-    held = {ask.resource for pod in pods if namespace_of(pod.manifest) == namespace for ask in pod.asks}
-    names = held | set(_advertised(facts))
-    # A star is for profiles that nothing here names.
-    patterns = {name for name in names if name.endswith("*")}
-    exact = names - patterns
-    missed = sorted(exact - of_gpus.keys()) + sorted(p for p in patterns if not _names_one(p, exact | of_gpus.keys()))
+    missed = _missed(facts, namespace, of_gpus.keys())
     if missed:
         keys = ", ".join(f"requests.{name}".replace("*", "<profile>") for name in missed)
         yield Finding(
@@ -181,8 +228,13 @@ def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterat
         )
 
 
-def _names_one(pattern: str, names: Iterable[str]) -> bool:
-    return any(is_among(name, [pattern]) for name in names)
+def _missed(facts: Facts, namespace: str, counted: Collection[str]) -> list[str]:
+    """Return the names of GPUs of pods and nodes that are not counted; a star is for profiles that nothing names."""
+    asks = [ask for pod in (*facts.gpu_pods, *facts.completed_pods) for ask in pod.asks]
+    names = {ask.resource for ask in asks if namespace_of(ask.pod.manifest) == namespace} | set(_advertised(facts))
+    patterns = sorted(name for name in names if name.endswith("*"))
+    exact = sorted(names - {*patterns, *counted})
+    return exact + [one for one in patterns if not any(is_among(name, [one]) for name in {*exact, *counted})]
 
 
 def _advertised(facts: Facts) -> Iterator[str]:

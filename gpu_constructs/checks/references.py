@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from gpu_constructs import _fields
-from gpu_constructs.pod_specs import containers
-from gpu_constructs.rules.facts import Facts, Manifest, Pod, is_among, namespace_of
-from gpu_constructs.rules.finding import Finding
+from gpu_constructs.facts.app import Facts, Pod
+from gpu_constructs.facts.finding import Finding
+from gpu_constructs.facts.provided import is_among
+from gpu_constructs.facts.readable import Manifest, mapping, namespace_of
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.pod_specs import containers
 
 KEYWORDS: Mapping[str, str] = {
     "ConfigMap": "config_maps",
@@ -23,7 +25,7 @@ KEYWORDS: Mapping[str, str] = {
 """The keyword of ``External`` that declares objects of each kind."""
 
 _EVERYWHERE = "*"
-_BUILT_IN: Mapping[str, tuple[str, ...]] = {
+_BUILT_IN: Mapping[str, Sequence[str]] = {
     "ConfigMap": ("kube-root-ca.crt",),
     "PriorityClass": ("system-cluster-critical", "system-node-critical"),
     # Kubeflow makes the others in the namespace of each profile.
@@ -95,38 +97,18 @@ class _Reference:
         return f"{self.kind} {self.name!r}" + (f" of namespace {self.namespace!r}" if self.namespace else "")
 
 
-@dataclass(frozen=True)
-class _Known:
-    """Objects that are there, as far as the app says.
-
-    Attributes:
-        keys: By kind and namespace the names, each with the keys of the object; None where they are not known.
-        declared: Names by kind as ``External`` declares them, with or without a namespace.
-    """
-
-    keys: Mapping[tuple[str, str], dict[str, frozenset[str] | None]]
-    declared: Mapping[str, list[str]] = field(default_factory=dict)
-
-    def names(self, wanted: _Reference) -> list[str]:
-        """Return the names that are there of the kind that is wanted, where it is wanted."""
-        made = (name for place in (wanted.namespace, _EVERYWHERE) for name in self.keys.get((wanted.kind, place), ()))
-        return [*made, *_BUILT_IN.get(wanted.kind, ()), *self._declared(wanted)]
-
-    def _declared(self, wanted: _Reference) -> Iterator[str]:
-        for name in self.declared.get(wanted.kind, ()):
-            namespace, _, own = name.rpartition("/")
-            if namespace in ("", wanted.namespace):
-                yield own
+_Known = Mapping[tuple[str, str], Mapping[str, frozenset[str] | None]]
+"""By kind and namespace the names of objects that are there, each with its keys; None where they are not known."""
 
 
 def references_exist(facts: Facts) -> Iterator[Finding]:
     """Check that something provides each object that is named, with the keys that are named."""
     wanted = list(dict.fromkeys(_references(facts)))
-    known = _known(facts) if wanted else _Known({})
+    known = _known(facts) if wanted else {}
     told: set[tuple[str, str, str]] = set()
     for one in wanted:
         identity = (one.kind, one.namespace, one.name)
-        names = known.names(one)
+        names = [name for place in (one.namespace, _EVERYWHERE) for name in known.get((one.kind, place), ())]
         if is_among(one.name, names):
             yield from _missing_keys(one, known)
         elif identity not in told:
@@ -144,19 +126,19 @@ def _missing(one: _Reference, names: list[str]) -> Finding:
         )
     return Finding(
         one.index,
-        f"names {one}, which nothing in this app makes{_fields.did_you_mean(one.name, names)}; add it, or {way_out}",
+        f"names {one}, which nothing in this app makes{fields.did_you_mean(one.name, names)}; add it, or {way_out}",
         is_warning=True,
     )
 
 
 def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
-    has = known.keys.get((one.kind, one.namespace), {}).get(one.name)
+    has = known.get((one.kind, one.namespace), {}).get(one.name)
     # What has none yet is filled by somebody else.
     for key in one.keys if has else ():
         if has and key not in has:
             yield Finding(
                 one.index,
-                f"names key {key!r} of {one}, which does not have it{_fields.did_you_mean(key, has)}; it has "
+                f"names key {key!r} of {one}, which does not have it{fields.did_you_mean(key, has)}; it has "
                 f"{', '.join(sorted(has)[:5])}; name one of its keys, or make the reference optional",
             )
 
@@ -175,31 +157,34 @@ def _in_common(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
+def _made_by(manifest: Manifest, of: tuple[str, str]) -> Iterator[tuple[str, str, str, frozenset[str] | None]]:
+    """Yield what an object is or has made: kind, namespace, name, and the keys where they are known."""
+    (group, kind), name, namespace = of, str(manifest["metadata"].get("name")), namespace_of(manifest)
+    if group == "" and kind in KEYWORDS:
+        sections = (manifest.get(section) for section in ("data", "stringData", "binaryData"))
+        yield kind, namespace, name, frozenset(key for section in sections for key in mapping(section))
+    elif of == ("scheduling.k8s.io", "PriorityClass"):
+        yield kind, "", name, None
+    elif of in _PRODUCED:
+        produced, *paths = _PRODUCED[of]
+        found = next((names for path in paths if (names := list(_texts(manifest, path.split("."))))), [])
+        for each in found:
+            yield produced, _EVERYWHERE if kind in _IN_EVERY_NAMESPACE else namespace, each, None
+
+
 def _known(facts: Facts) -> _Known:
-    keys: dict[tuple[str, str], dict[str, frozenset[str] | None]] = defaultdict(dict)
-
-    def add(kind: str, namespace: str, name: str, has: frozenset[str] | None = None) -> None:
-        there = keys[kind, namespace]
-        # What two make has the keys of both, and those of an operator are not known.
-        there[name] = has if name not in there else None
-
-    for manifest, (group, kind) in zip(facts.objects, facts.kinds, strict=True):
-        name, namespace = str(manifest["metadata"].get("name")), namespace_of(manifest)
-        if group == "" and kind in KEYWORDS:
-            sections = (manifest.get(section) for section in ("data", "stringData", "binaryData"))
-            add(kind, namespace, name, frozenset(key for section in sections for key in _mapping(section)))
-        elif (group, kind) == ("scheduling.k8s.io", "PriorityClass"):
-            add(kind, "", name)
-        elif (group, kind) in _PRODUCED:
-            produced, *paths = _PRODUCED[group, kind]
-            found = next((names for path in paths if (names := list(_texts(manifest, path.split("."))))), [])
-            for each in found:
-                add(produced, _EVERYWHERE if kind in _IN_EVERY_NAMESPACE else namespace, each)
-    declared: dict[str, list[str]] = defaultdict(list)
-    for offer in facts.provided:
-        for kind, others in offer.objects.items():
-            declared[kind] += others
-    return _Known(keys, declared)
+    found: dict[tuple[str, str], dict[str, frozenset[str] | None]] = defaultdict(dict)
+    for manifest, of in zip(facts.objects, facts.kinds, strict=True):
+        for made, namespace, name, has in _made_by(manifest, of):
+            there = found[made, namespace]
+            # What two make has the keys of both, and those of an operator are not known.
+            there[name] = has if name not in there else None
+    declared = [one for offer in facts.provided for one in offer.objects.items()]
+    for kind, names in (*_BUILT_IN.items(), *declared):
+        for name in names:
+            namespace, _, own = name.rpartition("/")
+            found[kind, namespace or _EVERYWHERE].setdefault(own, None)
+    return found
 
 
 def _references(facts: Facts) -> Iterator[_Reference]:
@@ -213,6 +198,15 @@ def _references(facts: Facts) -> Iterator[_Reference]:
         yield from _beyond_pods(index, manifest, facts.kinds[index])
 
 
+def _sources(pod: Pod) -> Iterator[Manifest]:
+    """Yield all that may name a ConfigMap or a Secret in a pod: variables and volumes."""
+    for container in containers(pod.spec):
+        yield from (mapping(variable.get("valueFrom")) for variable in container.get("env") or ())
+        yield from container.get("envFrom") or ()
+    for volume in pod.spec.get("volumes") or ():
+        yield from (volume, *_list(mapping(volume.get("projected")).get("sources")))
+
+
 def _of_pod(pod: Pod) -> Iterator[_Reference]:
     def named(kind: str, name: object, *keys: object) -> Iterator[_Reference]:
         return _reference(pod.index, kind, namespace_of(pod.manifest), name, keys)
@@ -220,18 +214,12 @@ def _of_pod(pod: Pod) -> Iterator[_Reference]:
     yield from named("PriorityClass", pod.spec.get("priorityClassName"))
     yield from named("ServiceAccount", pod.spec.get("serviceAccountName") or pod.spec.get("serviceAccount"))
     for secret in _list(pod.spec.get("imagePullSecrets")):
-        yield from named("Secret", _mapping(secret).get("name"))
-    sources: list[Manifest] = []
-    for container in containers(pod.spec):
-        sources += [_mapping(variable.get("valueFrom")) for variable in container.get("env") or ()]
-        sources += container.get("envFrom") or ()
-    for volume in pod.spec.get("volumes") or ():
-        sources += [volume, *_list(_mapping(volume.get("projected")).get("sources"))]
-    for source in sources:
+        yield from named("Secret", mapping(secret).get("name"))
+    for source in _sources(pod):
         for key, kind in _KIND_OF.items():
-            of = _mapping(source.get(key)) if key in source else {}
+            of = mapping(source.get(key)) if key in source else {}
             if of and of.get("optional") is not True:
-                items = [_mapping(item).get("key") for item in _list(of.get("items"))]
+                items = [mapping(item).get("key") for item in _list(of.get("items"))]
                 yield from named(kind, of.get("name") or of.get("secretName"), of.get("key"), *items)
 
 
@@ -242,8 +230,8 @@ def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iter
         for name in _texts(manifest, path.split(".")):
             yield from _reference(index, kind, namespace, name)
     if known == ("helm.toolkit.fluxcd.io", "HelmRelease"):
-        for source in _list(_mapping(manifest.get("spec")).get("valuesFrom")):
-            of = _mapping(source)
+        for source in _list(mapping(manifest.get("spec")).get("valuesFrom")):
+            of = mapping(source)
             if of.get("kind") in KEYWORDS and of.get("optional") is not True:
                 key = of.get("valuesKey", "values.yaml")
                 yield from _reference(index, str(of["kind"]), namespace, of.get("name"), (key,))
@@ -253,7 +241,7 @@ def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iter
 
 def _of_scraper(index: int, namespace: str, value: Any, depth: int = 0) -> Iterator[_Reference]:
     for key, member in value.items() if isinstance(value, Mapping) else enumerate(_list(value)):
-        of = _mapping(member)
+        of = mapping(member)
         kind = _OF_SCRAPERS.get(str(key))
         if kind and isinstance(of.get("key"), str) and of.get("optional") is not True:
             yield from _reference(index, kind, namespace, of.get("name"), (of["key"],))
@@ -270,6 +258,10 @@ def _reference(
         yield _Reference(index, kind, "" if kind == "PriorityClass" else namespace, name, named)
 
 
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _texts(value: Any, steps: list[str]) -> Iterator[str]:
     if not steps:
         if isinstance(value, str) and value:
@@ -278,12 +270,4 @@ def _texts(value: Any, steps: list[str]) -> Iterator[str]:
         for member in _list(value):
             yield from _texts(member, steps[1:])
     else:
-        yield from _texts(_mapping(value).get(steps[0]), steps[1:])
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+        yield from _texts(mapping(value).get(steps[0]), steps[1:])

@@ -6,59 +6,99 @@ Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, api/config/v1.
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, ClassVar, Literal
 
-from gpu_constructs import _fields
-from gpu_constructs._durations import LONGEST, go_duration
-from gpu_constructs._yaml import yaml_text
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
-from gpu_constructs.platforms import DeviceListStrategy
-from gpu_constructs.sharing import GPU, Sharing
-from gpu_constructs.versions import DevicePluginRelease
+from gpu_constructs.catalog.platforms import DeviceListStrategy
+from gpu_constructs.catalog.sharing import GPU, Sharing
+from gpu_constructs.catalog.versions import DevicePluginRelease
+from gpu_constructs.errors import GpuConstructsError, short_errors
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.durations import LONGEST, go_duration
+from gpu_constructs.kube.options import Check, Conflict, Options, refuse_first
+from gpu_constructs.kube.yaml_text import yaml_text
 
 MigStrategy = Literal["none", "single", "mixed"]
 
 CONFIG_FILE = "/config/config.yaml"
-_ANNOTATION_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/\Z")
 _SHORTEST_SLEEP = timedelta(seconds=1)
 
 
 def _key(key: str, env: str, *more: str, default: Any = None) -> Any:
-    """Name a member's key in the file, and the variables that would override it: the main one, then others."""
+    """Return a member with its key in the file and the variables that override it: the main one, then others."""
     return dataclasses.field(default=default, metadata={"key": key, "env": env, "more_env": more})
 
 
-def _paths(struct: Any, prefix: str, *members: str) -> None:
-    for member in members:
-        value = getattr(struct, member)
-        if value is None:
-            continue
-        _fields.absolute_path(f"{prefix}.{member}", value)
-
-
-def device_list_strategies(field: str, given: DeviceListStrategy | Sequence[DeviceListStrategy]) -> tuple[str, ...]:
-    """Give the strategies as a tuple.
+def device_list_strategies(
+    field: str, given: DeviceListStrategy | Sequence[DeviceListStrategy]
+) -> tuple[DeviceListStrategy, ...]:
+    """Return the strategies as a tuple.
 
     Raises:
-        GpuConstructsError: None is named, or one twice.
+        GpuConstructsError: No strategy is named, or one twice.
     """
-    strategies: tuple[str, ...] = (given,) if isinstance(given, str) else tuple(given)
-    if not strategies:
-        raise GpuConstructsError(
-            f"{field} must name at least one strategy, got an empty list: pods would get no GPU; "
-            "leave it out for the platform's default"
-        )
-    if len(set(strategies)) < len(strategies):
-        raise GpuConstructsError(f"{field} must not repeat a strategy; got {list(strategies)!r}")
+    strategies: tuple[DeviceListStrategy, ...] = (given,) if isinstance(given, str) else tuple(given)
+    refuse_first(
+        [
+            (
+                not strategies,
+                f"{field} must name at least one strategy, got an empty list: pods would get no GPU; "
+                "leave it out for the platform's default",
+            ),
+            (
+                len(set(strategies)) < len(strategies),
+                f"{field} must not repeat a strategy; got {list(strategies)!r}",
+            ),
+        ]
+    )
     return strategies
 
 
+def _strategies(field: str, given: Any) -> None:
+    device_list_strategies(field, given)
+
+
+def _sleep_interval(field: str, given: timedelta | str) -> None:
+    refuse_first(
+        [
+            (
+                isinstance(given, timedelta) and given < _SHORTEST_SLEEP,
+                f"{field} must be at least one second; got {isinstance(given, timedelta) and go_duration(given)!r}; "
+                "a shorter one keeps a core busy reading labels that change once a day",
+            ),
+            (
+                isinstance(given, timedelta) and given > LONGEST,
+                f"{field} must be at most 292 years, all that fits 64 bits; got {given!r}; "
+                "'infinite' looks once (from release 0.19.0)",
+            ),
+        ]
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
-class PluginFlags(metaclass=ShortErrors):
+class _Section(Options):
+    """A part of the file."""
+
+    _CHECKS: ClassVar[Mapping[str, Check]] = {
+        "cdi_annotation_prefix": fields.matching(
+            r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/\Z", "be a domain and a slash, like 'cdi.k8s.io/'"
+        ),
+        "container_driver_root": fields.absolute_path,
+        "device_list_strategy": _strategies,
+        "machine_type_file": fields.absolute_path,
+        "mps_root": fields.absolute_path,
+        "nvidia_ctk_path": fields.absolute_path,
+        "nvidia_dev_root": fields.absolute_path,
+        "nvidia_driver_root": fields.absolute_path,
+        "output_file": fields.path_or_nothing,
+        "sleep_interval": _sleep_interval,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginFlags(_Section):
     """What only the plugin reads: ``flags.plugin`` in the file. None leaves a setting to the plugin.
 
     Attributes:
@@ -87,26 +127,20 @@ class PluginFlags(metaclass=ShortErrors):
         "sharedDevicesAllocationPolicy", "SHARED_DEVICES_ALLOCATION_POLICY"
     )
 
+    _NAME: ClassVar[str] = "flags.plugin"
+
     def __post_init__(self) -> None:
-        _fields.members(self, "flags.plugin")
-        if self.device_list_strategy is not None:
-            strategies = device_list_strategies("flags.plugin.device_list_strategy", self.device_list_strategy)
-            if not isinstance(self.device_list_strategy, str):
-                object.__setattr__(self, "device_list_strategy", strategies)
-        if self.cdi_annotation_prefix is not None and not _ANNOTATION_PREFIX.match(self.cdi_annotation_prefix):
-            raise GpuConstructsError(
-                "flags.plugin.cdi_annotation_prefix must be a domain and a slash, like 'cdi.k8s.io/'; "
-                f"got {self.cdi_annotation_prefix!r}"
-            )
-        _paths(self, "flags.plugin", "nvidia_ctk_path", "container_driver_root")
+        super().__post_init__()
+        if isinstance(self.device_list_strategy, list):
+            object.__setattr__(self, "device_list_strategy", tuple(self.device_list_strategy))
 
 
 @dataclass(frozen=True, kw_only=True)
-class GfdFlags(metaclass=ShortErrors):
+class GfdFlags(_Section):
     """What only GPU Feature Discovery reads: ``flags.gfd`` in the file. None leaves a setting to the program.
 
     Attributes:
-        oneshot: Label once and exit. For a Job of your own: in a DaemonSet it would restart for ever.
+        oneshot: Label once and exit. For a Job of your own: in a DaemonSet it would restart forever.
         no_timestamp: Leave out the label ``nvidia.com/gfd.timestamp``.
         sleep_interval: How long between two looks, at least one second; the program's default is 60 seconds.
             ``"infinite"`` looks once (from release 0.19.0). A number without a unit would be nanoseconds in
@@ -121,33 +155,20 @@ class GfdFlags(metaclass=ShortErrors):
     output_file: str | None = _key("outputFile", "GFD_OUTPUT_FILE")
     machine_type_file: str | None = _key("machineTypeFile", "GFD_MACHINE_TYPE_FILE")
 
+    _NAME: ClassVar[str] = "flags.gfd"
+
     def __post_init__(self) -> None:
-        field = "flags.gfd.sleep_interval"
-        if isinstance(self.sleep_interval, int | float) or (
-            isinstance(self.sleep_interval, str) and self.sleep_interval != "infinite"
-        ):
+        given: Any = self.sleep_interval
+        if isinstance(given, int | float | str) and given != "infinite":
             raise GpuConstructsError(
-                f"{field} must be a datetime.timedelta or 'infinite'; got {self.sleep_interval!r}; "
+                f"flags.gfd.sleep_interval must be a datetime.timedelta or 'infinite'; got {given!r}; "
                 "write timedelta(seconds=60)"
             )
-        _fields.members(self, "flags.gfd")
-        if isinstance(self.sleep_interval, timedelta) and self.sleep_interval < _SHORTEST_SLEEP:
-            raise GpuConstructsError(
-                f"{field} must be at least one second; got {go_duration(self.sleep_interval)!r}; "
-                "a shorter one keeps a core busy reading labels that change once a day"
-            )
-        if isinstance(self.sleep_interval, timedelta) and self.sleep_interval > LONGEST:
-            raise GpuConstructsError(
-                f"{field} must be at most 292 years, all that fits 64 bits; got {self.sleep_interval!r}; "
-                "'infinite' looks once (from release 0.19.0)"
-            )
-        if self.output_file:
-            _paths(self, "flags.gfd", "output_file")
-        _paths(self, "flags.gfd", "machine_type_file")
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Flags(metaclass=ShortErrors):
+class Flags(_Section):
     """What the programs share: ``flags`` in the file. None leaves a setting to the programs.
 
     Attributes:
@@ -182,13 +203,11 @@ class Flags(metaclass=ShortErrors):
     plugin: PluginFlags = dataclasses.field(default=PluginFlags(), metadata={"key": "plugin"})
     gfd: GfdFlags = dataclasses.field(default=GfdFlags(), metadata={"key": "gfd"})
 
-    def __post_init__(self) -> None:
-        _fields.members(self, "flags")
-        _paths(self, "flags", "mps_root", "nvidia_driver_root", "nvidia_dev_root")
+    _NAME: ClassVar[str] = "flags"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Imex(metaclass=ShortErrors):
+class Imex(_Section):
     """IMEX channels handed to every GPU container on fabric-attached nodes: ``imex`` in the file.
 
     Attributes:
@@ -200,18 +219,24 @@ class Imex(metaclass=ShortErrors):
     channel_ids: Sequence[int] = _key("channelIDs", "IMEX_CHANNEL_IDS", default=())
     required: bool = _key("required", "IMEX_REQUIRED", default=False)
 
+    _NAME: ClassVar[str] = "imex"
+
     def __post_init__(self) -> None:
-        _fields.members(self, "imex")
+        super().__post_init__()
+        object.__setattr__(self, "channel_ids", tuple(self.channel_ids))
+
+    def _conflicts(self) -> Iterable[Conflict]:
         ids = list(self.channel_ids)
-        object.__setattr__(self, "channel_ids", tuple(ids))
-        if ids not in ([], [0]) or any(isinstance(channel, bool) for channel in ids):
-            raise GpuConstructsError(f"imex.channel_ids must be [] or [0], the one channel there is; got {ids!r}")
-        if self.required and not ids:
-            raise GpuConstructsError("imex.required needs channel_ids=[0]; got required=True without a channel")
+        is_other = ids not in ([], [0]) or any(isinstance(channel, bool) for channel in ids)
+        yield is_other, f"imex.channel_ids must be [] or [0], the one channel there is; got {ids!r}"
+        yield (
+            self.required and not ids,
+            "imex.required needs channel_ids=[0]; got required=True without a channel",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PluginConfig(metaclass=ShortErrors):
+class PluginConfig(_Section):
     """The configuration file of the plugin, of GPU Feature Discovery and of the MPS control daemon.
 
     Everything that a file can say is here, but for what the programs read and then ignore: ``resources``,
@@ -238,68 +263,72 @@ class PluginConfig(metaclass=ShortErrors):
     sharing: Sharing = dataclasses.field(default=Sharing.none())
     imex: Imex = dataclasses.field(default=Imex())
 
-    def __post_init__(self) -> None:
-        _fields.members(self, "config")
+    _NAME: ClassVar[str] = "config"
+
+    def _conflicts(self) -> Iterable[Conflict]:
         mig = self.mig_strategy
-        if self.sharing.strategy == "mps" and mig != "none":
-            raise GpuConstructsError(
-                f"flags.mig_strategy must be 'none' with Sharing.mps: MPS does not share MIG devices; got {mig!r}; "
-                "use Sharing.time_slicing"
-            )
-        if self.sharing.vram_unit is not None and mig == "single":
-            raise GpuConstructsError(
-                "flags.mig_strategy must not be 'single' with Sharing.vram_units, which counts one memory in each "
-                "node, where MIG devices have several; use 'mixed'"
-            )
         named = [resource for resource in self.sharing.resources if resource != GPU]
-        if named and mig != "mixed":
-            raise GpuConstructsError(
-                f"sharing.resources names {named[0]!r}, which exists with flags.mig_strategy 'mixed' only; got {mig!r}"
-            )
+        return [
+            (
+                self.sharing.strategy == "mps" and mig != "none",
+                f"flags.mig_strategy must be 'none' with Sharing.mps: MPS does not share MIG devices; got {mig!r}; "
+                "use Sharing.time_slicing",
+            ),
+            (
+                self.sharing.vram_unit is not None and mig == "single",
+                "flags.mig_strategy must not be 'single' with Sharing.vram_units, which counts one memory in each "
+                "node, where MIG devices have several; use 'mixed'",
+            ),
+            (
+                named and mig != "mixed",
+                f"sharing.resources names {next(iter(named), None)!r}, which exists with flags.mig_strategy 'mixed' "
+                f"only; got {mig!r}",
+            ),
+        ]
 
     @property
     def mig_strategy(self) -> MigStrategy:
-        """How MIG devices are advertised, the programs' default included."""
+        """MIG strategy, the programs' default included."""
         return self.flags.mig_strategy or "none"
 
     @property
     def device_list_strategy(self) -> tuple[str, ...]:
-        """How devices are handed to the runtime; empty where the file leaves it to the plugin."""
+        """Device list strategies; empty if the file leaves them to the plugin."""
         given = self.flags.plugin.device_list_strategy
         return () if given is None else device_list_strategies("flags.plugin.device_list_strategy", given)
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """Refuse what a release of the plugin would ignore.
+        """Check that a release of the plugin has all that is set.
 
         Raises:
             GpuConstructsError: A setting that came with a later release.
         """
-        late = {
-            "flags.plugin.shared_devices_allocation_policy": (
-                self.flags.plugin.shared_devices_allocation_policy is not None
+        flags, sharing = self.flags, self.sharing
+        late = (
+            (
+                flags.plugin.shared_devices_allocation_policy is not None
                 and not release.has_shared_devices_allocation_policy,
+                "flags.plugin.shared_devices_allocation_policy",
                 "0.20.0",
             ),
-            "flags.gfd.sleep_interval 'infinite'": (
-                self.flags.gfd.sleep_interval == "infinite" and not release.has_infinite_sleep_interval,
+            (
+                flags.gfd.sleep_interval == "infinite" and not release.has_infinite_sleep_interval,
+                "flags.gfd.sleep_interval 'infinite'",
                 "0.19.0",
             ),
-            "sharing.mps.fail_requests_greater_than_one=False": (
-                self.sharing.strategy == "mps"
-                and not self.sharing.fail_requests_greater_than_one
+            (
+                sharing.strategy == "mps"
+                and not sharing.fail_requests_greater_than_one
                 and not release.honours_mps_fail_requests,
+                "sharing.mps.fail_requests_greater_than_one=False",
                 "0.20.0",
             ),
-        }
-        for field, (is_late, first) in late.items():
-            if is_late:
-                raise GpuConstructsError(
-                    f"{field} needs release {first} of the device plugin, which {release.version} would ignore or "
-                    "refuse; leave it out or move up"
-                )
+        )
+        ignored = f"of the device plugin, which {release.version} would ignore or refuse; leave it out or move up"
+        refuse_first((is_late, f"{field} needs release {first} {ignored}") for is_late, field, first in late)
 
     def document(self) -> dict[str, Any]:
-        """Give the file's content; what is None is left out."""
+        """Return the content of the file; what is None is left out."""
         document: dict[str, Any] = {"version": "v1"}
         flags = _members(self.flags)
         if flags:
@@ -315,7 +344,7 @@ class PluginConfig(metaclass=ShortErrors):
         return document
 
     def to_yaml(self) -> str:
-        """Give the file's text."""
+        """Return the text of the file."""
         return yaml_text(self.document())
 
     @classmethod
@@ -332,11 +361,11 @@ class PluginConfig(metaclass=ShortErrors):
         """
         from gpu_constructs.device_plugin.config_reader import read
 
-        return read(text)
+        return read(text, cls)
 
 
 def environment_variables() -> Mapping[str, str]:
-    """Give the variables that would override the file without a word, with the member each overrides."""
+    """Return the variables that silently override the file, with the member each overrides."""
     return {
         name: f"{prefix}.{field.name}"
         for prefix, owner in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex))

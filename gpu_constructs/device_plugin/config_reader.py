@@ -1,179 +1,201 @@
-"""Reads a user's plugin configuration as strictly as the plugin does not: the plugin skips what it does not know."""
+"""Reads a user's plugin configuration as strictly as the plugin does not: the plugin skips what it does not know.
+
+The YAML that the plugin's reader reads is neither YAML 1.1 nor 1.2 nor what PyYAML makes of either. Where readers
+differ, text is refused rather than read in one of the ways. The struct to fill is passed in, so that its module may
+import this one.
+
+Source: NVIDIA/k8s-device-plugin@v0.20.0:vendor/go.yaml.in/yaml/v2 (resolve.go, scannerc.go)
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from datetime import timedelta
+from functools import cache, partial
+from typing import Any, ClassVar, TypeVar
 
 import yaml
 
-from gpu_constructs import _fields
-from gpu_constructs._durations import from_go_duration
-from gpu_constructs._located_yaml import Refused, Value, key_in_words
-from gpu_constructs.device_plugin import config_yaml
-from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
+from gpu_constructs.catalog.platforms import DeviceListStrategy
+from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.durations import from_go_duration
+from gpu_constructs.kube.located_yaml import Dialect, Refused, Value, key_in_words, line_of
+
+_Config = TypeVar("_Config")
 
 _DOMAIN = "nvidia.com/"
+_STRATEGIES = {"timeSlicing": "time-slicing", "mps": "mps"}
 _SHARING_KEYS = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
 _RESOURCE_KEYS = ("name", "replicas")
-_STRATEGIES = {"timeSlicing": "time-slicing", "mps": "mps"}
+_HOMES = {
+    **dict.fromkeys(_SHARING_KEYS, "sharing.timeSlicing or sharing.mps"),
+    **dict.fromkeys(_RESOURCE_KEYS, "an entry of sharing.timeSlicing.resources or sharing.mps.resources"),
+    **dict.fromkeys(_STRATEGIES, "sharing"),
+}
 _IGNORED = {
     "resources": "the plugin reads it, warns and throws it away, so resources keep their names; delete it",
     "rename": "the plugin reads it, warns and throws it away; delete it, or use renameByDefault",
     "devices": "the plugin reads it, warns and shares every device alike; delete it",
 }
+_INDENT = re.compile(r"^[ \t]+(?=[^\s#])", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^%", re.MULTILINE)
+_GLUED_COLON = re.compile(r":[,\[\]{}]")
+_ESCAPED_SLASH = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 
 
-class _Value(Value):
-    """A value as the plugin reads it."""
-
-    GIVEN_TWICE = ": the plugin would take the last one without a word"
-
-    @staticmethod
-    def read(node: yaml.ScalarNode) -> Any:
-        return config_yaml.scalar(node)
+# --- text ------------------------------------------------------------------------------------------------------
 
 
-def read(text: str) -> PluginConfig:
-    """Read the file."""
-    root = _root(text)
+class PluginLoader(yaml.SafeLoader):
+    """Takes a plain scalar for what the plugin's reader takes it for: ``y`` is true, 1:30 and dates are text."""
+
+    bool_values: ClassVar[dict[str, bool]] = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
+
+
+PluginLoader.yaml_implicit_resolvers = {}
+for _kind, _pattern, _first in (
+    ("bool", r"[yYnN]|yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+):
+    PluginLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_kind}", re.compile(rf"(?:{_pattern})\Z"), list(_first))
+
+
+class PluginYaml(Dialect):
+    """YAML as the plugin reads it."""
+
+    loader = PluginLoader
+    deepest = 16
+    called = "the file"
+    first_alone = ": the plugin would read the first alone"
+    given_twice = ": the plugin would take the last one silently"
+
+    def root(self, text: str) -> Value | None:
+        """Return the one document of a text; None if it holds nothing.
+
+        Raises:
+            GpuConstructsError: The text is not YAML, or the plugin would read it otherwise than it looks.
+        """
+        before, brace, json = text.partition("{")
+        if brace and not before.strip():  # JSON may be indented with tabs, YAML may not.
+            text = before + brace + _INDENT.sub(lambda indent: " " * len(indent[0]), json)
+        directive = _DIRECTIVE.search(text)
+        if directive:
+            line = line_of(text, directive.start())
+            problem = "have no directives, the plugin refuses most; delete the line"
+            raise GpuConstructsError(f"line {line}: text must {problem}")
+        return super().root(text)
+
+    def problem_of(self, event: yaml.Event, text: str) -> str | None:
+        """Return what readers of YAML take for different things; None if they agree."""
+        if not isinstance(event, yaml.ScalarEvent):
+            return None
+        start, end = event.start_mark.index, event.end_mark.index  # type: ignore[union-attr]
+        if event.implicit[0] and _GLUED_COLON.match(text, end):
+            return f"have a space after each colon; got {text[start : end + 2]!r}"
+        if event.style == '"' and _ESCAPED_SLASH.search(text, start, end):
+            return r"not escape '/', which the plugin cannot read; got '\/'"
+        return None
+
+
+# --- the file ----------------------------------------------------------------------------------------------------
+
+
+def read(text: str, struct: type[_Config]) -> _Config:
+    """Return what a file says, as the struct of the whole file."""
+    root = _root(text, struct)
     if root is None:
         raise GpuConstructsError("text is empty: the plugin would run with its defaults; say so with PluginConfig()")
     try:
-        return _config(root)
+        return _config(root, struct)
     except Refused as refused:
         raise GpuConstructsError(refused.problem) from None
 
 
-def read_without(text: str, drop: Callable[[str], None]) -> PluginConfig:
-    """Read the file without the keys that would be refused, each of whose problems goes to ``drop``."""
+def read_without(text: str, struct: type[_Config], drop: Callable[[str], None]) -> _Config:
+    """Return what a file says without the keys that are refused, each of whose problems goes to ``drop``."""
     try:
-        root = _root(text)
+        root = _root(text, struct)
     except GpuConstructsError as error:
         drop(error.problem)
-        return PluginConfig()
+        return struct()
     while root is not None:
         try:
-            return _config(root)
+            return _config(root, struct)
         except Refused as refused:
-            drop(f"{_path_to(root, refused.node)}: {refused.problem}".removeprefix(": "))
-            root = None if refused.node is root else _cut(root, refused.node)
-    return PluginConfig()
+            drop(f"{refused.path}: {refused.problem}".removeprefix(": "))
+            if refused.node is root.node:
+                break
+            _cut(root.node, refused.node)
+    return struct()
 
 
-def _path_to(node: yaml.Node, culprit: yaml.Node) -> str:
-    """Give the keys that lead to a value or its key; nothing for the whole file."""
-    children: list[tuple[str, Any]] = []
-    if isinstance(node, yaml.MappingNode):
-        children = [(f".{key.value}", (key, value)) for key, value in node.value]
-    elif isinstance(node, yaml.SequenceNode):
-        children = [(f"[{index}]", (child, child)) for index, child in enumerate(node.value)]
-    for step, (key, value) in children:
-        if culprit is key or culprit is value:
-            return step.removeprefix(".")
-        below = _path_to(value, culprit)
-        if below:
-            return f"{step}{'' if below.startswith('[') else '.'}{below}".removeprefix(".")
-    return ""
-
-
-def _cut(node: yaml.Node, culprit: yaml.Node) -> yaml.Node:
+def _cut(node: yaml.Node, culprit: yaml.Node) -> None:
     if isinstance(node, yaml.MappingNode):
         node.value = [pair for pair in node.value if culprit not in pair]
-        for pair in node.value:
-            _cut(pair[1], culprit)
+        for _, below in node.value:
+            _cut(below, culprit)
     elif isinstance(node, yaml.SequenceNode):
-        node.value = [_cut(child, culprit) for child in node.value if child is not culprit]
-    return node
+        node.value = [child for child in node.value if child is not culprit]
+        for below in node.value:
+            _cut(below, culprit)
 
 
-def _root(text: str) -> yaml.Node | None:
-    _fields.of_type("text", text, str)
-    root = config_yaml.compose(text)
-    return None if root is None or root.tag == "tag:yaml.org,2002:null" else root
+def _root(text: str, struct: type[_Config]) -> Value | None:
+    fields.of_type("text", text, str)
+    return _PluginFile(struct).root(text)
 
 
-def _config(root: yaml.Node) -> PluginConfig:
-    top = _Value(root, "", root.start_mark.line + 1)
+def _config(top: Value, struct: type[_Config]) -> _Config:
     members = top.items()
     if "kind" in members:
         raise Refused(
             "text is a whole Kubernetes object, of which the plugin would read nothing; pass the text below a key of "
             "its data",
-            root,
+            top.node,
+            "",
         )
-    _known(members, "the file", ("version", "flags", "sharing", "imex", "resources"))
-    version, resources = members.get("version"), members.get("resources")
-    if version and version.scalar() not in ("v1", None):
-        raise version.refuse(f"version must be 'v1'; got {version.shown}")
-    if resources and not resources.is_null and (not isinstance(resources.node, yaml.MappingNode) or resources.items()):
-        raise resources.refuse(f"resources must be left out: {_IGNORED['resources']}")
-    given: dict[str, Any] = {}
-    if "flags" in members:
-        given["flags"] = _struct(members["flags"], Flags)
-    if "imex" in members:
-        given["imex"] = _struct(members["imex"], Imex)
-    if "sharing" in members:
-        given["sharing"] = _sharing(members["sharing"])
-    return members.get("sharing", top).at(lambda: PluginConfig(**given))
-
-
-def _struct(value: _Value, struct: Any) -> Any:
-    """Read one section into its struct: each member alone first, so that an error has the member's own line."""
-    if value.is_null:
-        return struct()
-    fields = {field.metadata["key"]: field for field in dataclasses.fields(struct)}
     hints = typing.get_type_hints(struct)
-    members = value.items()
-    _known(members, value.path, tuple(fields))
-    given: dict[str, Any] = {}
-    for key, member in members.items():
-        name = fields[key].name
-        if member.is_null:
-            continue
-        if dataclasses.is_dataclass(hints[name]):
-            given[name] = _struct(member, hints[name])
-            continue
-        read = _span(member) if name == "sleep_interval" else _plain(member, hints[name])
-        if key == "deviceListStrategy" and isinstance(read, str) and "," in read:
-            raise member.refuse(f"{member.path} must be a list in the file, not text with commas; got {read!r}")
-        if name != "required":
-            member.at(partial(struct, **{name: read}))
-        given[name] = read
-    return value.at(lambda: struct(**given))
+    sections = [field.name for field in dataclasses.fields(struct)]  # type: ignore[arg-type]
+    known = top.members(["version", *sections, "resources"])
+    version, resources = known.get("version"), known.get("resources")
+    if version and version.scalar() != "v1":
+        raise version.refuse(f"version must be 'v1'; got {version.shown}")
+    if resources and (not isinstance(resources.node, yaml.MappingNode) or resources.items()):
+        raise resources.refuse(f"resources must be left out: {_IGNORED['resources']}")
+    given = {name: known[name].as_hinted(hints[name]) for name in sections if name in known}
+    return members.get("sharing", top).at(lambda: struct(**given))
 
 
-def _plain(value: _Value, hint: Any) -> Any:
-    """Read a member by the hint of its struct, so that a wrong kind of value is refused as YAML, not as Python."""
-    options = typing.get_args(hint) or (hint,)
-    if int in options:
-        return [_whole_number(element) for element in value.elements()]
-    if isinstance(value.node, yaml.SequenceNode) and any(typing.get_origin(option) is Sequence for option in options):
-        return [element.scalar() for element in value.elements()]
-    read = value.scalar()
-    if bool in options and not isinstance(read, bool):
-        raise value.refuse(f"{value.path} must be true or false; got {value.shown}")
-    if str in options and not isinstance(read, str):
-        raise value.refuse(f"{value.path} must be text; got {value.shown}; quote it")
-    return read
+@cache
+def _homes(struct: type) -> Mapping[str, str]:
+    """Return where each key belongs; a section's own keys go before those of its parts."""
+    return {**_HOMES, **dict(reversed([*_keys(struct, "")]))}
 
 
-def _whole_number(value: _Value) -> int:
-    number = value.scalar()
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise value.refuse(f"{value.path} must be a whole number; got {value.shown}")
-    return number
+def _keys(struct: Any, where: str) -> Iterator[tuple[str, str]]:
+    hints = typing.get_type_hints(struct)
+    for field in dataclasses.fields(struct):
+        key = field.metadata.get("key", field.name)
+        yield key, where or "the top of the file"
+        if dataclasses.is_dataclass(hints[field.name]) and hints[field.name] is not Sharing:
+            yield from _keys(hints[field.name], f"{where}.{key}".removeprefix("."))
 
 
-def _span(value: _Value) -> Any:
+def _span(value: Value) -> Any:
     text = value.scalar()
     if isinstance(text, bool) or not isinstance(text, int | float | str):
-        raise value.refuse(f"{value.path} must be a duration like '60s'; got {value.shown}")
+        raise value.must_be("a duration like '60s'")
     if not isinstance(text, str):
         raise value.refuse(
             f"{value.path} must have a unit: the plugin takes {value.shown} for nanoseconds; write "
@@ -182,28 +204,33 @@ def _span(value: _Value) -> Any:
     return text if text == "infinite" else value.at(lambda: from_go_duration(value.path, text))
 
 
-def _sharing(value: _Value) -> Sharing:
-    if value.is_null:
-        return Sharing.none()
+def _strategies(value: Value) -> Any:
+    if isinstance(value.node, yaml.SequenceNode):
+        return [element.scalar() for element in value.elements()]
+    read = value.scalar()
+    if isinstance(read, str) and "," in read:
+        raise value.refuse(f"{value.path} must be a list in the file, not text with commas; got {read!r}")
+    return read
+
+
+def _sharing(value: Value) -> Sharing:
     members = value.items()
-    _known(members, "sharing", tuple(_STRATEGIES))
-    sharings = {key: member for key, member in members.items() if not (key == "mps" and member.is_null)}
-    if len(sharings) > 1:
-        raise sharings["timeSlicing"].refuse(
-            "sharing must hold timeSlicing or mps: with both the plugin takes mps without a word; delete one"
+    value.members(tuple(_STRATEGIES))
+    given = [key for key in members if not (key == "mps" and members[key].is_null)]
+    if len(given) > 1:
+        raise members["timeSlicing"].refuse(
+            "sharing must hold timeSlicing or mps: with both the plugin takes mps silently; delete one"
         )
-    for key, member in sharings.items():
-        return _replicated(member, _STRATEGIES[key])
-    return Sharing.none()
+    return _replicated(members[given[0]], _STRATEGIES[given[0]]) if given else Sharing.none()
 
 
-def _replicated(value: _Value, strategy: Any) -> Sharing:
-    members = {} if value.is_null else value.items()
-    _known(members, value.path, _SHARING_KEYS)
+def _replicated(value: Value, strategy: Any) -> Sharing:
+    members = {} if value.is_null else value.members(_SHARING_KEYS)
     listed = members.get("resources")
-    entries = [] if listed is None or listed.is_null else listed.elements()
+    entries = listed.elements() if listed else []
     if not entries:
-        raise (listed or value).refuse(
+        where = (value if value.is_null else value.items().get("resources")) or value
+        raise where.refuse(
             f"{value.path}.resources must name what is shared; the plugin refuses to start", culprit=value
         )
     resources: dict[str, int] = {}
@@ -213,65 +240,56 @@ def _replicated(value: _Value, strategy: Any) -> Sharing:
             raise entry.refuse(f"{entry.path}.name {name!r} is listed twice; the plugin would take the larger number")
         resources[name] = replicas
         entry.at(partial(Sharing, strategy=strategy, resources={name: replicas}))
-    switches = {"renameByDefault": False, "failRequestsGreaterThanOne": strategy == "mps"}
-    for key in switches:
-        if key in members and not members[key].is_null:
-            switches[key] = _plain(members[key], bool)
+    rename, fail = (members[key].as_hinted(bool) if key in members else None for key in _SHARING_KEYS[:2])
     return value.at(
         lambda: Sharing(
             strategy=strategy,
             resources=resources,
-            rename_by_default=switches["renameByDefault"],
-            fail_requests_greater_than_one=switches["failRequestsGreaterThanOne"],
+            rename_by_default=bool(rename),
+            fail_requests_greater_than_one=strategy == "mps" if fail is None else fail,
         ),
     )
 
 
-def _resource(entry: _Value) -> tuple[str, Any]:
-    members = entry.items()
+def _resource(entry: Value) -> tuple[str, int]:
+    given = entry.items()
     for key in ("rename", "devices"):
-        if key in members and not (key == "devices" and members[key].shown == "'all'"):
-            raise members[key].refuse(f"{members[key].path} must be left out: {_IGNORED[key]}")
-    _known(members, entry.path, (*_RESOURCE_KEYS, "rename", "devices"))
+        if key in given and not (key == "devices" and given[key].shown == "'all'"):
+            raise given[key].refuse(f"{given[key].path} must be left out: {_IGNORED[key]}")
+    members = entry.members((*_RESOURCE_KEYS, "rename", "devices"))
     for key in _RESOURCE_KEYS:
-        if key not in members or members[key].is_null:
+        if key not in members:
             raise entry.refuse(f"{entry.path}.{key} is required")
-    name, replicas = members["name"].scalar(), _whole_number(members["replicas"])
+    name, replicas = members["name"].scalar(), members["replicas"].number()
     if not isinstance(name, str):
-        raise members["name"].refuse(f"{entry.path}.name must be text like {GPU!r}; got {members['name'].shown}")
+        raise members["name"].must_be(f"text like {GPU!r}")
     return name if name.startswith(_DOMAIN) else _DOMAIN + name, replicas
 
 
-def _homes() -> Iterator[tuple[str, str]]:
-    for section, struct in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex)):
-        for field in dataclasses.fields(struct):
-            yield field.metadata["key"], section
-    for key in _SHARING_KEYS:
-        yield key, "sharing.timeSlicing or sharing.mps"
-    for key in _RESOURCE_KEYS:
-        yield key, "an entry of sharing.timeSlicing.resources or sharing.mps.resources"
-    for key in _STRATEGIES:
-        yield key, "sharing"
-    for key in ("flags", "sharing", "imex"):
-        yield key, "the top of the file"
+class _PluginFile(PluginYaml):
+    """The plugin's configuration file."""
 
+    readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {
+        timedelta: _span,
+        Sharing: _sharing,
+        DeviceListStrategy: _strategies,
+    }
 
-_HOMES = dict(reversed(list(_homes())))
+    def __init__(self, struct: type) -> None:
+        self._struct = struct
 
-
-def _known(members: Mapping[str, _Value], where: str, keys: tuple[str, ...]) -> None:
-    for key, member in members.items():
-        if key in keys:
-            continue
+    def unknown(self, key: str, where: str, keys: Sequence[str]) -> str:
+        """Return why a key is refused: its spelling, its place, or that there is none like it."""
         same = [right for right in keys if right.casefold() == key.casefold()]
         if same:
-            raise member.refuse(
+            return (
                 f"{key_in_words(key)} of {where} must be written {same[0]}: the plugin takes other spellings of "
                 "some keys and skips those of others"
             )
-        if key in _HOMES:
-            problem = f", the plugin would not take it from there; it belongs to {_HOMES[key]}"
+        home = _homes(self._struct).get(key)
+        if home:
+            problem = f", the plugin would not take it from there; it belongs to {home}"
         else:
-            problem = ", the plugin would skip it without a word"
-            problem += _fields.did_you_mean(key, keys) or f"; it has {', '.join(keys)}"
-        raise member.refuse(f"{key_in_words(key)} is no key of {where}{problem}")
+            problem = ", the plugin would skip it silently"
+            problem += fields.did_you_mean(key, keys) or f"; it has {', '.join(keys)}"
+        return f"{key_in_words(key)} is not a key of {where}{problem}"

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
-from gpu_constructs import _fields
+from gpu_constructs.catalog.sharing import GPU, Sharing
+from gpu_constructs.catalog.versions import DevicePluginRelease
 from gpu_constructs.device_plugin.config import Flags, PluginConfig
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors
+from gpu_constructs.facts.provided import GpuOffer, placement_of
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.options import Check, Conflict, Options
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
-"""Names the configuration of a node; set by whoever runs the cluster."""
+"""Label that names the configuration of a node; the administrator of the cluster sets it."""
 
 FallbackStrategy = Literal["named", "single", "empty"]
 Use = Literal["mig", "mps", "volume-mounts", "cdi", "pass-device-specs", "imex"]
 
-_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
+_NAME_OF_LABEL = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
+
+
+def object_suffix(name: str) -> str:
+    """Return the name of a configuration as it stands in the names of its objects."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _name(field: str, name: str) -> None:
+    fields.of_type(field, name, str)
+    if not _NAME_OF_LABEL.match(name):
+        raise GpuConstructsError(
+            f"{field} must have names that a node label and a ConfigMap's key can hold (letters, digits, '-', '_', "
+            f"'.', at most 63 characters, letter or digit at both ends); got {name!r}"
+        )
+
+
+def _names(field: str, names: Iterable[str]) -> None:
+    for name in names:
+        _name(field, name)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Configs(metaclass=ShortErrors):
+class Configs(Options):
     """Named configurations, chosen by the node label ``nvidia.com/device-plugin.config``.
 
     Made by ``Configs.named(...)``, ``Configs.managed(...)`` or ``Configs.external(...)``.
@@ -30,17 +53,24 @@ class Configs(metaclass=ShortErrors):
         delivery: ``daemonsets`` (one DaemonSet for each configuration), ``config-manager`` (one DaemonSet
             whose pods look at their node's label) or ``external`` (the same, from a ConfigMap that is there).
         configs: The configurations by name; empty for ``external``.
-        default: Name of the one for nodes without the label.
+        default: Name of the configuration for nodes without the label.
         config_map: Name of the external ConfigMap.
-        fallback_strategies: What config-manager tries where neither label nor default says; of an external
+        fallback_strategies: What config-manager tries if there is neither a label nor a default; for an external
             ConfigMap, since the others have a default.
         flags: Settings that override an external file, as environment variables.
         may_use: What the files of an external ConfigMap may turn on, so what the pods must hold.
 
     Raises:
-        GpuConstructsError: A name that is no label value or no key of a ConfigMap, a default that is none of
+        GpuConstructsError: A name that a label value or a key of a ConfigMap cannot be, a default that is not among
             the names, several configurations and no default.
     """
+
+    _NAME: ClassVar[str] = "configs"
+    _CHECKS: ClassVar[Mapping[str, Check]] = {
+        "config_map": fields.dns_subdomain,
+        "configs.configs": lambda _, given: _names("configs", given),
+        "default": _name,
+    }
 
     delivery: Literal["daemonsets", "config-manager", "external"]
     configs: Mapping[str, PluginConfig] = field(default_factory=dict)
@@ -50,50 +80,53 @@ class Configs(metaclass=ShortErrors):
     flags: Flags = Flags()  # noqa: RUF009
     may_use: Sequence[Use] = ()
 
-    def __post_init__(self) -> None:
-        _fields.members(self, "configs")
-        if self.delivery == "external":
-            if self.config_map is None or self.configs:
-                raise GpuConstructsError("configs.config_map is required, and nothing beside it; use Configs.external")
-            _fields.dns_subdomain("configs.config_map", self.config_map)
-            if self.default is not None:
-                _check_name("configs.default", self.default)
-            elif not self.fallback_strategies:
-                raise GpuConstructsError(
-                    "configs.default is required without fallback_strategies: config-manager fails on every node "
-                    "without a label; name a key of the ConfigMap"
-                )
-            return
-        if self.config_map is not None or self.flags != Flags() or self.may_use:
-            raise GpuConstructsError("configs.config_map, flags and may_use are for Configs.external; leave them out")
-        if self.fallback_strategies:
-            raise GpuConstructsError(
-                "configs.fallback_strategies are for Configs.external: nothing is looked for beyond the default; leave "
-                "them out"
+    def _conflicts(self) -> Iterable[Conflict]:
+        return self._conflicts_of_external() if self.delivery == "external" else self._conflicts_of_ours()
+
+    def _conflicts_of_external(self) -> Iterable[Conflict]:
+        return [
+            (
+                self.config_map is None or self.configs,
+                "configs.config_map is required, and nothing beside it; use Configs.external",
+            ),
+            (
+                self.default is None and not self.fallback_strategies,
+                "configs.default is required without fallback_strategies: config-manager fails on every node "
+                "without a label; name a key of the ConfigMap",
+            ),
+        ]
+
+    def _conflicts_of_ours(self) -> Iterable[Conflict]:
+        names = list(self.configs)
+        yield (
+            self.config_map is not None or self.flags != Flags() or self.may_use,
+            "configs.config_map, flags and may_use are for Configs.external; leave them out",
+        )
+        yield (
+            self.fallback_strategies,
+            "configs.fallback_strategies are for Configs.external: nothing is looked for beyond the default; leave "
+            "them out",
+        )
+        yield not names, f"configs must hold at least one configuration; got {dict(self.configs)!r}"
+        firsts = {object_suffix(name): name for name in reversed(names)}
+        for name in names:
+            first = firsts[object_suffix(name)]
+            yield (
+                first != name,
+                "configs must have names that differ in letters and digits, for the names of their objects; got "
+                f"{first!r} and {name!r}",
             )
-        if not self.configs:
-            raise GpuConstructsError(f"configs must hold at least one configuration; got {dict(self.configs)!r}")
-        for name in self.configs:
-            _check_name("configs", name)
-        suffixes: dict[str, str] = {}
-        for name in self.configs:
-            other = suffixes.setdefault(object_suffix(name), name)
-            if other != name:
-                raise GpuConstructsError(
-                    f"configs must have names that differ in letters and digits, for the names of their objects; got "
-                    f"{other!r} and {name!r}"
-                )
-        if self.default is None:
-            raise GpuConstructsError(
-                f"configs.default is required: it serves the nodes without the label {NODE_LABEL}; "
-                f"name one of {', '.join(map(repr, self.configs))}"
-            )
-        _fields.one_of("configs.default", self.default, tuple(self.configs))
+        yield (
+            self.default is None,
+            f"configs.default is required: it serves the nodes without the label {NODE_LABEL}; "
+            f"name one of {', '.join(map(repr, names))}",
+        )
+        fields.one_of("configs.default", self.default, names)
 
     @classmethod
     @short_errors
     def named(cls, configs: Mapping[str, PluginConfig], *, default: str) -> Configs:
-        """Give each configuration DaemonSets of its own, on the nodes labelled with its name.
+        """Return configurations that have DaemonSets of their own, on the nodes labelled with their names.
 
         The default also serves nodes without the label and nodes whose label names none of them. No pod
         needs the API, nothing is exchanged at run time, and a changed file restarts its own pods only.
@@ -161,15 +194,57 @@ class Configs(metaclass=ShortErrors):
         )
 
 
-def object_suffix(name: str) -> str:
-    """Give a configuration's name as it stands in the names of its objects."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+def plugin_configs(configs: Configs) -> list[PluginConfig]:
+    """Return every configuration that is known: those by name, and the settings that override an external file."""
+    return list(configs.configs.values()) or [PluginConfig(flags=configs.flags)]
 
 
-def _check_name(field: str, name: str) -> None:
-    _fields.of_type(field, name, str)
-    if not _NAME.match(name):
-        raise GpuConstructsError(
-            f"{field} must have names that a node label and a ConfigMap's key can hold (letters, digits, '-', '_', "
-            f"'.', at most 63 characters, letter or digit at both ends); got {name!r}"
+def advertised_resources(configs: Configs) -> dict[str, Sharing]:
+    """Return the resources of all nodes; if nodes differ, with the sharing that asks least of a container."""
+    offered: dict[str, Sharing] = {}
+    for config in plugin_configs(configs):
+        names = {GPU, *config.sharing.resources}
+        for resource in names:
+            sharing = config.sharing if resource in config.sharing.resources else Sharing.none()
+            name = sharing.resource_name(resource)
+            if name not in offered or offered[name].fail_requests_greater_than_one:
+                offered[name] = sharing
+        if config.mig_strategy == "mixed":
+            offered["nvidia.com/mig-*"] = Sharing.none()
+    if configs.delivery == "external":
+        offered[f"{GPU}.shared"] = Sharing.none()
+        # A variable, which wins over the files unseen.
+        if configs.flags.mig_strategy in (None, "mixed"):
+            offered["nvidia.com/mig-*"] = Sharing.none()
+    return offered
+
+
+def gpu_offers(
+    configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]], release: DevicePluginRelease
+) -> tuple[GpuOffer, ...]:
+    """Return how each configuration advertises GPUs; none for those of an external file.
+
+    Args:
+        configs: The configurations.
+        pod_specs: The pod spec that each is served by.
+        release: Release of the device plugin.
+    """
+    return tuple(
+        GpuOffer(
+            sharing=config.sharing,
+            mig_strategy=config.mig_strategy,
+            config=name if len(configs.configs) > 1 else "",
+            is_default=name == configs.default,
+            pod_spec=placement_of(pod_specs[name]),
+            names_mig_attributes=release.names_mig_attributes,
         )
+        for name, config in configs.configs.items()
+    )
+
+
+def plugin_pods(configs: Configs, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the pod spec that serves each configuration, of the chart's objects by their ids."""
+    served_by = {
+        name: manifests.get(f"daemonset-{object_suffix(name)}", manifests["Default"]) for name in configs.configs
+    }
+    return {name: manifest["spec"]["template"]["spec"] for name, manifest in served_by.items()}

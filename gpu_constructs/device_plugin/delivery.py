@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
-from gpu_constructs import placement
-from gpu_constructs._config_map import config_map, sha256
-from gpu_constructs.device_plugin.config import CONFIG_FILE, Flags, PluginConfig
-from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, object_suffix
-from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.platforms import NO_VOLUME_MOUNTS, Platform
+from gpu_constructs.catalog.platforms import NO_VOLUME_MOUNTS, Platform
+from gpu_constructs.device_plugin.config import CONFIG_FILE, Flags, GfdFlags, PluginConfig, PluginFlags
+from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, object_suffix, plugin_configs
+from gpu_constructs.kube import placement
+from gpu_constructs.kube.config_map import config_map, sha256
+from gpu_constructs.kube.options import Conflict, refuse_first
 
 CHECKSUM = "gpu-constructs/config-sha256"
 _AVAILABLE = "/available-configs"
@@ -21,57 +22,40 @@ DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Defaults:
-    """Settings of the whole chart, for configurations that do not state them.
-
-    Attributes:
-        device_list_strategy: Empty leaves it to the plugin.
-        device_discovery_strategy: None leaves it to the programs.
-        fail_on_init_error: None leaves it to the programs.
-        mps_root: Of the MPS control daemon.
-    """
-
-    device_list_strategy: tuple[str, ...]
-    device_discovery_strategy: str | None
-    fail_on_init_error: bool | None
-    mps_root: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Delivery:
     """What the pods of one plugin, one GPU Feature Discovery and one MPS control daemon read and need.
 
     Attributes:
-        suffix: Behind the names of their objects and in their selectors; empty for the default.
-        labels: Of their pods, where there are several: the name of their configuration.
         config_map: Name of the ConfigMap with their file or files.
-        data: What the ConfigMap holds; None where something else makes it.
-        config_manager: Variables of config-manager, which picks one of several files; None for one file.
-        node_expressions: What they ask of their nodes' labels, to get the right nodes.
-        env: Settings that no file states, by the variable's name.
+        data: Content of the ConfigMap; None if something else makes it.
+        env: Settings that no file states, by the name of the variable.
         uses: ``mig``, ``mps``, ``volume-mounts``, ``cdi`` (and ``cdi-cri``), ``pass-device-specs``.
-        nvidia_driver_root: Mounted into the plugin; None mounts nothing.
-        container_driver_root: Where it is mounted.
+        nvidia_driver_root: Path on the node that is mounted into the plugin; None mounts nothing.
+        container_driver_root: Path in the container where it is mounted.
         mps_root: Directory of the MPS control daemon on the node.
+        suffix: Suffix of the names of their objects and of their selectors; empty for the default.
+        labels: Labels of their pods if there are several: the name of their configuration.
+        config_manager: Variables of config-manager, which picks one of several files; None for one file.
+        node_expressions: Expressions on labels of their nodes, to get the right nodes.
         rivals: Suffixes of the other sets of pods that may follow these pods on a node; empty for one set.
     """
 
-    suffix: str
-    labels: Mapping[str, str]
     config_map: str
     data: Mapping[str, str] | None
-    config_manager: Mapping[str, str] | None
-    node_expressions: Sequence[Mapping[str, Any]]
     env: Mapping[str, str]
     uses: frozenset[str]
     nvidia_driver_root: str | None
     container_driver_root: str
     mps_root: str
+    suffix: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    config_manager: Mapping[str, str] | None = None
+    node_expressions: Sequence[Mapping[str, Any]] = ()
     rivals: tuple[str, ...] = ()
 
     @property
     def checksum(self) -> dict[str, str]:
-        """The annotations that restart the pods when a file of theirs changes; none for external files."""
+        """The annotations that restart the pods if a file of theirs changes; none for external files."""
         if self.data is None:
             return {}
         if self.config_manager is None:
@@ -80,16 +64,16 @@ class Delivery:
         return {f"{object_suffix(name)}.{CHECKSUM}": sha256(text) for name, text in self.data.items()}
 
     def manifest(self, metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Give the ConfigMap, unless something else makes it."""
+        """Return the ConfigMap, unless something else makes it."""
         return None if self.data is None else config_map({**metadata, "name": self.config_map}, dict(self.data))
 
     def variables(self, *sections: type[Any], besides: Collection[str] = ()) -> dict[str, str]:
-        """Give those settings of ``env`` that a program reads: those of the sections, and the named ones."""
-        read = {field.metadata.get("env") for one in sections for field in dataclasses.fields(one)} | set(besides)
+        """Return those settings of ``env`` that a program reads: those of the sections, and the named ones."""
+        read = {key.metadata.get("env") for one in sections for key in dataclasses.fields(one)} | set(besides)
         return {name: value for name, value in self.env.items() if name in read}
 
     def volumes(self) -> list[dict[str, Any]]:
-        """Give the volumes with the file or files."""
+        """Return the volumes with the file or files."""
         files = {"name": "config" if self.config_manager is None else "available-configs"}
         volumes: list[dict[str, Any]] = [{**files, "configMap": {"name": self.config_map}}]
         if self.config_manager is not None:
@@ -97,7 +81,7 @@ class Delivery:
         return volumes
 
     def mounts(self, *, writes: bool = False) -> list[dict[str, Any]]:
-        """Give the mounts of a container that reads the file, or of config-manager, which links it there."""
+        """Return the mounts of a container that reads the file, or of config-manager, which links it there."""
         # config-manager's file is a link into the directory of all files, so that stands beside it.
         mounts: list[dict[str, Any]] = [
             {"name": "config", "mountPath": "/config", "readOnly": None if writes else True}
@@ -107,83 +91,60 @@ class Delivery:
         return mounts
 
 
-def deliveries(configs: Configs, *, name: str, platform: Platform, defaults: Defaults) -> list[Delivery]:
-    """Give one delivery for each set of pods, that of the default configuration first.
+def deliveries(configs: Configs, *, name: str, platform: Platform, defaults: Flags) -> list[Delivery]:
+    """Return one delivery for each set of pods, that of the default configuration first.
 
     Raises:
         GpuConstructsError: A CDI strategy on a platform where it cannot work, or configurations that cannot
             be served by the same pods.
     """
-    if configs.delivery == "external":
-        return [_external(configs, platform, defaults)]
-    if configs.delivery == "config-manager":
-        return [_managed(configs, name, platform, defaults)]
-    assert configs.default is not None
-    ordered = [configs.default, *(c for c in configs.configs if c != configs.default)]
-    return [_own(configs, config, name, platform, defaults) for config in ordered]
+    if configs.delivery != "daemonsets":
+        return [_by_config_manager(configs, name, platform, defaults)]
+    ordered = sorted(configs.configs, key=lambda config: config != configs.default)
+    suffixes = {config: "" if config == configs.default else f"-{object_suffix(config)}" for config in configs.configs}
+    return [_own(configs, config, suffixes, name, platform, defaults) for config in ordered]
 
 
-def _own(configs: Configs, config: str, name: str, platform: Platform, defaults: Defaults) -> Delivery:
+def _own(
+    configs: Configs, config: str, suffixes: Mapping[str, str], name: str, platform: Platform, defaults: Flags
+) -> Delivery:
     (settled,), env = _settle([configs.configs[config]], defaults)
-    is_default = config == configs.default
-    others = [other for other in configs.configs if other != configs.default]
-    expressions: list[Mapping[str, Any]] = []
-    if not is_default:
-        expressions = [placement.label_is(NODE_LABEL, config)]
-    elif others:
-        # Holds for nodes without the label too, and for those whose label names no configuration.
-        expressions = [{"key": NODE_LABEL, "operator": "NotIn", "values": others}]
-    suffixes = {name: "" if name == configs.default else f"-{object_suffix(name)}" for name in configs.configs}
-    suffix = suffixes.pop(config)
+    others = [other for other, suffix in suffixes.items() if suffix]
+    chosen = placement.label_is(NODE_LABEL, config)
+    # Holds for nodes without the label too, and for those whose label names no configuration.
+    left_over = {"key": NODE_LABEL, "operator": "NotIn", "values": others}
     return Delivery(
-        suffix=suffix,
-        rivals=tuple(suffixes.values()),
+        suffix=suffixes[config],
+        rivals=tuple(suffix for other, suffix in suffixes.items() if other != config),
         labels={NODE_LABEL: config} if others else {},
-        config_map=f"{name}-config{suffix}",
+        config_map=f"{name}-config{suffixes[config]}",
         data={"config.yaml": settled.to_yaml()},
-        config_manager=None,
-        node_expressions=expressions,
+        node_expressions=[chosen] if suffixes[config] else [left_over] if others else [],
         **_needs([settled.flags], uses_of(settled), env, platform, defaults),
     )
 
 
-def _managed(configs: Configs, name: str, platform: Platform, defaults: Defaults) -> Delivery:
-    settled, env = _settle(list(configs.configs.values()), defaults)
-    uses = frozenset().union(*map(uses_of, settled))
-    return Delivery(
-        suffix="",
-        labels={},
-        config_map=f"{name}-config",
-        data={key: config.to_yaml() for key, config in zip(configs.configs, settled, strict=True)},
-        config_manager=_config_manager(configs),
-        node_expressions=(),
-        **_needs([config.flags for config in settled], uses, env, platform, defaults),
-    )
-
-
-def _external(configs: Configs, platform: Platform, defaults: Defaults) -> Delivery:
-    assert configs.config_map is not None
+def _by_config_manager(configs: Configs, name: str, platform: Platform, defaults: Flags) -> Delivery:
+    stated = plugin_configs(configs)
     if {"cdi", "volume-mounts"} & set(configs.may_use):
         # A variable would override the files, which are allowed to choose.
-        defaults = dataclasses.replace(defaults, device_list_strategy=())
-    _, env = _settle([PluginConfig(flags=configs.flags)], defaults)
-    stated = PluginConfig(flags=configs.flags)
-    may_use: frozenset[str] = frozenset(configs.may_use)
-    env = {**env, **_overriding(configs.flags)}
+        defaults = with_setting(defaults, "plugin.device_list_strategy", None)
+    settled, env = _settle(stated, defaults)
+    is_external = configs.delivery == "external"
+    served = stated if is_external else settled
+    uses = frozenset[str]().union(*map(uses_of, served))
+    files = {key: config.to_yaml() for key, config in zip(configs.configs, settled, strict=False)}
     return Delivery(
-        suffix="",
-        labels={},
-        config_map=configs.config_map,
-        data=None,
+        config_map=configs.config_map or f"{name}-config",
+        data=None if is_external else files,
         config_manager=_config_manager(configs),
-        node_expressions=(),
         **_needs(
-            [configs.flags],
-            uses_of(stated) | may_use,
-            env,
+            [config.flags for config in served],
+            uses | set(configs.may_use),
+            {**env, **(_variables(configs.flags) if is_external else {})},
             platform,
             defaults,
-            may_use=may_use - uses_of(stated),
+            may_use=frozenset(configs.may_use) - uses,
         ),
     )
 
@@ -199,72 +160,56 @@ def _config_manager(configs: Configs) -> dict[str, str]:
 
 
 def uses_of(config: PluginConfig) -> frozenset[str]:
-    """Give what a configuration turns on that takes rights, mounts or pods."""
-    strategies = config.device_list_strategy
+    """Return what a configuration turns on that takes rights, mounts or pods."""
     used = {
         "mig": config.mig_strategy != "none",
         "mps": config.sharing.strategy == "mps",
-        "volume-mounts": "volume-mounts" in strategies,
-        "cdi": any(strategy.startswith("cdi-") for strategy in strategies),
-        "cdi-cri": "cdi-cri" in strategies,
         "imex": bool(config.imex.channel_ids),
         "pass-device-specs": config.flags.plugin.pass_device_specs is True,
     }
-    return frozenset(use for use, is_used in used.items() if is_used)
+    return _uses_of(config.device_list_strategy).union(use for use, is_used in used.items() if is_used)
 
 
-def _settle(configs: list[PluginConfig], defaults: Defaults) -> tuple[list[PluginConfig], dict[str, str]]:
-    """Give each default one place: the environment, or the files as soon as one of them states it."""
+def _uses_of(strategies: Collection[str]) -> frozenset[str]:
+    cdi = ["cdi" for strategy in strategies if strategy.startswith("cdi-")]
+    return frozenset(cdi) | (frozenset(strategies) & {"cdi-cri", "volume-mounts"})
+
+
+def with_setting(struct: Any, setting: str, value: Any) -> Any:
+    """Return an option class with another value of a member, or of a member's member."""
+    member, _, rest = setting.partition(".")
+    own = with_setting(getattr(struct, member), rest, value) if rest else value
+    return dataclasses.replace(struct, **{member: own})
+
+
+def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginConfig], dict[str, str]]:
+    """Put each default in one place: the environment, or the files as soon as one of them states it."""
     env: dict[str, str] = {}
-    discovery, fails = defaults.device_discovery_strategy, defaults.fail_on_init_error
-    if all(config.flags.device_discovery_strategy is None for config in configs):
-        env |= {"DEVICE_DISCOVERY_STRATEGY": discovery} if discovery else {}
-    else:
-        configs = [_with(config, device_discovery_strategy=discovery) for config in configs]
-    if all(config.flags.fail_on_init_error is None for config in configs):
-        env |= {"FAIL_ON_INIT_ERROR": str(fails).lower()} if fails is not None else {}
-    else:
-        configs = [_with(config, fail_on_init_error=fails) for config in configs]
-    strategies = defaults.device_list_strategy
-    if strategies and all(not config.device_list_strategy for config in configs):
-        env["DEVICE_LIST_STRATEGY"] = ",".join(strategies)
-    elif strategies:
-        configs = [_with_strategies(config, strategies) for config in configs]
+    for setting in ("device_discovery_strategy", "fail_on_init_error", "plugin.device_list_strategy"):
+        get = attrgetter(setting)
+        stated = [get(config.flags) is not None for config in configs]
+        if get(defaults) is not None and not any(stated):
+            env |= _variables(with_setting(Flags(), setting, get(defaults)))
+        elif get(defaults) is not None:
+            given = zip(configs, stated, strict=True)
+            configs = [
+                config if is_stated else with_setting(config, f"flags.{setting}", get(defaults))
+                for config, is_stated in given
+            ]
     return configs, env
 
 
-def _with(config: PluginConfig, **members: Any) -> PluginConfig:
-    missing = {name: value for name, value in members.items() if getattr(config.flags, name) is None}
-    return dataclasses.replace(config, flags=dataclasses.replace(config.flags, **missing)) if missing else config
-
-
-def _with_strategies(config: PluginConfig, strategies: tuple[str, ...]) -> PluginConfig:
-    if config.device_list_strategy:
-        return config
-    plugin = dataclasses.replace(config.flags.plugin, device_list_strategy=strategies)  # type: ignore[arg-type]
-    return dataclasses.replace(config, flags=dataclasses.replace(config.flags, plugin=plugin))
-
-
-def _overriding(flags: Flags) -> dict[str, str]:
-    """Give the variables for settings that override a file we do not see."""
-    variables: dict[str, str] = {}
-    for section in (flags, flags.plugin, flags.gfd):
-        for field in dataclasses.fields(section):
-            value = getattr(section, field.name)
-            # GPU Feature Discovery is told to use that API anyway, and nobody else reads it.
-            if value is None or "env" not in field.metadata or field.name == "use_node_feature_api":
-                continue
-            document = PluginConfig(flags=_only(section, field.name, value)).document()["flags"]
-            (written,) = (document.get("plugin") or document.get("gfd") or document).values()
-            variables[field.metadata["env"]] = _text(written)
-    return variables
-
-
-def _only(section: Any, name: str, value: Any) -> Flags:
-    kept = type(section)(**{name: value})
-    if isinstance(kept, Flags):
-        return kept
-    return Flags(**{"plugin" if hasattr(kept, "pass_device_specs") else "gfd": kept})
+def _variables(flags: Flags) -> dict[str, str]:
+    """Return the variables that say what flags say, and override a file."""
+    document = PluginConfig(flags=flags).document().get("flags", {})
+    sections = ((Flags, document), (PluginFlags, document.get("plugin", {})), (GfdFlags, document.get("gfd", {})))
+    return {
+        field.metadata["env"]: _text(written[field.metadata["key"]])
+        for struct, written in sections
+        for field in dataclasses.fields(struct)
+        # GPU Feature Discovery is told to use that API anyway, and no other program reads it.
+        if field.metadata["key"] in written and "env" in field.metadata and field.name != "use_node_feature_api"
+    }
 
 
 def _text(value: Any) -> str:
@@ -278,47 +223,65 @@ def _needs(
     uses: frozenset[str],
     env: dict[str, str],
     platform: Platform,
-    defaults: Defaults,
+    defaults: Flags,
     may_use: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
+    """Return what the pods hold and mount.
+
+    Args:
+        flags: Flags of their files.
+        uses: What the files turn on, or may turn on.
+        env: Settings that no file states.
+        platform: Platform of the nodes.
+        defaults: Settings of the chart.
+        may_use: What files that are not seen here may turn on.
+
+    Raises:
+        GpuConstructsError: Something that cannot work on the platform, or paths that differ in files of one pod.
+    """
     strategies = env.get("DEVICE_LIST_STRATEGY", "").split(",")
-    uses = uses | {"cdi"} if any(strategy.startswith("cdi-") for strategy in strategies) else uses
-    uses = uses | (frozenset(strategies) & {"cdi-cri", "volume-mounts"})
-    if "cdi" in uses and not platform.supports_cdi:
-        raise GpuConstructsError(
-            f"{_cdi(flags, strategies)} cannot work on {platform}: a CDI spec would name host "
-            "paths that exist from Talos 1.13 on; use 'envvar'"
-        )
-    # Of files unseen it is not known that they use them.
-    if "volume-mounts" in uses - may_use and not platform.accepts_volume_mounts:
-        raise GpuConstructsError(
-            f"device_list_strategy 'volume-mounts' cannot work on {platform}: {NO_VOLUME_MOUNTS}; use 'envvar'"
-        )
-    if "cdi-cri" in uses and platform.kubernetes == "1.27":
-        raise GpuConstructsError(
-            f"device_list_strategy 'cdi-cri' cannot work on {platform}: kubelets hand no CDI devices to the runtime "
-            "before Kubernetes 1.28; use 'cdi-annotations'"
-        )
-    driver_root = _agreed("nvidia_driver_root", [one.nvidia_driver_root for one in flags])
-    # Of files unseen it is not known whether they use CDI, and where they look for the driver.
+    uses = uses | _uses_of(strategies)
+    refuse_first(_impossible(flags, uses, strategies, platform, may_use))
+    stated = {member: _agreed(member, flags) for member in ("nvidia_driver_root", "mps_root")}
+    driver_root, mps_root = stated["nvidia_driver_root"], stated["mps_root"] or defaults.mps_root
+    own = {"MPS_ROOT": mps_root if "mps" in uses and stated["mps_root"] is None else None}
+    # It is not known whether files that are not seen use CDI, and where they look for the driver.
     if driver_root is None and "cdi" in uses - may_use:
-        driver_root = platform.nvidia_driver_root
-        env = {**env, **({"NVIDIA_DRIVER_ROOT": driver_root} if driver_root else {})}
-    # Files unseen that use CDI name the platform's root, for no other works there.
+        driver_root = own["NVIDIA_DRIVER_ROOT"] = platform.nvidia_driver_root
+    # Files that are not seen and use CDI name the platform's root, for no other works there.
     dev_root = platform.dev_root_of(driver_root or (platform.nvidia_driver_root if "cdi" in uses else None))
-    if dev_root and {one.nvidia_dev_root for one in flags} <= {None, dev_root}:
-        env = {**env, "NVIDIA_DEV_ROOT": dev_root}
-    mps_root = _agreed("mps_root", [one.mps_root for one in flags]) or defaults.mps_root
-    if "mps" in uses and all(one.mps_root is None for one in flags):
-        env = {**env, "MPS_ROOT": mps_root}
-    in_container = _agreed("plugin.container_driver_root", [one.plugin.container_driver_root for one in flags])
+    if {one.nvidia_dev_root for one in flags} <= {None, dev_root}:
+        own["NVIDIA_DEV_ROOT"] = dev_root
     return {
-        "env": env,
+        "env": {**env, **{name: path for name, path in own.items() if path}},
         "uses": uses,
         "nvidia_driver_root": driver_root,
-        "container_driver_root": in_container or DEFAULT_DRIVER_ROOT_IN_CONTAINER,
+        "container_driver_root": _agreed("plugin.container_driver_root", flags) or DEFAULT_DRIVER_ROOT_IN_CONTAINER,
         "mps_root": mps_root,
     }
+
+
+def _impossible(
+    flags: Sequence[Flags], uses: frozenset[str], strategies: Sequence[str], platform: Platform, may_use: frozenset[str]
+) -> Iterable[Conflict]:
+    """Return what cannot work on a platform."""
+    return [
+        (
+            "cdi" in uses and not platform.supports_cdi,
+            f"{_cdi(flags, strategies)} cannot work on {platform}: a CDI spec would name host "
+            "paths that exist from Talos 1.13 on; use 'envvar'",
+        ),
+        (
+            # It is not known whether files that are not seen use them.
+            "volume-mounts" in uses - may_use and not platform.accepts_volume_mounts,
+            f"device_list_strategy 'volume-mounts' cannot work on {platform}: {NO_VOLUME_MOUNTS}; use 'envvar'",
+        ),
+        (
+            "cdi-cri" in uses and platform.kubernetes == "1.27",
+            f"device_list_strategy 'cdi-cri' cannot work on {platform}: kubelets hand no CDI devices to the "
+            "runtime before Kubernetes 1.28; use 'cdi-annotations'",
+        ),
+    ]
 
 
 def _cdi(flags: Sequence[Flags], strategies: Sequence[str]) -> str:
@@ -327,12 +290,12 @@ def _cdi(flags: Sequence[Flags], strategies: Sequence[str]) -> str:
     return f"device_list_strategy {named[0]!r}" if named else "configs.may_use 'cdi'"
 
 
-def _agreed(member: str, values: Sequence[str | None]) -> str | None:
-    """Give the one path that all files of one pod name: it is mounted, and a pod has one mount."""
-    different = list(dict.fromkeys(values))
-    if len(different) > 1:
-        raise GpuConstructsError(
-            f"flags.{member} must be the same in every configuration of Configs.managed, whose pods have one mount; "
-            f"got {', '.join(map(repr, different))}; use Configs.named"
-        )
+def _agreed(member: str, flags: Sequence[Flags]) -> Any:
+    """Return the one path that all files of one pod name: it is mounted, and a pod has one mount."""
+    different = list(dict.fromkeys(map(attrgetter(member), flags)))
+    message = (
+        f"flags.{member} must be the same in every configuration of Configs.managed, whose pods have one mount; "
+        f"got {', '.join(map(repr, different))}; use Configs.named"
+    )
+    refuse_first([(len(different) > 1, message)])
     return different[0]

@@ -1,4 +1,4 @@
-"""From what value on an alert is one, and for how long."""
+"""Values from which on an alert is raised, and how long its condition must hold."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gpu_constructs import _fields
-from gpu_constructs._durations import from_go_duration
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.durations import from_go_duration
 
 Duration = int | str
 """Seconds, or a text like ``90s`` or ``1h30m``."""
@@ -17,9 +17,20 @@ Duration = int | str
 _DURATIONS = {"idle": 300, "xid_window": 60, "lost_window": 600, "collection_stale": 60}
 """The shortest that make sense, in seconds: at 60 seconds between scrapes, less would see one sample."""
 
+_UNLIMITED = 2**31 - 1
+_NUMBERS = {
+    "slowdown_margin": (0, 40),
+    "power_throttled_utilization": (0, 99),
+    "power_limit_tolerance": (1, _UNLIMITED),
+    "ecc_corrected_per_hour": (1, _UNLIMITED),
+    "pcie_replays_per_minute": (1, _UNLIMITED),
+}
+"""Least and most of each number."""
+
 _RATIOS = ("vram_ratio", "thermal_throttled_ratio", "power_throttled_ratio")
 _LONGEST = 30 * 24 * 3600
 _COOLEST, _HOTTEST = 40, 110
+_LEVELS = ("thresholds.temperature_warning", "thresholds.temperature_critical")
 _BOARD = re.compile(r"[\w *?\[\]!().,/+-]+\Z", re.ASCII)
 
 
@@ -89,36 +100,40 @@ class AlertThresholds(metaclass=ShortErrors):
     pending: Mapping[str, Duration] | None = None
 
     def __post_init__(self) -> None:
-        _fields.members(self, "thresholds")
-        _check_temperatures("thresholds", "temperature_", self.temperature_warning, self.temperature_critical)
-        _fields.whole_number("thresholds.slowdown_margin", self.slowdown_margin, minimum=0, maximum=40)
-        for pattern, (warning, critical) in (self.temperatures_by_model or {}).items():
-            place = f"thresholds.temperatures_by_model[{pattern!r}]"
+        fields.members(self, "thresholds")
+        temperatures = {_LEVELS: (self.temperature_warning, self.temperature_critical)}
+        for pattern, levels in (self.temperatures_by_model or {}).items():
             if not _BOARD.match(pattern):
                 raise GpuConstructsError(
                     f"thresholds.temperatures_by_model must have names like '*RTX 3090*' as keys; got {pattern!r}"
                 )
-            _check_temperatures(place, "", warning, critical)
+            place = f"thresholds.temperatures_by_model[{pattern!r}]"
+            temperatures[f"{place}[0]", f"{place}[1]"] = levels
+        for names, (warning, critical) in temperatures.items():
+            for name, value in zip(names, (warning, critical), strict=True):
+                fields.whole_number(name, value, minimum=_COOLEST, maximum=_HOTTEST)
+            if critical <= warning:
+                raise GpuConstructsError(f"{names[1]} must be above the {warning} of the warning; got {critical}")
         for name in _RATIOS:
-            _ratio(f"thresholds.{name}", getattr(self, name))
-        _fields.whole_number(
-            "thresholds.power_throttled_utilization", self.power_throttled_utilization, minimum=0, maximum=99
-        )
-        for name in ("power_limit_tolerance", "ecc_corrected_per_hour", "pcie_replays_per_minute"):
-            _fields.whole_number(f"thresholds.{name}", getattr(self, name), minimum=1)
+            if not 0 < getattr(self, name) < 1:
+                raise GpuConstructsError(
+                    f"thresholds.{name} must be a share above 0 and below 1, like 0.97; got {getattr(self, name)!r}"
+                )
+        for name, (least, most) in _NUMBERS.items():
+            fields.whole_number(f"thresholds.{name}", getattr(self, name), minimum=least, maximum=most)
         for index, namespace in enumerate(self.vram_ignored_namespaces):
-            _fields.dns_label(f"thresholds.vram_ignored_namespaces[{index}]", namespace)
+            fields.dns_label(f"thresholds.vram_ignored_namespaces[{index}]", namespace)
         self._check_xids()
         for name, shortest in _DURATIONS.items():
-            seconds(f"thresholds.{name}", getattr(self, name), shortest=shortest)
+            _check_duration(f"thresholds.{name}", getattr(self, name), shortest)
         for alert, pending in (self.pending or {}).items():
-            seconds(f"thresholds.pending[{alert!r}]", pending)
+            _check_duration(f"thresholds.pending[{alert!r}]", pending, 0)
 
     def _check_xids(self) -> None:
         seen: dict[int, str] = {}
         for name in ("xid_critical", "xid_warning", "xid_ignored"):
             for xid in getattr(self, name):
-                _fields.whole_number(f"thresholds.{name}", xid, minimum=1, maximum=999)
+                fields.whole_number(f"thresholds.{name}", xid, minimum=1, maximum=999)
                 other = seen.setdefault(xid, name)
                 if other != name:
                     raise GpuConstructsError(
@@ -126,45 +141,30 @@ class AlertThresholds(metaclass=ShortErrors):
                     )
 
 
-def seconds(name: str, duration: Duration, *, shortest: int = 0) -> int:
-    """Read a duration, in seconds.
+def _check_duration(name: str, duration: Duration, shortest: int) -> None:
+    if not shortest <= seconds(name, duration) <= _LONGEST:
+        raise GpuConstructsError(f"{name} must be from {shortest} seconds to 30 days; got {duration!r}")
+
+
+def seconds(name: str, duration: Duration) -> int:
+    """Return a duration in seconds.
 
     Raises:
-        GpuConstructsError: It cannot be read, has a fraction of a second, or is too short or longer than 30 days.
+        GpuConstructsError: It cannot be read, or has a fraction of a second.
     """
-    if isinstance(duration, str):
-        span = from_go_duration(name, duration)
-        number, rest = divmod(span, timedelta(seconds=1))
-        if rest:
-            raise GpuConstructsError(f"{name} must be in whole seconds; got {duration!r}")
-    else:
-        number = duration
-    if not shortest <= number <= _LONGEST:
-        raise GpuConstructsError(f"{name} must be from {shortest} seconds to 30 days; got {duration!r}")
+    if not isinstance(duration, str):
+        return duration
+    number, rest = divmod(from_go_duration(name, duration), timedelta(seconds=1))
+    if rest:
+        raise GpuConstructsError(f"{name} must be in whole seconds; got {duration!r}")
     return number
 
 
 def prometheus_duration(number: int) -> str:
-    """Write seconds as Prometheus does: ``1h30m``."""
+    """Return seconds as Prometheus writes them: ``1h30m``."""
     parts = []
     for unit, size in (("h", 3600), ("m", 60), ("s", 1)):
         count, number = divmod(number, size)
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
-
-
-def _check_temperatures(place: str, prefix: str, warning: int, critical: int) -> None:
-    names = [f"{place}.{prefix}{name}" if prefix else f"{place}[{index}]" for index, name in enumerate(_LEVELS)]
-    for name, value in zip(names, (warning, critical), strict=True):
-        _fields.whole_number(name, value, minimum=_COOLEST, maximum=_HOTTEST)
-    if critical <= warning:
-        raise GpuConstructsError(f"{names[1]} must be above the {warning} of the warning; got {critical}")
-
-
-_LEVELS = ("warning", "critical")
-
-
-def _ratio(name: str, got: float) -> None:
-    if not 0 < got < 1:
-        raise GpuConstructsError(f"{name} must be a share above 0 and below 1, like 0.97; got {got!r}")

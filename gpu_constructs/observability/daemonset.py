@@ -1,44 +1,41 @@
-"""The DCGM exporter's pod on every GPU node."""
+"""The objects of the DCGM exporter, as plain manifests."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from gpu_constructs import _fields
-from gpu_constructs._container_security import POD, Rights
-from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.observability.exporter_options import DebugDump
-from gpu_constructs.observability.metrics import release_number
+from gpu_constructs.errors import GpuConstructsError, warn
+from gpu_constructs.kube import fields, rbac
+from gpu_constructs.kube.config_map import config_map, sha256
+from gpu_constructs.kube.container_security import Rights
+from gpu_constructs.kube.env import environment
+from gpu_constructs.kube.pods import Pods
+from gpu_constructs.kube.resources import Resources, container_resources
+from gpu_constructs.observability import metrics as catalogue
+from gpu_constructs.observability.exporter import Exporter, Manifests, Program, daemonset, found_by, probes
+from gpu_constructs.observability.exporter_options import DebugDump, MetricsConfigMap
+from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series
+from gpu_constructs.observability.metrics import Metric, release_number
 from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
-from gpu_constructs.observability.user_mounts import beside_own
-from gpu_constructs.observability.web_config import TLS_DIRECTORY, WEB_CONFIG_KEY, BasicAuth, Tls, probe
-
-PORT_NAME = "metrics"
-"""Name of the port of ``/metrics`` and ``/health``, by which scrape objects find it."""
+from gpu_constructs.observability.web_config import Volumes
 
 METRICS_KEY = "metrics.csv"
 """Key of the ConfigMap that holds the CSV."""
 
 METRICS_CHECKSUM = "gpu-constructs/metrics-sha256"
-"""Annotation of the pod template that rolls the pods when the CSV changes."""
+"""Annotation of the pods that restarts them when the CSV changes."""
 
-WEB_CONFIG_CHECKSUM = "gpu-constructs/web-config-sha256"
-"""Likewise, when the web configuration changes."""
-
-DEFAULT_RESOURCES: Mapping[str, Mapping[str, str]] = {
-    "requests": {"cpu": "100m", "memory": "256Mi"},
-    "limits": {"memory": "1Gi"},
-}
+DEFAULT_RESOURCES: Resources = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}}
 """With pod mapping the exporter uses 400 to 500 MiB, more on nodes with eight GPUs; a limit of 512Mi is
 known to be too low (dcgm-exporter#609, #702). No CPU limit: throttled probes get healthy pods killed."""
 
-NON_ROOT_USER = 1000
-"""The user of a pod that needs no root."""
-
 _METRICS_DIRECTORY = "/etc/gpu-constructs/metrics"
-_WEB_CONFIG_DIRECTORY = "/etc/gpu-constructs/web"
 _DUMPS = "/dcgm-exporter-debug"
+_SINCE = {"tls": (4, 0, 0), "basic_auth": (4, 0, 0), "debug_dump": (4, 2, 0)}
+"""First release of each option."""
 
 OWN_VARIABLES: Mapping[str, str] = {
     "DCGM_EXPORTER_COLLECTORS": "metrics",
@@ -68,203 +65,246 @@ OWN_VARIABLES: Mapping[str, str] = {
 }
 """Variables that have a keyword, or none because this library sets them."""
 
+_ADDRESS = re.compile(
+    r"(\[[0-9A-Fa-f:.]+\]|\$\([A-Za-z_][A-Za-z0-9_]*\)|[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?):[0-9]{1,5}\Z"
+)
+
+DCGM_EXPORTER = Program(
+    name="dcgm-exporter",
+    port=9400,
+    port_name="metrics",
+    resources=DEFAULT_RESOURCES,
+    user=1000,
+    variables=OWN_VARIABLES,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DcgmSettings:
+    """Settings of the DCGM exporter alone.
+
+    Attributes:
+        release: Release whose behavior the exporter has.
+        metrics: Metrics that are exported; empty for a list of the user's own.
+        config_map: The list of the user's own.
+        is_profiled: Whether the pods must be able to profile.
+        mapping: How the exporter learns of pods; None for not at all.
+        remote_hostengine: ``host:port`` of a hostengine that reads the GPUs instead.
+        debug_dump: What the exporter keeps for a bug report.
+    """
+
+    release: str
+    metrics: tuple[Metric, ...]
+    config_map: MetricsConfigMap | None
+    is_profiled: bool
+    mapping: PodMapping | None
+    remote_hostengine: str | None
+    debug_dump: DebugDump | None
+
+    @property
+    def rules(self) -> list[dict[str, list[str]]]:
+        """What the exporter must be allowed to read from the API server."""
+        return self.mapping.rules() if self.mapping else []
+
+    @property
+    def writable_root(self) -> bool:
+        """Whether the exporter writes to its image; what 3.x writes is not known, and 4.x needs /tmp at most."""
+        return release_number(self.release)[0] < 4
+
 
 def exporter_rights(*, is_profiled: bool) -> Rights:
-    """Give what the exporter must be allowed: only the profiling module asks for anything."""
+    """Return the rights that the exporter must hold: only the profiling module asks for any."""
     return Rights(add=("SYS_ADMIN",)) if is_profiled else Rights()
 
 
-def exporter_pod(
-    *,
-    image: str,
-    image_pull_policy: str,
-    release: str,
-    metrics_config_map: str,
-    metrics_key: str,
-    is_profiled: bool,
-    mapping: PodMapping | None,
-    collect_interval_seconds: int,
-    port: int,
-    resources: Mapping[str, Mapping[str, Any]],
-    remote_hostengine: str | None = None,
-    tls: Tls | None = None,
-    basic_auth: BasicAuth | None = None,
-    web_config: str | None = None,
-    debug_dump: DebugDump | None = None,
-    security_context: Mapping[str, Any] | None = None,
-    pod_security_context: Mapping[str, Any] | None = None,
-    service_account: str | None = None,
-    runtime_class: str | None = None,
-    host_network: bool = False,
-    placement: Mapping[str, Any] | None = None,
-    env: Sequence[Mapping[str, Any]] = (),
-    mounts: Sequence[Mapping[str, Any]] = (),
-    volumes: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Give the exporter's pod.
+def check_address(field: str, given: str) -> None:
+    """Raise unless a text is the address of a hostengine."""
+    if not _ADDRESS.match(given):
+        raise GpuConstructsError(f"{field} must be 'host:port'; got {given!r}")
+    fields.port_number(f"port of {field}", int(given.rpartition(":")[2]))
 
-    The pod reads the GPUs through the driver's libraries, which the nvidia runtime puts into it, and asks the
-    kubelet which pod holds which GPU. It takes no GPU slot, and talks to the API server only where the mapping
-    reads pods or claims.
 
-    Args:
-        image: Whole image reference.
-        image_pull_policy: As Kubernetes writes it.
-        release: Exporter release of that image, such as ``4.8.3``.
-        metrics_config_map: ConfigMap with the CSV.
-        metrics_key: Its key.
-        is_profiled: Whether the CSV holds ``DCGM_FI_PROF_*`` metrics; only then the pod gets SYS_ADMIN.
-        mapping: How it learns of pods; None for not at all.
-        collect_interval_seconds: Seconds between two readings of the GPUs.
-        port: It listens on.
-        resources: ``requests`` and ``limits``. The Go runtime is told to stay within three quarters of the
-            memory limit, the rest is for DCGM itself.
-        remote_hostengine: ``host:port`` of a hostengine that reads the GPUs instead.
-        tls: Its certificate.
-        basic_auth: Its passwords.
-        web_config: Name of the object that holds both; a Secret where there are passwords.
-        debug_dump: What it keeps for a bug report.
-        security_context: Of the container, instead of what the options need.
-        pod_security_context: Of the pod, on top of ours.
-        service_account: Its ServiceAccount; None takes the namespace's default.
-        runtime_class: RuntimeClass that injects the driver's libraries; None where the default runtime does.
-        host_network: Whether it runs in the node's network.
-        placement: Further fields of the pod: where it runs and how important it is.
-        env: Further variables.
-        mounts: Further mounts.
-        volumes: And their volumes.
+def check(exporter: Exporter, settings: DcgmSettings) -> None:
+    """Check options that depend on each other.
 
     Raises:
-        GpuConstructsError: For a release or a memory limit that cannot be read, or a mount where it has its own.
+        GpuConstructsError: The release does not know an option, or the pods would lack a right.
+    """
+    given = {"debug_dump": settings.debug_dump, **exporter.options}
+    for option, since in _SINCE.items():
+        if given.get(option) is not None and release_number(settings.release) < since:
+            raise GpuConstructsError(
+                f"{option} must be left out with version {exporter.version!r}: it came with "
+                f"{'.'.join(map(str, since))}; take a later version"
+            )
+    if exporter.options.get("host_network") and exporter.port < 1024:
+        raise GpuConstructsError(
+            "port must be at least 1024 with host_network=True: the exporter holds no right to bind others; "
+            f"got {exporter.port}"
+        )
+    if settings.config_map and exporter.options.get("dashboard", True):
+        raise GpuConstructsError(
+            "dashboard must be False with metrics=MetricsConfigMap(...), whose metrics are not known here; "
+            "got True; pass dashboard=False"
+        )
+    if exporter.options.get("security_context") is not None:
+        _check_rights(exporter.options["security_context"], settings)
+
+
+def _check_rights(context: Mapping[str, Any], settings: DcgmSettings) -> None:
+    capabilities = Mapping[str, Sequence[str] | None] | None
+    fields.of_type("security_context['capabilities']", context.get("capabilities"), capabilities)
+    needed = exporter_rights(is_profiled=settings.is_profiled)
+    if not needed.are_in(context):
+        raise GpuConstructsError(
+            f"security_context must hold {needed} for profiling metrics; got {dict(context)!r}; leave it "
+            "out, or leave those metrics out"
+        )
+    is_root = context.get("runAsUser") in (None, 0) and not context.get("runAsNonRoot")
+    lost = [
+        *(["the kubelet's socket, so no pod is named"] if settings.mapping else []),
+        *(["SYS_ADMIN"] if settings.is_profiled else []),
+    ]
+    if lost and not is_root:
+        warn(f"security_context: only root gets {' and '.join(lost)}; got {dict(context)!r}")
+
+
+def series_of(exporter: Exporter, settings: DcgmSettings) -> GpuSeries:
+    """Return the series of the exporter."""
+    mapping, scrape = settings.mapping, exporter.scrape
+    hides_node = settings.remote_hostengine and mapping is None
+    names_pods = mapping is not None and scrape.kind != "annotations" and scrape.honor_labels
+    return dcgm_series(
+        job=exporter.job,
+        metrics=[metric.field for metric in settings.metrics if metric.prometheus_type != "label"],
+        # Without pods the name of a remote hostengine stands in place of the node's.
+        hostname_label="node" if hides_node else catalogue.hostname_label(settings.release),
+        pods="none" if not names_pods else "all" if mapping and mapping.virtual_gpus else "one",
+        scrape_interval_seconds=exporter.scrape_seconds,
+    )
+
+
+def dcgm_manifests(exporter: Exporter, settings: DcgmSettings, pods: Pods) -> Manifests:
+    """Return the objects of the exporter, by construct id.
+
+    The pods read the GPUs through the libraries of the driver, which the nvidia runtime puts into them, and ask the
+    kubelet which pod holds which GPU. They take no GPU slot, and talk to the API server only if the mapping reads pods
+    or claims.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/templates/daemonset.yaml, docker/Dockerfile,
     pkg/cmd/app.go; @3.3.6-3.4.2:docker/dcgm-exporter-entrypoint.sh.
     """
-    writable_root = release_number(release)[0] < 4
+    metadata, rules, account = exporter.metadata, settings.rules, exporter.service_account
+    manifests: Manifests = {}
+    checksums = {}
+    if settings.config_map is None:
+        csv = catalogue.counters_csv(settings.metrics)
+        checksums[METRICS_CHECKSUM] = sha256(csv)
+        manifests["metrics"] = config_map({**metadata, "name": f"{exporter.name}-metrics"}, {METRICS_KEY: csv})
+    manifests |= exporter.guard.manifests(metadata)
+    if rules:
+        manifests |= rbac.service_account(metadata) if account is None else {}
+        manifests |= rbac.cluster_role(metadata, rules, account=account or exporter.name)
+        account = account or exporter.name
+    manifests["Default"] = _daemonset(exporter, settings, pods, checksums, account)
+    return {**manifests, **found_by(exporter)}
+
+
+def _daemonset(
+    exporter: Exporter, settings: DcgmSettings, pods: Pods, checksums: Mapping[str, str], account: str | None
+) -> dict[str, Any]:
+    mapping, is_profiled = settings.mapping, settings.is_profiled
     # The kubelet's socket belongs to root, and a capability only reaches root.
-    needs_root = mapping is not None or is_profiled or writable_root
+    needs_root = mapping is not None or is_profiled or settings.writable_root
+    uid = 0 if needs_root else exporter.program.user
+    container = {
+        "name": "exporter",
+        "args": _arguments(settings),
+        "env": sorted(_environment(exporter, settings), key=lambda variable: str(variable["name"])),
+        # 3.x answers 503 until its first reading, one interval after start.
+        **probes(exporter, "/health", "/health", 12 + 2 * exporter.interval_seconds // 5),
+        # Spelt without CAP_: the API server refuses CAP_SYS_ADMIN beside allowPrivilegeEscalation false.
+        "securityContext": {
+            **exporter_rights(is_profiled=is_profiled).to_manifest(read_only=not settings.writable_root),
+            "runAsNonRoot": not needs_root,
+            "runAsUser": uid,
+        },
+    }
+    return daemonset(
+        exporter,
+        pods,
+        container,
+        _volumes(exporter, settings),
+        checksums,
+        service_account=account,
+        # A Secret's files belong to root; a group makes them readable to others.
+        security_context={} if needs_root else {"fsGroup": uid},
+        automountServiceAccountToken=bool(settings.rules),
+        hostPID=(mapping is not None and mapping.host_pid) or None,
+    )
+
+
+def _arguments(settings: DcgmSettings) -> list[str]:
+    key = settings.config_map.key if settings.config_map else METRICS_KEY
+    arguments = ["-f", f"{_METRICS_DIRECTORY}/{key}"]
+    if settings.remote_hostengine is not None:
+        arguments += ["-r", settings.remote_hostengine]
+    dump = settings.debug_dump
+    if dump is not None:
+        arguments += ["--dump-enabled", f"--dump-directory={_DUMPS}", f"--dump-retention={dump.retention}"]
+        arguments.append(f"--dump-compression={str(dump.compression).lower()}")
+    return arguments
+
+
+def _environment(exporter: Exporter, settings: DcgmSettings) -> list[dict[str, Any]]:
+    mapping = settings.mapping
+    resources = container_resources(exporter.options.get("resources"), default=DEFAULT_RESOURCES)
+    memory_limit = resources.get("limits", {}).get("memory")
     variables = {
-        "DCGM_EXPORTER_INTERVAL": str(collect_interval_seconds * 1000),
+        "DCGM_EXPORTER_INTERVAL": str(exporter.interval_seconds * 1000),
         "DCGM_EXPORTER_KUBERNETES": str(mapping is not None).lower(),
-        "DCGM_EXPORTER_LISTEN": f":{port}",
+        "DCGM_EXPORTER_LISTEN": f":{exporter.port}",
+        "DCGM_EXPORTER_WEB_CONFIG_FILE": exporter.guard.path,
+        # The Go runtime stays within three quarters of the memory limit; the rest is for DCGM itself.
+        "GOMEMLIMIT": None if memory_limit is None else _three_quarters(str(memory_limit)),
+        # The 3.x entrypoint stamps SYS_ADMIN on the exporter's file, for which it wants SETFCAP. Root has its
+        # capabilities without the stamp, so the step is skipped.
+        "NO_SETCAP": "true" if settings.writable_root else None,
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
         # Every GPU of the node without asking for one; the image says the same, here it can be reviewed.
         "NVIDIA_VISIBLE_DEVICES": "all",
         **(mapping.environment() if mapping else {}),
     }
-    memory_limit = resources.get("limits", {}).get("memory")
-    if memory_limit is not None:
-        variables["GOMEMLIMIT"] = _three_quarters(str(memory_limit))
-    if writable_root:
-        # The 3.x entrypoint stamps SYS_ADMIN on the exporter's file, for which it wants SETFCAP. Root has its
-        # capabilities without the stamp, so the step is skipped. What else 3.x writes is not known: its root
-        # stays writable. 4.x starts the exporter directly and needs /tmp at most.
-        variables["NO_SETCAP"] = "true"
-    if web_config is not None:
-        variables["DCGM_EXPORTER_WEB_CONFIG_FILE"] = f"{_WEB_CONFIG_DIRECTORY}/{WEB_CONFIG_KEY}"
-
-    mounted = _volumes(
-        mapping=mapping,
-        metrics_config_map=metrics_config_map,
-        tls=tls,
-        web_config=web_config,
-        is_secret=basic_auth is not None,
-        debug_dump=debug_dump,
-        writable_root=writable_root,
-    )
-    own_mounts = [{"name": volume, **mount} for volume, (_, mount) in mounted.items()]
-    mounts, volumes = beside_own(own_mounts, mounts, volumes)
-    arguments = ["-f", f"{_METRICS_DIRECTORY}/{metrics_key}"]
-    if remote_hostengine is not None:
-        arguments += ["-r", remote_hostengine]
-    if debug_dump is not None:
-        arguments += ["--dump-enabled", f"--dump-directory={_DUMPS}", f"--dump-retention={debug_dump.retention}"]
-        arguments.append(f"--dump-compression={str(debug_dump.compression).lower()}")
-    user = {"runAsNonRoot": False, "runAsUser": 0} if needs_root else {"runAsNonRoot": True, "runAsUser": NON_ROOT_USER}
-    computed = {**exporter_rights(is_profiled=is_profiled).to_manifest(read_only=not writable_root), **user}
-    all_variables: list[Mapping[str, Any]] = [
-        *({"name": name, "value": value} for name, value in variables.items()),
+    return [
+        *({"name": name, "value": value} for name, value in variables.items() if value is not None),
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-        *env,
+        *environment(exporter.options.get("env") or {}, visible_devices_is_managed=False),
     ]
-    container: dict[str, Any] = {
-        "name": "exporter",
-        "image": image,
-        "imagePullPolicy": image_pull_policy,
-        "args": arguments,
-        "env": sorted(all_variables, key=lambda variable: str(variable["name"])),
-        "ports": [{"name": PORT_NAME, "containerPort": port, "protocol": "TCP"}],
-        # 3.x answers 503 until its first reading, one interval after start.
-        "startupProbe": probe(
-            "/health", PORT_NAME, tls, basic_auth, period=5, failures=12 + 2 * collect_interval_seconds // 5
-        ),
-        "livenessProbe": probe("/health", PORT_NAME, tls, basic_auth, period=20, failures=3),
-        "readinessProbe": probe("/health", PORT_NAME, tls, basic_auth, period=10, failures=3),
-        "resources": {part: dict(amounts) for part, amounts in resources.items()},
-        # Spelt without CAP_: the API server refuses CAP_SYS_ADMIN beside allowPrivilegeEscalation false.
-        "securityContext": computed if security_context is None else dict(security_context),
-        "volumeMounts": [*own_mounts, *mounts],
-    }
-    # A Secret's files belong to root; a group makes them readable to others.
-    group = {} if needs_root else {"fsGroup": NON_ROOT_USER}
-    return {
-        "automountServiceAccountToken": bool(mapping and mapping.rules()),
-        "containers": [container],
-        "dnsPolicy": "ClusterFirstWithHostNet" if host_network else None,
-        "enableServiceLinks": False,
-        "hostNetwork": host_network or None,
-        "hostPID": (mapping is not None and mapping.host_pid) or None,
-        "runtimeClassName": runtime_class,
-        "securityContext": {**POD, **group, **(pod_security_context or {})},
-        "serviceAccountName": service_account,
-        "volumes": [*({"name": volume, **source} for volume, (source, _) in mounted.items()), *volumes],
-        **(placement or {}),
-    }
 
 
-def _volumes(
-    *,
-    mapping: PodMapping | None,
-    metrics_config_map: str,
-    tls: Tls | None,
-    web_config: str | None,
-    is_secret: bool,
-    debug_dump: DebugDump | None,
-    writable_root: bool,
-) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Give each volume with its source and its mount."""
-    volumes: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    if mapping is not None:
+def _volumes(exporter: Exporter, settings: DcgmSettings) -> Volumes:
+    volumes: Volumes = {}
+    if settings.mapping is not None:
         volumes["pod-resources"] = (
-            {"hostPath": {"path": mapping.kubelet_path, "type": "Directory"}},
+            {"hostPath": {"path": settings.mapping.kubelet_path, "type": "Directory"}},
             {"mountPath": POD_RESOURCES, "readOnly": True},
         )
+    config_map = settings.config_map.config_map if settings.config_map else f"{exporter.name}-metrics"
     # A directory, not a subPath: the kubelet never refreshes a file mounted by subPath.
-    volumes["metrics"] = (
-        {"configMap": {"name": metrics_config_map}},
-        {"mountPath": _METRICS_DIRECTORY, "readOnly": True},
-    )
-    if web_config is not None:
-        source: dict[str, Any] = (
-            {"secret": {"secretName": web_config, "defaultMode": 0o440}}
-            if is_secret
-            else {"configMap": {"name": web_config}}
+    volumes["metrics"] = ({"configMap": {"name": config_map}}, {"mountPath": _METRICS_DIRECTORY, "readOnly": True})
+    volumes |= exporter.guard.volumes(exporter.name)
+    if settings.debug_dump is not None:
+        volumes["debug-dumps"] = (
+            {"emptyDir": {"sizeLimit": settings.debug_dump.size_limit}},
+            {"mountPath": _DUMPS},
         )
-        volumes["web-config"] = (source, {"mountPath": _WEB_CONFIG_DIRECTORY, "readOnly": True})
-    if tls is not None:
-        volumes["tls"] = (
-            {"secret": {"secretName": tls.secret, "defaultMode": 0o440}},
-            {"mountPath": TLS_DIRECTORY, "readOnly": True},
-        )
-    if debug_dump is not None:
-        volumes["debug-dumps"] = ({"emptyDir": {"sizeLimit": debug_dump.size_limit}}, {"mountPath": _DUMPS})
-    if not writable_root:
+    if not settings.writable_root:
         volumes["tmp"] = ({"emptyDir": {"sizeLimit": "64Mi"}}, {"mountPath": "/tmp"})
     return volumes
 
 
 def _three_quarters(memory: str) -> str:
-    mebibytes = int(_fields.amount(memory) * 3 / 4 / 2**20)
+    mebibytes = int(fields.amount(memory) * 3 / 4 / 2**20)
     if not mebibytes:
         raise GpuConstructsError(f"resources['limits']['memory'] must leave the exporter a few MiB; got {memory!r}")
     return f"{mebibytes}MiB"

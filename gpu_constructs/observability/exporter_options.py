@@ -1,18 +1,20 @@
-"""Parts of the DCGM exporter that have options of their own: where its list is, its Service, its dumps."""
+"""Options of the exporters."""
 
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpu_constructs import _fields, _references
-from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
-
-_KEY = re.compile(r"(?!\.{1,2}\Z)[-._a-zA-Z0-9]{1,253}\Z")
+from gpu_constructs.kube import fields, references
+from gpu_constructs.kube.env import AnyEnvValue
+from gpu_constructs.kube.pods import ProgramOptions
+from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.kube.volume import Mountable
+from gpu_constructs.observability.scrape import Scrape, ScrapeKind
+from gpu_constructs.observability.web_config import BasicAuth, Tls, file_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +29,7 @@ class MetricsConfigMap(metaclass=ShortErrors):
         is_profiled: Whether the list has ``DCGM_FI_PROF_*`` metrics, for which the exporter needs SYS_ADMIN.
 
     Raises:
-        GpuConstructsError: It is no ConfigMap.
+        GpuConstructsError: It is not a ConfigMap.
     """
 
     config_map: str | NamedObject
@@ -35,10 +37,9 @@ class MetricsConfigMap(metaclass=ShortErrors):
     is_profiled: bool = False
 
     def __post_init__(self) -> None:
-        _fields.members(self, "metrics")
-        if not _KEY.match(self.key):
-            raise GpuConstructsError(f"metrics.key must be letters, digits, '-', '_' or '.'; got {self.key!r}")
-        object.__setattr__(self, "config_map", _references.name_of("metrics.config_map", self.config_map, "ConfigMap"))
+        fields.members(self, "metrics")
+        file_name("metrics.key", self.key)
+        object.__setattr__(self, "config_map", references.name_of("metrics.config_map", self.config_map, "ConfigMap"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class ExporterService(metaclass=ShortErrors):
         type: ``ClusterIP``; another type shows pod names and GPU ids to whoever reaches it.
         cluster_ip: ``"None"`` makes it headless; None leaves the address to the cluster.
         internal_traffic_policy: ``Local`` answers a node from its own exporter.
-        annotations: Of the Service.
+        annotations: Annotations of the Service.
 
     Raises:
         GpuConstructsError: Another word, or an annotation that is none.
@@ -63,8 +64,8 @@ class ExporterService(metaclass=ShortErrors):
     annotations: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _fields.members(self, "service")
-        _fields.labels("service.annotations", dict.fromkeys(self.annotations, ""))
+        fields.members(self, "service")
+        fields.labels("service.annotations", dict.fromkeys(self.annotations, ""))
         object.__setattr__(self, "annotations", dict(self.annotations))
         if self.cluster_ip not in (None, "None"):
             try:
@@ -79,7 +80,7 @@ class ExporterService(metaclass=ShortErrors):
     def to_manifest(
         self, metadata: Mapping[str, Any], selector: Mapping[str, str], *, port: int, port_name: str
     ) -> dict[str, Any]:
-        """Give the Service; its name is the ``job`` of the scraped series, its port that of the pods."""
+        """Return the Service; its name is the ``job`` of the scraped series, its port that of the pods."""
         spec = {
             "clusterIP": self.cluster_ip,
             "internalTrafficPolicy": self.internal_traffic_policy,
@@ -102,7 +103,7 @@ class DebugDump(metaclass=ShortErrors):
         size_limit: What all files together may take of the node's disk.
 
     Raises:
-        GpuConstructsError: Less than an hour, or a limit that is no quantity.
+        GpuConstructsError: Less than an hour, or a limit that is not a quantity.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:pkg/cmd/app.go, ``--dump-enabled``.
     """
@@ -112,6 +113,35 @@ class DebugDump(metaclass=ShortErrors):
     size_limit: str = "1Gi"
 
     def __post_init__(self) -> None:
-        _fields.members(self, "debug_dump")
-        _fields.whole_number("debug_dump.retention", self.retention, minimum=1, maximum=8760)
-        _fields.size("debug_dump.size_limit", self.size_limit)
+        fields.members(self, "debug_dump")
+        fields.whole_number("debug_dump.retention", self.retention, minimum=1, maximum=8760)
+        fields.size("debug_dump.size_limit", self.size_limit)
+
+
+class ExporterOptions(ProgramOptions, total=False):
+    """Options of both exporters.
+
+    Attributes:
+        basic_auth: Passwords for the metrics, and with which the scrape object logs in.
+        dashboard: Whether to emit the Grafana dashboard, True by default; ``GpuDashboard`` has options for it.
+        env: Additional environment variables of the exporter.
+        port: Port of the metrics, in the pod and in the Service.
+        scrape: Kind of the scrape object, or a ``Scrape`` with its options; ``ServiceMonitor`` by default, ``none``
+            leaves it out. The VictoriaMetrics operator converts a ``ServiceMonitor`` where the CRD is installed, so
+            one is enough.
+        scrape_labels: Labels by which the monitoring stack finds the scrape object, such as
+            ``release: kube-prometheus-stack``.
+        service: Whether to emit the Service, or its options; True by default. Kinds that scrape pods do without.
+        tls: A certificate for the metrics, which the scrape object then uses.
+        volumes: Additional mounts by path.
+    """
+
+    basic_auth: BasicAuth | None
+    dashboard: bool
+    env: Mapping[str, str | AnyEnvValue] | None
+    port: int
+    scrape: ScrapeKind | Scrape
+    scrape_labels: Mapping[str, str] | None
+    service: bool | ExporterService
+    tls: Tls | None
+    volumes: Mapping[str, Mountable] | None

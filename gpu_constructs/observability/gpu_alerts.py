@@ -4,58 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import Literal
 
 from constructs import Construct
 
-from gpu_constructs import _fields, _references
-from gpu_constructs._construct import GpuObject, checked
-from gpu_constructs._labels import object_labels, selector_labels
-from gpu_constructs._manifest import Manifest
-from gpu_constructs._references import NamedObject
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube import fields, references
+from gpu_constructs.kube.labels import object_labels, selector_labels
+from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.observability.alert_rules import DEVICE_PLUGIN, Options, Severity, gpu_rules, rule_groups
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
-from gpu_constructs.observability.gpu_exporter import GpuExporter, gpu_exporter
-from gpu_constructs.observability.scrape import re2_problem
-
-if TYPE_CHECKING:
-    from gpu_constructs.observability.alert_rules import PowerAgent
+from gpu_constructs.observability.gpu_series import GpuExporter, KeepsPowerLimits, gpu_exporter
+from gpu_constructs.observability.scrape import check_re2
+from gpu_constructs.tree.construct import GpuObject, checked
+from gpu_constructs.tree.manifest import Manifest
 
 _API_VERSIONS = {"PrometheusRule": "monitoring.coreos.com/v1", "VMRule": "operator.victoriametrics.com/v1beta1"}
 _DEFAULT_THRESHOLDS = AlertThresholds()
 _ALERT_LABEL = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
-# RE2, with which Prometheus reads them, knows neither of the two.
-_LOOKAROUND = re.compile(r"\(\?(?:[=!]|<[=!])|\\[1-9]")
-_SLACK_SECONDS = 240
-
-
-@runtime_checkable
-class KeepsPowerLimits(Protocol):
-    """What ``PowerLimit`` tells of itself."""
-
-    @property
-    def name(self) -> str:
-        """Name of its DaemonSet."""
-
-    @property
-    def namespace(self) -> str:
-        """Namespace it lives in."""
-
-    @property
-    def wishes(self) -> Sequence[Any]:
-        """Each with target, pattern, watts and percent, in the order in which they win."""
-
-    @property
-    def interval_seconds(self) -> int:
-        """Seconds between two looks."""
-
-    @property
-    def retry_seconds(self) -> int:
-        """Seconds until the next look after one that found a problem."""
-
-    @property
-    def out_of_range(self) -> str:
-        """``clamp`` or ``refuse``."""
+# Prometheus takes braces for a template, and an address ends at blanks and quotes where messages are read.
+_ADDRESS = re.compile(r"https?://[^\s/?#{}<>\"'`\\]+[^\s#{}<>\"'`\\]*\Z")
 
 
 class GpuAlerts(GpuObject):
@@ -67,7 +35,7 @@ class GpuAlerts(GpuObject):
     docs/runbook.md. No alert takes profiling metrics; what a GPU does not tell, such as ECC errors of a
     GeForce, raises none.
 
-    Left out without a word are the alerts for which there is no metric: of nvidia_gpu_exporter XIDs (its NVML
+    Alerts for which there is no metric are left out: of nvidia_gpu_exporter XIDs (its NVML
     image alone has them), PCIe replays and idle pods; of the DCGM exporter those on its own readings and, before
     release 4.0.0, what the driver asks for; of either, idle pods where it names none. Where its job is not known
     (``scrape="none"`` or ``"annotations"``) also that it is down, idle pods, nodes without metrics and, of
@@ -97,10 +65,10 @@ class GpuAlerts(GpuObject):
         labels: Mapping[str, str] | None = None,
         thresholds: AlertThresholds = _DEFAULT_THRESHOLDS,
         power_limit: KeepsPowerLimits | Mapping[str, KeepsPowerLimits] | None = None,
-        device_plugin: str | None = ".*nvidia-device-plugin.*",
+        device_plugin: str | None = DEVICE_PLUGIN,
         kube_state_metrics: bool = True,
         leave_out: Sequence[str] = (),
-        severities: Mapping[str, Literal["critical", "warning", "info"]] | None = None,
+        severities: Mapping[str, Severity] | None = None,
         runbook_url: str | None = None,
         alert_labels: Mapping[str, str] | None = None,
     ) -> None:
@@ -133,36 +101,33 @@ class GpuAlerts(GpuObject):
 
         Raises:
             GpuConstructsError: The exporter is not told to export what a rule needs or is scraped less often than
-                every 120 seconds, a name is no rule's, or another value is not allowed.
+                every 120 seconds, a name is not that of a rule, or another value is not allowed.
         """
-        _fields.label_value("id", id)
-        _fields.dns_subdomain("name", name)
+        fields.label_value("id", id)
+        fields.dns_subdomain("name", name)
         watched = gpu_exporter(exporter)
-        where = watched.namespace if namespace is None else _references.name_of("namespace", namespace, "Namespace")
-        _fields.labels("labels", labels or {})
+        where = watched.namespace if namespace is None else references.name_of("namespace", namespace, "Namespace")
+        fields.labels("labels", labels or {})
         _check_alert_labels(alert_labels or {})
         if device_plugin is not None:
-            _check_expression("device_plugin", "the name of a DaemonSet", device_plugin, _NO_PLUGIN)
+            _check_name("device_plugin", "the name of a DaemonSet", device_plugin, "pass None to leave its alerts out")
+        _check_power_limits(power_limit)
         if runbook_url is not None and not (_ADDRESS.match(runbook_url) and runbook_url.isprintable()):
             raise GpuConstructsError(
                 "runbook_url must be an address that opens from a message, like 'https://wiki.example.com/runbook', "
                 f"without '#', braces, quotes and blanks; got {runbook_url[:80]!r}; leave it out for no link"
             )
-        power = _power_agents(power_limit)
-        # A table of some size, for those who want alerts.
-        from gpu_constructs.observability import alert_rules
-
-        options = alert_rules.Options(
+        options = Options(
             thresholds=thresholds,
             device_plugin=device_plugin,
             kube_state_metrics=kube_state_metrics,
-            power=power,
+            power=power_limit,
             leave_out=leave_out,
             severities=severities or {},
             runbook_url=runbook_url,
             alert_labels=alert_labels or {},
         )
-        rules = alert_rules.gpu_rules(watched.series, options)
+        rules = gpu_rules(watched.series, options)
         if not rules:
             raise GpuConstructsError("leave_out must leave a rule in; leave the GpuAlerts out for none")
         super().__init__(scope, id)
@@ -175,7 +140,7 @@ class GpuAlerts(GpuObject):
                 "apiVersion": _API_VERSIONS[kind],
                 "kind": kind,
                 "metadata": {"name": name, "namespace": where, "labels": {**own, **(labels or {})}},
-                "spec": {"groups": alert_rules.rule_groups(name, rules)},
+                "spec": {"groups": rule_groups(name, rules)},
             },
         )
 
@@ -190,61 +155,24 @@ def _check_alert_labels(labels: Mapping[str, str]) -> None:
             raise GpuConstructsError(f"alert_labels must not hold {label!r}; pass severities for another severity")
 
 
-# Prometheus takes braces for a template, and an address ends at blanks and quotes where messages are read.
-_ADDRESS = re.compile(r"https?://[^\s/?#{}<>\"'`\\]+[^\s#{}<>\"'`\\]*\Z")
-_NO_PLUGIN = "pass None to leave its alerts out"
-_NODES = "write '.*' for all nodes"
+def _check_name(field: str, what: str, given: str, way_out: str) -> None:
+    what = f"{what} or a regular expression"
+    if not given or not given.isprintable():
+        raise GpuConstructsError(f"{field} must be {what}; got {given!r}; {way_out}")
+    check_re2(field, given, what, way_out)
 
 
-def _check_expression(field: str, what: str, given: str, way_out: str) -> None:
-    try:
-        re.compile(given)
-    except re.error as error:
-        raise GpuConstructsError(
-            f"{field} must be {what} or a regular expression; got {given!r}: {error}; {way_out}"
-        ) from None
-    if not given or not given.isprintable() or _LOOKAROUND.search(given):
-        raise GpuConstructsError(
-            f"{field} must be {what} or a regular expression that Prometheus reads (RE2: "
-            f"nothing that looks around or back); got {given!r}; {way_out}"
-        )
-    problem = re2_problem(given)
-    if problem:
-        raise GpuConstructsError(
-            f"{field} must be {what} or a regular expression that Prometheus reads; got {given!r}: {problem}; {way_out}"
-        )
-
-
-def _power_agents(power_limit: object) -> PowerAgent | dict[str, PowerAgent] | None:
-    if power_limit is None:
-        return None
-    if not isinstance(power_limit, Mapping):
-        return _power_agent("power_limit", power_limit)
-    if not power_limit:
+def _check_power_limits(given: object) -> None:
+    if isinstance(given, Mapping) and not given:
         raise GpuConstructsError("power_limit must not be an empty mapping; leave it out for no alert on power limits")
-    agents = {}
-    for nodes, limit in power_limit.items():
-        if not isinstance(nodes, str):
-            raise GpuConstructsError(f"power_limit must have regular expressions of node names as keys; got {nodes!r}")
-        _check_expression("power_limit key", "the name of a node", nodes, _NODES)
-        agents[nodes] = _power_agent(f"power_limit[{nodes!r}]", limit)
-    return agents
-
-
-def _power_agent(field: str, power_limit: object) -> PowerAgent:
-    if not isinstance(power_limit, KeepsPowerLimits):
-        raise GpuConstructsError(
-            f"{field} must be a PowerLimit; got {type(power_limit).__name__}; where pools have one each, map node "
-            "names to them"
-        )
-    from gpu_constructs.observability.alert_rules import PowerAgent
-
-    corrected = power_limit.interval_seconds + power_limit.retry_seconds
-    return PowerAgent(
-        namespace=power_limit.namespace,
-        name=power_limit.name,
-        wishes=power_limit.wishes,
-        out_of_range=power_limit.out_of_range,
-        # In whole minutes, and then time for its pod to restart and for the new value to be scraped.
-        corrects_within=-(-corrected // 60) * 60 + _SLACK_SECONDS,
-    )
+    pools = given if isinstance(given, Mapping) else {None: given} if given is not None else {}
+    for nodes, limit in pools.items():
+        field = "power_limit" if nodes is None else f"power_limit[{nodes!r}]"
+        if nodes is not None:
+            fields.of_type("power_limit key", nodes, str)
+            _check_name("power_limit key", "the name of a node", nodes, "write '.*' for all nodes")
+        if not isinstance(limit, KeepsPowerLimits):
+            raise GpuConstructsError(
+                f"{field} must be a PowerLimit; got {type(limit).__name__}; where pools have one each, map node "
+                "names to them"
+            )

@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 from constructs import Construct
 
-from gpu_constructs import _fields
-from gpu_constructs._config_map import config_map
-from gpu_constructs._construct import GpuObject, checked
-from gpu_constructs._labels import object_labels, selector_labels
-from gpu_constructs._manifest import Manifest
-from gpu_constructs._references import NamedObject
+from gpu_constructs.cluster.namespace import namespace_name
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.namespace import namespace_name
-from gpu_constructs.observability.gpu_exporter import GpuExporter, gpu_exporter
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.config_map import config_map
+from gpu_constructs.kube.labels import object_labels, selector_labels
+from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.observability.gpu_series import GpuExporter, gpu_exporter
+from gpu_constructs.tree.construct import GpuObject, checked
+from gpu_constructs.tree.manifest import Manifest
 
 _UID = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 _REFRESH = re.compile(r"([1-9][0-9]*(s|m|h|d))?\Z")
@@ -85,14 +85,14 @@ class GpuDashboard(GpuObject):
         Raises:
             GpuConstructsError: A value above is not allowed.
         """
-        _fields.label_value("id", id)
+        fields.label_value("id", id)
         shown = gpu_exporter(exporter)
         where = shown.namespace if namespace is None else namespace_name(namespace)
         called = f"{shown.name}-dashboard" if name is None else name
-        _fields.dns_subdomain("name", called)
+        fields.dns_subdomain("name", called)
         found_by = _SIDECAR_LABELS if labels is None else labels
-        _fields.labels("labels", found_by)
-        _fields.labels("folder_annotation", {folder_annotation: ""})
+        fields.labels("labels", found_by)
+        fields.labels("folder_annotation", {folder_annotation: ""})
         for field, text in (("folder", folder), ("title", title)):
             if text is not None and not (text.strip() and text.isprintable()):
                 raise GpuConstructsError(f"{field} must be printable text; got {text!r}; leave it out for the default")

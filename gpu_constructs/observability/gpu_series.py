@@ -1,117 +1,22 @@
-"""What an exporter tells about a GPU, as alerts and dashboards ask for it: one value per GPU, in one unit."""
+"""Series of an exporter, as alerts and dashboards query them: one value per GPU, in one unit."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from functools import cache
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-Quantity = Literal[
-    "utilization",
-    "copy_utilization",
-    "encoder_utilization",
-    "decoder_utilization",
-    "vram_used",
-    "vram_free",
-    "vram_reserved",
-    "temperature",
-    "memory_temperature",
-    "slowdown_temperature",
-    "power",
-    "power_limit",
-    "power_limit_min",
-    "power_limit_max",
-    "power_limit_default",
-    "enforced_power_limit",
-    "energy",
-    "sm_clock",
-    "memory_clock",
-    "fan_speed",
-    "performance_state",
-    "power_throttled",
-    "thermal_throttled",
-    "ecc_corrected",
-    "ecc_uncorrected",
-    "row_remap_pending",
-    "row_remap_failure",
-    "recovery_action",
-    "pcie_link_width",
-    "pcie_max_link_width",
-]
-"""Percent, MiB, degrees Celsius, watts, joules (counter), MHz, seconds held back (counter), numbers."""
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube.tables import rows
 
-QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+Dialect = Literal["dcgm", "nvidia_smi"]
+NamedPods = Literal["none", "one", "all"]
 
-_DCGM: Mapping[Quantity, tuple[str, str]] = {
-    "utilization": ("GPU_UTIL", ""),
-    "copy_utilization": ("MEM_COPY_UTIL", ""),
-    "encoder_utilization": ("ENC_UTIL", ""),
-    "decoder_utilization": ("DEC_UTIL", ""),
-    "vram_used": ("FB_USED", ""),
-    "vram_free": ("FB_FREE", ""),
-    "vram_reserved": ("FB_RESERVED", ""),
-    "temperature": ("GPU_TEMP", ""),
-    "memory_temperature": ("MEMORY_TEMP", ""),
-    "slowdown_temperature": ("SLOWDOWN_TEMP", ""),
-    "power": ("POWER_USAGE", ""),
-    "power_limit": ("POWER_MGMT_LIMIT", ""),
-    "power_limit_min": ("POWER_MGMT_LIMIT_MIN", ""),
-    "power_limit_max": ("POWER_MGMT_LIMIT_MAX", ""),
-    "power_limit_default": ("POWER_MGMT_LIMIT_DEF", ""),
-    "enforced_power_limit": ("ENFORCED_POWER_LIMIT", ""),
-    "energy": ("TOTAL_ENERGY_CONSUMPTION", " / 1e3"),
-    "sm_clock": ("SM_CLOCK", ""),
-    "memory_clock": ("MEM_CLOCK", ""),
-    "fan_speed": ("FAN_SPEED", ""),
-    "performance_state": ("PSTATE", ""),
-    "power_throttled": ("POWER_VIOLATION", " / 1e9"),
-    "thermal_throttled": ("THERMAL_VIOLATION", " / 1e9"),
-    "ecc_corrected": ("ECC_SBE_VOL_TOTAL", ""),
-    "ecc_uncorrected": ("ECC_DBE_VOL_TOTAL", ""),
-    "row_remap_pending": ("ROW_REMAP_PENDING", ""),
-    "row_remap_failure": ("ROW_REMAP_FAILURE", ""),
-    "recovery_action": ("GET_GPU_RECOVERY_ACTION", ""),
-    "pcie_link_width": ("PCIE_LINK_WIDTH", ""),
-    "pcie_max_link_width": ("PCIE_MAX_LINK_WIDTH", ""),
-}
-# Source: utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata, docs/METRICS.md.
-_NVIDIA_SMI: Mapping[Quantity, tuple[str, str]] = {
-    "utilization": ("utilization_gpu_ratio", " * 100"),
-    "copy_utilization": ("utilization_memory_ratio", " * 100"),
-    "encoder_utilization": ("utilization_encoder_ratio", " * 100"),
-    "decoder_utilization": ("utilization_decoder_ratio", " * 100"),
-    "vram_used": ("memory_used_bytes", " / 2^20"),
-    "vram_free": ("memory_free_bytes", " / 2^20"),
-    "vram_reserved": ("memory_reserved_bytes", " / 2^20"),
-    "temperature": ("temperature_gpu", ""),
-    "memory_temperature": ("temperature_memory", ""),
-    "power": ("power_draw_watts", ""),
-    "power_limit": ("power_limit_watts", ""),
-    "power_limit_min": ("power_min_limit_watts", ""),
-    "power_limit_max": ("power_max_limit_watts", ""),
-    "power_limit_default": ("power_default_limit_watts", ""),
-    "enforced_power_limit": ("enforced_power_limit_watts", ""),
-    "energy": ("energy_joules_total", ""),
-    "sm_clock": ("clocks_current_sm_clock_hz", " / 1e6"),
-    "memory_clock": ("clocks_current_memory_clock_hz", " / 1e6"),
-    "fan_speed": ("fan_speed_ratio", " * 100"),
-    "performance_state": ("pstate", ""),
-    "power_throttled": ("clocks_event_reasons_counters_sw_power_cap_seconds", ""),
-    "thermal_throttled": ("clocks_event_reasons_counters_hw_thermal_slowdown_seconds", ""),
-    "ecc_corrected": ("ecc_errors_corrected_volatile_total", ""),
-    "ecc_uncorrected": ("ecc_errors_uncorrected_volatile_total", ""),
-    "row_remap_pending": ("remapped_rows_pending", ""),
-    "row_remap_failure": ("remapped_rows_failure", ""),
-    "recovery_action": ("gpu_recovery_action", ""),
-    "pcie_link_width": ("pcie_link_width_current", ""),
-    "pcie_max_link_width": ("pcie_link_width_max", ""),
-}
-
+GPU_INFO = "nvidia_smi_gpu_info"
 _PER_INSTANCE = frozenset(
     {
-        "DCGM_FI_DEV_FB_USED",
-        "DCGM_FI_DEV_FB_FREE",
-        "DCGM_FI_DEV_FB_RESERVED",
+        *(f"DCGM_FI_DEV_FB_{name}" for name in ("USED", "FREE", "RESERVED")),
         "DCGM_FI_PROF_SM_OCCUPANCY",
         *(
             f"DCGM_FI_PROF_{name}_ACTIVE"
@@ -119,18 +24,24 @@ _PER_INSTANCE = frozenset(
         ),
     }
 )
-"""Of a MIG GPU these come once per instance; everything else is the whole GPU's, repeated for each."""
+"""Metrics of a MIG GPU that exist once per instance; others are those of the whole GPU, repeated for each instance."""
+
+
+@cache
+def quantities() -> Mapping[str, Mapping[str, str]]:
+    """Return each quantity with its unit, its metric for each dialect, and what converts the metric to the unit."""
+    return {row["quantity"]: row for row in rows(__package__, "quantities.csv")}
 
 
 class Query(NamedTuple):
-    """An expression in PromQL, and the metrics without which it answers nothing."""
+    """An expression in PromQL, and the metrics without which it has no answer."""
 
     expr: str
     needs: frozenset[str]
 
 
 class Labels(NamedTuple):
-    """What the labels are called that tell GPUs apart: in every answer, in this order."""
+    """Names of the labels that identify a GPU, in the order in which every answer has them."""
 
     node: str
     gpu: str
@@ -144,96 +55,135 @@ class GpuSeries:
 
     Attributes:
         dialect: ``dcgm`` (DcgmExporter) or ``nvidia_smi`` (NvidiaGpuExporter).
-        job: What ``job`` is on them; None where nobody knows, because somebody else's object scrapes.
+        job: Value of the label ``job``; None if it is unknown, because an object of the user scrapes.
         metrics: Names of the metrics that are exported.
-        labels: What the labels of a GPU are called.
-        pods: Whether series of a GPU in use name its pod: ``none``; ``one``, a GPU that several share names
-            only one of them; ``all``, each pod that shares has its own series.
-        scrape_interval_seconds: Seconds between two scrapes; 30 where nobody knows.
+        labels: Names of the labels that identify a GPU.
+        pods: Whether series of a GPU in use name its pod: ``none``; ``one``, if several pods share a GPU, only one
+            of them; ``all``, each pod that shares has its own series.
+        scrape_interval_seconds: Seconds between two scrapes; 30 if unknown.
     """
 
-    dialect: Literal["dcgm", "nvidia_smi"]
+    dialect: Dialect
     job: str | None
     metrics: frozenset[str]
     labels: Labels
-    pods: Literal["none", "one", "all"]
+    pods: NamedPods
     scrape_interval_seconds: int = 30
 
-    def has(self, *metrics: str) -> bool:
-        """Tell whether all these metrics are exported."""
-        return self.metrics.issuperset(metrics)
+    def metric_of(self, name: str) -> str | None:
+        """Return the metric behind a quantity or of this name, or None if this exporter has none for a quantity."""
+        return quantities()[name][self.dialect] or None if name in quantities() else name
 
-    def can(self, *queries: Query) -> bool:
-        """Tell whether the exporter publishes all that these queries need."""
-        return all(self.metrics >= query.needs for query in queries)
-
-    def name_of(self, quantity: Quantity) -> str | None:
-        """Give the metric behind a quantity; None where this exporter has none."""
-        if self.dialect == "dcgm":
-            return f"DCGM_FI_DEV_{_DCGM[quantity][0]}"
-        return f"nvidia_smi_{_NVIDIA_SMI[quantity][0]}" if quantity in _NVIDIA_SMI else None
-
-    def quantity(self, quantity: Quantity, **options: object) -> Query | None:
-        """Ask for a quantity in its unit; the options are those of ``metric``.
-
-        None where this exporter has no metric for it, or is not told to export it.
-        """
-        name = self.name_of(quantity)
-        if name is None or name not in self.metrics:
-            return None
-        scale = (_DCGM if self.dialect == "dcgm" else _NVIDIA_SMI)[quantity][1]
-        expr, needs = self.metric(name, **options)  # type: ignore[arg-type]
-        return Query(f"({expr}{scale})" if scale else expr, needs)
-
-    def metric(
+    def query(
         self,
         name: str,
         *,
         over: str = "{}",
         where: str = "",
+        boards: str = "",
         node: str | None = None,
         gpu: str | None = None,
         by: Collection[str] = (),
-    ) -> Query:
-        """Ask for a metric: one value per GPU.
+    ) -> Query | None:
+        """Return the query for a quantity in its unit or for a metric, one value per GPU; None without a metric.
 
-        A GPU that pods share may be reported once for each of them, with the same value: without ``by`` they
-        are one again, so that nothing is counted twice.
+        If several pods share a GPU, it may be reported once for each of them, with the same value. Without ``by``
+        these reports become one again, so that nothing is counted twice.
 
         Args:
-            name: The metric.
-            over: What to do with its series first, such as ``rate({}[5m])``.
-            where: Further matchers of its series, such as ``pod!=""``.
+            name: Name of the quantity or of the metric.
+            over: Expression around the series, such as ``rate({}[5m])``.
+            where: Further matchers of the series, such as ``pod!=""``.
+            boards: Matchers of labels of a GPU.
             node: Regular expression of the nodes.
-            gpu: Regular expression of the GPUs' numbers.
+            gpu: Regular expression of the numbers of the GPUs.
             by: Further labels to keep apart.
         """
-        matchers = [f'job="{self.job}"'] if self.job is not None else []
-        if node is not None:
-            matchers.append(f'{self.labels.node}=~"{node}"')
-        instance = ("GPU_I_ID",) if not by and name in _PER_INSTANCE else ()
-        if self.dialect == "dcgm":
-            if gpu is not None:
-                matchers.append(f'{self.labels.gpu}=~"{gpu}"')
-            kept = (*self.labels, *instance, *by)
-            series = over.format(_series(name, matchers, where))
-            return Query(f"max by ({', '.join(kept)}) ({series})", frozenset({name}))
-        identity = [*matchers, f'{self.labels.gpu}=~"{gpu}"'] if gpu is not None else matchers
+        metric = self.metric_of(name)
+        if metric is None:
+            return None
+        of_node = f'{self.labels.node}=~"{node}"' if node is not None else ""
+        of_gpu = f'{self.labels.gpu}=~"{gpu}"' if gpu is not None else ""
         key = f"{self.labels.node}, {self.labels.uuid}"
-        value = f"max by ({', '.join((self.labels.node, self.labels.uuid, *by))}) "
-        value += f"({over.format(_series(name, matchers, where))})"
-        # A GPU that has just got another number is described twice for some minutes: one of the two has to do.
-        info = f"topk by ({key}) (1, max by ({', '.join(self.labels)}) ({_series(_GPU_INFO, identity)}))"
-        expr = f"({value} * on ({key}) group_left ({self.labels.gpu}, {self.labels.model}) {info})"
-        return Query(expr, frozenset({name}))
+        if self.dialect == "dcgm":
+            instance = ("GPU_I_ID",) if not by and metric in _PER_INSTANCE else ()
+            kept = ", ".join((*self.labels, *instance, *by))
+            expr = f"max by ({kept}) ({over.format(self.plain(metric, of_node, of_gpu, where, boards))})"
+        else:
+            value = f"max by ({', '.join((key, *by))}) ({over.format(self.plain(metric, of_node, where))})"
+            # If a GPU has just got another number, it is described twice for some minutes.
+            description = f"max by ({', '.join(self.labels)}) ({self.plain(GPU_INFO, of_node, of_gpu)})"
+            join = f"* on ({key}) group_left ({self.labels.gpu}, {self.labels.model})"
+            expr = f"({value} {join} topk by ({key}) (1, {description}))"
+        scale = quantities()[name][f"{self.dialect}_scale"] if name in quantities() else ""
+        expr = f"({expr} {scale})" if scale else expr
+        if boards and self.dialect == "nvidia_smi":
+            # Metrics carry the UUID alone; the other labels are those of another metric.
+            expr = f"({expr} and on ({key}) {self.plain(GPU_INFO, boards)})"
+        return Query(expr, frozenset({metric}))
+
+    def plain(self, name: str, *matchers: str) -> str:
+        """Return the series of a metric of this exporter as they were scraped."""
+        of_job = f'job="{self.job}"' if self.job is not None else ""
+        inside = ",".join(matcher for matcher in (of_job, *matchers) if matcher)
+        return f"{name}{{{inside}}}" if inside else name
 
 
-_GPU_INFO = "nvidia_smi_gpu_info"
+@runtime_checkable
+class KeepsPowerLimits(Protocol):
+    """What ``PowerLimit`` tells of itself."""
+
+    @property
+    def name(self) -> str:
+        """Name of its DaemonSet."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace it lives in."""
+
+    @property
+    def wishes(self) -> Sequence[Any]:
+        """Each with target, pattern, watts and percent, in the order in which they win."""
+
+    @property
+    def interval_seconds(self) -> int:
+        """Seconds between two looks."""
+
+    @property
+    def retry_seconds(self) -> int:
+        """Seconds until the next look after one that found a problem."""
+
+    @property
+    def out_of_range(self) -> str:
+        """``clamp`` or ``refuse``."""
 
 
-def _series(name: str, matchers: list[str], where: str = "") -> str:
-    inside = ",".join([*matchers, *([where] if where else [])])
-    return f"{name}{{{inside}}}" if inside else name
+@runtime_checkable
+class GpuExporter(Protocol):
+    """A construct that exports the metrics of GPUs."""
+
+    @property
+    def name(self) -> str:
+        """Name of its DaemonSet and its Service."""
+
+    @property
+    def namespace(self) -> str:
+        """Namespace it lives in."""
+
+    @property
+    def series(self) -> GpuSeries:
+        """What it publishes."""
+
+
+def gpu_exporter(given: object) -> GpuExporter:
+    """Return the exporter that a user hands over, if it is one.
+
+    Raises:
+        GpuConstructsError: It is none.
+    """
+    if isinstance(given, GpuExporter) and isinstance(given.series, GpuSeries):
+        return given
+    raise GpuConstructsError(f"exporter must be a DcgmExporter or a NvidiaGpuExporter; got {type(given).__name__}")
 
 
 def dcgm_series(
@@ -241,15 +191,15 @@ def dcgm_series(
     job: str | None,
     metrics: Collection[str],
     hostname_label: str,
-    pods: Literal["none", "one", "all"],
+    pods: NamedPods,
     scrape_interval_seconds: int = 30,
 ) -> GpuSeries:
-    """Describe the series of the DCGM exporter.
+    """Return the series of the DCGM exporter.
 
     Args:
         job: See ``GpuSeries``.
         metrics: Fields that are exported, without those that are labels.
-        hostname_label: ``Hostname`` or ``hostname``, as its release writes it.
+        hostname_label: ``Hostname`` or ``hostname``, as the release writes it.
         pods: See ``GpuSeries``.
         scrape_interval_seconds: See ``GpuSeries``.
     """
@@ -264,7 +214,7 @@ def dcgm_series(
 
 
 def nvidia_smi_series(*, job: str | None, metrics: Collection[str], scrape_interval_seconds: int = 30) -> GpuSeries:
-    """Describe the series of nvidia_gpu_exporter, whose node is the label that our scrape objects add."""
+    """Return the series of nvidia_gpu_exporter, whose node is a label that our scrape objects add."""
     return GpuSeries(
         dialect="nvidia_smi",
         job=job,

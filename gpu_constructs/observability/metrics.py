@@ -1,14 +1,21 @@
-"""A metric of the DCGM exporter: which fields it reads from the GPUs and publishes to Prometheus."""
+"""Metrics of the DCGM exporter: fields that it reads from the GPUs and publishes to Prometheus.
+
+A metric whose name the DCGM of an exporter's image does not know ends the exporter at its start.
+"""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Literal, get_args
 
-from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, did_you_mean
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, did_you_mean, warn
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.tables import rows
+from gpu_constructs.observability.exporter_options import MetricsConfigMap
 
 MetricType = Literal["gauge", "counter", "label"]
 
@@ -16,6 +23,7 @@ COLLECTION_INTERVAL_SECONDS = 30
 """Seconds between two readings of the GPUs, the exporter's default. Scraping more often repeats points."""
 
 _FIELD = re.compile(r"DCGM_(FI|EXP)_[A-Z0-9_]+\Z")
+_TABLE = "dcgm_metrics.csv"
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")
 
 
@@ -43,7 +51,7 @@ class Metric(metaclass=ShortErrors):
     help: str
 
     def __post_init__(self) -> None:
-        _fields.members(self, "metric")
+        fields.members(self, "metric")
         if not _FIELD.match(self.field):
             raise GpuConstructsError(
                 "metric.field must be a DCGM name such as 'DCGM_FI_DEV_GPU_UTIL' "
@@ -62,155 +70,18 @@ class Metric(metaclass=ShortErrors):
             )
 
 
-def _gauge(field: str, text: str) -> Metric:
-    return Metric(field=field, prometheus_type="gauge", help=text)
-
-
-def _counter(field: str, text: str) -> Metric:
-    return Metric(field=field, prometheus_type="counter", help=text)
-
-
-_PROFILING = "Profiling (data centre GPUs; GeForce from Blackwell on; needs SYS_ADMIN)"
 _LABELS = "Labels on every series"
 _OTHERS = "Others"
 
-_DEFAULT: dict[str, tuple[Metric, ...]] = {
-    "Clocks": (
-        _gauge("DCGM_FI_DEV_SM_CLOCK", "Clock of the streaming multiprocessors in MHz"),
-        _gauge("DCGM_FI_DEV_MEM_CLOCK", "Clock of the memory in MHz"),
-    ),
-    "Temperature": (
-        _gauge("DCGM_FI_DEV_GPU_TEMP", "Temperature of the GPU core in degrees Celsius"),
-        _gauge("DCGM_FI_DEV_MEMORY_TEMP", "Temperature of the memory in degrees Celsius"),
-    ),
-    "Power": (
-        _gauge("DCGM_FI_DEV_POWER_USAGE", "Power the board draws in watts"),
-        _counter("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Energy used since driver start in millijoules"),
-    ),
-    "Utilisation": (
-        _gauge("DCGM_FI_DEV_GPU_UTIL", "Percent of time in which at least one kernel was running"),
-        _gauge("DCGM_FI_DEV_MEM_COPY_UTIL", "Percent of time in which memory was read or written"),
-        _gauge("DCGM_FI_DEV_ENC_UTIL", "Percent of time in which the video encoder was busy"),
-        _gauge("DCGM_FI_DEV_DEC_UTIL", "Percent of time in which the video decoder was busy"),
-    ),
-    "Memory": (
-        _gauge("DCGM_FI_DEV_FB_USED", "VRAM in use in MiB"),
-        _gauge("DCGM_FI_DEV_FB_FREE", "VRAM free in MiB"),
-        _gauge("DCGM_FI_DEV_FB_RESERVED", "VRAM held by driver and firmware in MiB"),
-    ),
-    "Errors": (
-        _gauge("DCGM_FI_DEV_XID_ERRORS", "Last XID error code seen (stays until the exporter restarts)"),
-        _counter("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "PCIe packets that had to be sent again"),
-        _counter("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "Memory rows remapped after uncorrectable errors"),
-        _counter("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "Memory rows remapped after correctable errors"),
-        _gauge("DCGM_FI_DEV_ROW_REMAP_FAILURE", "1 when no spare memory row is left"),
-    ),
-    "NVLink and vGPU": (
-        _gauge("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "NVLink traffic over all links"),
-        _gauge("DCGM_FI_DEV_VGPU_LICENSE_STATUS", "State of the vGPU licence"),
-    ),
-    _PROFILING: (
-        _gauge("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "Share of time the graphics or compute engine was busy (0 to 1)"),
-        _gauge("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "Share of time the tensor pipe was busy (0 to 1)"),
-        _gauge("DCGM_FI_PROF_DRAM_ACTIVE", "Share of time the memory interface was busy (0 to 1)"),
-        _gauge("DCGM_FI_PROF_PCIE_TX_BYTES", "Bytes sent over PCIe per second"),
-        _gauge("DCGM_FI_PROF_PCIE_RX_BYTES", "Bytes received over PCIe per second"),
-    ),
-    _LABELS: (Metric(field="DCGM_FI_DRIVER_VERSION", prometheus_type="label", help="Version of the NVIDIA driver"),),
-}
-"""What the images publish by default."""
+MetricSet = Literal["seed", "default", "recommended", "profiling"]
+"""Lists of metrics by name; see ``metric_set``."""
 
-_RECOMMENDED: dict[str, tuple[Metric, ...]] = {
-    "Clocks": (
-        _gauge("DCGM_EXP_CLOCK_EVENTS_COUNT", "Readings in the last five minutes at which a reason held clocks back"),
-        _gauge("DCGM_FI_DEV_PSTATE", "Performance state from 0 (fastest) to 15"),
-    ),
-    "Temperature": (
-        _gauge("DCGM_FI_DEV_SLOWDOWN_TEMP", "Temperature at which the GPU slows down in degrees Celsius"),
-        _gauge("DCGM_FI_DEV_FAN_SPEED", "Fan speed in percent"),
-    ),
-    "Power": (
-        _gauge("DCGM_FI_DEV_POWER_MGMT_LIMIT", "Power limit that is set in watts"),
-        _gauge("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", "Power limit that the driver enforces in watts"),
-        _gauge("DCGM_FI_DEV_POWER_MGMT_LIMIT_MIN", "Lowest power limit the board takes in watts"),
-        _gauge("DCGM_FI_DEV_POWER_MGMT_LIMIT_MAX", "Highest power limit the board takes in watts"),
-        _gauge("DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF", "Power limit of the board by default in watts"),
-    ),
-    "Throttling": (
-        _counter("DCGM_FI_DEV_POWER_VIOLATION", "Time held back by the power limit in nanoseconds"),
-        _counter("DCGM_FI_DEV_THERMAL_VIOLATION", "Time held back by temperature in nanoseconds"),
-        _counter("DCGM_FI_DEV_RELIABILITY_VIOLATION", "Time held back for reliability in nanoseconds"),
-        _counter("DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", "Time held back by a limit of the board in nanoseconds"),
-    ),
-    "Errors": (
-        _gauge("DCGM_EXP_XID_ERRORS_COUNT", "XID errors of the last five minutes by code"),
-        _counter("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "Corrected memory errors since driver start"),
-        _counter("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "Uncorrected memory errors since driver start"),
-        _gauge("DCGM_FI_DEV_ROW_REMAP_PENDING", "1 when memory rows wait for a GPU reset to be remapped"),
-        _gauge(
-            "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",
-            "What the driver asks for: 0 nothing; 1 GPU reset; 2 reboot; 3 drain P2P; 4 drain and reset",
-        ),
-    ),
-    "PCIe": (
-        _gauge("DCGM_FI_DEV_PCIE_LINK_WIDTH", "PCIe lanes in use"),
-        _gauge("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", "PCIe lanes that GPU and slot have"),
-    ),
-}
-"""What alerts and dashboard ask for besides."""
-
-_MORE_PROFILING: dict[str, tuple[Metric, ...]] = {
-    _PROFILING: (
-        _gauge("DCGM_FI_PROF_SM_ACTIVE", "Share of time a multiprocessor had work (0 to 1)"),
-        _gauge("DCGM_FI_PROF_SM_OCCUPANCY", "Warps resident on the multiprocessors of those that fit (0 to 1)"),
-        _gauge("DCGM_FI_PROF_PIPE_FP64_ACTIVE", "Share of time the FP64 pipe was busy (0 to 1)"),
-        _gauge("DCGM_FI_PROF_PIPE_FP32_ACTIVE", "Share of time the FP32 pipe was busy (0 to 1)"),
-        _gauge("DCGM_FI_PROF_PIPE_FP16_ACTIVE", "Share of time the FP16 pipe was busy (0 to 1)"),
-        _gauge("DCGM_FI_PROF_NVLINK_TX_BYTES", "Bytes sent over NVLink per second"),
-        _gauge("DCGM_FI_PROF_NVLINK_RX_BYTES", "Bytes received over NVLink per second"),
-    ),
-}
-"""What profiling can tell besides; more of it at once means more passes over the hardware's counters."""
-
-_SEED = frozenset(
-    {
-        "DCGM_FI_DEV_SM_CLOCK",
-        "DCGM_FI_DEV_MEM_CLOCK",
-        "DCGM_FI_DEV_GPU_TEMP",
-        "DCGM_FI_DEV_POWER_USAGE",
-        "DCGM_FI_DEV_GPU_UTIL",
-        "DCGM_FI_DEV_FB_USED",
-    }
-)
-
-_SINCE = {"DCGM_FI_DEV_FB_RESERVED": (4, 4, 0), "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION": (4, 0, 0)}
-"""First releases of what is not in every release."""
-
-
-def _titles() -> list[str]:
-    titles = [*_DEFAULT, *(title for title in _RECOMMENDED if title not in _DEFAULT)]
-    return [*(title for title in titles if title not in (_PROFILING, _LABELS)), _OTHERS, _PROFILING, _LABELS]
-
-
-_GROUP_OF = {
-    metric.field: title
-    for groups in (_DEFAULT, _RECOMMENDED, _MORE_PROFILING)
-    for title, metrics in groups.items()
-    for metric in metrics
-}
-
-
-def _every_metric() -> list[Metric]:
-    return [
-        metric
-        for groups in (_DEFAULT, _RECOMMENDED, _MORE_PROFILING)
-        for metrics in groups.values()
-        for metric in metrics
-    ]
+_LISTS: tuple[str, ...] = get_args(MetricSet)
+"""Each list holds those before it."""
 
 
 def release_number(release: str) -> tuple[int, int, int]:
-    """Read an exporter release such as ``4.8.3`` (the second part of the image tag) as comparable numbers.
+    """Return an exporter release such as ``4.8.3`` (the second part of the image tag) as comparable numbers.
 
     Raises:
         GpuConstructsError: For anything but three numbers joined by dots.
@@ -223,7 +94,7 @@ def release_number(release: str) -> tuple[int, int, int]:
 
 
 def hostname_label(release: str) -> str:
-    """Name the label that carries the node's name: ``Hostname`` up to 4.8.2, ``hostname`` from 4.8.3 on.
+    """Return the label that carries the name of the node: ``Hostname`` up to 4.8.2, ``hostname`` from 4.8.3 on.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2 and @7ad58324 (release 4.6.0-4.8.3):
     internal/pkg/rendermetrics/render_metrics.go.
@@ -231,12 +102,8 @@ def hostname_label(release: str) -> str:
     return "hostname" if release_number(release) >= (4, 8, 3) else "Hostname"
 
 
-MetricSet = Literal["seed", "default", "recommended", "profiling"]
-"""Lists of metrics by name; see ``metric_set``."""
-
-
 def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
-    """Give a list of metrics by its name, as a release of the exporter knows them.
+    """Return a list of metrics by its name, as a release of the exporter knows them.
 
     Args:
         name: ``seed`` is six: utilisation, VRAM used, temperature, power and the two clocks. ``default`` is
@@ -252,41 +119,30 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
     Raises:
         GpuConstructsError: Another name, or a release that is not three numbers joined by dots.
-
-    Source: NVIDIA/dcgm-exporter@3.3.6-3.4.2:etc/dcp-metrics-included.csv (the file its chart names),
-    @4.5.3-4.8.2 and @7ad58324 (release 4.6.0-4.8.3):etc/default-counters.csv.
     """
-    _fields.one_of("metrics", name, get_args(MetricSet))
+    fields.one_of("metrics", name, _LISTS)
+    lists = _LISTS[: _LISTS.index(name) + 1]
+    return tuple(metric for metric, of_list in _listed(release).values() if of_list in lists)
+
+
+@cache
+def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
+    """Return each metric of a list with the list, or None if it is younger than the release, by field."""
     number = release_number(release)
-    chosen = [_DEFAULT]
-    if name in ("recommended", "profiling"):
-        chosen.append(_RECOMMENDED)
-    if name == "profiling":
-        chosen.append(_MORE_PROFILING)
-    return tuple(
-        _as_of(number, metric)
-        for title in _titles()
-        for groups in chosen
-        for metric in groups.get(title, ())
-        if number >= _SINCE.get(metric.field, number) and (name != "seed" or metric.field in _SEED)
-    )
-
-
-def default_metrics(release: str) -> tuple[Metric, ...]:
-    """Give the metrics that the image of this release publishes by default, with the same types."""
-    return metric_set("default", release)
-
-
-def _as_of(number: tuple[int, int, int], metric: Metric) -> Metric:
-    if metric.field == "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" and number < (4, 8, 3):
-        return replace(metric, prometheus_type="counter")
-    return metric
+    found: dict[str, tuple[Metric, str | None]] = {}
+    for row in rows(__package__, _TABLE):
+        earlier, _, changed = row["earlier"].partition(" before ")
+        kind = earlier if earlier and number < release_number(changed) else row["type"]
+        is_known = number >= release_number(row["since"] or "0.0.0")
+        metric = Metric(field=row["field"], prometheus_type=kind, help=row["help"])  # type: ignore[arg-type]
+        found[metric.field] = metric, row["list"] if is_known else None
+    return found
 
 
 def exported_metrics(
     given: MetricSet | Sequence[Metric | str], release: str, *, known_as: str, is_profiled: bool = True
 ) -> tuple[Metric, ...]:
-    """Give what to export, checked against the fields that the image knows.
+    """Return the metrics to export, checked against the fields that the image knows.
 
     Args:
         given: A list by its name; or metrics, those of ``profiling`` also by their field alone.
@@ -301,29 +157,63 @@ def exported_metrics(
     if isinstance(given, str):
         named = metric_set(given, release)  # type: ignore[arg-type]
         return tuple(metric for metric in named if is_profiled or not needs_profiling([metric]))
-    number = release_number(release)
-    ours = {metric.field: _as_of(number, metric) for metric in _every_metric()}
+    listed = _listed(release)
     metrics = tuple(
-        (ours.get(metric) or _by_name(metric, release, known_as)) if isinstance(metric, str) else metric
-        for metric in given
+        one if isinstance(one, Metric) else listed[one][0] if one in listed else _by_name(one, release, known_as)
+        for one in given
     )
-    foreign = [m for m in metrics if m != ours.get(m.field) or number < _SINCE.get(m.field, number)]
-    if foreign:
-        # A table of seven hundred names, for those who go beyond ours.
-        from gpu_constructs.observability import dcgm_fields
-
-        for metric in foreign:
-            dcgm_fields.require(metric.field, metric.prometheus_type, release, known_as=known_as)
+    published = metric_set("profiling", release)
+    for metric in metrics:
+        if metric not in published:
+            require_known(metric.field, metric.prometheus_type, release, known_as=known_as)
     check_metrics(metrics)
     return metrics
 
 
-def _by_name(field: str, release: str, known_as: str) -> Metric:
-    if _FIELD.match(field):
-        from gpu_constructs.observability import dcgm_fields
+def _known_fields(release: str) -> Mapping[str, Mapping[str, str]]:
+    """Return the row of every name that an image of this exporter release takes.
 
-        dcgm_fields.require(field, "label", release, known_as=known_as)
-    near = did_you_mean(field, _GROUP_OF) if not _FIELD.match(field) else ""
+    Releases from 4.x on are held against 4.8.2, the last one whose list was read.
+    """
+    major = "3" if release.startswith("3.") else "4"
+    return {row["field"]: row for row in rows(__package__, "dcgm_fields.csv") if major in row["releases"]}
+
+
+def require_known(field: str, prometheus_type: str, release: str, *, known_as: str) -> None:
+    """Raise for a name that the image does not know, and for a number if its value is text.
+
+    Raises:
+        GpuConstructsError: With the nearest name, or the release that knows it.
+    """
+    known = _known_fields(release)
+    if field in known and (prometheus_type == "label" or not known[field]["is_text"]):
+        return
+    if field in known:
+        raise GpuConstructsError(
+            f"metrics must take {field} as a label: its value is text, which as a {prometheus_type} would spoil the "
+            "whole scrape; pass prometheus_type='label'"
+        )
+    if field in _known_fields("4.8.2"):
+        way_out = f"; it came with a later release: take version='4.8.3' instead of {known_as!r}"
+    else:
+        near = difflib.get_close_matches(field, known, n=1, cutoff=0.6)
+        way_out = (
+            f" (did you mean {near[0]!r}?)"
+            if near
+            else "; for a field of a later DCGM keep the list in a ConfigMap of your own: metrics=MetricsConfigMap(...)"
+        )
+    raise GpuConstructsError(
+        f"metrics must name fields that the DCGM exporter {known_as} knows: it would end at an unknown one; "
+        f"got {field!r}{way_out}"
+    )
+
+
+def _by_name(field: str, release: str, known_as: str) -> Metric:
+    near = ""
+    if _FIELD.match(field):
+        require_known(field, "label", release, known_as=known_as)
+    else:
+        near = did_you_mean(field, _listed(release))
     raise GpuConstructsError(
         "metrics can hold a field by its name alone only where this library knows its type; "
         f"got {field!r}{near}; pass Metric(field=..., prometheus_type=..., help=...)"
@@ -331,12 +221,12 @@ def _by_name(field: str, release: str, known_as: str) -> Metric:
 
 
 def needs_profiling(metrics: Sequence[Metric]) -> bool:
-    """Say whether a metric comes from DCGM's profiling module, for which the exporter needs SYS_ADMIN."""
+    """Check whether a metric comes from DCGM's profiling module, for which the exporter needs SYS_ADMIN."""
     return any(metric.field.startswith("DCGM_FI_PROF_") for metric in metrics)
 
 
 def check_metrics(metrics: Sequence[Metric]) -> None:
-    """Refuse a list that publishes nothing, or one metric twice (from 4.8.3 on that fails every scrape).
+    """Raise for a list that publishes nothing, or one metric twice (from 4.8.3 on that fails every scrape).
 
     Raises:
         GpuConstructsError: Naming the metric that is in the list twice, or the empty list.
@@ -350,17 +240,16 @@ def check_metrics(metrics: Sequence[Metric]) -> None:
 
 
 def counters_csv(metrics: Sequence[Metric]) -> str:
-    """Write the CSV that the exporter's ``-f`` flag reads: groups under a comment, one line per metric.
+    """Return the CSV that the exporter's ``-f`` flag reads: groups under a comment, one line per metric.
 
     Groups come in a fixed order, metrics within a group in the order given.
-
-    Raises:
-        GpuConstructsError: For a list that ``check_metrics`` refuses.
     """
-    check_metrics(metrics)
-    groups: dict[str, list[Metric]] = {title: [] for title in _titles()}
+    group_of = {row["field"]: row["group"] for row in rows(__package__, _TABLE)}
+    titles = list(dict.fromkeys(group_of.values()))
+    groups: dict[str, list[Metric]] = {title: [] for title in (*titles[:-2], _OTHERS, *titles[-2:])}
     for metric in metrics:
-        groups[_group(metric)].append(metric)
+        title = titles[-2] if needs_profiling([metric]) else group_of.get(metric.field, _OTHERS)
+        groups[_LABELS if metric.prometheus_type == "label" else title].append(metric)
     blocks = ["# DCGM field, Prometheus type, help"]
     for title, members in groups.items():
         if members:
@@ -369,9 +258,51 @@ def counters_csv(metrics: Sequence[Metric]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _group(metric: Metric) -> str:
-    if metric.prometheus_type == "label":
-        return _LABELS
-    if needs_profiling([metric]):
-        return _PROFILING
-    return _GROUP_OF.get(metric.field, _OTHERS)
+def chosen_metrics(
+    given: MetricSet | MetricsConfigMap | Sequence[Metric | str],
+    release: str,
+    gpu_models: Sequence[str],
+    *,
+    known_as: str,
+) -> tuple[tuple[Metric, ...], bool]:
+    """Return the metrics to export, and whether the exporter must be able to profile.
+
+    Args:
+        given: A list by its name, metrics or fields, or a list of the user's own.
+        release: Exporter release.
+        gpu_models: Names of the GPUs, if they are known.
+        known_as: Release as errors name it.
+
+    Raises:
+        GpuConstructsError: Profiling metrics for GPUs without any, or as of ``exported_metrics``.
+    """
+    can_profile = not gpu_models or _can_profile(gpu_models)
+    if isinstance(given, MetricsConfigMap):
+        if given.is_profiled and not can_profile:
+            raise GpuConstructsError(
+                f"metrics.is_profiled must be False for {', '.join(map(repr, gpu_models))}: GeForce has no profiling "
+                "metrics before Blackwell; got True"
+            )
+        return (), given.is_profiled
+    exported = exported_metrics(given, release, known_as=known_as, is_profiled=can_profile or given == "profiling")
+    is_profiled = needs_profiling(exported)
+    if is_profiled and not can_profile:
+        first = next(metric.field for metric in exported if needs_profiling([metric]))
+        got = repr(given) if isinstance(given, str) else repr(first)
+        raise GpuConstructsError(
+            f"metrics must not hold profiling metrics for {', '.join(map(repr, gpu_models))}: GeForce has none before "
+            f"Blackwell; got {got}; take metrics='recommended', which leaves them out for such GPUs"
+        )
+    return exported, is_profiled
+
+
+def _can_profile(gpu_models: Sequence[str]) -> bool:
+    """Check whether a board of these names can be profiled; one that is not known is taken to be."""
+    from gpu_constructs.catalog.gpu_models import doubt_of, has_profiling_metrics
+
+    known = {model: has_profiling_metrics(model) for model in gpu_models}
+    for model in (model for model, profiles in known.items() if profiles is None):
+        near = doubt_of(model)
+        if near is not None:
+            warn(f"gpu_models: {model!r} is not the name of a known board{near}; it is taken to have profiling")
+    return any(profiles is not False for profiles in known.values())

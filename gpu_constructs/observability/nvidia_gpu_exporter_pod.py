@@ -1,40 +1,31 @@
-"""Parts of nvidia_gpu_exporter's objects, and what its options must be."""
+"""The objects of nvidia_gpu_exporter, as plain manifests."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from gpu_constructs import _fields, placement, versions
-from gpu_constructs._container_security import POD_SECURITY_CONTEXT, SECURITY_CONTEXT, container_security
-from gpu_constructs._labels import object_labels, selector_labels
+from gpu_constructs.catalog import versions
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.container_security import container_security
+from gpu_constructs.kube.env import environment
+from gpu_constructs.kube.pods import Pods
+from gpu_constructs.kube.resources import Resources
+from gpu_constructs.observability.exporter import LONGEST_NAME as LONGEST_NAME
+from gpu_constructs.observability.exporter import Exporter, Manifests, Program, daemonset, found_by, probes
 from gpu_constructs.observability.nvidia_smi_fields import Backend
-from gpu_constructs.observability.web_config import TLS_DIRECTORY, BasicAuth, Tls
 
 NAME = "nvidia-gpu-exporter"
-LONGEST_NAME = 63 - len("-web-config")
 DEFAULT_NAMESPACE = "gpu-monitoring"
 """Not the one of the other GPU components, which is privileged: this exporter does without."""
 
-PORT_NAME = "http"
 SCRAPE_INTERVAL_SECONDS = 30
-"""How often it is scraped where it reads the GPUs on each scrape."""
+"""Seconds between two scrapes if the GPUs are read on each scrape."""
 
-DEFAULT_RESOURCES: Mapping[str, Mapping[str, str]] = {
-    "requests": {"cpu": "50m", "memory": "64Mi"},
-    "limits": {"memory": "256Mi"},
-}
+DEFAULT_RESOURCES: Resources = {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 """An exporter of some tens of MiB, and one nvidia-smi at a time beside it, which is what needs the CPU. No CPU
 limit: a throttled nvidia-smi takes the longer, and readings fail that way."""
-
-WEB_CONFIG_CHECKSUM = "gpu-constructs/web-config-sha256"
-"""Annotation of the pod template that rolls the pods when the web configuration changes."""
-
-WEB_CONFIG_DIRECTORY = "/etc/gpu-constructs/web"
-USER = 65534
-"""Nobody, as the chart's README has it."""
 
 ARCHITECTURE = "kubernetes.io/arch"
 # --web.write-timeout: later than that, no answer reaches the scraper.
@@ -44,39 +35,53 @@ RUNS_AT_START = 3
 
 _CLEAN_PATH = re.compile(r"(/(?!\.{1,2}(?:/|\Z))[^/\s{}%?#]+)+\Z")
 _OWN_PATHS = re.compile(r"/-/(healthy|ready)\Z|/debug/pprof(/|\Z)")
-_OWN_VARIABLES = ("NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_VISIBLE_DEVICES")
+
+NVIDIA_GPU_EXPORTER = Program(
+    name=NAME,
+    port=9835,
+    port_name="http",
+    resources=DEFAULT_RESOURCES,
+    # Nobody, as the chart's README has it.
+    user=65534,
+    variables={"NVIDIA_DRIVER_CAPABILITIES": "", "NVIDIA_VISIBLE_DEVICES": ""},
+)
 
 
-# --- checks ---------------------------------------------------------------------------------------------------
-
-
-def check_backend(backend: Backend, command: str, *, compute_apps_mig: bool, pcie_throughput: bool) -> None:
-    """Refuse options of the other backend, at which the exporter would not start."""
-    if backend == "nvml":
-        if command != "nvidia-smi":
-            raise GpuConstructsError(
-                f"nvidia_smi_command must be left out with backend='nvml', which runs no command; got {command!r}"
-            )
-        return
-    if not command.strip():
-        raise GpuConstructsError(f"nvidia_smi_command must be a command; got {command!r}; leave it out")
-    for keyword, is_on in (("compute_apps_mig", compute_apps_mig), ("pcie_throughput", pcie_throughput)):
-        if is_on:
+def check_collection(
+    *,
+    backend: Backend = "nvidia-smi",
+    nvidia_smi_command: str = "nvidia-smi",
+    collect_interval_seconds: int = 0,
+    collect_timeout_seconds: int = 10,
+    compute_apps: bool = False,
+    compute_apps_mig: bool = False,
+    pcie_throughput: bool = False,
+) -> None:
+    """Raise for options of the other backend, and for a reading that takes longer than an answer may."""
+    if backend == "nvml" and nvidia_smi_command != "nvidia-smi":
+        raise GpuConstructsError(
+            "nvidia_smi_command must be left out with backend='nvml', which runs no command; got "
+            f"{nvidia_smi_command!r}"
+        )
+    if not nvidia_smi_command.strip():
+        raise GpuConstructsError(f"nvidia_smi_command must be a command; got {nvidia_smi_command!r}; leave it out")
+    for keyword, is_on in {"compute_apps_mig": compute_apps_mig, "pcie_throughput": pcie_throughput}.items():
+        if is_on and backend != "nvml":
             raise GpuConstructsError(f"{keyword} needs backend='nvml', nvidia-smi does not tell it; got {backend!r}")
-
-
-def check_times(interval: int, timeout: int) -> None:
-    """Refuse a reading that takes longer than an answer may."""
-    _fields.whole_number("collect_interval_seconds", interval, minimum=0, maximum=3600)
-    _fields.whole_number("collect_timeout_seconds", timeout, minimum=1, maximum=300)
-    if not interval and timeout >= WRITE_TIMEOUT_SECONDS:
+    if compute_apps_mig and not compute_apps:
+        raise GpuConstructsError("compute_apps_mig must be False without compute_apps, whose series it labels")
+    fields.whole_number("collect_interval_seconds", collect_interval_seconds, minimum=0, maximum=3600)
+    fields.whole_number("collect_timeout_seconds", collect_timeout_seconds, minimum=1, maximum=300)
+    if not collect_interval_seconds and collect_timeout_seconds >= WRITE_TIMEOUT_SECONDS:
         raise GpuConstructsError(
             f"collect_timeout_seconds must be below {WRITE_TIMEOUT_SECONDS} while GPUs are read at each scrape, since "
-            f"no answer takes longer; got {timeout}; set collect_interval_seconds to read in the background"
+            f"no answer takes longer; got {collect_timeout_seconds}; set collect_interval_seconds to read in the "
+            "background"
         )
 
 
-def _check_telemetry_path(field: str, path: str) -> None:
+def check_telemetry_path(field: str, path: str) -> None:
+    """Raise for a path that the exporter does not serve."""
     if not _CLEAN_PATH.match(path) or _OWN_PATHS.match(path):
         raise GpuConstructsError(
             f"{field} must be a path like '/metrics', without '/' at its end, '..' or any of '{{}}%?#', and none of "
@@ -84,82 +89,96 @@ def _check_telemetry_path(field: str, path: str) -> None:
         )
 
 
-def _check_pod_labels(field: str, labels: Mapping[str, str]) -> None:
-    _fields.labels(field, labels)
-    own = object_labels(selector_labels(name="", instance="", component=""), version="v")
-    for key in labels:
-        if key in own:
-            raise GpuConstructsError(f"{field} must not hold {key!r}: this library sets it; leave it out")
-
-
-def _check_pod_annotations(field: str, annotations: Mapping[str, str]) -> None:
-    _fields.labels(field, dict.fromkeys(annotations, ""))
-    for key in annotations:
-        if key.startswith("gpu-constructs/"):
-            raise GpuConstructsError(f"{field} must not hold {key!r}: this library sets it; leave it out")
-
-
-def _check_env(field: str, variables: Mapping[str, object]) -> None:
-    for name in variables:
-        if name in _OWN_VARIABLES:
-            raise GpuConstructsError(f"{field} must not hold {name!r}: this library sets it; leave it out")
-
-
-def _keys(allowed: Sequence[str]) -> Callable[[str, Mapping[str, Any]], None]:
-    def check(field: str, given: Mapping[str, Any]) -> None:
-        for key in given:
-            _fields.one_of(f"{field} key", key, allowed)
-
-    return check
-
-
-def _check_secrets(field: str, names: Sequence[str]) -> None:
-    for name in names:
-        _fields.dns_subdomain(field, name)
-
-
-CHECKS: Mapping[str, Callable[[str, Any], None]] = {
-    "affinity": lambda _, given: placement.check_affinity(given),
-    "env": _check_env,
-    "image": _fields.image,
-    "image_pull_policy": lambda field, given: _fields.one_of(field, given, ("Always", "IfNotPresent", "Never")),
-    "image_pull_secrets": _check_secrets,
-    "node_selector": _fields.labels,
-    "pod_annotations": _check_pod_annotations,
-    "pod_labels": _check_pod_labels,
-    "pod_security_context": _keys(POD_SECURITY_CONTEXT),
-    "priority_class_name": _fields.dns_subdomain,
-    "security_context": _keys(SECURITY_CONTEXT),
-    "telemetry_path": _check_telemetry_path,
-}
-"""What each keyword must be, told by its name and its value."""
-
-
-# --- manifests ------------------------------------------------------------------------------------------------
-
-
-def pod_image(release: versions.NvidiaGpuExporterRelease, backend: Backend, *, is_verified: bool) -> str:
-    """Give the image that has the backend."""
-    # Of an unverified release the user says the image, the right one.
+def pod_image(release: versions.ExporterRelease, backend: Backend, *, is_verified: bool) -> str:
+    """Return the image that has the backend."""
+    # The user names the image of an unverified release, the right one.
     return f"{release.image}-nvml" if backend == "nvml" and is_verified else release.image
 
 
-def unprivileged() -> dict[str, Any]:
-    """Give the security context of a container that holds nothing."""
-    return {**container_security(non_root=True), "runAsUser": USER}
+def arguments(
+    exporter: Exporter,
+    *,
+    backend: Backend,
+    nvidia_smi_command: str,
+    query_field_names: Sequence[str],
+    query_field_names_exclude: Sequence[str],
+    collect_interval_seconds: int,
+    collect_timeout_seconds: int,
+    compute_apps: bool,
+    compute_apps_mig: bool,
+    pcie_throughput: bool,
+    log_level: str,
+    log_format: str,
+) -> list[str]:
+    """Return the arguments of the exporter for the keywords of ``NvidiaGpuExporter``.
+
+    Raises:
+        GpuConstructsError: An option of the other backend, a reading that takes longer than an answer may, or a path
+            that the exporter does not serve.
+    """
+    check_collection(
+        backend=backend,
+        nvidia_smi_command=nvidia_smi_command,
+        collect_interval_seconds=collect_interval_seconds,
+        collect_timeout_seconds=collect_timeout_seconds,
+        compute_apps=compute_apps,
+        compute_apps_mig=compute_apps_mig,
+        pcie_throughput=pcie_throughput,
+    )
+    check_telemetry_path("telemetry_path", exporter.path)
+    flags = {
+        "--web.listen-address": f":{exporter.port}",
+        "--web.telemetry-path": exporter.path,
+        "--nvidia-smi-command": nvidia_smi_command,
+        "--query-field-names": ",".join(query_field_names),
+        "--query-field-names-exclude": ",".join(query_field_names_exclude) or None,
+        "--collect.backend": "nvml" if backend == "nvml" else "exec",
+        "--collect.interval": f"{collect_interval_seconds}s" if collect_interval_seconds else None,
+        "--collect.timeout": f"{collect_timeout_seconds}s",
+        "--log.level": log_level,
+        "--log.format": log_format,
+        "--web.config.file": exporter.guard.path,
+    }
+    switches = {
+        "--collect.compute-apps": compute_apps,
+        "--collect.compute-apps-mig": compute_apps_mig,
+        "--collect.pcie-throughput": pcie_throughput,
+    }
+    return [
+        *(word for flag, value in flags.items() if value is not None for word in (flag, value)),
+        *(flag for flag, is_on in switches.items() if is_on),
+    ]
 
 
-def guard_volumes(
-    tls: Tls | None, basic_auth: BasicAuth | None, web_config_object: str | None
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Give the mounts of web configuration and certificate, and their volumes."""
-    mounted: list[dict[str, Any]] = []
-    sources: list[dict[str, Any]] = []
-    if web_config_object is not None:
-        mounted.append({"name": "web-config", "mountPath": WEB_CONFIG_DIRECTORY, "readOnly": True})
-        secret = {"secret": {"secretName": web_config_object, "defaultMode": 0o440}}
-        sources.append({"name": "web-config", **(secret if basic_auth else {"configMap": {"name": web_config_object}})})
-    if tls is not None:
-        mounted.append({"name": "tls", "mountPath": TLS_DIRECTORY, "readOnly": True})
-        sources.append({"name": "tls", "secret": {"secretName": tls.secret, "defaultMode": 0o440}})
-    return mounted, sources
+def smi_manifests(
+    exporter: Exporter, pods: Pods, args: Sequence[str], *, collect_timeout_seconds: int, compute_apps: bool
+) -> Manifests:
+    """Return the objects of the exporter, by construct id."""
+    # Each question at start may take the timeout, and killing nvidia-smi two seconds more.
+    failures = 6 + RUNS_AT_START * (collect_timeout_seconds + 2) // 5
+    user = exporter.program.user
+    container = {
+        "name": NAME,
+        "args": args,
+        "env": [
+            # Every GPU of the node without asking for one, and no more of the driver than reading takes.
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+            {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
+            *environment(exporter.options.get("env") or {}, visible_devices_is_managed=False),
+        ],
+        **probes(exporter, "/-/healthy", "/-/ready", failures),
+        "securityContext": {**container_security(non_root=True), "runAsUser": user},
+    }
+    default = daemonset(
+        exporter,
+        pods,
+        container,
+        exporter.guard.volumes(exporter.name),
+        {},
+        service_account=exporter.service_account,
+        # A Secret's files belong to root; a group makes them readable to others.
+        security_context={"fsGroup": user} if exporter.guard.text else {},
+        automountServiceAccountToken=False,
+        hostPID=compute_apps or None,
+    )
+    return {"Default": default, **exporter.guard.manifests(exporter.metadata), **found_by(exporter)}

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gpu_constructs import _fields
+from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.kube import fields
 from gpu_constructs.observability.metrics import release_number
-from gpu_constructs.observability.scrape import re2_problem
-from gpu_constructs.sharing import GPU, Sharing
+from gpu_constructs.observability.scrape import check_re2
 
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 """The kubelet's folder with the socket that tells which device went to which pod."""
@@ -81,8 +81,8 @@ class PodMapping(metaclass=ShortErrors):
     kubelet_path: str = POD_RESOURCES
 
     def __post_init__(self) -> None:
-        _fields.members(self, "pod_mapping")
-        _fields.absolute_path("pod_mapping.kubelet_path", self.kubelet_path)
+        fields.members(self, "pod_mapping")
+        fields.absolute_path("pod_mapping.kubelet_path", self.kubelet_path)
         for name in ("pod_label_allowlist_regex", "nvidia_resource_names"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for expression in self.pod_label_allowlist_regex:
@@ -103,8 +103,8 @@ class PodMapping(metaclass=ShortErrors):
                 "pod_mapping.gpu_id_type must be 'uid' with enable_dra=True: claims are found by the GPUs' UUIDs; "
                 f"got {self.gpu_id_type!r}"
             )
-        for name, value in (("enable_pod_labels", self.enable_pod_labels), ("enable_dra", self.enable_dra)):
-            if self.virtual_gpus and value:
+        for name in ("enable_pod_labels", "enable_dra"):
+            if self.virtual_gpus and getattr(self, name):
                 raise GpuConstructsError(
                     f"pod_mapping.{name} must be left out with virtual_gpus=True: the exporter then writes one series "
                     "for each pod and stops before it; choose one of the two"
@@ -132,56 +132,13 @@ class PodMapping(metaclass=ShortErrors):
             kubelet_path=kubelet_path,
         )
 
-    @classmethod
-    def of(cls, given: bool | PodMapping, sharing: Sharing | None, release: str) -> PodMapping | None:
-        """Give the mapping for what a user said; None without one.
-
-        Raises:
-            GpuConstructsError: An option that the release does not have, or something else altogether.
-        """
-        _fields.of_type("pod_mapping", given, bool | PodMapping)
-        _fields.of_type("sharing", sharing, Sharing | None)
-        if given is False:
-            return None
-        mapping = cls.for_sharing(sharing, release) if given is True else given
-        number = release_number(release)
-        for name, since in _SINCE.items():
-            if getattr(mapping, name) and number < since:
-                first = ".".join(map(str, since))
-                raise GpuConstructsError(
-                    f"pod_mapping.{name} must be left out with version {release!r}: it came with {first}; "
-                    "take a later version"
-                )
-        if mapping.virtual_gpus and number >= _SINCE["host_pid"] and not (mapping.host_pid and mapping.enable_pod_uid):
-            raise GpuConstructsError(
-                f"pod_mapping.virtual_gpus needs host_pid=True and enable_pod_uid=True with version {release!r}, which "
-                "would else write 0 for every pod's utilisation and VRAM; use PodMapping.time_slicing()"
-            )
-        return mapping
-
-    @classmethod
-    def for_sharing(cls, sharing: Sharing | None, release: str) -> PodMapping:
-        """Give the mapping that fits how GPUs are shared, as far as the release can."""
-        if sharing is None or sharing.strategy == "none":
-            return cls()
-        renamed = {sharing.resource_name(resource) for resource in sharing.resources}
-        foreign = sorted(name for name in renamed if name != GPU and not name.startswith("nvidia.com/mig-"))
-        if release_number(release) < _SINCE["virtual_gpus"]:
-            raise GpuConstructsError(
-                f"sharing must be left out with version {release!r}, which names one of the pods that share a GPU and "
-                f"no other; got {sharing.strategy!r}; take version '4.8.2' or later"
-            )
-        if release_number(release) < _SINCE["host_pid"]:
-            return cls(virtual_gpus=True, nvidia_resource_names=foreign)
-        return cls.time_slicing(nvidia_resource_names=foreign)
-
     @property
     def reads_pods(self) -> bool:
         """Whether the exporter reads the pods of its node from the API server."""
         return self.enable_pod_labels or self.enable_pod_uid
 
     def environment(self) -> dict[str, str]:
-        """Give the variables that tell the exporter."""
+        """Return the variables of the exporter."""
         switches = {
             "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": self.enable_pod_labels,
             "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID": self.enable_pod_uid,
@@ -196,7 +153,7 @@ class PodMapping(metaclass=ShortErrors):
         return {name: "true" for name, is_on in switches.items() if is_on} | {n: t for n, t in texts.items() if t}
 
     def rules(self) -> list[dict[str, list[str]]]:
-        """Give what the exporter must be allowed to read: pods only for pods' labels, slices only for claims.
+        """Return what the exporter must be allowed to read: pods for labels and UIDs of pods, slices for claims.
 
         With a token but without leave to read pods, as for claims alone, it says so in its log again and again;
         nothing else comes of it.
@@ -218,9 +175,60 @@ def _allowed(expression: str) -> None:
             "pod_mapping.pod_label_allowlist_regex must hold expressions without a comma, at which the exporter splits "
             f"its list; got {expression!r}; write them apart"
         )
-    problem = re2_problem(expression)
-    if problem:
+    check_re2("pod_mapping.pod_label_allowlist_regex", expression)
+
+
+def pod_mapping(given: bool | PodMapping, sharing: Sharing | None, release: str) -> PodMapping | None:
+    """Return the mapping that a user asks for, or None without one.
+
+    Raises:
+        GpuConstructsError: An option that the release does not have, or something else altogether.
+    """
+    fields.of_type("pod_mapping", given, bool | PodMapping)
+    fields.of_type("sharing", sharing, Sharing | None)
+    if given is False:
+        if sharing is not None and sharing.strategy != "none":
+            raise GpuConstructsError(
+                f"sharing must be left out with pod_mapping=False, which names no pod at all; got {sharing.strategy!r}"
+            )
+        return None
+    mapping = _for_sharing(sharing, release) if given is True else given
+    check_release(mapping, release)
+    return mapping
+
+
+def check_release(mapping: PodMapping, release: str) -> None:
+    """Check that a release has the options of a mapping.
+
+    Raises:
+        GpuConstructsError: It does not have one, or would misread one.
+    """
+    number = release_number(release)
+    for name, since in _SINCE.items():
+        if getattr(mapping, name) and number < since:
+            first = ".".join(map(str, since))
+            raise GpuConstructsError(
+                f"pod_mapping.{name} must be left out with version {release!r}: it came with {first}; "
+                "take a later version"
+            )
+    if mapping.virtual_gpus and number >= _SINCE["host_pid"] and not (mapping.host_pid and mapping.enable_pod_uid):
         raise GpuConstructsError(
-            "pod_mapping.pod_label_allowlist_regex must hold regular expressions that RE2 reads; "
-            f"got {expression!r}: {problem}"
+            f"pod_mapping.virtual_gpus needs host_pid=True and enable_pod_uid=True with version {release!r}, which "
+            "would else write 0 for every pod's utilisation and VRAM; use PodMapping.time_slicing()"
         )
+
+
+def _for_sharing(sharing: Sharing | None, release: str) -> PodMapping:
+    """Return the mapping that fits how GPUs are shared, as far as the release can."""
+    if sharing is None or sharing.strategy == "none":
+        return PodMapping()
+    renamed = {sharing.resource_name(resource) for resource in sharing.resources}
+    foreign = sorted(name for name in renamed if name != GPU and not name.startswith("nvidia.com/mig-"))
+    if release_number(release) < _SINCE["virtual_gpus"]:
+        raise GpuConstructsError(
+            f"sharing must be left out with version {release!r}, which names one of the pods that share a GPU and "
+            f"no other; got {sharing.strategy!r}; take version '4.8.2' or later"
+        )
+    if release_number(release) < _SINCE["host_pid"]:
+        return PodMapping(virtual_gpus=True, nvidia_resource_names=foreign)
+    return PodMapping.time_slicing(nvidia_resource_names=foreign)

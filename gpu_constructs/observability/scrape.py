@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from gpu_constructs import _fields
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.kube import fields
 
 ScrapeKind = Literal["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape", "annotations", "none"]
 
@@ -35,27 +35,18 @@ _Action = Literal[
     "dropequal",
 ]
 # What each action needs, and what it takes besides.
-_NEEDS: Mapping[str, tuple[str, ...]] = {
-    "replace": ("target_label",),
-    "keep": ("source_labels",),
-    "drop": ("source_labels",),
-    "hashmod": ("source_labels", "target_label", "modulus"),
-    "labelmap": ("regex",),
-    "labeldrop": ("regex",),
-    "labelkeep": ("regex",),
-    "lowercase": ("source_labels", "target_label"),
-    "uppercase": ("source_labels", "target_label"),
-    "keepequal": ("source_labels", "target_label"),
-    "dropequal": ("source_labels", "target_label"),
-}
-_TAKES: Mapping[str, tuple[str, ...]] = {
-    "replace": ("source_labels", "separator", "regex", "replacement"),
-    "keep": ("separator", "regex"),
-    "drop": ("separator", "regex"),
-    "hashmod": ("separator",),
-    "labelmap": ("replacement",),
-    "lowercase": ("separator",),
-    "uppercase": ("separator",),
+_ACTIONS: Mapping[str, tuple[str, str]] = {
+    "replace": ("target_label", "source_labels separator regex replacement"),
+    "keep": ("source_labels", "separator regex"),
+    "drop": ("source_labels", "separator regex"),
+    "hashmod": ("source_labels target_label modulus", "separator"),
+    "labelmap": ("regex", "replacement"),
+    "labeldrop": ("regex", ""),
+    "labelkeep": ("regex", ""),
+    "lowercase": ("source_labels target_label", "separator"),
+    "uppercase": ("source_labels target_label", "separator"),
+    "keepequal": ("source_labels target_label", ""),
+    "dropequal": ("source_labels target_label", ""),
 }
 _MEMBERS = {
     "source_labels": "sourceLabels",
@@ -83,19 +74,27 @@ _BROKEN = (
 )
 
 
-def re2_problem(expression: str) -> str | None:
-    """Say why RE2, with which scrapers and exporters read expressions, would refuse one; None as far as we know.
+def check_re2(field: str, expression: str, what: str = "a regular expression", way_out: str = "") -> None:
+    """Raise for a regular expression that RE2, with which scrapers and exporters read them, would refuse.
 
     Only what Python refuses for the same reason is reported as broken: each knows things that the other does not.
+
+    Raises:
+        GpuConstructsError: With the reason.
     """
-    for token in _TOKEN.finditer(expression):
-        if token["foreign"]:
-            return f"RE2 has no {token['foreign']!r}"
+    problem = _re2_problem(expression)
+    if problem:
+        end = f"; {way_out}" if way_out else ""
+        raise GpuConstructsError(f"{field} must be {what} that RE2 reads; got {expression!r}: {problem}{end}")
+
+
+def _re2_problem(expression: str) -> str | None:
     # Classes and escapes, which are where Python and RE2 differ, stand for one letter here.
     plain = _TOKEN.sub("x", expression)
-    possessive = _POSSESSIVE.search(plain)
-    if possessive:
-        return f"RE2 has no {possessive[0]!r}"
+    foreign = [token["foreign"] for token in _TOKEN.finditer(expression) if token["foreign"]]
+    foreign += _POSSESSIVE.findall(plain)
+    if foreign:
+        return f"RE2 has no {foreign[0]!r}"
     try:
         re.compile(plain)
     except re.error as error:
@@ -121,7 +120,7 @@ class Relabeling(metaclass=ShortErrors):
 
     Raises:
         GpuConstructsError: A member is missing that the action needs, or there is one it ignores; a name that
-            is no label; an expression that RE2 does not know.
+            is not a label; an expression that RE2 does not know.
 
     Source: prometheus-operator v0.93.0 and VictoriaMetrics operator v0.74.1, their CRDs.
     """
@@ -135,9 +134,9 @@ class Relabeling(metaclass=ShortErrors):
     replacement: str | None = None
 
     def __post_init__(self) -> None:
-        _fields.members(self, "relabeling")
+        fields.members(self, "relabeling")
         object.__setattr__(self, "source_labels", tuple(self.source_labels))
-        needed, taken = _NEEDS[self.action], _TAKES.get(self.action, ())
+        needed, taken = (names.split() for names in _ACTIONS[self.action])
         for name in _MEMBERS:
             is_given = getattr(self, name) not in (None, ())
             if name in needed and not is_given:
@@ -156,18 +155,18 @@ class Relabeling(metaclass=ShortErrors):
         if self.target_label is not None and not _LABEL_NAME.match(named):
             raise GpuConstructsError(f"relabeling.target_label must be the name of a label; got {self.target_label!r}")
         if self.modulus is not None:
-            _fields.whole_number("relabeling.modulus", self.modulus, minimum=1)
-        problem = re2_problem(self.regex or "")
-        if problem:
-            raise GpuConstructsError(
-                f"relabeling.regex must be a regular expression that RE2 reads; got {self.regex!r}: {problem}"
-            )
+            fields.whole_number("relabeling.modulus", self.modulus, minimum=1)
+        check_re2("relabeling.regex", self.regex or "")
 
     def to_manifest(self) -> dict[str, Any]:
-        """Give the step as both operators write it."""
+        """Return the step as both operators write it."""
         given = {theirs: getattr(self, ours) for ours, theirs in _MEMBERS.items()}
         given["sourceLabels"] = list(self.source_labels) or None
         return {"action": self.action, **{name: value for name, value in given.items() if value is not None}}
+
+
+_NUMBERS = {"interval_seconds": 3600, "scrape_timeout_seconds": 3600, "sample_limit": 2**31 - 1}
+"""Most of each number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,21 +208,16 @@ class Scrape(metaclass=ShortErrors):
     sample_limit: int | None = None
 
     def __post_init__(self) -> None:
-        _fields.members(self, "scrape")
-        _fields.labels("scrape.labels", self.labels)
-        if self.interval_seconds is not None:
-            _fields.whole_number("scrape.interval_seconds", self.interval_seconds, minimum=1, maximum=3600)
-        if self.scrape_timeout_seconds is not None:
-            _fields.whole_number("scrape.scrape_timeout_seconds", self.scrape_timeout_seconds, minimum=1, maximum=3600)
-            if self.interval_seconds is not None:
-                _check_timeout(self.scrape_timeout_seconds, self.interval_seconds)
-        if self.sample_limit is not None:
-            _fields.whole_number("scrape.sample_limit", self.sample_limit, minimum=1)
-        object.__setattr__(self, "labels", dict(self.labels))
-        object.__setattr__(self, "relabelings", tuple(self.relabelings))
-        object.__setattr__(self, "metric_relabelings", tuple(self.metric_relabelings))
-        numbers = (self.interval_seconds, self.scrape_timeout_seconds, self.sample_limit)
-        said = (self.labels, self.relabelings, self.metric_relabelings, *numbers)
+        fields.members(self, "scrape")
+        fields.labels("scrape.labels", self.labels)
+        for name, most in _NUMBERS.items():
+            if getattr(self, name) is not None:
+                fields.whole_number(f"scrape.{name}", getattr(self, name), minimum=1, maximum=most)
+        if self.scrape_timeout_seconds is not None and self.interval_seconds is not None:
+            _check_timeout(self.scrape_timeout_seconds, self.interval_seconds)
+        for name, copy in (("labels", dict), ("relabelings", tuple), ("metric_relabelings", tuple)):
+            object.__setattr__(self, name, copy(getattr(self, name)))
+        said = (getattr(self, name) for name in ("labels", "relabelings", "metric_relabelings", *_NUMBERS))
         if not self.is_object and (any(said) or not self.honor_labels):
             raise GpuConstructsError(
                 f"scrape must hold nothing but its kind with {self.kind!r}, which makes no object to hold it; "
@@ -232,20 +226,20 @@ class Scrape(metaclass=ShortErrors):
 
     @classmethod
     def of(cls, given: ScrapeKind | Scrape, labels: Mapping[str, str] | None) -> Scrape:
-        """Give the scrape for what a user said by a word or with options.
+        """Return the scrape that a user asks for by a word or with options.
 
         Raises:
             GpuConstructsError: Labels in two places, or for no object; something else altogether.
         """
-        _fields.of_type("scrape_labels", labels, Mapping[str, str] | None)
+        fields.of_type("scrape_labels", labels, Mapping[str, str] | None)
         if isinstance(given, Scrape):
             if labels:
                 raise GpuConstructsError(
                     f"scrape_labels must be left out beside scrape=Scrape(...), which has labels; got {dict(labels)!r}"
                 )
             return given
-        _fields.one_of("scrape", given, SCRAPE_KINDS)
-        _fields.labels("scrape_labels", labels or {})
+        fields.one_of("scrape", given, SCRAPE_KINDS)
+        fields.labels("scrape_labels", labels or {})
         if labels and given not in _API_VERSION:
             raise GpuConstructsError(
                 f"scrape_labels must be left out with scrape={given!r}, which makes no object; got {dict(labels)!r}"
@@ -257,21 +251,8 @@ class Scrape(metaclass=ShortErrors):
         """Whether it is an object of its own."""
         return self.kind in _API_VERSION
 
-    def require_way(self, *, has_service: bool, is_guarded: bool) -> None:
-        """Refuse ways to the pods that are not there, or that cannot get in."""
-        if not has_service and self.kind in ("ServiceMonitor", "VMServiceScrape", "annotations"):
-            raise GpuConstructsError(
-                f"service must not be False with scrape={self.kind!r}, which finds pods through the Service; use "
-                "scrape='PodMonitor' or 'VMPodScrape'"
-            )
-        if self.kind == "annotations" and is_guarded:
-            raise GpuConstructsError(
-                "scrape must not be 'annotations' with tls or basic_auth, since annotations carry neither certificates "
-                "nor passwords; take one of the kinds that are objects, or 'none'"
-            )
-
     def annotations(self, port: int, path: str = "/metrics") -> dict[str, str]:
-        """Give the Service's annotations that a Prometheus looks for which is configured to; else none."""
+        """Return the annotations of the Service by which a Prometheus finds the pods if it is configured to."""
         if self.kind != "annotations":
             return {}
         return {
@@ -280,15 +261,6 @@ class Scrape(metaclass=ShortErrors):
             "prometheus.io/path": path,
             "prometheus.io/scheme": "http",
         }
-
-    def warn_of_another(self, *, service_annotations: Mapping[str, str], pod_annotations: Mapping[str, str]) -> None:
-        """Warn of annotations by which a Prometheus that looks for them scrapes what this object has scraped."""
-        for place, given in (("service.annotations", service_annotations), ("pod_annotations", pod_annotations)):
-            if self.is_object and given.get("prometheus.io/scrape") == "true":
-                warn(
-                    f"{place} holds 'prometheus.io/scrape' beside scrape={self.kind!r}: a Prometheus that looks for it "
-                    "scrapes the same target again; leave it out, or pass scrape='annotations'"
-                )
 
     @property
     def selects_pods(self) -> bool:
@@ -299,29 +271,25 @@ class Scrape(metaclass=ShortErrors):
 def scrape_manifest(
     scrape: Scrape,
     *,
-    name: str,
-    namespace: str,
-    labels: Mapping[str, str],
+    metadata: Mapping[str, Any],
     selector_labels: Mapping[str, str],
     port: str,
     collect_interval_seconds: int,
     access: Mapping[str, Any] | None = None,
     path: str = "/metrics",
 ) -> dict[str, Any]:
-    """Give the manifest of the scrape object.
+    """Return the manifest of the scrape object.
 
     ``job`` of the series is the exporter's name, whatever the kind.
 
     Args:
-        scrape: What the user said.
-        name: Of the object; the exporter's.
-        namespace: Of the object and of what it selects.
-        labels: Of the object.
-        selector_labels: Of the Service, for kinds that select pods of the pods.
-        port: Name of the Service's port, for kinds that select pods of the container's.
-        collect_interval_seconds: How often the exporter reads the GPUs.
+        scrape: Scrape of the user.
+        metadata: Metadata of the exporter, whose name and namespace the object has.
+        selector_labels: Labels of the Service, or of the pods for kinds that select pods.
+        port: Name of the port of the Service, or of the container for kinds that select pods.
+        collect_interval_seconds: Seconds between two readings of the GPUs.
         access: Further fields of the endpoint: scheme, TLS, passwords.
-        path: Where the metrics are.
+        path: Path of the metrics.
 
     Raises:
         GpuConstructsError: The timeout is longer than the exporter's interval.
@@ -341,7 +309,7 @@ def scrape_manifest(
         "scrapeTimeout": f"{timeout}s",
         "honorLabels": scrape.honor_labels,
         "relabelConfigs" if is_vm else "relabelings": [
-            *_own_steps(name if scrape.selects_pods else None, honor_labels=scrape.honor_labels),
+            *_own_steps(metadata["name"] if scrape.selects_pods else None, honor_labels=scrape.honor_labels),
             *(step.to_manifest() for step in scrape.relabelings),
         ],
         **({"metricRelabelConfigs" if is_vm else "metricRelabelings": metric_steps} if metric_steps else {}),
@@ -349,14 +317,14 @@ def scrape_manifest(
     }
     spec: dict[str, Any] = {
         "selector": {"matchLabels": dict(selector_labels)},
-        "namespaceSelector": {"matchNames": [namespace]},
+        "namespaceSelector": {"matchNames": [metadata["namespace"]]},
         "podMetricsEndpoints" if scrape.selects_pods else "endpoints": [endpoint],
         **({"sampleLimit": scrape.sample_limit} if scrape.sample_limit else {}),
     }
     return {
         "apiVersion": _API_VERSION[scrape.kind],
         "kind": scrape.kind,
-        "metadata": {"name": name, "namespace": namespace, "labels": {**labels, **scrape.labels}},
+        "metadata": {**metadata, "labels": {**metadata["labels"], **scrape.labels}},
         "spec": spec,
     }
 
@@ -370,20 +338,16 @@ def _check_timeout(timeout: int, interval: int) -> None:
 
 
 def _own_steps(job: str | None, *, honor_labels: bool) -> list[dict[str, Any]]:
-    node: dict[str, Any] = {
-        "action": "replace",
-        "sourceLabels": ["__meta_kubernetes_pod_node_name"],
-        "targetLabel": "node",
-    }
-    # Without a Service the operators would call the job <namespace>/<object>.
-    named: list[dict[str, Any]] = (
-        [] if job is None else [{"action": "replace", "targetLabel": "job", "replacement": job}]
-    )
+    steps: list[dict[str, Any]] = [
+        {"action": "replace", "sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
+    ]
+    if job is not None:
+        # Without a Service the operators would call the job <namespace>/<object>.
+        steps.append({"action": "replace", "targetLabel": "job", "replacement": job})
     if not honor_labels:
-        return [node, *named]
+        return steps
     return [
         {"action": "replace", "sourceLabels": ["pod"], "targetLabel": "exporter_pod"},
-        node,
-        *named,
+        *steps,
         {"action": "labeldrop", "regex": "pod|container|namespace|service|endpoint"},
     ]

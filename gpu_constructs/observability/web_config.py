@@ -5,18 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
-from gpu_constructs import _fields, _references
-from gpu_constructs._config_map import config_map
-from gpu_constructs._references import NamedObject
-from gpu_constructs._yaml import yaml_text
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.kube import fields, references
+from gpu_constructs.kube.config_map import config_map, sha256
+from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.kube.yaml_text import yaml_text
 
-WEB_CONFIG_KEY = "web-config.yaml"
-"""Key of the object that holds the exporter's web configuration."""
+Volumes = dict[str, tuple[dict[str, Any], dict[str, Any]]]
+"""Source and mount of each volume."""
 
-TLS_DIRECTORY = "/etc/gpu-constructs/tls"
+WEB_CONFIG_CHECKSUM = "gpu-constructs/web-config-sha256"
+"""Annotation of the pods that restarts them when the web configuration changes."""
+
+_FILE = "web-config.yaml"
+_WEB_CONFIG_DIRECTORY = "/etc/gpu-constructs/web"
+_TLS_DIRECTORY = "/etc/gpu-constructs/tls"
 
 _BCRYPT = re.compile(r"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}\Z")
 _KEY = re.compile(r"(?!\.\Z|\.\.)[-._a-zA-Z0-9]{1,253}\Z")
@@ -68,21 +74,21 @@ class Tls(metaclass=ShortErrors):
     client_secret: str | NamedObject | None = None
 
     def __post_init__(self) -> None:
-        _fields.members(self, "tls")
+        fields.members(self, "tls")
         for name in ("cert_filename", "key_filename", "ca_filename"):
             if getattr(self, name) is not None:
-                _key(f"tls.{name}", getattr(self, name))
+                file_name(f"tls.{name}", getattr(self, name))
         if self.ca_filename is None and self.client_auth_type in _WITH_CA:
             raise GpuConstructsError(
                 f"tls.ca_filename is required with client_auth_type={self.client_auth_type!r}, which holds clients' "
                 "certificates against it; got None"
             )
-        object.__setattr__(self, "secret", _references.name_of("tls.secret", self.secret, "Secret"))
+        object.__setattr__(self, "secret", references.name_of("tls.secret", self.secret, "Secret"))
         if self.client_secret is not None:
-            client = _references.name_of("tls.client_secret", self.client_secret, "Secret")
+            client = references.name_of("tls.client_secret", self.client_secret, "Secret")
             object.__setattr__(self, "client_secret", client)
         if self.server_name is not None:
-            _fields.dns_subdomain("tls.server_name", self.server_name)
+            fields.dns_subdomain("tls.server_name", self.server_name)
 
     @property
     def requires_client_certificate(self) -> bool:
@@ -130,7 +136,7 @@ class BasicAuth(metaclass=_Silent):
     def __post_init__(self) -> None:
         # First, since an error about the type would show what may be a password.
         _users(self.users)
-        _fields.members(self, "basic_auth")
+        fields.members(self, "basic_auth")
         if not self.users:
             raise GpuConstructsError("basic_auth.users must hold at least one user; got {}; leave basic_auth out")
         for user, hashed in self.users.items():
@@ -148,9 +154,9 @@ class BasicAuth(metaclass=_Silent):
                 )
         object.__setattr__(self, "users", dict(self.users))
         for name in ("username_key", "password_key"):
-            _key(f"basic_auth.{name}", getattr(self, name))
+            file_name(f"basic_auth.{name}", getattr(self, name))
         if self.secret is not None:
-            object.__setattr__(self, "secret", _references.name_of("basic_auth.secret", self.secret, "Secret"))
+            object.__setattr__(self, "secret", references.name_of("basic_auth.secret", self.secret, "Secret"))
 
 
 def _users(given: object) -> None:
@@ -160,84 +166,119 @@ def _users(given: object) -> None:
         )
 
 
-def _key(field: str, got: str) -> None:
+def file_name(field: str, got: str) -> None:
+    """Raise unless a text can be the key of a ConfigMap or a Secret."""
     if not _KEY.match(got):
         raise GpuConstructsError(f"{field} must be letters, digits, '-', '_' or '.', no path; got {got!r}")
 
 
-def web_config(tls: Tls | None, basic_auth: BasicAuth | None) -> str | None:
-    """Write the exporter's web configuration; None without one."""
-    if tls is None and basic_auth is None:
-        return None
-    content: dict[str, Any] = {}
-    if tls is not None:
-        server = {
-            "cert_file": f"{TLS_DIRECTORY}/{tls.cert_filename}",
-            "key_file": f"{TLS_DIRECTORY}/{tls.key_filename}",
-        }
-        if tls.client_auth_type != "NoClientCert":
-            server["client_auth_type"] = tls.client_auth_type
-        if tls.client_auth_type in _WITH_CA:
-            server["client_ca_file"] = f"{TLS_DIRECTORY}/{tls.ca_filename}"
-        content["tls_server_config"] = server
-    if basic_auth is not None:
-        content["basic_auth_users"] = dict(basic_auth.users)
-    return yaml_text(content)
+@dataclass(frozen=True)
+class Guard:
+    """What stands in front of an exporter's metrics.
 
-
-def web_config_object(metadata: dict[str, Any], text: str, basic_auth: BasicAuth | None) -> dict[str, Any]:
-    """Give the object that holds the web configuration: a Secret where there are passwords' hashes in it."""
-    data = {WEB_CONFIG_KEY: text}
-    if basic_auth is None:
-        return config_map(metadata, data)
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "stringData": data}
-
-
-def probe(
-    path: str, port: str, tls: Tls | None, basic_auth: BasicAuth | None, *, period: int, failures: int
-) -> dict[str, Any]:
-    """Give a probe that asks for a path, or only connects where the kubelet would not get in."""
-    # The kubelet has no password and no certificate to show.
-    can_ask = basic_auth is None and not (tls and tls.requires_client_certificate)
-    question = {"path": path, "port": port, **({"scheme": "HTTPS"} if tls else {})}
-    return {
-        **({"httpGet": question} if can_ask else {"tcpSocket": {"port": port}}),
-        "periodSeconds": period,
-        # The default second is too short on a node whose CPUs are all busy.
-        "timeoutSeconds": 5,
-        "failureThreshold": failures,
-    }
-
-
-def scrape_access(tls: Tls | None, basic_auth: BasicAuth | None, *, server_name: str) -> dict[str, Any]:
-    """Give the fields of a scrape endpoint that get it through, the same ones for both operators.
-
-    Raises:
-        GpuConstructsError: There is no Secret to get through with.
+    Attributes:
+        tls: Certificate of the exporter.
+        basic_auth: Passwords of the exporter.
     """
-    fields: dict[str, Any] = {}
-    if tls is not None:
-        verified: dict[str, Any] = {"serverName": tls.server_name or server_name}
-        if tls.ca_filename is not None:
-            verified["ca"] = {"secret": {"name": tls.secret, "key": tls.ca_filename}}
-        fields["scheme"] = "https"
-        fields["tlsConfig"] = {"insecureSkipVerify": True} if tls.insecure_skip_verify else verified
-        if tls.client_secret is not None:
-            fields["tlsConfig"]["cert"] = {"secret": {"name": tls.client_secret, "key": "tls.crt"}}
-            fields["tlsConfig"]["keySecret"] = {"name": tls.client_secret, "key": "tls.key"}
-        elif tls.requires_client_certificate:
-            raise GpuConstructsError(
-                f"tls.client_secret is required with client_auth_type={tls.client_auth_type!r}, since the scraper must "
-                "show a certificate; got None; name a Secret, or pass scrape='none'"
-            )
-    if basic_auth is not None:
-        if basic_auth.secret is None:
-            raise GpuConstructsError(
-                "basic_auth.secret is required for the scrape object, which must log in; got None; name a Secret with "
-                f"the keys {basic_auth.username_key!r} and {basic_auth.password_key!r}, or pass scrape='none'"
-            )
-        fields["basicAuth"] = {
-            "username": {"name": basic_auth.secret, "key": basic_auth.username_key},
-            "password": {"name": basic_auth.secret, "key": basic_auth.password_key},
+
+    tls: Tls | None
+    basic_auth: BasicAuth | None
+
+    @cached_property
+    def text(self) -> str | None:
+        """Web configuration of the exporter, or None without one."""
+        content: dict[str, Any] = {}
+        if self.tls is not None:
+            kind = self.tls.client_auth_type
+            files = {"cert_file": self.tls.cert_filename, "key_file": self.tls.key_filename}
+            if kind in _WITH_CA:
+                files["client_ca_file"] = str(self.tls.ca_filename)
+            server = {key: f"{_TLS_DIRECTORY}/{name}" for key, name in files.items()}
+            content["tls_server_config"] = server if kind == "NoClientCert" else {**server, "client_auth_type": kind}
+        if self.basic_auth is not None:
+            content["basic_auth_users"] = dict(self.basic_auth.users)
+        return yaml_text(content) if content else None
+
+    @property
+    def path(self) -> str | None:
+        """Path of the web configuration in the container, or None without one."""
+        return f"{_WEB_CONFIG_DIRECTORY}/{_FILE}" if self.text else None
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Annotation of the pods that restarts them when the web configuration changes."""
+        return {WEB_CONFIG_CHECKSUM: sha256(self.text)} if self.text else {}
+
+    def manifests(self, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return the object with the web configuration, by construct id: a Secret if it has hashes of passwords."""
+        if self.text is None:
+            return {}
+        named = {**metadata, "name": f"{metadata['name']}-web-config"}
+        if self.basic_auth is None:
+            return {"web-config": config_map(named, {_FILE: self.text})}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": named, "type": "Opaque"}
+        return {"web-config": {**secret, "stringData": {_FILE: self.text}}}
+
+    def volumes(self, name: str) -> Volumes:
+        """Return the volumes with the web configuration and the certificate of an exporter of this name."""
+        volumes: Volumes = {}
+        if self.text is not None:
+            config = f"{name}-web-config"
+            secret: dict[str, Any] = {"secret": {"secretName": config, "defaultMode": 0o440}}
+            source = secret if self.basic_auth else {"configMap": {"name": config}}
+            volumes["web-config"] = (source, {"mountPath": _WEB_CONFIG_DIRECTORY, "readOnly": True})
+        if self.tls is not None:
+            source = {"secret": {"secretName": self.tls.secret, "defaultMode": 0o440}}
+            volumes["tls"] = (source, {"mountPath": _TLS_DIRECTORY, "readOnly": True})
+        return volumes
+
+    def probe(self, path: str, port: str, *, period: int, failures: int) -> dict[str, Any]:
+        """Return a probe that asks for a path, or only connects if the kubelet would not get in."""
+        # The kubelet has no password and no certificate to show.
+        can_ask = self.basic_auth is None and not (self.tls and self.tls.requires_client_certificate)
+        question = {"path": path, "port": port, **({"scheme": "HTTPS"} if self.tls else {})}
+        return {
+            **({"httpGet": question} if can_ask else {"tcpSocket": {"port": port}}),
+            "periodSeconds": period,
+            # The default second is too short on a node whose CPUs are all busy.
+            "timeoutSeconds": 5,
+            "failureThreshold": failures,
         }
-    return fields
+
+    def access(self, server_name: str) -> dict[str, Any]:
+        """Return the fields of a scrape endpoint that let the scraper in, the same ones for both operators.
+
+        Raises:
+            GpuConstructsError: There is no Secret to get through with.
+        """
+        return {
+            **(_certificate(self.tls, server_name) if self.tls else {}),
+            **(_login(self.basic_auth) if self.basic_auth else {}),
+        }
+
+
+def _certificate(tls: Tls, server_name: str) -> dict[str, Any]:
+    config: dict[str, Any] = {"insecureSkipVerify": True}
+    if not tls.insecure_skip_verify:
+        config = {"serverName": tls.server_name or server_name}
+        if tls.ca_filename is not None:
+            config["ca"] = {"secret": {"name": tls.secret, "key": tls.ca_filename}}
+    if tls.client_secret is not None:
+        config["cert"] = {"secret": {"name": tls.client_secret, "key": "tls.crt"}}
+        config["keySecret"] = {"name": tls.client_secret, "key": "tls.key"}
+    elif tls.requires_client_certificate:
+        raise GpuConstructsError(
+            f"tls.client_secret is required with client_auth_type={tls.client_auth_type!r}, since the scraper must "
+            "show a certificate; got None; name a Secret, or pass scrape='none'"
+        )
+    return {"scheme": "https", "tlsConfig": config}
+
+
+def _login(auth: BasicAuth) -> dict[str, Any]:
+    if auth.secret is None:
+        raise GpuConstructsError(
+            "basic_auth.secret is required for the scrape object, which must log in; got None; name a Secret with "
+            f"the keys {auth.username_key!r} and {auth.password_key!r}, or pass scrape='none'"
+        )
+    keys = {"username": auth.username_key, "password": auth.password_key}
+    return {"basicAuth": {word: {"name": auth.secret, "key": key} for word, key in keys.items()}}

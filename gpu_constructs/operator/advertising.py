@@ -1,4 +1,4 @@
-"""What the operator makes of the GPUs of nodes, by the values of its chart."""
+"""What the operator brings to the cluster and makes of its GPUs, by the values of its chart."""
 
 from __future__ import annotations
 
@@ -6,16 +6,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from gpu_constructs.catalog.nfd_labels import NfdLabels, nfd_labels
+from gpu_constructs.catalog.platforms import Platform
+from gpu_constructs.catalog.sharing import GPU, Sharing
+from gpu_constructs.catalog.versions import DevicePluginRelease
 from gpu_constructs.device_plugin.config import MigStrategy
-from gpu_constructs.device_plugin.configs import Configs
-from gpu_constructs.device_plugin.consistency import advertised_resources, gpu_offers
-from gpu_constructs.feature_discovery import nfd_config
-from gpu_constructs.feature_discovery.nfd_labels import NfdLabels, nfd_labels
-from gpu_constructs.placement import GPU_TAINT, required_node_affinity
-from gpu_constructs.provided import GpuOffer
-from gpu_constructs.sharing import GPU, Sharing
-from gpu_constructs.versions import DevicePluginRelease
+from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, advertised_resources, gpu_offers
+from gpu_constructs.device_plugin.manifests import GFD_LABELS
+from gpu_constructs.facts.provided import Component, GpuOffer, Provided
+from gpu_constructs.feature_discovery import config as nfd_config
+from gpu_constructs.kube.placement import GPU_PRESENT, GPU_TAINT, required_node_affinity
+from gpu_constructs.kube.plain_data import at
 
+_COMPONENTS: Mapping[Component, str] = {
+    "device-plugin": "devicePlugin.enabled",
+    "gpu-feature-discovery": "gfd.enabled",
+    "node-feature-discovery": "nfd.enabled",
+    "dcgm-exporter": "dcgmExporter.enabled",
+}
+_VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
+_MUST_VALIDATE = "the validator writes the files that all operands wait for; leave operator_validator=False out"
+_NEEDS_BRIDGE = (
+    "on {} its own validator can never pass; add ValidationBridge(chart, 'validation-bridge', platform=..., "
+    "namespace=...) and hand it over with bridge=..., or declare one with External(app, 'existing', "
+    "components=['validation-bridge'])"
+)
 # NVIDIA/gpu-operator@v25.10.1, @v26.3.3 and @v26.7.0, deployments/gpu-operator/values.yaml
 _NFD_WORKER: Mapping[str, Any] = {
     "sources": {
@@ -24,28 +39,20 @@ _NFD_WORKER: Mapping[str, Any] = {
 }
 
 
-def value_at(values: Mapping[str, Any], path: str, default: object) -> object:
-    """Give a value by its dotted path, and something else where there is none."""
-    found: Any = values
-    for key in path.split("."):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return default if found is None else found
-
-
 def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
     """Return the node labels that the operator's Node Feature Discovery publishes."""
-    worker = value_at(values, "node-feature-discovery.worker.config", {})
-    master = value_at(values, "node-feature-discovery.master.config", {})
+    worker = at(values, "node-feature-discovery.worker.config", {})
+    master = at(values, "node-feature-discovery.master.config", {})
     document = nfd_config.merged(_NFD_WORKER, worker if isinstance(worker, Mapping) else {})
     return nfd_labels(document, master if isinstance(master, Mapping) else {})
 
 
 def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
-    """Give the resources that the device plugin advertises; of a file unseen all that may be."""
+    """Return the resources that the device plugin advertises; of an unknown file all possible ones."""
     known = None if configs is None else advertised_resources(configs)
-    # A file unseen may say anything.
+    # An unknown file may state anything.
     resources = dict(known or dict.fromkeys((GPU, f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none()))
-    if value_at(values, "mig.strategy", "") == "mixed":
+    if at(values, "mig.strategy", "") == "mixed":
         resources["nvidia.com/mig-*"] = Sharing.none()
     return resources
 
@@ -53,21 +60,21 @@ def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, S
 def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRelease) -> tuple[GpuOffer, ...]:
     """Return how each configuration advertises GPUs, and where."""
     # The chart's own is single, and the operator hands it to the plugin whatever the file says.
-    strategy = cast(MigStrategy, value_at(values, "mig.strategy", "single"))
+    strategy = cast(MigStrategy, at(values, "mig.strategy", "single"))
     pods = dict.fromkeys(configs.configs, _plugin_pods(values))
     return tuple(replace(offer, mig_strategy=strategy) for offer in gpu_offers(configs, pods, release))
 
 
 def _plugin_pods(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give which nodes the device plugin's pods run on.
+    """Return the fields that place the device plugin's pods.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:assets/state-device-plugin/0500_daemonset.yaml, controllers/state_manager.go
     """
     # The operator sets the label of the selector itself, but for nodes with these labels.
     kept_off = [{"key": "nvidia.com/gpu.deploy.operands", "operator": "NotIn", "values": ["false"]}]
-    if value_at(values, "sandboxWorkloads.enabled", False) is True:
-        runs_containers = value_at(values, "sandboxWorkloads.defaultWorkload", "container") == "container"
+    if at(values, "sandboxWorkloads.enabled", False) is True:
+        runs_containers = at(values, "sandboxWorkloads.defaultWorkload", "container") == "container"
         rule = ("NotIn", ["vm-passthrough", "vm-vgpu"]) if runs_containers else ("In", ["container"])
         kept_off.append({"key": "nvidia.com/gpu.workload.config", "operator": rule[0], "values": rule[1]})
     return {
@@ -78,11 +85,80 @@ def _plugin_pods(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def tolerations(values: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Give what the pods of the operands tolerate."""
-    given = value_at(values, "daemonsets.tolerations", None)
+    """Return the tolerations of the operands' pods."""
+    given = at(values, "daemonsets.tolerations", None)
     return given if isinstance(given, Sequence) else [GPU_TAINT.to_manifest()]
 
 
-def text_or_none(value: object) -> str | None:
-    """Give a value that is text."""
-    return value if isinstance(value, str) else None
+def _running(values: Mapping[str, Any]) -> list[str]:
+    """Return the components that the operator runs; a GPUCluster runs none of them."""
+    if at(values, "gpuCluster.deployCR") is True:
+        return []
+    switches = [*_COMPONENTS.items(), ("mig-manager", "migManager.enabled")]
+    return [name for name, key in switches if at(values, key) is not False]
+
+
+def runtime_class(values: Mapping[str, Any]) -> str:
+    """Return the name of the RuntimeClass that the operator makes."""
+    return str(at(values, "operator.runtimeClass") or "nvidia")
+
+
+def _runtime_classes(values: Mapping[str, Any], platform: Platform) -> tuple[str, ...]:
+    if at(values, "cdi.nriPluginEnabled") is True:
+        return ()
+    # controllers/object_controls.go makes them with CDI, for handlers that its own container toolkit registers.
+    has_more = not platform.brings_driver and at(values, "cdi.enabled") is not False
+    return (runtime_class(values), *(("nvidia-cdi", "nvidia-legacy") if has_more else ()))
+
+
+def provided(
+    values: Mapping[str, Any],
+    platform: Platform,
+    release: DevicePluginRelease,
+    *,
+    configs: Configs | None,
+    of_text: Configs | None,
+    namespace: str,
+    further_namespaces: tuple[str, ...],
+    has_bridge: bool,
+) -> Provided:
+    """Return what other constructs may count on.
+
+    Args:
+        values: Values of the chart.
+        platform: Platform of the cluster.
+        release: Release of the device plugin.
+        configs: Configurations that a keyword states.
+        of_text: Configurations that are written as text.
+        namespace: Namespace of the operator.
+        further_namespaces: Namespaces that exist without the app.
+        has_bridge: Whether a ``ValidationBridge`` was handed over.
+    """
+    runs = _running(values)
+    has_plugin = "device-plugin" in runs
+    advertised = (configs or of_text) if has_plugin else None
+    directory, why_no_bridge = at(values, "hostPaths.driverInstallDir"), platform.refusal_of("gpu-operator-bridge")
+    needs_bridge = platform.gpu_operator_needs_bridge
+    return Provided(
+        node_labels=(
+            GPU_PRESENT,
+            "nvidia.com/gpu.deploy.*",
+            *(GFD_LABELS if "gpu-feature-discovery" in runs else ()),
+            *((NODE_LABEL,) if configs is not None else ()),
+        ),
+        nfd_labels=labels_of_nfd(values) if "node-feature-discovery" in runs else None,
+        runtime_classes=_runtime_classes(values, platform),
+        namespaces=further_namespaces,
+        gpu_resources=resources(values, advertised) if has_plugin else {},
+        gpu_offers=() if advertised is None else offers(values, advertised, release),
+        has_mig_manager="mig-manager" in runs,
+        platform=platform,
+        components=("gpu-operator", *(name for name in _COMPONENTS if name in runs)),
+        is_alone=True,
+        needs={"validation-bridge": _NEEDS_BRIDGE.format(platform)} if needs_bridge else {},
+        refuses={"validation-bridge": why_no_bridge} if why_no_bridge else {},
+        driver_install_dir=directory if isinstance(directory, str) else None,
+        unwanted_node_labels={} if has_bridge or needs_bridge else {_VALIDATOR_OFF: _MUST_VALIDATE},
+        privileged_namespaces=(namespace,),
+        later_tolerations=tolerations(values),
+    )

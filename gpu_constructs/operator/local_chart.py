@@ -1,57 +1,52 @@
-"""The GPU Operator's chart on this machine, rendered by ``helm`` through ``cdk8s.Helm``."""
+"""The GPU Operator's chart on this machine, rendered by the ``helm`` program."""
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
+import subprocess
 import tarfile
-import tempfile
 import zlib
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import cdk8s
 import yaml
 
-from gpu_constructs import _kinds
-from gpu_constructs._yaml import yaml_text
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.operator.delivery import CHART, LocalChart, check_release_name
+from gpu_constructs.kube import kinds
+from gpu_constructs.kube.options import refuse_first
+from gpu_constructs.kube.yaml_text import yaml_text
+from gpu_constructs.operator.delivery import CHART, NVIDIA_REPOSITORY, Made, check_release_name
+from gpu_constructs.operator.manifests import Manifest, Release
 
 _FIELD = "delivery.helm.chart"
-_HOOK = "helm.sh/hook"
 _CHART_FILE = "Chart.yaml"
 _BY_HOOKS = ("upgradeCRD", "cleanupCRD")
-_NAMELESS = "(none)"
-_ERROR_NAME = re.compile(r"^(?:[A-Za-z]*Error: )+")
-_TWICE = re.compile(r"There is already a Construct with name '(.*?)' in Helm")
 _LONGEST_MESSAGE = 400
 _FIRST_WITH_DEVICE_CLASSES = 34
 
 
-def manifests(
-    delivery: LocalChart,
-    *,
-    release_name: str,
-    namespace: str,
-    chart_version: str,
-    values: Mapping[str, Any],
-    kubernetes: str | None = None,
-) -> list[dict[str, Any]]:
-    """Render the chart. Objects that live in a namespace name it, others do not.
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """A reader that leaves dates as text, as Kubernetes does."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None) -> list[Manifest]:
+    """Return the rendered objects of the chart. Objects that live in a namespace name it, others do not.
 
     Its hooks are left out: nothing would run them in order, and one of them takes Node Feature Discovery's
     labels off all nodes. So are the two settings that need them: see ``without_hooks``.
 
     Args:
-        delivery: The chart and the program.
-        release_name: Of the Helm release.
-        namespace: Of every object that lives in one and names none.
-        chart_version: The release that the chart must be, with or without a leading v.
-        values: What it is rendered with.
-        kubernetes: The cluster's release (``1.35``), for a chart that asks.
+        delivery: Chart and program.
+        release: Release that the chart must be.
+        kubernetes: Release of the cluster (``1.35``), for a chart that asks.
 
     Raises:
         GpuConstructsError: No such chart or program, a chart of another release, a chart that does not render
@@ -60,61 +55,56 @@ def manifests(
     Source:
         NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/templates
     """
-    check_release_name(release_name)
-    path = _chart_of(delivery.chart, chart_version)
-    program = shutil.which(delivery.executable)
+    check_release_name(release.name)
+    chart, executable = delivery.options["chart"], delivery.options["executable"]
+    path = _chart_of(chart, release.chart_version)
+    program = shutil.which(executable)
     if program is None:
         raise GpuConstructsError(
-            f"delivery.helm.executable must be the helm program; got {delivery.executable!r}, which is not found; "
+            f"delivery.helm.executable must be the helm program; got {executable!r}, which is not found; "
             "install Helm, or use Delivery.flux(), Delivery.argo_cd() or Delivery.values(), which do without"
         )
-    flags = ["--no-hooks", "--include-crds", *_cluster(kubernetes)]
-    rendered = _rendered(path, str(Path(program).absolute()), release_name, namespace, without_hooks(values), flags)
-    _check_names(rendered)
-    hooks = [_named(one) for one in rendered if _HOOK in one["metadata"].get("annotations", {})]
-    if hooks:
-        raise GpuConstructsError(
-            f"{_FIELD} must render without hooks, since applied as plain objects they run at once; got "
-            f"{', '.join(hooks)} from {delivery.chart!r}; use a helm that heeds --no-hooks"
-        )
+    rendered = _rendered([str(Path(program).absolute()), "template", *_cluster(kubernetes)], path, release)
+    _check_rendered(rendered, chart)
     cluster_scoped = {
         (one["spec"]["group"], one["spec"]["names"]["kind"])
         for one in rendered
         if one["kind"] == "CustomResourceDefinition" and one["spec"]["scope"] == "Cluster"
     }
-    completed = [_completed(one, namespace, cluster_scoped) for one in rendered]
+    completed = [_completed(one, release.namespace, cluster_scoped) for one in rendered]
     _check_each_once(completed)
     return completed
 
 
 def _chart_of(chart: str, chart_version: str) -> Path:
-    """Give the chart's place once it is known for the one asked for."""
-    # Path.resolve() raises RuntimeError for links in a circle.
-    path = Path(os.path.realpath(chart))
-    wanted = chart_version.removeprefix("v")
-    get_it = f"get it with 'helm pull {CHART} --repo https://helm.ngc.nvidia.com/nvidia --version v{wanted}'"
+    """Return the chart's place, if it is the one asked for."""
+    path, wanted = Path(os.path.realpath(chart)), chart_version.removeprefix("v")
     try:
-        text = _chart_file(path)
+        problem = _mismatch(_chart_file(path), chart, wanted)
     except FileNotFoundError:
-        raise GpuConstructsError(f"{_FIELD} must exist; got {chart!r}, which resolves to {path}; {get_it}") from None
+        problem = f"must exist; got {chart!r}, which resolves to {path}"
     except (OSError, tarfile.TarError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise GpuConstructsError(f"{_FIELD} must be readable; got {chart!r}: {error}; {get_it}") from None
-    if text is None:
-        raise GpuConstructsError(f"{_FIELD} must hold a {_CHART_FILE}; got {chart!r}; {get_it}")
-    try:
-        about = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError):  # the latter for a date that is none
-        about = None
-    if not isinstance(about, dict) or about.get("name") != CHART:
-        name = about.get("name") if isinstance(about, dict) else None
-        raise GpuConstructsError(f"{_FIELD} must be the chart {CHART!r}; got {name!r} in {chart!r}; {get_it}")
-    version = str(about.get("version"))
-    if version.removeprefix("v") != wanted:
+        problem = f"must be readable; got {chart!r}: {error}"
+    if problem:
         raise GpuConstructsError(
-            f"{_FIELD} must be release {wanted!r}, as the operator's version asks; got {version!r} in {chart!r}; "
-            f"{get_it}"
+            f"{_FIELD} {problem}; get it with 'helm pull {CHART} --repo {NVIDIA_REPOSITORY} --version v{wanted}'"
         )
     return path
+
+
+def _mismatch(text: str | None, chart: str, wanted: str) -> str | None:
+    if text is None:
+        return f"must hold a {_CHART_FILE}; got {chart!r}"
+    try:
+        about = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError:
+        about = None
+    name, version = (about.get("name"), str(about.get("version"))) if isinstance(about, dict) else (None, "")
+    if name != CHART:
+        return f"must be the chart {CHART!r}; got {name!r} in {chart!r}"
+    if version.removeprefix("v") != wanted:
+        return f"must be release {wanted!r}, as the operator's version asks; got {version!r} in {chart!r}"
+    return None
 
 
 def _chart_file(path: Path) -> str | None:
@@ -131,7 +121,7 @@ def _chart_file(path: Path) -> str | None:
 
 
 def _cluster(kubernetes: str | None) -> list[str]:
-    """Tell helm what the chart would ask a cluster."""
+    """Return the flags that answer what the chart would ask a cluster."""
     if kubernetes is None:
         return []
     major, minor, *patch = kubernetes.split(".")
@@ -143,105 +133,83 @@ def _cluster(kubernetes: str | None) -> list[str]:
 
 
 def without_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Switch off what the chart does by hooks alone: the definitions are rendered with the rest, and stay at the end.
+    """Return the values with hooks switched off: the definitions are rendered with the rest, and stay at the end.
 
     Raises:
         GpuConstructsError: The values switch it on.
     """
     operator = values.get("operator") or {}
-    for key in _BY_HOOKS:
-        if operator.get(key):
-            raise GpuConstructsError(
-                f"values.operator.{key} must be false with delivery.helm, which runs no hooks; got True; leave it out, "
-                "or use Delivery.flux(), Delivery.argo_cd() or Delivery.values()"
-            )
+    refuse_first(
+        (
+            operator.get(key),
+            f"values.operator.{key} must be false with delivery.helm, which runs no hooks; got True; leave it out, "
+            "or use Delivery.flux(), Delivery.argo_cd() or Delivery.values()",
+        )
+        for key in _BY_HOOKS
+    )
     return {**values, "operator": {**operator, **dict.fromkeys(_BY_HOOKS, False)}}
 
 
-def _check_names(rendered: Sequence[Mapping[str, Any]]) -> None:
+def _rendered(command: Sequence[str], chart: Path, release: Release) -> list[Manifest]:
+    flags = ["--no-hooks", "--include-crds", "--namespace", release.namespace, "--values", "-"]
+    done = subprocess.run(
+        [*command, *flags, release.name, str(chart)],
+        input=yaml_text(without_hooks(release.values)),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    said = [line.strip() for line in done.stderr.splitlines() if not line.startswith("WARNING: ")]
+    problem = " ".join(said).removeprefix("Error: ").strip() or "nothing"
+    if done.returncode == 0:
+        try:
+            return [one for one in yaml.load_all(done.stdout, Loader=_Loader) if one]
+        except yaml.YAMLError as error:
+            problem = " ".join(str(error).split())
+    shown = problem if len(problem) <= _LONGEST_MESSAGE else f"{problem[:_LONGEST_MESSAGE]}..."
+    raise GpuConstructsError(
+        f"{_FIELD} must render with these values; helm says: {shown}; change what it names, or take another copy of "
+        "the chart"
+    )
+
+
+def _check_rendered(rendered: Sequence[Manifest], chart: str) -> None:
     for one in rendered:
-        metadata = one["metadata"]
-        if metadata["name"] == _NAMELESS or "generateName" in metadata:
+        metadata = one.get("metadata") or {}
+        if not metadata.get("name"):
             prefix = f" and with generateName {metadata['generateName']!r}" if "generateName" in metadata else ""
             raise GpuConstructsError(
                 f"{_FIELD} must render objects with names, by which the next apply knows them; got {one['kind']} "
                 f"without one{prefix}; give it a metadata.name, in values.extraObjects if it stands there"
             )
+    hooks = [_named(one) for one in rendered if "helm.sh/hook" in (one["metadata"].get("annotations") or {})]
+    if hooks:
+        raise GpuConstructsError(
+            f"{_FIELD} must render without hooks, since applied as plain objects they run at once; got "
+            f"{', '.join(hooks)} from {chart!r}; use a helm that heeds --no-hooks"
+        )
 
 
-def _check_each_once(completed: Sequence[Mapping[str, Any]]) -> None:
-    seen: set[tuple[str, ...]] = set()
-    for one in completed:
-        identity = _kinds.identity_of(one)
-        if identity in seen:
-            raise GpuConstructsError(
-                f"{_FIELD} must render each object once; got {_named(one)} twice; rename or leave out the one in "
-                "values.extraObjects"
-            )
-        seen.add(identity)
-
-
-class _Tree(cdk8s.Chart):
-    """A place to render in, where what has no name gets none that looks like one."""
-
-    def generate_object_name(self, api_object: cdk8s.ApiObject) -> str:
-        return _NAMELESS
-
-
-def _rendered(
-    chart: Path, program: str, release_name: str, namespace: str, values: Mapping[str, Any], flags: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Give what helm prints; rendered in a tree of its own, so that every object can still be checked."""
-    tree = _Tree(cdk8s.App(), "rendered")
-    with tempfile.TemporaryDirectory() as folder:
-        # A file of ours: the values of cdk8s.Helm pass through JavaScript, which drops those that are null.
-        file = Path(folder) / "values.yaml"
-        file.write_text(yaml_text(dict(values)), encoding="utf-8")
-        try:
-            cdk8s.Helm(
-                tree,
-                "helm",
-                chart=str(chart),
-                helm_executable=program,
-                helm_flags=[*flags, "-f", str(file)],
-                namespace=namespace,
-                release_name=release_name,
-            )
-            objects: list[dict[str, Any]] = tree.to_json()
-        except RuntimeError as error:
-            twice = _TWICE.search(str(error))
-            if twice:
-                raise GpuConstructsError(
-                    f"{_FIELD} must render objects that differ in name, kind or stated namespace, by which cdk8s tells "
-                    f"them apart; got {twice[1]!r} twice; rename or leave out the one in values.extraObjects"
-                ) from None
-            raise GpuConstructsError(
-                f"{_FIELD} must render with these values; helm says: {_message(error)}; change what it names, or take "
-                "another copy of the chart"
-            ) from None
-    return objects
-
-
-def _message(error: RuntimeError) -> str:
-    """Give what helm said in one line, without the layers of the JavaScript bridge."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith(("at ", "WARNING: "))]
-    text = _ERROR_NAME.sub("", " ".join(said)) or "nothing"
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}..."
+def _check_each_once(completed: Sequence[Manifest]) -> None:
+    made = Counter(map(kinds.identity_of, completed))
+    refuse_first(
+        (
+            made[kinds.identity_of(one)] > 1,
+            f"{_FIELD} must render each object once; got {_named(one)} twice; rename or leave out the one in "
+            "values.extraObjects",
+        )
+        for one in completed
+    )
 
 
 def _named(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['kind']} {manifest['metadata']['name']}"
 
 
-def _completed(
-    manifest: Mapping[str, Any],
-    namespace: str,
-    cluster_scoped: Collection[tuple[str, str]],
-) -> dict[str, Any]:
+def _completed(manifest: Manifest, namespace: str, cluster_scoped: Collection[tuple[str, str]]) -> Manifest:
     api_version, kind = manifest["apiVersion"], manifest["kind"]
-    metadata = dict(manifest["metadata"])
-    if _kinds.is_cluster_scoped(api_version, kind) or (_kinds.group_of(api_version), kind) in cluster_scoped:
+    metadata = {key: value for key, value in manifest["metadata"].items() if value is not None}
+    if kinds.is_cluster_scoped(api_version, kind) or (kinds.group_of(api_version), kind) in cluster_scoped:
         metadata.pop("namespace", None)
     else:
         metadata.setdefault("namespace", namespace)

@@ -5,27 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, isfinite
+from math import isfinite
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, Unpack
 
 from constructs import Construct
 
-from gpu_constructs import _fields, credentials
-from gpu_constructs._construct import checked
-from gpu_constructs._references import NamedObject
-from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
-from gpu_constructs.placement import Toleration
-from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
-from gpu_constructs.recipes.http_server import HttpServer
-from gpu_constructs.recipes.vram_budget import VramBudget, vram_budget
-from gpu_constructs.workload.env import AnyEnvValue
-from gpu_constructs.workload.gpu_profile import GpuProfile
-from gpu_constructs.workload.probe import Probe
-from gpu_constructs.workload.volume import Mountable
-from gpu_constructs.workload.volume_claim import VolumeClaim
-from gpu_constructs.workload.workload import Gpus
+from gpu_constructs.kube import credentials, fields
+from gpu_constructs.kube.container import Probe
+from gpu_constructs.kube.resources import Resources
+from gpu_constructs.kube.volume import Mountable, VolumeClaim
+from gpu_constructs.recipes.http_server import (
+    HttpServer,
+    VramBudget,
+    refuse_flags,
+    refuse_variables,
+    startup_probe,
+    vram_budget,
+    with_defaults,
+)
+from gpu_constructs.tree.construct import checked
+from gpu_constructs.workload.options import WorkloadOptions
 
 VramMode = Literal["gpu-only", "highvram", "lowvram", "novram"]
 
@@ -33,7 +34,10 @@ _PORT = 8188
 _RESOURCES: Resources = {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"memory": "32Gi"}}
 _VRAM_FLAGS = ("--gpu-only", "--highvram", "--normalvram", "--lowvram", "--novram", "--cpu")
 _KEYWORD_OF = {"--reserve-vram": "reserve_vram", **dict.fromkeys(_VRAM_FLAGS, "vram_mode")}
-_FIXED = ("--listen", "--port", "--cuda-device", "--tls-keyfile", "--tls-certfile")
+_FIXED = dict.fromkeys(
+    ("--listen", "--port", "--cuda-device", "--tls-keyfile", "--tls-certfile"),
+    "Service, probes and the allocated GPU count on the recipe's",
+)
 _SAFE_IN_A_SHELL = re.compile(r"[-A-Za-z0-9_./:=,@%+]+\Z")
 
 
@@ -64,11 +68,11 @@ class ComfyUILayout(metaclass=ShortErrors):
     fills_base_directory: bool = False
 
     def __post_init__(self) -> None:
-        _fields.members(self, "layout")
+        fields.members(self, "layout")
         for name in ("base_directory", "data"):
-            _fields.absolute_path(f"layout.{name}", getattr(self, name))
+            fields.absolute_path(f"layout.{name}", getattr(self, name))
         if self.flags_variable is not None:
-            _fields.environment_name("layout.flags_variable", self.flags_variable)
+            fields.environment_name("layout.flags_variable", self.flags_variable)
 
 
 LAYOUTS: Mapping[str, ComfyUILayout] = {
@@ -97,7 +101,7 @@ class ComfyUI(HttpServer):
     writable and its namespace is of level ``baseline``; capabilities are dropped all the same. With an image for
     another user pass ``run_as_user``, and a namespace of level ``restricted`` takes it.
 
-    ComfyUI asks nobody for a password and runs whatever a custom node contains: keep the Service inside.
+    ComfyUI asks for no password and runs whatever a custom node contains: keep the Service inside.
 
     **A budget** (``gpus=GpuRequest(vram=...)``) with the board's memory known becomes ``--reserve-vram``: what it
     leaves to others in GiB, rounded up to a tenth. 16303 MiB of an RTX 5070 Ti less 12288 of ``vram="12Gi"`` is 4015,
@@ -106,7 +110,7 @@ class ComfyUI(HttpServer):
     budget.
 
     Attributes:
-        layout: As given, or that of the image.
+        layout: Layout of the image.
 
     Source:
         comfyanonymous/ComfyUI:comfy/cli_args.py, comfy/model_management.py
@@ -130,24 +134,9 @@ class ComfyUI(HttpServer):
         storage: str = "100Gi",
         storage_class_name: str | None = None,
         startup_seconds: int = 1200,
-        gpus: Gpus = 1,
         gpu_memory: str | None = None,
-        profile: GpuProfile | None = None,
-        name: str | None = None,
-        namespace: str | NamedObject | None = None,
-        platform: Platform = DEFAULT_PLATFORM,
-        runtime_class: str | NamedObject | None = None,
-        tolerations: Sequence[Toleration] = (),
-        node_selector: Mapping[str, str] | None = None,
-        env: Mapping[str, str | AnyEnvValue] | None = None,
-        volumes: Mapping[str, Mountable] | None = None,
-        resources: Resources | None = None,
         run_as_user: int | None = None,
-        priority_class_name: str | None = None,
-        image_pull_secrets: Sequence[str | NamedObject] = (),
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        ignore_rules: Sequence[str] = (),
+        **options: Unpack[WorkloadOptions],
     ) -> None:
         """Make the server.
 
@@ -171,79 +160,51 @@ class ComfyUI(HttpServer):
             storage: Size of the disk.
             storage_class_name: Kind of storage. None: the cluster's default.
             startup_seconds: How long a start may take, the first with its copies and downloads.
-            gpus: Whole GPUs or slots, or a ``GpuRequest``, whose ``vram`` is wired in as said above. ComfyUI computes
-                on one.
             gpu_memory: All memory of a GPU as ``nvidia-smi`` shows it, as a quantity, for the budget. None: that of
                 ``request.products``, where they are known.
-            profile: What the GPU workloads of the cluster have in common.
-            name: Name of the objects.
-            namespace: A name or an object. None: the chart's, else ``default``.
-            platform: As of ``GpuWorkload``.
-            runtime_class: As of ``GpuWorkload``.
-            tolerations: As of ``GpuWorkload``.
-            node_selector: As of ``GpuWorkload``.
-            env: Further variables; the one for flags is the recipe's.
-            volumes: Further mounts; one at ``layout.data`` replaces the disk.
-            resources: CPU and memory. By default requests of 2 CPUs and 8Gi and a memory limit of 32Gi; what does not
-                fit the GPU is kept in memory.
             run_as_user: User id, and group of the disk. None: the image's own user.
-            priority_class_name: Name of a PriorityClass.
-            image_pull_secrets: Names or objects.
-            labels: Further labels.
-            annotations: Of the Deployment.
-            ignore_rules: Codes of rules that ``synth`` does not hold against the Deployment.
+            options: ``gpus`` may be a ``GpuRequest``, whose ``vram`` is wired in as said above. ComfyUI computes on
+                one. ``env`` leaves the variable for flags to the recipe. A volume at ``layout.data`` replaces the disk.
+                ``resources`` are requests of 2 CPUs and 8Gi and a memory limit of 32Gi by default; what does not fit
+                the GPU is kept in memory.
 
         Raises:
             GpuConstructsError: An image whose layout is not known, a read-only mount where it copies files, a flag that
                 has a keyword or that the recipe sets, a word that the entrypoint would take apart, or what
                 ``GpuWorkload`` refuses.
         """
-        _fields.image("image", image)
-        _fields.whole_number("startup_seconds", startup_seconds, minimum=1)
+        fields.image("image", image)
         where = layout_of(image, layout)
-        budget = vram_budget(gpus, gpu_memory)
+        budget = vram_budget(options.get("gpus"), gpu_memory)
         flags = flags_of(where, vram_mode=vram_mode, reserve_vram=reserve_vram, budget=budget, args=args)
         variable = where.flags_variable
-        if variable is not None and variable in (env or {}):
-            raise GpuConstructsError(
-                f"env[{variable!r}] must be left to the recipe, which writes its flags there; pass args=[...]"
-            )
+        if variable is not None:
+            refuse_variables(options, {variable: "which writes its flags there; pass args=[...]"})
         folders = {"models": models, "custom_nodes": custom_nodes, "input": input, "output": output}
-        mounted = {
-            where.data: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
-            **{f"{where.base_directory}/{name}": one for name, one in folders.items() if one is not None},
-            **(volumes or {}),
-        }
+        given = with_defaults(
+            options,
+            env={variable: " ".join(flags)} if variable is not None and flags else {},
+            volumes={
+                where.data: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
+                **{f"{where.base_directory}/{name}": one for name, one in folders.items() if one is not None},
+            },
+            resources=_RESOURCES,
+        )
         if where.fills_base_directory:
-            _require_writable(where, mounted)
+            _require_writable(where, given["volumes"])
         super().__init__(
             scope,
             id,
             image=image,
-            gpus=gpus,
-            profile=profile,
-            name=name,
-            namespace=namespace,
-            platform=platform,
-            runtime_class=runtime_class,
-            tolerations=tolerations,
-            node_selector=node_selector,
             command=where.command,
             args=() if variable is not None else flags,
-            env={**({variable: " ".join(flags)} if variable is not None and flags else {}), **(env or {})},
             ports={"http": _PORT},
-            startup_probe=Probe.http_get("/system_stats", port="http", failure_threshold=ceil(startup_seconds / 10)),
+            startup_probe=startup_probe("/system_stats", startup_seconds),
             # No liveness probe: a server busy with a model may be slow to answer, and a restart loses the queue.
             readiness_probe=Probe.http_get("/system_stats", port="http", timeout_seconds=10, failure_threshold=6),
-            volumes=mounted,
-            resources=_RESOURCES if resources is None else resources,
             run_as_user=run_as_user,
             fs_group=run_as_user or None,
-            priority_class_name=priority_class_name,
-            image_pull_secrets=image_pull_secrets,
-            labels=labels,
-            annotations=annotations,
-            ignore_rules=ignore_rules,
+            **given,
         )
         if budget is not None and budget.total_mib is None and reserve_vram is None:
             warn(
@@ -254,7 +215,7 @@ class ComfyUI(HttpServer):
 
 
 def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
-    """Give the layout of an image.
+    """Return the layout of an image.
 
     Raises:
         GpuConstructsError: It is not known.
@@ -272,7 +233,7 @@ def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
 
 
 def _require_writable(layout: ComfyUILayout, mounted: Mapping[str, object]) -> None:
-    """Refuse read-only mounts at the folders that the image copies."""
+    """Raise if a folder that the image copies is mounted read-only."""
     base = PurePosixPath(layout.base_directory)
     for path, volume in mounted.items():
         where = PurePosixPath(path)
@@ -296,7 +257,7 @@ def flags_of(
     budget: VramBudget | None,
     args: Sequence[str],
 ) -> list[str]:
-    """Give the flags of ComfyUI.
+    """Return the flags of ComfyUI.
 
     Raises:
         GpuConstructsError: A number that is none, or a flag that fights the recipe's.
@@ -306,16 +267,8 @@ def flags_of(
     if reserve_vram is None and budget is not None and budget.rest_mib is not None:
         reserve_vram = -(-10 * budget.rest_mib // 1024) / 10
     credentials.refuse_in_arguments("args", args)
+    refuse_flags(args, keyword_of=_KEYWORD_OF, fixed=_FIXED)
     for index, word in enumerate(args):
-        flag = word.partition("=")[0]
-        if flag in _KEYWORD_OF:
-            raise GpuConstructsError(
-                f"args[{index}] must not be {flag}, which has a keyword; use {_KEYWORD_OF[flag]}=..."
-            )
-        if flag in _FIXED:
-            raise GpuConstructsError(
-                f"args[{index}] must not be {flag}: Service, probes and the allocated GPU count on the recipe's"
-            )
         if layout.flags_variable is not None and not _SAFE_IN_A_SHELL.match(word):
             raise GpuConstructsError(
                 f"args[{index}] must be one word of letters, digits and '-_./:=,@%+', since the image's entrypoint "

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 from constructs import Construct
 
-from gpu_constructs import _fields
-from gpu_constructs._construct import checked
-from gpu_constructs._references import NamedObject
-from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.placement import Toleration
-from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
-from gpu_constructs.workload.env import AnyEnvValue
-from gpu_constructs.workload.gpu_profile import GpuProfile
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.resources import Resources
+from gpu_constructs.recipes.http_server import with_defaults
+from gpu_constructs.tree.construct import checked
 from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.options import WorkloadOptions
+from gpu_constructs.workload.run import Run
 from gpu_constructs.workload.workload import GpuWorkload
-
-if TYPE_CHECKING:
-    Gpus = int | GpuRequest
-else:
-    # Left to GpuRequest, which says more of a number that is no whole one than its type.
-    Gpus = object
 
 DEFAULT_IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0-ubuntu22.04"
 
@@ -50,12 +41,14 @@ class CudaSmokeTest(GpuWorkload):
     The pods satisfy the Pod Security level ``restricted``.
 
     Attributes:
-        slots: As given.
-        beyond: As given.
+        slots: Pods that should run at once.
+        beyond: Pods more than that.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:tests; NVIDIA/k8s-device-plugin@v0.20.0:README.md
     """
+
+    _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012
 
     @checked
     def __init__(
@@ -67,25 +60,11 @@ class CudaSmokeTest(GpuWorkload):
         beyond: int = 1,
         hold_seconds: int = 60,
         disable_require: bool = False,
-        gpus: Gpus = 1,
-        profile: GpuProfile | None = None,
-        platform: Platform = DEFAULT_PLATFORM,
-        runtime_class: str | NamedObject | None = None,
-        tolerations: Sequence[Toleration] = (),
-        node_selector: Mapping[str, str] | None = None,
-        name: str = "gpu-test",
-        namespace: str | NamedObject | None = None,
         image: str = DEFAULT_IMAGE,
-        env: Mapping[str, str | AnyEnvValue] | None = None,
-        resources: Resources | None = None,
         run_as_user: int = 1000,
         active_deadline_seconds: int | None = None,
         ttl_seconds_after_finished: int | None = None,
-        priority_class_name: str | None = None,
-        image_pull_secrets: Sequence[str | NamedObject] = (),
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        ignore_rules: Sequence[str] = (),
+        **options: Unpack[WorkloadOptions],
     ) -> None:
         """Make the test.
 
@@ -98,85 +77,64 @@ class CudaSmokeTest(GpuWorkload):
                 start together; more where nodes pull the image at different speeds.
             disable_require: Whether the image runs on a driver older than its CUDA asks for, as on long-term branches
                 (``NVIDIA_DISABLE_REQUIRE``): the container then starts, and only the computing shows what works.
-            gpus: Slots that each pod holds, or which GPUs; ``GpuRequest(mig_profile=...)`` counts MIG devices.
-            profile: What the GPU workloads of the cluster have in common. None: one of ``platform`` alone.
-            platform: ``Talos("1.12")`` or ``Kubernetes()``; a profile has one of its own.
-            runtime_class: Name or object. None: the profile or platform decides.
-            tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu`` and the profile's.
-            node_selector: Node labels; one node's name in ``kubernetes.io/hostname`` counts its slots alone.
-            name: Name of the Job.
-            namespace: A name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the chart's, else ``default``.
             image: One with a shell and ``/cuda-samples/vectorAdd``.
-            env: Further variables.
-            resources: CPU and memory. None: requests of 100m and 256Mi, a limit of 1Gi.
             run_as_user: User id.
             active_deadline_seconds: When the test has failed at the latest. None: ten minutes to start in, and
                 ``hold_seconds`` for each turn that the pods need.
             ttl_seconds_after_finished: When the finished Job is deleted. None: never, since GitOps tools would start a
                 deleted one again.
-            priority_class_name: Name of a PriorityClass; one that evicts would take slots from others.
-            image_pull_secrets: Names or objects.
-            labels: Further labels of Job and pods.
-            annotations: Of the Job.
-            ignore_rules: Codes of rules that ``synth`` does not hold against it.
+            options: ``gpus`` are the slots that each pod holds; ``GpuRequest(mig_profile=...)`` counts MIG devices.
+                ``node_selector`` with one node's name in ``kubernetes.io/hostname`` counts its slots alone. ``name`` is
+                ``gpu-test`` by default. ``resources`` are requests of 100m and 256Mi and a limit of 1Gi by default. A
+                ``priority_class_name`` that evicts would take slots from others.
 
         Raises:
             GpuConstructsError: Fewer slots than 1, a deadline before the last turn can end, or a shared claim, which
                 has no slots.
         """
-        _fields.whole_number("slots", slots, minimum=1)
-        _fields.whole_number("beyond", beyond, minimum=0)
-        _fields.whole_number("hold_seconds", hold_seconds, minimum=1)
+        fields.whole_number("slots", slots, minimum=1)
+        fields.whole_number("beyond", beyond, minimum=0)
+        fields.whole_number("hold_seconds", hold_seconds, minimum=1)
+        gpus = options.get("gpus")
         if isinstance(gpus, GpuRequest) and gpus.resource_claim is not None:
             raise GpuConstructsError(
                 "gpus must not name a resource_claim: pods share it without limit, so there are no slots to count; "
                 "leave it out, and each pod claims a GPU of its own"
             )
         least = hold_seconds * ceil((slots + beyond) / slots)
-        if active_deadline_seconds is None:
-            active_deadline_seconds = _TIME_TO_START + least
-        elif active_deadline_seconds <= least:
+        deadline = _TIME_TO_START + least if active_deadline_seconds is None else active_deadline_seconds
+        if deadline <= least:
             raise GpuConstructsError(
                 f"active_deadline_seconds must be more than {least}, which {slots + beyond} pods on {slots} slots hold "
                 f"them for; got {active_deadline_seconds}; leave it out, or give less hold_seconds"
             )
-        variables: dict[str, str | AnyEnvValue] = {"NVIDIA_DISABLE_REQUIRE": "true"} if disable_require else {}
         super().__init__(
             scope,
             id,
-            kind="Job",
             image=image,
+            run=Run.job(
+                completions=slots + beyond,
+                completion_mode="Indexed",
+                backoff_limit=0,
+                active_deadline_seconds=deadline,
+                ttl_seconds_after_finished=ttl_seconds_after_finished,
+            ),
             command=["sh", "-c", command(hold_seconds)],
-            completions=slots + beyond,
-            completion_mode="Indexed",
-            backoff_limit=0,
-            active_deadline_seconds=active_deadline_seconds,
-            ttl_seconds_after_finished=ttl_seconds_after_finished,
-            gpus=gpus,
-            profile=profile,
-            platform=platform,
-            runtime_class=runtime_class,
-            tolerations=tolerations,
-            node_selector=node_selector,
-            name=name,
-            namespace=namespace,
-            env={**variables, **(env or {})},
-            resources=_RESOURCES if resources is None else resources,
             run_as_user=run_as_user,
             read_only_root_filesystem=True,
             # The shell takes no signal, and there is nothing to finish.
             termination_grace_period_seconds=1,
-            priority_class_name=priority_class_name,
-            image_pull_secrets=image_pull_secrets,
-            labels=labels,
-            annotations=annotations,
-            ignore_rules=ignore_rules,
+            **with_defaults(
+                {"name": "gpu-test", **options},
+                env={"NVIDIA_DISABLE_REQUIRE": "true"} if disable_require else {},
+                resources=_RESOURCES,
+            ),
         )
         self.slots = slots
         self.beyond = beyond
 
 
 def command(hold_seconds: int) -> str:
-    """Give the line of shell that a pod runs."""
+    """Return the line of shell that a pod runs."""
     # Only the computing decides: nvidia-smi is missing where the driver's utilities were not asked for.
     return f"nvidia-smi -L; /cuda-samples/vectorAdd && sleep {hold_seconds}"

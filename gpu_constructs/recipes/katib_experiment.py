@@ -6,20 +6,19 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from constructs import Construct
 
-from gpu_constructs import _fields
-from gpu_constructs._construct import GpuObject, checked
-from gpu_constructs._manifest import Manifest
-from gpu_constructs._references import NamedObject
-from gpu_constructs.annotations import COLLECTOR_INJECTION as COLLECTOR_INJECTION
+from gpu_constructs.cluster.namespace import namespace_in
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.namespace import namespace_in
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.annotations import COLLECTOR_INJECTION as COLLECTOR_INJECTION
 from gpu_constructs.recipes.katib_parameter import KatibParameter, combinations, require_finite
-from gpu_constructs.recipes.training_job import CONTAINERS, TrainingJob
-from gpu_constructs.recipes.training_pod import TrainingPod, require_name
+from gpu_constructs.recipes.pytorch_training import CONTAINERS, TrainingJob
+from gpu_constructs.recipes.training_pod import TrainingObject, TrainingPod, require_name
+from gpu_constructs.tree.construct import checked
+from gpu_constructs.workload.options import ObjectOptions, name_given
 
 Algorithm = Literal[
     "random", "grid", "tpe", "multivariate-tpe", "bayesianoptimization", "hyperband", "cmaes", "sobol", "pbt"
@@ -35,7 +34,7 @@ _WRAPPING_COLLECTORS = ("StdOut", "File", "TensorFlowEvent")
 _MOST_FAILED = 3
 
 
-class KatibExperiment(GpuObject):
+class KatibExperiment(TrainingObject):
     """A Katib experiment (``kubeflow.org/v1beta1``) whose trials hold GPUs.
 
     Emits the Experiment, and what the trials' pods need beside it: the ConfigMap of the script, disks, a
@@ -83,11 +82,7 @@ class KatibExperiment(GpuObject):
         num_nodes: int = 1,
         nproc_per_node: int | None = None,
         active_deadline_seconds: int | None = None,
-        name: str | None = None,
-        namespace: str | NamedObject | None = None,
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        ignore_rules: Sequence[str] = (),
+        **options: Unpack[ObjectOptions],
     ) -> None:
         """Make the experiment.
 
@@ -118,25 +113,15 @@ class KatibExperiment(GpuObject):
             num_nodes: Pods of each trial.
             nproc_per_node: Processes of each pod. None: one for each GPU, of MIG devices one.
             active_deadline_seconds: When a trial is stopped at the latest. None: never.
-            name: Name of the Experiment; at most 40 characters, which Katib allows.
-            namespace: A name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the chart's namespace,
-                else ``default``.
-            labels: Further labels of the Experiment.
-            annotations: Of the Experiment.
-            ignore_rules: Codes of rules, like ``R13``, that ``synth`` does not hold against this object.
+            options: ``name`` has at most 40 characters, which Katib allows.
 
         Raises:
             GpuConstructsError: A value above is not allowed, a parameter is used that is not there or the other way
                 round, or a word of the command needs quotes.
         """
-        name = id if name is None else name
+        name = name_given(id, options)
         require_name(name, longest=_LONGEST_NAME)
-        if not objective_metric_name or objective_metric_name in additional_metric_names:
-            raise GpuConstructsError(
-                "objective_metric_name must be a name that is not in additional_metric_names; got "
-                f"{objective_metric_name!r}"
-            )
-        require_finite("goal", goal)
+        objective = _objective(objective_metric_name, objective_type, goal, additional_metric_names)
         counts = _counts(parallel_trial_count, max_trial_count, max_failed_trial_count)
         algorithm = _algorithm(algorithm_name, algorithm_settings or {}, parameters, max_trial_count)
         job = TrainingJob(
@@ -149,33 +134,22 @@ class KatibExperiment(GpuObject):
             backoff_limit=0,
             active_deadline_seconds=active_deadline_seconds,
         )
-        where = namespace_in(scope, namespace)
+        where = namespace_in(scope, options.get("namespace"))
         rendered = job.rendered(name, where, pods_at_once=parallel_trial_count * num_nodes)
-        metadata = rendered.metadata(name, where, labels, trial.annotations(annotations, ignore_rules))
+        metadata = rendered.described(trial.request, options)
         container = rendered.spec["containers"][0]
         _check_placeholders(parameters, container, trial.script)
         collector = (metrics_collector_spec or {}).get("collector") or {}
         if collector.get("kind", "StdOut") in _WRAPPING_COLLECTORS:
             container = _ready_for_a_shell(container, parameters)
             rendered = replace(rendered, spec={**rendered.spec, "containers": [container]})
-        (trial_spec,) = job.manifests(rendered, {"labels": {}})
-        super().__init__(scope, id)
-        self.name = name
-        self.namespace = where
-        self.provides = trial.allocation.profile.assumes
-        for child, manifest in rendered.beside.items():
-            Manifest(self, child, manifest)
+        trial_spec = job.manifests(rendered, {"labels": {}})["Default"]
         spec = {
             **counts,
             "algorithm": algorithm,
             "earlyStopping": {"algorithmName": early_stopping} if early_stopping else None,
             "metricsCollectorSpec": dict(metrics_collector_spec) if metrics_collector_spec else None,
-            "objective": {
-                "additionalMetricNames": list(additional_metric_names) or None,
-                "goal": goal,
-                "objectiveMetricName": objective_metric_name,
-                "type": objective_type,
-            },
+            "objective": objective,
             "parameters": [one.to_manifest(key) for key, one in parameters.items()],
             "resumePolicy": resume_policy,
             "trialTemplate": {
@@ -186,16 +160,26 @@ class KatibExperiment(GpuObject):
             },
         }
         body = {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "metadata": metadata}
-        Manifest(self, "Default", {**body, "spec": spec})
+        super().__init__(scope, id)
+        self._emit(trial, metadata, {**rendered.beside, "Default": {**body, "spec": spec}})
+
+
+def _objective(name: str, kind: str, goal: float | None, others: Sequence[str]) -> dict[str, Any]:
+    if not name or name in others:
+        raise GpuConstructsError(
+            f"objective_metric_name must be a name that is not in additional_metric_names; got {name!r}"
+        )
+    require_finite("goal", goal)
+    return {"additionalMetricNames": list(others) or None, "goal": goal, "objectiveMetricName": name, "type": kind}
 
 
 def _counts(parallel: int, most: int, most_failed: int | None) -> dict[str, int]:
-    _fields.whole_number("max_trial_count", most, minimum=1)
-    _fields.whole_number(
+    fields.whole_number("max_trial_count", most, minimum=1)
+    fields.whole_number(
         "parallel_trial_count", parallel, minimum=1, maximum=most, way_out="no more than max_trial_count"
     )
     failed = min(_MOST_FAILED, most) if most_failed is None else most_failed
-    _fields.whole_number(
+    fields.whole_number(
         "max_failed_trial_count", failed, minimum=0, maximum=most, way_out="no more than max_trial_count"
     )
     return {"parallelTrialCount": parallel, "maxTrialCount": most, "maxFailedTrialCount": failed}
@@ -207,7 +191,7 @@ def _algorithm(
     parameters: Mapping[str, KatibParameter],
     max_trial_count: int,
 ) -> dict[str, Any]:
-    """Give the algorithm as Katib writes it; what its own service would refuse only at run time is refused here."""
+    """Return the algorithm as Katib writes it; what its own service would refuse only at run time is refused here."""
     if name == "grid":
         most = combinations(parameters)
         if most is None:
@@ -234,7 +218,7 @@ def _algorithm(
 
 
 def _check_placeholders(parameters: Mapping[str, KatibParameter], container: Any, script: str | None) -> None:
-    """Refuse parameters that no trial would see, and placeholders that nothing would fill."""
+    """Raise unless each parameter is used in the trial and each placeholder has a parameter."""
     if not parameters:
         raise GpuConstructsError("parameters must hold at least one; got none")
     for name in parameters:
@@ -245,39 +229,44 @@ def _check_placeholders(parameters: Mapping[str, KatibParameter], container: Any
             "trial.script must hold no ${trialParameters...}, which Katib fills in the pod only; pass it as "
             f"args=['--{next(iter(parameters))}=${{trialParameters.{next(iter(parameters))}}}'] and read sys.argv"
         )
+    used = _placeholders_in(container)
+    for name in [name for name in used if name not in parameters]:
+        raise GpuConstructsError(
+            f"trial must use parameters of the experiment only; got {name!r}"
+            f"{fields.did_you_mean(name, list(parameters))}"
+        )
+    for name in [name for name in parameters if name not in used]:
+        raise GpuConstructsError(
+            f"parameters[{name!r}] is used nowhere in trial; pass it on: "
+            f"TrainingPod(args=['--{name}=${{trialParameters.{name}}}'])"
+        )
+
+
+def _placeholders_in(container: Any) -> list[str]:
     texts = [*(container["command"] or ()), *(container["args"] or ())]
     texts += [str(variable.get("value", "")) for variable in container["env"] or ()]
-    used = dict.fromkeys(match for text in texts for match in _PLACEHOLDER.findall(text))
-    for name in used:
-        if name not in parameters:
-            raise GpuConstructsError(
-                f"trial must use parameters of the experiment only; got {name!r}"
-                f"{_fields.did_you_mean(name, list(parameters))}"
-            )
-    for name in parameters:
-        if name not in used:
-            raise GpuConstructsError(
-                f"parameters[{name!r}] is used nowhere in trial; pass it on: "
-                f"TrainingPod(args=['--{name}=${{trialParameters.{name}}}'])"
-            )
+    return [match for text in texts for match in _PLACEHOLDER.findall(text)]
+
+
+def _needs_quotes(text: object) -> bool:
+    return shlex.quote(str(text)) != str(text)
 
 
 def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter]) -> Any:
-    """Give the container whose words come through Katib's ``sh -c`` as they are.
+    """Return the container whose words come through Katib's ``sh -c`` as they are.
 
     Raises:
         GpuConstructsError: A word or value that would be taken apart, or a shell without a text of its own.
     """
     words = [*(container["command"] or ()), *(container["args"] or ())]
     used = {name for word in words for name in _PLACEHOLDER.findall(word)}
-    for name, parameter in parameters.items():
-        for value in parameter.values if name in used else ():
-            if shlex.quote(str(value)) != str(value):
-                raise GpuConstructsError(
-                    f"parameters[{name!r}] must have no value that a shell takes apart, since Katib gives it to "
-                    f"'sh -c' without quotes; got {value!r}; map a plain word to it in the script"
-                )
-    if container["command"] and words[0] in _SHELLS and (len(words) == 1 or words[1] == "-c"):
+    for name in parameters.keys() & used:
+        for value in filter(_needs_quotes, parameters[name].values):
+            raise GpuConstructsError(
+                f"parameters[{name!r}] must have no value that a shell takes apart, since Katib gives it to "
+                f"'sh -c' without quotes; got {value!r}; map a plain word to it in the script"
+            )
+    if container["command"] and words[0] in _SHELLS and words[1:2] in ([], ["-c"]):
         if len(words) != 3:
             raise GpuConstructsError(
                 f"trial.command must be {words[0]!r}, '-c' and one text, since Katib takes all behind '-c' for the "
@@ -287,7 +276,7 @@ def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter])
         # Katib appends "1>file 2>&1 && echo completed ..." to the text, which must be about all of it.
         return {**container, "command": [shell, "-c", f"{shell} -c {shlex.quote(text)}"], "args": None}
     for word in words:
-        if shlex.quote(_PLACEHOLDER.sub("x", word)) != _PLACEHOLDER.sub("x", word):
+        if _needs_quotes(_PLACEHOLDER.sub("x", word)):
             raise GpuConstructsError(
                 f"trial must have no word that a shell takes apart, since Katib gives them to 'sh -c' without quotes; "
                 f"got {word!r}; say it in the script, or as command=['sh', '-c', '...']"

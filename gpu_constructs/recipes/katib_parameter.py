@@ -8,8 +8,8 @@ from decimal import Decimal
 from math import isfinite, prod
 from typing import Any, Literal
 
-from gpu_constructs import _fields
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.kube import fields
 
 Number = int | float
 Whole = int
@@ -44,43 +44,13 @@ class KatibParameter(metaclass=ShortErrors):
     values: Sequence[Number | str] = ()
 
     def __post_init__(self) -> None:
-        _fields.members(self, "parameter")
+        fields.members(self, "parameter")
         for name in ("min", "max", "step"):
             require_finite(f"parameter.{name}", getattr(self, name))
         if self.parameter_type in ("double", "int"):
-            self._check_bounds()
-            return
-        if self.min is not None or self.max is not None or self.step is not None or self.distribution is not None:
-            raise GpuConstructsError(
-                f"parameter.values must stand alone for a {self.parameter_type} one, without min, max, step and "
-                "distribution"
-            )
-        if self.parameter_type == "discrete":
-            for index, value in enumerate(self.values):
-                require_finite(f"parameter.values[{index}]", value)
-        texts = [_text(value) for value in self.values]
-        if not texts or "" in texts or len(set(texts)) < len(texts):
-            raise GpuConstructsError(
-                f"parameter.values must hold at least one value, and none empty or twice; got {list(self.values)!r}"
-            )
-
-    def _check_bounds(self) -> None:
-        if self.values:
-            raise GpuConstructsError(
-                f"parameter.values must be left out for a {self.parameter_type} one; give min and max, or use discrete"
-            )
-        if self.min is None or self.max is None or not self.min < self.max:
-            raise GpuConstructsError(f"parameter.min must be less than parameter.max; got {self.min} and {self.max}")
-        if self.parameter_type == "int" and not all(isinstance(n, int) for n in (self.min, self.max, self.step or 1)):
-            raise GpuConstructsError("parameter.min, max and step must be an int for an int one; use double for others")
-        if self.step is not None and not 0 < self.step <= self.max - self.min:
-            raise GpuConstructsError(
-                f"parameter.step must be above 0 and at most max - min = {self.max - self.min}; got {self.step}"
-            )
-        if (self.distribution or "").startswith("log") and self.min <= 0:
-            raise GpuConstructsError(
-                f"parameter.min must be above 0 for distribution {self.distribution!r}; got {self.min}"
-            )
+            _check_bounds(self)
+        else:
+            _check_values(self)
 
     @classmethod
     @short_errors
@@ -137,7 +107,7 @@ class KatibParameter(metaclass=ShortErrors):
         return int((high - low) // distance) + 1
 
     def to_manifest(self, name: str) -> dict[str, Any]:
-        """Give the parameter as Katib writes it: all numbers are text."""
+        """Return the parameter as Katib writes it: all numbers are text."""
         space: Mapping[str, Any] = {
             "min": _text(self.min),
             "max": _text(self.max),
@@ -148,14 +118,48 @@ class KatibParameter(metaclass=ShortErrors):
         return {"name": name, "parameterType": self.parameter_type, "feasibleSpace": space}
 
 
+def _check_bounds(parameter: KatibParameter) -> None:
+    if parameter.values:
+        raise GpuConstructsError(
+            f"parameter.values must be left out for a {parameter.parameter_type} one; give min and max, or use discrete"
+        )
+    low, high, step = parameter.min, parameter.max, parameter.step
+    if low is None or high is None or not low < high:
+        raise GpuConstructsError(f"parameter.min must be less than parameter.max; got {low} and {high}")
+    if parameter.parameter_type == "int" and not all(isinstance(n, int) for n in (low, high, step or 1)):
+        raise GpuConstructsError("parameter.min, max and step must be an int for an int one; use double for others")
+    if step is not None and not 0 < step <= high - low:
+        raise GpuConstructsError(f"parameter.step must be above 0 and at most max - min = {high - low}; got {step}")
+    if (parameter.distribution or "").startswith("log") and low <= 0:
+        raise GpuConstructsError(
+            f"parameter.min must be above 0 for distribution {parameter.distribution!r}; got {low}"
+        )
+
+
+def _check_values(parameter: KatibParameter) -> None:
+    if any(one is not None for one in (parameter.min, parameter.max, parameter.step, parameter.distribution)):
+        raise GpuConstructsError(
+            f"parameter.values must stand alone for a {parameter.parameter_type} one, without min, max, step and "
+            "distribution"
+        )
+    if parameter.parameter_type == "discrete":
+        for index, value in enumerate(parameter.values):
+            require_finite(f"parameter.values[{index}]", value)
+    texts = [_text(value) for value in parameter.values]
+    if not texts or "" in texts or len(set(texts)) < len(texts):
+        raise GpuConstructsError(
+            f"parameter.values must hold at least one value, and none empty or twice; got {list(parameter.values)!r}"
+        )
+
+
 def combinations(parameters: Mapping[str, KatibParameter]) -> int | None:
-    """Give how many trials ``grid`` can make of all parameters; None where one of them has no step."""
+    """Return how many trials ``grid`` can make of all parameters; None where one of them has no step."""
     choices = [parameter.choices for parameter in parameters.values()]
     return None if None in choices else prod(one for one in choices if one is not None)
 
 
 def require_finite(field: str, value: object) -> None:
-    """Refuse what Katib could not compute with: infinities, what is no number, text.
+    """Raise unless a value is a finite number, which Katib can compute with.
 
     Raises:
         GpuConstructsError: It is one of these.

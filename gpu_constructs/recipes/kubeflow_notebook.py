@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 from constructs import Construct
 
-from gpu_constructs._construct import GpuObject, checked
-from gpu_constructs._manifest import Manifest
-from gpu_constructs._references import NamedObject
+from gpu_constructs.cluster.namespace import namespace_in
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.namespace import namespace_in
-from gpu_constructs.recipes.training_pod import TrainingPod, require_name
-from gpu_constructs.workload.volume import Mountable
-from gpu_constructs.workload.volume_claim import VolumeClaim
+from gpu_constructs.kube.volume import Mountable, VolumeClaim
+from gpu_constructs.recipes.training_pod import TrainingObject, TrainingPod, require_name
+from gpu_constructs.tree.construct import checked
+from gpu_constructs.workload.options import ObjectOptions, name_given
 
 NOTEBOOK_IMAGE = "ghcr.io/kubeflow/kubeflow/notebook-servers/jupyter-pytorch-cuda-full:v1.11.0"
 
@@ -24,7 +22,7 @@ _USER = 1000
 _GROUP = 100
 
 
-class KubeflowNotebook(GpuObject):
+class KubeflowNotebook(TrainingObject):
     """A Jupyter notebook of Kubeflow (``kubeflow.org/v1`` Notebook) that holds GPUs while it runs.
 
     Emits the Notebook and, for each ``VolumeClaim``, a PersistentVolumeClaim: one for the home directory by default.
@@ -58,11 +56,7 @@ class KubeflowNotebook(GpuObject):
         image: str = NOTEBOOK_IMAGE,
         home: Mountable | None = None,
         stopped: bool = False,
-        name: str | None = None,
-        namespace: str | NamedObject | None = None,
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        ignore_rules: Sequence[str] = (),
+        **options: Unpack[ObjectOptions],
     ) -> None:
         """Make the notebook.
 
@@ -77,18 +71,15 @@ class KubeflowNotebook(GpuObject):
                 object. None: a disk of 10Gi of its own. Without a disk, work would be lost with the pod.
             stopped: Whether no pod runs, so that the GPUs are free; the disks stay. A notebook that Kubeflow or its
                 dashboard has stopped stays so when this is False, since ``kubectl apply`` takes away only what it set.
-            name: Name of the Notebook, its container and its Service; at most 52 characters.
-            namespace: A name, a ``GpuNamespace`` or a cdk8s-plus Namespace; Kubeflow expects that of a profile. None:
-                the chart's namespace, else ``default``.
-            labels: Further labels; the controller copies them to the pod, where a PodDefault may look for them.
-            annotations: Of the Notebook.
-            ignore_rules: Codes of rules, like ``R13``, that ``synth`` does not hold against this object.
+            options: ``name`` is that of the container and the Service too, and has at most 52 characters. Kubeflow
+                expects the ``namespace`` of a profile. The controller copies ``labels`` to the pod, where a PodDefault
+                may look for them.
 
         Raises:
             GpuConstructsError: A value above is not allowed, or the profile makes claims, for which the schema of a
                 Notebook has no place.
         """
-        name = id if name is None else name
+        name = name_given(id, options)
         require_name(name)
         described = pod or TrainingPod()
         if described.allocation.by_claims:
@@ -98,7 +89,7 @@ class KubeflowNotebook(GpuObject):
             )
         if _HOME in described.volumes:
             raise GpuConstructsError(f"pod must not mount {_HOME!r}; pass home=... for it")
-        if _STOPPED in (annotations or {}):
+        if _STOPPED in (options.get("annotations") or {}):
             raise GpuConstructsError(f"annotations must not hold {_STOPPED!r}; pass stopped=True or leave it out")
         own = replace(
             described,
@@ -112,15 +103,11 @@ class KubeflowNotebook(GpuObject):
             fs_group=_GROUP,
             read_only_root_filesystem=False,
         )
-        where = namespace_in(scope, namespace)
+        where = namespace_in(scope, options.get("namespace"))
         rendered = own.render(name=name, namespace=where, component="notebook", container=name)
-        said = {**(own.annotations(annotations, ignore_rules) or {}), **({_STOPPED: "true"} if stopped else {})}
-        metadata = rendered.metadata(name, where, labels, said or None)
-        super().__init__(scope, id)
-        self.name = name
-        self.namespace = where
-        self.provides = own.allocation.profile.assumes
-        for child, manifest in rendered.beside.items():
-            Manifest(self, child, manifest)
+        metadata = rendered.described(own.request, options, {_STOPPED: "true"} if stopped else {})
         body = {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": metadata}
-        Manifest(self, "Default", {**body, "spec": {"template": {"spec": rendered.spec}}})
+        super().__init__(scope, id)
+        self._emit(
+            own, metadata, {**rendered.beside, "Default": {**body, "spec": {"template": {"spec": rendered.spec}}}}
+        )

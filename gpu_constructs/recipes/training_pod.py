@@ -5,33 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpu_constructs import _fields, _references
-from gpu_constructs._config_map import config_map, sha256
-from gpu_constructs._container_security import POD
-from gpu_constructs._labels import object_labels, selector_labels
-from gpu_constructs._references import NamedObject
-from gpu_constructs._resources import Resources, container_resources
-from gpu_constructs.annotations import IGNORE_RULES
+from gpu_constructs.catalog.gpu_models import known_board
+from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
-from gpu_constructs.placement import Toleration
-from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
-from gpu_constructs.recipes.vram_budget import memory_of_products
-from gpu_constructs.workload.container import ImagePullPolicy, container_manifest
-from gpu_constructs.workload.env import AnyEnvValue, environment
-from gpu_constructs.workload.gpu_allocation import GpuAllocation, allocation
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.config_map import config_map, sha256
+from gpu_constructs.kube.env import AnyEnvValue
+from gpu_constructs.kube.labels import object_labels, selector_labels
+from gpu_constructs.kube.placement import Toleration
+from gpu_constructs.kube.pods import ImagePullPolicy
+from gpu_constructs.kube.references import NamedObject
+from gpu_constructs.kube.resources import Resources
+from gpu_constructs.kube.volume import Mountable, Mounts, Volume
+from gpu_constructs.recipes.http_server import memory_of_products
+from gpu_constructs.tree.construct import GpuObject
+from gpu_constructs.tree.manifest import Manifest
+from gpu_constructs.workload.gpu_allocation import allocation, resource_claim_template
+from gpu_constructs.workload.gpu_in_pod import GpuAllocation
 from gpu_constructs.workload.gpu_profile import GpuProfile, profile_of
-from gpu_constructs.workload.gpu_request import GpuRequest, known_board
-from gpu_constructs.workload.resource_claim import resource_claim_template
-from gpu_constructs.workload.volume import Mountable, Mounts, Volume
-
-if TYPE_CHECKING:
-    Gpus = int | GpuRequest
-else:
-    # Left to GpuRequest, which says more of a number that is no whole one than its type.
-    Gpus = object
+from gpu_constructs.workload.gpu_request import GpuRequest
+from gpu_constructs.workload.manifests import check_options, container_of, pod_of
+from gpu_constructs.workload.options import Gpus, ObjectOptions, metadata_of
 
 PYTORCH_IMAGE = "docker.io/pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
 """CUDA 12.8 is the first with kernels for Blackwell; images of CUDA 13 need driver 580 or later."""
@@ -42,10 +38,9 @@ LONGEST_NAME = 52
 _SCRIPT_DIRECTORY = "/train"
 _SCRIPT = "train.py"
 _LARGEST_SCRIPT = 1_000_000
-_RESOURCES: Resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi"}}
 _SHARED_MEMORY = "2Gi"
 _SHM = "/dev/shm"
-_TMP = "/tmp"
+_MANY_PODS = "use access_modes=['ReadWriteMany']"
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 _NGC = re.compile(r"nvcr\.io/nvidia/pytorch:(\d\d)\.(\d\d)-")
 _CUDA = re.compile(r"[:-]cu(?:da)?(\d\d)\.?(\d)")
@@ -132,55 +127,17 @@ class TrainingPod(metaclass=ShortErrors):
     priority_class_name: str | None = None
 
     def __post_init__(self) -> None:
-        _fields.members(self, "training_pod")
+        fields.members(self, "training_pod")
         try:
-            self._check()
+            if self.script is not None:
+                _check_script(self, self.script)
+            _require_kernels(self.image, self.request)
+            self.render(name="x", namespace="x", component="x", container="x", command=self.command)
         except GpuConstructsError as error:
             problem = error.problem.replace("request.count", "gpus")
             raise GpuConstructsError(
                 problem if problem.startswith("training_pod.") else f"training_pod.{problem}"
             ) from None
-
-    def _check(self) -> None:
-        if self.script is not None:
-            if not self.script.strip():
-                raise GpuConstructsError(f"script must be the text of a Python file; got {self.script!r}")
-            if self.command:
-                raise GpuConstructsError("script and command must not both be given; args go to either")
-            if len(self.script.encode()) > _LARGEST_SCRIPT:
-                raise GpuConstructsError(
-                    f"script must have at most {_LARGEST_SCRIPT} bytes, which a ConfigMap holds; got "
-                    f"{len(self.script.encode())}; bring it by the image or a volume, and name it in command"
-                )
-            if _SCRIPT_DIRECTORY in self.volumes:
-                raise GpuConstructsError(
-                    f"volumes[{_SCRIPT_DIRECTORY!r}] must be left out beside script, which is there"
-                )
-        for name in ("run_as_user", "fs_group"):
-            if getattr(self, name) is not None:
-                _fields.whole_number(name, getattr(self, name), minimum=0)
-        if self.priority_class_name is not None:
-            _fields.dns_subdomain("priority_class_name", self.priority_class_name)
-        self._check_shared_memory()
-        _require_kernels(self.image, self.request)
-        self.render(name="x", namespace="x", component="x", container="x", command=self.command)
-
-    def _check_shared_memory(self) -> None:
-        if self._has_mps and (self.shared_memory is not None or _SHM in self.volumes):
-            raise GpuConstructsError(
-                "shared_memory must be left out where GPUs are shared by MPS, and /dev/shm of volumes: there the "
-                "device plugin mounts the memory through which the pod reaches the MPS server"
-            )
-        if self.shared_memory is None:
-            return
-        _fields.size("shared_memory", self.shared_memory)
-        amounts = container_resources(self.resources, default=_RESOURCES, has_gpus=True)
-        limit = amounts.get("limits", {}).get("memory")
-        if limit is not None and _fields.amount(self.shared_memory) >= _fields.amount(limit):
-            raise GpuConstructsError(
-                f"shared_memory must be less than the memory limit of {limit}, against which it counts; got "
-                f"{self.shared_memory!r}; raise resources['limits']['memory']"
-            )
 
     @property
     def request(self) -> GpuRequest:
@@ -190,40 +147,8 @@ class TrainingPod(metaclass=ShortErrors):
     @property
     def allocation(self) -> GpuAllocation:
         """What that means in its cluster."""
-        return allocation(
-            self.request,
-            profile_of(self.profile, self.platform, self.tolerations, self.node_selector or None, self.runtime_class),
-        )
-
-    @property
-    def processes(self) -> int:
-        """How many processes of PyTorch a pod runs: one for each GPU; CUDA shows a process one MIG device only."""
-        return self.request.count if self.request.mig_size is None else 1
-
-    @property
-    def runs_something(self) -> bool:
-        """Whether it says what to run; PyTorch's own image runs a shell."""
-        return bool(self.script or self.command or self.args) or self.image != PYTORCH_IMAGE
-
-    @property
-    def _has_mps(self) -> bool:
-        sharing = self.allocation.profile.sharing
-        return sharing is not None and sharing.strategy == "mps"
-
-    def launched(self, *, nproc_per_node: int, num_nodes: int, by_operator: bool) -> list[str]:
-        """Give the command, with ``torchrun`` before a script that runs in several processes.
-
-        Args:
-            nproc_per_node: Processes of a pod.
-            num_nodes: Pods.
-            by_operator: Whether an operator tells torchrun the rest by variables ``PET_*``.
-        """
-        if self.script is None:
-            return list(self.command)
-        path = f"{_SCRIPT_DIRECTORY}/{_SCRIPT}"
-        if nproc_per_node * num_nodes == 1:
-            return ["python", path]
-        return ["torchrun", *([] if by_operator else ["--standalone", f"--nproc-per-node={nproc_per_node}"]), path]
+        added = (self.tolerations, self.node_selector or None, self.runtime_class)
+        return allocation(self.request, profile_of(self.profile, self.platform, *added))
 
     def render(
         self,
@@ -236,10 +161,9 @@ class TrainingPod(metaclass=ShortErrors):
         env: Mapping[str, str] | None = None,
         ports: Mapping[str, int] | None = None,
         volumes: Mapping[str, Mountable] | None = None,
-        restart_policy: str | None = None,
         pods_at_once: int = 1,
     ) -> RenderedPod:
-        """Give the pod as Kubernetes writes it, and the objects it needs.
+        """Return the pod as Kubernetes writes it, and the objects it needs.
 
         Args:
             name: Of the object that runs it, after which the others are called.
@@ -250,103 +174,37 @@ class TrainingPod(metaclass=ShortErrors):
             env: Variables that the described ones win over.
             ports: Names and numbers.
             volumes: What is mounted besides.
-            restart_policy: Of the pod.
             pods_at_once: How many pods share its disks.
 
         Raises:
             GpuConstructsError: A disk that serves one node for pods on several.
         """
-        mounts = Mounts()
         given = self.allocation
         labels = object_labels(selector_labels(name=name, instance=name, component=component))
         metadata = {"name": name, "namespace": namespace, "labels": labels}
         beside: dict[str, Mapping[str, Any]] = {}
-        own: dict[str, object] = dict(volumes or {})
+        mounted = {**(volumes or {}), **self.volumes}
         if self.script is not None:
             file_name = f"{name}-{sha256(self.script)[:10]}"
             beside["script"] = config_map({**metadata, "name": file_name}, {_SCRIPT: self.script}) | {"immutable": True}
-            own[_SCRIPT_DIRECTORY] = Volume.config_map(file_name)
-        shared_memory = self.shared_memory
-        if shared_memory is None and not self._has_mps and _SHM not in self.volumes:
-            shared_memory = _SHARED_MEMORY
-        holder = container_manifest(
-            name=container,
-            image=self.image,
-            command=command,
-            args=self.args,
-            working_dir=self.working_dir,
-            env=environment({**(env or {}), **self._memory_limit(), **self.env}, visible_devices_is_managed=True),
-            ports=ports or {},
-            probes=dict.fromkeys(("startup_probe", "readiness_probe", "liveness_probe")),
-            resources=container_resources(self.resources, default=_RESOURCES, has_gpus=True),
-            mounted=mounts.mounted({**own, **self.volumes}, shared_memory=shared_memory),
-            run_as_user=self.run_as_user,
-            capabilities=(),
-            read_only_root_filesystem=self.read_only_root_filesystem,
-            image_pull_policy=self.image_pull_policy,
-        )
-        account = self.service_account
-        if account is not None:
-            account = _references.name_of("service_account", account, "ServiceAccount")
-        pod = {
-            "automountServiceAccountToken": account is not None,
-            "containers": [holder],
-            "enableServiceLinks": False,
-            "imagePullSecrets": [
-                {"name": _references.name_of(f"image_pull_secrets[{i}]", secret, "Secret")}
-                for i, secret in enumerate(self.image_pull_secrets)
-            ]
-            or None,
-            "priorityClassName": self.priority_class_name,
-            "restartPolicy": restart_policy,
-            "securityContext": {
-                **POD,
-                "runAsNonRoot": True if self.run_as_user else None,
-                "runAsUser": self.run_as_user,
-                "fsGroup": self.fs_group,
-                # Else the kubelet walks through a disk full of data at every start.
-                "fsGroupChangePolicy": None if self.fs_group is None else "OnRootMismatch",
-            },
-            "serviceAccountName": account,
+            mounted = {**(volumes or {}), _SCRIPT_DIRECTORY: Volume.config_map(file_name), **self.volumes}
+        mounts, profile = Mounts(), given.profile
+        options = {
+            **vars(self),
+            "command": command,
+            "env": {**(env or {}), **_memory_limit(self), **self.env},
+            "ports": ports or {},
+            "volumes": mounted,
         }
-        disks = []
-        for volume, claim in mounts.claims.items():
-            if pods_at_once > 1 and not claim.serves_several_nodes:
-                raise GpuConstructsError(
-                    f"volumes: a VolumeClaim with access_modes {list(claim.access_modes)} serves one node, but "
-                    f"{pods_at_once} pods run at once; use access_modes=['ReadWriteMany']"
-                )
-            disk = f"{name}-{volume}"
-            body = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {**metadata, "name": disk}}
-            beside[f"disk-{volume}"] = {**body, "spec": claim.spec()}
-            disks.append({"name": volume, "persistentVolumeClaim": {"claimName": disk}})
+        check_options(options, profile)
+        shared_memory = None if profile.has_mps or _SHM in mounted else _SHARED_MEMORY
+        holder = container_of(container, options, mounts, shared_memory=shared_memory)
+        pod = pod_of(holder, options)
+        pod["volumes"] = [*mounts.sources, *mounts.disks(name, pods_at_once=pods_at_once, way_out=_MANY_PODS)] or None
+        beside |= {f"disk-{volume}": claim for volume, claim in mounts.claim_manifests(metadata).items()}
         if given.claim is not None:
             beside["gpu-claim"] = resource_claim_template({**metadata, "name": f"{name}-gpu"}, given.claim)
-        return RenderedPod(
-            labels=labels,
-            spec=given.give({**pod, "volumes": [*mounts.sources, *disks] or None}, claim_template=f"{name}-gpu"),
-            beside=beside,
-        )
-
-    def _memory_limit(self) -> dict[str, str]:
-        tag = _PYTORCH.match(self.image)
-        fraction = memory_fraction(self.request)
-        is_known = tag is not None and (int(tag[1]), int(tag[2])) >= _FIRST_PYTORCH_WITH_FRACTION
-        if fraction is None or not is_known or any(name in self.env for name in _ALLOCATOR):
-            return {}
-        return {"PYTORCH_CUDA_ALLOC_CONF": f"per_process_memory_fraction:{fraction}"}
-
-    def annotations(self, given: Mapping[str, str] | None, ignore_rules: Sequence[str]) -> dict[str, str] | None:
-        """Give the annotations of the object that runs it.
-
-        Raises:
-            GpuConstructsError: A key that is no annotation key.
-        """
-        _fields.labels("annotations key", dict.fromkeys(given or {}, ""))
-        said = self.request.annotations
-        if ignore_rules:
-            said[IGNORE_RULES] = ",".join(ignore_rules)
-        return {**(given or {}), **said} or None
+        return RenderedPod(metadata=metadata, spec=given.give(pod, claim_template=f"{name}-gpu"), beside=beside)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,33 +212,79 @@ class RenderedPod:
     """A pod as plain data.
 
     Attributes:
-        labels: Of the object that runs it and of its pods.
-        spec: The pod.
-        beside: The objects it needs, by construct id.
+        metadata: Name, namespace and labels of the object that runs it; its pods have the labels too.
+        spec: Spec of the pod.
+        beside: Objects that the pod needs, by child id.
     """
 
-    labels: Mapping[str, str]
+    metadata: Mapping[str, Any]
     spec: Mapping[str, Any]
     beside: Mapping[str, Mapping[str, Any]]
 
-    def metadata(
-        self, name: str, namespace: str, labels: Mapping[str, str] | None, annotations: Mapping[str, str] | None
+    def described(
+        self, request: GpuRequest, options: ObjectOptions, more: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Give the metadata of the object that runs it.
+        """Return the metadata of the object that runs it.
+
+        Args:
+            request: GPUs of the pod.
+            options: Options of the user.
+            more: Additional annotations.
 
         Raises:
-            GpuConstructsError: A label that Kubernetes would not take, or one that tells these pods from others.
+            GpuConstructsError: A label or annotation that Kubernetes would not take, or a label that tells these pods
+                from others.
         """
-        _fields.labels("labels", labels or {})
-        for label in self.labels:
-            if label in (labels or {}):
-                raise GpuConstructsError(f"labels must not hold {label!r}, which tells these pods from others")
-        made = {**(labels or {}), **self.labels}
-        return {"name": name, "namespace": namespace, "labels": made, "annotations": annotations}
+        name, namespace, labels = (self.metadata[key] for key in ("name", "namespace", "labels"))
+        return metadata_of(name, namespace, labels, options, request, more)
+
+
+class TrainingObject(GpuObject):
+    """An object that runs a ``TrainingPod``.
+
+    Attributes:
+        name: Name of the object.
+        namespace: Name of its namespace.
+    """
+
+    name: str
+    namespace: str
+
+    def _emit(self, pod: TrainingPod, metadata: Mapping[str, Any], manifests: Mapping[str, Mapping[str, Any]]) -> None:
+        self.name, self.namespace = metadata["name"], metadata["namespace"]
+        self.provides = pod.allocation.profile.assumes
+        for child, manifest in manifests.items():
+            Manifest(self, child, manifest)
+
+
+def launched(pod: TrainingPod, *, nproc_per_node: int, num_nodes: int, by_operator: bool) -> list[str]:
+    """Return the command, with ``torchrun`` before a script that runs in several processes.
+
+    Args:
+        pod: What runs.
+        nproc_per_node: Processes of a pod.
+        num_nodes: Pods.
+        by_operator: Whether an operator tells torchrun the rest by variables ``PET_*``.
+    """
+    if pod.script is None:
+        return list(pod.command)
+    path = f"{_SCRIPT_DIRECTORY}/{_SCRIPT}"
+    if nproc_per_node * num_nodes == 1:
+        return ["python", path]
+    return ["torchrun", *([] if by_operator else ["--standalone", f"--nproc-per-node={nproc_per_node}"]), path]
+
+
+def _memory_limit(pod: TrainingPod) -> dict[str, str]:
+    tag = _PYTORCH.match(pod.image)
+    fraction = memory_fraction(pod.request)
+    is_known = tag is not None and (int(tag[1]), int(tag[2])) >= _FIRST_PYTORCH_WITH_FRACTION
+    if fraction is None or not is_known or any(name in pod.env for name in _ALLOCATOR):
+        return {}
+    return {"PYTORCH_CUDA_ALLOC_CONF": f"per_process_memory_fraction:{fraction}"}
 
 
 def memory_fraction(request: GpuRequest) -> str | None:
-    """Give the part of a GPU's memory that ``vram`` is, rounded down, of the largest board that may be allocated.
+    """Return the part of a GPU's memory that ``vram`` is, rounded down, of the largest board that may be allocated.
 
     Of a MIG device it is the device's memory. None where no budget is given, where not all boards are known, and where
     the budget is all of it.
@@ -388,25 +292,39 @@ def memory_fraction(request: GpuRequest) -> str | None:
     total = memory_of_products(request)
     if request.vram is None or total is None:
         return None
-    hundredths = floor(_fields.amount(request.vram) / 2**20 * 100 / total)
+    hundredths = int(fields.amount(request.vram) / 2**20 * 100 / total)
     return f"{max(hundredths, 1) / 100:.2f}" if hundredths < 100 else None
 
 
 def require_name(name: str, *, longest: int = LONGEST_NAME) -> None:
-    """Refuse a name that an operator could not make Services and pods of.
+    """Raise unless an operator can make Services and pods of a name.
 
     Raises:
-        GpuConstructsError: It is no DNS label, too long, or starts with a digit.
+        GpuConstructsError: The name is not a DNS label, too long, or starts with a digit.
     """
-    _fields.dns_label("name", name)
+    fields.dns_label("name", name)
     if len(name) > longest:
         raise GpuConstructsError(f"name must have at most {longest} characters; got {len(name)}")
     if name[0].isdigit():
         raise GpuConstructsError(f"name must start with a letter; got {name!r}")
 
 
+def _check_script(pod: TrainingPod, script: str) -> None:
+    if not script.strip():
+        raise GpuConstructsError(f"script must be the text of a Python file; got {script!r}")
+    if pod.command:
+        raise GpuConstructsError("script and command must not both be given; args go to either")
+    if len(script.encode()) > _LARGEST_SCRIPT:
+        raise GpuConstructsError(
+            f"script must have at most {_LARGEST_SCRIPT} bytes, which a ConfigMap holds; got "
+            f"{len(script.encode())}; bring it by the image or a volume, and name it in command"
+        )
+    if _SCRIPT_DIRECTORY in pod.volumes:
+        raise GpuConstructsError(f"volumes[{_SCRIPT_DIRECTORY!r}] must be left out beside script, which is there")
+
+
 def _require_kernels(image: str, request: GpuRequest) -> None:
-    """Refuse an image whose tag says that it is too old for a Blackwell board that is asked for."""
+    """Raise if a Blackwell board is asked for with an image whose tag says that it is too old."""
     models = [known_board(product) for product in request.products]
     if "blackwell" not in request.families and all(one is None or one.architecture != "Blackwell" for one in models):
         return

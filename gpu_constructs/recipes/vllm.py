@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from math import ceil
+from collections.abc import Sequence
+from typing import Unpack
 
 from constructs import Construct
 
-from gpu_constructs import _fields
-from gpu_constructs._construct import checked
-from gpu_constructs._references import NamedObject
-from gpu_constructs._resources import Resources
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.placement import Toleration
-from gpu_constructs.platforms import DEFAULT_PLATFORM, Platform
-from gpu_constructs.recipes.http_server import HttpServer
-from gpu_constructs.recipes.vram_budget import VramBudget, is_shared, vram_budget
-from gpu_constructs.workload.env import AnyEnvValue
-from gpu_constructs.workload.gpu_profile import GpuProfile
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.container import Probe
+from gpu_constructs.kube.env import AnyEnvValue
+from gpu_constructs.kube.resources import Resources
+from gpu_constructs.kube.volume import Volume, VolumeClaim
+from gpu_constructs.recipes.http_server import (
+    HttpServer,
+    VramBudget,
+    is_shared,
+    refuse_flags,
+    refuse_variables,
+    startup_probe,
+    vram_budget,
+    with_defaults,
+)
+from gpu_constructs.tree.construct import checked
 from gpu_constructs.workload.gpu_request import GpuRequest
-from gpu_constructs.workload.probe import Probe
-from gpu_constructs.workload.volume import Mountable, Volume
-from gpu_constructs.workload.volume_claim import VolumeClaim
-from gpu_constructs.workload.workload import Gpus
+from gpu_constructs.workload.options import WorkloadOptions
+from gpu_constructs.workload.run import Run
 
 IMAGE = "docker.io/vllm/vllm-openai:v0.26.0"
 
@@ -31,7 +35,7 @@ _PORT = 8000
 _DATA = "/data"
 _SHARED_MEMORY = "2Gi"
 _RESOURCES: Resources = {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"memory": "32Gi"}}
-_RESERVED = ("HOME", "HF_HOME")
+_RESERVED = dict.fromkeys(("HOME", "HF_HOME"), f"whose disk is at {_DATA}")
 _KEYWORD_OF = {
     "--model": "model",
     "--gpu-memory-utilization": "gpu_memory_utilization",
@@ -43,17 +47,11 @@ _KEYWORD_OF = {
     "-tp": "gpus",
     "--hf-token": "hf_token",
 }
-_FIXED = (
-    "--host",
-    "--port",
-    "--uds",
-    "--download-dir",
-    "--data-parallel-size",
-    "-dp",
-    "--api-key",
-    "--kv-cache-memory-bytes",
-)
-_WHY = {
+_FIXED = {
+    **dict.fromkeys(
+        ("--host", "--port", "--uds", "--data-parallel-size", "-dp"),
+        "Service, probes and the allocated GPUs count on the recipe's",
+    ),
     "--api-key": "it would stand in the manifest; pass env={'VLLM_API_KEY': EnvValue.secret(...)}",
     "--kv-cache-memory-bytes": "vLLM would then not look at gpu_memory_utilization",
     "--download-dir": "models belong on the disk, where HF_HOME is",
@@ -105,25 +103,10 @@ class Vllm(HttpServer):
         shared_memory: str | None = None,
         startup_seconds: int = 1800,
         replicas: int = 1,
-        gpus: Gpus = 1,
         gpu_memory: str | None = None,
-        profile: GpuProfile | None = None,
         image: str = IMAGE,
-        name: str | None = None,
-        namespace: str | NamedObject | None = None,
-        platform: Platform = DEFAULT_PLATFORM,
-        runtime_class: str | NamedObject | None = None,
-        tolerations: Sequence[Toleration] = (),
-        node_selector: Mapping[str, str] | None = None,
-        env: Mapping[str, str | AnyEnvValue] | None = None,
-        volumes: Mapping[str, Mountable] | None = None,
-        resources: Resources | None = None,
         run_as_user: int = 2000,
-        priority_class_name: str | None = None,
-        image_pull_secrets: Sequence[str | NamedObject] = (),
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        ignore_rules: Sequence[str] = (),
+        **options: Unpack[WorkloadOptions],
     ) -> None:
         """Make the server.
 
@@ -146,57 +129,33 @@ class Vllm(HttpServer):
                 runtime's 64 MiB for one; nothing under MPS, which has its own memory there.
             startup_seconds: How long a start may take; the first one downloads the model.
             replicas: Pods, each with GPUs of its own.
-            gpus: Whole GPUs of one pod, or a slot, or a ``GpuRequest``. vLLM needs compute capability 7.5; say
-                ``GpuRequest(min_compute_capability="7.5")`` where older boards are about and GPU Feature Discovery is
-                there to label them.
             gpu_memory: All memory of a GPU as ``nvidia-smi`` shows it, as a quantity, for the budget. None: that of
                 ``request.products``, where they are known.
-            profile: What the GPU workloads of the cluster have in common; says whether GPUs are shared.
             image: The official one; releases before the user ``vllm`` came (spring 2026) work alike.
-            name: Name of the objects.
-            namespace: A name or an object. None: the chart's, else ``default``.
-            platform: As of ``GpuWorkload``.
-            runtime_class: As of ``GpuWorkload``.
-            tolerations: As of ``GpuWorkload``.
-            node_selector: As of ``GpuWorkload``.
-            env: Further variables; they win over ``USER`` and ``HF_TOKEN``. ``HOME`` and ``HF_HOME`` are the recipe's.
-            volumes: Further mounts; one at ``/data`` replaces the disk.
-            resources: CPU and memory. By default requests of 2 CPUs and 8Gi and a memory limit of 32Gi.
             run_as_user: User id, and group of the disk; not 0.
-            priority_class_name: Name of a PriorityClass.
-            image_pull_secrets: Names or objects.
-            labels: Further labels.
-            annotations: Of the Deployment.
-            ignore_rules: Codes of rules that ``synth`` does not hold against the Deployment.
+            options: ``gpus`` are those of one pod. vLLM needs compute capability 7.5; say
+                ``GpuRequest(min_compute_capability="7.5")`` where older boards are about and GPU Feature Discovery is
+                there to label them. ``profile`` says whether GPUs are shared. ``env`` wins over ``USER`` and
+                ``HF_TOKEN``; ``HOME`` and ``HF_HOME`` are the recipe's. A volume at ``/data`` replaces the disk.
+                ``resources`` are requests of 2 CPUs and 8Gi and a memory limit of 32Gi by default.
 
         Raises:
             GpuConstructsError: No name of a model, a part of a GPU that cannot be said or is not said, a flag that has
                 a keyword or that the recipe sets, several replicas on a disk for one, or what ``GpuWorkload`` refuses.
         """
         _check_model("model", model)
-        for field, number in (("startup_seconds", startup_seconds), ("run_as_user", run_as_user)):
-            _fields.whole_number(field, number, minimum=1)
-        _check_args(args)
-        if hf_token is not None and getattr(hf_token, "value_from", None) is None:
-            raise GpuConstructsError(
-                "hf_token must be EnvValue.secret(<name>, key=<key>), for a manifest is no place for a token; got "
-                f"{type(hf_token).__name__}, not shown here"
-            )
-        for variable in _RESERVED:
-            if variable in (env or {}):
-                raise GpuConstructsError(f"env[{variable!r}] must be left to the recipe, whose disk is at {_DATA}")
-        _fields.whole_number("replicas", replicas, minimum=0)
-        if replicas > 1 and _DATA not in (volumes or {}):
+        fields.whole_number("run_as_user", run_as_user, minimum=1)
+        refuse_flags(args, keyword_of=_KEYWORD_OF, fixed=_FIXED, underscores=True)
+        refuse_variables(options, _RESERVED)
+        _check_token(hf_token)
+        run = Run.deployment(replicas=replicas)
+        if replicas > 1 and _DATA not in (options.get("volumes") or {}):
             raise GpuConstructsError(
                 f"replicas of {replicas} need a disk that several nodes mount; pass volumes={{'{_DATA}': "
                 "VolumeClaim(storage=..., access_modes=['ReadWriteMany'])}"
             )
-        count = gpus.count if isinstance(gpus, GpuRequest) else gpus
-        if isinstance(gpus, GpuRequest) and gpus.mig_size is not None and gpus.count > 1:
-            raise GpuConstructsError(
-                f"request.count must be 1 for MIG devices, of which CUDA shows a process one; got {gpus.count}; ask "
-                "for a larger profile, or for replicas"
-            )
+        gpus, profile = options.get("gpus", 1), options.get("profile")
+        count = _count(gpus)
         flags = flags_of(
             model,
             count=count,
@@ -207,57 +166,63 @@ class Vllm(HttpServer):
                 gpu_memory_utilization, vram_budget(gpus, gpu_memory), is_shared=is_shared(profile, gpus)
             ),
         )
-        sharing = None if profile is None else profile.sharing
-        has_mps = sharing is not None and sharing.strategy == "mps"
-        if shared_memory is None and isinstance(count, int) and count > 1 and not has_mps:
+        if shared_memory is None and count > 1 and not (profile and profile.has_mps):
             shared_memory = _SHARED_MEMORY
         super().__init__(
             scope,
             id,
             image=image,
-            gpus=gpus,
-            profile=profile,
-            name=name,
-            namespace=namespace,
-            platform=platform,
-            runtime_class=runtime_class,
-            tolerations=tolerations,
-            node_selector=node_selector,
+            run=run,
             command=["vllm", "serve"],
             args=[*flags, *args],
-            env={
-                "HOME": _DATA,
-                "HF_HOME": f"{_DATA}/huggingface",
-                "USER": "vllm",
-                **({} if hf_token is None else {"HF_TOKEN": hf_token}),
-                **(env or {}),
-            },
             ports={"http": _PORT},
-            startup_probe=Probe.http_get("/health", port="http", failure_threshold=ceil(startup_seconds / 10)),
+            startup_probe=startup_probe("/health", startup_seconds),
             readiness_probe=Probe.http_get("/health", port="http"),
             liveness_probe=Probe.http_get("/health", port="http", failure_threshold=6),
-            volumes={
-                _DATA: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
-                "/tmp": Volume.empty_dir(size_limit="10Gi"),
-                **(volumes or {}),
-            },
             shared_memory=shared_memory,
-            resources=_RESOURCES if resources is None else resources,
-            replicas=replicas,
             run_as_user=run_as_user,
             fs_group=run_as_user,
             read_only_root_filesystem=True,
             termination_grace_period_seconds=120,
-            priority_class_name=priority_class_name,
-            image_pull_secrets=image_pull_secrets,
-            labels=labels,
-            annotations=annotations,
-            ignore_rules=ignore_rules,
+            **with_defaults(
+                options,
+                env={
+                    "HOME": _DATA,
+                    "HF_HOME": f"{_DATA}/huggingface",
+                    "USER": "vllm",
+                    **({} if hf_token is None else {"HF_TOKEN": hf_token}),
+                },
+                volumes={
+                    _DATA: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
+                    "/tmp": Volume.empty_dir(size_limit="10Gi"),
+                },
+                resources=_RESOURCES,
+            ),
         )
 
 
+def _check_token(given: object) -> None:
+    if given is not None and getattr(given, "value_from", None) is None:
+        raise GpuConstructsError(
+            "hf_token must be EnvValue.secret(<name>, key=<key>), for a manifest is no place for a token; got "
+            f"{type(given).__name__}, not shown here"
+        )
+
+
+def _count(gpus: object) -> int:
+    """Return the number of GPUs of a pod. GpuWorkload refuses anything but a whole number, and says more."""
+    if not isinstance(gpus, GpuRequest):
+        return gpus if isinstance(gpus, int) else 1
+    if gpus.mig_size is not None and gpus.count > 1:
+        raise GpuConstructsError(
+            f"request.count must be 1 for MIG devices, of which CUDA shows a process one; got {gpus.count}; ask "
+            "for a larger profile, or for replicas"
+        )
+    return gpus.count
+
+
 def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared: bool) -> str | None:
-    """Give the part of a GPU's memory, as the flag wants it; None for vLLM's own default.
+    """Return the part of a GPU's memory, as the flag wants it; None for vLLM's own default.
 
     Raises:
         GpuConstructsError: It is out of range, said twice, or cannot be computed.
@@ -293,29 +258,27 @@ def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared:
 def flags_of(
     model: str,
     *,
-    count: object,
+    count: int,
     pipeline_parallel_size: int,
     served_model_name: str | None,
     max_model_len: int | None,
     utilization: str | None,
 ) -> list[str]:
-    """Give the arguments of ``vllm serve`` that keywords stand for.
+    """Return the arguments of ``vllm serve`` that keywords stand for.
 
     Raises:
         GpuConstructsError: GPUs that cannot be split so, or a number that is none.
     """
-    _fields.whole_number("pipeline_parallel_size", pipeline_parallel_size, minimum=1)
-    # What is no whole number is refused by GpuWorkload, which says more.
-    number = count if isinstance(count, int) else 1
-    if number % pipeline_parallel_size:
+    fields.whole_number("pipeline_parallel_size", pipeline_parallel_size, minimum=1)
+    if count % pipeline_parallel_size:
         raise GpuConstructsError(
-            f"pipeline_parallel_size must divide the number of GPUs, {number}; got {pipeline_parallel_size}"
+            f"pipeline_parallel_size must divide the number of GPUs, {count}; got {pipeline_parallel_size}"
         )
     if max_model_len is not None:
-        _fields.whole_number("max_model_len", max_model_len, minimum=1)
+        fields.whole_number("max_model_len", max_model_len, minimum=1)
     if served_model_name is not None:
         _check_model("served_model_name", served_model_name)
-    tensor_parallel_size = number // pipeline_parallel_size
+    tensor_parallel_size = count // pipeline_parallel_size
     given: dict[str, object] = {
         "--served-model-name": served_model_name,
         "--tensor-parallel-size": tensor_parallel_size if tensor_parallel_size > 1 else None,
@@ -332,16 +295,3 @@ def _check_model(field: str, given: str) -> None:
         raise GpuConstructsError(
             f"{field} must be a repository like 'Qwen/Qwen3-8B', or a path in the container; got {given!r}"
         )
-
-
-def _check_args(args: Sequence[str]) -> None:
-    for index, word in enumerate(args):
-        # vLLM takes flags with underscores as well.
-        flag = word.partition("=")[0].replace("_", "-")
-        if flag in _KEYWORD_OF:
-            raise GpuConstructsError(
-                f"args[{index}] must not be {flag}, which has a keyword; use {_KEYWORD_OF[flag]}=..."
-            )
-        if flag in _FIXED:
-            why = _WHY.get(flag, "Service, probes and the allocated GPUs count on the recipe's")
-            raise GpuConstructsError(f"args[{index}] must not be {flag}: {why}")

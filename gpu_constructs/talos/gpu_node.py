@@ -7,33 +7,49 @@ from typing import Any, Literal
 
 from constructs import Construct
 
-from gpu_constructs import _fields
-from gpu_constructs._construct import GpuConstruct, checked
-from gpu_constructs._plain_data import plain
-from gpu_constructs._yaml import yaml_text
+from gpu_constructs.catalog.platforms import MachineConfigShape, Platform, Talos
 from gpu_constructs.errors import GpuConstructsError, short_errors
-from gpu_constructs.platforms import MachineConfigShape, Platform, Talos
-from gpu_constructs.provided import GpuNodes, Provided
-from gpu_constructs.side_files import SideFile
-from gpu_constructs.taint import Taint
-from gpu_constructs.talos.driver_versions import Branch, driver_version, newest_known_release, patch_release
-from gpu_constructs.talos.extensions import GDRDRV, OWNER, GpuArchitecture, KernelModuleType, gpu_extensions
-from gpu_constructs.talos.kernel_module import GDRDRV_MODULE, NVIDIA_MODULES, KernelModule, module_key
-from gpu_constructs.talos.machine_config import (
+from gpu_constructs.facts.provided import GpuNodes, Provided
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.placement import Taint
+from gpu_constructs.kube.plain_data import plain
+from gpu_constructs.kube.side_files import SideFile
+from gpu_constructs.kube.yaml_text import yaml_text
+from gpu_constructs.talos.installer import (
+    GDRDRV,
+    OWNER,
+    Branch,
+    GpuArchitecture,
+    KernelModuleType,
+    TalosSchematic,
+    driver_version,
+    gpu_extensions,
+    newest_known_release,
+    patch_release,
+)
+from gpu_constructs.talos.manifests import (
     Document,
     NodeSettings,
-    Role,
-    check_taints,
     installer_image_of,
     machine_config,
-    merged_modules,
-    merged_sysctls,
     node_labels_of,
     taints_of,
 )
-from gpu_constructs.talos.node_labels import OPERATOR_VALIDATOR, check_node_labels
-from gpu_constructs.talos.schematic import TalosSchematic
+from gpu_constructs.talos.options import (
+    GDRDRV_MODULE,
+    NVIDIA_MODULES,
+    KernelModule,
+    Role,
+    check_node_labels,
+    check_taints,
+    labels_of_node,
+    merged_modules,
+    merged_sysctls,
+    module_key,
+)
+from gpu_constructs.tree.construct import GpuConstruct, checked
 
+_NOT_TALOS = "platform must be Talos(...), whose configuration this is; got {}; leave the TalosGpuNode out"
 IMAGE_FACTORY = "factory.talos.dev"
 _WHEN: Mapping[MachineConfigShape, str] = {
     "v1alpha1": (
@@ -76,14 +92,16 @@ class TalosGpuNode(GpuConstruct):
 
     - ``<name>.yaml``, a patch for ``talosctl``: one v1alpha1 document until Talos 1.13, from 1.14 on a
       document for each matter;
+    - ``<name>.patch-1.yaml`` and so on, the user's own patches, for ``talosctl`` to merge behind it in this order;
     - ``<name>.schematic.yaml``, to be registered once with an Image Factory, which then builds the installer.
 
     Attributes:
-        name: Of the files.
+        name: Name of the files.
         platform: The Talos release.
         extensions: The system extensions, sorted.
         schematic: The schematic, with its ``id``.
-        machine_config: The documents of the machine configuration.
+        machine_config: The documents of the machine configuration, the user's patches last.
+        driver_version: The NVIDIA driver on the node; None for a platform without patch release, or an unknown one.
 
     Source:
         siderolabs/talos@v1.12.11, v1.14.0-rc.1:pkg/machinery/config/types; siderolabs/extensions@v1.12.11:nvidia-gpu
@@ -122,7 +140,7 @@ class TalosGpuNode(GpuConstruct):
             scope: The App, or anything in it.
             id: Construct id.
             platform: ``Talos("1.12.11")``; with the line alone (``Talos("1.12")``) no installer can be named.
-            name: Of the files; the id by default.
+            name: Name of the files; the id by default.
             role: ``worker`` or ``controlplane``: what a node may set of itself.
             kernel_module_type: ``open``, NVIDIA's choice since Turing, or ``proprietary``.
             branch: ``production`` or ``lts``, NVIDIA's driver branches.
@@ -146,20 +164,19 @@ class TalosGpuNode(GpuConstruct):
                 registered already with ``kubectl taint`` first, or Talos 1.14 sets none of its labels either.
             installer_platform: Where the node runs, in Talos' words.
             secureboot: Whether the installer is signed for SecureBoot.
-            config_patches: Further machine configuration: partial v1alpha1 documents and documents with a kind,
-                merged in their order as Talos merges patches; from 1.14 on most of a v1alpha1 document has a
-                document with a kind of its own. ``{"$patch": "delete"}`` deletes what is not this node's own.
+            config_patches: Further machine configuration: partial v1alpha1 documents and documents with a kind.
+                Each is checked here and written to a file of its own, which ``talosctl`` merges behind the node's.
+                From 1.14 on most of a v1alpha1 document has a document with a kind of its own.
+                ``{"$patch": "delete"}`` deletes what is not this node's own.
 
         Raises:
             GpuConstructsError: What Talos would refuse, what it would silently ignore, and what contradicts
                 itself.
         """
         if not isinstance(platform, Talos):
-            raise GpuConstructsError(
-                f"platform must be Talos(...), whose configuration this is; got {platform}; leave the TalosGpuNode out"
-            )
+            raise GpuConstructsError(_NOT_TALOS.format(platform))
         name = id if name is None else name
-        _fields.dns_label("name", name)
+        fields.dns_label("name", name)
         names = gpu_extensions(
             platform=platform,
             kernel_module_type=kernel_module_type,
@@ -170,16 +187,14 @@ class TalosGpuNode(GpuConstruct):
             gpu_architecture=gpu_architecture,
         )
         schematic = TalosSchematic(official_extensions=names, extra_kernel_args=extra_kernel_args)
-        labels = _labels(operator_validator, node_labels or {})
-        check_node_labels("node_labels", labels, is_worker=role == "worker")
-        _fields.labels("node_annotations", dict.fromkeys(node_annotations or {}, ""))
+        labels = labels_of_node(node_labels or {}, operator_validator=operator_validator)
+        check_node_labels("node_labels", labels, role)
+        fields.labels("node_annotations", dict.fromkeys(node_annotations or {}, ""))
         check_taints(platform, role, taints)
-        has_gdrdrv = OWNER + GDRDRV in names
-        if not has_gdrdrv and any(module_key(module.name) == GDRDRV_MODULE for module in kernel_modules):
-            raise GpuConstructsError("kernel_modules must not hold 'gdrdrv' without its extension; use gdrdrv=True")
-        image = _installer_image(platform, installer_platform, secureboot, schematic)
+        suffix = "-secureboot" if secureboot else ""
+        image = _image(platform, f"{installer_platform}-installer{suffix}/{schematic.id}")
         settings = NodeSettings(
-            kernel_modules=merged_modules((*NVIDIA_MODULES, *[GDRDRV_MODULE] * has_gdrdrv), kernel_modules),
+            kernel_modules=_modules(names, kernel_modules),
             sysctls=merged_sysctls(platform, sysctls or {}),
             node_labels=dict(sorted(labels.items())),
             node_annotations=dict(sorted((node_annotations or {}).items())),
@@ -187,22 +202,21 @@ class TalosGpuNode(GpuConstruct):
             default_runtime=default_runtime,
             installer_image=image,
         )
-        documents = machine_config(platform, role, settings)
+        documents = [plain("machine_config", document) for document in machine_config(platform, role, settings)]
+        own = len(documents)
         if config_patches:
-            # What Talos knows and how it merges is for those who patch.
+            # What Talos knows is for those who patch.
             from gpu_constructs.talos.config_patches import patched
 
             documents = patched(documents, config_patches, platform=platform, role=role, schematic_id=schematic.id)
-        else:
-            documents = [plain("machine_config", document) for document in documents]
         super().__init__(scope, id)
+        self._image, self._own = image, own
         self.name = name
         self.platform = platform
         self.extensions = names
         self.schematic = schematic
         self.machine_config: list[Document] = documents
-        self._branch: Branch = branch
-        self._image = image
+        self.driver_version = driver_version(platform, branch)
         self.provides = Provided(
             gpu_nodes=GpuNodes(labels=node_labels_of(documents), taints=taints_of(documents)),
             platform=platform,
@@ -231,51 +245,42 @@ class TalosGpuNode(GpuConstruct):
             )
         return self._image
 
-    @property
-    def driver_version(self) -> str | None:
-        """The NVIDIA driver on the node; None for a platform without patch release, or one we do not know."""
-        return driver_version(self.platform, self._branch)
-
     def side_files(self) -> list[SideFile]:
-        """Give the patch and the schematic."""
-        patch = "---\n".join(yaml_text(document) for document in self.machine_config)
-        schematic = f"# Schematic {self.schematic_id}\n{self.schematic.to_yaml()}"
-        return [
-            SideFile(folder="machine-config", stem=self.name, text=self._comment() + patch),
-            SideFile(folder="machine-config", stem=f"{self.name}.schematic", text=schematic),
-        ]
-
-    def _comment(self) -> str:
-        """Say what the documents cannot: which installer the node must run."""
-        image = (
-            installer_image_of(self.machine_config)
-            or self._image
-            or (f"none named, {self.platform} has no patch release: <platform>-installer/<schematic>:v<release>")
-        )
-        return (
-            f"# For {self.platform}; the extensions come with the installer.\n"
-            f"# {_WHEN[self.platform.machine_config]}\n"
-            f"# Installer: {image}\n"
-            f"# Schematic, to be registered once with {IMAGE_FACTORY}: {self.name}.schematic.yaml\n"
-        )
+        """Return the node's own patch, the user's patches that go behind it, and the schematic."""
+        own, further = self.machine_config[: self._own], self.machine_config[self._own :]
+        comment, schematic = _comment(self, self._image, len(further)), f"# Schematic {self.schematic_id}\n"
+        texts = {
+            self.name: comment + "---\n".join(yaml_text(document) for document in own),
+            **{f"{self.name}.patch-{number}": yaml_text(patch) for number, patch in enumerate(further, start=1)},
+            f"{self.name}.schematic": schematic + self.schematic.to_yaml(),
+        }
+        return [SideFile(folder="machine-config", stem=stem, text=text) for stem, text in texts.items()]
 
 
-def _labels(operator_validator: bool, given: Mapping[str, str]) -> dict[str, str]:
-    if operator_validator:
-        return dict(given)
-    if given.get(OPERATOR_VALIDATOR, "false") != "false":
-        raise GpuConstructsError(
-            f"node_labels[{OPERATOR_VALIDATOR!r}] must be 'false' with operator_validator=False; "
-            f"got {given[OPERATOR_VALIDATOR]!r}; leave it out"
-        )
-    return {**given, OPERATOR_VALIDATOR: "false"}
+def _comment(node: TalosGpuNode, image: str | None, further: int) -> str:
+    """Return what the documents cannot state: which installer the node must run, and which patches follow."""
+    image = (
+        installer_image_of(node.machine_config)
+        or image
+        or f"none named, {node.platform} has no patch release: <platform>-installer/<schematic>:v<release>"
+    )
+    patches = ", ".join(f"{node.name}.patch-{number}.yaml" for number in range(1, further + 1))
+    return (
+        f"# For {node.platform}; the extensions come with the installer.\n"
+        f"# {_WHEN[node.platform.machine_config]}\n"
+        + (f"# Patches to apply after this one, in this order: {patches}\n" if further else "")
+        + f"# Installer: {image}\n"
+        f"# Schematic, to be registered once with {IMAGE_FACTORY}: {node.name}.schematic.yaml\n"
+    )
 
 
-def _installer_image(
-    platform: Talos, installer_platform: InstallerPlatform, secureboot: bool, schematic: TalosSchematic
-) -> str | None:
+def _modules(extensions: Sequence[str], given: Sequence[KernelModule]) -> tuple[KernelModule, ...]:
+    has_gdrdrv = OWNER + GDRDRV in extensions
+    if not has_gdrdrv and any(module_key(module.name) == GDRDRV_MODULE for module in given):
+        raise GpuConstructsError("kernel_modules must not hold 'gdrdrv' without its extension; use gdrdrv=True")
+    return merged_modules((*NVIDIA_MODULES, *[GDRDRV_MODULE] * has_gdrdrv), given)
+
+
+def _image(platform: Talos, name: str) -> str | None:
     release = patch_release(platform)
-    suffix = "-secureboot" if secureboot else ""
-    if release is None:
-        return None
-    return f"{IMAGE_FACTORY}/{installer_platform}-installer{suffix}/{schematic.id}:v{release}"
+    return None if release is None else f"{IMAGE_FACTORY}/{name}:v{release}"

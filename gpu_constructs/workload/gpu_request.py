@@ -1,4 +1,4 @@
-"""What a workload wants of GPUs, in its own words: how many, which boards, how much memory."""
+"""What a workload wants of GPUs: how many, which boards, how much memory."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
-from gpu_constructs import _fields
-from gpu_constructs._references import NamedObject
-from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
+from gpu_constructs.catalog.gpu_models import GpuModel, doubt_of, is_full_name, known_board, product_label
+from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, memory_gb, require_mig_profile, size_of
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
-from gpu_constructs.gpu_models import GpuModel, board_called, doubt_of, is_full_name
-from gpu_constructs.mig_profiles import MIG_PROFILES, memory_gb, require_mig_profile, size_of
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
+from gpu_constructs.kube.references import NamedObject
 
 DriverCapability = Literal["compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all"]
 Family = Literal["maxwell", "pascal", "volta", "turing", "ampere", "ada-lovelace", "hopper", "blackwell", "rubin"]
@@ -34,11 +34,11 @@ FIRST_COMPUTE: Mapping[Family, tuple[int, int]] = {
 EXTENDED_RESOURCE = re.compile(r"(?!requests\.|(?:[^/]*\.)?kubernetes\.io/)[^/]+/[^/]+\Z")
 """The apiserver's rules for names of extended resources, on top of those for label keys."""
 
-_OF_THE_DEVICE_PLUGIN = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([-a-z0-9.]*[a-z0-9])?)\Z")
-_MIG = "nvidia.com/mig-"
+SELECTING = ("products", "min_vram", "min_compute_capability", "family")
+"""Members that select certain GPUs of a cluster."""
+
+MIG = "nvidia.com/mig-"
 _COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
-# What GPU Feature Discovery strips from a board's name before it makes a label of it.
-_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class GpuRequest(metaclass=ShortErrors):
     """The GPUs that one container of a pod holds.
 
     The same request becomes a limit on an extended resource with a node affinity, or a claim with CEL selectors,
-    as the backend of the ``GpuProfile`` says. Several wishes must all hold.
+    as the backend of the ``GpuProfile`` says. All that is given must hold.
 
     Attributes:
         count: Whole GPUs, slots of shared ones or MIG devices, of each pod. 1 by default, and always where slots count
@@ -77,8 +77,8 @@ class GpuRequest(metaclass=ShortErrors):
             backend of claims. It says which GPUs, so nothing else may be asked for.
 
     Raises:
-        GpuConstructsError: A number that is no whole one of at least 1, a resource or MIG profile that does not exist,
-            something that is no quantity, or wishes that no board can meet together.
+        GpuConstructsError: A number that is not a whole one of at least 1, a resource or MIG profile that does not
+            exist, something that is not a quantity, or members that no board can meet together.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/lm/resource.go; Kubernetes documentation, "Schedule GPUs"
@@ -102,149 +102,30 @@ class GpuRequest(metaclass=ShortErrors):
                 f"request.count must be an int, got {self.count!r} (float); a part of a GPU is a slot: share GPUs "
                 "with DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and ask for 1"
             )
-        _fields.whole_number("request.count", self.count, minimum=1, way_out="a pod without a GPU asks for none")
-        _fields.members(self, "request")
+        fields.whole_number("request.count", self.count, minimum=1, way_out="a pod without a GPU asks for none")
+        fields.members(self, "request")
         if self.resource is not None:
-            self._check_resource(self.resource)
+            _check_resource(self, self.resource)
         if self.mig_profile is not None:
             require_mig_profile("request.mig_profile", self.mig_profile)
             # A resource has a dot where the profile has a plus: either spelling may have been given.
             object.__setattr__(self, "mig_profile", self.mig_profile.replace("gb.", "gb+"))
-        for name in ("min_vram", "vram", "vram_typical"):
-            if getattr(self, name) is not None:
-                _fields.size(f"request.{name}", getattr(self, name))
-        self._check_typical()
-        if self.min_compute_capability is not None and not _COMPUTE_CAPABILITY.match(self.min_compute_capability):
-            raise GpuConstructsError(
-                "request.min_compute_capability must be like '8.9', major and minor number; "
-                f"got {self.min_compute_capability!r}"
-            )
-        for index, product in enumerate(self.products):
-            _fields.label_value(f"request.products[{index}]", product_label(product))
-            if not product_label(product) or not product.isprintable():
-                raise GpuConstructsError(f"request.products[{index}] must name a board; got {product!r}")
-            _check_name(index, product)
-        if "all" in self.driver_capabilities and len(self.driver_capabilities) > 1:
-            raise GpuConstructsError(
-                f"request.driver_capabilities must be 'all' or a list without it; got {list(self.driver_capabilities)}"
-            )
-        self._check_claim()
-        self._check_families()
-        self._check_mig()
-        self._check_that_a_board_can_meet_it()
+        for check in (_check_members, _check_typical, _check_claim, _check_families, _check_boards):
+            check(self)
 
-    def _check_resource(self, resource: str) -> None:
-        if self.mig_profile is not None:
-            raise GpuConstructsError("request.resource and request.mig_profile must not both be given")
-        _fields.labels("request.resource", {resource: ""})
-        if not EXTENDED_RESOURCE.match(resource):
-            raise GpuConstructsError(
-                "request.resource must be a domain and a name, like 'nvidia.com/gpu', outside kubernetes.io; "
-                f"got {resource!r}"
-            )
+    def refuse(self, why: str, *names: str) -> None:
+        """Raise if a member is given.
 
-    def require_resource_of_device_plugin(self) -> None:
-        """Refuse a resource that the device plugin never advertises.
+        Args:
+            why: What is wrong with the member, behind its name.
+            names: Members that must not be given.
 
         Raises:
-            GpuConstructsError: With those it does.
+            GpuConstructsError: One of the members is given.
         """
-        if self.resource is None:
-            return
-        if not _OF_THE_DEVICE_PLUGIN.match(self.resource):
-            raise GpuConstructsError(
-                "request.resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
-                f"'nvidia.com/mig-1g.10gb'; got {self.resource!r}"
-            )
-        if self.resource.startswith(_MIG):
-            require_mig_profile("request.resource", self.resource.removeprefix(_MIG).removesuffix(".shared"))
-
-    def _check_typical(self) -> None:
-        if self.vram_typical is None:
-            return
-        if self.vram is None:
-            raise GpuConstructsError(
-                f"request.vram_typical needs request.vram, the most it takes; got {self.vram_typical!r} alone; pass "
-                "both"
-            )
-        if _fields.amount(self.vram_typical) > _fields.amount(self.vram):
-            raise GpuConstructsError(
-                f"request.vram_typical must be at most request.vram of {self.vram!r}; got {self.vram_typical!r}"
-            )
-
-    def _check_claim(self) -> None:
-        if self.resource_claim is None:
-            return
-        for name in ("resource", "mig_profile", "products", "min_vram", "min_compute_capability", "family"):
+        for name in names:
             if getattr(self, name):
-                raise GpuConstructsError(
-                    f"request.{name} and request.resource_claim must not both be given: the claim says which GPUs"
-                )
-        if self.count != 1:
-            raise GpuConstructsError(
-                f"request.count must be left out beside request.resource_claim, which says how many; got {self.count}"
-            )
-
-    def _check_families(self) -> None:
-        least = self.compute_capability
-        if least is not None and self.families and not any(self._may_reach(family, least) for family in self.families):
-            raise GpuConstructsError(
-                f"request.min_compute_capability {self.min_compute_capability} is more than any board of "
-                f"request.family {' or '.join(self.families)} has; leave one of the two out"
-            )
-
-    def _check_mig(self) -> None:
-        size = self.mig_size
-        if size is None:
-            return
-        for name in ("min_vram", "vram"):
-            wanted = getattr(self, name)
-            if wanted is not None and _fields.amount(wanted) > memory_gb(size) * 2**30:
-                raise GpuConstructsError(
-                    f"request.{name} must be at most the {memory_gb(size)} GB that a MIG device {size!r} has; got "
-                    f"{wanted!r}; ask for less, or for a larger profile"
-                )
-        models = [known_board(product) for product in self.products]
-        profiles = {model.name: MIG_PROFILES.get(model.name) if model else None for model in models if model}
-        if not models or None in models or None in profiles.values():
-            return
-        if not any(size in (of_board or ()) for of_board in profiles.values()):
-            can = ", ".join(dict.fromkeys(each for of_board in profiles.values() for each in of_board or ()))
-            has = f"has {can}" if can else "has no MIG"
-            raise GpuConstructsError(
-                f"request.mig_profile must be one of a board of request.products; got {size!r}, where "
-                f"{' or '.join(profiles)} {has}; take another profile or other boards"
-            )
-
-    def _check_that_a_board_can_meet_it(self) -> None:
-        """Compare the wishes with what is known of the boards named; one that is unknown may meet anything."""
-        models = [known_board(product) for product in self.products]
-        if not models or None in models:
-            return
-        known = [model for model in models if model is not None]
-        if self.min_mib is not None and all((m.vram_mib or self.min_mib) < self.min_mib for m in known):
-            most = max(known, key=lambda model: model.vram_mib or 0)
-            raise GpuConstructsError(
-                f"request.min_vram of {self.min_vram} is more than any of request.products has: {most.name} reports "
-                f"{most.vram_mib} MiB; ask for less, e.g. '{most.vram_mib}Mi'"
-            )
-        families = {model.architecture.lower().replace(" ", "-") for model in known}
-        if self.families and families.isdisjoint(self.families):
-            raise GpuConstructsError(
-                f"request.family {' or '.join(self.families)} is none of request.products', which are "
-                f"{' and '.join(sorted(families))}; leave one of the two out"
-            )
-        least = self.compute_capability
-        if least is not None and not any(self._may_reach(family, least) for family in families):
-            raise GpuConstructsError(
-                f"request.min_compute_capability {self.min_compute_capability} is more than any of request.products "
-                f"has, which are {' and '.join(sorted(families))}; leave one of the two out"
-            )
-
-    @staticmethod
-    def _may_reach(family: str, least: tuple[int, int]) -> bool:
-        later = [first for first in FIRST_COMPUTE.values() if first > FIRST_COMPUTE.get(family, (99, 0))]  # type: ignore[call-overload]
-        return not later or least < min(later)
+                raise GpuConstructsError(f"request.{name} {why}")
 
     @property
     def driver_capabilities_variable(self) -> str:
@@ -258,7 +139,7 @@ class GpuRequest(metaclass=ShortErrors):
     def mig_size(self) -> str | None:
         """The MIG profile asked for, without its attributes; None for whole GPUs."""
         resource = self.resource or ""
-        given = self.mig_profile or (resource.removeprefix(_MIG) if resource.startswith(_MIG) else "")
+        given = self.mig_profile or (resource.removeprefix(MIG) if resource.startswith(MIG) else "")
         return size_of(given)
 
     @property
@@ -271,7 +152,7 @@ class GpuRequest(metaclass=ShortErrors):
     @property
     def min_mib(self) -> int | None:
         """The least memory in MiB, the unit of the node label ``nvidia.com/gpu.memory``."""
-        return None if self.min_vram is None else ceil(_fields.amount(self.min_vram) / 2**20)
+        return None if self.min_vram is None else ceil(fields.amount(self.min_vram) / 2**20)
 
     @property
     def compute_capability(self) -> tuple[int, int] | None:
@@ -290,24 +171,134 @@ class GpuRequest(metaclass=ShortErrors):
     @property
     def selects(self) -> bool:
         """Whether it wants more than any GPU."""
-        return bool(self.products or self.min_vram or self.min_compute_capability or self.family)
+        return any(getattr(self, name) for name in SELECTING)
 
 
-def known_board(product: str) -> GpuModel | None:
-    """Return what is known of a board, in whatever case and as ``nvidia-smi`` or a node label has its name."""
-    return board_called(product.removesuffix("-SHARED"))
+def _check_resource(request: GpuRequest, resource: str) -> None:
+    if request.mig_profile is not None:
+        raise GpuConstructsError("request.resource and request.mig_profile must not both be given")
+    fields.labels("request.resource", {resource: ""})
+    if not EXTENDED_RESOURCE.match(resource):
+        raise GpuConstructsError(
+            "request.resource must be a domain and a name, like 'nvidia.com/gpu', outside kubernetes.io; "
+            f"got {resource!r}"
+        )
 
 
-def product_label(product: str) -> str:
-    """Give a board's name as GPU Feature Discovery writes it into ``nvidia.com/gpu.product``, without ``-SHARED``."""
-    model = known_board(product)
-    name = product if model is None else model.name
-    return "-".join(_NOT_IN_LABELS.sub("", name).split()).removesuffix("-SHARED")
+def _check_members(request: GpuRequest) -> None:
+    for name in ("min_vram", "vram", "vram_typical"):
+        if getattr(request, name) is not None:
+            fields.size(f"request.{name}", getattr(request, name))
+    least = request.min_compute_capability
+    if least is not None and not _COMPUTE_CAPABILITY.match(least):
+        raise GpuConstructsError(
+            f"request.min_compute_capability must be like '8.9', major and minor number; got {least!r}"
+        )
+    for index, product in enumerate(request.products):
+        _check_name(f"request.products[{index}]", product)
+    if "all" in request.driver_capabilities and len(request.driver_capabilities) > 1:
+        raise GpuConstructsError(
+            f"request.driver_capabilities must be 'all' or a list without it; got {list(request.driver_capabilities)}"
+        )
 
 
-def _check_name(index: int, product: str) -> None:
+def _check_typical(request: GpuRequest) -> None:
+    if request.vram_typical is None:
+        return
+    if request.vram is None:
+        raise GpuConstructsError(
+            f"request.vram_typical needs request.vram, the most it takes; got {request.vram_typical!r} alone; pass both"
+        )
+    if fields.amount(request.vram_typical) > fields.amount(request.vram):
+        raise GpuConstructsError(
+            f"request.vram_typical must be at most request.vram of {request.vram!r}; got {request.vram_typical!r}"
+        )
+
+
+def _check_claim(request: GpuRequest) -> None:
+    if request.resource_claim is None:
+        return
+    request.refuse(
+        "and request.resource_claim must not both be given: the claim says which GPUs",
+        *("resource", "mig_profile", *SELECTING),
+    )
+    if request.count != 1:
+        raise GpuConstructsError(
+            f"request.count must be left out beside request.resource_claim, which says how many; got {request.count}"
+        )
+
+
+def _check_families(request: GpuRequest) -> None:
+    least = request.compute_capability
+    if least is not None and request.families and not any(_may_reach(family, least) for family in request.families):
+        raise GpuConstructsError(
+            f"request.min_compute_capability {request.min_compute_capability} is more than any board of "
+            f"request.family {' or '.join(request.families)} has; leave one of the two out"
+        )
+
+
+def _check_boards(request: GpuRequest) -> None:
+    """Compare the request with what is known of the boards named; a board that is unknown may meet anything."""
+    known = [known_board(product) for product in request.products]
+    boards = [] if None in known else [board for board in known if board is not None]
+    _check_mig(request, boards)
+    if boards:
+        _check_that_a_board_can_meet_it(request, boards)
+
+
+def _check_mig(request: GpuRequest, boards: Sequence[GpuModel]) -> None:
+    size = request.mig_size
+    if size is None:
+        return
+    for name in ("min_vram", "vram"):
+        wanted = getattr(request, name)
+        if wanted is not None and fields.amount(wanted) > memory_gb(size) * 2**30:
+            raise GpuConstructsError(
+                f"request.{name} must be at most the {memory_gb(size)} GB that a MIG device {size!r} has; got "
+                f"{wanted!r}; ask for less, or for a larger profile"
+            )
+    profiles = {board.name: MIG_PROFILES.get(board.name) for board in boards}
+    known = [each for of_board in profiles.values() for each in of_board or ()]
+    if boards and None not in profiles.values() and size not in known:
+        has = f"has {', '.join(dict.fromkeys(known))}" if known else "has no MIG"
+        raise GpuConstructsError(
+            f"request.mig_profile must be one of a board of request.products; got {size!r}, where "
+            f"{' or '.join(profiles)} {has}; take another profile or other boards"
+        )
+
+
+def _check_that_a_board_can_meet_it(request: GpuRequest, boards: Sequence[GpuModel]) -> None:
+    least_mib = request.min_mib
+    if least_mib is not None and all((board.vram_mib or least_mib) < least_mib for board in boards):
+        most = max(boards, key=lambda board: board.vram_mib or 0)
+        raise GpuConstructsError(
+            f"request.min_vram of {request.min_vram} is more than any of request.products has: {most.name} reports "
+            f"{most.vram_mib} MiB; ask for less, e.g. '{most.vram_mib}Mi'"
+        )
+    families = {board.architecture.lower().replace(" ", "-") for board in boards}
+    if request.families and families.isdisjoint(request.families):
+        raise GpuConstructsError(
+            f"request.family {' or '.join(request.families)} is none of request.products', which are "
+            f"{' and '.join(sorted(families))}; leave one of the two out"
+        )
+    least = request.compute_capability
+    if least is not None and not any(_may_reach(family, least) for family in families):
+        raise GpuConstructsError(
+            f"request.min_compute_capability {request.min_compute_capability} is more than any of request.products "
+            f"has, which are {' and '.join(sorted(families))}; leave one of the two out"
+        )
+
+
+def _may_reach(family: str, least: tuple[int, int]) -> bool:
+    later = [first for first in FIRST_COMPUTE.values() if first > FIRST_COMPUTE.get(family, (99, 0))]  # type: ignore[call-overload]
+    return not later or least < min(later)
+
+
+def _check_name(field: str, product: str) -> None:
+    fields.label_value(field, product_label(product))
+    if not product_label(product) or not product.isprintable():
+        raise GpuConstructsError(f"{field} must name a board; got {product!r}")
     near = doubt_of(product.removesuffix("-SHARED"))
-    field = f"request.products[{index}]"
     if near and not is_full_name(product):
         raise GpuConstructsError(
             f"{field} must be a board's whole name as nvidia-smi prints it; got {product!r}{near}; a board that is "

@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, Literal
 
-from gpu_constructs import _fields, _kinds
-from gpu_constructs.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.pod_specs import Path, model_server, pod_spec_paths
-from gpu_constructs.workload.gpu_allocation import GpuAllocation, VisibleDevices, container_named
-from gpu_constructs.workload.strategy import Strategy
+from gpu_constructs.kube import kinds
+from gpu_constructs.kube.annotations import IGNORE_RULES
+from gpu_constructs.kube.pod_specs import model_server, pod_spec_paths, pod_specs
+from gpu_constructs.workload.gpu_in_pod import GpuAllocation, VisibleDevices, container_named, with_containers
+from gpu_constructs.workload.manifests import check_shared_memory
+from gpu_constructs.workload.options import Strategy, annotations_of
 
 UpdateChoice = Literal["one-at-a-time", "unchanged"] | Strategy
 
@@ -62,7 +62,7 @@ class ManifestAccess:
     """GPUs for one container of each pod that a manifest makes.
 
     Attributes:
-        container: Its name. None: what the kind's operator calls it, else the first.
+        container: Name of the container. None: what the kind's operator calls it, else the first.
         pod_spec: Where the pods are, for kinds that are not known: ``spec.groups[*].template.spec``.
         shared_memory: Size of ``/dev/shm``.
         strategy: What becomes of a Deployment that updates with additional pods, as Kubernetes does by default; or the
@@ -82,7 +82,7 @@ class ManifestAccess:
         return _kind(manifest) not in _WITHOUT_RUNTIME_CLASS
 
     def check(self, manifest: Mapping[str, Any]) -> None:
-        """Refuse a manifest that can never get GPUs.
+        """Raise if a manifest can never get GPUs.
 
         Raises:
             GpuConstructsError: Its kind holds no pods, or no claims where claims are made.
@@ -107,27 +107,15 @@ class ManifestAccess:
             )
 
     def given(self, manifest: Mapping[str, Any], *, claim_template: str | None) -> dict[str, Any]:
-        """Give the manifest with GPUs in its pods. Done twice, it changes nothing the second time.
+        """Return the manifest with GPUs in its pods. Done twice, it changes nothing the second time.
 
         Raises:
             GpuConstructsError: Something in it contradicts.
         """
         made = copy.deepcopy(dict(manifest))
-        for path in self._holding_paths(made):
-            parent, key = _parent(made, path)
-            pod = self.allocation.give(
-                parent[key],
-                container=self._holder_in(made, parent[key]),
-                claim_template=claim_template,
-                visible_devices=self.visible_devices,
-                names_runtime_class=self.has_place_for_runtime_class(made),
-            )
-            if self.shared_memory is not None:
-                self._mount_shared_memory(
-                    pod, container_named(pod, self._holder_in(made, pod)), size=self.shared_memory
-                )
-            parent[key] = pod
-        self._annotate(made)
+        for pod in self._holding(made):
+            pod.update(self._with_gpus(pod, made, claim_template))
+        _annotate(self, made)
         if isinstance(self.strategy, Strategy):
             _update_by(self.strategy, made)
         elif self.strategy == "one-at-a-time":
@@ -136,101 +124,102 @@ class ManifestAccess:
 
     def hide_from_others(self, made: dict[str, Any]) -> None:
         """Let all containers that hold no GPU see none."""
-        for path in self._holding_paths(made):
-            parent, key = _parent(made, path)
-            parent[key] = self.allocation.hide_from_others(parent[key])
+        for pod in self._holding(made):
+            pod.update(self.allocation.hide_from_others(pod))
 
     def missing_from(self, manifest: Mapping[str, Any], *, claim_template: str | None) -> str | None:
-        """Say what of it is not in a manifest, as after a later patch; None where all is there.
+        """Return what of it is not in a manifest, as after a later patch; None where all is there.
 
         Raises:
             GpuConstructsError: Something in it contradicts.
         """
         self.check(manifest)
-        again = self.given(manifest, claim_template=claim_template)
-        for path in self._holding_paths(again):
-            gone = _difference(_at(again, path), _at(manifest, path))
-            if gone is not None:
-                return gone
-        return None
+        gone = (_difference(self._with_gpus(pod, manifest, claim_template), pod) for pod in self._holding(manifest))
+        return next((one for one in gone if one is not None), None)
 
-    def _holding_paths(self, manifest: Mapping[str, Any]) -> list[Path]:
-        """Give the pods that get GPUs.
+    def _with_gpus(
+        self, pod: Mapping[str, Any], manifest: Mapping[str, Any], claim_template: str | None
+    ) -> dict[str, Any]:
+        named = self.container or _holder_of_kind(manifest)
+        holder = named if self.container is not None or _has(pod, named) else None
+        made = self.allocation.give(
+            pod,
+            container=holder,
+            claim_template=claim_template,
+            visible_devices=self.visible_devices,
+            names_runtime_class=self.has_place_for_runtime_class(manifest),
+        )
+        if self.shared_memory is not None:
+            _mount_shared_memory(made, container_named(made, holder), size=self.shared_memory)
+        return made
+
+    def _holding(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the pods that get GPUs.
 
         Where the kind has pods that only coordinate, not these, unless there are no others; of the rest those with the
         container, or, where the kind only suggests its name and none has it, all.
         """
-        paths = pod_spec_paths(manifest, self.pod_spec)
-        if self.pod_spec is None:
-            coordinating = _COORDINATING.get(_kind(manifest), frozenset())
-            paths = [path for path in paths if coordinating.isdisjoint(path)] or paths
+        pods = _working_pods(manifest, self.pod_spec)
         name = self.container or _holder_of_kind(manifest)
-        pods = {path: _at(manifest, path) for path in paths}
         # Steps of a training that load data are pods of their own.
-        found = [path for path, pod in pods.items() if name is not None and _has(pod, name)]
-        if self.container is not None and not found and pods:
-            container_named(next(iter(pods.values())), self.container)
-        served = [path for path, pod in pods.items() if model_server(pod) is not None]
-        if found or served:
-            return [path for path in paths if path in found or path in served]
-        return [path for path, pod in pods.items() if pod.get("containers")] or paths
+        named = [pod for pod in pods if _has(pod, name)]
+        if self.container is not None and pods and not named:
+            container_named(pods[0], self.container)
+        found = [pod for pod in pods if pod in named or model_server(pod) is not None]
+        return found or [pod for pod in pods if pod.get("containers")] or pods
 
-    def _holder_in(self, manifest: Mapping[str, Any], pod: Mapping[str, Any]) -> str | None:
-        if self.container is not None:
-            return self.container
-        name = _holder_of_kind(manifest)
-        return name if name is not None and _has(pod, name) else None
 
-    def _mount_shared_memory(self, pod: dict[str, Any], holder: Mapping[str, Any], *, size: str) -> None:
-        limit = ((holder.get("resources") or {}).get("limits") or {}).get("memory")
-        if limit is not None and _fields.amount(size) >= _fields.amount(str(limit)):
-            raise GpuConstructsError(
-                f"shared_memory must be less than the memory limit of {limit}, against which it counts; got {size!r}; "
-                f"raise the limit of container {holder.get('name')!r}"
-            )
-        volumes, mounts = list(pod.get("volumes") or ()), list(holder.get("volumeMounts") or ())
-        memory = {"medium": "Memory", "sizeLimit": size}
-        there = next((one for one in mounts if str(one.get("mountPath")).rstrip("/") == "/dev/shm"), None)
-        if there is not None:
-            if any(one.get("name") == there.get("name") and one.get("emptyDir") == memory for one in volumes):
-                return
-            raise GpuConstructsError(
-                f"container {holder.get('name')!r} mounts another volume at /dev/shm already; leave shared_memory out"
-            )
-        taken = {one.get("name") for one in volumes}
-        name = next(
-            name for number in count() if (name := _SHARED_MEMORY + (f"-{number}" if number else "")) not in taken
+def _working_pods(manifest: Mapping[str, Any], path: str | None) -> list[dict[str, Any]]:
+    """Return the pods that do not only coordinate others, or all if there are no such pods."""
+    coordinating = _COORDINATING.get(_kind(manifest), frozenset()) if path is None else frozenset()
+    pods = [*pod_specs(manifest, path)]
+    places = pod_spec_paths(manifest, path)
+    return [pod for place, pod in zip(places, pods, strict=True) if coordinating.isdisjoint(place)] or pods
+
+
+def _mount_shared_memory(pod: dict[str, Any], holder: Mapping[str, Any], *, size: str) -> None:
+    container = repr(holder.get("name"))
+    check_shared_memory(size, holder.get("resources") or {}, way_out=f"raise the limit of container {container}")
+    volumes = {one.get("name"): one for one in pod.get("volumes") or ()}
+    mounts, memory = list(holder.get("volumeMounts") or ()), {"medium": "Memory", "sizeLimit": size}
+    there = [volumes.get(mount.get("name"), {}) for mount in mounts if _is_shared_memory(mount)]
+    if there and there[0].get("emptyDir") != memory:
+        raise GpuConstructsError(
+            f"container {container} mounts another volume at /dev/shm already; leave shared_memory out"
         )
-        changed = {**holder, "volumeMounts": [*mounts, {"name": name, "mountPath": "/dev/shm"}]}
-        for group in ("containers", "initContainers"):
-            if pod.get(group):
-                pod[group] = [changed if one is holder else one for one in pod[group]]
-        pod["volumes"] = [*volumes, {"name": name, "emptyDir": memory}]
+    if there:
+        return
+    names = (_SHARED_MEMORY, *(f"{_SHARED_MEMORY}-{number}" for number in range(1, len(volumes) + 1)))
+    free = next(name for name in names if name not in volumes)
+    changed = {**holder, "volumeMounts": [*mounts, {"name": free, "mountPath": "/dev/shm"}]}
+    pod.update(with_containers(pod, lambda one: changed if one is holder else one))
+    pod["volumes"] = [*(pod.get("volumes") or ()), {"name": free, "emptyDir": memory}]
 
-    def _annotate(self, made: dict[str, Any]) -> None:
-        said = {}
-        if self.visible_devices == "unmanaged":
-            said[VISIBLE_DEVICES_CHOICE] = "unmanaged"
-        budget = self.allocation.request.annotations
-        said |= budget
-        metadata = made.setdefault("metadata", {})
-        if self.ignore_rules:
-            there = (metadata.get("annotations") or {}).get(IGNORE_RULES, "").split(",")
-            said[IGNORE_RULES] = ",".join(dict.fromkeys(code for code in (*there, *self.ignore_rules) if code))
-        there = metadata.get("annotations") or {}
-        for name, amount in budget.items():
-            if there.get(name, amount) != amount:
-                field = name.removeprefix("gpu-constructs/").replace("-", "_")
-                raise GpuConstructsError(
-                    f"the object has a budget of {there[name]!r} already ({name}), where request.{field} is "
-                    f"{amount!r}; leave one of the two out"
-                )
-        if said:
-            metadata["annotations"] = {**(metadata.get("annotations") or {}), **said}
+
+def _is_shared_memory(mount: Mapping[str, Any]) -> bool:
+    return str(mount.get("mountPath")).rstrip("/") == "/dev/shm"
+
+
+def _annotate(access: ManifestAccess, made: dict[str, Any]) -> None:
+    metadata = made.setdefault("metadata", {})
+    there = metadata.get("annotations") or {}
+    said = annotations_of(None, access.allocation.request, access.ignore_rules, access.visible_devices)
+    for name, amount in access.allocation.request.annotations.items():
+        if there.get(name, amount) != amount:
+            field = name.removeprefix("gpu-constructs/").replace("-", "_")
+            raise GpuConstructsError(
+                f"the object has a budget of {there[name]!r} already ({name}), where request.{field} is "
+                f"{amount!r}; leave one of the two out"
+            )
+    if IGNORE_RULES in said:
+        codes = [*there.get(IGNORE_RULES, "").split(","), *access.ignore_rules]
+        said[IGNORE_RULES] = ",".join(dict.fromkeys(code for code in codes if code))
+    if said:
+        metadata["annotations"] = {**there, **said}
 
 
 def _kind(manifest: Mapping[str, Any]) -> tuple[str, str]:
-    return _kinds.group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind"))
+    return kinds.group_of(str(manifest.get("apiVersion", ""))), str(manifest.get("kind"))
 
 
 def _holder_of_kind(manifest: Mapping[str, Any]) -> str | None:
@@ -240,24 +229,13 @@ def _holder_of_kind(manifest: Mapping[str, Any]) -> str | None:
     return _HOLDERS.get(_kind(manifest))
 
 
-def _has(pod: Mapping[str, Any], name: str) -> bool:
-    return any(one.get("name") == name for group in ("containers", "initContainers") for one in pod.get(group) or ())
-
-
-def _at(manifest: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    parent, key = _parent(manifest, path)
-    pod: Mapping[str, Any] = parent[key]
-    return pod
-
-
-def _parent(manifest: Any, path: Path) -> tuple[Any, str | int]:
-    for step in path[:-1]:
-        manifest = manifest[step]
-    return manifest, path[-1]
+def _has(pod: Mapping[str, Any], name: str | None) -> bool:
+    there = (one.get("name") for group in ("containers", "initContainers") for one in pod.get(group) or ())
+    return name is not None and name in there
 
 
 def _difference(wanted: Any, there: Any, path: str = "pod") -> str | None:
-    """Say where something wanted is not there; what is there besides does not matter."""
+    """Return where something wanted is not there; what is there besides does not matter."""
     if isinstance(wanted, Mapping) and isinstance(there, Mapping):
         found = (_difference(value, there.get(key), f"{path}.{key}") for key, value in wanted.items())
         return next((one for one in found if one), None)

@@ -1,19 +1,43 @@
-"""What the objects of an app say about one another: names, scalers, classes of devices."""
+"""What the objects of an app say about one another: names, scalers, device classes, priorities and quotas.
+
+Sources:
+    kubernetes/kubernetes@v1.36.0:plugin/pkg/admission/priority/admission.go, pkg/apis/scheduling/types.go: a pod
+    without a class gets the default one before quotas look at it.
+
+    kubernetes/kubernetes@v1.36.2:pkg/quota/v1/evaluator/core/pods.go: extended resources count as ``requests.<name>``
+    only; a pod counts until it has ended, also while it is Pending; scopes are conditions that must all hold.
+
+    kubernetes/kubernetes@v1.36.2:pkg/quota/v1/evaluator/core/resource_claims.go: devices of claims count by their
+    class.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from gpu_constructs._kinds import group_of
-from gpu_constructs.capacity.demand.pod_group import mapping, members, number
-from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, limits_of, namespace_of
+from gpu_constructs.capacity.consumer import QuotaShare
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.readable import (
+    Manifest,
+    annotations_of,
+    at,
+    mapping,
+    members,
+    name_of,
+    namespace_of,
+    number,
+    quantity,
+)
+from gpu_constructs.facts.selectors import holds
+from gpu_constructs.kube.kinds import group_of
 
 _DRA = "resource.k8s.io"
 _OF_NO_NAMESPACE = frozenset({"DeviceClass", "PriorityClass"})
 _CLASSES = frozenset({"gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com"})
+_BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
 """With a device class behind it, a resource that Kubernetes makes a claim of that class for."""
 
@@ -44,12 +68,12 @@ class App:
     facts: Facts
 
     def named(self, group: str, kind: str, name: object, namespace: str | None = None) -> Manifest | None:
-        """Give the object of a name; in no namespace where none is given."""
+        """Return the object of a name; in no namespace where none is given."""
         index = self.index_of(group, kind, name, namespace)
         return None if index is None else self.facts.objects[index]
 
     def index_of(self, group: str, kind: str, name: object, namespace: str | None = None) -> int | None:
-        """Give the index of the object of a name; in no namespace where none is given."""
+        """Return the index of the object of a name; in no namespace where none is given."""
         return self._indexes.get((group, kind, namespace, str(name)))
 
     @cached_property
@@ -57,47 +81,41 @@ class App:
         found: dict[tuple[str, str, str | None, str], int] = {}
         for index, ((group, kind), manifest) in enumerate(zip(self.facts.kinds, self.facts.objects, strict=True)):
             namespace = None if kind.startswith("Cluster") or kind in _OF_NO_NAMESPACE else namespace_of(manifest)
-            found.setdefault((group, kind, namespace, str(_metadata(manifest).get("name"))), index)
+            found.setdefault((group, kind, namespace, name_of(manifest)), index)
         return found
 
     def as_written(self, manifest: Manifest) -> Manifest:
-        """Give an object with the members too that the rules take for others and leave out; not one of a List."""
+        """Return an object with the members too that the rules take for others and leave out; not one of a List."""
         group, kind = group_of(str(manifest.get("apiVersion"))), str(manifest.get("kind"))
-        index = self.index_of(group, kind, _metadata(manifest).get("name"), namespace_of(manifest))
+        index = self.index_of(group, kind, name_of(manifest), namespace_of(manifest))
         written = None if index is None else self.facts.manifests[self.facts.origins[index]]
         return written if written is not None and written.get("kind") == kind else manifest
 
     def is_gpu(self, resource: str) -> bool:
-        """Tell whether a resource of a container is GPUs, by a device plugin or by DRA."""
-        if self.facts.is_gpu(resource) or resource in self._resources_of_classes:
+        """Check whether a resource of a container is GPUs, by a device plugin or by DRA."""
+        if self.facts.is_gpu(resource) or resource in self.own_classes.values():
             return True
         return resource.startswith(IMPLICIT) and self.is_gpu_class(resource.removeprefix(IMPLICIT))
 
     def is_gpu_class(self, name: str) -> bool:
-        """Tell whether a device class of DRA is GPUs."""
+        """Check whether a device class of DRA is GPUs."""
         return name in _CLASSES or name in self.own_classes
 
     @cached_property
     def own_classes(self) -> dict[str, object]:
         """Device classes of the app that are GPUs of NVIDIA, each with the resource that asks for them."""
-        found = {}
-        for _, manifest in self.facts.of_kind((_DRA, "DeviceClass")):
-            spec = mapping(manifest.get("spec"))
-            if any("gpu.nvidia.com" in str(selector) for selector in members(spec.get("selectors"))):
-                found[str(_metadata(manifest).get("name"))] = spec.get("extendedResourceName")
-        return found
-
-    @cached_property
-    def _resources_of_classes(self) -> frozenset[str]:
-        return frozenset(name for name in self.own_classes.values() if isinstance(name, str))
+        return {
+            name_of(manifest): at(manifest, "spec").get("extendedResourceName")
+            for _, manifest in self.facts.of_kind((_DRA, "DeviceClass"))
+            if "gpu.nvidia.com" in str(members(at(manifest, "spec").get("selectors")))
+        }
 
     def copies(self, manifest: Manifest, declared: int) -> tuple[int, int]:
-        """Give how many copies an object has at most and at least, where it declares some."""
-        name = _metadata(manifest).get("name")
-        known = self._scales.get((namespace_of(manifest), str(manifest.get("kind")), str(name))) if name else None
+        """Return how many copies an object has at most and at least, where it declares some."""
+        known = self._scales.get((namespace_of(manifest), str(manifest.get("kind")), name_of(manifest)), ())
         group = group_of(str(manifest.get("apiVersion")))
-        scales = [scale for wanted, scale in known or () if wanted in (None, group) and (declared or scale.wakes)]
-        if not scales:
+        scales = [scale for wanted, scale in known if wanted in (None, group) and (declared or scale.wakes)]
+        if not scales or not manifest["metadata"].get("name"):
             return declared, declared
         return max(scale.most for scale in scales), min(scale.least for scale in scales)
 
@@ -109,20 +127,11 @@ class App:
         return min(defaults, key=lambda one: number(one.get("value"), 0), default=None)
 
     @cached_property
-    def limit_ranges(self) -> dict[str, list[tuple[str, Manifest]]]:
-        """What the LimitRanges of each namespace say, each with the name of the LimitRange."""
-        found: dict[str, list[tuple[str, Manifest]]] = {}
-        for _, manifest in self.facts.of_kind(("", "LimitRange")):
-            named = [(str(_metadata(manifest).get("name")), limit) for limit in members(limits_of(manifest))]
-            found.setdefault(namespace_of(manifest), []).extend(named)
-        return found
-
-    @cached_property
     def quotas(self) -> dict[str, dict[str, Manifest]]:
         """ResourceQuotas by namespace and name."""
         found: dict[str, dict[str, Manifest]] = {}
         for _, quota in self.facts.of_kind(("", "ResourceQuota")):
-            found.setdefault(namespace_of(quota), {}).setdefault(str(_metadata(quota).get("name")), quota)
+            found.setdefault(namespace_of(quota), {}).setdefault(name_of(quota), quota)
         return found
 
     @cached_property
@@ -144,10 +153,6 @@ class App:
         return found
 
 
-def _metadata(manifest: Manifest) -> Mapping[str, Any]:
-    return mapping(manifest.get("metadata"))
-
-
 def _horizontal(spec: Mapping[str, Any]) -> Scale | None:
     """Kubernetes v1.36 autoscaling/v2: minReplicas is 1 where absent; a target declared with 0 is left alone."""
     most = spec.get("maxReplicas")
@@ -165,3 +170,79 @@ def _keda(scaler: Manifest, spec: Mapping[str, Any]) -> Scale:
     least = number(spec.get("minReplicaCount"), 0)
     idle = min(least, number(spec.get("idleReplicaCount"), least))
     return Scale(idle, max(least, number(spec.get("maxReplicaCount"), 100)), wakes=True)
+
+
+def priority_of(pod_spec: Mapping[str, Any], app: App) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the members ``priority`` and ``preempts`` of pods, and what was assumed."""
+    name = pod_spec.get("priorityClassName")
+    known = (app.named("scheduling.k8s.io", "PriorityClass", name) if name else app.default_priority) or {}
+    preempts = (pod_spec.get("preemptionPolicy") or known.get("preemptionPolicy")) != "Never"
+    for value in (pod_spec.get("priority"), known.get("value"), _BUILT_IN.get(str(name))):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return {"priority": value, "preempts": preempts}, ()
+    notes = (f"PriorityClass {name} is not in this app: taken as priority 0",) if name and not known else ()
+    return {"priority": 0, "preempts": preempts}, notes
+
+
+def quota_shares(pod_spec: Mapping[str, Any], takes: Mapping[str, int], namespace: str, app: App) -> list[QuotaShare]:
+    """Return what a pod takes of every quota of its namespace that counts it.
+
+    Args:
+        pod_spec: Spec of the pod.
+        takes: Amounts that it takes, by the name of a quota for them.
+        namespace: Namespace of the pod.
+        app: The app.
+    """
+    return [
+        QuotaShare(
+            quota=f"ResourceQuota {namespace_of(quota)}/{name}", resource=resource, hard=hard, takes=takes[resource]
+        )
+        for name, quota in app.quotas.get(namespace, {}).items()
+        if all(_is_in(scope, pod_spec, app) for scope in _scopes(app.as_written(quota)))
+        for resource, hard in _limits(quota)
+        if takes.get(resource)
+    ]
+
+
+def quota_names(asks: Mapping[str, int]) -> dict[str, int]:
+    """Return the names by which quotas count what is asked for: resources by requests, classes of DRA by devices."""
+    resources = {f"requests.{name if '/' in name else IMPLICIT + name}": count for name, count in asks.items()}
+    return {**resources, **device_names(asks)}
+
+
+def device_names(asks: Mapping[str, int]) -> dict[str, int]:
+    """Return the names by which quotas count devices of claims."""
+    return {f"{name}.deviceclass.resource.k8s.io/devices": count for name, count in asks.items() if "/" not in name}
+
+
+def _limits(quota: Manifest) -> Iterator[tuple[str, int]]:
+    for resource, hard in at(quota, "spec.hard").items():
+        amount = quantity(hard)
+        if amount is not None:
+            yield str(resource), int(amount)
+
+
+def _scopes(quota: Manifest) -> Iterator[Mapping[str, Any]]:
+    names = at(quota, "spec").get("scopes")
+    yield from ({"scopeName": name, "operator": "Exists"} for name in (names if isinstance(names, list) else ()))
+    yield from members(at(quota, "spec.scopeSelector").get("matchExpressions"))
+
+
+def _is_in(scope: Mapping[str, Any], pod_spec: Mapping[str, Any], app: App) -> bool:
+    """Check whether a scope takes a pod; of those only that a quota on GPUs may have."""
+    match scope.get("scopeName"):
+        case "Terminating" | "NotTerminating" as name:
+            return isinstance(pod_spec.get("activeDeadlineSeconds"), int) is (name == "Terminating")
+        case "BestEffort" | "NotBestEffort" as name:
+            return _is_best_effort(pod_spec) is (name == "BestEffort")
+        case "PriorityClass":
+            default = None if app.default_priority is None else name_of(app.default_priority)
+            own = pod_spec.get("priorityClassName") or default
+            return holds({"operator": "Exists", **scope, "key": "class"}, {"class": own} if own else {})
+    return False
+
+
+def _is_best_effort(pod_spec: Mapping[str, Any]) -> bool:
+    each = [*members(pod_spec.get("initContainers")), *members(pod_spec.get("containers"))]
+    sections = [at(one, f"resources.{section}") for one in each for section in ("limits", "requests")]
+    return not any(quantity(section.get(name)) for section in sections for name in ("cpu", "memory"))

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import Any
 
-from gpu_constructs.capacity.condition import Condition
-from gpu_constructs.capacity.consumer import Choice
+from gpu_constructs.capacity.consumer import Choice, Condition
 from gpu_constructs.capacity.demand.app_objects import App
-from gpu_constructs.capacity.demand.pod_group import mapping, members, number
+from gpu_constructs.facts.readable import at, mapping, members, number
 
 _GROUP = "resource.k8s.io"
 _WHOLE_GPUS = "gpu.nvidia.com"
+_WHOLE_GPU = {"spec": {"spec": {"devices": {"requests": [{"deviceClassName": _WHOLE_GPUS}]}}}}
 _MOST_CHOICES = 64
 
 
@@ -33,7 +33,7 @@ class PodClaims:
 
 
 def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vram: bool) -> PodClaims:
-    """Give what a pod asks for by claims; each is allocated once, whichever containers hold it.
+    """Return what a pod asks for by claims; each is allocated once, whichever containers hold it.
 
     Where a template is not in the app, only a pod that says how much memory it takes is known to want a GPU.
     """
@@ -50,14 +50,13 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
             continue
         name = claim.get("resourceClaimTemplateName")
         template = app.named(_GROUP, "ResourceClaimTemplate", name, namespace)
-        if template is None:
-            if says_vram:
-                found.choices = _together(found.choices, [Choice({_WHOLE_GPUS: 1})])
-                found.notes.append(
-                    Condition(f"ResourceClaimTemplate {name}, which is not in this app, asks for one {_WHOLE_GPUS}")
-                )
+        if template is None and not says_vram:
             continue
-        choices, notes = claim_choices(mapping(mapping(template.get("spec")).get("spec")), app)
+        if template is None:
+            found.notes.append(
+                Condition(f"ResourceClaimTemplate {name}, which is not in this app, asks for one {_WHOLE_GPUS}")
+            )
+        choices, notes = claim_choices(at(template or _WHOLE_GPU, "spec.spec"), app)
         found.choices = _together(found.choices, choices)
         found.notes.extend(notes)
     return found

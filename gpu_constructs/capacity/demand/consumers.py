@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
-from gpu_constructs.annotations import VRAM, VRAM_TYPICAL
-from gpu_constructs.capacity.condition import Condition
-from gpu_constructs.capacity.consumer import Choice, Consumer
-from gpu_constructs.capacity.demand.apart import is_apart_by_revision, most_per_node, placement_notes
-from gpu_constructs.capacity.demand.app_objects import IMPLICIT, App
+from gpu_constructs.capacity.consumer import Choice, Condition, Consumer, Pods
+from gpu_constructs.capacity.demand.app_objects import (
+    IMPLICIT,
+    App,
+    device_names,
+    priority_of,
+    quota_names,
+    quota_shares,
+)
 from gpu_constructs.capacity.demand.claims import PodClaims, claim_choices, pod_claims
 from gpu_constructs.capacity.demand.copies import pod_groups
-from gpu_constructs.capacity.demand.pod_asks import asked, most_asked, pod_asks
-from gpu_constructs.capacity.demand.pod_group import PodGroup, mapping, members
+from gpu_constructs.capacity.demand.pod_group import PodGroup, asked, most_asked, pod_asks
+from gpu_constructs.capacity.demand.pod_rules import is_apart_by_revision, most_per_node, placement_notes
 from gpu_constructs.capacity.demand.present import present
-from gpu_constructs.capacity.demand.priority import priority_of
-from gpu_constructs.capacity.demand.quota import device_names, quota_names, quota_shares
-from gpu_constructs.pod_specs import containers
-from gpu_constructs.rules.facts import Facts, Manifest, annotations_of, namespace_of, quantity
-from gpu_constructs.rules.limit_range import breaches, completed
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.limit_range import breaches, completed
+from gpu_constructs.facts.readable import (
+    Manifest,
+    annotations_of,
+    labels_of,
+    mapping,
+    members,
+    name_of,
+    namespace_of,
+    quantity,
+)
+from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
+from gpu_constructs.kube.pod_specs import containers
 
 _MEBIBYTE = 1024 * 1024
 _QUEUE = "kueue.x-k8s.io/queue-name"
@@ -28,37 +42,28 @@ _STOPPED = "it is suspended, paused, gated or stopped: not counted until that is
 _REVISIONS = (
     "only pods of one revision keep apart: whether an update finds a place beside the old ones is not looked at"
 )
+_WAITS = "the queue {} of Kueue, whose quota is not looked at, lets it start"
 _TWICE = "it stands among the objects more than once: the first counts"
 
 
 @dataclass(frozen=True)
 class _Holder:
-    """Pods that have a claim together with others."""
+    """Pods of an object, with the memory of each GPU in MiB that they say they take."""
 
+    index: int
     manifest: Manifest
     group: PodGroup
-    vram: _Vram
+    vram: int | None
+    typical_vram: int | None
+    vram_notes: Sequence[str]
 
     @property
     def pods(self) -> int:
-        return 1 if self.group.is_for_each_node else self.group.copies * self.group.pods_each
-
-    @property
-    def title(self) -> str:
-        return f"{self.manifest['kind']} {_name(self.manifest)}"
-
-
-@dataclass(frozen=True)
-class _Vram:
-    """Memory of each GPU in MiB that a pod says it takes."""
-
-    most: int | None
-    typical: int | None
-    notes: tuple[str, ...]
+        return 1 if self.group.is_for_each_node else self.group.pods
 
 
 def consumers(facts: Facts) -> list[Consumer]:
-    """Give everyone who asks for GPUs, in the order of ``facts.objects``.
+    """Return everyone who asks for GPUs, in the order of ``facts.objects``.
 
     What makes no pods at all, as a Deployment of no replicas, is left out, and so is what has ended and what another
     one of the objects has made.
@@ -66,29 +71,42 @@ def consumers(facts: Facts) -> list[Consumer]:
     app = App(facts)
     found: list[Consumer] = []
     holders: dict[int, list[_Holder]] = {}
-    there = present(app)
-    for index in there.indexes:
-        manifest = facts.objects[index]
-        for made in pod_groups(manifest, app):
-            group, refused = _admitted(made, namespace_of(manifest), app)
-            if not group.is_for_each_node and not group.copies * group.pods_each:
+    for index, is_repeated in present(app).items():
+        for made in pod_groups(facts.objects[index], app):
+            one, refused = _holder(index, made, app)
+            if not one.pods:
                 continue
-            vram = _vram(manifest, group)
-            says_vram = vram.most is not None
-            claims = pod_claims(group.spec, namespace_of(manifest), app, says_vram=says_vram)
+            claims = pod_claims(one.group.spec, namespace_of(one.manifest), app, says_vram=one.vram is not None)
             for claim in claims.shared:
-                holders.setdefault(claim, []).append(_Holder(manifest, group, vram))
-            choices = _choices(group, claims, app)
+                holders.setdefault(claim, []).append(one)
+            choices = _choices(one.group, claims, app)
             if choices:
-                one = replace(_consumer(index, manifest, group, choices, claims, vram, app), refused=refused)
-                found.append(replace(one, notes=(*one.notes, _TWICE)) if index in there.repeated else one)
+                notes = (_TWICE,) if is_repeated else ()
+                found.append(replace(_consumer(one, choices, claims, notes, app), refused=refused))
     found.extend(one for claim in holders for one in _shared(claim, holders[claim], app))
     return sorted(found, key=lambda consumer: consumer.subject)
 
 
+def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
+    """Return pods as their namespace makes them, and why it refuses them."""
+    manifest = app.facts.objects[index]
+    group, refused = _admitted(made, namespace_of(manifest), app)
+    vram: list[int | None] = []
+    notes = []
+    for annotation in (VRAM, VRAM_TYPICAL):
+        said = annotations_of(manifest).get(annotation, group.annotations.get(annotation))
+        amount = quantity(said)
+        is_known = amount is not None and amount >= _MEBIBYTE
+        # Half a mebibyte more is one more.
+        vram.append(-(-int(amount) // _MEBIBYTE) if amount is not None and is_known else None)
+        if said is not None and not is_known:
+            notes.append(f"annotation {annotation} is not an amount of memory: {said!r}"[:200])
+    return _Holder(index, manifest, group, vram[0], vram[1], notes), refused
+
+
 def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]:
     """Return pods as the LimitRanges of their namespace make them, and why they refuse them."""
-    ranges = app.limit_ranges.get(namespace)
+    ranges = [(name_of(app.facts.objects[index]), limit) for index, limit in app.facts.limit_ranges.get(namespace, ())]
     if not ranges:
         return group, ""
     spec = completed(group.spec, [limit for _, limit in ranges])
@@ -116,7 +134,7 @@ def _choices(group: PodGroup, claims: PodClaims, app: App) -> list[Choice]:
 
 
 def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
-    """Give resources for which Kubernetes makes a claim of a class by the name of that."""
+    """Return resources for which Kubernetes makes a claim of a class by the name of that."""
     found: dict[str, int] = {}
     for resource, count in asks.items():
         name = resource.removeprefix(IMPLICIT)
@@ -124,112 +142,106 @@ def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def _most_asked(group: PodGroup, asks: Mapping[str, int], app: App) -> dict[str, int]:
-    """Give the most that one container asks for, nothing where that is all."""
-    most = {**asks, **_by_class(most_asked(group.spec, app.is_gpu))} if group.asks is None else {}
-    return {} if most == asks else most
-
-
-def _consumer(
-    index: int,
-    manifest: Manifest,
-    group: PodGroup,
-    choices: list[Choice],
-    claims: PodClaims,
-    vram: _Vram,
-    app: App,
-) -> Consumer:
-    asks, namespace = choices[0].asks, namespace_of(manifest)
+def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, told: Sequence[str], app: App) -> Consumer:
+    group, namespace, asks = holder.group, namespace_of(holder.manifest), choices[0].asks
     apart = most_per_node(group.spec, group.labels, namespace)
-    labels = mapping(mapping(manifest.get("metadata")).get("labels"))
-    queue = labels.get(_QUEUE, group.labels.get(_QUEUE))
+    queue = labels_of(holder.manifest).get(_QUEUE, group.labels.get(_QUEUE))
     # Kueue suspends what waits in its queues, and lets it run by itself.
     gates = ", ".join(str(gate.get("name")) for gate in members(group.spec.get("schedulingGates")))
     stopped = (group.is_stopped or bool(gates)) and queue is None
-    surge = 0 if stopped else group.surge
     is_unclear = (
         apart is not None and group.surge_is_needed and is_apart_by_revision(group.spec, group.labels, namespace)
     )
-    priority = priority_of(group.spec, app)
+    priority, assumed = priority_of(group.spec, app)
     notes = [
-        *vram.notes,
+        *holder.vram_notes,
         *group.notes,
-        *((f"the scheduling gate {gates} holds its pods back",) if stopped and gates else ()),
-        *((_STOPPED,) if stopped else ()),
+        *(_stopped_by(gates) if stopped else ()),
         *claims.notes,
-        *priority["notes"],
-        *(f"it holds ResourceClaim {_name(app.facts.objects[claim])} too, wherever that is" for claim in claims.shared),
+        *assumed,
+        *_holding(claims, app),
         *placement_notes(group.spec),
         *((_REVISIONS,) if is_unclear else ()),
-        *_waiting_notes(queue),
+        *((Condition(_WAITS.format(queue)),) if queue is not None else ()),
+        *told,
     ]
+    most = {**asks, **_by_class(most_asked(group.spec, app.is_gpu))} if group.asks is None else asks
+    taken = {"count/pods": 1, "pods": 1, **quota_names(_at_least(choices))}
     return Consumer(
-        subject=index,
-        kind=str(manifest["kind"]),
-        namespace=namespace,
-        name=_name(manifest),
-        part=group.part,
-        asks=asks,
-        most_asked=_most_asked(group, asks, app),
-        choices=_left_open(choices),
+        **{
+            **{one.name: getattr(group, one.name) for one in fields(Pods)},
+            "surge_is_needed": group.surge_is_needed and group.surge > 0 and not is_unclear,
+            **({"least_copies": 0, "surge": 0, "surge_is_needed": False} if stopped else {}),
+            "is_stopped": stopped,
+            "notes": tuple(dict.fromkeys(notes)),
+        },
+        **_common(holder.index, choices, app),
+        **priority,
+        most_asked={} if most == asks else most,
         pod_spec=group.spec,
-        labels=group.labels,
-        copies=group.copies,
-        least_copies=0 if stopped else group.least_copies,
-        pods_each=group.pods_each,
-        surge=surge,
-        surge_is_needed=group.surge_is_needed and surge > 0 and not is_unclear,
-        surge_together=group.surge_together,
-        is_gang=group.is_gang,
-        starts_with=group.starts_with,
-        is_stopped=stopped,
-        priority=priority["priority"],
-        preempts=priority["preempts"],
-        is_for_each_node=group.is_for_each_node,
         most_per_node=apart,
-        quotas=tuple(
-            quota_shares(group.spec, {"count/pods": 1, "pods": 1, **quota_names(_at_least(choices))}, namespace, app)
-        ),
-        vram_mib=vram.most,
-        typical_vram_mib=vram.typical,
-        notes=tuple(dict.fromkeys(notes)),
+        quotas=tuple(quota_shares(group.spec, taken, namespace, app)),
+        vram_mib=holder.vram,
+        typical_vram_mib=holder.typical_vram,
     )
 
 
+def _holding(claims: PodClaims, app: App) -> list[str]:
+    names = [name_of(app.facts.objects[claim]) for claim in claims.shared]
+    return [f"it holds ResourceClaim {name} too, wherever that is" for name in names]
+
+
+def _stopped_by(gates: str) -> Iterator[str]:
+    if gates:
+        yield f"the scheduling gate {gates} holds its pods back"
+    yield _STOPPED
+
+
+def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
+    """Return the members that tell who asks for what."""
+    manifest = app.facts.objects[index]
+    return {
+        "subject": index,
+        "kind": str(manifest["kind"]),
+        "namespace": namespace_of(manifest),
+        "name": name_of(manifest),
+        "asks": choices[0].asks,
+        # There is a choice too where a node decides how many devices one is.
+        "choices": tuple(choices) if choices[1:] or choices[0].takes_all else (),
+    }
+
+
 def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
-    """Give the claim that several pods have together as one consumer."""
+    """Return the claim that several pods have together as one consumer."""
     manifest = app.facts.objects[index]
     choices, notes = claim_choices(mapping(manifest.get("spec")), app)
     if not any(one.asks for one in choices):
         return
-    titles = [holder.title for holder in holders]
-    named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if titles[_NAMED:] else "")
-    told = [f"{sum(holder.pods for holder in holders)} pods hold it together: those of {named}"]
-    if len(holders) > 1:
-        told.append(f"its node must take all of them, and only what {titles[0]} demands of a node is looked at")
-    if any(holder.group.is_for_each_node for holder in holders):
-        told.append("pods of a DaemonSet that hold it stay Pending on all nodes but its own")
     first = holders[0].group
-    priority = priority_of(first.spec, app)
-    vram_notes = (note for holder in holders for note in holder.vram.notes)
+    vram_notes = (note for holder in holders for note in holder.vram_notes)
+    told = [*vram_notes, *_held_by(holders), *notes, *placement_notes(first.spec)]
     yield Consumer(
-        subject=index,
-        kind=str(manifest["kind"]),
-        namespace=namespace_of(manifest),
-        name=_name(manifest),
-        asks=choices[0].asks,
-        choices=_left_open(choices),
+        **_common(index, choices, app),
+        **priority_of(first.spec, app)[0],
         pod_spec=first.spec,
         labels=first.labels,
         least_copies=int(any(one.group.least_copies and not one.group.is_stopped for one in holders)),
         is_stopped=all(holder.group.is_stopped for holder in holders),
-        priority=priority["priority"],
-        preempts=priority["preempts"],
         quotas=tuple(quota_shares({}, device_names(_at_least(choices)), namespace_of(manifest), app)),
-        vram_mib=_sum(None if h.vram.most is None else h.vram.most * h.pods for h in holders),
-        typical_vram_mib=_sum(None if h.vram.typical is None else h.vram.typical * h.pods for h in holders),
-        notes=tuple(dict.fromkeys([*vram_notes, *told, *notes, *placement_notes(first.spec)])),
+        vram_mib=_sum((holder.vram, holder.pods) for holder in holders),
+        typical_vram_mib=_sum((holder.typical_vram, holder.pods) for holder in holders),
+        notes=tuple(dict.fromkeys(told)),
     )
+
+
+def _held_by(holders: Sequence[_Holder]) -> Iterator[str]:
+    titles = [f"{holder.manifest['kind']} {name_of(holder.manifest)}" for holder in holders]
+    named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if titles[_NAMED:] else "")
+    yield f"{sum(holder.pods for holder in holders)} pods hold it together: those of {named}"
+    if len(holders) > 1:
+        yield f"its node must take all of them, and only what {titles[0]} demands of a node is looked at"
+    if any(holder.group.is_for_each_node for holder in holders):
+        yield "pods of a DaemonSet that hold it stay Pending on all nodes but its own"
 
 
 def _at_least(choices: Sequence[Choice]) -> dict[str, int]:
@@ -238,42 +250,8 @@ def _at_least(choices: Sequence[Choice]) -> dict[str, int]:
     return {name: min(one.asks[name] for one in choices) for name in names}
 
 
-def _left_open(choices: Sequence[Choice]) -> tuple[Choice, ...]:
-    """Return choices where there are several, or where a node decides how many devices one is."""
-    return tuple(choices) if choices[1:] or choices[0].takes_all else ()
-
-
-def _sum(amounts: Iterable[int | None]) -> int | None:
-    total = 0
-    for amount in amounts:
-        if amount is None:
-            return None
-        total += amount
-    return total
-
-
-def _name(manifest: Manifest) -> str:
-    return str(mapping(manifest.get("metadata")).get("name"))
-
-
-def _vram(manifest: Manifest, group: PodGroup) -> _Vram:
-    own = annotations_of(manifest)
-    found: list[int | None] = []
-    notes = []
-    for annotation in (VRAM, VRAM_TYPICAL):
-        said = own.get(annotation, group.annotations.get(annotation))
-        amount = quantity(said)
-        if amount is not None and amount >= _MEBIBYTE:
-            # Half a mebibyte more is one more.
-            found.append(-(-int(amount) // _MEBIBYTE))
-        else:
-            found.append(None)
-            if said is not None:
-                notes.append(f"annotation {annotation} is no amount of memory: {said!r}"[:200])
-    return _Vram(found[0], found[1], tuple(notes))
-
-
-def _waiting_notes(queue: object) -> Iterator[Condition]:
-    """Return what else decides when its pods start."""
-    if queue is not None:
-        yield Condition(f"the queue {queue} of Kueue, whose quota is not looked at, lets it start")
+def _sum(each: Iterable[tuple[int | None, int]]) -> int | None:
+    """Return what amounts come to, so many of each; None where one of them is not known."""
+    amounts = [None if amount is None else amount * pods for amount, pods in each]
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if len(known) == len(amounts) else None

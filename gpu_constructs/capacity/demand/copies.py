@@ -4,51 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
+from importlib import resources
 from typing import Any
 
-from gpu_constructs._kinds import group_of
-from gpu_constructs.capacity.demand import kserve, ray, trainer
+import yaml
+
+from gpu_constructs.capacity.demand import kserve, training
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.pod_group import (
     PodGroup,
     is_suspended,
     leader_and_workers,
-    mapping,
-    members,
-    number,
     pods_of,
     runs,
-    share,
     update,
     whole_set,
 )
-from gpu_constructs.capacity.demand.trial import with_greatest_values
-from gpu_constructs.capacity.demand.volcano import volcano_job
-from gpu_constructs.rules.facts import Manifest, annotations_of, namespace_of
+from gpu_constructs.facts.readable import Manifest, annotations_of, at, mapping, members, namespace_of, number, share
+from gpu_constructs.kube.kinds import group_of
 
-Maker = Callable[[Manifest, App], Iterator[PodGroup]]
+Row = Mapping[str, Any]
+"""A kind in the table kinds.yaml."""
+
+
+@cache
+def kinds() -> Mapping[tuple[str, str], Row]:
+    """Return the kinds whose pods are known, by group and kind."""
+    text = resources.files(__package__).joinpath("kinds.yaml").read_text(encoding="utf-8")
+    return {tuple(name.split("/")): row for name, row in yaml.safe_load(text).items()}
 
 
 def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
-    """Give the pods that an object makes; templates, which others make pods of, make none."""
-    maker = _MAKERS.get(_kind(manifest))
-    return [group for group in maker(manifest, app) if group.spec or group.asks] if maker else []
+    """Return the pods that an object makes; templates, which others make pods of, make none."""
+    row = kinds().get(_kind(manifest))
+    if row is None or row["rule"] == "template":
+        return []
+    options = {key: value for key, value in row.items() if key not in ("rule", "source")}
+    return [group for group in _RULES[row["rule"]](manifest, app, **options) if group.spec or group.asks]
 
 
 def is_known(manifest: Manifest) -> bool:
-    """Tell whether it is known how many pods an object makes, be it none."""
-    kind = _kind(manifest)
-    held = _HELD.get(kind)
-    if held is None:
-        return kind in _MAKERS or kind in TEMPLATES
-    for step in held:
-        manifest = mapping(manifest.get(step))
-    return not manifest or is_known(manifest)
+    """Check whether it is known how many pods an object makes, be it none."""
+    row = kinds().get(_kind(manifest))
+    if row is None or "holds" not in row:
+        return row is not None
+    held = at(manifest, row["holds"])
+    return not held or is_known(held)
 
 
 def makes_pods(kind: tuple[str, str]) -> bool:
-    """Tell whether objects of a group and kind make pods, and how many is known."""
-    return kind in _MAKERS
+    """Check whether objects of a group and kind make pods, and how many is known."""
+    row = kinds().get(kind)
+    return row is not None and row["rule"] != "template"
 
 
 def _kind(manifest: Manifest) -> tuple[str, str]:
@@ -56,11 +64,12 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
 
 
 def _spec(manifest: Manifest) -> Mapping[str, Any]:
-    return mapping(manifest.get("spec"))
+    return at(manifest, "spec")
 
 
-def _replicas(manifest: Manifest, app: App) -> tuple[int, int]:
-    return app.copies(manifest, number(_spec(manifest).get("replicas"), 1))
+def _copies(manifest: Manifest, app: App) -> dict[str, Any]:
+    copies, least = app.copies(manifest, number(_spec(manifest).get("replicas"), 1))
+    return {"copies": copies, "least_copies": least}
 
 
 # Kubernetes. Defaults: kubernetes/api@v0.36.3 apps/v1/types.go, batch/v1/types.go.
@@ -71,40 +80,38 @@ def _pod(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     yield PodGroup(**pods_of(manifest), least_copies=0 if ends else 1)
 
 
-def _replicated(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    copies, least = _replicas(manifest, app)
-    yield PodGroup(**pods_of(_spec(manifest).get("template")), copies=copies, least_copies=least)
-
-
-def _deployment(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    spec = _spec(manifest)
-    copies, least = _replicas(manifest, app)
-    strategy = mapping(spec.get("strategy"))
-    rolls = strategy.get("type", "RollingUpdate") == "RollingUpdate"
-    rollout = update(mapping(strategy.get("rollingUpdate")), copies, least) if rolls else {}
-    if spec.get("paused") is True:
-        # kubernetes/kubernetes@v1.36.2:pkg/controller/deployment/sync.go: a paused Deployment is scaled, but gets no
-        # ReplicaSet for its template.
-        runs = number(mapping(manifest.get("status")).get("replicas"), 0) > 0
-        rollout = {} if runs else {"is_stopped": True, "notes": ("a paused Deployment that is new makes no pods",)}
-    yield PodGroup(**pods_of(spec.get("template")), copies=copies, least_copies=least, **rollout)
+def _replicated(
+    manifest: Manifest,
+    app: App,
+    *,
+    rolling: str = "",
+    strategy: str = "spec.strategy",
+    surge: object = 0,
+    unavailable: object = 0,
+    pausable: bool = False,
+) -> Iterator[PodGroup]:
+    spec, copies = _spec(manifest), _copies(manifest, app)
+    rollout: dict[str, Any] = {}
+    if rolling and at(manifest, strategy).get("type", "RollingUpdate") == "RollingUpdate":
+        rollout = _update(at(manifest, rolling), copies, surge=surge, unavailable=unavailable)
+    if pausable and spec.get("paused") is True:
+        is_new = not number(at(manifest, "status").get("replicas"), 0)
+        rollout = {"is_stopped": True, "notes": ("a paused Deployment that is new makes no pods",)} if is_new else {}
+    yield PodGroup(**pods_of(spec.get("template")), **copies, **rollout)
 
 
 def _daemon_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    spec = _spec(manifest)
-    strategy = mapping(spec.get("updateStrategy"))
-    rolling = mapping(strategy.get("rollingUpdate"))
+    most = at(manifest, "spec.updateStrategy.rollingUpdate").get("maxSurge", 0)
     # A percentage is one of the nodes, which are not known here: one of them at least.
-    surge = 0 if strategy.get("type") == "OnDelete" else share(rolling.get("maxSurge", 0), 1, up=True) or 0
-    is_share = surge > 0 and isinstance(rolling.get("maxSurge"), str)
+    surge = 0 if at(manifest, "spec.updateStrategy").get("type") == "OnDelete" else share(most, 1, up=True) or 0
     yield PodGroup(
-        **pods_of(spec.get("template")),
+        **pods_of(at(manifest, "spec.template")),
         least_copies=1,
         is_for_each_node=True,
         surge=surge,
         # Kubernetes takes maxSurge with maxUnavailable 0 only.
         surge_is_needed=surge > 0,
-        notes=("its maxSurge is a share of the nodes: counted as one",) if is_share else (),
+        notes=("its maxSurge is a share of the nodes: counted as one",) if surge and isinstance(most, str) else (),
     )
 
 
@@ -119,8 +126,7 @@ def _job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _cron_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    spec = _spec(manifest)
-    job = mapping(mapping(spec.get("jobTemplate")).get("spec"))
+    spec, job = _spec(manifest), at(manifest, "spec.jobTemplate.spec")
     overlaps = spec.get("concurrencyPolicy", "Allow") == "Allow"
     yield PodGroup(**pods_of(job.get("template")), pods_each=_job_pods(job), **runs(spec, overlaps=overlaps))
 
@@ -134,69 +140,50 @@ def _notebook(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     yield PodGroup(**pods_of(_spec(manifest).get("template")), least_copies=1, is_stopped=stopped)
 
 
-def _experiment(manifest: Manifest, app: App) -> Iterator[PodGroup]:
+def _held(manifest: Manifest, app: App, *, holds: str) -> Iterator[PodGroup]:
+    """Return the pods of an object that stands in another, as one copy of that for each trial."""
     # kubeflow/katib@v0.19.0:pkg/apis/controller/experiments/v1beta1/experiment_defaults.go: 3 trials at a time;
     # pkg/controller.v1beta1/experiment/experiment_controller.go: never more than are left of maxTrialCount.
-    spec = _spec(manifest)
-    trials = number(spec.get("parallelTrialCount"), 3)
-    trials = min(trials, number(spec.get("maxTrialCount"), trials))
-    held, notes = with_greatest_values(spec, _spec(app.as_written(manifest)).get("parameters"))
-    for group in _held(held, manifest, app):
-        yield replace(group, copies=trials, notes=(*group.notes, *notes))
-
-
-def _trial(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    yield from _held(mapping(_spec(manifest).get("runSpec")), manifest, app)
-
-
-def _held(held: Mapping[str, Any], holder: Manifest, app: App) -> Iterator[PodGroup]:
-    """Give the pods of an object that stands in another, as one copy of that."""
-    metadata = mapping(held.get("metadata"))
+    spec, trials, told = _spec(manifest), 1, tuple[str, ...]()
+    held = at(manifest, holds)
+    if manifest.get("kind") == "Experiment":
+        trials = number(spec.get("parallelTrialCount"), 3)
+        trials = min(trials, number(spec.get("maxTrialCount"), trials))
+        held, told = training.with_greatest_values(spec, _spec(app.as_written(manifest)).get("parameters"))
+    own = at(held, "metadata.annotations")
     # No name: scalers of the app mean other objects.
-    known = {"namespace": namespace_of(holder), "labels": metadata.get("labels")}
-    for group in pod_groups({**held, "metadata": {**known, "annotations": metadata.get("annotations")}}, app):
-        pods = group.copies * group.pods_each
-        annotations = {**group.annotations, **mapping(metadata.get("annotations"))}
+    known = {"namespace": namespace_of(manifest), "labels": at(held, "metadata.labels"), "annotations": own}
+    for group in pod_groups({**held, "metadata": known}, app):
         yield replace(
             group,
-            annotations=annotations,
-            copies=1,
-            pods_each=pods,
+            annotations={**group.annotations, **own},
+            copies=trials,
+            pods_each=group.pods,
+            notes=(*group.notes, *told),
+            # Nothing updates a trial, and who suspends each has something else that lets it run, as a queue.
             least_copies=0,
             surge=0,
             surge_is_needed=False,
             surge_together=1,
-            # Who suspends each trial has something else that lets it run, as a queue.
             is_stopped=False,
         )
 
 
-_REPLICA_SPECS = {
-    "JAXJob": "jaxReplicaSpecs",
-    "MPIJob": "mpiReplicaSpecs",
-    "PaddleJob": "paddleReplicaSpecs",
-    "PyTorchJob": "pytorchReplicaSpecs",
-    "TFJob": "tfReplicaSpecs",
-    "XGBoostJob": "xgbReplicaSpecs",
-}
-
-
-def _training_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
+def _training(manifest: Manifest, app: App, *, types: str, workers: int = 1) -> Iterator[PodGroup]:
     # kubeflow/training-operator@v1.9.0:pkg/apis/kubeflow.org/v1/*_defaults.go: one of each type, of MPI no workers.
     spec = _spec(manifest)
-    kind = str(manifest.get("kind"))
-    types = mapping(spec.get(_REPLICA_SPECS[kind]))
-    least, most = _elastic(spec, types)
+    given_types = at(manifest, types)
+    least, most = _elastic(spec, given_types)
     is_elastic = least != most
     notes = (f"it is elastic: it runs with {least} workers and takes {most}",) if is_elastic else ()
-    for name, given in types.items():
+    for name, given in given_types.items():
         is_worker = name.lower() == "worker"
-        pods = number(mapping(given).get("replicas"), 0 if kind == "MPIJob" and is_worker else 1)
+        pods = number(mapping(given).get("replicas"), workers if is_worker else 1)
         if is_worker:
             pods = app.copies(manifest, pods if most is None else most)[0]
         yield PodGroup(
             **pods_of(mapping(given).get("template")),
-            part=name if len(types) > 1 else "",
+            part=name if len(given_types) > 1 else "",
             pods_each=pods,
             is_gang=True,
             starts_with=least if is_worker and is_elastic else None,
@@ -206,7 +193,7 @@ def _training_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
 
 
 def _elastic(spec: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Give the fewest and the most workers of an elastic job; either one absent, it is as the other."""
+    """Return the fewest and the most workers of an elastic job; either one absent, it is as the other."""
     policy = spec.get("elasticPolicy")
     if not isinstance(policy, Mapping):
         return None, None
@@ -222,25 +209,12 @@ def _elastic(spec: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[int | N
 def _leader_worker_set(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     # kubernetes-sigs/lws@v0.10.0:api/leaderworkerset/v1/leaderworkerset_types.go: one group of one pod, an update
     # takes one old group away first; pkg/controllers/leaderworkerset_controller.go: a surge is no larger than the set.
-    spec = _spec(manifest)
-    copies, least = _replicas(manifest, app)
-    template = mapping(spec.get("leaderWorkerTemplate"))
-    strategy = mapping(spec.get("rolloutStrategy"))
-    rollout = update(mapping(strategy.get("rollingUpdateConfiguration")), copies, least, surge=0, unavailable=1)
-    parts = leader_and_workers(
-        template.get("leaderTemplate"), template.get("workerTemplate"), number(template.get("size"), 1)
-    )
-    for part, pods, each in parts:
-        surge = min(rollout.get("surge", 0), copies) * each
-        yield PodGroup(
-            **pods_of(pods),
-            **{**rollout, "surge": surge},
-            part=part,
-            copies=copies,
-            least_copies=least,
-            pods_each=each,
-            is_gang=True,
-        )
+    copies, template = _copies(manifest, app), at(manifest, "spec.leaderWorkerTemplate")
+    rollout = _update(at(manifest, "spec.rolloutStrategy.rollingUpdateConfiguration"), copies, surge=0, unavailable=1)
+    size = number(template.get("size"), 1)
+    for part, pods, each in leader_and_workers(template.get("leaderTemplate"), template.get("workerTemplate"), size):
+        rollout["surge"] = min(rollout.get("surge", 0), copies["copies"]) * each
+        yield PodGroup(**pods_of(pods), **copies, **rollout, part=part, pods_each=each, is_gang=True)
 
 
 def _job_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
@@ -250,7 +224,7 @@ def _job_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     in_turn = any(one.get("status") == "Complete" for job in jobs for one in members(job.get("dependsOn")))
     notes = ("its jobs run in turn: counted as if at once",) if in_turn else ()
     for job in jobs:
-        made = mapping(mapping(job.get("template")).get("spec"))
+        made = at(job, "template.spec")
         yield PodGroup(
             **pods_of(made.get("template")),
             part=str(job.get("name")) if len(jobs) > 1 else "",
@@ -270,7 +244,7 @@ def _knative_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _knative_copies(annotations: Mapping[str, Any]) -> dict[str, Any]:
-    """Give how many copies a revision of Knative has, by the annotations of its pods.
+    """Return how many copies a revision of Knative has, by the annotations of its pods.
 
     knative/serving@knative-v1.23.0:pkg/apis/autoscaling/register.go, pkg/autoscaler/config/config.go: from 0 copies
     up without end, and one to begin with.
@@ -304,35 +278,23 @@ def _scale(annotations: Mapping[str, Any], *names: str) -> int | None:
 def _rollout(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     # argoproj/argo-rollouts@v1.9.1:utils/defaults/defaults.go, utils/replicaset/replicaset.go: as a Deployment, or a
     # whole second set.
-    spec = _spec(manifest)
-    copies, least = _replicas(manifest, app)
-    strategy = mapping(spec.get("strategy"))
-    canary = mapping(strategy.get("canary"))
-    if "blueGreen" in strategy or canary.get("trafficRouting"):
-        rollout = whole_set(copies, least)
+    spec, copies = _spec(manifest), _copies(manifest, app)
+    canary = at(manifest, "spec.strategy.canary")
+    if "blueGreen" in at(manifest, "spec.strategy") or canary.get("trafficRouting"):
+        rollout = whole_set(copies["copies"], copies["least_copies"])
         if canary.get("dynamicStableScale") is True:
             # The old set goes as the new one comes.
             rollout["surge_together"] = 1
     else:
-        rollout = update(canary, copies, least)
-    template = spec.get("template")
-    meant = mapping(spec.get("workloadRef"))
-    if template is None and meant:
+        rollout = _update(canary, copies, surge="25%", unavailable="25%")
+    meant = at(manifest, "spec.workloadRef")
+    if spec.get("template") is None and meant:
         group = group_of(str(meant.get("apiVersion") or "apps/v1"))
-        other = app.named(group, str(meant.get("kind")), meant.get("name"), namespace_of(manifest))
-        template = _spec(other or {}).get("template")
-    yield PodGroup(**pods_of(template), copies=copies, least_copies=least, **rollout)
+        spec = _spec(app.named(group, str(meant.get("kind")), meant.get("name"), namespace_of(manifest)) or {})
+    yield PodGroup(**pods_of(spec.get("template")), **copies, **rollout)
 
 
 # Of others.
-
-
-def _clone_set(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    # openkruise/kruise@02e91aeb:apis/apps/v1alpha1/cloneset_types.go: pods go first, but for a maxSurge.
-    spec = _spec(manifest)
-    copies, least = _replicas(manifest, app)
-    rollout = update(mapping(spec.get("updateStrategy")), copies, least, surge=0, unavailable="20%")
-    yield PodGroup(**pods_of(spec.get("template")), copies=copies, least_copies=least, **rollout)
 
 
 def _scaled_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
@@ -352,49 +314,32 @@ def _scaled_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     )
 
 
-_MAKERS: Mapping[tuple[str, str], Maker] = {
-    ("", "Pod"): _pod,
-    ("", "ReplicationController"): _replicated,
-    ("apps", "DaemonSet"): _daemon_set,
-    ("apps", "Deployment"): _deployment,
-    ("apps", "ReplicaSet"): _replicated,
-    ("apps", "StatefulSet"): _replicated,
-    ("apps.kruise.io", "CloneSet"): _clone_set,
-    ("apps.kruise.io", "StatefulSet"): _replicated,
-    ("argoproj.io", "Rollout"): _rollout,
-    ("batch", "CronJob"): _cron_job,
-    ("batch", "Job"): _job,
-    ("batch.volcano.sh", "Job"): volcano_job,
-    ("jobset.x-k8s.io", "JobSet"): _job_set,
-    ("keda.sh", "ScaledJob"): _scaled_job,
-    ("kubeflow.org", "Experiment"): _experiment,
-    ("kubeflow.org", "Notebook"): _notebook,
-    ("kubeflow.org", "Trial"): _trial,
-    **{("kubeflow.org", kind): _training_job for kind in _REPLICA_SPECS},
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _leader_worker_set,
-    ("ray.io", "RayCluster"): ray.ray_cluster,
-    ("ray.io", "RayCronJob"): ray.ray_cron_job,
-    ("ray.io", "RayJob"): ray.ray_job,
-    ("ray.io", "RayService"): ray.ray_service,
-    ("serving.knative.dev", "Service"): _knative_service,
-    ("serving.kserve.io", "InferenceService"): kserve.inference_service,
-    ("serving.kserve.io", "LLMInferenceService"): kserve.llm_inference_service,
-    ("trainer.kubeflow.org", "TrainJob"): trainer.train_job,
-}
+def _update(
+    rolling: Mapping[str, Any], copies: Mapping[str, int], *, surge: object, unavailable: object
+) -> dict[str, Any]:
+    return update(rolling, copies["copies"], copies["least_copies"], surge=surge, unavailable=unavailable)
 
-TEMPLATES = frozenset(
-    {
-        ("", "PodTemplate"),
-        ("serving.kserve.io", "ClusterServingRuntime"),
-        ("serving.kserve.io", "ServingRuntime"),
-        ("trainer.kubeflow.org", "ClusterTrainingRuntime"),
-        ("trainer.kubeflow.org", "TrainingRuntime"),
-    }
-)
-"""Kinds with pod specs that make no pods by themselves."""
 
-_HELD: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("kubeflow.org", "Experiment"): ("spec", "trialTemplate", "trialSpec"),
-    ("kubeflow.org", "Trial"): ("spec", "runSpec"),
+_RULES: Mapping[str, Callable[..., Iterator[PodGroup]]] = {
+    "cron_job": _cron_job,
+    "daemon_set": _daemon_set,
+    "held": _held,
+    "inference_service": kserve.inference_service,
+    "job": _job,
+    "job_set": _job_set,
+    "knative_service": _knative_service,
+    "leader_worker_set": _leader_worker_set,
+    "llm_inference_service": kserve.llm_inference_service,
+    "notebook": _notebook,
+    "pod": _pod,
+    "ray_cluster": training.ray_cluster,
+    "ray_cron_job": training.ray_cron_job,
+    "ray_job": training.ray_job,
+    "ray_service": training.ray_service,
+    "replicated": _replicated,
+    "rollout": _rollout,
+    "scaled_job": _scaled_job,
+    "train_job": training.train_job,
+    "training": _training,
+    "volcano_job": training.volcano_job,
 }
-"""Where the object stands that makes the pods of another."""

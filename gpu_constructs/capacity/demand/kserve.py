@@ -11,20 +11,11 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from gpu_constructs.capacity.condition import Condition
+from gpu_constructs.capacity.consumer import Condition
 from gpu_constructs.capacity.demand.app_objects import App
-from gpu_constructs.capacity.demand.pod_asks import asked
-from gpu_constructs.capacity.demand.pod_group import (
-    PodGroup,
-    leader_and_workers,
-    mapping,
-    members,
-    merged,
-    number,
-    update,
-)
-from gpu_constructs.pod_specs import model_server
-from gpu_constructs.rules.facts import Manifest, annotations_of, namespace_of
+from gpu_constructs.capacity.demand.pod_group import PodGroup, asked, leader_and_workers, merged, update
+from gpu_constructs.facts.readable import Manifest, annotations_of, at, mapping, members, name_of, namespace_of, number
+from gpu_constructs.kube.pod_specs import model_server
 
 _NOTHING_MORE = Condition("its baseRefs, which are not looked at, add nothing that decides where its pods go")
 _GROUP = "serving.kserve.io"
@@ -35,8 +26,8 @@ _STANDARD = ("RawDeployment", "Standard")
 
 
 def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Give the pods of an InferenceService."""
-    spec = mapping(manifest.get("spec"))
+    """Return the pods of an InferenceService."""
+    spec = at(manifest, "spec")
     predictor = mapping(spec.get("predictor"))
     runtime, told = _runtime(manifest, predictor, app)
     found: list[PodGroup] = []
@@ -61,14 +52,14 @@ def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     for part in ("transformer", "explainer"):
         if isinstance(spec.get(part), Mapping):
             found.append(_component(manifest, part, mapping(spec[part])))
-    stopped = str(annotations_of(manifest).get(f"{_GROUP}/stop")).lower() == "true"
     for group in found:
         notes = group.notes if group.part in ("transformer", "explainer") else (*group.notes, *told)
-        yield replace(group, part=group.part if len(found) > 1 else "", is_stopped=stopped, notes=notes)
+        part = group.part if len(found) > 1 else ""
+        yield replace(group, part=part, is_stopped=_is_stopped(manifest), notes=notes)
 
 
 def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Give the spec of the runtime that a predictor names or gets by its format, and what was assumed about it."""
+    """Return the spec of the runtime that a predictor names or gets by its format, and what was assumed about it."""
     server = model_server(predictor)
     if server is None:
         return {}, ()
@@ -77,9 +68,7 @@ def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tupl
         return _of_format(manifest, predictor, server, app)
     own = app.named(_GROUP, "ServingRuntime", name, namespace_of(manifest))
     found = own or app.named(_GROUP, "ClusterServingRuntime", name)
-    if found is None:
-        return {}, (f"its runtime {name} is not in this app: {_ALONE}",)
-    return mapping(found.get("spec")), ()
+    return at(found, "spec"), () if found else (f"its runtime {name} is not in this app: {_ALONE}",)
 
 
 def _of_format(
@@ -89,32 +78,32 @@ def _of_format(
     # takes the newest, which is not known here.
     model = mapping(predictor[server])
     wanted = mapping(model.get("modelFormat")) if server == "model" else {"name": server}
-    protocol = model.get("protocolVersion", "v1")
     found: list[tuple[bool, float, str, Mapping[str, Any]]] = []
     for _, one in app.facts.of_kind((_GROUP, "ServingRuntime"), (_GROUP, "ClusterServingRuntime")):
-        is_shared = one.get("kind") == "ClusterServingRuntime"
-        spec = mapping(one.get("spec"))
-        protocols = spec.get("protocolVersions")
-        if (
-            (is_shared or namespace_of(one) == namespace_of(manifest))
-            and spec.get("disabled") is not True
-            and spec.get("multiModel") is not True
-            and (not isinstance(protocols, list) or not protocols or protocol in protocols)
-            and isinstance(spec.get("workerSpec"), Mapping) == isinstance(predictor.get("workerSpec"), Mapping)
-        ):
-            formats = [each for each in members(spec.get("supportedModelFormats")) if _takes(each, wanted)]
-            if formats:
-                order = -float(number(formats[0].get("priority"), -1)) if "priority" in formats[0] else inf
-                found.append((is_shared, order, str(mapping(one.get("metadata")).get("name")), spec))
+        spec = at(one, "spec")
+        formats = [each for each in members(spec.get("supportedModelFormats")) if _takes(each, wanted)]
+        is_shared = one["kind"] == "ClusterServingRuntime"
+        is_near = is_shared or namespace_of(one) == namespace_of(manifest)
+        if formats and is_near and _may_serve(spec, predictor, model.get("protocolVersion", "v1")):
+            order = -float(number(formats[0].get("priority"), -1)) if "priority" in formats[0] else inf
+            found.append((is_shared, order, name_of(one), spec))
     if not found:
         return {}, (f"it names no runtime, and none of this app takes its format: {_ALONE}",)
-    first, *others = sorted(found, key=lambda each: each[:3])
-    if not others:
-        return first[3], ()
-    named = ", ".join(each[2] for each in (first, *others[: _NAMED - 1])) + (
-        " and others" if others[_NAMED - 1 :] else ""
+    found.sort(key=lambda each: each[:3])
+    if len(found) == 1:
+        return found[0][3], ()
+    named = ", ".join(each[2] for each in found[:_NAMED]) + (" and others" if found[_NAMED:] else "")
+    return found[0][3], (f"KServe chooses its runtime among {named}: counted as {found[0][2]}",)
+
+
+def _may_serve(runtime: Mapping[str, Any], predictor: Mapping[str, Any], protocol: object) -> bool:
+    protocols = runtime.get("protocolVersions")
+    return (
+        runtime.get("disabled") is not True
+        and runtime.get("multiModel") is not True
+        and (not isinstance(protocols, list) or not protocols or protocol in protocols)
+        and isinstance(runtime.get("workerSpec"), Mapping) == isinstance(predictor.get("workerSpec"), Mapping)
     )
-    return first[3], (f"KServe chooses its runtime among {named}: counted as {first[2]}",)
 
 
 def _takes(supported: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -126,7 +115,7 @@ def _takes(supported: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _with_runtime(component: Mapping[str, Any], runtime: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the pod spec of a predictor laid over that of its runtime."""
+    """Return the pod spec of a predictor laid over that of its runtime."""
     if not runtime:
         return component
     server = model_server(component)
@@ -151,7 +140,7 @@ def _component(manifest: Manifest, part: str, component: Mapping[str, Any]) -> P
     least = number(component.get("minReplicas"), 1)
     most = number(component.get("maxReplicas"), 0)
     strategy = mapping(component.get("deploymentStrategy"))
-    # config/configmap/inferenceservice.yaml: Knative, where nobody says.
+    # config/configmap/inferenceservice.yaml: Knative, unless another is set.
     if annotations_of(manifest).get(f"{_GROUP}/deploymentMode") in _STANDARD:
         least = max(least, 1)
         copies = max(least, most)
@@ -185,7 +174,7 @@ def _canary_pods(predictor: Mapping[str, Any], own: Mapping[str, Any], canary: M
 def _several_nodes(
     manifest: Manifest, predictor: Mapping[str, Any], runtime: Mapping[str, Any], app: App
 ) -> Iterator[PodGroup]:
-    """Give the head and the workers of a predictor on several nodes, whose GPUs KServe works out itself."""
+    """Return the head and the workers of a predictor on several nodes, whose GPUs KServe works out itself."""
     head_spec = _with_runtime(predictor, runtime)
     base, own = mapping(runtime.get("workerSpec")), mapping(predictor.get("workerSpec"))
     containers = _merged_containers(members(base.get("containers")), members(own.get("containers")))
@@ -193,23 +182,28 @@ def _several_nodes(
     stages = number(worker_spec.get("pipelineParallelSize"), 1) or 1
     each = number(worker_spec.get("tensorParallelSize"), 1) or 1
     resource, head_gpus, worker_gpus = _gpus(head_spec, worker_spec, app)
-    if mapping(runtime.get("annotations")).get("multinode/executor-backend") == "mp":
+    if at(runtime, "annotations").get("multinode/executor-backend") == "mp":
         nodes, worker_gpus, head_gpus = stages, each, each
     else:
         nodes, worker_gpus, head_gpus = _ray_nodes(stages * each, head_gpus, worker_gpus)
-    group = _component(manifest, "predictor", head_spec)
     # An update makes a whole second set first.
-    rollout: dict[str, Any] = {
-        **{"copies": 1, "least_copies": 1, "surge_is_needed": True, "surge_together": 1},
-        **{"is_gang": True, "notes": ()},
-    }
-    yield replace(group, **rollout, surge=1, asks={resource: head_gpus})
-    worker = replace(group, **rollout, spec=worker_spec, part="worker", asks={resource: worker_gpus})
-    yield replace(worker, pods_each=nodes - 1, surge=nodes - 1)
+    group = replace(
+        _component(manifest, "predictor", head_spec),
+        copies=1,
+        least_copies=1,
+        surge=1,
+        surge_is_needed=True,
+        surge_together=1,
+        is_gang=True,
+        notes=(),
+    )
+    yield replace(group, asks={resource: head_gpus})
+    workers: dict[str, Any] = {"spec": worker_spec, "part": "worker", "pods_each": nodes - 1, "surge": nodes - 1}
+    yield replace(group, **workers, asks={resource: worker_gpus})
 
 
 def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple[str, int, int]:
-    """Give the resource, and how many of it the first container of the head and of a worker asks for."""
+    """Return the resource, and how many of it the first container of the head and of a worker asks for."""
     counts = []
     resource = "nvidia.com/gpu"
     for spec in (head, worker):
@@ -222,7 +216,7 @@ def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple
 
 
 def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
-    """Give nodes, GPUs of each worker and GPUs of the head, for so many GPUs in all."""
+    """Return nodes, GPUs of each worker and GPUs of the head, for so many GPUs in all."""
     if worker:
         nodes = -(-total // worker)
         if head >= total:
@@ -236,22 +230,22 @@ def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
 
 
 def llm_inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Give the pods of an LLMInferenceService."""
-    spec = mapping(manifest.get("spec"))
-    prefill = mapping(spec.get("prefill"))
-    scheduler = mapping(mapping(spec.get("router")).get("scheduler"))
-    stopped = str(annotations_of(manifest).get(f"{_GROUP}/stop")).lower() == "true"
-    written = mapping(app.as_written(manifest).get("spec"))
+    """Return the pods of an LLMInferenceService."""
+    spec, written = at(manifest, "spec"), at(app.as_written(manifest), "spec")
     found = list(_llm_pods(spec, "", _llm_size(written)))
-    if prefill:
-        found.extend(_llm_pods(prefill, "prefill", _llm_size(mapping(written.get("prefill")))))
+    if at(spec, "prefill"):
+        found.extend(_llm_pods(at(spec, "prefill"), "prefill", _llm_size(at(written, "prefill"))))
+    scheduler = at(spec, "router.scheduler")
     if isinstance(scheduler.get("template"), Mapping):
         copies = number(scheduler.get("replicas"), 1)
-        pods = mapping(scheduler["template"])
-        found.append(PodGroup(spec=pods, part="scheduler", copies=copies, least_copies=copies))
+        found.append(PodGroup(spec=scheduler["template"], part="scheduler", copies=copies, least_copies=copies))
     notes = (_NOTHING_MORE,) if members(spec.get("baseRefs")) else ()
     for group in found:
-        yield replace(group, notes=(*group.notes, *notes), is_stopped=stopped)
+        yield replace(group, notes=(*group.notes, *notes), is_stopped=_is_stopped(manifest))
+
+
+def _is_stopped(manifest: Manifest) -> bool:
+    return str(annotations_of(manifest).get(f"{_GROUP}/stop")).lower() == "true"
 
 
 def _llm_pods(spec: Mapping[str, Any], part: str, size: int) -> Iterator[PodGroup]:

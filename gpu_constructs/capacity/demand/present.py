@@ -1,48 +1,55 @@
-"""Which objects of an app count: each once, and none whose pods another one makes or that has ended."""
+"""Which objects of an app count: each once, and none whose pods another one makes or that has ended.
+
+Also what asks for GPUs by objects of kinds that a plan knows nothing of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpu_constructs._kinds import group_of
+from gpu_constructs.capacity.consumer import Condition
 from gpu_constructs.capacity.demand.app_objects import App
-from gpu_constructs.capacity.demand.copies import makes_pods
-from gpu_constructs.capacity.demand.pod_group import mapping, members
-from gpu_constructs.rules.facts import Manifest, namespace_of
+from gpu_constructs.capacity.demand.copies import is_known, makes_pods
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.readable import Manifest, mapping, members, name_of, namespace_of, quantity
+from gpu_constructs.kube.kinds import BUILT_IN_GROUPS, group_of
 
 _ENDED = frozenset({"Complete", "Completed", "Failed", "Succeeded"})
-_DEEPEST = 10
+# Of Kubernetes itself all that make pods are known; the others bound, divide or describe what pods take.
+_NO_PODS = BUILT_IN_GROUPS | {
+    "constraints.gatekeeper.sh",
+    "karpenter.sh",
+    "kueue.x-k8s.io",
+    "kyverno.io",
+    "nfd.k8s-sigs.io",
+    "nvidia.com",
+    "policies.kyverno.io",
+    "scheduling.run.ai",
+    "scheduling.volcano.sh",
+    "scheduling.x-k8s.io",
+}
+_AMOUNTS = frozenset({"limits", "requests"})
+_WORDS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector"})
+_MOST_OWNERS = 10
+_DEEPEST = 60
 
 
-@dataclass(frozen=True)
-class Present:
-    """Objects that count.
+def present(app: App) -> dict[int, bool]:
+    """Return the objects that count, each by its index with whether it stands among the objects once more.
 
-    Attributes:
-        indexes: Of the objects, in their order.
-        repeated: Those of them that stand among the objects once more.
+    Of one written twice it is the first, which is the app's own.
     """
-
-    indexes: tuple[int, ...]
-    repeated: frozenset[int]
-
-
-def present(app: App) -> Present:
-    """Give the objects that count: of one written twice the first, which is the app's own."""
     first: dict[tuple[str, str, str, object], int] = {}
-    found, repeated = [], set()
+    found: dict[int, bool] = {}
     for index, (kind, manifest) in enumerate(zip(app.facts.kinds, app.facts.objects, strict=True)):
-        name = mapping(manifest.get("metadata")).get("name")
-        if isinstance(name, str):
-            kept = first.setdefault((*kind, namespace_of(manifest), name), index)
-            if kept != index:
-                repeated.add(kept)
-                continue
-        if not _has_ended(kind, manifest) and not _is_owned(manifest, app):
-            found.append(index)
-    return Present(tuple(found), frozenset(repeated))
+        name = manifest["metadata"].get("name")
+        kept = first.setdefault((*kind, namespace_of(manifest), name), index) if isinstance(name, str) else index
+        if kept != index:
+            found.update({kept: True} if kept in found else {})
+        elif not _has_ended(kind, manifest) and not _is_owned(manifest, app):
+            found[index] = False
+    return found
 
 
 def _has_ended(kind: tuple[str, str], manifest: Manifest) -> bool:
@@ -55,14 +62,60 @@ def _has_ended(kind: tuple[str, str], manifest: Manifest) -> bool:
 
 
 def _is_owned(manifest: Manifest, app: App, depth: int = 0) -> bool:
-    """Tell whether an object among these, whose pods are counted, has made another."""
+    """Check whether an object among these, whose pods are counted, has made another."""
     namespace = namespace_of(manifest)
-    for owner in members(mapping(manifest.get("metadata")).get("ownerReferences")):
+    for owner in members(manifest["metadata"].get("ownerReferences")):
         if owner.get("controller") is not True:
             continue
         kind = (group_of(str(owner.get("apiVersion"))), str(owner.get("kind")))
         index = app.index_of(*kind, owner.get("name"), namespace)
         if index is not None:
             other: Mapping[str, Any] = app.facts.objects[index]
-            return makes_pods(kind) or (depth < _DEEPEST and _is_owned(other, app, depth + 1))
+            return makes_pods(kind) or (depth < _MOST_OWNERS and _is_owned(other, app, depth + 1))
     return False
+
+
+def uncounted(facts: Facts) -> list[Condition]:
+    """Return a condition for each object that requests GPUs for a number of pods that is not known.
+
+    Args:
+        facts: The app.
+    """
+    app = App(facts)
+    told = []
+    for index in present(app):
+        manifest, (group, kind) = facts.objects[index], facts.kinds[index]
+        if group in _NO_PODS or is_known(manifest):
+            continue
+        resources = dict.fromkeys(_resources({**manifest, "metadata": None, "status": None}, app))
+        if resources:
+            told.append(
+                Condition(
+                    f"there is room for {kind} {namespace_of(manifest)}/{name_of(manifest)}, which asks for "
+                    f"{', '.join(resources)} and is of a kind that is not known: not counted",
+                    "leave room for it in the inventory, by fewer GPUs than there are",
+                )
+            )
+    return told
+
+
+def _resources(value: Any, app: App, *, are_amounts: bool = False, depth: int = 0) -> Iterator[str]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, list):
+        for member in value:
+            yield from _resources(member, app, depth=depth + 1)
+    if not isinstance(value, Mapping):
+        return
+    # As Spark asks for GPUs of its executors.
+    if isinstance(value.get("name"), str) and "quantity" in value and app.is_gpu(value["name"]):
+        yield value["name"]
+    for key, member in value.items():
+        if isinstance(member, Mapping | list):
+            if key not in _WORDS:
+                yield from _resources(member, app, are_amounts=key in _AMOUNTS, depth=depth + 1)
+        elif isinstance(key, str) and app.is_gpu(key):
+            amount = quantity(member)
+            # An amount that is not a number is a parameter, but only where amounts stand.
+            if are_amounts if amount is None else amount > 0:
+                yield key

@@ -1,10 +1,13 @@
-"""What is to be packed, and what came of it, as plain data."""
+"""What is to be packed and the answer, as plain data; parts of it that do not depend on each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+Answer = Literal["yes", "no", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -12,10 +15,10 @@ class Item:
     """Things that are alike, each of which goes whole into one bin.
 
     Attributes:
-        size: What one takes of each dimension: none below 0.
-        count: How many there are.
+        size: Amount that one takes of each dimension: none below 0.
+        count: Number of them.
         bins: Indexes of the kinds of bins that take it.
-        most_per_bin: How many of this very item a bin takes at most; None for no such limit.
+        most_per_bin: Number of this very item that a bin takes at most; None for no such limit.
     """
 
     size: tuple[int, ...]
@@ -23,14 +26,26 @@ class Item:
     bins: frozenset[int]
     most_per_bin: int | None = None
 
+    @property
+    def most(self) -> int:
+        """Number of it that a bin takes at most, as far as its own limit goes."""
+        return self.count if self.most_per_bin is None else min(self.count, self.most_per_bin)
+
+    def fit(self, room: tuple[int, ...], most: int) -> int:
+        """Return how many of it go into a room, at most a given number."""
+        for has, takes in zip(room, self.size, strict=True):
+            if takes and has // takes < most:
+                most = has // takes
+        return most
+
 
 @dataclass(frozen=True)
 class Bin:
     """Bins that are alike.
 
     Attributes:
-        size: What one has of each dimension.
-        count: How many there are.
+        size: Amount that one has of each dimension.
+        count: Number of them.
     """
 
     size: tuple[int, ...]
@@ -43,8 +58,8 @@ class Load:
 
     Attributes:
         bin: Index of the kind.
-        count: How many of its bins these are.
-        items: How many of each item every one of them has; nothing for bins that are empty.
+        count: Number of such bins.
+        items: Number of each item in every one of them; nothing for bins that are empty.
     """
 
     bin: int
@@ -60,10 +75,10 @@ class Shortage:
         items: Indexes of the items.
         bins: Indexes of the kinds of bins that take one of them. A kind that is too small for every one of them that
             may go there is left out, unless none is left then.
-        dimension: What there is too little of; None for places, where each item needs one, and a bin has as many as
-            the smallest of these items in each dimension would find, and of no item more than go into it alone.
-        needed: What the items need of it together.
-        available: What the bins have of it together.
+        dimension: Dimension that there is too little of; None for places, where each item needs one, and a bin has as
+            many as the smallest of these items in each dimension would find, and of no item more than go into it alone.
+        needed: Amount of it that the items need together.
+        available: Amount of it that the bins have together.
         at_least: None, or a size in the dimension: then only items that take as much count, each needs one place, and
             a bin has as many as this size goes into what it has.
     """
@@ -81,15 +96,170 @@ class Packing:
     """Whether all items find a place.
 
     Attributes:
-        answer: ``yes`` and ``no`` are proven; ``undecided`` where the search gave up.
-        loads: What is in every bin: all items, or as many as a simple rule could place.
-        unplaced: How many of each item are not in ``loads``; those of which all are, are left out.
-        shortage: Why the answer is no; None where no simple count tells, and for the other answers.
-        effort: Steps that moving and searching took; 0 where none was needed.
+        answer: ``yes`` and ``no`` are proven; ``undecided`` if the solver gave up or is not installed.
+        loads: Content of every bin: all items, or as many as a simple rule could place.
+        unplaced: Number of each item that is not in ``loads``; items of which all are, are left out.
+        shortage: Reason why the answer is no; None if no simple count proves it, and for the other answers.
     """
 
-    answer: Literal["yes", "no", "undecided"]
+    answer: Answer
     loads: tuple[Load, ...]
     unplaced: Mapping[int, int]
     shortage: Shortage | None
-    effort: int
+
+
+@dataclass(frozen=True)
+class Part:
+    """Items and bins that depend on no other ones.
+
+    Attributes:
+        dimensions: Indexes of the dimensions that its items take.
+        items: The items, by their index in the problem.
+        masks: The kinds of bins that take an item and are large enough for one; bit k stands for kind k.
+        bins: The kinds of bins, by their index in the problem.
+    """
+
+    dimensions: tuple[int, ...]
+    items: Mapping[int, Item]
+    masks: Mapping[int, int]
+    bins: Mapping[int, Bin]
+
+    def fit(self, item: int, kind: int) -> int:
+        """Return how many of an item go into an empty bin of a kind."""
+        return self.items[item].fit(self.bins[kind].size, self.items[item].most)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What is in the bins of a part.
+
+    Attributes:
+        loads: Content of each of its bins, by the indexes of the problem.
+        unplaced: Number of each item that found no place; items of which all did, are left out.
+    """
+
+    loads: Sequence[Load]
+    unplaced: Mapping[int, int]
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Return the indexes of the bits that are set, the lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def split(items: Sequence[Item], bins: Sequence[Bin]) -> tuple[list[Part], list[int]]:
+    """Take a problem apart.
+
+    Returns:
+        The parts, and the items that no bin takes.
+    """
+    masks = _masks(items, bins)
+    homeless = [i for i, item in enumerate(items) if item.count > 0 and not masks[i]]
+    together = _dimensions(items)
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i, item in enumerate(items):
+        if item.count > 0 and masks[i]:
+            used = next((d for d, takes in enumerate(item.size) if takes), None)
+            groups.setdefault(() if used is None else together[used], []).append(i)
+    parts = []
+    for dimensions, members in groups.items():
+        for mask, component in _components(members, masks):
+            parts.append(
+                Part(
+                    dimensions,
+                    {i: items[i] for i in component},
+                    {i: masks[i] for i in component},
+                    {k: bins[k] for k in bits(mask)},
+                )
+            )
+    return parts, homeless
+
+
+def _masks(items: Sequence[Item], bins: Sequence[Bin]) -> list[int]:
+    """Return for each item which kinds of bins take it and are large enough."""
+    # For each dimension the sizes of bins, rising, and the kinds that have at least as much.
+    large_enough: list[tuple[list[int], list[int]]] = []
+    for d in range(len(bins[0].size) if bins else 0):
+        order = sorted(range(len(bins)), key=lambda k: bins[k].size[d])
+        found = [0]
+        for k in reversed(order):
+            found.append(found[-1] | 1 << k)
+        large_enough.append(([bins[k].size[d] for k in order], found[::-1]))
+    named: dict[frozenset[int], int] = {}
+    masks = []
+    for item in items:
+        if item.bins not in named:
+            named[item.bins] = sum(1 << k for k in item.bins if bins[k].count > 0)
+        mask = named[item.bins] if item.most_per_bin != 0 else 0
+        for takes, (sizes, kinds) in zip(item.size if mask else (), large_enough, strict=False):
+            mask &= kinds[bisect_left(sizes, takes)]
+        masks.append(mask)
+    return masks
+
+
+def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
+    """Put dimensions together that one item takes both of."""
+    together: dict[int, tuple[int, ...]] = {}
+    for pattern in dict.fromkeys(tuple(d for d, takes in enumerate(i.size) if takes) for i in items if i.count > 0):
+        union = tuple(sorted({other for d in pattern for other in (d, *together.get(d, ()))}))
+        together.update(dict.fromkeys(union, union))
+    return together
+
+
+def _components(members: Sequence[int], masks: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """Put items together that may meet in a bin, also by way of others; return the bins of each component."""
+    unions: list[int] = []
+    for mask in dict.fromkeys(masks[i] for i in members):
+        touched = [union for union in unions if union & mask]
+        if len(touched) == 1 and not mask & ~touched[0]:
+            continue
+        for union in touched:
+            mask |= union
+        unions = [union for union in unions if not union & mask] + [mask]
+    found: dict[int, list[int]] = {}
+    for i in members:
+        found.setdefault(next(union for union in unions if union & masks[i]), []).append(i)
+    return list(found.items())
+
+
+_Run = tuple[int, Mapping[int, int]]
+"""How many bins have the same content."""
+
+
+def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
+    """Return what is in the bins of the problem."""
+    runs: list[list[_Run]] = [[(one.count, {})] if one.count > 0 else [] for one in bins]
+    for filling in fillings:
+        by_kind: dict[int, list[_Run]] = {}
+        for load in filling.loads:
+            by_kind.setdefault(load.bin, []).append((load.count, load.items))
+        for kind, loads in by_kind.items():
+            runs[kind] = _overlay(runs[kind], loads)
+    found: list[Load] = []
+    for kind, those in enumerate(runs):
+        same: dict[tuple[tuple[int, int], ...], int] = {}
+        for count, content in those:
+            key = tuple(sorted(content.items()))
+            same[key] = same.get(key, 0) + count
+        ordered = sorted(same.items(), key=lambda each: not each[0])
+        found.extend(Load(kind, count, dict(key)) for key, count in ordered)
+    return tuple(found)
+
+
+def _overlay(one: Sequence[_Run], other: Sequence[_Run]) -> list[_Run]:
+    """Put the content of as many bins into those that hold something of another part."""
+    both: list[_Run] = []
+    rest = list(reversed(other))
+    for count, content in one:
+        left = count
+        while left:
+            there, added = rest.pop()
+            taken = min(left, there)
+            both.append((taken, {**content, **added}))
+            left -= taken
+            if there > taken:
+                rest.append((there - taken, added))
+    return both

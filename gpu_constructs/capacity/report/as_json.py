@@ -3,91 +3,95 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from gpu_constructs.capacity.plan import Conflict, Plan, PlannedConsumer, PlannedDevice, PlannedNode, Problem
-from gpu_constructs.capacity.report.words import is_silent, percent, subjects, verdict
+from gpu_constructs.capacity.planned import PlanData, PlannedConsumer, PlannedDevice, PlannedNode, Problem
+from gpu_constructs.capacity.report.verdict import verdict
+from gpu_constructs.capacity.report.words import is_silent, percent, rack_lines, subjects
 
 SCHEMA_VERSION = 1
-"""Grows when a key is taken away or means something else; new keys come without it."""
+"""Grows when a key is removed or changes its meaning; new keys come without it."""
+
+_DEVICE = "title resource gpu profile vram_mib vram_each_mib most_each"
+_PLANNED_DEVICE = "typical_mib seated_mib worst_mib has_unknown"
+_OFFER = "gpu_model sharing vram_unit_mib rack labels taints allocatable gpu_watts notes"
+_NODE = "title first count watts"
+_CONSUMER = (
+    "kind namespace name part asks most_asked copies least_copies pods_each pods least_pods surge surge_is_needed "
+    "surge_together is_gang starts_with is_stopped priority preempts is_for_each_node most_per_node vram_mib "
+    "typical_vram_mib notes"
+)
 
 
-def json_text(plan: Plan, title: str) -> str:
-    """Write everything the plan says, but for pod specs and labels.
+def json_text(plan: PlanData, title: str) -> str:
+    """Return everything the plan says, except pod specs and labels.
 
-    Which nodes take a consumer's pods is written once for all that the same nodes take: ``eligibility`` of a consumer
-    is an index into the list of that name.
+    The nodes that take a consumer's pods are written once for all consumers with the same ones: ``eligibility`` of a
+    consumer is an index into the list of that name.
     """
     eligibilities: dict[str, int] = {}
-    written: list[dict[str, Any]] = []
-
-    def index(each: PlannedConsumer) -> int:
-        one = _eligibility(each)
-        key = json.dumps(one, sort_keys=True)
-        if key not in eligibilities:
-            eligibilities[key] = len(written)
-            written.append(one)
-        return eligibilities[key]
-
+    for each in plan.consumers:
+        eligibilities.setdefault(_eligibility(each), len(eligibilities))
     named = subjects(plan)
     content = {
         "schemaVersion": SCHEMA_VERSION,
         "title": title,
         "verdict": {
-            "alwaysFits": plan.always_fits,
-            "allFits": plan.all_fits,
-            "vram": plan.vram,
-            "sentences": [{"level": one.level, "text": one.text} for one in verdict(plan)],
+            **_members(plan, "always_fits all_fits vram"),
+            "sentences": [_members(one, "level text") for one in verdict(plan)],
         },
-        "stock": {
-            resource: {
-                "total": stock.total,
-                "always": stock.always,
-                "wanted": stock.wanted,
-                "placed": stock.placed,
-                "left": stock.left,
-            }
-            for resource, stock in plan.stock.items()
-        },
+        "stock": {name: _members(stock, "total always wanted placed left") for name, stock in plan.stock.items()},
         "nodes": [_node(node, plan) for node in plan.nodes],
-        "consumers": [{**_consumer(each), "eligibility": index(each)} for each in plan.consumers],
-        "eligibility": written,
+        "consumers": [
+            {
+                **_members(each.consumer, _CONSUMER),
+                **_members(each, "placed waiting"),
+                "eligibility": eligibilities[_eligibility(each)],
+            }
+            for each in plan.consumers
+        ],
+        "eligibility": [json.loads(one) for one in eligibilities],
         "problems": [_problem(problem, named) for problem in plan.problems],
         "conditions": [_problem(condition, named) for condition in plan.conditions],
-        "conflicts": [_conflict(one) for one in plan.conflicts],
-        "hasMoreConflicts": plan.has_more_conflicts,
+        "conflicts": [
+            {
+                **_members(one, "device vram_mib together_mib"),
+                "pods": [{"consumer": consumer, "pods": number} for consumer, number in one.pods.items()],
+            }
+            for one in plan.conflicts
+        ],
         "power": {
             "watts": plan.power.watts,
             "unknownBoards": plan.power.unknown,
-            "racks": {
-                rack: {"watts": plan.power.racks.get(rack, 0), "mostWatts": plan.power.rack_watts.get(rack)}
-                for rack in {*plan.power.racks, *plan.power.rack_watts}
-            },
+            "racks": {rack: {"watts": drawn, "mostWatts": most} for rack, drawn, most in rack_lines(plan)},
         },
-        "advice": list(plan.advice),
-        "notes": list(plan.notes),
+        **_members(plan, "has_more_conflicts advice notes"),
     }
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
 
 
-def _node(node: PlannedNode, plan: Plan) -> dict[str, Any]:
-    offer = node.offer
+def _members(of: object, names: str) -> dict[str, Any]:
+    """Return members by their names in JSON, as ``vramMiB`` of ``vram_mib``."""
+    return {_key(name): _plain(getattr(of, name)) for name in names.split()}
+
+
+def _key(name: str) -> str:
+    return re.sub(r"_(\w)", lambda found: found[1].upper(), name.replace("_mib", "_miB"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value if value is None or isinstance(value, str | int) else [_plain(one) for one in value]
+
+
+def _node(node: PlannedNode, plan: PlanData) -> dict[str, Any]:
     return {
-        "pool": offer.name,
-        "title": node.title,
-        "first": node.first,
-        "count": node.count,
-        "gpuModel": offer.gpu_model,
-        "sharing": offer.sharing,
-        "vramUnitMiB": offer.vram_unit_mib,
-        "rack": offer.rack,
-        "labels": dict(offer.labels),
-        "taints": [dict(taint) for taint in offer.taints],
-        "allocatable": dict(offer.allocatable),
-        "watts": node.watts,
-        "gpuWatts": list(offer.gpu_watts),
-        "notes": list(offer.notes),
+        "pool": node.offer.name,
+        **_members(node.offer, _OFFER),
+        **_members(node, _NODE),
         "devices": [{**_device(planned), "isAtLeast": is_silent(plan, planned)} for planned in node.devices],
     }
 
@@ -95,78 +99,24 @@ def _node(node: PlannedNode, plan: Plan) -> dict[str, Any]:
 def _device(planned: PlannedDevice) -> dict[str, Any]:
     device = planned.device
     return {
-        "title": device.title,
-        "resource": device.resource,
-        "gpu": device.gpu,
-        "profile": device.profile,
+        **_members(device, _DEVICE),
+        **_members(planned, _PLANNED_DEVICE),
         "slots": {"total": device.slots, "used": planned.used_slots},
-        "vramMiB": device.vram_mib,
-        "vramEachMiB": device.vram_each_mib,
-        "mostEach": device.most_each,
-        "typicalMiB": planned.typical_mib,
-        "seatedMiB": planned.seated_mib,
-        "worstMiB": planned.worst_mib,
         "worstPercent": percent(planned.worst_mib, device.vram_mib) if device.vram_mib else None,
-        "hasUnknown": planned.has_unknown,
-        "seats": [{"consumer": seat.consumer, "pods": seat.pods, "slots": seat.slots} for seat in planned.seats],
+        "seats": [_members(seat, "consumer pods slots") for seat in planned.seats],
     }
 
 
-def _consumer(each: PlannedConsumer) -> dict[str, Any]:
-    consumer = each.consumer
-    return {
-        "kind": consumer.kind,
-        "namespace": consumer.namespace,
-        "name": consumer.name,
-        "part": consumer.part,
-        "asks": dict(consumer.asks),
-        "mostAsked": dict(consumer.most_asked),
-        "copies": consumer.copies,
-        "leastCopies": consumer.least_copies,
-        "podsEach": consumer.pods_each,
-        "pods": consumer.pods,
-        "leastPods": consumer.least_pods,
-        "surge": consumer.surge,
-        "surgeIsNeeded": consumer.surge_is_needed,
-        "surgeTogether": consumer.surge_together,
-        "isGang": consumer.is_gang,
-        "startsWith": consumer.starts_with,
-        "isStopped": consumer.is_stopped,
-        "priority": consumer.priority,
-        "preempts": consumer.preempts,
-        "isForEachNode": consumer.is_for_each_node,
-        "mostPerNode": consumer.most_per_node,
-        "vramMiB": consumer.vram_mib,
-        "typicalVramMiB": consumer.typical_vram_mib,
-        "placed": each.placed,
-        "waiting": each.waiting,
-        "notes": list(consumer.notes),
-    }
-
-
-def _eligibility(each: PlannedConsumer) -> dict[str, Any]:
+def _eligibility(each: PlannedConsumer) -> str:
     by_reason: dict[str, list[str]] = {}
     for node, why in each.refusals.items():
         by_reason.setdefault(why, []).append(node)
-    return {
-        "nodes": list(each.nodes),
-        "refusals": [{"why": why, "nodes": nodes} for why, nodes in by_reason.items()],
-    }
+    refusals = [{"why": why, "nodes": nodes} for why, nodes in by_reason.items()]
+    return json.dumps({"nodes": list(each.nodes), "refusals": refusals})
 
 
 def _problem(problem: Problem, named: Mapping[int, str]) -> dict[str, Any]:
     return {
-        "kind": problem.kind,
+        **_members(problem, "kind text way_out"),
         "object": None if problem.subject is None else named.get(problem.subject),
-        "text": problem.text,
-        "wayOut": problem.way_out,
-    }
-
-
-def _conflict(one: Conflict) -> dict[str, Any]:
-    return {
-        "device": one.device,
-        "vramMiB": one.vram_mib,
-        "togetherMiB": one.together_mib,
-        "pods": [{"consumer": consumer, "pods": number} for consumer, number in one.pods.items()],
     }

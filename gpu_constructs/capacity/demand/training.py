@@ -1,0 +1,297 @@
+"""How many pods jobs of several parts make: clusters of Ray, Jobs of Volcano, TrainJobs and trials of Katib.
+
+ray-project/kuberay@v1.7.0:ray-operator/apis/ray/v1/*_types.go, ray-operator/controllers/ray/utils/util.go.
+
+volcano-sh/volcano@v1.15.1:pkg/webhooks/admission/jobs/mutate/mutate_job.go, pkg/scheduler/api/job_info.go,
+pkg/controllers/job/job_controller_util.go.
+
+kubeflow/trainer@v2.3.0:pkg/runtime/core/trainingruntime.go, pkg/runtime/framework/plugins/mpi/mpi.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gpu_constructs.capacity.demand.app_objects import App
+from gpu_constructs.capacity.demand.pod_group import PodGroup, is_suspended, merged, pod_asks, pods_of, runs, whole_set
+from gpu_constructs.facts.readable import Manifest, at, mapping, members, namespace_of, number, quantity
+
+_TRAINER = "trainer.kubeflow.org"
+_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
+_NODE = "node"
+_UNKNOWN_RUNTIME: Mapping[str, Any] = {
+    "mlPolicy": {},
+    "template": {
+        "spec": {
+            "replicatedJobs": [
+                {
+                    "name": _NODE,
+                    "template": {
+                        "metadata": {"labels": {_STEP: "trainer"}},
+                        "spec": {"template": {"spec": {"containers": [{"name": _NODE}]}}},
+                    },
+                }
+            ]
+        }
+    },
+}
+"""Stands for a runtime of which nothing is known: one job, whose pods have one container."""
+# Of a pod, a patch changes these as a whole, and labels of nodes one by one.
+_PATCHED = ("affinity", "nodeSelector", "tolerations")
+_PLACEHOLDER = re.compile(r"\$\{trialParameters\.([^}]+)\}\Z")
+_AMOUNTS = ("limits", "requests")
+_COUNTS = frozenset(
+    {"completions", "maxReplicas", "minReplicas", "numNodes", "numOfHosts", "parallelism", "replicas", "size"}
+)
+
+
+def ray_cluster(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
+    """Return the pods of a RayCluster, which stays; its workers come and go one by one."""
+    yield from _cluster(at(manifest, "spec"))
+
+
+def ray_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
+    """Return the pods of a RayService."""
+    # controllers/ray/rayservice_controller.go: an update makes a second cluster beside the first, if not forbidden.
+    spec = at(manifest, "spec")
+    kind = at(spec, "upgradeStrategy").get("type", "NewCluster")
+    doubles = isinstance(kind, str) and kind.startswith("NewCluster")
+    for group in _cluster(mapping(spec.get("rayClusterConfig")), holder=spec):
+        if not doubles:
+            yield group
+        elif group.least_copies == group.copies:
+            pods = group.copies * group.pods_each
+            once: dict[str, Any] = {"copies": 1, "least_copies": 1, "pods_each": pods, "is_gang": True}
+            yield replace(group, **once, surge=pods, surge_is_needed=True) if pods else group
+        else:
+            surge = whole_set(group.copies, group.least_copies)
+            yield replace(group, **{**surge, "surge": group.copies * group.pods_each})
+
+
+def ray_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
+    """Return the pods of a RayJob."""
+    yield from _job_pods(at(manifest, "spec"))
+
+
+def ray_cron_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
+    """Return the pods of a RayCronJob."""
+    # apis/ray/v1/raycronjob_types.go has no concurrency policy.
+    spec = at(manifest, "spec")
+    calendar = runs(spec, overlaps=True)
+    for group in _job_pods(mapping(spec.get("jobTemplate"))):
+        stopped = group.is_stopped or calendar["is_stopped"]
+        yield replace(group, **{**calendar, "is_stopped": stopped, "notes": (*group.notes, *calendar["notes"])})
+
+
+def _job_pods(spec: Mapping[str, Any]) -> Iterator[PodGroup]:
+    """Return the pods of one run: the job is handed over once all of the cluster runs that is wanted at first."""
+    # controllers/ray/rayjob_controller.go, raycluster_controller.go: state Ready. A clusterSelector means a cluster
+    # that is there already.
+    if not mapping(spec.get("clusterSelector")):
+        cluster = mapping(spec.get("rayClusterSpec"))
+        first = [None, *(_at_first(workers) for workers in members(cluster.get("workerGroupSpecs")))]
+        for group, wanted in zip(_cluster(cluster, holder=spec), first, strict=True):
+            pods = group.copies * group.pods_each
+            starts = pods if wanted is None else min(wanted * group.pods_each, pods)
+            once: dict[str, Any] = {"copies": 1, "least_copies": 0, "pods_each": pods, "is_gang": True}
+            yield replace(group, **once, starts_with=None if starts == pods else starts)
+    if spec.get("submissionMode", "K8sJobMode") == "K8sJobMode" and "submitterPodTemplate" in spec:
+        template = pods_of(spec.get("submitterPodTemplate"))
+        yield PodGroup(**template, part="submitter", is_gang=True, is_stopped=is_suspended(spec))
+
+
+def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = None) -> Iterator[PodGroup]:
+    stopped = is_suspended(cluster) or is_suspended(holder or {})
+    head = mapping(cluster.get("headGroupSpec"))
+    yield PodGroup(**pods_of(head.get("template")), part="head", least_copies=1, is_stopped=stopped)
+    scales = cluster.get("enableInTreeAutoscaling") is True
+    for index, workers in enumerate(members(cluster.get("workerGroupSpecs"))):
+        copies, least, told = (0, 0, ()) if is_suspended(workers) else _workers(workers, scales)
+        hosts = number(workers.get("numOfHosts"), 1) or 1
+        yield PodGroup(
+            **pods_of(workers.get("template")),
+            part=str(workers.get("groupName") or f"workers {index}"),
+            copies=copies,
+            least_copies=least,
+            pods_each=hosts,
+            is_gang=hosts > 1,
+            is_stopped=stopped,
+            notes=tuple(told),
+        )
+
+
+def _workers(group: Mapping[str, Any], scales: bool) -> tuple[int, int, Sequence[str]]:
+    """Return the most and the fewest copies of a group of workers, and what was assumed."""
+    least = number(group.get("minReplicas"), 0)
+    most = number(group.get("maxReplicas"), -1)
+    first = _at_first(group)
+    if not scales:
+        return first, first, ()
+    if most < 0:
+        return first, least, ("its autoscaler has no maxReplicas: counted as the replicas declared",)
+    return max(most, least), least, ()
+
+
+def _at_first(group: Mapping[str, Any]) -> int:
+    """Return how many copies of a group of workers are wanted before any autoscaler has a say."""
+    most = number(group.get("maxReplicas"), -1)
+    declared = max(number(group.get("replicas"), 0), number(group.get("minReplicas"), 0))
+    return declared if most < 0 else min(declared, most)
+
+
+def volcano_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
+    """Return the pods of a Job of Volcano; a task without replicas has none."""
+    spec = at(manifest, "spec")
+    tasks = members(spec.get("tasks"))
+    templates = [pods_of(task.get("template")) for task in tasks]
+    pods = [number(task.get("replicas"), 0) for task in tasks]
+    starts = _starting(spec, tasks, pods, [bool(pod_asks(one["spec"], app.is_gpu)) for one in templates])
+    notes = (f"it starts with {sum(starts)} of its {sum(pods)} pods (minAvailable)",) if starts != pods else ()
+    priority = {key: spec[key] for key in ("priorityClassName",) if spec.get(key)}
+    for index, (task, template) in enumerate(zip(tasks, templates, strict=True)):
+        yield PodGroup(
+            **{**template, "spec": {**priority, **template["spec"]} if template["spec"] else {}},
+            part=str(task.get("name") or f"default{index}") if len(tasks) > 1 else "",
+            pods_each=pods[index],
+            is_gang=True,
+            starts_with=None if starts[index] == pods[index] else starts[index],
+            notes=notes,
+        )
+
+
+def _starting(
+    spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], pods: Sequence[int], hold_gpus: Sequence[bool]
+) -> list[int]:
+    """Return with how many pods of each task the job starts: the least of each, then those without GPUs first."""
+    least = [min(number(task.get("minAvailable"), count), count) for task, count in zip(tasks, pods, strict=True)]
+    together = number(spec.get("minAvailable"), 0) or sum(least)
+    # With fewer in all than the tasks have together, Volcano looks at the sum alone.
+    starts = least if together >= sum(least) else [0] * len(pods)
+    for index in sorted(range(len(pods)), key=lambda one: hold_gpus[one]):
+        starts[index] += max(min(together - sum(starts), pods[index] - starts[index]), 0)
+    return starts
+
+
+def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
+    """Return the pods of a TrainJob: those of its runtime, with the nodes and the resources that it states itself."""
+    spec = at(manifest, "spec")
+    own = mapping(spec.get("trainer"))
+    runtime = _runtime(manifest, spec, app)
+    told: tuple[str, ...] = ()
+    if runtime is None:
+        runtime = _UNKNOWN_RUNTIME
+        own_nodes = () if "numNodes" in own else ("it states no numNodes: counted as one node",)
+        told = ("its runtime is not in this app: only what it states itself is counted", *own_nodes)
+    policy = mapping(runtime.get("mlPolicy"))
+    jobs = members(at(runtime, "template.spec").get("replicatedJobs"))
+    for job in jobs:
+        pods, is_trainer = _pods(job, own, runtime, policy)
+        template = pods_of(at(job, "template.spec").get("template"))
+        pod_spec = _patched(template["spec"], spec, job.get("name"))
+        resources = own.get("resourcesPerNode")
+        if is_trainer and isinstance(resources, Mapping):
+            pod_spec = {**pod_spec, "containers": _with_resources(pod_spec, resources)}
+        yield PodGroup(
+            **{**template, "spec": pod_spec},
+            part=str(job.get("name")) if len(jobs) > 1 else "",
+            pods_each=pods,
+            is_gang=True,
+            is_stopped=is_suspended(spec),
+            notes=told,
+        )
+
+
+def _runtime(manifest: Manifest, spec: Mapping[str, Any], app: App) -> Mapping[str, Any] | None:
+    ref = mapping(spec.get("runtimeRef"))
+    kind = str(ref.get("kind") or "ClusterTrainingRuntime")
+    namespace = None if kind.startswith("Cluster") else namespace_of(manifest)
+    found = app.named(_TRAINER, kind, ref.get("name"), namespace)
+    return None if found is None else mapping(found.get("spec"))
+
+
+def _pods(
+    job: Mapping[str, Any], own: Mapping[str, Any], runtime: Mapping[str, Any], policy: Mapping[str, Any]
+) -> tuple[int, bool]:
+    """Return how many pods a job of the runtime makes, and whether they get the resources of a node."""
+    declared = number(at(job, "template.spec").get("parallelism"), 1)
+    nodes = number(own.get("numNodes"), -1)
+    is_trainer = at(job, "template.metadata.labels").get(_STEP) == "trainer" and "mlPolicy" in runtime
+    mpi = policy.get("mpi")
+    if isinstance(mpi, Mapping):
+        launches = mpi.get("runLauncherAsNode") is True
+        if job.get("name") == _NODE:
+            # One of the nodes is the launcher's own.
+            wanted = max(nodes - 1, 1) if launches else nodes
+            return (declared if nodes < 0 else wanted), is_trainer or launches
+        return (number(policy.get("numNodes"), 1) if is_trainer else declared), is_trainer
+    if is_trainer:
+        return (number(policy.get("numNodes"), 1) if nodes < 0 else nodes), True
+    return declared * number(job.get("replicas"), 1), False
+
+
+def _patched(pod_spec: Mapping[str, Any], spec: Mapping[str, Any], job: object) -> dict[str, Any]:
+    made = dict(pod_spec)
+    for patch in members(spec.get("runtimePatches")):
+        for one in members(at(patch, "trainingRuntimeSpec.template.spec").get("replicatedJobs")):
+            if one.get("name") == job:
+                changes = at(one, "template.spec.template.spec")
+                made.update({key: merged(made.get(key), changes[key]) for key in _PATCHED if key in changes})
+    return made
+
+
+def _with_resources(pod_spec: Mapping[str, Any], resources: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [
+        {**container, "resources": merged(mapping(container.get("resources")), resources)}
+        if container.get("name") == _NODE
+        else container
+        for container in members(pod_spec.get("containers"))
+    ]
+
+
+def with_greatest_values(
+    experiment: Mapping[str, Any], parameters: object
+) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    """Return the object that a trial runs, with the greatest value wherever a count is a parameter, and notes on them.
+
+    The notes name those parameters. ``parameters`` are those of the experiment, as written.
+    """
+    template = mapping(experiment.get("trialTemplate"))
+    held = mapping(template.get("trialSpec"))
+    spaces = {one.get("name"): mapping(one.get("feasibleSpace")) for one in _named(parameters)}
+    greatest = {}
+    for parameter in _named(template.get("trialParameters")):
+        space = spaces.get(str(parameter.get("reference")), {})
+        found = space.get("list")
+        numbers = [quantity(value) for value in (*(found if isinstance(found, list) else ()), space.get("max"))]
+        known = [value for value in numbers if value is not None]
+        if known:
+            greatest[parameter["name"]] = int(max(known))
+    if not greatest:
+        return held, ()
+    used: dict[str, int] = {}
+    filled = _filled(held, greatest, used, is_amount=False)
+    return filled, tuple(f"trialParameters.{name} is counted as its greatest, {used[name]}" for name in sorted(used))
+
+
+def _named(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in members(value) if isinstance(one.get("name"), str)]
+
+
+def _filled(value: Any, greatest: Mapping[str, int], used: dict[str, int], *, is_amount: bool) -> Any:
+    if isinstance(value, list):
+        return [_filled(member, greatest, used, is_amount=False) for member in value]
+    if not isinstance(value, Mapping):
+        return value
+    made = {}
+    for key, member in value.items():
+        if isinstance(member, str):
+            placeholder = _PLACEHOLDER.match(member) if is_amount or key in _COUNTS else None
+            if placeholder and placeholder[1] in greatest:
+                member = used[placeholder[1]] = greatest[placeholder[1]]
+            made[key] = member
+        else:
+            made[key] = _filled(member, greatest, used, is_amount=key in _AMOUNTS)
+    return made

@@ -1,0 +1,105 @@
+"""The answer of HiGHS, a solver of integer programs, for what neither counts nor simple rules decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from gpu_constructs.capacity.packing.problem import Answer, Filling, Load, Part, bits
+
+MOST_PLACES = 3_000
+"""Pairs of an item and a bin up to which the solver is asked."""
+MOST_WORK = 1_000_000
+"""Nodes of its search times such pairs after which it gives up: the same on every machine, as no clock is."""
+
+_Place = tuple[int, int]
+"""An item, and a bin that may hold some of it."""
+
+
+@cache
+def is_installed() -> bool:
+    """Check whether the solver is there: it is an optional dependency."""
+    return find_spec("highspy") is not None
+
+
+def solve(part: Part) -> tuple[Answer, Filling | None]:
+    """Find a place for all items, or prove that there is none.
+
+    Returns:
+        The answer, ``undecided`` if the solver gave up or is not installed, and with a yes the place of all items.
+    """
+    kinds = [kind for kind, one in part.bins.items() for _ in range(one.count)]
+    firsts = {kind: kinds.index(kind) for kind in part.bins if kind in kinds}
+    places = [(i, at) for i, most in _ordered(part) for at, kind in enumerate(kinds) if at - firsts[kind] < most[kind]]
+    if not is_installed() or len(places) > MOST_PLACES:
+        return "undecided", None
+    import highspy
+
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("random_seed", 0)
+    solver.setOptionValue("mip_heuristic_effort", 0.0)
+    solver.setOptionValue("mip_max_nodes", MOST_WORK // len(places))
+    for column, (i, at) in enumerate(places):
+        solver.addVar(0, part.fit(i, kinds[at]))
+        solver.changeColIntegrality(column, highspy.HighsVarType.kInteger)
+    _constrain(solver, part, kinds, places)
+    solver.run()
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return "no", None
+    if status != highspy.HighsModelStatus.kOptimal:
+        return "undecided", None
+    filling = _checked(part, kinds, zip(places, solver.getSolution().col_value, strict=True))
+    return ("yes" if filling else "undecided"), filling
+
+
+def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_Place]) -> None:
+    """Have all copies of each item placed, and no bin hold more than it has."""
+    for i, item in part.items.items():
+        own = [column for column, (one, _) in enumerate(places) if one == i]
+        solver.addRow(item.count, item.count, len(own), own, [1.0] * len(own))
+    for at, kind in enumerate(kinds):
+        inside = [column for column, (_, bin_at) in enumerate(places) if bin_at == at]
+        for d in part.dimensions:
+            sizes = [float(part.items[places[column][0]].size[d]) for column in inside]
+            solver.addRow(0, part.bins[kind].size[d], len(inside), inside, sizes)
+
+
+def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
+    """Return the items, the largest first, each with how many bins of each kind it may go to.
+
+    Bins that are alike are numbered by the first item in them, so that only as many come into question as there are
+    copies up to this item.
+    """
+    largest = [max(sizes) or 1 for sizes in zip(*(one.size for one in part.bins.values()), strict=True)]
+    before = dict.fromkeys(part.bins, 0)
+    for i in sorted(
+        part.items,
+        key=lambda i: max(n / most for n, most in zip(part.items[i].size, largest, strict=True)),
+        reverse=True,
+    ):
+        for kind in bits(part.masks[i]):
+            before[kind] += part.items[i].count
+        yield i, {kind: before[kind] if part.masks[i] >> kind & 1 else 0 for kind in part.bins}
+
+
+def _checked(part: Part, kinds: Sequence[int], found: Iterable[tuple[_Place, float]]) -> Filling | None:
+    """Return what the solver found if it holds in whole numbers too: the solver computes with fractions."""
+    contents: list[dict[int, int]] = [{} for _ in kinds]
+    lacking = {i: item.count for i, item in part.items.items()}
+    for (i, at), value in found:
+        if amount := round(value):
+            contents[at][i] = amount
+            lacking[i] -= amount
+    fits = all(
+        sum(part.items[i].size[d] * amount for i, amount in content.items()) <= part.bins[kind].size[d]
+        for kind, content in zip(kinds, contents, strict=True)
+        for d in part.dimensions
+    )
+    if any(lacking.values()) or not fits:
+        return None
+    return Filling([Load(kind, 1, content) for kind, content in zip(kinds, contents, strict=True)], {})

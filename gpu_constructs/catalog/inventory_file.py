@@ -1,0 +1,90 @@
+"""Reads an inventory from YAML; whatever is wrong with it has its line.
+
+The structs to fill are passed in, so that their module may import this one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+import yaml
+
+from gpu_constructs.catalog.sharing import Sharing
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.located_yaml import Dialect, Refused, Value
+
+_Inventory = TypeVar("_Inventory")
+
+_WHOLE_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
+_STRATEGIES: Mapping[str, Callable[..., Sharing]] = {
+    "none": Sharing.none,
+    "time-slicing": Sharing.time_slicing,
+    "vram-units": Sharing.vram_units,
+    "mps": Sharing.mps,
+}
+
+
+def read(text: str, inventory: type[_Inventory]) -> _Inventory:
+    """Return the inventory that a text holds.
+
+    Raises:
+        GpuConstructsError: It holds no inventory.
+    """
+    fields.of_type("text", text, str)
+    top = _InventoryFile().root(text)
+    if top is None:
+        raise GpuConstructsError("text is empty; write nodes: with a list of nodes, each with its name")
+    try:
+        _check_names(top)
+        made: _Inventory = top.struct(inventory)
+    except Refused as refused:
+        raise GpuConstructsError(refused.problem) from None
+    return made
+
+
+def _check_names(top: Value) -> None:
+    """Raise for a name that two nodes have; what else is wrong is found by reading."""
+    nodes = top.items().get("nodes")
+    lines: dict[str, int] = {}
+    for node in nodes.elements() if nodes and isinstance(nodes.node, yaml.SequenceNode) else ():
+        name = node.items().get("name") if isinstance(node.node, yaml.MappingNode) else None
+        if name is None or not isinstance(name.node, yaml.ScalarNode):
+            continue
+        if name.node.value in lines:
+            raise node.refuse(
+                f"{node.path}.name must be its own; got {name.shown} as on line {lines[name.node.value]}; use count: "
+                "for nodes that are alike"
+            )
+        lines[name.node.value] = node.line
+
+
+def _sharing(value: Value) -> Sharing:
+    strategy = value.items().get("strategy")
+    if strategy is None:
+        raise value.refuse(f"{value.path}.strategy is required: one of {', '.join(map(repr, _STRATEGIES))}")
+    name = strategy.as_hinted(str)
+    strategy.at(lambda: fields.one_of(f"{value.path}.strategy", name, tuple(_STRATEGIES)))
+    called, where = f"sharing.{name.replace('-', '_')}", f"{value.path} with strategy {name!r}"
+    made: Sharing = value.struct(_STRATEGIES[name], beside=("strategy",), called=called, where=where)
+    return made
+
+
+class _InventoryFile(Dialect):
+    """Plain YAML, without anchors."""
+
+    deepest = 8
+    called = "an inventory"
+    required: ClassVar[Mapping[str, str]] = {"nodes": ": a list of nodes, each with its name"}
+    readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {Sharing: _sharing}
+
+    def problem_of(self, event: yaml.Event, text: str) -> str | None:
+        """Return that anchors and aliases must be written out; None for anything else."""
+        is_anchored = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
+        return "have no anchors or aliases; write the value out" if is_anchored else None
+
+    def is_whole_number(self, read: Any, written: str) -> bool:
+        """Return whether a scalar is a whole number for every reader: they differ over 010, 1_000 and 1:30."""
+        return super().is_whole_number(read, written) and bool(_WHOLE_NUMBER.match(written))

@@ -1,0 +1,320 @@
+"""Reads an inventory from the nodes of a running cluster: what GPU Feature Discovery and the device plugin say of them.
+
+Source: NVIDIA/k8s-device-plugin@v0.20.0:internal/lm/resource.go, internal/lm/mig-strategy.go
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+from gpu_constructs.catalog.gpu_models import GpuModel, known_board
+from gpu_constructs.catalog.mig_layouts import fits
+from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, normal_profile, require_mig_profile
+from gpu_constructs.catalog.sharing import GPU, Sharing
+from gpu_constructs.errors import GpuConstructsError, warn
+from gpu_constructs.kube.placement import Taint
+
+_Node = TypeVar("_Node")
+
+_WAY_OUT = "pass what 'kubectl get nodes -o json' prints"
+_MIG = "nvidia.com/mig-"
+# So the GPU Operator marks what it takes off a node for a while: NVIDIA/gpu-operator@v26.7.0:controllers/
+# state_manager.go, addGPUStateLabels
+_DEPLOY = "nvidia.com/gpu.deploy."
+_PAUSED = "paused-for-"
+_SHARED = ".shared"
+_UNSCHEDULABLE = Taint(key="node.kubernetes.io/unschedulable")
+_MIG_PRODUCT = re.compile(r"(.+)-MIG-([^-].*)\Z")
+_NUMBER = re.compile(r"[0-9]{1,9}\Z")
+_MOST_SLICES = 7
+_MOST_STEPS = 50_000
+
+
+@dataclass(frozen=True)
+class _Resource:
+    """What labels say of one resource of a node.
+
+    Attributes:
+        count: GPUs or MIG devices.
+        replicas: Slots of each.
+        strategy: How they are shared; ``none`` where they are not.
+        is_renamed: Whether slots have ``.shared`` behind the resource's name.
+    """
+
+    count: int
+    replicas: int = 1
+    strategy: str = "none"
+    is_renamed: bool = False
+
+
+def gpu_nodes(nodes: str | Mapping[str, Any], make: Callable[..., _Node]) -> list[_Node]:
+    """Return the nodes with GPUs.
+
+    Args:
+        nodes: What ``kubectl get nodes -o json`` prints, as text or read.
+        make: Makes a node of its members.
+
+    Raises:
+        GpuConstructsError: They are not nodes, or none has GPUs.
+    """
+    items = _items(nodes)
+    found = [node for item in items if (node := _gpu_node(item, make)) is not None]
+    if not found:
+        raise GpuConstructsError(
+            f"nodes must have GPUs on one node at least; got {len(items)} nodes without labels nvidia.com/gpu.* and "
+            "without nvidia.com/ resources; run the device plugin with GPU Feature Discovery first"
+        )
+    return found
+
+
+def _items(nodes: str | Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    if isinstance(nodes, str):
+        try:
+            nodes = json.loads(nodes)
+        except (ValueError, RecursionError) as error:
+            raise GpuConstructsError(f"nodes must be JSON; got text that is none: {error}; {_WAY_OUT}") from None
+    items = nodes.get("items") if isinstance(nodes, Mapping) else None
+    if not isinstance(nodes, Mapping) or nodes.get("kind") not in ("List", "NodeList") or not isinstance(items, list):
+        got = nodes.get("kind") if isinstance(nodes, Mapping) else type(nodes).__name__
+        raise GpuConstructsError(f"nodes must be a List of nodes; got {got!r}; {_WAY_OUT}")
+    for number, item in enumerate(items):
+        # The items of a NodeList say no kind.
+        if (
+            not isinstance(item, Mapping)
+            or item.get("kind", "Node") != "Node"
+            or not _mapping(item, "metadata").get("name")
+        ):
+            got = item.get("kind") if isinstance(item, Mapping) else item
+            raise GpuConstructsError(f"nodes.items[{number}] must be a Node with a name; got {got!r}; {_WAY_OUT}")
+    return items
+
+
+def _mapping(of: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    for key in keys:
+        below = of.get(key)
+        of = below if isinstance(below, Mapping) else {}
+    return of
+
+
+def _gpu_node(item: Mapping[str, Any], make: Callable[..., _Node]) -> _Node | None:
+    name = item["metadata"]["name"]
+    labels = {
+        str(key): str(value)
+        for key, value in _mapping(item, "metadata", "labels").items()
+        if not (key.startswith(_DEPLOY) and str(value).startswith(_PAUSED))
+    }
+    allocatable = {
+        key: int(amount)
+        for key, amount in _mapping(item, "status", "allocatable").items()
+        if key.startswith((GPU, _MIG)) and _NUMBER.match(str(amount))
+    }
+    try:
+        given = _given(name, labels, allocatable)
+        if given is None:
+            return None
+        return make(name=name, labels=labels, taints=_taints(item), is_observed=True, **given)
+    except GpuConstructsError as error:
+        raise GpuConstructsError(f"node {name!r}: {error.problem.replace('gpu_node.', '')}") from None
+
+
+def _given(name: str, labels: Mapping[str, str], allocatable: Mapping[str, int]) -> dict[str, Any] | None:
+    labelled = _labelled(labels)
+    resources = labelled or _advertised(name, allocatable)
+    if not resources:
+        _warn_of_unknown(name, labels)
+        return None
+    _compare(name, resources, allocatable)
+    product = labels.get("nvidia.com/gpu.product", "").removesuffix("-SHARED")
+    divided = _MIG_PRODUCT.match(product)
+    model = known_board(divided[1] if divided else product)
+    board: str | None = getattr(model, "name", None)
+    given: dict[str, Any] = {"gpu_model": board} if board else {}
+    if not divided:
+        given |= _memory(labels.get("nvidia.com/gpu.memory", ""), model)
+    given["sharing"] = _sharing(resources)
+    strategy = labels.get("nvidia.com/mig.strategy")
+    # The operator says one for boards without MIG too.
+    if strategy in ("single", "mixed") and MIG_PROFILES.get(board or "") != ():
+        given["mig_strategy"] = strategy
+    if divided:
+        return given | _boards_of_single(name, board, normal_profile(divided[2]), resources[GPU].count)
+    of_mig = {_profile(resource): one.count for resource, one in resources.items() if resource != GPU and one.count}
+    if not of_mig:
+        return given | {"gpus": resources[GPU].count}
+    whole = resources.get(GPU, _Resource(0))
+    offered = allocatable.get(GPU) or allocatable.get(GPU + _SHARED, 0)
+    return given | _boards_of_mixed(board, of_mig, whole, offered, is_counted=GPU in labelled)
+
+
+def _warn_of_unknown(name: str, labels: Mapping[str, str]) -> None:
+    if labels.get("nvidia.com/gpu.present") == "true" or "nvidia.com/gpu.product" in labels:
+        product = labels.get("nvidia.com/gpu.product", "no product")
+        warn(
+            f"node {name!r} is left out: it has a GPU, but its labels ({product}) and resources do not say what it "
+            "offers"
+        )
+
+
+def _labelled(labels: Mapping[str, str]) -> dict[str, _Resource]:
+    """Return what GPU Feature Discovery says of each resource."""
+    found: dict[str, _Resource] = {}
+    for key in labels:
+        resource = key.removesuffix(".count")
+        if resource == key or not (resource == GPU or resource.startswith(_MIG)):
+            continue
+        count, replicas = (_number(labels.get(f"{resource}.{word}", "")) for word in ("count", "replicas"))
+        strategy, product = (labels.get(f"{resource}.{word}", "") for word in ("sharing-strategy", "product"))
+        if not count:
+            continue
+        is_shared = replicas > 1 and strategy in ("time-slicing", "mps")
+        found[resource] = _Resource(
+            count=count,
+            replicas=replicas if is_shared else 1,
+            strategy=strategy if is_shared else "none",
+            is_renamed=is_shared and not product.endswith("-SHARED"),
+        )
+    return found
+
+
+def _advertised(name: str, allocatable: Mapping[str, int]) -> dict[str, _Resource]:
+    """Return what the device plugin advertises, for a node without GPU Feature Discovery."""
+    found: dict[str, _Resource] = {}
+    for resource, amount in allocatable.items():
+        if amount and resource.endswith(_SHARED):
+            warn(
+                f"node {name!r} advertises {amount} of {resource}, and no label says how many devices they are; taken "
+                "for slots of one; run GPU Feature Discovery"
+            )
+            if amount > 1:
+                found[resource.removesuffix(_SHARED)] = _Resource(1, amount, "time-slicing", is_renamed=True)
+        elif amount and (resource == GPU or resource.startswith(_MIG)):
+            found[resource] = _Resource(amount)
+    return found
+
+
+def _number(text: str) -> int:
+    return int(text) if _NUMBER.match(text) else 0
+
+
+def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping[str, int]) -> None:
+    """Warn of a node that does not offer what its labels promise; of one divided by MIG they do not tell whole GPUs."""
+    is_mixed = any(resource != GPU for resource in resources)
+    for resource, one in resources.items():
+        if resource == GPU and is_mixed:
+            continue
+        called = f"{resource}{_SHARED}" if one.is_renamed else resource
+        offered, promised = allocatable.get(called, 0), one.count * one.replicas
+        if offered != promised:
+            warn(
+                f"node {name!r} offers {offered} of {called}, but its labels say {promised}; the inventory takes the "
+                "labels: look whether a GPU is unhealthy or the device plugin is not running"
+            )
+
+
+def _memory(label: str, model: GpuModel | None) -> dict[str, str]:
+    """Return the memory of the label, unless the board is known to have as much or less."""
+    mib, known = _number(label), None if model is None else model.vram_mib
+    return {"vram": f"{mib}Mi"} if mib and (known is None or mib < known) else {}
+
+
+def _sharing(resources: Mapping[str, _Resource]) -> Sharing:
+    shared = {resource: one for resource, one in resources.items() if one.strategy != "none"}
+    if not shared:
+        return Sharing.none()
+    first = next(iter(shared.values()))
+    if first.strategy == "mps":
+        return Sharing.mps(replicas=first.replicas, rename_by_default=first.is_renamed)
+    return Sharing.time_slicing(
+        resources={resource: one.replicas for resource, one in shared.items()}, rename_by_default=first.is_renamed
+    )
+
+
+def _profile(resource: str) -> str:
+    profile = normal_profile(resource.removeprefix(_MIG))
+    require_mig_profile(resource, profile)
+    return profile
+
+
+def _boards_of_single(name: str, board: str | None, profile: str, devices: int) -> dict[str, Any]:
+    require_mig_profile("the label nvidia.com/gpu.product", profile)
+    most = max((count for count in range(1, _MOST_SLICES + 1) if fits(board, {profile: count})), default=0)
+    if not most:
+        raise GpuConstructsError(f"mig_layout must hold {profile!r}, which {board} has not; describe it as a GpuNode")
+    boards = -(-devices // most)
+    if devices % boards:
+        warn(
+            f"node {name!r} has {devices} MIG devices of {profile!r} and no label says on how many boards; taken for "
+            f"{boards}, of which each holds {most} at most"
+        )
+    each, more = divmod(devices, boards)
+    return {"gpus": boards, "mig_layout": [{profile: each + (number < more)} for number in range(boards)]}
+
+
+def _boards_of_mixed(
+    board: str | None, devices: Mapping[str, int], whole: _Resource, offered: int, *, is_counted: bool
+) -> dict[str, Any]:
+    """Return the boards that hold the devices, beside those not divided; as few as possible if no label counts them."""
+    undivided = min(offered // whole.replicas, whole.count if is_counted else offered)
+    boards = whole.count
+    if not is_counted:
+        boards = undivided + next((some for some in range(1, 129) if _spread(board, devices, some) is not None), 0)
+    layouts = _spread(board, devices, boards - undivided)
+    if layouts is None:
+        listed = " and ".join(f"{count} x {profile!r}" for profile, count in devices.items())
+        raise GpuConstructsError(
+            f"mig_layout must be devices that the boards can be divided into; got {listed} for {boards - undivided} x "
+            f"{board or 'an unknown board'}; wait until GPU Feature Discovery has looked again, or describe the node "
+            "as a GpuNode"
+        )
+    return {"mig_strategy": "mixed", "gpus": boards, "mig_layout": [*layouts, *[{}] * undivided]}
+
+
+def _spread(board: str | None, devices: Mapping[str, int], boards: int) -> list[dict[str, int]] | None:
+    """Return devices by board, the same on each if possible; None if they do not fit or the search gives up."""
+    if boards < 1 or sum(int(profile[0]) * count for profile, count in devices.items()) > boards * _MOST_SLICES:
+        return None
+    order = sorted(devices, key=lambda profile: (-int(profile[0]), profile))
+    even = {profile: devices[profile] // boards for profile in order}
+    if all(count % boards == 0 for count in devices.values()) and fits(board, even):
+        return [even] * boards
+    wanted = [profile for profile in order for _ in range(devices[profile])]
+    layouts: list[dict[str, int]] = [{} for _ in range(boards)]
+    return layouts if _place(board, wanted, layouts, iter(range(_MOST_STEPS))) else None
+
+
+@cache
+def _fits(board: str | None, layout: frozenset[tuple[str, int]]) -> bool:
+    return fits(board, dict(layout))
+
+
+def _place(board: str | None, wanted: Sequence[str], layouts: list[dict[str, int]], steps: Iterator[int]) -> bool:
+    """Add the devices to the layouts, each to the first that holds it beside the others."""
+    if not wanted:
+        return True
+    profile, *rest = wanted
+    for number, layout in enumerate(layouts):
+        if layout in layouts[:number]:
+            continue
+        layouts[number] = {**layout, profile: layout.get(profile, 0) + 1}
+        if next(steps, None) is None:
+            return False
+        if _fits(board, frozenset(layouts[number].items())) and _place(board, rest, layouts, steps):
+            return True
+        layouts[number] = layout
+    return False
+
+
+def _taints(item: Mapping[str, Any]) -> list[Taint]:
+    given = _mapping(item, "spec").get("taints")
+    taints = [
+        Taint(key=one.get("key", ""), value=one.get("value") or "", effect=one.get("effect", ""))
+        for one in (given if isinstance(given, list) else ())
+        if isinstance(one, Mapping)
+    ]
+    is_cordoned = _mapping(item, "spec").get("unschedulable") is True
+    return [*taints, *([_UNSCHEDULABLE] if is_cordoned and _UNSCHEDULABLE not in taints else [])]

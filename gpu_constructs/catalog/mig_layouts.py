@@ -1,0 +1,145 @@
+"""Which MIG devices a board can be divided into at once: each takes parts of its memory that lie side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, normal_profile, size_of
+
+_MOST_COMPUTE_SLICES = 7
+
+
+class Placement(NamedTuple):
+    """Where a board takes devices of a profile.
+
+    Attributes:
+        width: Parts of the board's memory that a device takes.
+        starts: Numbers of the part that may be its first.
+    """
+
+    width: int
+    starts: tuple[int, ...]
+
+
+# By the places of the profiles in MIG_PROFILES. The last eighth of memory goes to what has two or more.
+# Source: nvidia-smi mig -lgipp of A30, A100 and H100 as in NVIDIA Multi-Instance GPU User Guide, "Creating GPU
+# Instances"; NVIDIA/go-nvml@v0.13.3-0:pkg/nvml/mock/gpus/a30.go and a100.go (h100.go and later ones differ from what
+# boards say). That H200, B200 and later are divided like these is from the guide's fractions and numbers of devices.
+_IN_EIGHTHS = (
+    Placement(1, (0, 1, 2, 3, 4, 5, 6)),
+    Placement(2, (0, 2, 4, 6)),
+    Placement(2, (0, 2, 4)),
+    Placement(4, (0, 4)),
+    Placement(4, (0,)),
+    Placement(8, (0,)),
+)
+_IN_FOURTHS = (Placement(1, (0, 1, 2, 3)), Placement(2, (0, 2)), Placement(4, (0,)))
+
+# Source: NVIDIA Multi-Instance GPU User Guide, "Supported MIG Profiles"
+_ATTRIBUTES_OF_A30 = (("", "+me"), ("", "+me"), ("",))
+_ATTRIBUTES_IN_EIGHTHS = (("", "+me"), *[("",)] * 5)
+_ATTRIBUTES_OF_RTX_PRO_6000 = (
+    ("", "+me", "+gfx", "+me.all", "-me"),
+    ("", "+gfx", "+me.all", "-me"),
+    ("", "+gfx"),
+)
+
+
+def placements(model_name: str | None) -> Mapping[str, Placement] | None:
+    """Return where a board takes each profile, without attributes; None where its profiles are not known."""
+    profiles = MIG_PROFILES.get(model_name or "")
+    if not profiles:
+        return None if profiles is None else {}
+    return dict(zip(profiles, _IN_FOURTHS if len(profiles) == len(_IN_FOURTHS) else _IN_EIGHTHS, strict=True))
+
+
+def profiles_of(model_name: str) -> tuple[str, ...]:
+    """Return the profiles of a board with their attributes; none where it has no MIG or nothing is known."""
+    profiles = MIG_PROFILES.get(model_name, ())
+    if len(profiles) == len(_IN_EIGHTHS):
+        attributes: Sequence[tuple[str, ...]] = _ATTRIBUTES_IN_EIGHTHS
+    else:
+        attributes = _ATTRIBUTES_OF_A30 if model_name == "NVIDIA A30" else _ATTRIBUTES_OF_RTX_PRO_6000
+    return tuple(size + each for size, some in zip(profiles, attributes, strict=False) for each in some)
+
+
+def _unknown_profile(model_name: str, profile: str, known: Sequence[str]) -> str:
+    has = [one for one in known if one == size_of(one) or size_of(one) == size_of(profile)]
+    return f"{model_name} has no {profile!r}: it has {', '.join(has)}"
+
+
+def layout_problem(model_name: str | None, layout: Mapping[str, int]) -> str | None:
+    """Return why a board cannot be divided so, as the end of a sentence about it; None where it can.
+
+    Args:
+        model_name: The board, as in ``GPU_MODELS``. Where it is None or its profiles are not known, only what holds for
+            every board counts.
+        layout: How many devices of each profile, which must be some board's.
+    """
+    layout = {normal_profile(profile): count for profile, count in layout.items() if count}
+    slices = sum(_compute_slices(profile) * count for profile, count in layout.items())
+    where = placements(model_name)
+    if model_name is None or where is None:
+        most = _MOST_COMPUTE_SLICES
+        return f"it takes {slices} compute slices, and no board has more than {most}" if slices > most else None
+    if layout and not where:
+        return f"{model_name} has no MIG"
+    known = profiles_of(model_name)
+    unknown = next((profile for profile in layout if profile not in known), None)
+    if unknown is not None:
+        return _unknown_profile(model_name, unknown, known)
+    most = max((_compute_slices(profile) for profile in known), default=0)
+    if slices > most:
+        return f"it takes {slices} compute slices, and {model_name} has {most}"
+    return _engines_problem(layout) or _placement_problem(model_name, where, layout)
+
+
+def fits(model_name: str | None, layout: Mapping[str, int]) -> bool:
+    """Check whether a board can be divided so."""
+    return layout_problem(model_name, layout) is None
+
+
+def _compute_slices(profile: str) -> int:
+    return int(profile.partition("g.")[0])
+
+
+def _engines_problem(layout: Mapping[str, int]) -> str | None:
+    """Return what is wrong with the engines for video: one device has those there is only one of, or all of them."""
+    extended = [profile for profile in layout if profile.endswith(("+me", "+me.all"))]
+    if sum(layout[profile] for profile in extended) > 1:
+        return f"only one device of a board has the media extensions of {' and '.join(map(repr, extended))}"
+    others = [profile for profile in layout if not profile.endswith(("+me.all", "-me"))]
+    if others and any(profile.endswith("+me.all") for profile in extended):
+        return (
+            f"{extended[0]!r} takes all media engines of the board, so every other device must do without, like "
+            f"'{size_of(others[0])}-me'; {others[0]!r} does not"
+        )
+    return None
+
+
+def _placement_problem(model_name: str, where: Mapping[str, Placement], layout: Mapping[str, int]) -> str | None:
+    devices = sorted(
+        (profile for profile, count in layout.items() for _ in range(count)),
+        key=lambda profile: (len(where[size_of(profile) or ""].starts), profile),
+    )
+    spans = [where[size_of(profile) or ""] for profile in devices]
+    for number, last in enumerate(devices):
+        if not _have_place(spans[: number + 1]):
+            starts = " or ".join(str(start) for start in spans[number].starts)
+            beside = devices[:number]
+            others = " and ".join(f"{beside.count(profile)} x {profile!r}" for profile in dict.fromkeys(beside))
+            return (
+                f"no place is left for {last!r} beside {others}: of the {max(place.width for place in where.values())} "
+                f"parts of memory of {model_name} it takes {spans[number].width} from number {starts} on"
+            )
+    return None
+
+
+def _have_place(devices: Sequence[Placement], taken: int = 0) -> bool:
+    """Check whether all devices have a place where no parts, as bits, are taken twice."""
+    if not devices:
+        return True
+    first, *rest = devices
+    spans = (((1 << first.width) - 1) << start for start in first.starts)
+    return any(_have_place(rest, taken | span) for span in spans if not taken & span)

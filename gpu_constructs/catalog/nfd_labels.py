@@ -1,0 +1,182 @@
+"""Node labels that a Node Feature Discovery publishes, derived from its configuration files.
+
+Source: kubernetes-sigs/node-feature-discovery@v0.17.3 and @v0.19.0, source, pkg/nfd-worker/nfd-worker.go.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+Config = Mapping[str, Any]
+
+DOMAIN = "feature.node.kubernetes.io/"
+"""The domain of its own labels."""
+
+_NAMES: Mapping[str, Sequence[str]] = {
+    "cpu": (
+        *("coprocessor.nx_gzip", "cpu_atom", "cpu_core", "cpuid.*", "cstate.*", "hardware_multithreading", "model.*"),
+        *("power.sst_*", "pstate.*", "security.*"),
+    ),
+    "kernel": ("selinux.enabled", "version.*"),
+    "memory": ("numa", "nv.dax", "nv.present", "swap"),
+    "network": ("sriov.capable", "sriov.configured"),
+    "storage": ("nonrotationaldisk",),
+    "system": ("os_release.ID", "os_release.VERSION_ID", "os_release.VERSION_ID.major", "os_release.VERSION_ID.minor"),
+}
+"""Names by source, behind the source's own name and a dash."""
+
+_KERNEL_OPTIONS = ("NO_HZ", "NO_HZ_IDLE", "NO_HZ_FULL", "PREEMPT")
+_WILDCARD = re.compile(r"[*?[]")
+_STATIC_RULES = ("rdma.available", "rdma.capable")
+
+
+class _Bus(NamedTuple):
+    """How the labels of a bus are composed: the chosen fields in this order, joined by underscores.
+
+    Attributes:
+        fields: Shell pattern of each field.
+        endings: What follows.
+        classes: Device classes that are labelled by default, each by the first digits.
+        chosen: Fields that are chosen by default.
+    """
+
+    fields: Mapping[str, str]
+    endings: Sequence[str]
+    classes: Sequence[str]
+    chosen: Sequence[str]
+
+
+_BUSES: Mapping[str, _Bus] = {
+    "pci": _Bus(
+        fields=dict.fromkeys(("class", "vendor", "device", "subsystem_vendor", "subsystem_device"), "????"),
+        endings=(".present", ".sriov.capable"),
+        classes=("03", "0b40", "12"),
+        chosen=("class", "vendor"),
+    ),
+    "usb": _Bus(
+        fields={"class": "??", "vendor": "????", "device": "????", "serial": "*"},
+        endings=(".present",),
+        classes=("0e", "ef", "fe", "ff"),
+        chosen=("class", "vendor", "device"),
+    ),
+}
+
+
+class NfdLabels(NamedTuple):
+    """Node labels that a Node Feature Discovery publishes by itself.
+
+    Attributes:
+        patterns: Shell patterns of the labels.
+        allowed: Regular expressions; the name behind the slash must match each of them.
+    """
+
+    patterns: Sequence[str]
+    allowed: Sequence[str] = ()
+
+    def publishes(self, label: str) -> bool:
+        """Check whether a node can get a label."""
+        name = label.rpartition("/")[2]
+        return any(_fits(label, pattern) for pattern in self.patterns) and all(
+            _matches(expression, name) for expression in self.allowed
+        )
+
+
+def _fits(label: str, pattern: str) -> bool:
+    # Most patterns are ruled out before they are compiled.
+    return label.startswith(_WILDCARD.split(pattern, maxsplit=1)[0]) and fnmatchcase(label, pattern)
+
+
+def is_of_a_source(label: str) -> bool:
+    """Check whether a label has the form of those that the sources of Node Feature Discovery publish themselves."""
+    return label.startswith(tuple(f"{DOMAIN}{source}-" for source in (*_NAMES, *_BUSES)))
+
+
+def nfd_labels(worker: Config, master: Config) -> NfdLabels:
+    """Return the labels that a worker and a master publish.
+
+    Labels that the source ``local`` reads from files of the node, and those of other objects, are not among them.
+
+    Args:
+        worker: The whole configuration file of the worker, with all defaults that are not the program's own.
+        master: The same of the master.
+    """
+    core, sources = _section(worker, "core"), _section(worker, "sources")
+    enabled = enabled_sources(core.get("labelSources", core.get("sources")))
+    # A source without features has nothing to make labels of.
+    enabled &= enabled_sources(core.get("featureSources")) | {"custom"}
+    names = [f"{source}-{name}" for source in enabled for name in _names(source, _section(sources, source))]
+    patterns = [DOMAIN + name for name in names]
+    if "custom" in enabled:
+        patterns += [DOMAIN + name for name in _STATIC_RULES]
+        patterns += labels_of_rules(sources.get("custom") or ())
+    allowed = (core.get("labelWhiteList"), master.get("labelWhiteList"))
+    return NfdLabels(tuple(sorted(patterns)), tuple(str(one) for one in allowed if one))
+
+
+def labels_of_rules(rules: Iterable[Config]) -> Iterator[str]:
+    """Yield patterns of the labels that rules write, as the worker's file and NodeFeatureRules have them."""
+    for rule in rules:
+        for key in (*(rule.get("labels") or ()), *_templated(rule.get("labelsTemplate"))):
+            yield key if "/" in key else DOMAIN + key
+
+
+def _templated(template: object) -> Iterator[str]:
+    for line in template.splitlines() if isinstance(template, str) else ():
+        key, brace, _ = line.strip().partition("=")[0].partition("{{")
+        if key:
+            yield key + "*" if brace else key
+
+
+def _names(source: str, config: Config) -> Iterator[str]:
+    yield from _NAMES.get(source, ())
+    if source == "kernel":
+        yield from (f"config.{option}" for option in _list(config, "configOpts", _KERNEL_OPTIONS))
+    if source == "fake":
+        yield from config.get("labels") or ("fakefeature?",)
+    if source in _BUSES:
+        yield from _names_of_bus(_BUSES[source], config)
+
+
+def _names_of_bus(bus: _Bus, config: Config) -> Iterator[str]:
+    chosen = [field for field in bus.fields if field in _list(config, "deviceLabelFields", bus.chosen)]
+    for prefix in _list(config, "deviceClassWhitelist", bus.classes):
+        # Without the class in the label each of the classes makes the same one.
+        patterns = {**bus.fields, "class": f"{str(prefix).lower()}{bus.fields['class'][len(str(prefix)) :]}"}
+        name = "_".join(patterns[field] for field in chosen or bus.chosen)
+        yield from (f"{name}{ending}" for ending in bus.endings)
+
+
+def enabled_sources(given: object) -> set[str]:
+    """Return the sources that a list enables: ``all`` for those on by default, and a leading dash for one less."""
+    enabled: set[str] = set()
+    for source in given if isinstance(given, Sequence) and not isinstance(given, str) else ("all",):
+        if source == "all":
+            # fake is off unless it is named.
+            enabled |= {*_NAMES, *_BUSES, "custom"}
+        elif str(source).startswith("-"):
+            enabled.discard(str(source)[1:])
+        else:
+            enabled.add(str(source))
+    return enabled
+
+
+def _section(config: Config, key: str) -> Config:
+    section = config.get(key)
+    return section if isinstance(section, Mapping) else {}
+
+
+def _list(config: Config, key: str, default: Sequence[str]) -> Sequence[str]:
+    given = config.get(key)
+    return given if isinstance(given, Sequence) and not isinstance(given, str) else default
+
+
+def _matches(expression: str, name: str) -> bool:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return re.search(expression, name) is not None
+    except re.error:
+        return True  # Go's syntax is not Python's; what Python cannot read is left to Go.

@@ -1,0 +1,241 @@
+"""Whether the GPUs of a pod hold what it says that it takes, and the model that it serves: R28."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpu_constructs.catalog.gpu_models import GpuModel, board_called
+from gpu_constructs.catalog.mig_profiles import mig_vram_mib, size_of
+from gpu_constructs.catalog.model_sizes import least_weights
+from gpu_constructs.checks.rules.placing import PRODUCT
+from gpu_constructs.checks.rules.vram_units import slots_for, units_of
+from gpu_constructs.facts.app import Ask, Facts, Pod
+from gpu_constructs.facts.finding import Finding
+from gpu_constructs.facts.readable import Manifest, annotations_of, namespace_of, quantity
+from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
+from gpu_constructs.kube.pod_specs import containers, node_values_required
+
+_MIG = "nvidia.com/mig-"
+_MEBIBYTE = 2**20
+_GIGABYTE = 10**9
+_COMPUTED_BY_CPU = ("--cpu-offload-gb", "--kv-offloading-size", "--nnodes")
+"""Flags of vLLM with which GPUs of this pod do not hold all weights."""
+_PULL = "model-pull"
+_NAME, _COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"
+
+
+def memory_fits(facts: Facts) -> Iterator[Finding]:
+    """R28: neither what a pod says that it takes nor the model that it serves is more than its GPUs have.
+
+    What needs more memory than any GPU has never runs, and what takes more than it asked for harms others.
+    """
+    yield from _budgets_fit_a_gpu(facts)
+    yield from _asks_are_less_than_budgets(facts)
+    for ask in (ask for pod in facts.gpu_pods for ask in pod.lasting()):
+        words = _words(ask.container)
+        model = _model_of_vllm(ask.container, words)
+        if model is not None:
+            yield from _of_vllm(ask, model, words, facts)
+    yield from _of_ollama(facts)
+
+
+def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterator[Finding]:
+    parts = _number(words, "--tensor-parallel-size", "-tp") * _number(words, "--pipeline-parallel-size", "-pp")
+    memory = _memory(ask, facts, min(_number(words, "--gpu-memory-utilization"), 1))
+    # More parts than GPUs are those of several pods.
+    if memory is None or parts > ask.count or any(word.startswith(_COMPUTED_BY_CPU) for word in words):
+        return
+    weights = least_weights(model, _flag(words, "--quantization", "-q"))
+    if weights is None:
+        return
+    has = memory * int(parts)
+    certain, usual = weights
+    if usual > has:
+        yield Finding(
+            ask.pod.index,
+            f"serves {model!r}, whose weights take about {usual:.0f} GB, on GPU memory of {has:.0f} GB; take a smaller "
+            "or quantized model, more or larger GPUs, or --cpu-offload-gb",
+            is_warning=certain <= has,
+        )
+
+
+def _of_ollama(facts: Facts) -> Iterator[Finding]:
+    servers = {_server(pod): pod.lasting()[0] for pod in facts.gpu_pods if pod.lasting()}
+    for pod in facts.pods:
+        ask = servers.get(_server(pod)) if _label(pod, _COMPONENT) == _PULL else None
+        memory = None if ask is None else _memory(ask, facts)
+        if ask is None or memory is None:
+            continue
+        has = memory * ask.count
+        for model in (word for container in containers(pod.spec) for word in container.get("args") or ()):
+            weights = least_weights(str(model))
+            if weights is not None and weights[0] > has and "cloud" not in model:
+                yield Finding(
+                    ask.pod.index,
+                    f"is to serve {model!r}, whose weights take at least {weights[0]:.0f} GB, on GPU memory of "
+                    f"{has:.0f} GB; the CPU computes the rest, slowly; take a smaller model, or larger GPUs",
+                    is_warning=True,
+                )
+
+
+def _server(pod: Pod) -> tuple[str, object]:
+    return namespace_of(pod.manifest), _label(pod, _NAME)
+
+
+def _model_of_vllm(container: Manifest, words: Sequence[str]) -> str | None:
+    image = str(container.get("image") or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
+    if "vllm" not in image and not any(word in ("vllm", "vllm.entrypoints.openai.api_server") for word in words):
+        return None
+    model = _flag(words, "--model")
+    if model is not None:
+        return model
+    if "serve" in words:
+        words = words[words.index("serve") + 1 :]
+    elif container.get("command"):
+        return None
+    return words[0] if words and not words[0].startswith("-") else None
+
+
+def _memory(ask: Ask, facts: Facts, share: float = 1) -> float | None:
+    """Return the gigabytes that a server may take of one GPU at most; None where nothing tells.
+
+    Args:
+        ask: For the GPUs of its container.
+        facts: The app.
+        share: Part of a GPU's memory that it takes.
+    """
+    boards = _boards(ask.pod, facts)
+    if ask.resource.startswith(_MIG):
+        size = size_of(ask.resource.removeprefix(_MIG))
+        known = [mig_vram_mib(None, size)] if size else []
+    else:
+        known = [] if boards is None else boards
+    budget = quantity(_said(ask.pod, VRAM))
+    amounts = [max(known) * _MEBIBYTE * share] if known else []
+    amounts += [int(budget)] if budget is not None and ask.count == 1 else []
+    return min(amounts) / _GIGABYTE if amounts else None
+
+
+def _boards(pod: Pod, facts: Facts) -> list[int] | None:
+    """Return the memory in MiB of the boards that a pod may get; None where that of one is not known."""
+    selected = [values for label, values in node_values_required(pod.spec) if label == PRODUCT]
+    mib: list[int | None]
+    if selected:
+        mib = [_vram(value) for value in selected[0]]
+    elif facts.inventory is not None:
+        mib = [node.vram_mib for node in facts.inventory.nodes]
+    else:
+        return None
+    known = [one for one in mib if one is not None]
+    return known if len(known) == len(mib) else None
+
+
+def _vram(product: str) -> int | None:
+    board: GpuModel | None = board_called(product.removesuffix("-SHARED"))
+    return None if board is None else board.vram_mib
+
+
+def _words(container: Manifest) -> list[str]:
+    given = [*(container.get("command") or ()), *(container.get("args") or ())]
+    # A shell takes its program as one text.
+    return [word for text in given for word in str(text).split()]
+
+
+def _flag(words: Sequence[str], *names: str) -> str | None:
+    for place, word in enumerate(words):
+        name, is_joined, value = word.partition("=")
+        if re.sub("(?<=[a-z])_", "-", name) in names:
+            return value if is_joined else next(iter(words[place + 1 :]), None)
+    return None
+
+
+def _number(words: Sequence[str], *names: str) -> float:
+    try:
+        return float(_flag(words, *names) or 1)
+    except ValueError:
+        return 1
+
+
+def _label(pod: Pod, key: str) -> object:
+    return (pod.metadata.get("labels") or {}).get(key)
+
+
+def _budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
+    told: set[tuple[int, str]] = set()
+    for pod in facts.gpu_pods:
+        budget, typical = _said(pod, VRAM), _said(pod, VRAM_TYPICAL)
+        key = pod.index, f"{budget!r} {typical!r}"
+        if key in told:
+            continue
+        told.add(key)
+        yield from _typical_exceeds_the_budget(pod, budget, typical)
+        if budget is None:
+            continue
+        wanted = quantity(budget)
+        if wanted is None or wanted < _MEBIBYTE:
+            yield Finding(
+                pod.index,
+                f"annotation {VRAM} must be an amount of memory with its unit, like '12Gi'; got {budget!r}",
+            )
+        elif facts.inventory is not None:
+            known = [node.vram_mib for node in facts.inventory.nodes]
+            largest = facts.inventory.vram_mib
+            if largest is not None and wanted > largest * _MEBIBYTE:
+                yield Finding(
+                    pod.index,
+                    f"means to use {budget} of GPU memory ({VRAM}), and the inventory's largest GPU has "
+                    f"{largest}Mi; take a smaller model or quantization, or a larger GPU",
+                    is_warning=None in known,
+                )
+
+
+def _said(pod: Pod, annotation: str) -> object:
+    """Return what an object says about its pods, else what they say themselves."""
+    return annotations_of(pod.manifest).get(annotation, (pod.metadata.get("annotations") or {}).get(annotation))
+
+
+def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> Iterator[Finding]:
+    if typical is None:
+        return
+    amount, most = quantity(typical), quantity(budget)
+    if amount is None or amount < 0 or 0 < amount < _MEBIBYTE:
+        yield Finding(
+            pod.index,
+            f"annotation {VRAM_TYPICAL} must be an amount of memory with its unit, like '6Gi'; got {typical!r}",
+        )
+    elif budget is None:
+        yield Finding(pod.index, f"annotation {VRAM_TYPICAL} needs {VRAM}, the most that is taken; write both")
+    elif most is not None and amount > most:
+        yield Finding(
+            pod.index,
+            f"annotation {VRAM_TYPICAL} must be at most {VRAM} of {budget!r}; got {typical!r}",
+        )
+
+
+def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
+    """Find what the scheduler counts for less memory than it takes, where slots count memory."""
+    counted_pods = [(pod, resource, count) for pod in facts.gpu_pods for resource, count in pod.counts().items()]
+    for pod, resource, count in counted_pods:
+        shared = facts.sharing_of(resource)
+        if shared is None or units_of(facts, resource) != {shared[1].vram_unit} or shared[1].vram_unit is None:
+            continue
+        provider, sharing = shared
+        counted = f"{count} x {resource}, which {{0}} counts in units of {sharing.vram_unit}"
+        budget = _said(pod, VRAM)
+        wanted = quantity(budget)
+        if budget is None and count == 1:
+            yield Finding(
+                pod.index,
+                f"asks for {counted}, and does not say what it takes; annotate the object with {VRAM}, and ask for as "
+                "many, which GpuRequest(vram=...) does with the sharing in its GpuProfile",
+                providers=(provider,),
+                is_warning=True,
+            )
+        elif wanted is not None and count < slots_for(wanted, sharing):
+            yield Finding(
+                pod.index,
+                f"means to use {budget} of GPU memory ({VRAM}) and asks for {counted}; ask for "
+                f"{slots_for(wanted, sharing)}, which GpuRequest(vram=...) does with the sharing in its GpuProfile",
+                providers=(provider,),
+            )

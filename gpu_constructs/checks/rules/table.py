@@ -1,0 +1,133 @@
+"""All rules in order, and what it takes to leave some out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from gpu_constructs.catalog.inventory import GpuInventory
+from gpu_constructs.checks.rules import asking, models, placing, running, seeing
+from gpu_constructs.errors import GpuConstructsError, did_you_mean
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.finding import Finding
+from gpu_constructs.facts.readable import annotations_of
+from gpu_constructs.kube.annotations import IGNORE_RULES
+
+
+class Rule(NamedTuple):
+    """One rule.
+
+    Attributes:
+        code: Stable; what an annotation and the documentation call it.
+        severity: ``warning``: the app may be right all the same. A rule of ``error`` warns where it knows too little.
+        title: What holds where the rule is kept.
+        check: What breaks it.
+    """
+
+    code: str
+    severity: Literal["error", "warning"]
+    title: str
+    check: Callable[[Facts], Iterator[Finding]]
+
+
+RULES = (
+    Rule("R01", "error", "An amount of GPUs is a whole number above 0", asking.amounts_are_whole_numbers),
+    Rule("R02", "error", "A request of GPUs equals the limit", asking.requests_equal_limits),
+    Rule("R03", "error", "A request of GPUs has a limit", asking.requests_have_limits),
+    Rule("R04", "error", "A GPU pod names the runtime class it needs", seeing.gpu_pods_name_the_runtime_class),
+    Rule("R05", "error", "An allocated GPU is not overridden", seeing.allocated_gpus_are_not_overridden),
+    Rule("R06", "warning", "Other containers of a GPU pod see no GPU", seeing.other_containers_see_no_gpu),
+    Rule("R07", "error", "Slots are asked for one by one", asking.shared_gpus_are_asked_for_one_by_one),
+    Rule("R08", "error", "A plugin advertises the resource", asking.gpus_asked_for_are_advertised),
+    Rule("R09", "error", "A GPU has the MIG profile", asking.mig_profiles_are_known),
+    Rule("R10", "warning", "A product is selected as shared too", placing.products_are_those_of_shared_gpus),
+    Rule("R11", "error", "The old node role is not selected", placing.old_role_is_not_selected),
+    Rule("R12", "error", "Something publishes the selected label", placing.selected_labels_are_published),
+    Rule("R13", "warning", "A GPU container is not privileged", seeing.gpu_containers_are_not_privileged),
+    Rule("R14", "error", "/dev/shm is left to MPS", seeing.memory_shared_with_mps_is_not_hidden),
+    Rule("R15", "warning", "Pods that share by MPS run as one user", seeing.users_of_mps_are_one),
+    Rule("R16", "error", "An update finds a free GPU", running.updates_find_a_free_gpu),
+    Rule("R17", "warning", "A disruption budget lets a GPU pod go", running.disruption_budgets_let_a_pod_go),
+    Rule("R18", "error", "A namespace gives no GPU by default", asking.namespaces_give_no_gpus_away),
+    Rule("R19", "warning", "A GPU container has a memory limit", running.memory_is_limited),
+    Rule("R20", "warning", "A model has time to load", running.models_have_time_to_load),
+    Rule("R21", "error", "A GPU pod has no users of its own", seeing.users_of_the_node_are_the_pods),
+    Rule("R22", "error", "A part of a GPU has its scheduler", asking.parts_of_gpus_have_a_scheduler),
+    Rule("R23", "warning", "One container of a pod holds the GPUs", seeing.gpus_are_held_by_one_container),
+    Rule("R24", "warning", "A bare pod does not share", running.refused_pods_come_back),
+    Rule("R25", "error", "The nodes' taints are tolerated", placing.gpu_pods_tolerate_the_taints_of_gpu_nodes),
+    Rule("R26", "warning", "The image is pinned", running.images_are_pinned),
+    Rule("R27", "error", "GPUs come by one way", asking.gpus_come_by_one_way),
+    Rule("R28", "error", "A memory budget and a model fit the GPUs", models.memory_fits),
+    Rule("R29", "warning", "Runs of a CronJob do not overlap", running.runs_do_not_overlap),
+    Rule("R30", "error", "Autoscaling stays within the GPUs", running.autoscaling_stays_within_the_gpus),
+    Rule("R31", "warning", "A credential is in a Secret", seeing.credentials_stay_in_secrets),
+)
+"""The rules, in order of their codes."""
+
+CODES = tuple(rule.code for rule in RULES)
+
+
+class RuleSettings(NamedTuple):
+    """How an app is checked.
+
+    Attributes:
+        ignore: Codes of rules left out for the whole app.
+        inventory: Its GPU nodes, where they are declared.
+    """
+
+    ignore: frozenset[str] = frozenset()
+    inventory: GpuInventory | None = None
+
+
+DEFAULT_SETTINGS = RuleSettings()
+
+
+def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]:
+    """Run every rule that is not left out, by the app or by the object it is about.
+
+    Args:
+        facts: The app.
+        ignore: Codes of rules left out for all of it.
+    """
+    left_out, findings = _left_out(facts)
+    for rule in RULES:
+        if rule.code not in ignore:
+            for finding in rule.check(facts):
+                if finding.subject is None or rule.code not in left_out.get(finding.subject, ()):
+                    is_warning = finding.is_warning or rule.severity == "warning"
+                    findings.append(replace(finding, code=rule.code, is_warning=is_warning))
+    return list(dict.fromkeys(finding.about(facts.origins) for finding in findings))
+
+
+def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
+    """Return the codes that each object names, and what is wrong with them."""
+    named: dict[int, list[str]] = {}
+    wrong: list[Finding] = []
+    for index, manifest in enumerate(facts.objects):
+        text = annotations_of(manifest).get(IGNORE_RULES)
+        if text is not None:
+            named[index] = [code.strip() for code in str(text).split(",") if code.strip()]
+            try:
+                require_codes(f"annotation {IGNORE_RULES}", named[index])
+            except GpuConstructsError as error:
+                wrong.append(Finding(index, error.problem))
+    return named, wrong
+
+
+def require_codes(field: str, codes: Iterable[str]) -> None:
+    """Raise if a text is not the code of a rule.
+
+    Raises:
+        GpuConstructsError: With the nearest code.
+    """
+    for code in codes:
+        if code not in CODES:
+            meant = f"R{re.sub('[^0-9]', '', str(code)):0>2}"
+            near = did_you_mean(meant, CODES)
+            raise GpuConstructsError(
+                f"{field} must hold codes of rules, {CODES[0]} to {CODES[-1]}; got {code!r}{near}; docs/rules.md "
+                "lists them"
+            )

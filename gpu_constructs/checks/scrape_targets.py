@@ -1,0 +1,120 @@
+"""Which pods of an app the scrape objects beside them reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from gpu_constructs.facts.app import Facts, Pod
+from gpu_constructs.facts.finding import Finding
+from gpu_constructs.facts.readable import Manifest, annotations_of, at, labels_of, namespace_of
+from gpu_constructs.kube.annotations import SCRAPED_TWICE
+from gpu_constructs.kube.pod_specs import containers
+
+_KINDS: Mapping[tuple[str, str], str] = {
+    ("monitoring.coreos.com", "ServiceMonitor"): "endpoints",
+    ("monitoring.coreos.com", "PodMonitor"): "podMetricsEndpoints",
+    ("operator.victoriametrics.com", "VMServiceScrape"): "endpoints",
+    ("operator.victoriametrics.com", "VMPodScrape"): "podMetricsEndpoints",
+}
+_WITH_PODS = frozenset({"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "StatefulSet"})
+
+
+def targets_are_scraped_once(facts: Facts) -> Iterator[Finding]:
+    """Find objects that scrape one port twice."""
+    scraped = [
+        (index, targets)
+        for index, targets in scrape_targets(facts).items()
+        if annotations_of(facts.objects[index]).get(SCRAPED_TWICE) != "intended"
+    ]
+    for place, (index, targets) in enumerate(scraped):
+        for other, others in scraped[:place]:
+            both = sorted(targets & others)
+            if both:
+                yield Finding(
+                    index,
+                    f"scrapes port {both[0].port} of {{0}}, and so does {{1}}: every series would be there twice, also "
+                    "where the VictoriaMetrics operator converts a Prometheus object; keep one of the two, or annotate "
+                    f"one with {SCRAPED_TWICE}=intended where they are for two stores",
+                    others=(both[0].pods, other),
+                )
+
+
+class Target(NamedTuple):
+    """A port, path and query of the pods that one object makes."""
+
+    pods: int
+    port: str
+    path: str
+    params: str = ""
+
+
+def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
+    """Return what each scrape object reaches, both by index; what is not in the app is not seen.
+
+    Selectors by expression are taken for reaching nothing, and so is an endpoint that keeps only some of its targets.
+    """
+    found: dict[int, set[Target]] = {}
+    for kind, endpoints in _KINDS.items():
+        reach = _pods if endpoints == "podMetricsEndpoints" else _behind_services
+        for index, manifest in facts.of_kind(kind):
+            each = [one for one in at(manifest, "spec").get(endpoints) or () if not _chooses(one)]
+            found[index] = {target for endpoint in each for target in reach(facts, manifest, endpoint)}
+    return dict(sorted(found.items()))
+
+
+def _chooses(endpoint: Manifest) -> bool:
+    steps = endpoint.get("relabelings") or endpoint.get("relabelConfigs") or ()
+    return any(str(step.get("action")).lower().startswith(("keep", "drop")) for step in steps)
+
+
+def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> bool:
+    spec = scrape["spec"]
+    selector, places = spec.get("selector") or {}, spec.get("namespaceSelector") or {}
+    # An empty selector takes everything; where there is none, Prometheus' operator refuses the object.
+    is_there = spec.get("selector") is not None or str(scrape.get("kind")).startswith("VM")
+    if selector.get("matchExpressions") or not is_there:
+        return False
+    if not places.get("any") and namespace not in (places.get("matchNames") or [namespace_of(scrape)]):
+        return False
+    return dict(selector.get("matchLabels") or {}).items() <= labels.items()
+
+
+def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
+    """Return a target with its port by number, so that names and numbers compare."""
+    ports = [one for container in containers(pod.spec) for one in container.get("ports") or ()]
+    number = next((one.get("containerPort") for one in ports if port is not None and port == one.get("name")), port)
+    params = endpoint.get("params") or {}
+    query = repr(sorted(params.items())) if params else ""
+    return Target(pod.index, str(number), str(endpoint.get("path") or "/metrics"), query)
+
+
+def _selected(facts: Facts, takes: Callable[[Mapping[str, str], str], bool]) -> Iterator[Pod]:
+    for pod in facts.pods:
+        is_known = pod.manifest["kind"] in _WITH_PODS
+        if is_known and takes(labels_of({"metadata": pod.metadata}), namespace_of(pod.manifest)):
+            yield pod
+
+
+def _pods(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iterator[Target]:
+    port = endpoint.get("port") or endpoint.get("portNumber") or endpoint.get("targetPort")
+    for pod in _selected(facts, partial(_selects, scrape)):
+        yield _numbered(pod, port, endpoint)
+
+
+def _behind_services(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iterator[Target]:
+    # Both operators look at targetPort only where there is no port.
+    theirs = None if endpoint.get("port") else endpoint.get("targetPort")
+    for _, service in facts.of_kind(("", "Service")):
+        selector = at(service, "spec").get("selector") or {"": ""}
+        ports = at(service, "spec").get("ports") or ()
+        reached = [one for one in ports if theirs is not None or endpoint.get("port") == one.get("name")]
+        for port in reached if _selects(scrape, labels_of(service), namespace_of(service)) else ():
+            pod_port = theirs or port.get("targetPort") or port.get("port")
+            for pod in _selected(facts, partial(_is_behind, namespace_of(service), selector)):
+                yield _numbered(pod, pod_port, endpoint)
+
+
+def _is_behind(place: str, selector: Mapping[str, str], labels: Mapping[str, str], namespace: str) -> bool:
+    return namespace == place and selector.items() <= labels.items()

@@ -1,0 +1,1 @@
+"""What a cluster needs once: namespaces, limits, priority and runtime classes, admission policies, rules."""

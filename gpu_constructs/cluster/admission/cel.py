@@ -1,0 +1,104 @@
+"""What the policies decide, in the Common Expression Language as the API server evaluates it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from gpu_constructs.kube.placement import Toleration
+
+VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+HARMLESS_DEVICES = ("", "none", "void")
+"""Values of the variable that show a container no device that was not allocated to it."""
+
+_INIT = "(has(object.spec.initContainers) ? object.spec.initContainers : [])"
+
+HAS_NO_RUNTIME_CLASS = "!has(object.spec.runtimeClassName)"
+
+GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*")
+"""All that the device plugin can advertise. Other resources of NVIDIA, as of a network adapter, are not GPUs."""
+
+
+def asks_for_gpu(resources: Sequence[str] = GPU_RESOURCES) -> str:
+    """Return the expression that a container or init container has a limit of a GPU resource.
+
+    A LimitRange with a maximum of GPUs writes a limit of 0 into every other container.
+
+    Args:
+        resources: Names of the resources; a trailing ``*`` stands for the rest of a name.
+    """
+    names = [name for name in resources if not name.endswith("*")]
+    is_one = [f"r in {json.dumps(names)}"] if names else []
+    is_one += [f"r.startsWith({json.dumps(name[:-1])})" for name in resources if name.endswith("*")]
+    return (
+        f"(dyn(object.spec.containers) + dyn({_INIT})).exists(c, has(c.resources) && has(c.resources.limits) && "
+        f'c.resources.limits.exists(r, ({" || ".join(is_one)}) && string(c.resources.limits[r]) != "0"))'
+    )
+
+
+# Containers of different kinds are of different types to the API server's type check, hence dyn. What runs
+# already was judged when it came: an update, which can only add ephemeral containers, is judged by those.
+CONTAINERS = (
+    f'(request.operation == "CREATE" ? dyn(object.spec.containers) + dyn({_INIT}) : dyn([])) + '
+    "dyn(has(object.spec.ephemeralContainers) ? object.spec.ephemeralContainers : [])"
+)
+
+KEEPS_ALLOCATED_DEVICES = (
+    f"variables.containers.all(c, !has(c.env) || c.env.all(e, e.name != {json.dumps(VISIBLE_DEVICES)} || "
+    f"(!has(e.valueFrom) && (!has(e.value) || e.value in {json.dumps(HARMLESS_DEVICES)}))))"
+)
+
+
+def uses_runtime(classes: Sequence[str]) -> str:
+    """Return the expression that a pod names one of the runtime classes."""
+    return f"has(object.spec.runtimeClassName) && object.spec.runtimeClassName in {json.dumps(list(classes))}"
+
+
+def asks_if_it_uses(classes: Sequence[str], resources: Sequence[str]) -> str:
+    """Return the expression that a new pod with one of the runtime classes asks for a GPU."""
+    return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || {asks_for_gpu(resources)}'
+
+
+def is_scheduled_if_it_uses(classes: Sequence[str]) -> str:
+    """Return the expression that a new pod with one of the runtime classes does not name its node."""
+    return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || !has(object.spec.nodeName)'
+
+
+def takes_no_environment_unseen(classes: Sequence[str]) -> str:
+    """Return the expression that no container with one of the runtime classes reads variables from an object.
+
+    A container that sets the variable itself may: its own value is stronger.
+    """
+    return (
+        f"!({uses_runtime(classes)}) || variables.containers.all(c, !has(c.envFrom) || "
+        f"(has(c.env) && c.env.exists(e, e.name == {json.dumps(VISIBLE_DEVICES)})))"
+    )
+
+
+def is_tolerated(toleration: Toleration) -> str:
+    """Return the expression that a pod tolerates at least what the toleration does."""
+    key = "!has(t.key)"
+    if toleration.key is not None:
+        key = f"(!has(t.key) || t.key == {json.dumps(toleration.key)})"
+    exists = 'has(t.operator) && t.operator == "Exists"'
+    if toleration.operator == "Equal":
+        value = json.dumps(toleration.value or "")
+        exists = f'(({exists}) || (has(t.key) && (has(t.value) ? t.value : "") == {value}))'
+    effect = "!has(t.effect)" + (f" || t.effect == {json.dumps(toleration.effect)}" if toleration.effect else "")
+    return f"has(object.spec.tolerations) && object.spec.tolerations.exists(t, {key} && {exists} && ({effect}))"
+
+
+def injection(runtime_class: str, tolerations: Sequence[Toleration]) -> str:
+    """Return the patch that sets the runtime class and adds the tolerations a pod lacks."""
+    parts = [f"[{_add('/spec/runtimeClassName', json.dumps(runtime_class))}]"]
+    if tolerations:
+        parts.append(f"(has(object.spec.tolerations) ? [] : [{_add('/spec/tolerations', '[]')}])")
+    for toleration in tolerations:
+        members = ", ".join(f"{key}: {json.dumps(value)}" for key, value in toleration.to_manifest().items())
+        added = _add("/spec/tolerations/-", f"Object.spec.tolerations{{{members}}}")
+        parts.append(f"({is_tolerated(toleration)} ? [] : [{added}])")
+    return " + ".join(parts)
+
+
+def _add(path: str, value: str) -> str:
+    return f'JSONPatch{{op: "add", path: "{path}", value: {value}}}'

@@ -1,0 +1,314 @@
+"""What the values of NVIDIA's chart of the device plugin become: what its table of keys cannot say."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from gpu_constructs.catalog import versions
+from gpu_constructs.catalog.platforms import Platform
+from gpu_constructs.device_plugin import config_reader
+from gpu_constructs.device_plugin.config import Flags, PluginConfig
+from gpu_constructs.device_plugin.configs import Configs, FallbackStrategy, Use, object_suffix, plugin_configs
+from gpu_constructs.device_plugin.delivery import DEFAULT_MPS_ROOT, uses_of, with_setting
+from gpu_constructs.device_plugin.installation import check_programs
+from gpu_constructs.device_plugin.options import DevicePlugin, GpuFeatureDiscovery, MpsControlDaemon
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.feature_discovery import chart_values as nfd_values
+from gpu_constructs.kube import fields, placement
+from gpu_constructs.kube.durations import from_go_duration, go_duration
+from gpu_constructs.kube.update_strategy import UpdateStrategy
+from gpu_constructs.migration.chart import Reading, chart, check_installation
+from gpu_constructs.migration.chart_values import coalesced
+from gpu_constructs.migration.converters import update_strategy
+
+CHART = "nvidia-device-plugin"
+_ALWAYS = (placement.CRITICAL_ADDONS, placement.GPU_TAINT)
+_FILE = ("config.flags", "config.flags.plugin", "config.flags.gfd")
+
+_Served = Callable[[PluginConfig], None]
+_Overrides = Mapping[str, tuple[str, Any]]
+"""By setting of the file: the key that overrides it, and its value."""
+
+
+def chart_options(
+    values: Mapping[str, Any],
+    *,
+    release_name: str,
+    namespace: str,
+    version: str | versions.Unverified,
+    platform: Platform,
+    strict: bool,
+) -> dict[str, Any]:
+    """Return the keywords of ``DevicePluginChart`` that say what the values say.
+
+    Raises:
+        GpuConstructsError: A key that the chart does not read, or a value that it, or the programs, would
+            refuse or ignore.
+    """
+    check_installation(release_name, namespace, version, platform, strict)
+    release = versions.release_of(versions.DEVICE_PLUGIN, version, "the device plugin")
+    if isinstance(values, Mapping) and values.get("nfd", {}) is None:
+        values = {**values, "nfd": nfd_values.WITHOUT_THE_OUTER_CHARTS}
+    read = Reading(
+        chart(CHART),
+        values,
+        release=version.like if isinstance(version, versions.Unverified) else version,
+        strict=strict,
+        converters={
+            "as said": _as_said,
+            "sleep interval": _sleep_interval,
+            "strategies": _strategies_of,
+            "update strategy without surge": _update_strategy,
+            **nfd_values.CONVERTERS,
+        },
+    )
+    plugin = read.struct("device_plugin", DevicePlugin) if read.get("devicePlugin.enabled", True) else False
+    labeler = _gpu_feature_discovery(read)
+    mps = read.struct("mps_control_daemon", MpsControlDaemon)
+    served = partial(_served, release=release, has_plugin=plugin is not False, has_labeler=labeler is not False)
+    config = _configs(read, served, has_mps=release.config_manager_survives_host_pid or not mps.host_pid)
+    uses = _uses(config)
+    options = {"namespace": namespace, **read.options()}
+    discovery = None
+    if read.get("nfd.enabled", read.get("gfd.enabled", False)):
+        discovery = nfd_values.node_feature_discovery(
+            read,
+            release_name=release_name,
+            namespace=namespace,
+            gpu_namespace=options["namespace"],
+            release=release.node_feature_discovery,
+        )
+    options |= {
+        "name": _name(read, release_name, config),
+        "instance": release_name,
+        "config": config,
+        "device_plugin": _sufficient(read, "securityContext", plugin, uses, platform),
+        "gpu_feature_discovery": _sufficient(read, "gfd.securityContext", labeler, uses, platform),
+        # The chart's affinity asks for the labels of a Node Feature Discovery either way.
+        "node_feature_discovery": discovery or "external",
+        "mps_control_daemon": mps,
+        "allow_default_namespace": read.get("allowDefaultNamespace", False)
+        or read.get("namespaceOverride") == "default",
+        # Ours come on top of the chart's own, and reach Node Feature Discovery, which the chart's own never do.
+        "tolerations": [one for one in options.get("tolerations", ()) if one not in _ALWAYS],
+        "image": read.image(f"v{release.version}"),
+    }
+    path = "priorityClassName"
+    if path in read:
+        priority_class = read.converted(path, "dns subdomain", path, read.get(path))
+        if priority_class or not read.get(path):
+            options["priority_class_name"] = priority_class
+    return options
+
+
+def _served(config: PluginConfig, **installed: Any) -> None:
+    """Raise for what the installed programs would refuse or ignore."""
+    configs = Configs.named({"default": config}, default="default")
+    check_programs(configs, Flags(mps_root=DEFAULT_MPS_ROOT), **installed)
+
+
+# --- converters -----------------------------------------------------------------------------------------------
+
+
+def _as_said(field: str, value: str) -> str:
+    return value
+
+
+def _strategies_of(field: str, text: str) -> str | tuple[str, ...]:
+    words = tuple(word.strip() for word in text.split(","))
+    return words[0] if len(words) == 1 else words
+
+
+def _sleep_interval(field: str, text: str) -> str | timedelta:
+    return text if text == "infinite" else from_go_duration(field, text)
+
+
+def _update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | None:
+    strategy = update_strategy(field, given)
+    if strategy is not None and strategy.max_surge not in (None, 0, "0%"):
+        raise GpuConstructsError("maxSurge must be left out: two plugins on a node would share one socket")
+    return strategy
+
+
+# --- programs -------------------------------------------------------------------------------------------------
+
+
+def _gpu_feature_discovery(read: Reading) -> bool | GpuFeatureDiscovery:
+    if not read.get("gfd.enabled", False):
+        return False
+    # The chart's own is laid under what is given, and does not count where nothing is.
+    path = "gfd.securityContext"
+    given = read.get(path)
+    laid = coalesced({"privileged": True}, given) or None if given else None
+    return read.struct("gpu_feature_discovery", GpuFeatureDiscovery, security_context=(path, laid))
+
+
+def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], platform: Platform) -> Any:
+    """Return a component without a security context that lacks what the configuration needs."""
+    if isinstance(component, bool) or component.security_context is None:
+        return component
+    needed = component.rights(uses, platform)
+    if needed.are_in(component.security_context):
+        return component
+    read.refuse(path, f"lacks {needed}, which the configuration needs, got {dict(component.security_context)!r}")
+    return dataclasses.replace(component, security_context=None)
+
+
+def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
+    """Return the name as the chart has it, short enough for what stands behind it, which the chart cuts off."""
+    others = [] if isinstance(config, PluginConfig) else [c for c in config.configs if c != config.default]
+    suffix = max([len(f"-{object_suffix(other)}") for other in others], default=0)
+    return read.name(release_name, CHART, 63 - len("-gpu-feature-discovery") - suffix, fields.dns_subdomain)
+
+
+# --- configurations -------------------------------------------------------------------------------------------
+
+
+def _overrides(read: Reading, served: _Served) -> _Overrides:
+    """Return the values that the chart writes as environment variables, which override every file."""
+    found: dict[str, tuple[str, Any]] = {}
+    for section in _FILE:
+        for member, (path, value) in read.members(section).items():
+            setting = f"{section}.{member}".removeprefix("config.")
+            if read.accepts(path, partial(_alone, served, setting, value)):
+                found[setting] = path, value
+    return found
+
+
+def _alone(served: _Served, setting: str, value: Any) -> None:
+    served(with_setting(PluginConfig(), setting, value))
+
+
+def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overrides) -> PluginConfig:
+    """Return a file with the overriding values laid over it, as the environment does silently."""
+    for setting, (path, value) in overrides.items():
+        stated = attrgetter(setting)(config)
+        if stated is not None and _comparable(stated) != _comparable(value):
+            read.contradict(path, file, setting, _plain(stated), _plain(value))
+        config = read.attempt(path, partial(with_setting, config, setting, value)) or config
+    root = read.get("mps.root", DEFAULT_MPS_ROOT)
+    if config.flags.mps_root not in (None, root):
+        read.contradict("mps.root", file, "flags.mps_root", config.flags.mps_root, root)
+    found: PluginConfig = with_setting(config, "flags.mps_root", None)
+    return found
+
+
+def _comparable(value: Any) -> Any:
+    return frozenset((value,) if isinstance(value, str) else value) if isinstance(value, str | tuple) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return go_duration(value)
+    return ",".join(value) if isinstance(value, tuple) else value
+
+
+def _uses(config: PluginConfig | Configs) -> frozenset[str]:
+    if isinstance(config, PluginConfig):
+        return uses_of(config)
+    return frozenset(config.may_use).union(*map(uses_of, plugin_configs(config)))
+
+
+def _configs(read: Reading, served: _Served, *, has_mps: bool) -> PluginConfig | Configs:
+    overrides = _overrides(read, served)
+    path = "config.name"
+    external, files = read.converted(path, "dns subdomain", path, read.get(path)), read.get("config.map") or {}
+    if external and files:
+        raise GpuConstructsError("values.config takes either name or map, as in the chart; got both")
+    if external:
+        return _external(read, external, overrides, has_mps=has_mps)
+    configs = {
+        name: _laid_over(read, _file(read, f"config.map.{name}", text, served), f"config.map.{name}", overrides)
+        for name, text in _named_files(read, files).items()
+    }
+    if not configs:
+        return _laid_over(read, PluginConfig(), "", overrides)
+    default = _default(read, configs)
+    if default is None:
+        default = "empty" if "empty" not in configs else "empty-fallback"
+        configs[default] = _laid_over(read, PluginConfig(), "", overrides)
+    return configs[default] if len(configs) == 1 else Configs.named(configs, default=default)
+
+
+def _external(read: Reading, config_map: str, overrides: _Overrides, *, has_mps: bool) -> Configs:
+    make = partial(
+        Configs.external,
+        config_map,
+        fallback_strategies=_strategies(read),
+        flags=_laid_over(read, PluginConfig(), "", overrides).flags,
+        may_use=_may_use(overrides, has_mps=has_mps),
+    )
+    default = str(read.get("config.default", ""))
+    is_name = default != "" and read.accepts("config.default", partial(make, default=default))
+    return make(default=default if is_name else None)
+
+
+def _strategies(read: Reading) -> list[FallbackStrategy]:
+    path = "config.fallbackStrategies"
+    return [
+        strategy
+        for strategy in read.get(path, ("named", "single"))
+        if read.accepts(path, partial(fields.one_of, path, strategy, ("named", "single", "empty")))
+    ]
+
+
+def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
+    """Return what unseen files may turn on, unless a value decides it for all of them.
+
+    MPS is left out where config-manager would die of it, so it cannot have worked.
+    """
+    strategy = "flags.plugin.device_list_strategy"
+    decided: dict[Use, str] = {"mig": "flags.mig_strategy", "volume-mounts": strategy, "cdi": strategy}
+    mps: tuple[Use, ...] = ("mps",) if has_mps else ()
+    return (*mps, *(use for use, setting in decided.items() if setting not in overrides))
+
+
+def _named_files(read: Reading, files: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the files by name: a key that YAML reads as a number or as true is text in the ConfigMap."""
+    found: dict[str, Any] = {}
+    for key, text in files.items():
+        name = str(key).lower() if isinstance(key, bool) else str(key)
+        path = f"config.map.{name}"
+        if key is None or name in found:
+            read.refuse(path, "is given twice; keep one" if name in found else "must have a name")
+        elif read.accepts(path, partial(Configs.named, dict.fromkeys((*found, name), PluginConfig()), default=name)):
+            found[name] = text
+    return found
+
+
+def _file(read: Reading, path: str, text: Any, served: _Served) -> PluginConfig:
+    if not isinstance(text, str):
+        read.refuse(path, f"must be text, got {type(text).__name__}: the chart would fail")
+        return PluginConfig()
+    if not text.strip():
+        return PluginConfig()
+    config = config_reader.read_without(
+        text, PluginConfig, lambda problem: read.refuse(path, f"cannot be taken over: {problem}")
+    )
+    return config if read.accepts(path, partial(served, config)) else PluginConfig()
+
+
+def _default(read: Reading, configs: Mapping[str, PluginConfig]) -> str | None:
+    """Return the configuration of nodes without a label, as config-manager finds it; None for an empty one."""
+    name = str(read.get("config.default", ""))
+    if name:
+        if name in configs:
+            return name
+        allowed = ", ".join(map(repr, configs))
+        read.refuse("config.default", f"must be a key of config.map ({allowed}), got {name!r}: the pods would fail")
+    for strategy in _strategies(read):
+        if strategy == "named" and "default" in configs:
+            return "default"
+        if strategy == "single" and len(configs) == 1:
+            return next(iter(configs))
+        if strategy == "empty":
+            return None
+    raise GpuConstructsError(
+        f"values.config.default is required, as in the chart, for nodes without a label; name one of "
+        f"{', '.join(map(repr, configs))}"
+    )

@@ -1,0 +1,53 @@
+"""Node labels that objects of any origin publish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gpu_constructs.catalog import nfd_labels
+from gpu_constructs.kube.pod_specs import containers
+
+Manifest = Mapping[str, Any]
+
+KINDS = (("nfd.k8s-sigs.io", "NodeFeatureRule"), ("nfd.k8s-sigs.io", "NodeFeature"))
+"""Objects that say which labels Node Feature Discovery is to write."""
+
+_OF_NFD = (f"{nfd_labels.DOMAIN}*",)
+# NVIDIA/k8s-device-plugin@v0.20.0:internal/lm
+# nvidia.com/gpu.present is not among them: only the GPU Operator, a rule or somebody by hand sets it.
+_OF_GFD = (
+    *(
+        "nvidia.com/cuda.*",
+        "nvidia.com/gfd.timestamp",
+        "nvidia.com/mig*",
+        "nvidia.com/mps.capable",
+        "nvidia.com/vgpu.*",
+    ),
+    *(
+        f"nvidia.com/gpu.{what}"
+        for what in (
+            *("clique", "compute.*", "count", "engines.*", "family", "machine", "memory", "mode", "multiprocessors"),
+            *("product", "replicas", "sharing-strategy", "slices.*"),
+        )
+    ),
+)
+_GFD = "gpu-feature-discovery"
+_BY_IMAGE = {"node-feature-discovery": _OF_NFD, _GFD: _OF_GFD, "gpu-operator": ("nvidia.com/*",)}
+
+
+def labels_of_rules(manifests: Iterable[Manifest]) -> Iterator[str]:
+    """Yield the labels that objects have Node Feature Discovery write."""
+    for manifest in manifests:
+        spec = manifest.get("spec") or {}
+        yield from nfd_labels.labels_of_rules((spec, *(spec.get("rules") or ())))
+
+
+def labels_of_pod(spec: Manifest) -> Iterator[str]:
+    """Return the labels that a pod publishes, as its images let on."""
+    for container in containers(spec):
+        repository = str(container.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
+        yield from _BY_IMAGE.get(repository, ())
+        # The image of the plugin holds GPU Feature Discovery too, by its command.
+        if repository == "k8s-device-plugin" and _GFD in f"{container.get('command')} {container.get('args')}":
+            yield from _OF_GFD

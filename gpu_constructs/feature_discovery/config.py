@@ -1,0 +1,381 @@
+"""The configuration files of NFD's programs, checked more strictly than by them: they skip what they do not know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from gpu_constructs.catalog.nfd_labels import NfdLabels, enabled_sources
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.durations import from_go_duration
+from gpu_constructs.kube.options import Conflict, refuse_first
+from gpu_constructs.kube.placement import GPU_PRESENT
+from gpu_constructs.kube.tables import table
+
+Config = Mapping[str, Any]
+
+_GPU_RULE: Config = {
+    "name": "nvidia gpu present",
+    "labels": {GPU_PRESENT: "true"},
+    "matchFeatures": [
+        {
+            "feature": "pci.device",
+            "matchExpressions": {
+                "vendor": {"op": "In", "value": ["10de"]},
+                "class": {"op": "In", "value": ["0300", "0302"]},
+            },
+        }
+    ],
+}
+WORKER: Config = {
+    "sources": {
+        "pci": {"deviceClassWhitelist": ["02", "03"], "deviceLabelFields": ["vendor"]},
+        "custom": [_GPU_RULE],
+    }
+}
+"""Labels ``pci-10de.present`` as NVIDIA's chart does, and also publishes ``nvidia.com/gpu.present``, which nothing else
+does in a standalone installation. A rule in the worker's own file needs no custom resource, so one ``kubectl apply``
+is enough. Classes: 0300 display controller, 0302 3D controller."""
+
+MASTER: Config = {"extraLabelNs": ["nvidia.com"]}
+"""Allows labels outside NFD's own domain."""
+
+_GPU_DOMAIN, _, _GPU_NAME = GPU_PRESENT.partition("/")
+_NAMESPACE_NAME = "kubernetes.io/metadata.name"
+_ELECTION = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
+_WHY = "else no node would get nvidia.com/gpu.present and no GPU pod a node"
+_OUTPUTS = ("labels", "labelsTemplate", "vars", "varsTemplate")
+
+
+def facts_of_files() -> Any:
+    """Return the table of keys, operators and features."""
+    return table(__package__, "config.yaml")
+
+
+# --- one value ------------------------------------------------------------------------------------------------
+
+
+_TYPES: Mapping[str, tuple[Any, str]] = {
+    "text": (str, "text; got {value!r} ({type}); in YAML, quote it: 0300 without quotes is a number"),
+    "bool": (bool, "true or false; got {value!r}"),
+    "number of class": (
+        str,
+        "text like '03'; got {value!r} ({type}); in YAML, quote it: 02 without quotes is the number 2, which matches "
+        "no device",
+    ),
+    "span": (str, "text with a unit, like '60s'; got {value!r}, which the program takes for nanoseconds"),
+    "text or number": (str | int, "text or a number; got {value!r}"),
+    "list": (list | tuple, "a list; got {value!r}"),
+    "any": (object, ""),
+}
+
+
+def _type(field: str, value: Any, kind: str) -> None:
+    allowed, message = _TYPES[kind]
+    if not isinstance(value, allowed):
+        raise GpuConstructsError(f"{field} must be {message.format(value=value, type=type(value).__name__)}")
+
+
+def _span(field: str, value: Any) -> None:
+    _type(field, value, "span")
+    from_go_duration(field, value)
+
+
+def _logging(field: str, value: Any) -> None:
+    flags = table(__package__, "programs.yaml")["logging"]
+    keys = [re.sub("_(.)", lambda letter: letter[1].upper(), flag) for flag in flags]
+    _section(field, value, dict.fromkeys(keys, "text or number"))
+
+
+def _list(field: str, value: Any, node: Any) -> None:
+    _type(field, value, "list")
+    fields.each(partial(_check, node=node), field, value)
+
+
+def _some(field: str, value: Any, node: Any) -> None:
+    _list(field, value, node["of"])
+    if not value:
+        raise GpuConstructsError(f"{field} must not be empty: {node['why']}; leave it out for ours")
+
+
+def _map(field: str, value: Any, node: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise GpuConstructsError(f"{field} must hold keys and values; got {value!r}")
+    for key, member in value.items():
+        _type(f"{field} key", key, "text")
+        _check(f"{field}[{key!r}]", member, node)
+
+
+def _source(field: str, value: Any, known: Sequence[str]) -> None:
+    _type(field, value, "text")
+    fields.one_of(field, value.removeprefix("-"), ("all", *known))
+
+
+def _class(field: str, value: Any, digits: int) -> None:
+    _type(field, value, "number of class")
+    if not re.fullmatch(rf"[0-9a-fA-F]{{1,{digits}}}", value):
+        raise GpuConstructsError(f"{field} must be the 1 to {digits} first hex digits of a class; got {value!r}")
+
+
+def _word(field: str, value: Any, table_of_words: str) -> None:
+    fields.one_of(field, value, list(facts_of_files()[table_of_words]))
+
+
+def _gone(field: str, _: Any, why: str) -> None:
+    raise GpuConstructsError(f"{field} must be left out{why}")
+
+
+# --- rules ----------------------------------------------------------------------------------------------------
+
+
+def _rule(field: str, value: Any) -> None:
+    _section(field, value, facts_of_files()["rule"])
+    if not any(value.get(output) for output in _OUTPUTS):
+        raise GpuConstructsError(f"{field} must have one of {', '.join(_OUTPUTS)}, else it yields nothing")
+
+
+def _rule_labels(field: str, value: Any) -> None:
+    _map(field, value, "any")
+    for key, member in value.items():
+        is_computed = isinstance(member, bool) or str(member).startswith("@")
+        if not is_computed:
+            _type(f"{field}[{key!r}]", member, "text")
+        fields.labels(field, {key: "" if is_computed else member})
+
+
+def _term(field: str, value: Any) -> None:
+    _section(field, value, facts_of_files()["term"])
+    _required(field, value, "feature")
+
+
+def _expressions(field: str, value: Any) -> None:
+    """Check expressions by the name of what they match, where None takes any value; or names alone."""
+    if not isinstance(value, Mapping):
+        _list(field, value, "text")
+        return
+    _map(field, {key: member for key, member in value.items() if member is not None}, "expression")
+
+
+def _expression(field: str, value: Any) -> None:
+    """Check one expression: an operator with values, or the short forms of ``In``."""
+    if not isinstance(value, Mapping):
+        _operands(field, value, "In")
+        return
+    _section(field, value, facts_of_files()["expression"])
+    operator, operands = _required(field, value, "op"), value.get("value")
+    _operands(f"{field}.value", () if operands is None else operands, operator)
+
+
+def _operands(field: str, value: Any, operator: str) -> None:
+    if isinstance(value, bool):
+        value = str(value).lower()
+    if not isinstance(value, list | tuple):
+        _type(field, value, "text")
+        value = (value,)
+    _list(field, value, "text")
+    fewest, *most = facts_of_files()["operators"][operator]
+    if len(value) < fewest or (most and len(value) > most[0]):
+        count = f"{fewest} or more" if not most else f"exactly {fewest}" if fewest else "none"
+        raise GpuConstructsError(f"{field} must hold {count} for {operator}; got {list(value)!r}")
+    is_number = operator in ("Gt", "Lt", "GtLt")
+    if is_number and not all(re.fullmatch(r"[-+]?[0-9]+", item) for item in value):
+        raise GpuConstructsError(f"{field} must be whole numbers as text for {operator}; got {list(value)!r}")
+    if operator == "GtLt" and int(value[0]) >= int(value[1]):
+        raise GpuConstructsError(f"{field} must hold the smaller number first; got {list(value)!r}")
+
+
+def _required(field: str, value: Config, key: str) -> Any:
+    if value.get(key) is None:
+        raise GpuConstructsError(f"{field}.{key} is required")
+    return value[key]
+
+
+_PLAIN: Mapping[str, Callable[[str, Any], None]] = {
+    "expression": _expression,
+    "expressions": _expressions,
+    "logging": _logging,
+    "rule": _rule,
+    "rule labels": _rule_labels,
+    "span": _span,
+    "term": _term,
+}
+_WITH: Mapping[str, Callable[[str, Any, Any], None]] = {
+    "$class": _class,
+    "$gone": _gone,
+    "$key of": _word,
+    "$list": _list,
+    "$map": _map,
+    "$number": lambda field, value, minimum: fields.whole_number(field, value, minimum=minimum),
+    "$some": _some,
+    "$source": _source,
+    "$word": fields.one_of,
+}
+"""Checks by the words of the table."""
+
+
+def _check(field: str, value: Any, node: Any) -> None:
+    if isinstance(node, str) and node in _PLAIN:
+        _PLAIN[node](field, value)
+    elif isinstance(node, str):
+        _type(field, value, node)
+    elif node and node.keys() <= _WITH.keys():
+        for kind, argument in node.items():
+            _WITH[kind](field, value, argument)
+    else:
+        _section(field, value, node)
+
+
+def _section(field: str, value: Any, keys: Config) -> None:
+    if not isinstance(value, Mapping):
+        raise GpuConstructsError(f"{field} must hold keys and values; got {value!r}")
+    for key, member in value.items():
+        if key not in keys:
+            near = fields.did_you_mean(key, keys) or (f"; it has {', '.join(keys)}" if keys else "")
+            raise GpuConstructsError(f"{field} has no key {key!r}, which the program would skip silently{near}")
+        if member is not None:
+            _check(f"{field}.{key}", member, keys[key])
+
+
+# --- whole files ----------------------------------------------------------------------------------------------
+
+
+def merged(default: Any, given: Any) -> Any:
+    """Lay one document over another as Helm does: mappings key by key, the rest as a whole, None takes a key away."""
+    if not isinstance(given, Mapping):
+        return plain(given)
+    below = default if isinstance(default, Mapping) else {}
+    laid = {
+        key: merged(below.get(key), given[key]) if key in given else plain(below[key]) for key in {**below, **given}
+    }
+    return {key: value for key, value in laid.items() if key not in given or given[key] is not None}
+
+
+def plain(value: Any) -> Any:
+    """Return a copy in mappings and lists that are Python's own."""
+    if isinstance(value, Mapping):
+        return {key: plain(member) for key, member in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    return value
+
+
+def document(component: str, given: Config, default: Config) -> dict[str, Any]:
+    """Return the file of a component: ours with the user's over it.
+
+    Raises:
+        GpuConstructsError: A key or value that the program would skip or not start with.
+    """
+    if given:
+        _section(f"{component}.config", given, facts_of_files()[component])
+    laid: dict[str, Any] = merged(default, given)
+    return laid
+
+
+def worker_config(given: Config) -> dict[str, Any]:
+    """Return the worker's file: ours with the user's over it, and always the rule that marks GPU nodes.
+
+    Raises:
+        GpuConstructsError: A key or value that the worker would skip or not start with, or that would take
+            the mark off GPU nodes.
+    """
+    config = document("worker", given, WORKER)
+    rules = config.setdefault("sources", {}).setdefault("custom", [])
+    if not any(GPU_PRESENT in (rule.get("labels") or {}) for rule in rules):
+        rules.insert(0, plain(_GPU_RULE))
+    core = config.get("core", {})
+    refuse_first(
+        [
+            *_hides_the_mark("worker.config.core", core),
+            *(
+                (
+                    key in core and source not in enabled_sources(core[key]),
+                    f"worker.config.core.{key} must keep the source {source!r}, {_WHY}; got {core.get(key)!r}",
+                )
+                for key, source in (("featureSources", "pci"), ("labelSources", "custom"))
+            ),
+        ]
+    )
+    return config
+
+
+def master_config(
+    given: Config, *, deny: Sequence[str] | None = None, extra: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the master's file: ours with the user's over it.
+
+    Args:
+        given: The user's file.
+        deny: Label domains denied on the command line, instead of the file's.
+        extra: Label domains allowed on the command line, instead of the file's.
+
+    Raises:
+        GpuConstructsError: A key or value that the master would skip or not start with, or that would keep
+            the labels of GPU nodes from them.
+    """
+    config = document("master", given, MASTER)
+    denied = config.get("denyLabelNs", ()) if deny is None else deny
+    allowed = config.get("extraLabelNs", ()) if extra is None else extra
+    field = "master.config.denyLabelNs" if deny is None else "master.deny_label_ns"
+    election = {**_ELECTION, **config.get("leaderElection", {})}
+    lease, renew, retry = (from_go_duration("", text) for text in election.values())
+    refuse_first(
+        [
+            *_hides_the_mark("master.config", config),
+            (
+                config.get("restrictions", {}).get("disableLabels"),
+                f"master.config.restrictions.disableLabels must not be true, {_WHY}",
+            ),
+            *(
+                (
+                    _GPU_DOMAIN not in allowed and _denies_ours(domain),
+                    f"{field} must not deny {_GPU_DOMAIN!r}, {_WHY}; got {domain!r}; name {_GPU_DOMAIN!r} among the "
+                    "extra domains as well",
+                )
+                for domain in denied
+            ),
+            (
+                not lease > renew > 1.2 * retry > timedelta(0),
+                "master.config.leaderElection must have leaseDuration above renewDeadline, and that above 1.2 times "
+                "retryPeriod, else the master does not start; got "
+                f"{', '.join(f'{key} {value}' for key, value in election.items())}",
+            ),
+        ]
+    )
+    return config
+
+
+def _denies_ours(domain: str) -> bool:
+    return domain == _GPU_DOMAIN or (domain.startswith("*") and _GPU_DOMAIN.endswith(domain.lstrip("*")))
+
+
+def _hides_the_mark(field: str, config: Config) -> Iterator[Conflict]:
+    allowed = config.get("labelWhiteList", "")
+    yield config.get("noPublish"), f"{field}.noPublish must not be true, {_WHY}"
+    hides = not NfdLabels(patterns=[GPU_PRESENT], allowed=[allowed]).publishes(GPU_PRESENT)
+    yield hides, f"{field}.labelWhiteList must match {_GPU_NAME!r}, {_WHY}; got {allowed!r}"
+
+
+def check_namespace(master: Config, namespace: str) -> None:
+    """Check that a master looks at what the workers of its own namespace publish.
+
+    Only names can be compared: what other labels the namespace has is not known here.
+
+    Raises:
+        GpuConstructsError: The file selects namespaces by name, and this one is not among them.
+    """
+    field = "master.config.restrictions.nodeFeatureNamespaceSelector"
+    selector = (master.get("restrictions") or {}).get("nodeFeatureNamespaceSelector") or {}
+    named = [[value] for key, value in selector.get("matchLabels", {}).items() if key == _NAMESPACE_NAME]
+    named += [
+        list(expression.get("values", ()))
+        for expression in selector.get("matchExpressions", ())
+        if expression.get("key") == _NAMESPACE_NAME and expression.get("operator") == "In"
+    ]
+    refuse_first(
+        (namespace not in names, f"{field} must take the namespace {namespace!r} of the workers, {_WHY}; got {names}")
+        for names in named
+    )

@@ -1,0 +1,295 @@
+"""What looks like a credential in plain text: in environment variables, arguments and Helm values.
+
+A manifest ends up in Git, in logs and in ``kubectl get``, so a credential belongs in a Secret. A name or the form of a
+value gives it away; docs/security.md lists both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube import fields
+
+# --- names ----------------------------------------------------------------------------------------------------
+
+# A name ends with what it holds, so MAX_TOKENS, TOKEN_LIMIT, PASSWORD_FILE and API_KEY_PATH hold none.
+_SECRET_OF = "ACCESS|API|APP|AUTH|CLIENT|CONSUMER|COOKIE|HMAC|JWT|OAUTH|SESSION|SHARED|SIGNING|WEBHOOK"
+_KEY_OF = "ACCESS|ACCOUNT|API|AUTH|ENCRYPTION|LICENSE|MASTER|PRIVATE|SECRET|SHARED|SIGNING|TLS"
+_PASS_OF = "ADMIN|DB|FTP|MAIL|MONGO|MYSQL|PG|POSTGRES|PROXY|RABBITMQ|REDIS|ROOT|SMTP|USER"
+_PASSWORD = re.compile(rf"PASSWORD|PASSWD|PASSPHRASE|REQUIREPASS|(?:^|_)(?:{_PASS_OF})_(?:PASS|PWD)")
+_NAME = re.compile(
+    rf"(?:{_PASSWORD.pattern}|(?:^|_)TOKEN|^SECRET|(?:{_SECRET_OF})_?SECRET|(?:^|_|{_KEY_OF})(?:{_KEY_OF})_?KEY"
+    r"|(?:^|_)CREDENTIALS?)(?:_?[0-9]+)?\Z"
+)
+# Tokens of a language model's vocabulary.
+_VOCABULARY = re.compile(
+    r"(?:^|_)(?:AUDIO|BEGIN|BOS|CLASS|CLS|END|EOS|IMAGE|INITIALIZER|INSTANCE|MASK|MODIFIER|PAD|PADDING|PLACEHOLDER|SEP"
+    r"|SPECIAL|START|STOP|TRIGGER|UNK|UNKNOWN|VIDEO)_TOKEN\Z"
+)
+
+# --- values ---------------------------------------------------------------------------------------------------
+
+# What each is, how it starts, and how it goes on.
+_FORMATS = (
+    ("an Anthropic, OpenAI or OpenRouter key", "sk-", r"[\w-]{20,}"),
+    ("an AWS access key", "AKIA", r"[A-Z0-9]{16}(?![A-Z0-9])"),
+    ("an AWS access key", "ASIA", r"[A-Z0-9]{16}(?![A-Z0-9])"),
+    ("a bearer token", "Bearer ", r"[\w.~+/-]{16,}"),
+    ("a bearer token", "bearer ", r"[\w.~+/-]{16,}"),
+    ("a Docker Hub token", "dckr_", r"(?:pat|oat)_[\w-]{20,}"),
+    ("a Docker login", '"auths":', r'\s{0,9}\{[^}]{0,999}"(?:auth|password)"\s{0,9}:\s{0,9}"[^"]'),
+    ("a GitHub token", "gh", r"[opsru]_[A-Za-z0-9]{30,}"),
+    ("a GitHub token", "github_pat_", r"\w{30,}"),
+    ("a GitLab token", "glpat-", r"[\w-]{20,}"),
+    ("a Google API key", "AIza", r"[\w-]{35}"),
+    ("a Grafana token", "gl", r"(?:sa|c)_[\w=-]{20,}"),
+    ("a Groq key", "gsk_", r"[A-Za-z0-9]{30,}"),
+    ("a Hugging Face token", "hf_", r"[A-Za-z0-9]{30,}"),
+    ("a JSON Web Token", "eyJ", r"[\w-]{10,999}\.eyJ[\w-]{10,999}\.[\w-]*"),
+    ("an npm token", "npm_", r"[A-Za-z0-9]{36}"),
+    ("an NVIDIA API key", "nvapi-", r"[\w-]{20,}"),
+    ("a private key", "-----BEGIN ", r"[A-Z0-9 ]{0,30}PRIVATE KEY"),
+    ("an age key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{20,}"),
+    ("a PyPI token", "pypi-AgE", r"[\w-]{20,}"),
+    ("a Replicate token", "r8_", r"[A-Za-z0-9]{30,}"),
+    ("a Slack token", "xox", r"[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("a Slack webhook", "hooks.slack.com/services/", r"T\w{1,99}/B\w{1,99}/\w+"),
+    ("a Stripe key", "rk_live_", r"[A-Za-z0-9]{20,}"),
+    ("a Stripe key", "sk_live_", r"[A-Za-z0-9]{20,}"),
+    ("a Tailscale key", "tskey-", r"[a-z]{1,20}-[A-Za-z0-9-]{10,}"),
+)
+_FORMS = tuple((kind, start, re.compile(re.escape(start) + rest)) for kind, start, rest in _FORMATS)
+# Words have these forms, too, where no digit is in them.
+_WORDY = ("an Anthropic, OpenAI or OpenRouter key", "a bearer token")
+_MASK = re.compile("x{8}|X{8}")
+_USERINFO = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/@:\"']*:([^\s/@\"']+)@")
+_IN_QUERY = re.compile(r"[?&]([A-Za-z][A-Za-z0-9_.-]*)=([^&\s\"'#]+)")
+_ASSIGNED = re.compile(r"-{0,2}([A-Za-z][A-Za-z0-9_.-]*)=([^\n]*)\Z")
+_FLAG = re.compile(r"--?([A-Za-z][A-Za-z0-9_.-]*)\Z")
+_REFERENCE = re.compile(
+    r"\$\([^)]{1,99}\)|\$\{[^}]{1,99}\}|\{\{.{1,99}\}\}|\A(?:\$\w+|<[^<>]*>|\[[^\[\]]*\])\Z", re.DOTALL
+)
+_NUMBER = re.compile(r"[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?[A-Za-z%]{0,2}")
+# A path, an address, a reference, a file, the name of a variable, a mask, an instruction.
+_NO_SECRET = re.compile(
+    r"(?:\.{0,2}|~|[A-Za-z]:)[/\\][\w./\\ @~-]*|[A-Za-z][A-Za-z0-9+.-]*://.*|(?:arn|env|file|op|secret|ssm|vault):.*"
+    r"|[\w./-]+\.(?:crt|env|json|key|pem|pub|ya?ml)|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
+    r"|(?:[A-Za-z]{1,6}[-_])?[*xX.-]+|(?:insert|replace|your)[-_ ].*",
+    re.DOTALL,
+)
+_PLACEHOLDERS = frozenset(
+    "auto disabled dummy empty enabled false n/a na no no-key none not-needed null off ollama on placeholder redacted "
+    "sk-no-key-required true unset unused yes".split()
+)
+_ADMITTED: set[str] = set()
+
+
+def not_a_secret(text: str) -> str:
+    """Return a text that this library then admits where it looks like a credential.
+
+    Use it for what is public on purpose, in ``env``, ``args`` and Helm values:
+    ``env={"DEMO_TOKEN": not_a_secret("public-demo")}``. It holds for the same text everywhere in the program.
+
+    Args:
+        text: The value of a variable, an argument, or a value of a chart, whole.
+
+    Raises:
+        GpuConstructsError: The text is not a ``str``.
+    """
+    fields.of_type("text", text, str)
+    _ADMITTED.add(text)
+    return text
+
+
+class Credential(NamedTuple):
+    """Something that looks like a credential.
+
+    Attributes:
+        why: What gives it away, such as ``its name says so``.
+        length: Number of its characters. The text itself is never shown.
+    """
+
+    why: str
+    length: int
+
+    def refusal(self, field: str, way_out: str) -> GpuConstructsError:
+        """Return the error for a field that holds it."""
+        return GpuConstructsError(
+            f"{field} must not be a credential in plain text; got {self}; {way_out}, or not_a_secret(...) where it is "
+            "public"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.length} characters ({self.why})"
+
+
+def in_variable(name: str, value: object) -> Credential | None:
+    """Return the credential that an environment variable or a named value holds, if it holds one."""
+    if not isinstance(value, str) or value in _ADMITTED:
+        return None
+    form = _form(value)
+    if form is None and _is_named(name) and not _is_harmless(value, name):
+        form = "its name says so"
+    return None if form is None else Credential(form, len(value))
+
+
+def in_arguments(words: Sequence[object]) -> Iterator[tuple[int, Credential]]:
+    """Find credentials in a command or its arguments: ``--token=x``, ``--token x``, ``TOKEN=x``, and by their form.
+
+    Yields:
+        The index of the argument, and what it holds.
+    """
+    flag = ""
+    for index, word in enumerate(words):
+        if not isinstance(word, str):
+            flag = ""
+            continue
+        assigned = _ASSIGNED.match(word)
+        name, value = assigned.groups() if assigned else (flag, word)
+        name = "" if "(" in value else _key(name)
+        # A flag after a flag is not a value: the first one takes none.
+        is_flag = _FLAG.match(word)
+        found = None if word in _ADMITTED or (is_flag and flag) else in_variable(name, value)
+        if found is not None:
+            yield index, found
+        flag = is_flag[1] if is_flag else ""
+
+
+def in_container(container: Mapping[str, Any]) -> Iterator[tuple[str, Credential]]:
+    """Find credentials in a container as Kubernetes writes it.
+
+    Yields:
+        The field, and what it holds.
+    """
+    variables, *words = (
+        given if isinstance(given := container.get(field), list | tuple) else () for field in ("env", "command", "args")
+    )
+    for variable in variables:
+        found = in_variable(str(variable.get("name")), variable.get("value")) if isinstance(variable, Mapping) else None
+        if found is not None:
+            yield f"env[{variable.get('name')!r}]", found
+    for field, given in zip(("command", "args"), words, strict=True):
+        for index, found in in_arguments(given):
+            yield f"{field}[{index}]", found
+
+
+def in_values(values: object, path: str = "values") -> Iterator[tuple[str, Credential]]:
+    """Find credentials in the values of a chart, whatever chart it is.
+
+    A value counts by its key and by its form, an entry ``{"name": ..., "value": ...}`` as a variable, and a list of
+    texts as arguments.
+
+    Yields:
+        The place of the value, and what it holds.
+    """
+    waiting: list[tuple[str, object]] = [(path, values)]
+    # A value that holds itself, or is there many times, is read once.
+    seen: set[int] = set()
+    while waiting:
+        place, value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        inside: list[tuple[str, object]] = []
+        if isinstance(value, Mapping):
+            is_variable = isinstance(value.get("name"), str) and "value" in value
+            for key, member in value.items():
+                found = in_variable(value["name"] if is_variable and key == "value" else _key(key), member)
+                if found is not None:
+                    yield f"{place}.{key}", found
+            inside = [(f"{place}.{key}", member) for key, member in value.items()]
+        elif isinstance(value, list | tuple):
+            for index, found in in_arguments(value):
+                yield f"{place}[{index}]", found
+            inside = [(f"{place}[{index}]", member) for index, member in enumerate(value)]
+        waiting += reversed([(at, member) for at, member in inside if not isinstance(member, str)])
+
+
+def refuse_variable(field: str, name: str, value: object, way_out: str) -> None:
+    """Raise if there is a credential in an environment variable.
+
+    Raises:
+        GpuConstructsError: The value looks like a credential.
+    """
+    found = in_variable(name, value)
+    if found is not None:
+        raise found.refusal(field, way_out)
+
+
+def refuse_in_arguments(field: str, words: Sequence[Any]) -> None:
+    """Raise if there is a credential in a command or its arguments.
+
+    Raises:
+        GpuConstructsError: An argument looks like a credential.
+    """
+    for index, found in in_arguments(words):
+        raise found.refusal(
+            f"{field}[{index}]", "write $(VARIABLE) here and set it by EnvValue.secret(<name>, key=<key>)"
+        )
+
+
+def refuse_in_values(values: object, way_out: str) -> None:
+    """Raise if there is a credential in the values of a chart.
+
+    Raises:
+        GpuConstructsError: A value looks like a credential.
+    """
+    for path, found in in_values(values):
+        raise found.refusal(path, way_out)
+
+
+def _words(name: str) -> str:
+    """Return a name in capitals with ``_`` between its words: ``apiKey`` and ``api-key`` become ``API_KEY``."""
+    last = name.rpartition(".")[2]
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).replace("-", "_").upper()
+
+
+def _key(key: object) -> str:
+    """Return the name that the key of a chart's value stands for; one that ends in ``Secret`` names an object."""
+    name = str(key)
+    return "" if re.search(r"(?:^s|S)ecret\Z", name) else name
+
+
+@lru_cache(maxsize=4096)
+def _is_named(name: str) -> bool:
+    """Check whether a name says that it holds a credential."""
+    words = _words(name)
+    return bool(_NAME.search(words)) and not _VOCABULARY.search(words)
+
+
+def _is_harmless(value: str, name: str) -> bool:
+    """Check whether a value is not a credential, though its name says so."""
+    text = value.strip().strip("\"'")
+    if not text or text.lower() in _PLACEHOLDERS or _REFERENCE.search(text):
+        return True
+    if _NO_SECRET.fullmatch(text):
+        return True
+    # A password may be a number, a token is not.
+    return bool(_NUMBER.fullmatch(text)) and not _PASSWORD.search(_words(name))
+
+
+def _is_no_word(match: re.Match[str], kind: str) -> bool:
+    is_word = kind in _WORDY and not re.search("[0-9]", match[0])
+    before = match.string[max(0, match.start() - 1) : match.start()]
+    return not is_word and not _MASK.search(match[0]) and not before.isalnum()
+
+
+def _form(value: str) -> str | None:
+    """Return what the form of a value, or of a part of it, gives away."""
+    for kind, start, form in _FORMS:
+        if start in value and any(_is_no_word(match, kind) for match in form.finditer(value)):
+            return f"it looks like {kind}"
+    if "://" not in value:
+        return None
+    for password in _USERINFO.findall(value):
+        if not _REFERENCE.search(unquote(password)) and password not in _ADMITTED and password.strip("*xX"):
+            return "a URL with a password"
+    for name, given in _IN_QUERY.findall(value):
+        if _is_named(name) and given not in _ADMITTED and not _is_harmless(given, name):
+            return f"a URL with {name}"
+    return None

@@ -1,0 +1,83 @@
+"""The labels every object of ours carries, by Kubernetes' recommended keys, and the labels that others set on nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_WRITTEN_BY = {"app.kubernetes.io/managed-by": "cdk8s"}
+COMPONENT = "app.kubernetes.io/component"
+
+
+def selector_labels(*, name: str, instance: str, component: str) -> dict[str, str]:
+    """Return the labels that tell the pods of one workload from all others; they never change."""
+    return {
+        "app.kubernetes.io/name": name,
+        "app.kubernetes.io/instance": instance,
+        COMPONENT: component,
+    }
+
+
+def object_labels(selector: dict[str, str], *, version: str | None = None) -> dict[str, str]:
+    """Return the labels of an object: its selector's, the release it runs, and who wrote it."""
+    release = {"app.kubernetes.io/version": version} if version else {}
+    return {**selector, **release, **_WRITTEN_BY}
+
+
+def is_ours(manifest: Mapping[str, Any]) -> bool:
+    """Check whether an object carries the labels that every object of this library carries."""
+    labels: dict[str, str] = (manifest.get("metadata") or {}).get("labels") or {}
+    expected = object_labels(selector_labels(name="", instance="", component=""))
+    return expected.keys() <= labels.keys() and _WRITTEN_BY.items() <= labels.items()
+
+
+_ONCE_A_NODE_RUNS = (
+    *("nvidia.com", "feature.node.kubernetes.io", "extensions.talos.dev"),
+    *("topology.kubernetes.io", "failure-domain.beta.kubernetes.io", "beta.kubernetes.io"),
+    *("amazonaws.com", "aws.com", "k8s.aws", "karpenter.sh", "eksctl.io", "cloud.google.com", "gke.io"),
+    *("kubernetes.azure.com", "azure.com", "oraclecloud.com", "digitalocean.com", "scaleway.com", "hetzner.cloud"),
+    *(
+        "linode.com",
+        "vultr.com",
+        "ovh.net",
+        "ibm.com",
+        "alibabacloud.com",
+        "aliyun.com",
+        "tencent.com",
+        "coreweave.com",
+    ),
+    *("coreweave.cloud", "nebius.com", "crusoe.ai", "cast.ai"),
+    *(
+        "cattle.io",
+        "k3s.io",
+        "openshift.io",
+        "k8s.io",
+        "x-k8s.io",
+        "sidero.dev",
+        "mirantis.com",
+        "k0sproject.io",
+        "microk8s.io",
+    ),
+    *("intel.com", "amd.com", "cilium.io", "projectcalico.org", "harvesterhci.io"),
+)
+"""Set by discoveries, operating systems and clouds once a node runs, each with its subdomains."""
+
+_LABELS = frozenset(("kubernetes.io/arch", "node.kubernetes.io/instance-type"))
+_DISCOVERED = ("nvidia.com", "feature.node.kubernetes.io")
+
+
+def is_known_once_a_node_runs(label: str) -> bool:
+    """Check whether a label is set by a discovery, an operating system or a cloud."""
+    return label in _LABELS or _is_in(label, _ONCE_A_NODE_RUNS)
+
+
+def is_set_by_others(label: str) -> bool:
+    """Check whether Kubernetes, an operating system or a cloud sets a label; no discovery that an app may bring."""
+    if label.partition("/")[0] in _DISCOVERED:
+        return False
+    return is_known_once_a_node_runs(label) or _is_in(label, ("kubernetes.io",))
+
+
+def _is_in(label: str, domains: tuple[str, ...]) -> bool:
+    domain = label.rpartition("/")[0]
+    return any(domain == one or domain.endswith(f".{one}") for one in domains)

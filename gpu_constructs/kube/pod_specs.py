@@ -1,0 +1,206 @@
+"""Where the pods stand in a manifest, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from gpu_constructs.errors import GpuConstructsError
+
+Path = tuple[str | int, ...]
+"""Keys and list indexes, from the root of a manifest."""
+
+_TEMPLATE = ("spec.template.spec",)
+_JOB_SET = "spec.replicatedJobs.*.template.spec.template.spec"
+_RAY_CLUSTER = ("headGroupSpec.template.spec", "workerGroupSpecs.*.template.spec")
+_RAY_JOB = (*(f"rayClusterSpec.{path}" for path in _RAY_CLUSTER), "submitterPodTemplate.spec")
+
+# trainer.kubeflow.org TrainJob has none: what its runtimePatches give of a pod is a patch.
+_PATHS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("", "Pod"): ("spec",),
+    ("", "PodTemplate"): ("template.spec",),
+    ("", "ReplicationController"): _TEMPLATE,
+    ("apps", "DaemonSet"): _TEMPLATE,
+    ("apps", "Deployment"): _TEMPLATE,
+    ("apps", "ReplicaSet"): _TEMPLATE,
+    ("apps", "StatefulSet"): _TEMPLATE,
+    ("apps.kruise.io", "CloneSet"): _TEMPLATE,
+    ("apps.kruise.io", "StatefulSet"): _TEMPLATE,
+    ("argoproj.io", "Rollout"): _TEMPLATE,
+    ("batch", "CronJob"): ("spec.jobTemplate.spec.template.spec",),
+    ("batch", "Job"): _TEMPLATE,
+    ("batch.volcano.sh", "Job"): ("spec.tasks.*.template.spec",),
+    ("jobset.x-k8s.io", "JobSet"): (_JOB_SET,),
+    ("kubeflow.org", "JAXJob"): ("spec.jaxReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "MPIJob"): ("spec.mpiReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "Notebook"): _TEMPLATE,
+    ("kubeflow.org", "PaddleJob"): ("spec.paddleReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "PyTorchJob"): ("spec.pytorchReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "TFJob"): ("spec.tfReplicaSpecs.*.template.spec",),
+    ("kubeflow.org", "XGBoostJob"): ("spec.xgbReplicaSpecs.*.template.spec",),
+    ("keda.sh", "ScaledJob"): ("spec.jobTargetRef.template.spec",),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
+        "spec.leaderWorkerTemplate.leaderTemplate.spec",
+        "spec.leaderWorkerTemplate.workerTemplate.spec",
+    ),
+    ("ray.io", "RayCluster"): tuple(f"spec.{path}" for path in _RAY_CLUSTER),
+    ("ray.io", "RayCronJob"): tuple(f"spec.jobTemplate.{path}" for path in _RAY_JOB),
+    ("ray.io", "RayJob"): tuple(f"spec.{path}" for path in _RAY_JOB),
+    ("ray.io", "RayService"): tuple(f"spec.rayClusterConfig.{path}" for path in _RAY_CLUSTER),
+    # The pods of KServe have fields of their own beside, or instead of, those of Kubernetes.
+    ("serving.kserve.io", "ClusterServingRuntime"): ("spec", "spec.workerSpec"),
+    ("serving.kserve.io", "InferenceService"): (
+        "spec.predictor",
+        "spec.predictor.workerSpec",
+        "spec.transformer",
+        "spec.explainer",
+        "spec.canary.*.predictor",
+        "spec.canary.*.predictor.workerSpec",
+    ),
+    ("serving.kserve.io", "LLMInferenceService"): (
+        "spec.template",
+        "spec.worker",
+        "spec.prefill.template",
+        "spec.prefill.worker",
+        "spec.router.scheduler.template",
+    ),
+    ("serving.kserve.io", "ServingRuntime"): ("spec", "spec.workerSpec"),
+    ("serving.knative.dev", "Service"): _TEMPLATE,
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"): (f"spec.template.{_JOB_SET}",),
+    ("trainer.kubeflow.org", "TrainingRuntime"): (f"spec.template.{_JOB_SET}",),
+}
+
+_OBJECTS: Mapping[tuple[str, str], str] = {
+    ("kubeflow.org", "Experiment"): "spec.trialTemplate.trialSpec",
+    ("kubeflow.org", "Trial"): "spec.runSpec",
+}
+"""Kinds that hold an object of any kind, whose own kind says where its pods are."""
+
+_MODEL_SERVERS = (
+    "model",
+    "huggingface",
+    "lightgbm",
+    "onnx",
+    "paddle",
+    "pmml",
+    "pytorch",
+    "sklearn",
+    "tensorflow",
+    "triton",
+    "xgboost",
+)
+"""Where the predictor of an InferenceService has the container that serves the model."""
+
+
+@cache
+def _steps(path: str) -> tuple[str, ...]:
+    return tuple(path.replace("[*]", ".*").split("."))
+
+
+def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Return the mappings at the end of the steps, each with its own path."""
+    if not steps:
+        if isinstance(value, dict):
+            yield done, value
+    elif steps[0] != "*":
+        if isinstance(value, dict):
+            yield from _follow(value.get(steps[0]), steps[1:], (*done, steps[0]))
+    elif isinstance(value, dict | list):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _follow(member, steps[1:], (*done, key))
+
+
+def _found(manifest: Mapping[str, Any], path: str | None) -> Iterator[tuple[Path, dict[str, Any]]]:
+    if path is not None:
+        if not isinstance(path, str) or not all(_steps(path)):
+            msg = f"path must be keys joined by dots, with * for each member, such as {_JOB_SET!r}; got {path!r}"
+            raise GpuConstructsError(msg)
+        yield from _follow(manifest, _steps(path))
+        return
+    kind = (str(manifest.get("apiVersion", "")).rpartition("/")[0], str(manifest.get("kind")))
+    for known in _PATHS.get(kind, ()):
+        yield from _follow(manifest, _steps(known))
+    if kind in _OBJECTS:
+        for place, held in _follow(manifest, _steps(_OBJECTS[kind])):
+            yield from ((place + inner, spec) for inner, spec in _found(held, None))
+
+
+def holds_pods(api_version: str, kind: str) -> bool:
+    """Check from the kind of an object alone whether it makes pods."""
+    known = (api_version.rpartition("/")[0], kind)
+    return known in _PATHS or known in _OBJECTS
+
+
+def pod_spec_paths(manifest: Mapping[str, Any], path: str | None = None) -> list[Path]:
+    """Return where each pod spec of a manifest is, as the keys and list indexes that lead there.
+
+    The kinds known are those of Kubernetes and of the common operators for training and serving; for another
+    kind, ``path`` says where to look: ``"spec.groups[*].template.spec"``, with ``*`` for each member of a list
+    or mapping.
+
+    Raises:
+        GpuConstructsError: ``path`` has an empty step.
+    """
+    return [place for place, _ in _found(manifest, path)]
+
+
+def pod_specs(manifest: Mapping[str, Any], path: str | None = None) -> Iterator[dict[str, Any]]:
+    """Yield every pod spec of a manifest, found as :func:`pod_spec_paths` does; none for kinds that make no pods."""
+    for _, spec in _found(manifest, path):
+        yield spec
+
+
+def model_server(pod_spec: Mapping[str, Any]) -> str | None:
+    """Return where the predictor of an InferenceService has the container that serves the model, if it has."""
+    return next((server for server in _MODEL_SERVERS if isinstance(pod_spec.get(server), Mapping)), None)
+
+
+def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield every container of a pod, those that run before the others first.
+
+    What serves the model in a predictor of KServe is one, too, though it stands in no list.
+    """
+    for group in ("initContainers", "containers"):
+        yield from pod_spec.get(group) or ()
+    for server in _MODEL_SERVERS:
+        if isinstance(pod_spec.get(server), dict):
+            yield pod_spec[server]
+
+
+def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]]:
+    """Yield what a pod demands of its node's labels: of each set, at least one label must be published.
+
+    A ``nodeSelector`` entry is a set of its own, and so is each expression of a node affinity with one term. Several
+    terms of a required node affinity are alternatives.
+    """
+    for label in pod_spec.get("nodeSelector") or {}:
+        yield frozenset({label})
+    terms = [
+        frozenset(one["key"] for one in term if one.get("operator") not in ("NotIn", "DoesNotExist"))
+        for term in _node_terms(pod_spec)
+    ]
+    if len(terms) == 1:
+        yield from (frozenset({label}) for label in sorted(terms[0]))
+    elif terms and all(terms):
+        yield frozenset().union(*terms)
+
+
+def node_values_required(pod_spec: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each label that a pod's node must have, with the values of which any will do."""
+    for label, value in (pod_spec.get("nodeSelector") or {}).items():
+        yield label, [str(value)]
+    terms = [
+        {one["key"]: [str(value) for value in one.get("values") or ()] for one in term if one.get("operator") == "In"}
+        for term in _node_terms(pod_spec)
+    ]
+    for label in terms[0] if terms else ():
+        if all(label in term for term in terms):
+            yield label, [value for term in terms for value in term[label]]
+
+
+def _node_terms(pod_spec: Mapping[str, Any]) -> list[Sequence[Mapping[str, Any]]]:
+    """Return the expressions of each term of the required node affinity."""
+    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return [term.get("matchExpressions") or () for term in required.get("nodeSelectorTerms") or ()]

@@ -1,0 +1,1 @@
+"""From Helm to constructs: what each value of a chart becomes."""

@@ -1,0 +1,213 @@
+"""What turns a value as a chart writes it into one that this library takes, by the name that a table gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any, get_type_hints
+
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube import credentials, fields
+from gpu_constructs.kube.durations import from_go_duration
+from gpu_constructs.kube.env import EnvValue
+from gpu_constructs.kube.placement import Toleration
+from gpu_constructs.kube.plain_data import below
+from gpu_constructs.kube.pods import Pods, ProgramOptions
+from gpu_constructs.kube.resources import Resources, container_resources
+from gpu_constructs.kube.update_strategy import UpdateStrategy
+from gpu_constructs.migration.chart_values import Values
+
+Converter = Callable[[str, Any], Any]
+"""What makes a keyword's value of its name and a chart's value."""
+
+
+# --- values that are taken as they are --------------------------------------------------------------------------
+
+
+def _texts(field: str, given: Mapping[Any, Any]) -> None:
+    for pair in given.items():
+        for text in pair:
+            if not isinstance(text, str):
+                raise GpuConstructsError(f"{field} must hold text, got {text!r}; quote it")
+
+
+def _pod_option(field: str, given: Any) -> None:
+    """Raise for what the constructs themselves do not take for an option of pods."""
+    if isinstance(given, Mapping) and field in ("node_selector", "pod_annotations", "pod_labels"):
+        _texts(field, given)
+    fields.of_type(field, given, get_type_hints(ProgramOptions)[field])
+    Pods(options={field: given}, image="", resources={})
+
+
+def _keys_of(known: Sequence[str], field: str, given: Mapping[str, Any]) -> None:
+    for key in given:
+        fields.one_of(f"{field} key", key, known)
+
+
+def _one_of(words: Sequence[str], field: str, given: str) -> None:
+    fields.one_of(field, given, words)
+
+
+def _anything(field: str, given: object) -> None:
+    pass
+
+
+_CHECKS: Mapping[str, Callable[[str, Any], None]] = {
+    "dns label": fields.dns_label,
+    "dns subdomain": fields.dns_subdomain,
+    "log format": partial(_one_of, ("logfmt", "json")),
+    "log level": partial(_one_of, ("debug", "info", "warn", "error")),
+    "pod option": _pod_option,
+    "port": fields.port_number,
+    "resources": _anything,  # None at all; others are checked one by one.
+    "same": _anything,
+    "texts": _texts,
+}
+
+
+# --- values that become something else --------------------------------------------------------------------------
+
+
+def _secret_names(field: str, secrets: Sequence[Any]) -> list[str]:
+    for secret in secrets:
+        if not isinstance(secret, Mapping) or set(secret) != {"name"} or not isinstance(secret["name"], str):
+            raise GpuConstructsError(f"imagePullSecrets must list mappings like {{'name': 'registry'}}; got {secret!r}")
+        fields.dns_subdomain("name", secret["name"])
+    return [secret["name"] for secret in secrets]
+
+
+def update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | None:
+    """Return the update strategy that Kubernetes reads there, which skips numbers beside ``OnDelete``."""
+    if not given:
+        return None
+    _keys_of(("type", "rollingUpdate"), "updateStrategy", given)
+    numbers = given.get("rollingUpdate") or {}
+    fields.of_type("updateStrategy.rollingUpdate", numbers, Mapping)
+    _keys_of(("maxUnavailable", "maxSurge"), "updateStrategy.rollingUpdate", numbers)
+    if given.get("type") == "OnDelete":
+        return UpdateStrategy.on_delete()
+    return UpdateStrategy(
+        type=given.get("type") or "RollingUpdate",
+        max_unavailable=numbers.get("maxUnavailable"),
+        max_surge=numbers.get("maxSurge"),
+    )
+
+
+def _seconds(field: str, text: str) -> int:
+    span = from_go_duration(field, text)
+    if span % timedelta(seconds=1) or span < timedelta(0):
+        raise GpuConstructsError(f"{field} must be whole seconds; got {text!r}")
+    return span // timedelta(seconds=1)
+
+
+def words(field: str, text: str) -> list[str]:
+    """Return the words between the commas of a text."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def checked(check: Callable[[str, Any], None]) -> Converter:
+    """Return a converter that takes a value as it is where a check of its name and value passes."""
+
+    def convert(field: str, value: Any) -> Any:
+        check(field, value)
+        return value
+
+    return convert
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    **{name: checked(check) for name, check in _CHECKS.items()},
+    "seconds": _seconds,
+    "secret names": _secret_names,
+    "update strategy": update_strategy,
+    "words": words,
+}
+
+
+# --- lists, entry by entry --------------------------------------------------------------------------------------
+
+
+def _members(what: str, names: Mapping[str, str], given: Any) -> dict[str, Any]:
+    fields.of_type(what, given, Mapping[str, Any])
+    _keys_of(tuple(names), what, given)
+    return {names[key]: value for key, value in given.items() if value is not None}
+
+
+_TOLERATION = {
+    "key": "key",
+    "operator": "operator",
+    "value": "value",
+    "effect": "effect",
+    "tolerationSeconds": "toleration_seconds",
+}
+
+
+def _toleration(given: Any) -> Toleration:
+    members = _members("toleration", _TOLERATION, given)
+    return Toleration(**{member: value for member, value in members.items() if value != ""})
+
+
+def variable(given: Any) -> tuple[str, str | EnvValue]:
+    """Return the name of a container's variable, and its value or where it comes from."""
+    members = _members("variable", {"name": "name", "value": "value", "valueFrom": "value_from"}, given)
+    name, value = members.get("name"), members.get("value", "")
+    if not isinstance(name, str):
+        raise GpuConstructsError(f"variable must have a name, got {dict(given)!r}")
+    fields.environment_name("name", name)
+    if "value_from" in members:
+        fields.of_type(f"{name}.valueFrom", members["value_from"], Mapping[str, Any])
+        return name, EnvValue(value_from=members["value_from"])
+    if not isinstance(value, str):
+        raise GpuConstructsError(f"{name} must be text, got {value!r}; quote it")
+    credentials.refuse_variable(name, name, value, "use valueFrom.secretKeyRef")
+    return name, value
+
+
+EACH: Mapping[str, Callable[[Any], Any]] = {"tolerations": _toleration, "variables": variable}
+
+
+_RELABELING = {
+    "action": "action",
+    "sourceLabels": "source_labels",
+    "separator": "separator",
+    "regex": "regex",
+    "modulus": "modulus",
+    "targetLabel": "target_label",
+    "replacement": "replacement",
+}
+
+
+def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return a converter of steps of relabeling to this option class."""
+
+    def convert(given: Any) -> Any:
+        members = _members("relabeling", _RELABELING, given)
+        # The operator takes LabelDrop for labeldrop.
+        if isinstance(members.get("action"), str):
+            members["action"] = members["action"].lower()
+        return make(**members)
+
+    return convert
+
+
+# --- amounts ----------------------------------------------------------------------------------------------------
+
+
+def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the amounts of a container, each checked by itself; None where none of them can be taken over."""
+    kept: dict[str, dict[str, Any]] = {}
+    for section, amounts in given.items():
+        for name, amount in amounts.items() if isinstance(amounts, Mapping) else [(None, amounts)]:
+            place = f"{path}.{section}" if name is None else below(f"{path}.{section}", name)
+            # Kubernetes reads an amount of 0.1 as it reads "0.1".
+            said = str(amount) if type(amount) is float else amount
+            if read.accepts(place, partial(_amount, section, name, said)) and name is not None:
+                kept.setdefault(section, {})[name] = said
+    return kept if kept and read.accepts(path, partial(container_resources, kept, default={})) else None
+
+
+def _amount(section: str, name: object, amount: object) -> None:
+    one: Any = {section: amount if name is None else {name: amount}}
+    fields.of_type("resources", one, Resources)
+    container_resources(one, default={})

@@ -1,0 +1,130 @@
+"""What a chart's values say of a container: its arguments, its volumes and their mounts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.plain_data import shown
+from gpu_constructs.kube.volume import Volume, mounts
+from gpu_constructs.migration.chart_values import Values
+
+
+def arguments(
+    read: Values, path: str, words: Sequence[Any], takes_next: Callable[[str, str], bool]
+) -> Iterator[tuple[str, str, str | None]]:
+    """Yield each flag with its key and its value, which may stand behind it or be the next word.
+
+    Args:
+        read: The values.
+        path: Key of the list.
+        words: The list.
+        takes_next: Checks whether a flag takes the next word as its value.
+    """
+    place = 0
+    while place < len(words):
+        word, key = words[place], f"{path}[{place}]"
+        if not isinstance(word, str) or not word.startswith("-") or not word.strip("-"):
+            read.refuse(key, f"must be a flag, got {word!r}: the exporter stops reading there")
+            return
+        flag, is_joined, value = word.lstrip("-").partition("=")
+        following = words[place + 1] if place + 1 < len(words) else None
+        if not is_joined and isinstance(following, str) and takes_next(flag, following):
+            is_joined, value, place = "=", following, place + 1
+        yield key, flag, value if is_joined else None
+        place += 1
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mount of the values.
+
+    Attributes:
+        key: The key that says it.
+        path: Path in the container.
+        volume: Name of the volume.
+        source: Source of the volume.
+        sub_path: The path in the volume that is mounted; empty for all of it.
+        read_only: Whether the mount refuses writing.
+    """
+
+    key: str
+    path: str
+    volume: str
+    source: Mapping[str, Any]
+    sub_path: str = ""
+    read_only: bool = False
+
+
+Entries = dict[str, Any]
+"""Entries of lists of the values, each with its key."""
+
+
+def entries(read: Values, path: str, default: Sequence[Any] = ()) -> Entries:
+    """Return the entries of a list."""
+    return {f"{path}[{place}]": entry for place, entry in enumerate(read.get(path, () if path in read else default))}
+
+
+def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mount], dict[str, str]]:
+    """Return the mounts, and the volumes that nothing mounts, each with the key that says it."""
+    sources: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for key, entry in volumes.items():
+        made = read.attempt(key, partial(_source, entry))
+        if made is not None and made[0] in sources:
+            read.refuse(key, f"must have a name of its own, got {made[0]!r} again")
+        elif made is not None:
+            sources[made[0]] = key, made[1]
+    known = {name: source for name, (_, source) in sources.items()}
+    found = [read.attempt(key, partial(_mount, key, entry, known)) for key, entry in mounted.items()]
+    used = {mount.volume for mount in found if mount is not None}
+    return [mount for mount in found if mount], {n: key for n, (key, _) in sources.items() if n not in used}
+
+
+def taken_over(read: Values, given: Iterable[Mount], unused: Mapping[str, str]) -> dict[str, Volume]:
+    """Return the volumes by the path where they are mounted."""
+    found: dict[str, Volume] = {}
+    for mount in given:
+        volume = Volume(source=mount.source, read_only=mount.read_only)
+        if mount.sub_path:
+            read.refuse(
+                mount.key, "cannot be taken over with subPath, which the kubelet never refreshes; mount the folder"
+            )
+        elif mount.path in found:
+            read.refuse(mount.key, f"must have a path of its own, got {mount.path!r}, where something else is mounted")
+        elif read.accepts(mount.key, partial(mounts, {mount.path: volume}, shared_memory=None)):
+            found[mount.path] = volume
+    for key in unused.values():
+        read.refuse(key, "is mounted nowhere; leave it out")
+    return found
+
+
+def _source(entry: Any) -> tuple[str, Mapping[str, Any]]:
+    fields.of_type("volume", entry, Mapping[str, Any])
+    source = {key: value for key, value in entry.items() if key != "name"}
+    if isinstance(source.get("hostPath"), str):
+        source["hostPath"] = {"path": source["hostPath"]}
+    if not isinstance(entry.get("name"), str):
+        raise GpuConstructsError(f"a volume must be a mapping with a name; got {shown(entry)}")
+    volume = Volume.of_source(source)
+    if "hostPath" in source:
+        fields.absolute_path("hostPath", volume.source["hostPath"].get("path"))
+    return entry["name"], volume.source
+
+
+def _mount(key: str, entry: Any, sources: Mapping[str, Mapping[str, Any]]) -> Mount:
+    fields.of_type("mount", entry, Mapping[str, Any])
+    for member in entry:
+        fields.one_of("mount key", member, ("name", "mountPath", "readOnly", "subPath"))
+    name, path = entry.get("name"), entry.get("mountPath")
+    if name not in list(sources) or not isinstance(path, str):
+        raise GpuConstructsError(
+            f"a mount must have a mountPath and the name of one of the extra volumes; got {shown(dict(entry))}"
+        )
+    fields.absolute_path("mountPath", path)
+    fields.of_type("readOnly", entry.get("readOnly", False), bool)
+    fields.of_type("subPath", entry.get("subPath", ""), str)
+    return Mount(key, path, name, sources[name], entry.get("subPath", ""), entry.get("readOnly", False))

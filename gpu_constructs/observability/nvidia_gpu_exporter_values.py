@@ -1,0 +1,207 @@
+"""What the values of nvidia_gpu_exporter's chart become: what its table of keys cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from gpu_constructs.catalog import versions
+from gpu_constructs.catalog.platforms import Platform
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.env import EnvValue
+from gpu_constructs.migration.chart import Reading, chart, check_installation
+from gpu_constructs.migration.converters import checked, relabelings, variable
+from gpu_constructs.migration.programs import arguments, entries, mounts_of, taken_over
+from gpu_constructs.observability.exporter_options import ExporterService
+from gpu_constructs.observability.nvidia_gpu_exporter_pod import (
+    LONGEST_NAME,
+    NAME,
+    NVIDIA_GPU_EXPORTER,
+    SCRAPE_INTERVAL_SECONDS,
+    check_collection,
+    check_telemetry_path,
+    pod_image,
+)
+from gpu_constructs.observability.nvidia_smi_fields import AUTO, Backend, exported_metrics
+from gpu_constructs.observability.scrape import Relabeling, Scrape, ScrapeKind
+
+_SCRAPE_TIMEOUT_SECONDS = 10
+_OS = {"kubernetes.io/os": "linux"}
+_BACKENDS: Mapping[str, Backend] = {"exec": "nvidia-smi", "nvml": "nvml"}
+
+
+def exporter_options(
+    values: Mapping[str, Any],
+    *,
+    release_name: str,
+    namespace: str,
+    version: str | versions.Unverified,
+    platform: Platform,
+    strict: bool,
+) -> dict[str, Any]:
+    """Return the keywords of ``NvidiaGpuExporter`` that say what the values say.
+
+    Raises:
+        GpuConstructsError: A key that the chart does not read, or a value that it, or the exporter, would refuse
+            or ignore.
+    """
+    check_installation(release_name, namespace, version, platform, strict)
+    release = versions.release_of(versions.NVIDIA_GPU_EXPORTER, version, "nvidia_gpu_exporter")
+    read = Reading(
+        chart(NAME),
+        values,
+        release=release.behaves_like,
+        strict=strict,
+        converters={"backend": _backend, "telemetry path": checked(check_telemetry_path)},
+        each={"relabelings": relabelings(Relabeling), "variables": _variable},
+    )
+    collection = _collection(read)
+    backend = collection["backend"]
+    scrape = _scrape(read, collection.get("collect_interval_seconds") or SCRAPE_INTERVAL_SECONDS)
+    given = mounts_of(read, entries(read, "volumes"), entries(read, "volumeMounts"))
+    options = {
+        "dashboard": False,
+        "node_selector": _OS,
+        **read.options(),
+        **collection,
+        "name": read.name(release_name, NAME, LONGEST_NAME, fields.dns_label),
+        "instance": release_name,
+        "namespace": namespace,
+        "query_field_names": _queried(read, backend),
+        "query_field_names_exclude": _left_out(read, backend),
+        "volumes": taken_over(read, *given),
+        "service_account": _service_account(read),
+        "scrape": scrape,
+        "service": _service(read, scrape),
+    }
+    _check_port(read, options.get("port", 9835))
+    image = read.image(release.version)
+    if image not in (None, pod_image(release, backend, is_verified=isinstance(version, str))):
+        options["image"] = image
+    return options
+
+
+# --- what is collected ----------------------------------------------------------------------------------------
+
+
+def _backend(field: str, text: str) -> Backend:
+    fields.one_of(field, text, tuple(_BACKENDS))
+    return _BACKENDS[text]
+
+
+def _read_flags(read: Reading) -> None:
+    """Note what the exporter's flags say."""
+    known = chart(NAME).flags
+    for path, flag, value in arguments(read, "extraArgs", read.get("extraArgs", ()), _takes_next):
+        row = known.get(flag if value else flag.removeprefix("no-"), {})
+        if row.get("switch") and value is None:
+            read.said[f"collection.{row['into']}"] = path, not flag.startswith("no-")
+        elif "convert" in row and value is not None:
+            made = read.converted(path, row["convert"], flag, value)
+            if made is not None:
+                read.said[f"collection.{row['into']}"] = path, made
+        elif "key" in row:
+            read.refuse(path, f"says --{flag} a second time, at which the exporter ends; set values.{row['key']}")
+        else:
+            said = f"says {f'--{flag}' if value is None else f'--{flag}={value}'!r}"
+            read.refuse(path, row.get("why_not", f"{said}, for which there is no keyword; patch the container's args"))
+
+
+def _takes_next(flag: str, word: str) -> bool:
+    return not word.startswith("--")
+
+
+def _collection(read: Reading) -> dict[str, Any]:
+    default = "nvml" if read.get("image.tag", "").endswith("-nvml") else "nvidia-smi"
+    members = {"backend": ("image.tag", default), "compute_apps": ("computeApps.enabled", _compute_apps(read))}
+    members |= {"collect_interval_seconds": ("", None)}  # Before the time that a reading takes, which goes by it.
+    members |= {"nvidia_smi_command": ("nvidiaSmiCommand", read.get("nvidiaSmiCommand") or None)}
+    _read_flags(read)
+    return read.made_of(_collected, {**members, **read.members("collection")})
+
+
+def _collected(**given: Any) -> dict[str, Any]:
+    check_collection(**given)
+    return given
+
+
+def _queried(read: Reading, backend: Backend) -> list[str]:
+    # The chart joins the list with commas, so one entry may hold several.
+    path = "queryFieldNames"
+    said = [name for entry in read.get(path, ()) for name in str(entry).split(",")]
+    if AUTO in said and len(said) > 1:
+        read.refuse(path, f"must be either {AUTO!r} or names, got {said!r}: the exporter would not start")
+        return [AUTO]
+    known = [name for name in said if read.accepts(path, partial(exported_metrics, backend, [name]))]
+    return list(dict.fromkeys(known)) or [AUTO]
+
+
+def _left_out(read: Reading, backend: Backend) -> list[str]:
+    path = "queryFieldNamesExclude"
+    said = [pattern.strip() for entry in read.get(path, ()) for pattern in str(entry).split(",")]
+    return [p for p in said if p and read.accepts(path, partial(exported_metrics, backend, exclude=[p]))]
+
+
+def _compute_apps(read: Reading) -> bool:
+    is_on, sees_all = read.get("computeApps.enabled", False), read.get("hostPID", False)
+    if is_on and not sees_all:
+        read.refuse("computeApps.enabled", "shows no process but the exporter's own without hostPID; set both")
+    if sees_all and not is_on:
+        read.refuse("hostPID", "is a right that nothing uses without computeApps.enabled; leave it out")
+    return bool(is_on and sees_all)
+
+
+# --- pods -----------------------------------------------------------------------------------------------------
+
+
+def _variable(given: Any) -> tuple[str, str | EnvValue]:
+    name, value = variable(given)
+    NVIDIA_GPU_EXPORTER.check_variable("variable", name)
+    return name, value
+
+
+def _check_port(read: Reading, port: int) -> None:
+    service = read.get("service.port", 9835)
+    if service != port and read.get("service.enabled", True):
+        read.refuse("service.port", f"must be the pods' port, {port}, as both are one here; got {service!r}")
+
+
+def _service_account(read: Reading) -> str | None:
+    path = "serviceAccount.name"
+    name: str | None = read.converted(path, "dns subdomain", path, read.get(path))
+    if name and read.get("serviceAccount.create", True):
+        why_not = read.keys["serviceAccount.annotations"].why_not.partition(";")[0]
+        read.refuse(path, f"{why_not}; make it yourself and set serviceAccount.create: false")
+        return None
+    return name
+
+
+# --- how it is found ------------------------------------------------------------------------------------------
+
+
+def _service(read: Reading, scrape: Scrape) -> bool | ExporterService:
+    if not read.get("service.enabled", True):
+        if scrape.kind != "ServiceMonitor":
+            return False
+        read.refuse("service.enabled", "must be true with serviceMonitor.enabled, which finds pods through the Service")
+    return read.struct("service", ExporterService)
+
+
+def _scrape(read: Reading, collect_interval: int) -> Scrape:
+    section = "serviceMonitor" if read.get("serviceMonitor.enabled") else "podMonitor"
+    if not read.get(f"{section}.enabled"):
+        return Scrape(kind="none")
+    if section == "serviceMonitor" and read.get("podMonitor.enabled"):
+        read.refuse("podMonitor.enabled", "would have every GPU scraped twice beside serviceMonitor.enabled; keep one")
+    members = read.members("scrape", under=f"{section}.")
+    if f"{section}.interval" not in read:
+        members["interval_seconds"] = f"{section}.interval", 15
+    interval = members.get("interval_seconds", ("", None))[1]
+    path, timeout = members.get("scrape_timeout_seconds", (f"{section}.scrapeTimeout", None))
+    if timeout and interval is None and timeout > collect_interval:
+        read.refuse(path, f"must be at most {collect_interval}s, the interval where none is said; got {timeout}s")
+        timeout = None
+    members["scrape_timeout_seconds"] = path, timeout or min(_SCRAPE_TIMEOUT_SECONDS, interval or collect_interval)
+    kind: ScrapeKind = "ServiceMonitor" if section == "serviceMonitor" else "PodMonitor"
+    return read.made_of(partial(Scrape, kind=kind, honor_labels=False), members)

@@ -1,0 +1,1 @@
+"""From an app to the files in dist/: checks over the whole app, manifests, reports."""

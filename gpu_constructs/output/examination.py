@@ -1,0 +1,90 @@
+"""What is wrong with an app, found in what it renders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from cdk8s import App
+from constructs import IConstruct
+
+from gpu_constructs.checks.cluster_checks import Finding, check
+from gpu_constructs.cluster.gpu_rules import settings_of
+from gpu_constructs.cluster.namespace import STATES_NO_NAMESPACE
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.facts.provided import providers_in
+from gpu_constructs.output.rendering import Rendered, changes_metadata, order_without_dependencies, render, unwrapped
+from gpu_constructs.tree.held_apps import left_to_synth
+from gpu_constructs.tree.manifest import GRANTS
+
+_NO_NAMESPACE = (
+    "states no namespace, so its workloads go to 'default'; pass namespace= to the Chart or to each workload, "
+    "namespace='default' where that is meant"
+)
+
+
+class Examined(NamedTuple):
+    """An app and what is wrong with it.
+
+    Attributes:
+        rendered: Its objects; None where a problem kept them from being rendered.
+    """
+
+    app: App
+    constructs: Sequence[IConstruct] = ()
+    rendered: Rendered | None = None
+    problems: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+
+
+def examined(app: App) -> Examined:
+    """Render an app and check it."""
+    constructs = app.node.find_all()
+    grants = getattr(app, GRANTS, None)
+    if grants is not None:
+        grants.follow_dependencies()
+    try:
+        return _examined(app, constructs)
+    except GpuConstructsError as error:
+        return Examined(app, problems=[str(error)])
+    except RuntimeError as error:
+        return Examined(app, problems=unwrapped(error))
+
+
+def _examined(app: App, constructs: Sequence[IConstruct]) -> Examined:
+    order = order_without_dependencies(app.node, constructs)
+    # Sorts them, which takes dependencies without a circle.
+    charts = app.charts if order is None else list(order)
+    with left_to_synth(app):
+        # Rendering a chart validates the whole app, but an app may have none.
+        problems = [] if charts else list(_problems_of(constructs))
+        if problems:
+            return Examined(app, problems=problems)
+        rendered = render(charts, constructs, order or {}, asks_cdk8s=changes_metadata(app))
+    providers, provided = providers_in(constructs)
+    found = [("", finding) for finding in check(rendered.manifests, provided, settings_of(app))]
+    found += [
+        (chart.node.path, Finding(None, _NO_NAMESPACE, is_warning=True))
+        for chart in charts
+        if getattr(chart, STATES_NO_NAMESPACE, False)
+    ]
+    # What is wrong with the objects themselves is better known before anybody computes with them.
+    if all(finding.is_warning for _, finding in found):
+        for construct in constructs:
+            if hasattr(construct, "examine"):
+                found += [(construct.node.path, one) for one in construct.examine(rendered.manifests, provided)]
+
+    def provider_path(index: int) -> str:
+        return providers[index].node.path
+
+    sentences: dict[bool, list[str]] = {True: [], False: []}
+    for finder, finding in found:
+        sentences[finding.is_warning].append(finding.sentence(rendered.path_of, provider_path, finder))
+    return Examined(app, constructs, rendered, sentences[False], sentences[True])
+
+
+def _problems_of(constructs: Sequence[IConstruct]) -> Iterator[str]:
+    for construct in constructs:
+        node = construct.node
+        for problem in node.validate():
+            yield f"{node.path or 'app'}: {problem}"

@@ -1,0 +1,292 @@
+"""Writes what synth renders and removes what it no longer writes, and touches no file of anyone else."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from gpu_constructs.kube.side_files import FOLDERS, author
+from gpu_constructs.tree.held_apps import running_script
+
+NEEDS_CRDS_FOLDER = "needs-crds"
+SUFFIX = ".k8s.yaml"
+METADATA_FILE = "construct-metadata.json"
+"""What ``App(record_construct_metadata=True)`` asks for."""
+
+DEFAULT_PROGRAM = "app.py"
+"""The program whose files name none."""
+
+_NAMED = 3
+"""How many files a message names."""
+
+
+class _Call(NamedTuple):
+    """One call of synth in this process: for which Apps it wrote which files."""
+
+    root: Path
+    is_single: bool
+    apps: frozenset[int]
+    paths: frozenset[Path]
+
+
+_calls: list[_Call] = []
+
+
+class PartlyWritten(Exception):
+    """The disk refused.
+
+    Attributes:
+        reason: The first thing that failed.
+        details: What was and was not replaced and removed, a line each; none where no file was.
+    """
+
+    def __init__(self, reason: str, details: Sequence[str]) -> None:
+        self.reason = reason
+        self.details = list(details)
+        super().__init__(reason)
+
+
+@dataclass
+class OutputFiles:
+    """The files that one run writes.
+
+    Attributes:
+        root: The folder that holds all of them.
+        outdirs: The outdirs of the Apps: ``root`` itself, or folders in it.
+        program: Name of the program that writes; a file of another one is neither replaced nor removed. The second
+            App that a script writes to one folder by itself has a name of its own, ``app.py-2``.
+        apps: Identities of the Apps.
+        texts: The files, each with its text.
+    """
+
+    root: Path
+    outdirs: Sequence[Path]
+    program: str
+    apps: frozenset[int]
+    texts: dict[Path, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        earlier = list(dict.fromkeys(call.apps for call in self._calls_near()))
+        place = next((place for place, apps in enumerate(earlier) if not apps.isdisjoint(self.apps)), len(earlier))
+        if place:
+            self.program = f"{self.program or DEFAULT_PROGRAM}-{place + 1}"
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one App writes straight to the root."""
+        return self.outdirs[0] == self.root
+
+    def folder(self, name: str, outdir: Path) -> Path:
+        """Return the folder for files of an app that kubectl must not read."""
+        return self.root / name if self.is_single else self.root / name / outdir.name
+
+    def problems(self) -> list[str]:
+        """Return why the files cannot be written without a loss, found before any of them is."""
+        blocked: dict[Path, str] = {}
+        taken: dict[str, list[Path]] = defaultdict(list)
+        others = [call for call in self._calls_near() if call.apps.isdisjoint(self.apps)]
+        for path in self.texts:
+            link = _link(path, self.root)
+            if link is not None:
+                blocked[link] = "is a symbolic link, and synth writes through none; remove the link"
+            elif path.is_dir():
+                blocked[path] = "cannot be written: is a folder"
+            else:
+                by = _author(path)
+                if by is not None and any(path in call.paths for call in others):
+                    taken["another App of this program"].append(path)
+                elif by and by != self.program:
+                    taken[by].append(path)
+        return [
+            *(f"{shown(path)}: {problem}" for path, problem in blocked.items()),
+            *(
+                f"{_listed(paths)}: already written by {by}; give one of the two an outdir of its own{_if_gone(by)}"
+                for by, paths in taken.items()
+            ),
+        ]
+
+    def warnings(self) -> list[str]:
+        """Return a line for each other program that wrote into the same folders."""
+        _, others = self._earlier()
+        return [
+            f"{_listed(paths)}: written by {by}, so it stays, and kubectl applies it too; give one of the two an "
+            f"outdir of its own{_if_gone(by)}"
+            for by, paths in others.items()
+        ]
+
+    def _clean_up(self, temporary: Iterable[str], folders: Iterable[Path]) -> None:
+        with suppress(OSError):
+            for file in temporary:
+                Path(file).unlink(missing_ok=True)
+            for folder in folders:
+                _remove_empty_folders(folder, self.root)
+
+    def write(self) -> dict[str, Sequence[Path]]:
+        """Write what has changed, and remove what an earlier run left.
+
+        Returns:
+            The files that were ``written``, ``unchanged`` and ``removed``, and those ``taken_over`` of others.
+
+        Raises:
+            PartlyWritten: The disk refused.
+        """
+        stale, _ = self._earlier()
+        changed = [path for path, text in self.texts.items() if not _holds(path, text)]
+        foreign = [path for path in changed if path.exists() and _author(path) is None]
+        staged: dict[Path, str] = {}
+        replaced: list[Path] = []
+        removed: list[Path] = []
+        path = self.root
+        try:
+            for path in changed:
+                self._stage(path, staged)
+            for path in changed:
+                os.replace(staged[path], path)
+                del staged[path]
+                replaced.append(path)
+            for path in stale:
+                path.unlink()
+                removed.append(path)
+        except OSError as error:
+            reason = f"{shown(path)}: cannot be {'removed' if path in stale else 'written'}: {error.strerror or error}"
+            outcome = {
+                "replaced": replaced,
+                "not replaced": changed[len(replaced) :],
+                "removed": removed,
+                "not removed": stale[len(removed) :],
+            }
+            raise PartlyWritten(reason, _outcome_in_words(outcome) if replaced or removed else []) from None
+        finally:
+            self._clean_up(staged.values(), {path.parent for path in (*changed, *stale)})
+        _calls.append(_Call(self.root, self.is_single, self.apps, frozenset(self.texts)))
+        unchanged = sorted(self.texts.keys() - set(changed))
+        return {"written": replaced, "unchanged": unchanged, "removed": removed, "taken_over": foreign}
+
+    def _stage(self, path: Path, staged: dict[Path, str]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, staged[path] = tempfile.mkstemp(dir=path.parent, prefix=".gpu-constructs-")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(self.texts[path])
+        os.chmod(staged[path], 0o644)
+
+    def _earlier(self) -> tuple[list[Path], dict[str, list[Path]]]:
+        """Return the files of earlier runs that this one does not write: its own, and those of each other program."""
+        own: list[Path] = []
+        others: dict[str, list[Path]] = defaultdict(list)
+        seen = set(self.texts)
+        for path, is_beside in self._candidates():
+            if path in seen or _link(path, self.root) is not None:
+                continue
+            seen.add(path)
+            by = _author(path)
+            if by is None:
+                continue
+            if by == self.program:
+                own.append(path)
+            elif not is_beside:
+                others[by or f"{DEFAULT_PROGRAM} or an earlier release"].append(path)
+        return sorted(own), {by: sorted(paths) for by, paths in others.items()}
+
+    def _candidates(self) -> Iterator[tuple[Path, bool]]:
+        """Yield every file where an earlier run may have written, and whether it lies beside the given clusters."""
+        sides = [(folder, ending) for folder, endings in FOLDERS.items() for ending in endings]
+        for outdir in self.outdirs:
+            for pattern in (f"*{SUFFIX}", f"{NEEDS_CRDS_FOLDER}/*{SUFFIX}", METADATA_FILE):
+                yield from ((path, False) for path in outdir.glob(pattern))
+            for folder, ending in sides:
+                yield from ((path, False) for path in self.folder(folder, outdir).glob(f"*{ending}"))
+        if self.is_single:
+            return
+        beside = [f"{folder}/{depth}*{ending}" for folder, ending in sides for depth in ("", "*/")]
+        for pattern in (*beside, f"*{SUFFIX}", f"*/*{SUFFIX}", f"*/{NEEDS_CRDS_FOLDER}/*{SUFFIX}"):
+            yield from ((path, True) for path in self.root.glob(pattern))
+
+    def _calls_near(self) -> list[_Call]:
+        """Return the calls of this run that wrote where this one may remove files.
+
+        A process that is not a script, such as a test or a notebook, may make the next state of the same App.
+        """
+        if running_script() is None:
+            return []
+        return [call for call in _calls if _looks_into(self, call) or _looks_into(call, self)]
+
+
+def _outcome_in_words(outcome: Mapping[str, Sequence[Path]]) -> list[str]:
+    return [f"{what}: {', '.join(map(shown, paths))}" for what, paths in outcome.items() if paths]
+
+
+def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
+    """Check whether one may remove files of another: below its root where it holds several clusters."""
+    return one.root == other.root or (not one.is_single and other.root.is_relative_to(one.root))
+
+
+def running_program() -> str:
+    """Return the name that files carry: the script as its repository knows it, or empty for ``app.py`` and no script.
+
+    It is the path from the folder that holds ``.git``, else from the working directory.
+    """
+    script = running_script()
+    if script is None:
+        return ""
+    bases = [folder for folder in script.parents if (folder / ".git").exists()][:1] or [Path.cwd()]
+    name = script.relative_to(bases[0]).as_posix() if script.is_relative_to(bases[0]) else script.name
+    return "" if name == DEFAULT_PROGRAM else program_name(name)
+
+
+def program_name(name: str) -> str:
+    """Return a name as a first line can carry it, in a comment of HTML and in a JSON string."""
+    plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._/-") else "_" for letter in name)
+    while "--" in plain:
+        plain = plain.replace("--", "-")
+    return plain
+
+
+def shown(path: Path) -> str:
+    """Return a path as a reader at the working directory would name it."""
+    here = Path.cwd()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(map(shown, paths[:_NAMED])) + more
+
+
+def _if_gone(program: str) -> str:
+    if " " in program:
+        return ""
+    return f", or delete its files if {program} is gone"
+
+
+def _author(path: Path) -> str | None:
+    """Return the program that wrote a file, as ``side_files.author`` does."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            return author(path.name, lines.readline())
+    except OSError:
+        return None
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:
+        return False
+
+
+def _link(path: Path, root: Path) -> Path | None:
+    """Return the symbolic link on the way from the root to a file, if any: what lies behind it is not ours."""
+    folders = path.parents[: len(path.relative_to(root).parts) - 1]
+    return next((part for part in (*reversed(folders), path) if part.is_symlink()), None)
+
+
+def _remove_empty_folders(folder: Path, root: Path) -> None:
+    while folder != root and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent

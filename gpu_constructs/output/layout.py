@@ -1,0 +1,110 @@
+"""Which file each object of an app goes to."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cdk8s import ApiObject, App, JsonPatch, Names
+from constructs import IConstruct
+
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube import kinds
+from gpu_constructs.kube.kinds import make_canonical
+from gpu_constructs.kube.side_files import first_line, marked
+from gpu_constructs.kube.yaml_text import manifest_text
+from gpu_constructs.output.examination import Examined
+from gpu_constructs.output.files import METADATA_FILE, NEEDS_CRDS_FOLDER, SUFFIX, OutputFiles
+from gpu_constructs.output.rendering import Rendered
+
+NAMESPACES_FILE = "00-namespaces"
+CRDS_FILE = "01-crds"
+CLASSES_FILE = "02-classes"
+HEADER = first_line(SUFFIX)
+
+
+def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> list[str]:
+    """Add the files of an app that was rendered, and return why some cannot be."""
+    given_outdir = Path(checked.app.outdir)
+    outdir = given_outdir.resolve()
+    try:
+        for name, manifests in _sorted_into_files(rendered).items():
+            path = outdir / name
+            text = "---\n".join(map(manifest_text, manifests))
+            output.texts[path] = marked(path.name, text, output.program)
+    except UnicodeEncodeError as error:
+        held = error.object[error.start : error.end]
+        return [f"{path.name}: objects must hold text that UTF-8 can write; got {held!r}; leave it out"]
+    except GpuConstructsError as error:
+        return [str(error)]
+    if _records_metadata(checked.app):
+        path = outdir / METADATA_FILE
+        output.texts[path] = marked(path.name, _metadata(checked.constructs), output.program)
+    for construct in checked.constructs:
+        for file in construct.side_files() if hasattr(construct, "side_files") else ():
+            path = output.folder(file.folder, given_outdir) / file.name
+            if path in output.texts:
+                return [
+                    f"{construct.node.path}: {file.folder}/{path.name} is written by another construct already; "
+                    "give one of them another name"
+                ]
+            output.texts[path] = marked(file.name, file.text, output.program)
+    return []
+
+
+def _sorted_into_files(rendered: Rendered) -> dict[str, list[dict[str, Any]]]:
+    """Return the objects of each file, by its path in the app's folder.
+
+    Raises:
+        GpuConstructsError: A chart has the name of a file for objects of all charts.
+    """
+    files: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for chart, own in rendered.charts:
+        name = Names.to_dns_label(chart)
+        if name in (NAMESPACES_FILE, CRDS_FILE, CLASSES_FILE):
+            problem = f"id must not be {name!r}, the file that {name[3:]} of all charts go to"
+            raise GpuConstructsError(problem, path=chart.node.path)
+        for index in own:
+            manifest = rendered.manifests[index]
+            # Behind the checks, which show amounts as the user wrote them.
+            make_canonical(manifest)
+            files[_file_of(manifest, name)].append(manifest)
+    return files
+
+
+def _records_metadata(app: App) -> bool:
+    """Check whether ``App(record_construct_metadata=True)`` was said, which cdk8s shows in no other way."""
+
+    def is_set_to(value: bool) -> bool:
+        try:
+            JsonPatch.apply(app, JsonPatch.test("/recordConstructMetadata", value))
+        except RuntimeError:
+            return False
+        return True
+
+    return not is_set_to(False) and is_set_to(True)
+
+
+def _metadata(constructs: Sequence[IConstruct]) -> str:
+    """Return the construct path of each object by its name, as cdk8s writes it."""
+    made = [construct for construct in constructs if isinstance(construct, ApiObject)]
+    resources = {one.name: {"path": one.node.path} for one in made}
+    return json.dumps({"version": "1.0.0", "resources": resources}, indent=2) + "\n"
+
+
+def _file_of(manifest: Mapping[str, Any], chart: str) -> str:
+    group = kinds.group_of(manifest["apiVersion"])
+    if (group, manifest["kind"]) == ("", "Namespace"):
+        return NAMESPACES_FILE + SUFFIX
+    if (group, manifest["kind"]) == ("apiextensions.k8s.io", "CustomResourceDefinition"):
+        return CRDS_FILE + SUFFIX
+    # A pod is refused, or waits, until its RuntimeClass, PriorityClass, DeviceClass or StorageClass is there.
+    if manifest["kind"].endswith("Class") and kinds.is_cluster_scoped(manifest["apiVersion"], manifest["kind"]):
+        return CLASSES_FILE + SUFFIX
+    # Even where this app brings the definition: kubectl looks all kinds up before it applies the first object.
+    if group not in kinds.BUILT_IN_GROUPS:
+        return f"{NEEDS_CRDS_FOLDER}/{chart}{SUFFIX}"
+    return chart + SUFFIX

@@ -1,0 +1,122 @@
+"""The agents that keep power limits, as plain manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpu_constructs.kube.config_map import SCRIPT_MODE, config_map, sha256, shell_script
+from gpu_constructs.kube.container_security import container_security
+from gpu_constructs.kube.labels import object_labels, selector_labels
+from gpu_constructs.kube.pods import Pods
+from gpu_constructs.kube.resources import Resources
+from gpu_constructs.power.options import AgentSettings, PowerWish
+
+NAME = "nvidia-powerlimit"
+RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "128Mi"}}
+
+_SCRIPT = "power-limit.sh"
+_STATE_DIR = "/run/power-limit"
+_TEXTFILE_DIR = "/textfile"
+_CHECKSUM = "gpu-constructs/script-sha256"
+_PROBE_SECONDS = 10
+# For one call of nvidia-smi each on more boards than a node has, at seconds a call.
+_RESTORE_SECONDS = 120
+# Until the shell receives a signal behind a call of nvidia-smi that is being ended.
+_STOP_SECONDS = 10
+
+_Volumes = dict[str, tuple[dict[str, Any], dict[str, Any]]]
+
+
+def power_limit(
+    pods: Pods,
+    *,
+    name: str,
+    namespace: str,
+    instance: str,
+    wishes: Sequence[PowerWish],
+    settings: AgentSettings,
+    textfile_directory: str | None,
+) -> dict[str, dict[str, Any]]:
+    """Return the ConfigMap with the script and the DaemonSet that runs it, by construct id."""
+    script = shell_script("gpu_constructs.power", "power_limit.sh")
+    selector = selector_labels(name=NAME, instance=instance, component="power-limit")
+    metadata = {"name": name, "namespace": namespace, "labels": object_labels(selector)}
+    volumes = _volumes(name, textfile_directory)
+    variables = {
+        **settings.variables(),
+        **_limits(wishes),
+        # nvidia-smi and the libraries it needs come from the runtime; every GPU, without taking a slot.
+        "NVIDIA_DISABLE_REQUIRE": "true",
+        "NVIDIA_DRIVER_CAPABILITIES": "utility",
+        "NVIDIA_VISIBLE_DEVICES": "all",
+        "METRICS_FILE": f"{_TEXTFILE_DIR}/{name}.prom" if textfile_directory else "",
+        "STATE_DIR": _STATE_DIR,
+    }
+    container = pods.container(
+        "powerlimit",
+        command=["/bin/sh", f"/script/{_SCRIPT}"],
+        env=[{"name": name, "value": value} for name, value in sorted(variables.items()) if value],
+        securityContext=container_security(add=("SYS_ADMIN",)),
+        volumeMounts=[{"name": volume, **mount} for volume, (_, mount) in volumes.items()],
+        **_probes(settings),
+    )
+    spec = pods.spec(
+        [container],
+        security_context={"runAsUser": 0},
+        terminationGracePeriodSeconds=(
+            _RESTORE_SECONDS if settings.restore_on_exit else settings.command_timeout_seconds + _STOP_SECONDS
+        ),
+        volumes=[{"name": volume, **source} for volume, (source, _) in volumes.items()],
+    )
+    return {
+        "script": config_map(metadata, {_SCRIPT: script}),
+        "Default": pods.daemonset(spec, metadata=metadata, selector=selector, checksums={_CHECKSUM: sha256(script)}),
+    }
+
+
+def _limits(wishes: Sequence[PowerWish]) -> dict[str, str]:
+    return {
+        "POWER_LIMIT": "".join(wish.to_rule() for wish in wishes if wish.target is None),
+        "POWER_LIMITS": "\n".join(wish.to_rule() for wish in wishes if wish.target is not None),
+    }
+
+
+def _volumes(name: str, textfile_directory: str | None) -> _Volumes:
+    """Return each volume with its source and its mount."""
+    volumes: _Volumes = {
+        "script": (
+            {"configMap": {"name": name, "defaultMode": SCRIPT_MODE}},
+            {"mountPath": "/script", "readOnly": True},
+        ),
+        "state": ({"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}, {"mountPath": _STATE_DIR}),
+    }
+    if textfile_directory is not None:
+        source = {"hostPath": {"path": textfile_directory, "type": "DirectoryOrCreate"}}
+        volumes["textfile"] = (source, {"mountPath": _TEXTFILE_DIR})
+    return volumes
+
+
+def _probes(settings: AgentSettings) -> dict[str, Any]:
+    stale_after = 2 * settings.interval_seconds + 60
+    heartbeat = f"[ $(( $(date +%s) - $(cat {_STATE_DIR}/heartbeat) )) -lt {stale_after} ]"
+    return {
+        "readinessProbe": {
+            "exec": {"command": ["test", "-f", f"{_STATE_DIR}/ready"]},
+            "periodSeconds": 10,
+            "timeoutSeconds": 5,
+        },
+        # A minute beyond what nvidia-smi has to come up, for the first look.
+        "startupProbe": {
+            "exec": {"command": ["test", "-f", f"{_STATE_DIR}/heartbeat"]},
+            "periodSeconds": _PROBE_SECONDS,
+            "timeoutSeconds": 5,
+            "failureThreshold": -(-settings.start_timeout_seconds // _PROBE_SECONDS) + 6,
+        },
+        "livenessProbe": {
+            "exec": {"command": ["/bin/sh", "-c", heartbeat]},
+            "periodSeconds": 60,
+            "timeoutSeconds": 5,
+            "failureThreshold": 3,
+        },
+    }

@@ -1,0 +1,145 @@
+"""The machine configuration of a GPU node, in the shape that its Talos release reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_constructs.catalog.platforms import Talos
+from gpu_constructs.kube.placement import Taint, taint_of_text
+from gpu_constructs.kube.plain_data import at
+from gpu_constructs.talos.options import KernelModule, Role, node_taints_are_kept
+
+Document = dict[str, Any]
+
+DIRECTIVE = "$patch"
+CRI_CUSTOMIZATION_PATH = "/etc/cri/conf.d/20-customization.part"
+DEFAULT_RUNTIME_DOCUMENT = "nvidia-default-runtime"
+_DEFAULT_RUNTIME = """\
+[plugins."io.containerd.cri.v1.runtime".containerd]
+  default_runtime_name = "nvidia"
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeSettings:
+    """Content of a GPU node's machine configuration, whatever its shape."""
+
+    kernel_modules: Sequence[KernelModule]
+    sysctls: Mapping[str, str]
+    node_labels: Mapping[str, str]
+    node_annotations: Mapping[str, str]
+    taints: Sequence[Taint]
+    default_runtime: bool
+    installer_image: str | None
+
+
+def machine_config(platform: Talos, role: Role, settings: NodeSettings) -> list[Document]:
+    """Return the documents, in the shape that the platform reads."""
+    if platform.machine_config == "multi-document":
+        return _documents(settings)
+    return [_v1alpha1(settings, keeps_node_taints=node_taints_are_kept(platform, role))]
+
+
+def _v1alpha1(settings: NodeSettings, *, keeps_node_taints: bool) -> Document:
+    taints = settings.taints
+    node_taints = {taint.key: taint.to_text() for taint in taints} if keeps_node_taints else {}
+    register = [] if keeps_node_taints else [taint.to_manifest() for taint in taints]
+    modules = [module.to_dict() for module in settings.kernel_modules]
+    customization = {"content": _DEFAULT_RUNTIME, "path": CRI_CUSTOMIZATION_PATH, "op": "create"}
+    machine = {
+        "install": {"image": settings.installer_image} if settings.installer_image else {},
+        "kernel": {"modules": modules} if modules else {},
+        "sysctls": dict(settings.sysctls),
+        "nodeLabels": dict(settings.node_labels),
+        "nodeAnnotations": dict(settings.node_annotations),
+        "nodeTaints": node_taints,
+        "kubelet": {"extraConfig": {"registerWithTaints": register}} if register else {},
+        "files": [customization] if settings.default_runtime else [],
+    }
+    return {"machine": _filled(machine)}
+
+
+def _documents(settings: NodeSettings) -> list[Document]:
+    documents = [_document("KernelModuleConfig", module.to_dict()) for module in settings.kernel_modules]
+    if settings.sysctls:
+        documents.append(_document("SysctlConfig", {"params": dict(settings.sysctls)}))
+    if settings.default_runtime:
+        customization = {"name": DEFAULT_RUNTIME_DOCUMENT, "content": _DEFAULT_RUNTIME}
+        documents.append(_document("CRICustomizationConfig", customization))
+    node = _filled(
+        {
+            "labels": dict(settings.node_labels),
+            "annotations": dict(settings.node_annotations),
+            "taints": {taint.key: taint.to_text() for taint in settings.taints},
+        }
+    )
+    return [*documents, _document("KubeNodeConfig", node)] if node else documents
+
+
+def _document(kind: str, content: Mapping[str, Any]) -> Document:
+    return {"apiVersion": "v1alpha1", "kind": kind, **content}
+
+
+def _filled(sections: Mapping[str, Any]) -> Document:
+    return {name: section for name, section in sections.items() if section}
+
+
+def is_deletion(value: object) -> bool:
+    """Check whether a mapping of a patch deletes what lies in its place."""
+    return isinstance(value, Mapping) and value.get(DIRECTIVE) == "delete"
+
+
+def cleared(value: Any) -> Any:
+    """Return what a patch sets: None in place of what it deletes, and lists without deleted items."""
+    if isinstance(value, Mapping):
+        return None if is_deletion(value) else {key: cleared(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [cleared(inner) for inner in value if not is_deletion(inner)]
+    return value
+
+
+def _places(documents: Sequence[Document], places: Mapping[str | None, str]) -> Iterator[Any]:
+    for document in documents:
+        if document.get("kind") in places:
+            yield at(document, places[document.get("kind")])
+
+
+def _mapping_at(documents: Sequence[Document], places: Mapping[str | None, str]) -> dict[str, str]:
+    found: dict[str, Any] = {}
+    for section in _places(documents, places):
+        found = {} if is_deletion(section) else found | (section or {})
+    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def installer_image_of(documents: Sequence[Document]) -> str | None:
+    """Return the installer that the documents name; a later one wins."""
+    images = [image for image in _places(documents, {None: "machine.install.image"}) if isinstance(image, str)]
+    return images[-1] if images else None
+
+
+def node_labels_of(documents: Sequence[Document]) -> dict[str, str]:
+    """Return the node labels that the documents set."""
+    return _mapping_at(documents, {None: "machine.nodeLabels", "KubeNodeConfig": "labels"})
+
+
+def node_taints_of(documents: Sequence[Document]) -> dict[str, str]:
+    """Return the taints that the documents list as the node's."""
+    return _mapping_at(documents, {None: "machine.nodeTaints", "KubeNodeConfig": "taints"})
+
+
+def registered_taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
+    """Return the taints with which the kubelet registers the node."""
+    places: Mapping[str | None, str] = {
+        None: "machine.kubelet.extraConfig.registerWithTaints",
+        "KubeletConfig": "config.registerWithTaints",
+    }
+    lists = [cleared(taints) or [] for taints in _places(documents, places)]
+    return [_filled({m: taint.get(m) for m in ("key", "value", "effect")}) for taints in lists for taint in taints]
+
+
+def taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
+    """Return all taints of the node, as Kubernetes writes them."""
+    node_taints = node_taints_of(documents).items()
+    return registered_taints_of(documents) + [taint_of_text(key, text).to_manifest() for key, text in node_taints]

@@ -1,0 +1,22 @@
+import json
+
+from capacity_manifests import gpu, manifest, template
+from gpu_constructs.capacity.planner import plan_capacity
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+
+
+def test_a_condition_is_in_the_verdict_of_every_report_with_its_way_out():
+    pods = {"template": template(gpu(), nodeSelector={"nvidia.com/gpu.product": "X"})}
+    nodes = [GpuNode(name="n", vram="24Gi", count=2)]
+    plan = plan_capacity([manifest("apps/v1 Deployment", pods)], GpuInventory(nodes=nodes))
+    (condition,) = plan.conditions
+    assert plan.problems == []
+    assert (condition.kind, condition.way_out) == ("unchecked", "declare it with GpuNode(labels=...)")
+    for report in (plan.to_text("x"), plan.to_html("x"), plan.to_svg("x")):
+        assert "It fits, if" in report
+        assert "Everything fits" not in report
+    text = plan.to_text("x")
+    assert "Fits, if\n--------" in text
+    assert "nvidia.com/gpu.product" not in text.partition("Assumed")[2]
+    verdict = json.loads(plan.to_json("x"))["verdict"]
+    assert verdict["sentences"][0]["text"].startswith("It fits, if the label nvidia.com/gpu.product")

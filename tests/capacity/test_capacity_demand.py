@@ -1,0 +1,174 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capacity_manifests import found, gpu, manifest, objects_of, one, pod, table, template
+from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.demand.consumers import consumers
+from gpu_constructs.capacity.demand.copies import kinds
+from gpu_constructs.facts.app import Facts
+from gpu_constructs.kube import pod_specs
+
+GPU = "nvidia.com/gpu"
+USUAL = {
+    "subject": 0,
+    "copies": 1,
+    "least_copies": 0,
+    "pods_each": 1,
+    "surge": 0,
+    "surge_is_needed": False,
+    "surge_together": 1,
+    "is_gang": False,
+    "starts_with": None,
+    "is_stopped": False,
+    "refused": "",
+    "priority": 0,
+    "preempts": True,
+    "is_for_each_node": False,
+    "most_per_node": None,
+    "vram_mib": None,
+    "typical_vram_mib": None,
+    "most_asked": {},
+    "choices": [],
+    "quotas": [],
+    "where": {},
+    "notes": [],
+}
+PLACES = ("nodeSelector", "tolerations", "nodeName", "runtimeClassName")
+
+
+def described(consumer: Consumer):
+    """Return a consumer as the table writes it."""
+    read = {
+        "choices": [
+            {**one.asks, **({"takes_all": sorted(one.takes_all)} if one.takes_all else {})} for one in consumer.choices
+        ],
+        "quotas": [f"{one.quota}: {one.takes} of {one.hard} {one.resource}" for one in consumer.quotas],
+        "where": {key: value for key, value in consumer.pod_spec.items() if key in PLACES},
+        "notes": list(consumer.notes),
+    }
+    values = {name: read[name] if name in read else getattr(consumer, name) for name in USUAL}
+    return {
+        "who": consumer.title,
+        "asks": consumer.asks,
+        **{name: value for name, value in values.items() if value != USUAL[name]},
+    }
+
+
+def test_what_objects_ask_for():
+    for sentence, examples in table("demand").items():
+        for example in examples:
+            assert [described(one) for one in found(*objects_of(example))] == example.get("consumers", []), sentence
+
+
+def asks(init=(), containers=()):
+    return dict(one(manifest("v1 Pod", pod(*containers, initContainers=list(init)))).asks)
+
+
+def test_a_pod_takes_what_runs_at_once():
+    def sidecar(count):
+        return gpu(count, restartPolicy="Always")
+
+    for init, containers, expected in [
+        ((), [gpu(1), gpu(2)], 3),
+        ([gpu(4)], [gpu(1)], 4),
+        ([gpu(1)], [gpu(4)], 4),
+        ([sidecar(1)], [gpu(1)], 2),
+        # The sidecar runs already while the later container does its work.
+        ([sidecar(1), gpu(4)], [gpu(1)], 5),
+        ([gpu(4), sidecar(1)], [gpu(1)], 4),
+        ([sidecar(2), gpu(1), sidecar(1), gpu(3)], [gpu(1)], 6),
+    ]:
+        assert asks(init, containers) == {GPU: expected}
+
+
+def test_an_amount_is_read_as_kubernetes_reads_it():
+    for amount, expected in [
+        ("2", 2),
+        ("1k", 1000),
+        ("500m", 1),
+        ("${trialParameters.n}", 1),
+        (2.0, 2),
+        (10**12, 10**12),
+    ]:
+        assert asks(containers=[gpu(amount)]) == {GPU: expected}
+    mig = "nvidia.com/mig-1g.5gb"
+    container = {"name": "main", "resources": {"requests": {GPU: 1, "cpu": "1"}, "limits": {mig: 2}}}
+    assert asks(containers=[container]) == {GPU: 1, mig: 2}
+
+
+def test_pods_keep_off_nodes_of_their_like():
+    host, own = {"topologyKey": "kubernetes.io/hostname"}, {"matchLabels": {"app": "x"}}
+
+    def expressed(key, operator, *values):
+        return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+    for term, expected in [
+        ({**host, "labelSelector": own}, 1),
+        ({**host, "labelSelector": {}}, 1),
+        (host, None),
+        ({**host, "labelSelector": {"matchLabels": {"app": "y"}}}, None),
+        ({**host, "labelSelector": {"matchLabels": {"app": "x", "tier": "z"}}}, None),
+        ({"topologyKey": "topology.kubernetes.io/zone", "labelSelector": own}, None),
+        ({**host, "labelSelector": own, "namespaces": ["ml"]}, 1),
+        ({**host, "labelSelector": own, "namespaces": ["other"]}, None),
+        ({**host, "labelSelector": own, "namespaceSelector": {}}, 1),
+        ({**host, "labelSelector": own, "namespaceSelector": {"matchLabels": {"a": "b"}}}, None),
+        ({**host, "labelSelector": own, "matchLabelKeys": ["pod-template-hash"]}, 1),
+        ({**host, "labelSelector": own, "mismatchLabelKeys": ["pod-template-hash"]}, None),
+        ({**host, "labelSelector": expressed("app", "In", "x", "y")}, 1),
+        ({**host, "labelSelector": expressed("app", "In", "y")}, None),
+        ({**host, "labelSelector": expressed("app", "Exists")}, 1),
+        ({**host, "labelSelector": expressed("app", "DoesNotExist")}, None),
+        ({**host, "labelSelector": expressed("tier", "NotIn", "x")}, 1),
+        ({**host, "labelSelector": expressed("app", "NotIn", "x")}, None),
+        ({**host, "labelSelector": expressed("app", "Roughly", "x")}, None),
+    ]:
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        made = manifest("apps/v1 Deployment", {"template": template(labels={"app": "x"}, affinity=affinity)})
+        assert one(made).most_per_node == expected, term
+
+
+def test_every_kind_with_pods_is_known():
+    assert {*pod_specs._PATHS, *pod_specs._OBJECTS, ("trainer.kubeflow.org", "TrainJob")} <= set(kinds())
+
+
+RUBBISH = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 10**12) | st.sampled_from(["", "x", "25%", "${trialParameters.g}"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["spec", "template", "replicas", "containers", "name"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = st.sampled_from(
+    """template replicas strategy rollingUpdate tasks jobTemplate trialTemplate trialSpec parameters runSpec predictor
+    workerSpec canary model replicatedJobs runPolicy pytorchReplicaSpecs elasticPolicy leaderWorkerTemplate size
+    headGroupSpec workerGroupSpecs rayClusterSpec rayClusterConfig scaling parallelism worker prefill router runtimeRef
+    trainer runtimePatches workloadRef scaleTargetRef maxReplicas minReplicas maxReplicaCount devices requests hard
+    selectors mlPolicy resourceClaims""".split()
+)
+KINDS = [
+    *kinds(),
+    ("autoscaling", "HorizontalPodAutoscaler"),
+    ("keda.sh", "ScaledObject"),
+    ("resource.k8s.io", "ResourceClaim"),
+    ("resource.k8s.io", "ResourceClaimTemplate"),
+    ("resource.k8s.io", "DeviceClass"),
+    ("serving.kserve.io", "ServingRuntime"),
+    ("trainer.kubeflow.org", "TrainingRuntime"),
+    ("", "ResourceQuota"),
+]
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.dictionaries(FIELDS, RUBBISH, max_size=5)), max_size=3))
+def test_no_rubbish_breaks_the_count(given_objects):
+    written = [
+        {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": {"name": "x"}, "spec": spec}
+        for (group, kind), spec in given_objects
+    ]
+    for consumer in consumers(Facts(written)):
+        assert consumer.asks
+        assert min(consumer.copies, consumer.pods_each) >= 1
+        assert 0 <= consumer.least_copies <= consumer.copies
+        assert all(count >= 1 for count in consumer.asks.values())

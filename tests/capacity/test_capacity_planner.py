@@ -1,0 +1,565 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from capacity_consumers import (
+    GPU,
+    MIG,
+    accepts,
+    admits,
+    can_all_run,
+    daemons,
+    gpus,
+    groups_on,
+    hosts,
+    job,
+    node,
+    placed,
+    planned,
+    texts,
+    wants,
+)
+from gpu_constructs.capacity.consumer import QuotaShare
+from gpu_constructs.capacity.packing import solver
+from gpu_constructs.capacity.planned import Device
+from gpu_constructs.capacity.planner import plan_capacity
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+
+# Against every placement
+
+# On a machine that is busy, drawing takes longer than hypothesis likes.
+FITS = ("yes", "conditional")
+
+
+@st.composite
+def nodes_of_all_sorts(draw):
+    found = []
+    for name in draw(st.sampled_from(["n", "nm", "nmo"])):
+        devices = gpus(draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.sampled_from([8, 16])))
+        if draw(st.integers(0, 3)) == 0:
+            devices.append(Device(MIG, 1, 4, 2, "1g.5gb"))
+        found.append(node(name, devices, labels={"zone": draw(st.sampled_from("xy"))}))
+    if len(found) == 1:
+        found = [node("n", found[0].devices, draw(st.integers(1, 3)), labels=found[0].labels)]
+    return found
+
+
+ASKS = [{GPU: 1}, {GPU: 1}, {GPU: 1}, {GPU: 2}, {GPU: 3}, {MIG: 1}, {GPU: 1, MIG: 1}]
+
+
+@st.composite
+def consumers_of_all_sorts(draw, most_pods=5):
+    found, pods = [], 0
+    for subject, name in enumerate("abcde"):
+        kind = draw(st.sampled_from(["pods", "pods", "pods", "gang", "daemons"]))
+        given = {
+            "subject": subject,
+            "zone": draw(st.sampled_from([None, None, "x", "y"])),
+            "asks": draw(st.sampled_from(ASKS)),
+            "vram_mib": draw(st.sampled_from([None, 0, 3, 5, 9])),
+        }
+        if kind == "daemons":
+            if draw(st.booleans()):
+                found.append(daemons(name, **given))
+            continue
+        copies = draw(st.integers(1, 2))
+        least = draw(st.sampled_from([0, copies, 1]))
+        parts = ["", "Worker"] if kind == "gang" else [""]
+        for part in parts:
+            each = draw(st.integers(1, 2)) if kind == "gang" else 1
+            asks = draw(st.sampled_from(ASKS)) if part else given["asks"]
+            most = draw(st.sampled_from([None, None, 1]))
+            numbers = {"copies": copies, "least_copies": least, "pods_each": each, "is_gang": kind == "gang"}
+            surge = {"surge": 1, "surge_is_needed": draw(st.booleans()), "surge_together": draw(st.integers(1, 2))}
+            if kind == "gang":
+                surge = {"starts_with": draw(st.sampled_from([None, 1, each]))}
+            found.append(wants(name, part=part, most_per_node=most, **{**given, "asks": asks}, **numbers, **surge))
+            pods += copies * each
+    assume(pods <= most_pods)
+    return found
+
+
+def pods_at_once(one):
+    return one.pods
+
+
+def least(one):
+    return one.least_pods
+
+
+def pods_of(consumers, number):
+    return [one for one in consumers if not one.is_for_each_node for _ in range(number(one))]
+
+
+def lost(consumers, nodes):
+    """Return those that have no place, whatever else runs."""
+    alone = [one for one in consumers if not any(accepts(offer, one) for offer in nodes)]
+    gangs = {one.subject for one in alone if one.is_gang}
+    found = [one for one in consumers if one in alone or (one.is_gang and one.subject in gangs)]
+    for one in consumers:
+        if one.is_for_each_node and one not in found:
+            before = consumers[: consumers.index(one)]
+            mine = [offer for offer in nodes if admits(offer, one)]
+            if not all(host.has_all_daemons for host in hosts([*before, one], mine)):
+                found.append(one)
+    return found
+
+
+@given(consumers_of_all_sorts(), nodes_of_all_sorts())
+@settings(max_examples=150)
+def test_what_fits_starts_and_is_updated_is_what_some_placement_shows(consumers, nodes):
+    plan = planned(consumers, nodes)
+    homeless = lost(consumers, nodes)
+    able = [one for one in consumers if one not in homeless]
+    some = hosts(consumers, nodes)
+    steady = pods_of(able, lambda one: one.least_pods)
+    always = can_all_run(steady, some)
+    everything = can_all_run(pods_of(able, lambda one: one.pods), some)
+    always_lost = any(one.least_copies or one.is_for_each_node for one in homeless)
+    # In which order pods come is a condition where it decides.
+    assert (plan.always_fits in FITS) == (always and not always_lost)
+    assert (plan.all_fits in FITS) == (everything and not homeless)
+    never = {problem.subject for problem in plan.problems if "it would never start" in problem.text}
+    waiting = {one.consumer.subject for one in plan.consumers if one.waiting and one.consumer in able}
+    assert bool(texts(plan, "waiting")) == (always and not everything and bool(waiting - never))
+    assert everything or waiting
+    if always:
+        check_beside(plan, [one for one in able if not one.is_for_each_node], steady, some)
+
+
+def check_beside(plan, able, steady, some):
+    """Check that what never starts, and whose update waits, is what has no room in any placement."""
+    stuck, waits = set(), set()
+    for one in able:
+        unit = [other for other in able if other.subject == one.subject] if one.is_gang else [one]
+        first = [pod for other in unit for pod in [other] * other.starting]
+        if not one.least_copies and not can_all_run([*steady, *first], some):
+            stuck.add(one.subject)
+        if one.surge_is_needed and not can_all_run([*steady, *[one] * one.surge_together], some):
+            waits.add(one.subject)
+    said = [problem for problem in plan.problems if "it would never start" in problem.text]
+    assert Counter(problem.subject for problem in said) == Counter(stuck)
+    assert Counter(problem.subject for problem in plan.problems if problem.kind == "rollout") == Counter(waits)
+
+
+@given(consumers_of_all_sorts(7), nodes_of_all_sorts())
+@settings(max_examples=150)
+def test_seats_are_those_of_a_placement_that_is_possible(consumers, nodes):
+    check(planned(consumers, nodes), consumers, nodes)
+
+
+def check(plan, consumers, nodes):
+    assert [one.consumer for one in plan.consumers] == list(consumers)
+    counted = Counter()
+    for one in plan.nodes:
+        counted[one.offer.name] += one.count
+    assert counted == {offer.name: offer.count for offer in nodes}
+    held, room = Counter(), []
+    for one in plan.nodes:
+        assert [planned.device for planned in one.devices] == list(one.offer.devices)
+        here, left = Counter(), Counter(one.offer.allocatable)
+        for planned_device in one.devices:
+            device = planned_device.device
+            assert planned_device.used_slots <= device.slots
+            left[device.resource] -= planned_device.used_slots
+            assert planned_device.worst_mib >= planned_device.seated_mib
+            taken = 0
+            for seat in planned_device.seats:
+                assert accepts(one.offer, consumers[seat.consumer])
+                assert 1 <= seat.pods <= seat.slots
+                here[seat.consumer, device.resource] += seat.slots
+                taken += seat.pods * (consumers[seat.consumer].vram_mib or 0)
+            assert planned_device.seated_mib == taken
+            assert len({seat.consumer for seat in planned_device.seats}) == len(planned_device.seats)
+        on_node = {}
+        for (index, resource), slots in here.items():
+            pods, rest = divmod(slots, consumers[index].asks[resource])
+            assert rest == 0
+            assert on_node.setdefault(index, pods) == pods
+            most = 1 if consumers[index].is_for_each_node else consumers[index].most_per_node
+            assert most is None or pods <= most
+        for index, pods in on_node.items():
+            held[index] += pods * one.count
+        room.append((one, left, on_node))
+    always_fits = not any(one.least_pods > each.placed for one, each in zip(consumers, plan.consumers, strict=True))
+    for index, each in enumerate(plan.consumers):
+        one = each.consumer
+        assert held[index] == each.placed
+        accepting = [offer for offer in nodes if accepts(offer, one)]
+        assert list(each.nodes) == [offer.name for offer in accepting]
+        assert each.refusals.keys() == {offer.name for offer in nodes if offer not in accepting}
+        every = sum(offer.count for offer in nodes if admits(offer, one))
+        assert each.placed + each.waiting == (every if one.is_for_each_node else one.pods)
+        if plan.always_fits == "yes" and not one.is_for_each_node:
+            assert each.placed >= one.least_pods
+        if each.waiting and accepting and not one.is_gang and not one.is_for_each_node:
+            for node_there, left, on_node in room:
+                fits = accepts(node_there.offer, one) and all(left[name] >= amount for name, amount in one.asks.items())
+                assert not fits or on_node.get(index) == one.most_per_node
+    assert always_fits or plan.always_fits != "yes"
+    for each in plan.consumers:
+        if each.consumer.is_gang:
+            parts = [one for one in plan.consumers if one.consumer.subject == each.consumer.subject]
+            copies = max(-(-one.placed // one.consumer.pods_each) for one in parts)
+            assert copies <= each.consumer.copies
+            assert all(one.placed >= copies * one.consumer.starting for one in parts)
+    for name, stock in plan.stock.items():
+        assert stock.total == sum(offer.allocatable.get(name, 0) * offer.count for offer in nodes)
+        assert stock.placed == sum(one.placed * one.consumer.asks.get(name, 0) for one in plan.consumers)
+        assert stock.placed <= min(stock.total, stock.wanted)
+        assert stock.always <= stock.wanted
+    for problem in plan.problems:
+        assert max(len(problem.text), len(problem.way_out)) <= 600
+        assert problem.way_out
+
+
+# Memory, against every placement
+
+
+@st.composite
+def shared_devices(draw):
+    """Nodes of one device each whose pods hold several slots, or of several where each holds one."""
+    alone = draw(st.booleans())
+    nodes = []
+    for name in draw(st.sampled_from(["n", "nm"])):
+        each = draw(st.sampled_from([None, None, None, 6]))
+        devices = gpus(1 if alone else 2, draw(st.integers(1, 4)), draw(st.sampled_from([8, 12])), vram_each_mib=each)
+        nodes.append(node(name, devices, labels={"zone": name}))
+    consumers = []
+    for subject, name in enumerate(draw(st.sampled_from(["ab", "abc", "abcd"]))):
+        zone, vram = draw(st.sampled_from([None, None, "n"])), draw(st.sampled_from([None, 0, 2, 3, 4, 5, 7, 9]))
+        given = {"subject": subject, "vram_mib": vram, "asks": {GPU: draw(st.integers(1, 2)) if alone else 1}}
+        given["surge"] = draw(st.sampled_from([0, 0, 0, 1]))
+        if draw(st.integers(0, 5)) == 0:
+            consumers.append(daemons(name, zone=zone, **given))
+        else:
+            most = draw(st.sampled_from([None, None, 1])) if alone else None
+            copies = draw(st.integers(1, 2))
+            least = draw(st.integers(0, copies))
+            consumers.append(wants(name, zone=zone, most_per_node=most, copies=copies, least_copies=least, **given))
+    return consumers, nodes
+
+
+def those_who_come(consumers, offer):
+    here = [one for one in consumers if accepts(offer, one)]
+    return [one for one in here for _ in range(one.surge + (1 if one.is_for_each_node else one.pods))]
+
+
+def taken(pod, device):
+    return min(pod.vram_mib or 0, pod.vram_mib or 0 if device.vram_each_mib is None else device.vram_each_mib)
+
+
+def is_over(pods, device):
+    held_short = device.vram_each_mib is not None and any((pod.vram_mib or 0) > device.vram_each_mib for pod in pods)
+    return held_short or sum(taken(pod, device) for pod in pods) > device.vram_mib
+
+
+def meetings(consumers, nodes):
+    """Return every device with all pods that may meet there."""
+    for offer in nodes:
+        for device in offer.devices:
+            come = those_who_come(consumers, offer)
+            groups = list(groups_on(come, device.slots))
+            daemon = [one for one in consumers if one.is_for_each_node]
+            yield offer, device, [group for group in groups if all(group.count(one) <= 1 + one.surge for one in daemon)]
+
+
+def every_seating_overflows(plan, consumers, nodes):
+    """Check it for those who have a place whoever else gets one."""
+    able, some = [one for one in consumers if one not in lost(consumers, nodes)], hosts(consumers, nodes)
+    number = next((n for n in (pods_at_once, least) if can_all_run(pods_of(able, n), some)), lambda one: 0)
+    pods, places = [], [(offer, device) for offer in nodes for device in offer.devices]
+    for each in plan.consumers:
+        one = each.consumer
+        if one.is_for_each_node:
+            for offer in nodes:
+                on_it = any(
+                    consumers[seat.consumer] == one
+                    for there in plan.nodes
+                    if there.offer == offer
+                    for device in there.devices
+                    for seat in device.seats
+                )
+                pods += [(one, [at for at, (of, _) in enumerate(places) if of == offer])] * on_it
+        else:
+            mine = [at for at, (offer, _) in enumerate(places) if accepts(offer, one)]
+            pods += [(one, mine)] * (number(one) if mine else 0)
+    assume(len(places) ** len(pods) <= 20_000)
+    for chosen in product(*(mine for _, mine in pods)):
+        held = [[one for (one, _), there in zip(pods, chosen, strict=True) if there == at] for at in range(len(places))]
+        is_possible = all(
+            sum(one.asks[GPU] for one in those) <= device.slots
+            and all(one.most_per_node is None or those.count(one) <= one.most_per_node for one in those)
+            for those, (_, device) in zip(held, places, strict=True)
+        )
+        if is_possible and not any(is_over(those, place[1]) for those, place in zip(held, places, strict=True)):
+            return False
+    return True
+
+
+@given(shared_devices())
+@settings(max_examples=200)
+def test_memory_is_judged_as_all_placements_and_meetings_show(drawn):
+    consumers, nodes = drawn
+    plan = planned(consumers, nodes)
+    met = list(meetings(consumers, nodes))
+    may_run_out = any(is_over(group, device) for _, device, groups in met for group in groups)
+    is_silent = any(
+        len(group) > 1 and any(one.vram_mib is None for one in group) for _, _, groups in met for group in groups
+    )
+    if may_run_out and every_seating_overflows(plan, consumers, nodes):
+        assert plan.vram == "overcommitted"
+    elif is_silent:
+        assert plan.vram == "unknown"
+    else:
+        assert plan.vram == ("depends" if may_run_out else "safe")
+    assert bool(plan.conflicts) == may_run_out
+    assert bool(texts(plan, "vram")) == (plan.vram != "safe")
+    worst = {
+        (offer.name, device.gpu): max((sum(taken(one, device) for one in group) for group in groups), default=0)
+        for offer, device, groups in met
+    }
+    said = {(one.offer.name, planned.device.gpu): planned.worst_mib for one in plan.nodes for planned in one.devices}
+    assert said == worst
+    check_conflicts(plan, consumers, met)
+
+
+def check_conflicts(plan, consumers, met):
+    """Check that conflicts are the smallest sets that are too much."""
+    smallest = set()
+    for _, device, groups in met:
+        for group in groups:
+            pods = tuple(sorted(Counter(consumers.index(one) for one in group).items()))
+            without = [tuple(one for at, one in enumerate(group) if at != gone) for gone in range(len(group))]
+            if len(group) == 1 and device.vram_each_mib is not None and (group[0].vram_mib or 0) > device.vram_each_mib:
+                smallest.add((device.vram_each_mib, pods))
+            if sum(taken(one, device) for one in group) > device.vram_mib and all(
+                sum(taken(one, device) for one in fewer) <= device.vram_mib for fewer in without
+            ):
+                smallest.add((device.vram_mib, pods))
+    numbers = [sum(one.pods.values()) for one in plan.conflicts]
+    assert not plan.has_more_conflicts
+    assert {(one.vram_mib, tuple(sorted(one.pods.items()))) for one in plan.conflicts} == smallest
+    assert numbers == sorted(numbers)
+
+
+# Numbers without end: the work is that of the kinds there are, not of the pods, nodes and slots
+
+
+HUGE = 10**9
+SEVEN = QuotaShare(quota="q", resource=GPU, hard=7, takes=1)
+
+
+def test_very_many_of_something_are_planned_at_once():
+    for consumers, nodes, _what in [
+        ([wants(copies=HUGE)], [node("n", gpus(8))], "replicas"),
+        ([wants("a"), job("b", copies=HUGE, pods_each=3, is_gang=True)], [node("n", gpus(8))], "gangs"),
+        (
+            [
+                job(
+                    "b",
+                    copies=HUGE,
+                    pods_each=3,
+                    is_gang=True,
+                    quotas=(QuotaShare(quota="q", resource=GPU, hard=7, takes=1),),
+                )
+            ],
+            [node("n", gpus(8))],
+            "gangs under a quota",
+        ),
+        ([wants(copies=HUGE, most_per_node=1)], [node("n", gpus(8), count=10**6)], "nodes"),
+        ([job("a", copies=HUGE), daemons("d")], [node("n", gpus(8), count=10**6)], "daemons"),
+        ([wants("a", 4_000, vram_mib=4_000, copies=50)], [node("n", gpus(8, 16_303))], "slices"),
+        ([wants("a", 3, copies=HUGE), job("b", 2, copies=HUGE)], [node("n", gpus(8, 16_303))], "both"),
+        ([wants(copies=10**6 + 1)], [node("pool", gpus(8, 2), count=10**6)], "pods of a million nodes"),
+        (
+            [
+                wants(name, size, vram_mib=size, copies=HUGE)
+                for name, size in zip("abc", (300, 700, 1_100), strict=True)
+            ],
+            [node("n", gpus(2, 16_303, 16_303), count=10**6)],
+            "sizes",
+        ),
+    ]:
+        check(planned(consumers, nodes), consumers, nodes)
+
+
+# By hand
+
+
+def test_nothing_asks_for_anything():
+    plan = planned([], [node("n", gpus(2, 3), count=4)])
+    assert (plan.always_fits, plan.all_fits, plan.vram, plan.problems) == ("yes", "yes", "safe", [])
+    assert [(one.title, one.count) for one in plan.nodes] == [("n 1 to 4", 4)]
+    assert (plan.stock[GPU].total, plan.stock[GPU].left) == (24, 24)
+
+
+def test_what_always_runs_has_its_place_before_what_ends():
+    plan = planned([job("a", copies=4), wants("b", copies=2)], [node("n", gpus(3))])
+    assert placed(plan) == {"ml/a": 1, "ml/b": 2}
+    stock = plan.stock[GPU]
+    assert (stock.total, stock.always, stock.wanted, stock.placed, stock.left) == (3, 2, 6, 3, 0)
+
+
+def test_a_gang_of_which_one_part_has_no_node_waits_as_a_whole():
+    gang = [wants("a", part="x", is_gang=True), wants("a", part="y", is_gang=True, zone="z")]
+    plan = planned([*gang, job("b")], [node("n")])
+    assert placed(plan) == {"ml/a x": 0, "ml/a y": 0, "ml/b": 1}
+    assert (plan.always_fits, plan.all_fits) == ("no", "no")
+    assert [problem.kind for problem in plan.problems] == ["placement"]
+
+
+def test_a_gang_is_seated_with_what_it_starts_with_and_more_where_there_is_room():
+    gang = [job("a", part="x", is_gang=True), job("a", part="y", is_gang=True, pods_each=4, starts_with=2)]
+    assert placed(planned(gang, [node("n", gpus(2))])) == {"ml/a x": 0, "ml/a y": 0}
+    assert placed(planned(gang, [node("n", gpus(3))])) == {"ml/a x": 1, "ml/a y": 2}
+    assert placed(planned(gang, [node("n", gpus(4))])) == {"ml/a x": 1, "ml/a y": 3}
+    both = [job(name, is_gang=True, pods_each=4, starts_with=1, subject=ord(name)) for name in "ab"]
+    assert placed(planned(both, [node("n", gpus(2))])) == {"ml/a": 1, "ml/b": 1}
+
+
+def gang(name, *pods, copies=1):
+    return [job(name, part=f"p{at}", pods_each=each, is_gang=True, copies=copies) for at, each in enumerate(pods)]
+
+
+def test_who_has_a_place_when_not_all_fits():
+    for consumers, gpus_there, counts, _what in [
+        (gang("a", 3), 2, [0], "half a gang gives its places back"),
+        ([*gang("a", 3), job("b", copies=5)], 2, [0, 2], "others get them"),
+        (gang("a", 1, 2), 2, [0, 0], "parts wait together"),
+        (gang("a", 1, 2), 3, [1, 2], "parts run together"),
+        (gang("a", 2, copies=3), 5, [4], "whole copies run"),
+        ([*gang("a", 3), *gang("b", 2)], 4, [3, 0], "the first gang of two"),
+        ([*gang("a", 5), *gang("b", 2)], 4, [0, 2], "the gang that fits"),
+        ([job("a", copies=8), wants("b", 4)], 4, [0, 1], "what always runs is first, though it is large"),
+        ([wants("a", copies=4, least_copies=1), wants("b", copies=3)], 4, [1, 3], "the least is first"),
+        ([*gang("a", 5), *gang("b", 2, copies=3)], 4, [0, 4], "as many copies as fit"),
+        (gang("a", 7, copies=10**9), 16, [14], "very many gangs"),
+    ]:
+        plan = planned(consumers, [node("n", gpus(gpus_there))])
+        assert [one.placed for one in plan.consumers] == counts, _what
+
+
+def test_slots_go_to_the_gpu_with_the_fewest_holders():
+    for devices, asked, pods, expected, _what in [
+        (gpus(1, 4), 1, 3, [[(3, 3)]], "turns of one GPU"),
+        (gpus(1, 9), 4, 2, [[(2, 8)]], "slices of one GPU"),
+        (gpus(3), 1, 2, [[(1, 1)], [(1, 1)], []], "whole GPUs"),
+        (gpus(2, 4), 1, 5, [[(3, 3)], [(2, 2)]], "the least held first"),
+        (gpus(2, 2), 3, 1, [[(1, 2)], [(1, 1)]], "a pod on one GPU twice"),
+        (gpus(2, 4), 2, 4, [[(4, 4)], [(4, 4)]], "each pod on both"),
+        ([Device(GPU, 3, 8, 0), Device(GPU, 1, 8, 1)], 1, 4, [[(3, 3)], [(1, 1)]], "one is full"),
+        (gpus(8, 16_303), 16_303, 8, [[(8, 16_303)]] * 8, "slices of a mebibyte"),
+        (gpus(2, 10**9), 4, 10**8, [[(10**8, 2 * 10**8)]] * 2, "very many pods of several slots"),
+    ]:
+        (found,) = planned([wants(gpus=asked, copies=pods)], [node("n", devices)]).nodes
+        assert [[(seat.pods, seat.slots) for seat in one.seats] for one in found.devices] == expected, _what
+
+
+def test_why_nodes_refuse_is_said_of_a_few():
+    plan = planned([wants(gpus=2)], [node(f"n{number}") for number in range(9)])
+    assert list(plan.consumers[0].refusals) == [f"n{number}" for number in range(6)]
+
+
+def test_what_somebody_suspended_is_said_not_to_count():
+    container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 9}}}
+    spec = {"suspend": True, "template": {"spec": {"containers": [container]}}}
+    run = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "r"}, "spec": spec}
+    made = plan_capacity([run], GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")]))
+    assert made.problems == []
+    assert any(note.startswith("default/r: it is suspended, ") for note in made.notes)
+
+
+def test_pods_that_every_node_gets_wait_where_there_is_no_room():
+    plan = planned([daemons("d"), daemons("e"), wants("f")], [node("n", count=2), node("m", gpus(3))])
+    assert [(one.placed, one.waiting) for one in plan.consumers] == [(3, 0), (1, 2), (1, 0)]
+    assert plan.always_fits == "no"
+
+
+def test_nodes_of_a_pool_that_hold_others_are_shown_apart():
+    plan = planned([wants("a", 2)], [node("n", gpus(2), count=3)])
+    assert sorted((one.count, sum(device.used_slots for device in one.devices)) for one in plan.nodes) == [
+        (1, 2),
+        (2, 0),
+    ]
+    assert [one.first for one in plan.nodes] == [0, plan.nodes[0].count]
+
+
+def test_power_is_added_up_by_rack():
+    nodes = [
+        node("n", gpu_watts=[300, 300], rack="r", count=2),
+        node("m", gpu_watts=[None, 100], rack="r"),
+        node("k", gpu_watts=[50]),
+    ]
+    power = planned([], nodes, r=2_000).power
+    assert (power.watts, power.unknown, power.racks, power.rack_watts) == (1_350, 1, {"r": 1_300}, {"r": 2_000})
+    assert [one.watts for one in planned([], nodes).nodes] == [600, None, 50]
+
+
+def test_problems_are_in_the_order_of_their_weight():
+    consumers = [
+        wants("a", 9),
+        wants("b", vram_mib=20_000),
+        job("c", copies=3),
+        job("d", 2, most_per_node=1),
+        wants("e", zone="z", surge=1, surge_is_needed=True),
+    ]
+    plan = planned(consumers, [node("n", gpus(2), gpu_watts=[9], rack="r"), node("m", labels={"zone": "z"})], r=1)
+    assert [problem.kind for problem in plan.problems] == ["placement", "slots", "rollout", "vram", "power", "waiting"]
+
+
+def test_notes_say_whose_they_are_and_conditions_what_was_taken_as_matching():
+    pods = wants("a", pod_spec={"nodeSelector": {"nvidia.com/gpu.product": "X"}}, notes=("it is odd",))
+    nodes = [node(f"n{number}", notes=("it is new",) if not number else ()) for number in range(8)]
+    plan = planned([pods], nodes)
+    assert plan.notes == ["n0: it is new", "ml/a: it is odd"]
+    assert [condition.text for condition in plan.conditions] == [
+        "it fits, if the label nvidia.com/gpu.product, which pods select and which is not declared, is as they want it "
+        "on n0, n1, n2, n3, n4, n5 and 2 more"
+    ]
+
+
+def test_an_update_that_deletes_first_may_lose_its_gpu_to_what_waits():
+    for serving, queued, is_noted in [
+        ({}, {"copies": 2}, True),
+        ({"kind": "StatefulSet"}, {"copies": 2}, True),
+        ({}, {"copies": 1, "zone": "z"}, False),
+        ({"surge": 1}, {"copies": 2}, False),
+        ({"kind": "Pod"}, {"copies": 2}, False),
+        ({"priority": 1}, {"copies": 2}, False),
+        ({"priority": 1, "preempts": False}, {"copies": 2}, True),
+        ({}, {"copies": 2, "priority": -1}, False),
+        ({"priority": 1}, {"copies": 2, "priority": 1}, True),
+    ]:
+        nodes = [node("n", gpus(2)), node("z", labels={"zone": "z"})] if "zone" in queued else [node("n", gpus(2))]
+        plan = planned([wants("a", **serving), job("q", **queued)], nodes)
+        note = (
+            "an update of ml/a deletes its old pod before it makes the new one, and a waiting pod of ml/q may take the "
+            "GPU in between; with a PriorityClass of a higher value the scheduler evicts that pod for the new one"
+        )
+        assert (note in plan.notes) == is_noted
+
+
+def test_manifests_that_no_app_makes_are_planned():
+    container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+        for name in "pq"
+    ]
+    inventory = GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")])
+    made = plan_capacity([{"apiVersion": "v1", "kind": "List", "items": pods}], inventory)
+    assert (made.stock["nvidia.com/gpu"].wanted, made.stock["nvidia.com/gpu"].total) == (2, 1)
+
+
+def test_without_the_solver_a_plan_says_how_to_decide_what_it_would(monkeypatch):
+    consumers = [wants(str(number), size) for number, size in enumerate((6, 5, 4, 3, 3, 3, 2, 2, 2, 2))]
+    nodes = [node("pool", gpus(8), count=4)]
+    assert planned(consumers, nodes).always_fits in FITS
+    monkeypatch.setattr(solver, "is_installed", lambda: False)
+    plan = planned(consumers, nodes)
+    assert plan.always_fits == "undecided"
+    assert plan.notes[-1].endswith("the solver that does is not installed: pip install 'gpu-constructs[plan]'")

@@ -1,0 +1,36 @@
+from capacity_manifests import objects_of, table
+from gpu_constructs.capacity.planner import plan_capacity
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from gpu_constructs.catalog.sharing import Sharing
+from gpu_constructs.kube.placement import Taint
+
+
+def node_of(given):
+    """Return a node of the table: its sharing is the name of a function of Sharing with keywords."""
+    sharing = [getattr(Sharing, name)(**options) for name, options in given.get("sharing", {}).items()]
+    taints = [Taint(**taint) for taint in given.get("taints", [])]
+    return GpuNode(**{**given, "sharing": next(iter(sharing), None), "taints": taints})
+
+
+def described(plan):
+    """Return a plan as the table writes it."""
+    said = {
+        "problems": [f"{one.kind}: {one.text}" for one in plan.problems],
+        "conditions": [one.text for one in plan.conditions],
+        "notes": list(plan.notes),
+    }
+    everyone = {one.consumer.title: one for one in plan.consumers}
+    return {
+        "always": plan.always_fits,
+        "all": plan.all_fits,
+        "placed": {title: f"{one.placed} of {one.placed + one.waiting}" for title, one in everyone.items()},
+        "asks": {title: dict(one.consumer.asks) for title, one in everyone.items()},
+        **{name: texts for name, texts in said.items() if texts},
+    }
+
+
+def test_plans_of_objects_and_nodes():
+    for sentence, examples in table("plans").items():
+        for example in examples:
+            inventory = GpuInventory(nodes=[node_of(one) for one in example["nodes"]])
+            assert described(plan_capacity(objects_of(example), inventory)) == example["plan"], sentence

@@ -1,0 +1,86 @@
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import capacity_examples as examples
+from gpu_constructs.capacity.planned import Problem
+from gpu_constructs.capacity.report.drawn import FIRST_ROWS, html
+
+
+class Page(HTMLParser):
+    """What a page is made of; ill-nested markup is refused."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.texts = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def test_every_page_loads_and_runs_nothing_and_can_be_walked_by_links_and_headings():
+    for name, plan in examples.PLANS.items():
+        made = html(plan(), name)
+        page = Page(made)
+        assert made.startswith("<!doctype html>\n<html lang="), name
+        assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}, name
+        assert not [key for _, each in page.tags for key in each if key.startswith("on") or key == "src"], name
+        ids = [each["id"] for _, each in page.tags if "id" in each]
+        assert len(ids) == len(set(ids)), name
+        assert {each["href"] for _, each in page.tags if "href" in each} <= {f"#{one}" for one in ids}, name
+        levels = [int(tag[1]) for tag, _ in page.tags if tag in ("h1", "h2", "h3")]
+        assert (levels[0], levels.count(1)) == (1, 1), name
+        assert all(after <= before + 1 for before, after in pairwise(levels)), name
+
+
+def test_its_policy_forbids_all_but_its_own_style():
+    (policy,) = [each for each in Page(html(examples.empty(), "")).all("meta") if "http-equiv" in each]
+    assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def test_names_never_become_markup_or_turn_the_page_round():
+    problem = Problem("slots", None, "a\u202eb\x1bc", "d\u202ee")
+    made = html(replace(examples.hostile(), problems=[problem]), examples.EVIL)
+    page = Page(made)
+    assert "script" not in {tag for tag, _ in page.tags}
+    assert not [each for _, each in page.tags if "<" in str(each)]
+    assert f"GPU capacity: {examples.EVIL}" in page.texts
+    assert not {"\u202e", "\x1b", "\x00"} & set(made)
+
+
+def test_every_row_of_a_long_table_is_kept_and_the_first_are_seen():
+    made = html(examples.fleet(), "fleet")
+    page = Page(made)
+    assert f"{5_000 - FIRST_ROWS:,} more" in page.texts
+    names = {text for text in page.texts if "-service-" in text and "/" in text}
+    assert all(f"team-{number % 40:02}/team-{number % 40:02}-service-{number:04}" in names for number in range(5_000))
+    seen = made[made.index('id="consumers"') :]
+    assert seen.index("service-4321") < seen.index("service-0000")
+
+
+def test_tables_have_captions_and_headers_and_scroll_by_keyboard():
+    page = Page(html(examples.waiting(), "x"))
+    places = [each for each in page.all("div") if each.get("class") == "scroll"]
+    assert len(page.all("table")) == len(page.all("caption")) == len(page.all("thead")) == len(places) == 4
+    assert {each["scope"] for each in page.all("th")} == {"row", "col"}
+    assert all(each["tabindex"] == "0" and each["aria-label"] for each in places)
+
+
+def test_a_problem_says_why_and_what_to_do_in_sentences():
+    texts = Page(html(examples.one_gpu(), "home")).texts
+    assert texts[texts.index("Why: ") + 1].startswith("The pods that always run want 24.0 GiB of the 15.9 GiB of")
+    assert texts[texts.index("Way out: ") + 1].startswith("Share it by slices of memory")

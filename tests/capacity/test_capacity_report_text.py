@@ -1,0 +1,96 @@
+import subprocess
+import sys
+from dataclasses import replace
+
+import capacity_examples as examples
+from gpu_constructs.capacity.planned import Problem
+from gpu_constructs.capacity.report.as_text import COLUMNS, text
+
+
+def test_no_plan_is_wider_than_100_columns():
+    for name, plan in examples.PLANS.items():
+        made = text(plan(), name)
+        assert max(map(len, made.splitlines())) <= COLUMNS, name
+        assert made.endswith("\n"), name
+        assert not any(line.endswith(" ") for line in made.splitlines()), name
+
+
+def test_it_says_the_verdict_first(snapshot):
+    assert text(examples.one_gpu(), "home") == snapshot
+
+
+def test_a_pod_that_waits_is_said_with_why_and_a_way_out(snapshot):
+    assert text(examples.waiting(), "workstation") == snapshot
+
+
+def test_divided_boards_that_are_alike_are_one_entry(snapshot):
+    assert text(examples.mig(), "mig") == snapshot
+
+
+def test_it_says_which_node_refuses_a_pod_and_why():
+    made = " ".join(text(examples.refused(), "refused").split())
+    assert "k8s-worker4: it has 1 nvidia.com/gpu and a pod asks for 2" in made
+    assert "old: the pod does not tolerate its taint" in made
+    assert "nowhere" in made
+
+
+def test_a_plan_of_nothing_says_so():
+    assert text(examples.empty(), "none") == "GPU capacity: none\n\n[ok] Nothing asks for GPUs.\n"
+
+
+def test_a_fleet_is_said_whole():
+    made = text(examples.fleet(), "fleet")
+    assert "render 1 to 600 (each of 600 nodes)" in made
+    starts = {line.split(" ", 1)[0] for line in made.splitlines()}
+    assert {f"gpu-{number:03}:" for number in range(400)} <= starts
+    assert {f"team-{number % 40:02}/team-{number % 40:02}-service-{number:04}" for number in range(5_000)} <= starts
+
+
+def test_no_name_makes_a_line_of_its_own_or_turns_one_round():
+    made = text(examples.hostile(), "a\nb\u202ec\x1b[31m")
+    assert made.startswith("GPU capacity: a b\ufffdc\ufffd[31m\n")
+    assert not {"\u202e", "\x00", "\ud800", "\x1b"} & set(made)
+    assert "\nsecond line" not in made
+
+
+def with_names(namespace, name):
+    plan = examples.one_gpu()
+    renamed = [replace(one.consumer, namespace=namespace, name=f"{name}{i}") for i, one in enumerate(plan.consumers)]
+    return replace(
+        plan, consumers=[replace(one, consumer=new) for one, new in zip(plan.consumers, renamed, strict=True)]
+    )
+
+
+def test_a_name_is_never_broken_at_its_hyphens():
+    made = text(with_names("kubeflow-user", "gpu-training-job-of-a-team-"), "home")
+    held = made[made.index("held by") : made.index("Who asks")]
+    assert [held.count(f"kubeflow-user/gpu-training-job-of-a-team-{number}") for number in range(5)] == [1] * 5
+    assert len(held.splitlines()) > 3
+
+
+def test_one_wide_character_does_not_narrow_the_sentence_about_it():
+    plan = examples.waiting()
+    problem = Problem("slots", None, "a \u4e16 " + "word " * 60, "wait")
+    lines = text(replace(plan, problems=[problem]), "home").splitlines()
+    begin = next(i for i, line in enumerate(lines) if "Why: A \u4e16" in line)
+    assert len(lines[begin]) > 90
+
+
+def test_wide_characters_take_two_columns_each():
+    sentence = "\u4e16\u754c" * 60
+    lines = [one for one in text(replace(examples.empty(), advice=[sentence]), "x").splitlines() if "\u4e16" in one]
+    assert [len(one) for one in lines] == [51, 51, 24]
+    assert "".join(one.strip("- ") for one in lines) == sentence
+
+
+def test_no_problem_turns_a_line_round_or_writes_to_the_terminal():
+    evil = "a\u202eb\x1b[31mc\nd\u061c"
+    plan = replace(examples.waiting(), problems=[Problem("slots", None, evil, evil)], advice=[evil], notes=[evil])
+    assert not {"\u202e", "\x1b", "\u061c"} & set(text(plan, evil))
+
+
+def test_only_what_writes_a_report_loads_the_templating_library():
+    modules = "gpu_constructs.output.capacity_plan, gpu_constructs.capacity.planner"
+    code = f"import sys, {modules}; print('jinja2' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"

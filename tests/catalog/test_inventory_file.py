@@ -1,0 +1,198 @@
+"""An inventory read from YAML."""
+
+import subprocess
+import sys
+
+import pytest
+
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from gpu_constructs.catalog.sharing import Sharing
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube.placement import Taint
+
+TEXT = """\
+# Of the whole cluster.
+nodes:
+  - name: a100
+    gpu_model: NVIDIA A100-SXM4-40GB
+    gpus: 2
+    count: 3
+    vram: 40000Mi
+    vram_reserved: 1Gi
+    mig_layout:
+      - {1g.5gb: 7}
+      - {}
+    mig_strategy: mixed
+    sharing:
+      strategy: time-slicing
+      resources: {nvidia.com/mig-1g.5gb: 2}
+      fail_requests_greater_than_one: false
+    labels: {zone: "1", tier: fast}
+    taints:
+      - {key: nvidia.com/gpu, value: present}
+    power_limit: 300
+    rack: r1
+  - name: desktop
+    gpu_model:
+rack_watts: {r1: 4000}
+"""
+
+
+def refusal(text):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuInventory.from_yaml(text)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def test_the_keys_are_the_members():
+    assert GpuInventory.from_yaml(TEXT) == GpuInventory(
+        nodes=[
+            GpuNode(
+                name="a100",
+                gpu_model="NVIDIA A100-SXM4-40GB",
+                gpus=2,
+                count=3,
+                vram="40000Mi",
+                vram_reserved="1Gi",
+                mig_layout=[{"1g.5gb": 7}, {}],
+                mig_strategy="mixed",
+                sharing=Sharing.time_slicing(
+                    resources={"nvidia.com/mig-1g.5gb": 2}, fail_requests_greater_than_one=False
+                ),
+                labels={"zone": "1", "tier": "fast"},
+                taints=[Taint(value="present")],
+                power_limit=300,
+                rack="r1",
+            ),
+            GpuNode(name="desktop"),
+        ],
+        rack_watts={"r1": 4000},
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sharing"),
+    [
+        ("{strategy: vram-units, vram: 16303Mi}", Sharing.vram_units(vram="16303Mi")),
+        ("{strategy: none}", Sharing.none()),
+        ("{strategy: time-slicing, replicas: 5}", Sharing.time_slicing(replicas=5)),
+        ("{strategy: mps, replicas: 8, rename_by_default: true}", Sharing.mps(replicas=8, rename_by_default=True)),
+        ("", None),
+    ],
+)
+def test_sharing_has_the_keywords_of_its_factory(text, sharing):
+    (node,) = GpuInventory.from_yaml(f"nodes: [{{name: a, sharing: {text}}}]").nodes
+    assert node.sharing == sharing
+
+
+WRONG = [
+    ("gpus: 2", "gpu: 2"),
+    ("gpus: 2", "boards: 2"),
+    ("gpus: 2", "gpus: two"),
+    ("gpus: 2", "gpus: 010"),
+    ("gpus: 2", "gpus: yes"),
+    ("gpus: 2", "gpus: 1.5"),
+    ("gpus: 2", "gpus: 0"),
+    ("gpus: 2", "gpus: {a: 1}"),
+    ("count: 3", "gpus: 3"),
+    ("vram: 40000Mi", "vram: 41Gi"),
+    ("vram: 40000Mi", "vram: 40"),
+    ("{1g.5gb: 7}", "{1g.5gb: 8}"),
+    ("{1g.5gb: 7}", "{1g.5gb: x}"),
+    ("mig_strategy: mixed", "mig_strategy: none"),
+    ("strategy: time-slicing", "strategy: sliced"),
+    ("resources: {nvidia.com/mig-1g.5gb: 2}", "replica: 2"),
+    ("{nvidia.com/mig-1g.5gb: 2}", "{nvidia.com/mig-1g.5gb: 1}"),
+    ("resources: {nvidia.com/mig-1g.5gb: 2}", "resources:"),
+    ("greater_than_one: false", "greater_than_one: 0"),
+    ('zone: "1"', "zone: 1"),
+    ('zone: "1"', "zone: true"),
+    ('zone: "1"', "a b: c"),
+    ("value: present", "valu: present"),
+    ("value: present", "effect: Never"),
+    ("rack: r1", "rack: 1"),
+    ("rack: r1", "rack: r2"),
+    ("name: desktop", "name: a100"),
+    ("name: desktop", "labels: {}"),
+    ("{r1: 4000}", "{r1: lots}"),
+    ("{r1: 4000}", "{r1: 0}"),
+    ("nodes:", "node:"),
+]
+
+
+def test_what_is_wrong_has_its_line_and_its_path(snapshot):
+    """The messages, one a row of WRONG, are in the snapshot."""
+    assert "\n".join(refusal(TEXT.replace(right, wrong)) for right, wrong in WRONG) == snapshot
+
+
+NO_INVENTORIES = [
+    "",
+    "# nothing\n",
+    "[]",
+    "nodes",
+    "nodes:",
+    "rack_watts: {}",
+    "nodes: []",
+    "nodes: {name: a}",
+    "nodes: [a]",
+    "nodes:\n- {name: a, sharing: mps}",
+    "nodes:\n- {name: a, sharing: {}}",
+    "nodes:\n- {name: a, sharing: {strategy: mps}}",
+    "nodes:\n\t- name: a",
+    "nodes: &all\n- name: a",
+    "nodes: *all",
+    "nodes: !!set {a}",
+    "nodes: [{<<: {name: a}}]",
+    "nodes: [{? [a] : b}]",
+    "nodes: [{name: a}]\n---\nnodes: []",
+    "nodes: [{name: a",
+    "a: b: c",
+    "a\x00",
+    "[" * 1000,
+    "nodes: [{name: a, gpus: 99999999999999999999}]",
+]
+
+
+def test_what_is_no_inventory_is_refused(snapshot):
+    """The messages, one a row of NO_INVENTORIES, are in the snapshot."""
+    assert "\n".join(refusal(text) for text in NO_INVENTORIES) == snapshot
+
+
+def test_a_file_is_named_in_front_of_the_line(tmp_path):
+    path = tmp_path / "gpus.yaml"
+    path.write_text(TEXT)
+    assert GpuInventory.from_file(path) == GpuInventory.from_file(str(path)) == GpuInventory.from_yaml(TEXT)
+    path.write_text(TEXT.replace("gpus: 2", "gpus: 0"))
+    with pytest.raises(GpuConstructsError, match=r"^gpus\.yaml line 5: nodes\[0\]\.gpus must be at least 1, got 0$"):
+        GpuInventory.from_file(path)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuInventory.from_file(tmp_path / "gpus.yaml")
+    assert str(refused.value) == (
+        f"path must be a file of YAML that can be read; got '{tmp_path}/gpus.yaml': No such file or directory"
+    )
+    (tmp_path / "latin.yaml").write_bytes(b"nodes: [{name: \xfc}]")
+    with pytest.raises(GpuConstructsError, match=r"latin\.yaml': it is not a file of UTF-8 text$"):
+        GpuInventory.from_file(tmp_path / "latin.yaml")
+
+
+@pytest.mark.parametrize(("method", "word"), [("from_file", "path"), ("from_yaml", "text")])
+def test_what_is_no_text_is_refused(method, word):
+    with pytest.raises(GpuConstructsError, match=rf"^{word} must be .*; got int: 3$"):
+        getattr(GpuInventory, method)(3)
+
+
+def test_an_inventory_that_is_declared_needs_no_yaml():
+    code = "import sys, gpu_constructs.catalog.inventory; print({'yaml', 'json', 'typeguard'} & {*sys.modules})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "set()\n"
+
+
+def test_a_file_may_hold_what_was_only_seen():
+    (node,) = GpuInventory.from_yaml("nodes: [{name: a, is_observed: true}]").nodes
+    assert node.is_observed
+    with pytest.raises(GpuConstructsError, match=r"nodes\[0\]\.is_observed must be true or false; got 1"):
+        GpuInventory.from_yaml("nodes: [{name: a, is_observed: 1}]")

@@ -1,0 +1,62 @@
+import pytest
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.catalog.gpu_models import GPU_MODELS
+from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, memory_gb, mig_resource, mig_vram_mib, require_mig_profile
+
+
+def test_what_no_board_is_divided_into_is_refused():
+    for profile in ["", "1g", "10gb", "1g.11gb", "8g.10gb", "1g.10gb+mee", "1g.10gb+", "1G.10GB", "1g.10gb\n"]:
+        with pytest.raises(GpuConstructsError) as refused:
+            require_mig_profile("request.mig_profile", profile)
+        assert str(refused.value).startswith(
+            f"request.mig_profile must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me'; got {profile!r}"
+        )
+
+
+def test_a_resource_has_a_dot_where_the_profile_has_a_plus():
+    for profile, resource in [
+        ("1g.10gb", "nvidia.com/mig-1g.10gb"),
+        ("1g.10gb+me", "nvidia.com/mig-1g.10gb.me"),
+        ("1g.24gb-me", "nvidia.com/mig-1g.24gb-me"),
+        ("1g.24gb+me.all", "nvidia.com/mig-1g.24gb.me.all"),
+    ]:
+        assert mig_resource(profile) == resource, (profile, resource)
+
+
+def test_a_device_has_what_was_seen_or_else_what_its_name_says():
+    for board, profile, mib in [
+        ("NVIDIA A100-SXM4-40GB", "1g.5gb", 4864),
+        ("NVIDIA A100-PCIE-40GB", "1g.5gb+me", 4864),
+        ("NVIDIA A100-SXM4-80GB", "1g.10gb", 9728),
+        ("NVIDIA H100 80GB HBM3", "1g.10gb", 9984),
+        ("NVIDIA H100 80GB HBM3", "3g.40gb", 40448),
+        ("NVIDIA H100 NVL", "2g.24gb", 22144),
+        ("NVIDIA GH200 480GB", "1g.12gb", 12288),
+        ("NVIDIA GH200 480GB", "7g.96gb", 97871),
+        ("NVIDIA A30", "4g.24gb", 24000),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "1g.24gb-me", 23680),
+        ("NVIDIA A100-SXM4-40GB", "1g.20gb", 20480),
+        ("NVIDIA L4", "1g.5gb", 5120),
+        ("Another board", "1g.5gb", 5120),
+        (None, "7g.80gb", 81920),
+    ]:
+        assert mig_vram_mib(board, profile) == mib, (board, profile, mib)
+
+
+def test_devices_have_at_most_what_their_name_says_and_together_what_the_board_has():
+    for board, profiles in MIG_PROFILES.items():
+        for profile in profiles:
+            require_mig_profile("profile", profile)
+            assert 0.8 * memory_gb(profile) * 1024 < mig_vram_mib(board, profile) <= memory_gb(profile) * 1024
+        sizes = [mig_vram_mib(board, profile) for profile in profiles]
+        assert sizes == sorted(sizes)
+        assert not sizes or sizes[-1] <= (GPU_MODELS[board].vram_mib or sizes[-1])
+
+
+def test_a_profile_that_is_near_shares_slices_or_memory():
+    for got, near in [("9g.1gb", None), ("8g.80gb", "7g.80gb")]:
+        said = f"(did you mean '{near}'?)" if near else ""
+        with pytest.raises(GpuConstructsError) as refused:
+            require_mig_profile("profile", got)
+        assert str(refused.value).endswith(f"got {got!r} {said}".rstrip()), (got, near)

@@ -1,0 +1,160 @@
+"""Which node labels Node Feature Discovery publishes follows from its configuration."""
+
+import pytest
+from cdk8s import Chart
+
+from gpu_constructs import (
+    CapacityPlan,
+    Delivery,
+    DevicePluginChart,
+    External,
+    GpuNamespace,
+    GpuOperator,
+    GpuWorkload,
+    Kubernetes,
+    synthesize,
+)
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from gpu_constructs.catalog.nfd_labels import nfd_labels
+from gpu_constructs.errors import SynthesisError
+from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdWorker, NodeFeatureDiscovery
+
+VENDOR, CLASS = "pci-10de.present", "pci-0300_10de.present"
+
+
+def publishes(label, config=None, *, master=None):
+    discovery = NodeFeatureDiscovery(worker=NfdWorker(config=config or {}), master=NfdMaster(config=master or {}))
+    worker, master_file = discovery.worker.document(), discovery.master.document()
+    return nfd_labels(worker, master_file).publishes(label if "/" in label else f"feature.node.kubernetes.io/{label}")
+
+
+def pci(*fields, classes=("03",)):
+    return {"sources": {"pci": {"deviceLabelFields": list(fields), "deviceClassWhitelist": list(classes)}}}
+
+
+def rules(**rule):
+    return {"sources": {"custom": [{"name": "own", **rule}]}}
+
+
+def test_the_workers_configuration_decides_which_labels_there_are():
+    for label, config, is_published in [
+        (VENDOR, {}, True),
+        (CLASS, {}, False),
+        ("pci-15b3.present", {}, True),
+        ("pci-10de.sriov.capable", {}, True),
+        ("pci-10de", {}, False),
+        ("nvidia.com/gpu.present", {}, True),
+        ("nvidia.com/gpu.product", {}, False),
+        (VENDOR, pci("class", "vendor"), False),
+        (CLASS, pci("class", "vendor"), True),
+        (CLASS, pci("vendor", "class"), True),
+        ("pci-0302_10de.present", pci("class", "vendor", classes=["0302"]), True),
+        (CLASS, pci("class", "vendor", classes=["0302"]), False),
+        ("pci-0b40_10de.present", pci("class", "vendor", classes=["0B40"]), True),
+        ("pci-10de_2684.present", pci("device", "vendor"), True),
+        ("usb-0e_046d_0825.present", {}, True),
+        ("usb-03_046d_0825.present", {}, False),
+        ("usb-046d.present", {"sources": {"usb": {"deviceLabelFields": ["vendor"]}}}, True),
+        ("usb-046d.present", {"sources": {"usb": {"deviceClassWhitelist": []}}}, False),
+        ("cpu-model.vendor_id", {}, True),
+        ("cpu-cpuid.AVX512F", {}, True),
+        ("cpu-model", {}, False),
+        ("cpu-model.vendor_id", {"core": {"labelSources": ["pci", "custom"]}}, False),
+        ("cpu-model.vendor_id", {"core": {"labelSources": ["all", "-cpu"]}}, False),
+        ("cpu-model.vendor_id", {"core": {"featureSources": ["pci"]}}, False),
+        ("kernel-version.full", {}, True),
+        ("kernel-config.NO_HZ", {}, True),
+        ("kernel-config.KVM", {}, False),
+        ("kernel-config.KVM", {"sources": {"kernel": {"configOpts": ["KVM"]}}}, True),
+        ("system-os_release.ID", {}, True),
+        ("system-os_release.VERSION_ID.major", {}, True),
+        ("system-os_release.NAME", {}, False),
+        ("memory-numa", {}, True),
+        ("network-sriov.capable", {}, True),
+        ("storage-nonrotationaldisk", {}, True),
+        ("rdma.capable", {}, True),
+        ("fake-fakefeature1", {}, False),
+        ("fake-fakefeature1", {"core": {"labelSources": ["all", "fake"], "featureSources": ["all", "fake"]}}, True),
+        ("example.com/own", rules(labels={"example.com/own": "true"}), True),
+        ("own", rules(labels={"own": "true"}), True),
+        ("example.com/x", rules(labelsTemplate="example.com/{{ .name }}=true"), True),
+        (VENDOR, {"core": {"labelWhiteList": "^gpu"}}, False),
+        (VENDOR, {"core": {"labelWhiteList": "^(gpu|pci-10de)"}}, True),
+        (VENDOR, {"core": {"labelWhiteList": "(?i:pci|gpu)\\pL?"}}, True),
+    ]:
+        assert publishes(label, config) is is_published, (label, config, is_published)
+
+
+def test_the_master_may_let_some_of_the_labels_through_only():
+    assert not publishes(VENDOR, master={"labelWhiteList": "^gpu"})
+
+
+def test_the_programs_own_defaults_name_the_class_too():
+    assert nfd_labels({}, {}).publishes(f"feature.node.kubernetes.io/{CLASS}")
+    assert not nfd_labels({}, {}).publishes(f"feature.node.kubernetes.io/{VENDOR}")
+
+
+def selecting(app, label, ignore_rules=(), **plugin):
+    DevicePluginChart(app, "plugin", platform=Kubernetes(), **plugin)
+    chart = Chart(app, "team", namespace="team")
+    GpuNamespace(chart, "namespace", name="team")
+    selector = {f"feature.node.kubernetes.io/{label}": "true"}
+    GpuWorkload(chart, "train", image="a:1", platform=Kubernetes(), node_selector=selector, ignore_rules=ignore_rules)
+    return CapacityPlan(app, GpuInventory(nodes=[GpuNode(name="n", gpu_model="RTX 3090")]), unchecked="off")
+
+
+def test_a_label_that_the_apps_discovery_does_not_publish_is_an_error(app):
+    selecting(app, CLASS)
+    with pytest.raises(SynthesisError, match=r"team/train: selects nodes by the label .*which plugin does not publish"):
+        synthesize(app)
+
+
+def test_no_node_of_the_plan_has_a_label_that_the_apps_discovery_does_not_publish(app):
+    plan = selecting(app, CLASS, ignore_rules=["R12"])
+    with pytest.raises(SynthesisError, match=rf"has no label feature.node.kubernetes.io/{CLASS}"):
+        synthesize(app)
+    assert plan.plan.all_fits == "no"
+
+
+@pytest.mark.parametrize(
+    ("label", "options"),
+    [
+        (VENDOR, {}),
+        (CLASS, {"node_feature_discovery": "external"}),
+        (VENDOR, {"node_feature_discovery": "external"}),
+        (CLASS, {"node_feature_discovery": NodeFeatureDiscovery(worker=NfdWorker(config=pci("class", "vendor")))}),
+    ],
+)
+def test_a_label_that_the_discovery_may_publish_is_selected_in_peace(app, label, options):
+    plan = selecting(app, label, **options)
+    synthesize(app)
+    # Whether a node has a label that another discovery publishes, nobody declares here.
+    assert plan.plan.all_fits in ("yes", "conditional")
+
+
+def test_a_label_that_is_declared_is_selected_in_peace(app):
+    External(app, "other-discovery", node_labels=[f"feature.node.kubernetes.io/{CLASS}"])
+    plan = selecting(app, CLASS)
+    synthesize(app)
+    assert plan.plan.all_fits == "conditional"
+
+
+def test_a_name_that_files_on_nodes_may_bring_is_only_warned_of(app):
+    selecting(app, "team.gpu")
+    with pytest.warns(UserWarning, match=r"which plugin does not publish as it is configured"):
+        synthesize(app)
+
+
+@pytest.mark.parametrize(
+    ("values", "label", "is_published"),
+    [
+        ({}, VENDOR, True),
+        ({}, CLASS, False),
+        ({"worker": {"config": pci("class", "vendor")}}, CLASS, True),
+        ({"master": {"config": {"labelWhiteList": "^gpu"}}}, VENDOR, False),
+    ],
+)
+def test_the_operators_values_configure_its_discovery(chart, values, label, is_published):
+    given = {"node-feature-discovery": values} if values else {}
+    operator = GpuOperator(chart, "operator", platform=Kubernetes(), delivery=Delivery.values(), values=given)
+    assert operator.provides.publishes(f"feature.node.kubernetes.io/{label}") is is_published

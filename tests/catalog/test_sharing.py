@@ -1,0 +1,313 @@
+import warnings
+
+import pytest
+
+from gpu_constructs import Flags, GpuConstructsError, GpuConstructsWarning, PluginConfig, Sharing
+
+MIG = "nvidia.com/mig-1g.5gb"
+EITHER = pytest.mark.parametrize("make", [Sharing.time_slicing, Sharing.mps])
+
+
+def refusal(make, **options):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(**options)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "problem"),
+    [
+        (1, "must be at least 2, got 1"),
+        (0, "must be at least 2, got 0"),
+        (-4, "must be at least 2, got -4"),
+        ("5", "must be an int, got '5' (str)"),
+        (2.5, "must be an int, got 2.5 (float)"),
+        (True, "must be an int, got True (bool)"),
+        ([2], "must be an int, got [2] (list)"),
+    ],
+)
+@EITHER
+def test_replicas_that_share_nothing_are_refused_with_the_way_out(make, replicas, problem):
+    field = f"sharing.{make.__name__}.replicas"
+    assert refusal(make, replicas=replicas) == f"{field} {problem}; use Sharing.none() for exclusive GPUs"
+
+
+@pytest.mark.parametrize("option", ["fail_requests_greater_than_one", "rename_by_default"])
+@pytest.mark.parametrize("given", ["yes", 1, None])
+@EITHER
+def test_a_switch_that_is_no_bool_is_refused_as_a_python_type(make, option, given):
+    assert refusal(make, replicas=2, **{option: given}) == (
+        f"sharing.{make.__name__}.{option} must be bool; got {type(given).__name__}: {given!r}"
+    )
+
+
+def test_only_what_is_shared_is_renamed():
+    sharing = Sharing.time_slicing(resources={MIG: 2}, rename_by_default=True)
+    assert (sharing.gpu_resource, sharing.replicas) == ("nvidia.com/gpu", 1)
+    assert sharing.resource_name(MIG) == f"{MIG}.shared"
+
+
+def test_replicas_and_resources_exclude_each_other():
+    for options, got in [({}, "neither"), ({"replicas": 2, "resources": {MIG: 2}}, "both")]:
+        assert (
+            refusal(Sharing.time_slicing, **options)
+            == f"sharing.time_slicing takes either replicas or resources; got {got}"
+        )
+
+
+def test_resources_that_name_nothing_are_refused():
+    for resources in [{}, [("nvidia.com/gpu", 2)], "nvidia.com/gpu", 5]:
+        got = {} if resources == {} else resources
+        assert refusal(Sharing.time_slicing, resources=resources) == (
+            f"sharing.time_slicing.resources must name what is shared, like {{'nvidia.com/gpu': 4}}; got {got!r}; "
+            "use Sharing.none() for exclusive GPUs"
+        )
+
+
+def test_every_kind_of_mig_device_can_be_shared():
+    for profile in ["1g.5gb", "7g.80gb", "1g.10gb.me", "1g.24gb.me.all", "1g.24gb-me", "2g.48gb.gfx", "10g.100gb"]:
+        name = f"nvidia.com/mig-{profile}"
+        assert Sharing.time_slicing(resources={name: 2}).resources == {name: 2}, profile
+
+
+def test_a_resource_that_no_node_has_is_refused():
+    for name, meant in [
+        ("gpu", None),
+        ("nvidia.com/gpus", "nvidia.com/gpu"),
+        ("nvidia.com/gpu.shared", "nvidia.com/gpu"),
+        ("amd.com/gpu", "nvidia.com/gpu"),
+        ("nvidia.com/mig-1g", "nvidia.com/mig-1g.5gb"),
+        ("nvidia.com/mig-1g.5gb\n", "nvidia.com/mig-1g.5gb"),
+        ("nvidia.com/mig-1c.3g.20gb", "nvidia.com/mig-1g.5gb"),
+        ("", None),
+        (5, None),
+        (None, None),
+    ]:
+        hint = f" (did you mean {meant!r}?)" if meant else ""
+        assert refusal(Sharing.time_slicing, resources={name: 2}) == (
+            "sharing.time_slicing.resources must hold 'nvidia.com/gpu' or MIG devices like 'nvidia.com/mig-1g.5gb', "
+            "which "
+            f"are all the plugin advertises; got {name!r}{hint}"
+        )
+
+
+def test_mps_shares_up_to_48_ways_and_says_what_shares_more():
+    assert Sharing.mps(replicas=48).replicas == 48
+    assert refusal(Sharing.mps, replicas=49) == (
+        "sharing.mps.replicas must be at most 48, got 49; MPS serves 48 clients of a GPU (16 below compute capability "
+        "7.5); use Sharing.time_slicing for more"
+    )
+    assert Sharing.time_slicing(replicas=49).replicas == 49
+
+
+def test_mps_does_not_share_mig_devices():
+    assert refusal(Sharing, strategy="mps", resources={MIG: 2}) == (
+        "sharing.mps.resources must be 'nvidia.com/gpu': MPS does not share MIG devices; got "
+        "'nvidia.com/mig-1g.5gb'; use Sharing.time_slicing for them"
+    )
+
+
+def mig_name(length):
+    return f"nvidia.com/mig-{'1' * (length - len('nvidia.com/mig-g.5gb'))}g.5gb"
+
+
+def test_a_name_leaves_room_for_the_suffix_that_renaming_adds():
+    assert Sharing.time_slicing(resources={mig_name(56): 2}, rename_by_default=True)
+    assert refusal(Sharing.time_slicing, resources={mig_name(57): 2}, rename_by_default=True) == (
+        "sharing.time_slicing.resources must have names of at most 56 characters with rename_by_default, which adds "
+        f"'.shared'; got {mig_name(57)!r}"
+    )
+
+
+def test_a_name_is_no_longer_than_the_plugin_takes():
+    assert Sharing.time_slicing(resources={mig_name(63): 2})
+    assert refusal(Sharing.time_slicing, resources={mig_name(64): 2}) == (
+        f"sharing.time_slicing.resources must have names of at most 63 characters; got {mig_name(64)!r}"
+    )
+
+
+def test_an_unknown_strategy_is_refused():
+    for strategy in ["time_slicing", "MPS", "", None, 5]:
+        meant = {"time_slicing": "time-slicing", None: "none"}.get(strategy)
+        hint = f" (did you mean {meant!r}?)" if meant else ""
+        assert refusal(Sharing, strategy=strategy) == (
+            f"sharing.strategy must be one of 'none', 'time-slicing', 'mps'; got {strategy!r}{hint}"
+        )
+
+
+def test_no_sharing_takes_no_options():
+    for option in [
+        {"resources": {"nvidia.com/gpu": 2}},
+        {"rename_by_default": True},
+        {"fail_requests_greater_than_one": True},
+    ]:
+        assert refusal(Sharing, strategy="none", **option) == (
+            "sharing without a strategy takes nothing else; use Sharing.none()"
+        )
+
+
+# --- units of memory ---------------------------------------------------------------
+
+
+def test_a_gpu_has_as_many_slots_as_whole_units_fit_into_its_memory():
+    for vram, unit, replicas in [
+        ("16303Mi", "1Gi", 15),
+        ("16Gi", "1Gi", 16),
+        ("16303Mi", "512Mi", 31),
+        ("24564Mi", "4Gi", 5),
+        ("2Gi", "1Gi", 2),
+        ("25.4G", "1Gi", 23),
+    ]:
+        sharing = Sharing.vram_units(vram=vram, unit=unit)
+        assert (sharing.strategy, sharing.resources) == ("time-slicing", {"nvidia.com/gpu": replicas})
+        assert sharing.vram_unit == unit, (vram, unit, replicas)
+
+
+def test_the_slots_of_a_gpu_fit_into_one_message_to_the_kubelet():
+    with pytest.warns(GpuConstructsWarning, match="start late"):
+        assert Sharing.vram_units(vram="63550Mi", unit="1Mi").replicas == 63_550
+    assert Sharing.time_slicing(replicas=63_550).replicas == 63_550
+    assert "must give at most 63550 slots" in refusal(Sharing.vram_units, vram="63551Mi", unit="1Mi")
+    assert refusal(Sharing.time_slicing, replicas=63_551) == (
+        "sharing.time_slicing.replicas must be at most 63550, got 63551; the kubelet does not read a longer list of "
+        "slots from the plugin"
+    )
+
+
+def test_units_are_of_one_gibibyte_and_renamed_only_where_that_is_said():
+    sharing = Sharing.vram_units(vram="16Gi")
+    assert (sharing.vram_unit, sharing.vram_unit_mib, sharing.gpu_resource) == ("1Gi", 1024, "nvidia.com/gpu")
+    assert Sharing.vram_units(vram="16Gi", rename_by_default=True).gpu_resource == "nvidia.com/gpu.shared"
+
+
+def test_other_slots_count_no_memory():
+    for sharing in [Sharing.none(), Sharing.time_slicing(replicas=4), Sharing.mps(replicas=4)]:
+        assert (sharing.vram_unit, sharing.vram_unit_mib) == (None, None), sharing
+        with pytest.raises(GpuConstructsError) as refused:
+            sharing.units("8Gi")
+        assert str(refused.value) == (
+            f"units are of Sharing.vram_units alone; got a sharing of strategy {sharing.strategy!r}"
+        )
+
+
+def test_part_of_a_unit_is_asked_for_as_a_whole_one():
+    for unit, vram, units in [
+        ("1Gi", "8Gi", 8),
+        ("1Gi", "7.2Gi", 8),
+        ("1Gi", "8193Mi", 9),
+        ("1Gi", "1Mi", 1),
+        ("1Gi", "15Gi", 15),
+        ("512Mi", "8Gi", 16),
+        ("1Gi", "8G", 8),
+        ("1Gi", "8589934593", 9),
+    ]:
+        assert Sharing.vram_units(vram="16303Mi", unit=unit).units(vram) == units, (unit, vram, units)
+
+
+def test_what_no_gpu_can_give_is_refused():
+    for vram, problem in [
+        (
+            "15361Mi",
+            "vram must be at most 15 units of 1Gi, which is all that is handed out of a GPU; got '15361Mi', which is "
+            "16; take less, or a larger GPU",
+        ),
+        ("8", "vram must be at least 1Mi; got '8'; write the unit, as in '8Gi'"),
+        ("0", "vram must be at least 1Mi; got '0'; write the unit, as in '8Gi'"),
+        ("much", "vram must be a Kubernetes quantity like '500m' or '16Gi'; got 'much'"),
+        (8, "vram must be str; got int: 8"),
+    ]:
+        with pytest.raises(GpuConstructsError) as refused:
+            Sharing.vram_units(vram="16303Mi").units(vram)
+        assert str(refused.value) == problem, (vram, problem)
+
+
+def test_memory_that_cannot_be_counted_in_units_is_refused():
+    for options, problem in [
+        ({}, "vram is required by Sharing.vram_units; pass vram=..."),
+        ({"vram": 16}, "sharing.vram_units.vram must be str; got int: 16"),
+        ({"vram": "16 GB"}, "sharing.vram_units.vram must be a Kubernetes quantity like '500m' or '16Gi'; got '16 GB'"),
+        ({"vram": "16Gi", "unit": 1}, "sharing.vram_units.unit must be str; got int: 1"),
+        (
+            {"vram": "16Gi", "unit": "1G"},
+            "sharing.vram_units.unit must be whole MiB, at least one; got '1G'; write '1Gi' or '512Mi'",
+        ),
+        (
+            {"vram": "16Gi", "unit": "0"},
+            "sharing.vram_units.unit must be whole MiB, at least one; got '0'; write '1Gi' or '512Mi'",
+        ),
+        (
+            {"vram": "16303Mi", "unit": "8Gi"},
+            "sharing.vram_units.vram must be at least two units of '8Gi'; got '16303Mi'; take a smaller unit, or use "
+            "Sharing.none() for exclusive GPUs",
+        ),
+        (
+            {"vram": "80Gi", "unit": "1Mi"},
+            "sharing.vram_units.unit must give at most 63550 slots, more than which the kubelet does not read from the "
+            "plugin; got '1Mi', 81920 of '80Gi'; take a larger unit",
+        ),
+        ({"vram": "16Gi", "rename_by_default": 1}, "sharing.time_slicing.rename_by_default must be bool; got int: 1"),
+    ]:
+        assert refusal(Sharing.vram_units, **options) == problem, (options, problem)
+
+
+def test_so_many_units_that_pods_start_late_are_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Sharing.vram_units(vram="1024Mi", unit="1Mi").replicas == 1024
+    with pytest.warns(GpuConstructsWarning, match="makes 1025 slots of '1Mi'"):
+        Sharing.vram_units(vram="1025Mi", unit="1Mi")
+
+
+SLOTS = {"nvidia.com/gpu": 2}
+
+
+def test_a_unit_of_memory_goes_with_slots_of_whole_gpus_alone():
+    for options, problem in [
+        (
+            {"strategy": "none"},
+            "sharing.vram_unit needs the strategy 'time-slicing', got 'none'; use Sharing.vram_units",
+        ),
+        (
+            {"strategy": "mps", "resources": SLOTS},
+            "sharing.vram_unit needs the strategy 'time-slicing', got 'mps'; use Sharing.vram_units",
+        ),
+        (
+            {"strategy": "time-slicing", "resources": SLOTS, "fail_requests_greater_than_one": True},
+            "sharing.time_slicing.fail_requests_greater_than_one must be False with vram_unit, where a container asks "
+            "for as many slots as it takes memory; leave it out",
+        ),
+        (
+            {"strategy": "time-slicing", "resources": {**SLOTS, MIG: 2}},
+            "sharing.time_slicing.resources must be 'nvidia.com/gpu' alone with vram_unit, since a node with MIG "
+            f"devices has several memories; got 'nvidia.com/gpu', {MIG!r}",
+        ),
+    ]:
+        assert refusal(Sharing, vram_unit="1Gi", **options) == problem, (options, problem)
+        assert Sharing(strategy="time-slicing", resources=SLOTS, vram_unit="1Gi").units("2Gi") == 2
+
+
+# --- units in the plugin's file ----------------------------------------------------
+
+
+def test_the_plugin_is_told_of_slots_alone():
+    units, slots = (
+        PluginConfig(sharing=sharing).document()
+        for sharing in (
+            Sharing.vram_units(vram="16303Mi"),
+            Sharing.time_slicing(replicas=15, fail_requests_greater_than_one=False),
+        )
+    )
+    assert units == slots
+
+
+def test_units_go_with_whole_gpus_whatever_else_is_divided():
+    for mig_strategy in [None, "none", "mixed"]:
+        assert PluginConfig(sharing=Sharing.vram_units(vram="80Gi"), flags=Flags(mig_strategy=mig_strategy))
+
+
+def test_units_are_refused_where_the_devices_of_a_board_have_its_name():
+    sharing = Sharing.vram_units(vram="80Gi")
+    assert refusal(PluginConfig, sharing=sharing, flags=Flags(mig_strategy="single")) == (
+        "flags.mig_strategy must not be 'single' with Sharing.vram_units, which counts one memory in each node, where "
+        "MIG devices have several; use 'mixed'"
+    )

@@ -1,0 +1,100 @@
+"""The tables of the charts' keys as the page shows them, and what the charts' values.yaml hold.
+
+``python tests/chart_tables.py`` writes the tables of keys and of deviations into the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpu_constructs.migration.chart import Chart, chart
+from gpu_constructs.migration.chart_values import Key
+
+TESTS = Path(__file__).parent
+PAGE = TESTS.parent / "docs" / "coming-from-helm.md"
+CHARTS = {"keys": "nvidia-device-plugin", "exporter-keys": "dcgm-exporter", "smi-keys": "nvidia-gpu-exporter"}
+
+
+def leaves(name: str) -> dict[str, list[str]]:
+    """Every key that a release of a chart has or reads, by release."""
+    if name == "nvidia-gpu-exporter":
+        text = (TESTS / "migration" / "values-nvidia-gpu-exporter.yaml").read_text(encoding="utf-8")
+        return {"1.14.0": list(_leaves(yaml.safe_load(text), chart(name)))}
+    listed = yaml.safe_load((TESTS / "migration" / "leaves.yaml").read_text(encoding="utf-8"))[name]
+    return {release: f"{listed['all']} {more}".split() for release, more in listed.items() if release != "all"}
+
+
+def _leaves(values: dict[str, Any], known: Chart, path: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, dict) and f"{path}{key}" not in known.keys:
+            yield from _leaves(value, known, f"{path}{key}.")
+        else:
+            yield f"{path}{key}"
+
+
+def code(into: str, known: Chart) -> str:
+    """The call that a key's value goes into: ``pod_mapping=PodMapping(host_pid=)``."""
+    words = into.split(".")
+    opened = [
+        f"{word}={known.structs.get('.'.join(words[: place + 1]), known.structs.get(word))}("
+        for place, word in enumerate(words[:-1])
+    ]
+    return f"{''.join(opened)}{words[-1]}={')' * len(opened)}"
+
+
+def _goes(key: Key, known: Chart) -> str:
+    if key.why_not:
+        return f"refused: it {key.why_not}"
+    if not key.into:
+        return f"nothing: {key.note}"
+    return f"`{code(key.into, known)}`{'; ' if key.note else ''}{key.note}"
+
+
+def keys(name: str) -> str:
+    """The table of a chart's keys; a section whose keys all go one way is one row."""
+    known = chart(name)
+    rows: list[tuple[str, str, str]] = []
+    for section, paths in groupby(known.keys, key=lambda path: path.partition(".")[0]):
+        said = [(f"`{p}`", ", ".join(known.keys[p].releases) or "all", _goes(known.keys[p], known)) for p in paths]
+        is_one = len(said) > 1 and len({row[1:] for row in said}) == 1
+        rows += [(f"`{section}.*`", *said[0][1:])] if is_one else said
+    return "\n".join(["| key | chart | where it goes |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def between(text: str, name: str) -> tuple[int, int]:
+    """Where the marked place of that name begins and ends in a page."""
+    start, end = f"<!-- {name} -->\n", f"\n<!-- /{name} -->"
+    return text.index(start) + len(start), text.index(end)
+
+
+def tables() -> dict[str, str]:
+    """What the page holds at each marked place."""
+    import deviations
+
+    told = {
+        "deviations": deviations.PLUGIN,
+        "exporter-deviations": deviations.EXPORTER,
+        "smi-deviations": deviations.SMI,
+    }
+    return {
+        **{place: keys(name) for place, name in CHARTS.items()},
+        **{place: table.markdown().rstrip("\n") for place, table in told.items()},
+    }
+
+
+def write(page: Path = PAGE) -> None:
+    """Put the tables into the page."""
+    text = page.read_text(encoding="utf-8")
+    for name, table in tables().items():
+        start, end = between(text, name)
+        text = text[:start] + table + text[end:]
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

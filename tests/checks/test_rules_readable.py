@@ -1,0 +1,44 @@
+from capacity_manifests import manifest
+from gpu_constructs.facts.app import Facts
+
+POD = {"metadata": {"name": "x"}, "spec": {}}
+
+
+def kinds(written):
+    return [(one["apiVersion"], one["kind"]) for one in Facts([written]).objects]
+
+
+def listed(kind, *items, api_version="v1", **metadata):
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": list(items)}
+
+
+def test_members_of_a_list_by_kind_are_of_its_kind():
+    assert kinds(listed("DeploymentList", POD, POD, api_version="apps/v1")) == [("apps/v1", "Deployment")] * 2
+    assert kinds(listed("PodList", POD, {**POD, "apiVersion": "v1", "kind": "Pod"}, resourceVersion="1")) == [
+        ("v1", "Pod"),
+        ("v1", "Pod"),
+    ]
+
+
+def test_members_of_a_list_of_anything_say_what_they_are():
+    assert kinds(listed("List", manifest("apps/v1 Deployment", {}), POD)) == [("apps/v1", "Deployment")]
+
+
+def test_lists_in_lists_are_taken_apart():
+    inner = listed("JobList", POD, api_version="batch/v1")
+    assert kinds(listed("List", inner)) == [("batch/v1", "Job")]
+
+
+def test_an_object_that_is_called_a_list_stays_one():
+    for written in [
+        listed("AllowList", {"a": 1}, api_version="example.com/v1", name="x"),
+        {"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {}, "spec": {"items": []}},
+        listed("List", {"a": 1}, api_version="example.com/v1"),
+    ]:
+        assert kinds(written) == [(written["apiVersion"], written["kind"])], written
+
+
+def test_members_that_are_no_objects_are_left_out():
+    for rubbish in [None, 3, "x", [], {"kind": 3}]:
+        good = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}
+        assert len(kinds(listed("DeploymentList", rubbish, good, api_version="apps/v1"))) == 1, rubbish

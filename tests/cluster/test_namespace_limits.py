@@ -1,0 +1,164 @@
+import pytest
+
+from gpu_constructs import GpuConstructsError, GpuNamespace
+from gpu_constructs.cluster.namespace_limits import ContainerLimits, NamespaceQuota, namespace_quota
+
+
+def refusal(make, **given):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(**given)
+    return refused.value.problem
+
+
+def test_gpus_are_counted_by_request_and_each_name_for_itself():
+    gpus = {"nvidia.com/gpu": 4, "nvidia.com/gpu.shared": 10, "nvidia.com/mig-1g.10gb": 0}
+    assert NamespaceQuota(gpus=gpus).to_manifest() == {
+        "requests.nvidia.com/gpu": "4",
+        "requests.nvidia.com/gpu.shared": "10",
+        "requests.nvidia.com/mig-1g.10gb": "0",
+    }
+
+
+def test_devices_of_claims_are_counted_by_device_class():
+    assert NamespaceQuota(device_classes={"gpu.nvidia.com": 2}).to_manifest() == {
+        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": "2"
+    }
+
+
+def test_other_keys_stay_as_they_are():
+    hard = {
+        "pods": 20,
+        "requests.cpu": "8",
+        "limits.memory": "64Gi",
+        "count/jobs.batch": 4,
+        "requests.example.com/nic": 1,
+        "requests.deviceclass.resource.kubernetes.io/gpu.nvidia.com": 1,
+        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": 2,
+        "gold.storageclass.storage.k8s.io/requests.storage": "1Ti",
+    }
+    assert NamespaceQuota(hard=hard).to_manifest() == {key: str(amount) for key, amount in hard.items()}
+
+
+def test_a_gpu_key_that_kubernetes_never_counts_is_refused():
+    for key in ["limits.nvidia.com/gpu", "nvidia.com/gpu"]:
+        assert refusal(NamespaceQuota, hard={key: 4}) == (
+            f"resource_quota.hard must not hold {key!r}, which Kubernetes takes and never counts; "
+            "write 'requests.nvidia.com/gpu', or gpus={'nvidia.com/gpu': …}"
+        )
+
+
+def test_a_quota_that_limits_nothing_is_refused():
+    for given, problem in [
+        ({}, "resource_quota must limit something; leave it out for no quota"),
+        (
+            {"gpus": {"requests.nvidia.com/gpu": 4}},
+            "resource_quota.gpus must hold names like 'nvidia.com/gpu', as pods ask for them; got "
+            "'requests.nvidia.com/gpu'; other keys go into hard",
+        ),
+        ({"gpus": {"nvidia.com/gpu": -1}}, "resource_quota.gpus['nvidia.com/gpu'] must be at least 0, got -1"),
+        ({"gpus": {"nvidia.com/gpu": True}}, "resource_quota.gpus['nvidia.com/gpu'] must be an int, got True (bool)"),
+        (
+            {"gpus": {"nvidia.com/g pu": 1}},
+            "resource_quota.gpus has a key that is not a label key; got 'nvidia.com/g pu'",
+        ),
+        (
+            {"device_classes": {"gpu.nvidia.com": -1}},
+            "resource_quota.device_classes['gpu.nvidia.com'] must be at least 0, got -1",
+        ),
+        (
+            {"gpus": {"nvidia.com/gpu": 1}, "hard": {"requests.nvidia.com/gpu": 2}},
+            "resource_quota.hard must not hold 'requests.nvidia.com/gpu', which gpus or device_classes set",
+        ),
+        (
+            {"hard": {"requests.cpu": "lots"}},
+            "resource_quota.hard['requests.cpu'] must be a Kubernetes quantity like '500m' or '16Gi'; got 'lots'",
+        ),
+        ({"hard": {"pods": True}}, "resource_quota.hard['pods'] must be an int, got True (bool)"),
+        (
+            {"hard": {"requests.nvidia.com/gpu": "500m"}},
+            "resource_quota.hard['requests.nvidia.com/gpu'] must be a whole number, for Kubernetes divides no GPU; "
+            "got '500m'",
+        ),
+    ]:
+        assert refusal(NamespaceQuota, **given) == problem, (given, problem)
+
+
+def test_a_quota_is_handed_over_as_such_or_by_kubernetes_own_keys():
+    quota = NamespaceQuota(gpus={"nvidia.com/gpu": 1})
+    assert namespace_quota(quota) is quota
+    assert namespace_quota({"pods": 3}) == NamespaceQuota(hard={"pods": 3})
+    assert namespace_quota(None) is None
+
+
+def test_a_maximum_of_gpus_gives_no_gpu_to_those_that_ask_for_none():
+    # SetDefaults_LimitRangeItem takes the maximum as default where there is none.
+    limits = ContainerLimits(max={"nvidia.com/gpu": 1, "nvidia.com/gpu.shared": 2, "memory": "64Gi"})
+    none = {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "0"}
+    assert limits.to_manifest() == {
+        "type": "Container",
+        "max": {"nvidia.com/gpu": "1", "nvidia.com/gpu.shared": "2", "memory": "64Gi"},
+        "default": none,
+        "defaultRequest": none,
+    }
+
+
+def test_defaults_are_written_as_they_are():
+    limits = ContainerLimits(default={"cpu": 2, "memory": "8Gi"}, default_request={"cpu": "500m", "memory": "8Gi"})
+    assert limits.to_manifest() == {
+        "type": "Container",
+        "default": {"cpu": "2", "memory": "8Gi"},
+        "defaultRequest": {"cpu": "500m", "memory": "8Gi"},
+    }
+
+
+def test_a_device_is_no_default():
+    for member in ["default", "default_request"]:
+        for name in ["nvidia.com/gpu", "example.com/nic"]:
+            assert refusal(ContainerLimits, **{member: {name: 1}}) == (
+                f"limit_range.{member} must not hold {name!r}: every container that states none would get one; "
+                "let the containers that need it ask for it"
+            )
+
+
+def test_limits_that_kubernetes_refuses_or_that_limit_nothing_are_refused():
+    for given, problem in [
+        ({}, "limit_range must limit something; leave it out for no limits"),
+        (
+            {"default": {"cpus": 1}},
+            "limit_range.default key must be one of 'cpu', 'memory', 'ephemeral-storage'; got 'cpus' "
+            "(did you mean 'cpu'?)",
+        ),
+        ({"max": {"pods": 1}}, "limit_range.max key must be one of 'cpu', 'memory', 'ephemeral-storage'; got 'pods'"),
+        (
+            {"max": {"cpu": 1}, "default": {"cpu": "2"}},
+            "limit_range.default['cpu'] must be at most limit_range.max['cpu'], 1; got 2",
+        ),
+        (
+            {"default": {"memory": "1Gi"}, "default_request": {"memory": "2Gi"}},
+            "limit_range.default_request['memory'] must be at most limit_range.default['memory'], 1Gi; got 2Gi",
+        ),
+        (
+            {"max": {"memory": "1Gi"}, "default_request": {"memory": "2Gi"}},
+            "limit_range.default_request['memory'] must be at most limit_range.max['memory'], 1Gi; got 2Gi",
+        ),
+        (
+            {"max": {"nvidia.com/gpu": "0.5"}},
+            "limit_range.max['nvidia.com/gpu'] must be a whole number, for Kubernetes divides no GPU; got '0.5'",
+        ),
+        ({"max": {"a b/c": 1}}, "limit_range.max has a key that is not a label key; got 'a b/c'"),
+    ]:
+        assert refusal(ContainerLimits, **given) == problem, (given, problem)
+
+
+def test_a_namespace_brings_its_quota_and_its_limits(chart, objects, snapshot):
+    GpuNamespace(
+        chart,
+        "namespace",
+        name="research",
+        pod_security="baseline",
+        resource_quota=NamespaceQuota(gpus={"nvidia.com/gpu": 4}, hard={"requests.memory": "256Gi"}),
+        limit_range=ContainerLimits(
+            max={"nvidia.com/gpu": 1}, default={"memory": "16Gi"}, default_request={"cpu": "1", "memory": "4Gi"}
+        ),
+    )
+    assert objects(chart) == snapshot

@@ -1,0 +1,47 @@
+import pytest
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.cluster.priority_classes import GpuPriorityClasses
+
+
+def refusal(chart, **given):
+    with pytest.raises(GpuConstructsError) as refused:
+        GpuPriorityClasses(chart, "classes", **given)
+    return refused.value.problem
+
+
+def test_the_classes_are_as_before(chart, objects, snapshot):
+    GpuPriorityClasses(chart, "classes")
+    assert objects(chart) == snapshot
+
+
+def test_names_values_and_preemption_are_as_given(chart, objects):
+    classes = GpuPriorityClasses(chart, "classes", prefix="ml", values={"batch": -10}, never_preempting=("notebook",))
+    assert (classes.serving, classes.notebook, classes.batch) == ("ml-serving", "ml-notebook", "ml-batch")
+    assert [(m["value"], m["preemptionPolicy"]) for m in objects(chart)] == [
+        (100_000, "PreemptLowerPriority"),
+        (10_000, "Never"),
+        (-10, "PreemptLowerPriority"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"values": {"batch": 10_000}}, "values['notebook'] must be above values['batch'], 10000; got 10000"),
+        ({"values": {"serving": 5}}, "values['serving'] must be above values['notebook'], 10000; got 5"),
+        (
+            {"values": {"serving": 1_000_000_001}},
+            "values['serving'] must be at most 1000000000, got 1000000001; higher ones are the system's",
+        ),
+        ({"prefix": "system"}, "prefix must not start with 'system-', which Kubernetes reserves; got 'system'"),
+        ({"prefix": "system-gpu"}, "prefix must not start with 'system-', which Kubernetes reserves; got 'system-gpu'"),
+    ],
+)
+def test_what_kubernetes_refuses_is_refused(chart, given, problem):
+    assert refusal(chart, **given) == problem
+
+
+@pytest.mark.parametrize("prefix", ["GPU", "", "a_b", "x" * 60])
+def test_a_prefix_that_makes_no_name_is_refused(chart, prefix):
+    assert refusal(chart, prefix=prefix).startswith("prefix must be a DNS subdomain")

@@ -1,0 +1,37 @@
+import pytest
+from cdk8s import Chart
+
+from gpu_constructs import GpuConstructsError, NvidiaRuntimeClass
+
+
+def refusal(chart, **given):
+    with pytest.raises(GpuConstructsError) as refused:
+        NvidiaRuntimeClass(chart, "runtime-class", **given)
+    return refused.value.problem
+
+
+def test_a_runtime_class_leads_to_the_handler_of_the_toolkit(chart, objects, snapshot):
+    NvidiaRuntimeClass(chart, "runtime-class")
+    assert objects(chart) == snapshot
+
+
+def test_name_and_handler_can_be_chosen(app, objects):
+    chart = Chart(app, "gpu", namespace="team")
+    assert NvidiaRuntimeClass(chart, "runtime-class", name="nvidia.cdi", handler="nvidia-cdi").name == "nvidia.cdi"
+    (rendered,) = objects(chart)
+    assert rendered == {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "nvidia.cdi"},
+        "handler": "nvidia-cdi",
+    }
+
+
+def test_a_name_or_handler_kubernetes_refuses_is_refused(chart):
+    assert refusal(chart, name="NVIDIA") == (
+        "name must be a DNS subdomain (DNS labels joined by '.', at most 253 characters); got 'NVIDIA'"
+    )
+    assert refusal(chart, handler="nvidia.cdi") == (
+        "handler must be a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends); "
+        "got 'nvidia.cdi'"
+    )

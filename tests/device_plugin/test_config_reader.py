@@ -1,0 +1,402 @@
+"""A user's file, read more strictly than the plugin does. Each refusal names its line and the way out."""
+
+import dataclasses
+import re
+import textwrap
+import typing
+from datetime import timedelta
+
+import pytest
+import yaml
+
+from gpu_constructs import GpuConstructsError, Sharing
+from gpu_constructs.device_plugin import config_reader
+from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
+
+THROWN_AWAY = "the plugin reads it, warns and throws it away"
+
+EVERYTHING = """
+version: v1
+flags:
+  migStrategy: mixed
+  failOnInitError: false
+  mpsRoot: /run/nvidia/mps
+  nvidiaDriverRoot: /usr/local
+  nvidiaDevRoot: /
+  gdrcopyEnabled: true
+  gdsEnabled: false
+  mofedEnabled: true
+  useNodeFeatureAPI: true
+  deviceDiscoveryStrategy: nvml
+  plugin:
+    passDeviceSpecs: true
+    deviceListStrategy: [envvar, cdi-cri]
+    deviceIDStrategy: index
+    cdiAnnotationPrefix: cdi.k8s.io/
+    nvidiaCTKPath: /usr/bin/nvidia-ctk
+    containerDriverRoot: /driver-root
+    sharedDevicesAllocationPolicy: packed
+  gfd:
+    oneshot: false
+    noTimestamp: true
+    sleepInterval: 5400s
+    outputFile: ""
+    machineTypeFile: /sys/class/dmi/id/product_name
+sharing:
+  timeSlicing:
+    renameByDefault: true
+    failRequestsGreaterThanOne: true
+    resources:
+      - name: nvidia.com/gpu
+        replicas: 4
+      - name: nvidia.com/mig-1g.5gb
+        replicas: 2
+imex:
+  channelIDs: [0]
+  required: true
+"""
+
+
+def read(text):
+    return PluginConfig.from_yaml(textwrap.dedent(text))
+
+
+def refusal(text):
+    with pytest.raises(GpuConstructsError) as refused:
+        read(text)
+    assert type(refused.value) is GpuConstructsError
+    return str(refused.value)
+
+
+def test_every_key_of_the_file_is_read():
+    config = read(EVERYTHING)
+    assert config.document() == yaml.safe_load(EVERYTHING)
+    assert config.flags.gfd.sleep_interval == timedelta(hours=1.5)
+    assert config.flags.plugin.device_list_strategy == ("envvar", "cdi-cri")
+
+
+@pytest.mark.parametrize(("strategy", "fails"), [("timeSlicing", False), ("mps", True)])
+@pytest.mark.parametrize("nothing", ["", "failRequestsGreaterThanOne: null, renameByDefault: ~, "])
+def test_what_a_sharing_leaves_open_is_what_the_plugin_defaults_to(strategy, fails, nothing):
+    sharing = read(f"sharing: {{{strategy}: {{{nothing}resources: [{{name: gpu, replicas: 4}}]}}}}").sharing
+    assert (sharing.fail_requests_greater_than_one, sharing.rename_by_default) == (fails, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version:",
+        "flags: {migStrategy: null, gfd: {sleepInterval: }, plugin: ~}",
+        "sharing:",
+        "sharing: {mps: null}",
+        "imex: {channelIDs: null, required: false}",
+        "resources: {}",
+    ],
+)
+def test_sections_that_say_nothing_say_nothing(text):
+    assert read(text) == PluginConfig()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{\n\t"flags": {\n\t\t"migStrategy": "single"\n\t}\n}\n',
+        "version: v1\r\nflags:\r\n  migStrategy: single\r\n",
+        "# first\n---\nflags: # here\n  # and\n  migStrategy: single # there\n...\n",
+        "\ufeffflags: {\"migStrategy\": 'single'}",
+        "flags: &anchor\n  migStrategy: &strategy single\n",
+    ],
+)
+def test_one_file_can_be_written_in_many_ways(text):
+    assert read(text).mig_strategy == "single"
+
+
+# --- keys --------------------------------------------------------------------
+
+
+KEYS = [
+    "foo:\n  bar: 1",
+    "flag: {}",
+    "flags: {plugin: {deviceIdStategy: uuid}}",
+    "sharing: {mps: {foo: 1}}",
+    "sharing: {mps: {resources: [{name: gpu, foo: 2}]}}",
+    "'': 2",
+    '"flags\\n": {}',
+    "FLAGS: {}",
+    "flags: {plugin: {deviceIdStrategy: a}}",
+    "sharing: {timeslicing: {}}",
+    "sharing: {mps: {resources: [{Replicas: 2}]}}",
+    "migStrategy: single",
+    "flags: {passDeviceSpecs: true}",
+    "flags: {plugin: {sleepInterval: 1s}}",
+    "flags: {channelIDs: [0]}",
+    "gfd: {}",
+    "flags: {mps: {}}",
+    "imex: {flags: {}}",
+    "sharing: {resources: []}",
+    "sharing: {mps: {replicas: 4}}",
+]
+
+
+def test_a_key_that_the_plugin_would_skip_is_refused_with_what_is_right(snapshot):
+    """The messages, one a row of KEYS, are in the snapshot."""
+    assert "\n".join(refusal(text) for text in KEYS) == snapshot
+
+
+def test_a_key_is_refused_at_its_own_line():
+    assert refusal("flags:\n  gfd:\n    foo: uuid").startswith("line 3: foo is not a key of flags.gfd, ")
+    assert refusal("imex:\n  channelIds: [0]").startswith("line 2: channelIds of imex must be written channelIDs")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "line", "before"),
+    [
+        ("version: v1\nflags: {}\nversion: v1", "version", 3, 1),
+        ("sharing:\n  mps:\n    resources:\n    - name: gpu\n      name: gpu", "sharing.mps.resources[0].name", 5, 4),
+    ],
+)
+def test_a_key_given_twice_is_refused_with_both_lines(text, path, line, before):
+    assert refusal(text) == (
+        f"line {line}: {path} is given twice (before on line {before}): the plugin would take the last one silently"
+        "; keep one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "where"),
+    [
+        ("version: v1\nflags: &x {}\nimex:\n  <<: *x", 4, "imex"),
+        ("flags:\n  ? [a]\n  : 1", 2, "flags"),
+        ("? {a: b}\n: 1", 1, "the file"),
+    ],
+)
+def test_merged_and_composed_keys_are_refused(text, line, where):
+    assert refusal(text) == f"line {line}: {where} must have plain keys, neither merged (<<) nor composed"
+
+
+def test_a_whole_kubernetes_object_is_refused():
+    assert refusal("apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n    version: v1\n") == (
+        "text is a whole Kubernetes object, of which the plugin would read nothing; pass the text below a key of its "
+        "data"
+    )
+
+
+def test_a_text_without_keys_is_refused():
+    for text in ("", "# nothing\n", "---\n", "~\n"):
+        assert refusal(text) == "text is empty: the plugin would run with its defaults; say so with PluginConfig()"
+    for text, got in (("[a]", "a list"), ("v1", "'v1'"), ("5", "5")):
+        assert refusal(text) == f"line 1: the file must hold keys and values; got {got}"
+    with pytest.raises(GpuConstructsError, match=r"^text must be str; got bytes: b'version: v1'$"):
+        PluginConfig.from_yaml(b"version: v1")
+
+
+# --- values ------------------------------------------------------------------
+
+
+def test_only_version_v1_is_known():
+    for version, got in (("v2", "'v2'"), ("1", "1"), ("yes", "yes")):
+        assert refusal(f"flags: {{}}\nversion: {version}") == f"line 2: version must be 'v1'; got {got}"
+
+
+def test_a_section_must_hold_keys_and_values():
+    for section in ("flags", "flags.plugin", "flags.gfd", "sharing", "sharing.mps", "imex"):
+        *above, last = section.split(".")
+        text = "".join(f"{'  ' * depth}{key}:\n" for depth, key in enumerate(above)) + f"{'  ' * len(above)}{last}: 5"
+        assert refusal(text) == f"line {len(above) + 1}: {section} must hold keys and values; got 5"
+
+
+def nested(path, value):
+    *sections, key = path.split(".")
+    shared = ", resources: [{name: gpu, replicas: 2}]" if sections[0] == "sharing" else ""
+    return "".join(f"{{{section}: " for section in sections)[1:] + f"{{{key}: {value}{shared}" + "}" * len(sections)
+
+
+def members(hint):
+    return [path for path, one in MEMBERS.items() if hint in (typing.get_args(one) or (one,))]
+
+
+MEMBERS = {
+    **{
+        f"{where}.{field.metadata['key']}": typing.get_type_hints(struct)[field.name]
+        for where, struct in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex))
+        for field in dataclasses.fields(struct)
+    },
+    "sharing.timeSlicing.renameByDefault": bool,
+    "sharing.mps.failRequestsGreaterThanOne": bool,
+}
+
+
+def test_a_switch_must_be_true_or_false():
+    assert len(members(bool)) == 11
+    for path in members(bool):
+        for value, got in (("'yes'", "'yes'"), ("1", "1")):
+            assert refusal(nested(path, value)) == f"line 1: {path} must be true or false; got {got}"
+
+
+def test_a_text_must_be_text_and_a_plain_value():
+    assert len(members(str)) == 8
+    for path in members(str):
+        assert refusal(nested(path, "0x10")) == f"line 1: {path} must be text; got 0x10; quote it"
+        assert refusal(nested(path, "[a]")) == f"line 1: {path} must be a plain value; got a list"
+        assert refusal(nested(path, "{a: b}")) == f"line 1: {path} must be a plain value; got keys and values"
+
+
+VALUES = {
+    "flags.mpsRoot": ["relative"],
+    "flags.gfd.outputFile": ["/a/../b"],
+    "flags.plugin.nvidiaCTKPath": ["2020-01-01"],
+    "flags.migStrategy": ["x", "no"],
+    "flags.plugin.deviceIDStrategy": ["1"],
+    "flags.plugin.cdiAnnotationPrefix": ["a/b"],
+    "flags.plugin.deviceListStrategy": [
+        "envvars",
+        "[envvar, cdi]",
+        "[]",
+        "[envvar, envvar]",
+        "'envvar,cdi-cri'",
+        "[[envvar]]",
+    ],
+    "flags.gfd.sleepInterval": ["60", "1.5", "'60'", "yes", "[60s]", "99999999h", "500ms"],
+    "imex.channelIDs": ["0", "{a: b}", "[1]", "[false]", "[null]", f"[{2**64}]"],
+}
+
+
+def test_a_value_that_the_programs_would_refuse_is_refused_at_its_line(snapshot):
+    """The messages, one a value of VALUES, are in the snapshot."""
+    assert "\n".join(refusal(nested(path, value)) for path, values in VALUES.items() for value in values) == snapshot
+
+
+def test_an_imex_channel_that_is_required_must_be_named():
+    assert refusal("flags: {}\nimex:\n  required: true") == (
+        "line 3: imex.required needs channel_ids=[0]; got required=True without a channel"
+    )
+
+
+# --- sharing -----------------------------------------------------------------
+
+
+def entry(*lines, strategy="timeSlicing"):
+    head = ["sharing:", f"  {strategy}:", "    resources:"]
+    return "\n".join([*head, *(f"{'      ' if n else '    - '}{line}" for n, line in enumerate(lines))])
+
+
+def test_a_sharing_must_name_what_is_shared():
+    for below, line in (("{}", 2), ("\n    resources:", 3), ("\n    resources: []", 3), ("\n", 2)):
+        assert refusal(f"sharing:\n  timeSlicing: {below}") == (
+            f"line {line}: sharing.timeSlicing.resources must name what is shared; the plugin refuses to start"
+        )
+    assert read("sharing:\n  mps:\n").sharing == Sharing.none()
+
+
+ENTRIES = [
+    ["gpu"],
+    ["name:", "replicas: 2"],
+    ["name: gpu", "replicas: null"],
+    ["name: 5", "replicas: 2"],
+    ["name: gpu", "replicas: '4'"],
+    ["name: gpu", "replicas: 0b_"],
+    ["name: gpu", f"replicas: 0x{'f' * 5000}"],
+    ["name: gpu", "replicas: 1"],
+    ["name: amd.com/gpu", "replicas: 2"],
+    ["name: gpu", "replicas: 2", "rename: x"],
+    ["name: gpu", "replicas: 2", "devices: [0]"],
+    ["name: gpu", "replicas: 2", "", "    - name: nvidia.com/gpu", "replicas: 4"],
+]
+
+
+def test_an_entry_that_the_plugin_would_refuse_or_ignore_is_refused(snapshot):
+    """The messages, one a row of ENTRIES, are in the snapshot."""
+    assert "\n".join(refusal(entry(*lines).replace("          - ", "    - ")) for lines in ENTRIES) == snapshot
+
+
+def test_all_devices_is_what_the_plugin_shares_anyway():
+    assert read(entry("name: gpu", "replicas: 2", "devices: all")).sharing.replicas == 2
+
+
+def test_a_name_without_a_domain_is_nvidias():
+    assert read(entry("name: gpu", "replicas: 2")) == read(entry("name: nvidia.com/gpu", "replicas: 2"))
+
+
+def test_sharings_that_do_not_go_with_each_other_or_with_mig_are_refused():
+    both = "{resources: [{name: gpu, replicas: 2}]}"
+    for text, problem in (
+        (
+            f"sharing:\n  timeSlicing: {both}\n  mps: {both}",
+            "sharing must hold timeSlicing or mps: with both the plugin ",
+        ),
+        (
+            f"flags: {{migStrategy: mixed}}\nsharing: {{mps: {both}}}",
+            "flags.mig_strategy must be 'none' with Sharing.mps",
+        ),
+        ("flags: {migStrategy: single}\n" + entry("name: mig-1g.5gb", "replicas: 2"), "sharing.resources names 'nvid"),
+    ):
+        assert refusal(text).startswith(f"line 2: {problem}")
+
+
+@pytest.mark.parametrize("value", ["{gpus: [{pattern: '*', name: gpu}]}", "[]", "''"])
+def test_naming_resources_is_refused_because_the_plugin_throws_the_names_away(value):
+    assert refusal(f"version: v1\nresources: {value}") == (
+        f"line 2: resources must be left out: {THROWN_AWAY}, so resources keep their names; delete it"
+    )
+
+
+# --- reading what can be read ------------------------------------------------
+
+
+def read_without(text):
+    dropped = []
+    return config_reader.read_without(textwrap.dedent(text), PluginConfig, dropped.append), dropped
+
+
+def test_without_what_is_refused_the_rest_is_read():
+    config, dropped = read_without(
+        """\
+        version: v2
+        flags:
+          migStrategy: mixed
+          plugin:
+            migStrategy: single
+            deviceIDStrategy: name
+            passDeviceSpecs: true
+          gfd: {sleepInterval: 60}
+        resources: {gpus: [{pattern: "*", name: gpu}]}
+        sharing:
+          timeSlicing:
+            resources:
+              - {name: gpu, replicas: 4, rename: x}
+              - {name: mig-1g.5gb, replicas: 2}
+              - {name: mig-2g.10gb, replicas: 1}
+        """
+    )
+    assert config == PluginConfig(
+        flags=Flags(mig_strategy="mixed", plugin=PluginFlags(pass_device_specs=True)),
+        sharing=Sharing.time_slicing(
+            resources={"nvidia.com/gpu": 4, "nvidia.com/mig-1g.5gb": 2}, fail_requests_greater_than_one=False
+        ),
+    )
+    assert sorted(int(re.findall(r"line ([0-9]+): ", problem)[0]) for problem in dropped) == [
+        1,
+        5,
+        6,
+        8,
+        9,
+        13,
+        15,
+    ]
+
+
+def test_a_text_that_cannot_be_read_at_all_is_dropped_whole():
+    for text in ("a: b: c", "[a]", "kind: ConfigMap\ndata: {}"):
+        assert read_without(text) == (PluginConfig(), [refusal(text)])
+    assert read_without(EVERYTHING) == (read(EVERYTHING), [])
+    assert read_without("") == (PluginConfig(), [])
+
+
+def test_of_what_is_given_twice_that_is_kept_which_the_plugin_takes():
+    both = (
+        "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}]}, mps: {resources: [{name: gpu, replicas: 2}]}}"
+    )
+    config, dropped = read_without(both)
+    assert (config.sharing, len(dropped)) == (Sharing.mps(replicas=2), 1)
+    config, dropped = read_without("flags: {migStrategy: single, migStrategy: mixed}")
+    assert (config.mig_strategy, len(dropped)) == ("mixed", 1)

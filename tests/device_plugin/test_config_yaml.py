@@ -1,0 +1,128 @@
+"""Text that the plugin's YAML reader takes for something else than it looks, or does not take at all."""
+
+import math
+
+import pytest
+import yaml
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.device_plugin.config import PluginConfig
+from gpu_constructs.device_plugin.config_reader import PluginYaml
+
+
+def compose(text):
+    found = PluginYaml().root(text)
+    return found and found.node
+
+
+def value_of(text):
+    found = PluginYaml().root(text)
+    return found and found.scalar()
+
+
+def refusal(text):
+    with pytest.raises(GpuConstructsError) as refused:
+        compose(text)
+    assert str(refused.value).isprintable()
+    return str(refused.value)
+
+
+SCALARS = {
+    True: "y Y yes Yes YES on On ON true True TRUE",
+    False: "n N no No NO off Off OFF false False FALSE",
+    None: "~ null Null NULL",
+    5: "5 +5 0b101 0x5 05 0o5 0_5",
+    1000: "1_000",
+    0.5: ".5 5e-1 5E-1 0.5",
+    8.0: "08 8.",
+    float("inf"): ".inf +.INF",
+}
+TEXTS = "yEs nO tRUE nULL t f none 1:30 190:20:30 2020-01-01 2001-12-14t21:59:43.10-05:00 = << 1.2.3 0o9 08x 0xg 1e e1"
+
+
+def test_a_scalar_means_what_it_means_to_the_plugin():
+    rows = [(word, value) for value, words in SCALARS.items() for word in words.split()]
+    rows += [(word, word) for word in TEXTS.split()] + [("'yes'", "yes"), ('"5"', "5"), ("'~'", "~"), ("''", "")]
+    for text, value in rows:
+        found = value_of(text)
+        assert (type(found), found) == (type(value), value), text
+    assert all(math.isnan(value_of(text)) for text in (".nan", ".NaN", ".NAN"))
+
+
+NO_YAML = [
+    "a: b: c",
+    "a: 1\n b: 2",
+    "a: [1\nb: 2",
+    "a: 'x",
+    "a\nb: 1",
+    "a: *b",
+    "a: &x 1\nb: &x 2",
+    "a:\n\tb: 1",
+    "a: @b",
+    "a: 1\nb: \x00",
+    "\ud800",
+    'a: "\\q"',
+]
+
+
+def test_what_is_no_yaml_is_refused_in_one_line(snapshot):
+    """The messages, one a row of NO_YAML, are in the snapshot."""
+    assert "\n".join(refusal(text) for text in NO_YAML) == snapshot
+
+
+DISPUTED = [
+    "a: 1\n---\nb: 2",
+    "%YAML 1.2\n---\na: 1",
+    "# x\n%FOO bar\n---\na: 1",
+    "a:\n  - !foo 5",
+    "a: ! 5",
+    "!!map {}",
+    "a: !!python/object/apply:os.system [ls]",
+    "!!int a: 5",
+    "a: &x\n  b: {c: *x}",
+    "{a:{b: 1}}",
+    "{a:[b]}",
+    "{a:}",
+    '{"a": "\\/b"}',
+    'a: "\\\\\\/b"',
+    "[" * 3000,
+    "".join(f"{' ' * n}- \n" for n in range(17)),
+]
+
+
+def test_what_readers_take_for_different_things_is_refused(snapshot):
+    """The messages, one a row of DISPUTED, are in the snapshot."""
+    assert "\n".join(refusal(text) for text in DISPUTED) == snapshot
+
+
+def test_what_every_reader_takes_for_the_same_thing_is_taken():
+    for text in (
+        "[" * 16 + "]" * 16,
+        '{"a":{"b":1}}',
+        "a: http://x:y",
+        'a: "\\\\/"',
+        "a: '\\/'",
+        "a: \\/",
+        "a: &x 1\nb: *x",
+    ):
+        assert isinstance(compose(text), yaml.Node), text
+
+
+def test_aliases_of_aliases_cost_no_more_than_they_are_long():
+    bomb = "a: &a [x, x]\n" + "".join(
+        f"{new}: &{new} [*{old}, *{old}]\n" for old, new in zip("abcdefghijkl", "bcdefghijklm", strict=True)
+    )
+    for text in (bomb, bomb.replace("a: &a", "flags: &a"), f"flags: {{mpsRoot: &x [1]}}\n{bomb}"):
+        with pytest.raises(GpuConstructsError) as refused:
+            PluginConfig.from_yaml(text)
+        assert len(str(refused.value)) < 200
+
+
+def test_json_may_be_indented_with_tabs():
+    text = '\n{\n\t"a":\n\t\t"b"\n}\n'
+    assert yaml.SafeLoader("").construct_document(compose(text)) == {"a": "b"}
+
+
+def test_tabs_are_refused_where_the_plugin_would_refuse_them_and_between_tokens():
+    for text in ("a: {}\nb:\n\tc: 1", '\t{"a": 1}', '{"a": 1}\n\t', '{"a": 1}\n\t# x', '{"a":\t1}'):
+        assert refusal(text).endswith("found character '\\t' that cannot start any token; use spaces"), text

@@ -1,0 +1,238 @@
+"""Which file the pods of each configuration read, and what their environment says beside it."""
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+import yaml
+from installed import DAEMON, LABELER, PLAIN, PLUGIN, container, environment, manifests, pod, variables
+
+from gpu_constructs import (
+    Configs,
+    Flags,
+    GfdFlags,
+    GpuConstructsError,
+    Kubernetes,
+    PluginConfig,
+    PluginFlags,
+    Sharing,
+    Talos,
+)
+
+TALOS = Flags(
+    device_discovery_strategy="nvml",
+    fail_on_init_error=False,
+    mps_root="/run/mps",
+    plugin=PluginFlags(device_list_strategy="envvar"),
+)
+MPS = PluginConfig(sharing=Sharing.mps(replicas=4))
+MIG = PluginConfig(flags=Flags(mig_strategy="single"))
+
+
+def strategies(*listed):
+    return PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy=listed)))
+
+
+CDI, VOLUMES = strategies("cdi-cri"), strategies("envvar", "volume-mounts")
+
+
+def managed(**configs):
+    return Configs.managed(configs, default=next(iter(configs)))
+
+
+def refusal(config, **given):
+    with pytest.raises(GpuConstructsError) as refused:
+        manifests(config, **given)
+    return str(refused.value)
+
+
+def files(config, **given):
+    return {name: yaml.safe_load(text) for name, text in manifests(config, **given)["config"]["data"].items()}
+
+
+def checksums(config, child=PLUGIN):
+    return manifests(config)[child]["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_a_single_named_configuration_is_the_same_whatever_its_name():
+    assert manifests(Configs.named({"Only_one": MIG}, default="Only_one")) == manifests(MIG)
+
+
+def test_a_file_restarts_the_pods_that_read_it_and_says_which_one_changed():
+    before, after = (Configs.named({"a": PLAIN, "b": config}, default="a") for config in (MIG, MPS))
+    assert checksums(before) == checksums(after)
+    assert checksums(before, "daemonset-b") != checksums(after, "daemonset-b")
+    before, after = (checksums(managed(Plain_1=PLAIN, b=config)) for config in (MIG, MPS))
+    assert before.keys() == {"plain-1.gpu-constructs/config-sha256", "b.gpu-constructs/config-sha256"}
+    assert {key for key in before if before[key] != after[key]} == {"b.gpu-constructs/config-sha256"}
+    assert checksums(managed(a=PLAIN)) != checksums(managed(a=PLAIN, b=PLAIN))
+    assert checksums(Configs.external("theirs")) is None
+
+
+def test_a_setting_is_a_variable_until_a_file_of_the_pod_states_it():
+    assert environment(PLAIN, defaults=TALOS) == {
+        "DEVICE_DISCOVERY_STRATEGY": "nvml",
+        "FAIL_ON_INIT_ERROR": "false",
+        "DEVICE_LIST_STRATEGY": "envvar",
+    }
+    assert files(PLAIN, defaults=TALOS) == {"config.yaml": {"version": "v1"}}
+    for stating, variable, moved in (
+        (PluginConfig(flags=Flags(device_discovery_strategy="auto")), "DEVICE_DISCOVERY_STRATEGY", "nvml"),
+        (PluginConfig(flags=Flags(fail_on_init_error=True)), "FAIL_ON_INIT_ERROR", False),
+        (VOLUMES, "DEVICE_LIST_STRATEGY", "envvar"),
+    ):
+        assert variable not in environment(stating, defaults=TALOS)
+        assert files(stating, defaults=TALOS)["config.yaml"] == stating.document()
+        several = managed(silent=PLAIN, stating=stating)
+        assert variable not in environment(several, defaults=TALOS)
+        silent = files(several, defaults=TALOS)["silent"]["flags"]
+        assert list({**silent, **silent.get("plugin", {})}.values())[-1] == moved
+        assert files(several, defaults=TALOS)["stating"] == stating.document()
+        # Named configurations have pods of their own.
+        assert variable in environment(Configs.named({"a": PLAIN, "b": stating}, default="a"), defaults=TALOS)
+
+
+EVERY_FLAG = Flags(
+    mig_strategy="none",
+    fail_on_init_error=True,
+    mps_root="/mps",
+    nvidia_driver_root="/driver",
+    nvidia_dev_root="/dev-root",
+    gdrcopy_enabled=False,
+    gds_enabled=True,
+    mofed_enabled=False,
+    use_node_feature_api=True,
+    device_discovery_strategy="nvml",
+    plugin=PluginFlags(
+        pass_device_specs=False,
+        device_list_strategy=["envvar", "cdi-annotations"],
+        device_id_strategy="index",
+        cdi_annotation_prefix="cdi.example/",
+        nvidia_ctk_path="/bin/nvidia-ctk",
+        container_driver_root="/root-of-driver",
+        shared_devices_allocation_policy="packed",
+    ),
+    gfd=GfdFlags(no_timestamp=True, sleep_interval=timedelta(minutes=5), machine_type_file="/sys/machine"),
+)
+
+
+def test_flags_beside_an_external_config_map_reach_the_programs_that_read_them_as_variables():
+    config = Configs.external("theirs", flags=EVERY_FLAG)
+    assert environment(config) == {
+        "MIG_STRATEGY": "none",
+        "FAIL_ON_INIT_ERROR": "true",
+        "MPS_ROOT": "/mps",
+        "NVIDIA_DRIVER_ROOT": "/driver",
+        "NVIDIA_DEV_ROOT": "/dev-root",
+        "GDRCOPY_ENABLED": "false",
+        "GDS_ENABLED": "true",
+        "MOFED_ENABLED": "false",
+        "DEVICE_DISCOVERY_STRATEGY": "nvml",
+        "PASS_DEVICE_SPECS": "false",
+        "DEVICE_LIST_STRATEGY": "envvar,cdi-annotations",
+        "DEVICE_ID_STRATEGY": "index",
+        "CDI_ANNOTATION_PREFIX": "cdi.example/",
+        "NVIDIA_CDI_HOOK_PATH": "/bin/nvidia-ctk",
+        "DRIVER_ROOT_CTR_PATH": "/root-of-driver",
+        "SHARED_DEVICES_ALLOCATION_POLICY": "packed",
+    }
+    found = variables(container(LABELER, config, defaults=TALOS))
+    assert {name: value for name, value in found.items() if isinstance(value, str)} == {
+        "CONFIG_FILE": "/config/config.yaml",
+        "DEVICE_DISCOVERY_STRATEGY": "nvml",
+        "FAIL_ON_INIT_ERROR": "true",
+        "GFD_MACHINE_TYPE_FILE": "/sys/machine",
+        "GFD_NO_TIMESTAMP": "true",
+        "GFD_SLEEP_INTERVAL": "300s",
+        "GFD_USE_NODE_FEATURE_API": "true",
+        "MIG_STRATEGY": "none",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "NVIDIA_VISIBLE_DEVICES": "all",
+    }
+    external = Configs.external("theirs", flags=dataclasses.replace(EVERY_FLAG, mps_root=None), may_use=["mps"])
+    assert variables(container(DAEMON, external)) == {**variables(container(DAEMON, MPS)), "MIG_STRATEGY": "none"}
+
+
+@pytest.mark.parametrize("use", ["cdi", "volume-mounts"])
+def test_external_files_that_may_choose_how_devices_are_handed_over_are_not_overridden(use):
+    given = {"platform": Talos("1.13"), "defaults": TALOS}
+    assert environment(Configs.external("theirs"), **given)["DEVICE_LIST_STRATEGY"] == "envvar"
+    assert "DEVICE_LIST_STRATEGY" not in environment(Configs.external("theirs", may_use=[use]), **given)
+    stated = Configs.external("theirs", may_use=[use], flags=CDI.flags)
+    assert environment(stated, **given)["DEVICE_LIST_STRATEGY"] == "cdi-cri"
+
+
+# --- roots ----------------------------------------------------------------------------------------------------
+
+
+def driver_root(config):
+    return [one["hostPath"]["path"] for one in pod(PLUGIN, config)["volumes"] if one["name"] == "driver-root"]
+
+
+def test_of_external_files_it_is_not_known_where_they_look_for_the_driver():
+    unseen = Configs.external("theirs", may_use=["cdi"])
+    assert (driver_root(unseen), environment(unseen)) == ([], {})
+    for told in (
+        Configs.external("theirs", may_use=["cdi"], flags=Flags(nvidia_driver_root="/")),
+        Configs.external("theirs", may_use=["cdi"], flags=CDI.flags),
+    ):
+        assert (driver_root(told), environment(told)["NVIDIA_DRIVER_ROOT"]) == (["/"], "/")
+
+
+def test_mps_takes_the_root_of_its_daemon_unless_the_file_states_one():
+    stated = PluginConfig(flags=Flags(mps_root="/var/mps"), sharing=MPS.sharing)
+    for config, root, variable in ((MPS, "/run/mps", "/run/mps"), (stated, "/var/mps", None)):
+        volumes = {one["name"]: one.get("hostPath") for one in pod(PLUGIN, config, defaults=TALOS)["volumes"]}
+        assert volumes["mps-root"]["path"] == root
+        assert environment(config, defaults=TALOS).get("MPS_ROOT") == variable
+    assert "MPS_ROOT" not in environment(PLAIN, defaults=TALOS)
+
+
+def test_pods_with_several_files_have_one_mount_so_the_files_must_agree():
+    for member, first, second, got in (
+        ("nvidia_driver_root", Flags(nvidia_driver_root="/a"), Flags(nvidia_driver_root="/b"), "'/a', '/b'"),
+        ("mps_root", Flags(mps_root="/a"), Flags(), "'/a', None"),
+        ("plugin.container_driver_root", Flags(), Flags(plugin=PluginFlags(container_driver_root="/b")), "None, '/b'"),
+    ):
+        configs = {"a": PluginConfig(flags=first), "b": PluginConfig(flags=second)}
+        assert refusal(managed(**configs)) == (
+            f"flags.{member} must be the same in every configuration of Configs.managed, whose pods have one mount; "
+            f"got {got}; use Configs.named"
+        )
+        assert manifests(Configs.named(configs, default="a"))
+
+
+# --- what cannot work -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "what"),
+    [
+        (CDI, "device_list_strategy 'cdi-cri'"),
+        (managed(a=PLAIN, b=CDI), "device_list_strategy 'cdi-cri'"),
+        (Configs.external("theirs", flags=strategies("envvar", "cdi-cri").flags), "device_list_strategy 'cdi-cri'"),
+        (Configs.external("theirs", may_use=["cdi"]), "configs.may_use 'cdi'"),
+    ],
+    ids=["one", "managed", "flags", "may_use"],
+)
+def test_cdi_is_refused_where_the_paths_of_a_spec_do_not_exist(config, what):
+    for release in ("1.10", "1.12"):
+        assert refusal(config, platform=Talos(release), defaults=TALOS) == (
+            f"{what} cannot work on Talos {release}: a CDI spec would name host paths that exist from Talos 1.13 on; "
+            "use 'envvar'"
+        )
+
+
+def test_a_strategy_is_refused_where_the_kubelet_or_the_toolkit_does_not_take_it():
+    assert refusal(CDI, platform=Kubernetes("1.27")) == (
+        "device_list_strategy 'cdi-cri' cannot work on Kubernetes 1.27: kubelets hand no CDI devices to the runtime "
+        "before Kubernetes 1.28; use 'cdi-annotations'"
+    )
+    assert manifests(CDI, platform=Kubernetes("1.28"))
+    assert manifests(strategies("cdi-annotations"), platform=Kubernetes("1.27"))
+    for release in ("1.10", "1.14"):
+        assert refusal(VOLUMES, platform=Talos(release), defaults=TALOS) == (
+            f"device_list_strategy 'volume-mounts' cannot work on Talos {release}: the container toolkit there does "
+            "not accept devices as volume mounts (accept-nvidia-visible-devices-as-volume-mounts is false); use "
+            "'envvar'"
+        )

@@ -1,0 +1,834 @@
+import sys
+import warnings
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache
+
+import cdk8s_plus_27 as kplus
+import pytest
+import yaml
+from cdk8s import ApiObject, App, Chart, Testing
+
+from gpu_constructs import (
+    Configs,
+    DevicePlugin,
+    DevicePluginChart,
+    External,
+    Flags,
+    GfdFlags,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    GpuFeatureDiscovery,
+    Kubernetes,
+    MpsControlDaemon,
+    NodeFeatureDiscovery,
+    NvidiaRuntimeClass,
+    PluginConfig,
+    PluginFlags,
+    Sharing,
+    SynthesisError,
+    Talos,
+    Toleration,
+    Unverified,
+    UpdateStrategy,
+    synthesize,
+)
+from gpu_constructs.catalog import versions
+from gpu_constructs.facts.provided import GpuOffer
+from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster
+
+NAME = "nvidia-device-plugin"
+GFD = "nvidia-device-plugin-gpu-feature-discovery"
+MPS = "nvidia-device-plugin-mps-control-daemon"
+WORKER = "nvidia-device-plugin-node-feature-discovery-worker"
+TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
+ALONE = {"node_feature_discovery": False, "gpu_feature_discovery": False}
+CDI = ["cdi-cri", "cdi-annotations"]
+BESIDE = {"node_feature_discovery": "external", "platform": Kubernetes()}
+LABEL = "nvidia.com/device-plugin.config"
+
+
+ROOTED = Flags(nvidia_driver_root="/usr/local", nvidia_dev_root="/")
+DRIVEN = PluginConfig(flags=Flags(nvidia_driver_root="/usr/local"))
+
+
+def plugin(app=None, **given):
+    return DevicePluginChart(app or App(), NAME, **given)
+
+
+def alone(app=None, **given):
+    return plugin(app, **{**ALONE, **given})
+
+
+def rendered(**given):
+    return Testing.synth(alone(**given))
+
+
+@cache
+def default():
+    """What the chart renders with nothing said; not to be changed."""
+    return Testing.synth(plugin())
+
+
+def refusal(**given):
+    with pytest.raises(GpuConstructsError) as refused:
+        alone(**given)
+    return str(refused.value)
+
+
+def find(manifests, kind, name=NAME):
+    (found,) = (m for m in manifests if m["kind"] == kind and m["metadata"]["name"] == name)
+    return found
+
+
+def kinds(manifests):
+    return [manifest["kind"] for manifest in manifests]
+
+
+def pod(manifests, name=NAME):
+    return find(manifests, "DaemonSet", name)["spec"]["template"]["spec"]
+
+
+def container(manifests, name=NAME):
+    (only,) = pod(manifests, name)["containers"]
+    return only
+
+
+def config(manifests):
+    return yaml.safe_load(find(manifests, "ConfigMap", f"{NAME}-config")["data"]["config.yaml"])
+
+
+def affinity_terms(manifests, name=NAME):
+    node_affinity = pod(manifests, name)["affinity"]["nodeAffinity"]
+    terms = node_affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    return [expression for term in terms for expression in term["matchExpressions"]]
+
+
+def without_definitions(manifests):
+    """The custom resource definitions are facts of a file; nobody would read them in a snapshot."""
+    return [manifest for manifest in manifests if manifest["kind"] != "CustomResourceDefinition"]
+
+
+# --- whole renderings --------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", versions.DEVICE_PLUGIN)
+def test_time_slicing_on_talos_with_both_discoveries(version, objects, snapshot):
+    sharing = Sharing.time_slicing(replicas=5)
+    manifests = objects(plugin(version=version, sharing=sharing, tolerations=[TAINT]))
+    assert without_definitions(manifests) == snapshot
+
+
+def test_plain_kubernetes_gets_the_plugin_alone(objects, snapshot):
+    chart = alone(platform=Kubernetes(), namespace="nvidia-device-plugin", fail_on_init_error=False)
+    assert objects(chart) == snapshot
+
+
+@pytest.mark.parametrize("strategy", ["single", "mixed"])
+@pytest.mark.parametrize(
+    "platform", [Talos("1.11"), Talos("1.13"), Kubernetes()], ids=["talos-1.11", "talos-1.13", "kubernetes"]
+)
+def test_mig(strategy, platform, objects, snapshot):
+    chart = plugin(mig_strategy=strategy, platform=platform, node_feature_discovery="external")
+    assert objects(chart) == snapshot
+
+
+@pytest.mark.parametrize("version", ["0.18.2", "0.20.0"])
+def test_mps(version, objects, snapshot):
+    assert objects(plugin(sharing=Sharing.mps(replicas=4), version=version, **BESIDE)) == snapshot
+
+
+FILES = {
+    "plain": PluginConfig(),
+    "MPS_4": PluginConfig(sharing=Sharing.mps(replicas=4)),
+    "split": PluginConfig(flags=Flags(mig_strategy="mixed", fail_on_init_error=False)),
+}
+
+
+def test_several_named_configurations(objects, snapshot):
+    config = Configs.named(FILES, default="plain")
+    chart = plugin(config=config, platform=Talos("1.13"), node_feature_discovery="external")
+    assert objects(chart) == snapshot
+
+
+def test_several_configurations_by_config_manager(objects, snapshot):
+    with pytest.warns(GpuConstructsWarning, match="config-manager"):
+        chart = plugin(config=Configs.managed(FILES, default="plain"), **BESIDE)
+    assert objects(chart) == snapshot
+
+
+def test_an_external_config_map(objects, snapshot):
+    config = Configs.external(
+        "theirs",
+        default="plain",
+        flags=Flags(
+            fail_on_init_error=False,
+            nvidia_driver_root="/usr/local",
+            plugin=PluginFlags(device_id_strategy="index"),
+            gfd=GfdFlags(sleep_interval=timedelta(minutes=5)),
+        ),
+        may_use=["mig", "mps", "volume-mounts", "cdi", "pass-device-specs", "imex"],
+    )
+    with pytest.warns(GpuConstructsWarning, match="config-manager"):
+        chart = plugin(config=config, platform=Talos("1.13"), node_feature_discovery="external")
+    assert objects(chart) == snapshot
+
+
+def test_gpu_feature_discovery_alone(objects, snapshot):
+    assert objects(plugin(device_plugin=False, platform=Talos("1.13"), node_feature_discovery="external")) == snapshot
+
+
+def test_node_feature_discovery_of_somebody_else(objects, snapshot):
+    assert objects(plugin(node_feature_discovery="external")) == snapshot
+
+
+def test_cdi_on_talos_1_13(objects, snapshot):
+    assert objects(alone(platform=Talos("1.13"), device_list_strategy=CDI)) == snapshot
+
+
+def test_cdi_on_plain_kubernetes(objects, snapshot):
+    assert objects(alone(platform=Kubernetes(), device_list_strategy="cdi-annotations")) == snapshot
+
+
+def test_volume_mounts_take_sys_admin(objects, snapshot):
+    assert objects(alone(device_list_strategy="volume-mounts", platform=Kubernetes())) == snapshot
+
+
+def test_vgpu_discovery_takes_a_privileged_container(objects, snapshot):
+    chart = plugin(gpu_feature_discovery=GpuFeatureDiscovery(vgpu=True), device_plugin=False, **BESIDE)
+    assert objects(chart) == snapshot
+
+
+EVERYTHING = {
+    "namespace": "gpu",
+    "platform": Kubernetes(),
+    "name": "accelerators",
+    "instance": "east",
+    "config": PluginConfig(
+        flags=Flags(nvidia_driver_root="/opt/driver", plugin=PluginFlags(pass_device_specs=True)),
+        sharing=Sharing.mps(replicas=8, rename_by_default=True),
+    ),
+    "device_plugin": DevicePlugin(
+        env={"NVIDIA_VISIBLE_DEVICES": "0,1", "KUBELET_SOCKET": "/run/kubelet.sock"},
+        host_network=True,
+        node_selector={"disk": "ssd"},
+        resources={"requests": {"cpu": "20m"}},
+        security_context={"privileged": True},
+        cdi_feature_flags=["disable-nvsandbox-utils"],
+        cdi_disable_hooks=["all"],
+        dp_disable_healthchecks=[48, 79],
+        dp_enable_healthchecks=[13],
+        kubelet_device_plugins_dir="/var/lib/k0s/kubelet/device-plugins",
+    ),
+    "gpu_feature_discovery": GpuFeatureDiscovery(vgpu=True, env={"KUBE_API_QPS": "10"}),
+    "node_feature_discovery": "external",
+    "mps_control_daemon": MpsControlDaemon(root="/var/lib/mps", host_pid=False),
+    "runtime_class": "nvidia",
+    "tolerations": [TAINT],
+    "node_selector": {"pool": "gpu"},
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "gpus", "operator": "Exists"}]}]
+            }
+        }
+    },
+    "image": "registry.example/k8s-device-plugin@sha256:" + "0" * 64,
+    "image_pull_policy": "Always",
+    "image_pull_secrets": ["registry"],
+    "resources": {"limits": {"memory": "1Gi"}},
+    "priority_class_name": None,
+    "revision_history_limit": 0,
+    "update_strategy": UpdateStrategy.rolling_update(max_unavailable="25%"),
+    "pod_annotations": {"team": "ml"},
+    "pod_security_context": {"fsGroup": 0},
+}
+
+
+def test_everything_that_can_be_said_about_the_pods(objects, snapshot):
+    assert objects(plugin(**EVERYTHING)) == snapshot
+
+
+# --- which objects -----------------------------------------------------------
+
+
+def test_its_main_object_is_the_default_daemonset_of_the_plugin_or_that_of_gpu_feature_discovery():
+    chart = alone(config=Configs.named({"a": PluginConfig(), "b": PluginConfig()}, default="b"))
+    assert chart.api_object.name == ApiObject.of(chart).name == NAME
+    chart = plugin(device_plugin=False, node_feature_discovery="external")
+    assert (chart.api_object.kind, chart.api_object.name) == ("DaemonSet", GFD)
+
+
+@pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
+def test_a_chart_without_pods_has_its_first_object_as_main_one_or_says_that_there_is_none():
+    assert alone(device_plugin=False).api_object.kind == "Namespace"
+    chart = alone(device_plugin=False, platform=Kubernetes(), namespace="kube-system")
+    assert Testing.synth(chart) == []
+    with pytest.raises(GpuConstructsError) as refused:
+        _ = chart.api_object
+    assert str(refused.value) == "nvidia-device-plugin: this chart makes no object"
+
+
+def test_accounts_and_rights_come_before_the_pods_that_use_them():
+    manifests = default()
+    assert kinds(manifests)[:2] == ["Namespace", "RuntimeClass"]
+    position = {(m["kind"], m["metadata"]["name"]): index for index, m in enumerate(manifests)}
+    for kind in ("ServiceAccount", "Role", "RoleBinding"):
+        assert position[kind, GFD] < position["DaemonSet", GFD]
+        assert position[kind, WORKER] < position["DaemonSet", WORKER]
+
+
+def test_without_gpu_feature_discovery_only_its_objects_are_missing():
+    with_it, without = default(), Testing.synth(plugin(gpu_feature_discovery=False))
+    missing = [m for m in with_it if m not in without]
+    assert [(m["kind"], m["metadata"]["name"]) for m in missing] == [
+        ("ServiceAccount", GFD),
+        ("Role", GFD),
+        ("RoleBinding", GFD),
+        ("DaemonSet", GFD),
+    ]
+
+
+def test_without_a_plugin_there_is_no_mps_daemon_either():
+    manifests = Testing.synth(plugin(device_plugin=False, sharing=Sharing.mps(replicas=4), **BESIDE))
+    assert [m["metadata"]["name"] for m in manifests if m["kind"] == "DaemonSet"] == [GFD]
+
+
+@pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
+def test_an_account_and_the_right_to_read_nodes_are_there_for_config_manager_only():
+    for config, accounts in (
+        (Configs.named(FILES, default="plain"), [GFD]),
+        (Configs.managed(FILES, default="plain"), [NAME, GFD]),
+        (Configs.external("theirs"), [NAME, GFD]),
+    ):
+        manifests = Testing.synth(plugin(config=config, **BESIDE))
+        assert [m["metadata"]["name"] for m in manifests if m["kind"] == "ServiceAccount"] == accounts
+        readers = [m["metadata"]["name"] for m in manifests if m["kind"] == "ClusterRole"]
+        assert readers == [name for name in accounts if len(accounts) > 1]
+        assert pod(manifests)["automountServiceAccountToken"] is (NAME in accounts)
+        assert pod(manifests).get("serviceAccountName") == (NAME if NAME in accounts else None)
+
+
+@pytest.mark.parametrize(("version", "nfd"), [("0.18.2", "0.17.3"), ("0.19.3", "0.17.3"), ("0.20.0", "0.19.0")])
+def test_a_release_brings_its_discovery_releases_and_their_definitions(version, nfd):
+    manifests = Testing.synth(plugin(version=version))
+    assert container(manifests)["image"] == f"nvcr.io/nvidia/k8s-device-plugin:v{version}"
+    assert container(manifests, GFD)["image"] == f"nvcr.io/nvidia/k8s-device-plugin:v{version}"
+    assert container(manifests, WORKER)["image"] == f"registry.k8s.io/nfd/node-feature-discovery:v{nfd}"
+    definitions = [m["metadata"]["name"] for m in manifests if m["kind"] == "CustomResourceDefinition"]
+    assert definitions == [f"node{thing}.nfd.k8s-sigs.io" for thing in ("features", "featuregroups", "featurerules")]
+
+
+def test_an_unverified_release_is_rendered_like_the_one_it_names():
+    assert rendered() == rendered(version="0.20.0")
+    manifests = rendered(version=Unverified("0.20.1", like="0.20.0"))
+    assert container(manifests)["image"] == "nvcr.io/nvidia/k8s-device-plugin:v0.20.1"
+    labels = find(manifests, "DaemonSet")["metadata"]["labels"]
+    assert labels["app.kubernetes.io/version"] == "0.20.1"
+
+
+# --- namespace and runtime class of the caller ---------------------------------
+
+
+def test_a_namespace_that_exists_is_used_and_not_made_again(app):
+    for given in (
+        {"namespace": kplus.Namespace(Chart(app, "base"), "namespace")},
+        {"namespace": "kube-system"},
+        {"namespace": "default", "allow_default_namespace": True, "platform": Kubernetes()},
+    ):
+        name = getattr(given["namespace"], "name", given["namespace"])
+        manifests = Testing.synth(plugin(**given))
+        assert "Namespace" not in kinds(manifests)
+        assert {m["metadata"]["namespace"] for m in manifests if "namespace" in m["metadata"]} == {name}
+
+
+def test_a_runtime_class_of_the_caller_is_used_and_not_made_again(app):
+    runtime_class = NvidiaRuntimeClass(Chart(app, "base"), "runtime-class", name="gpu-runtime")
+    manifests = Testing.synth(plugin(app, runtime_class=runtime_class))
+    assert "RuntimeClass" not in kinds(manifests)
+    assert pod(manifests)["runtimeClassName"] == pod(manifests, GFD)["runtimeClassName"] == "gpu-runtime"
+
+
+def test_on_talos_the_level_of_default_would_still_refuse_the_pods(app):
+    plugin(app, namespace="default", allow_default_namespace=True)
+    with pytest.raises(SynthesisError) as refused:
+        synthesize(app)
+    assert "namespace 'default' states no Pod Security level, so 'baseline' holds" in str(refused.value)
+
+
+def test_node_feature_discovery_can_live_in_a_namespace_of_its_own_which_is_made_too(app):
+    chart = plugin(app, node_feature_discovery=NodeFeatureDiscovery(namespace="nfd"))
+    manifests = Testing.synth(chart)
+    assert [m["metadata"]["name"] for m in manifests if m["kind"] == "Namespace"] == ["nvidia-gpu-operator", "nfd"]
+    homes = {m["metadata"]["namespace"] for m in manifests if m["kind"] == "Deployment"}
+    assert homes == {"nfd"}
+
+
+# --- platforms ---------------------------------------------------------------
+
+
+def test_talos_is_the_default():
+    assert rendered() == rendered(platform=Talos("1.12"))
+
+
+@pytest.mark.parametrize(
+    ("given", "is_possible"),
+    [
+        ({}, True),
+        ({"device_discovery_strategy": "nvml"}, False),
+        ({"device_discovery_strategy": "tegra"}, True),
+        ({"config": PluginConfig(flags=Flags(device_discovery_strategy="nvml"))}, False),
+        ({"config": PluginConfig(flags=Flags(device_discovery_strategy="auto")), "platform": Talos()}, True),
+        ({"platform": Talos()}, False),
+    ],
+    ids=str,
+)
+def test_tegra_nodes_count_where_their_gpus_could_be_found(given, is_possible):
+    terms = affinity_terms(Testing.synth(plugin(**{**BESIDE, **given})))
+    tegra = {"key": "feature.node.kubernetes.io/cpu-model.vendor_id", "operator": "In", "values": ["NVIDIA"]}
+    assert (tegra in terms) is is_possible
+
+
+def test_an_affinity_of_the_user_replaces_ours_and_an_empty_one_takes_every_node():
+    own = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    assert pod(Testing.synth(plugin(affinity=own, **BESIDE)))["affinity"] == own
+    assert "affinity" not in pod(Testing.synth(plugin(affinity={}, **BESIDE)))
+
+
+def test_several_configurations_add_to_the_users_affinity():
+    config = Configs.named({"a": PluginConfig(), "b": PluginConfig()}, default="a")
+    terms = affinity_terms(rendered(affinity={}, config=config), f"{NAME}-b")
+    assert terms == [{"key": LABEL, "operator": "In", "values": ["b"]}]
+
+
+# --- what every keyword does -------------------------------------------------
+
+
+def test_one_list_of_tolerations_reaches_plugin_and_both_discoveries():
+    manifests = Testing.synth(plugin(tolerations=[TAINT]))
+    gpu_taint = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    pods = [m["spec"]["template"]["spec"] for m in manifests if m["kind"] in ("DaemonSet", "Deployment")]
+    assert len(pods) == 5
+    for spec in pods:
+        assert TAINT.to_manifest() in spec["tolerations"]
+        assert gpu_taint in spec["tolerations"]
+
+
+def test_a_node_selector_narrows_plugin_and_gpu_feature_discovery():
+    manifests = Testing.synth(plugin(node_selector={"pool": "gpu"}))
+    assert pod(manifests)["nodeSelector"] == pod(manifests, GFD)["nodeSelector"] == {"pool": "gpu"}
+    assert "nodeSelector" not in pod(manifests, WORKER)
+
+
+def test_what_all_pods_share_leaves_node_feature_discovery_alone():
+    shared = {
+        "image": "registry.example/plugin:1",
+        "image_pull_policy": "Always",
+        "image_pull_secrets": ["registry"],
+        "revision_history_limit": 2,
+        "update_strategy": UpdateStrategy.on_delete(),
+        "pod_annotations": {"team": "ml"},
+        "pod_security_context": {"fsGroup": 5},
+        "resources": {"limits": {"memory": "1Gi"}},
+        "priority_class_name": "gpu-critical",
+        "affinity": {"podAffinity": {}},
+    }
+    told, untold = Testing.synth(plugin(**shared)), default()
+    changed = [m["metadata"]["name"] for m, before in zip(told, untold, strict=True) if m != before]
+    assert changed == [NAME, GFD]
+
+
+def test_a_pod_of_one_configuration_waits_until_the_pod_of_another_is_gone_from_its_node():
+    manifests = Testing.synth(plugin(config=Configs.named(FILES, default="plain"), **BESIDE))
+    pods = {m["metadata"]["name"]: m["spec"]["template"] for m in manifests if m["kind"] == "DaemonSet"}
+
+    def excluded(name):
+        """The DaemonSets whose pods may not run beside those of another."""
+        rules = pods[name]["spec"]["affinity"].get("podAntiAffinity", {})
+        found = set()
+        for term in rules.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
+            assert term["topologyKey"] == "kubernetes.io/hostname"
+            (component,) = term["labelSelector"]["matchExpressions"]
+            assert component["operator"] == "In"
+            for other, template in pods.items():
+                labels = template["metadata"]["labels"]
+                is_meant = term["labelSelector"]["matchLabels"].items() <= labels.items()
+                found |= {other} if is_meant and labels[component["key"]] in component["values"] else set()
+        return found
+
+    plugins = {NAME, f"{NAME}-mps-4", f"{NAME}-split"}
+    for name in plugins:
+        assert excluded(name) == plugins - {name}
+    assert excluded(GFD) == set()
+
+
+def test_a_user_s_own_anti_affinity_holds_beside_that_between_configurations():
+    own = {"labelSelector": {"matchLabels": {"app": "mine"}}, "topologyKey": "kubernetes.io/hostname"}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    manifests = rendered(
+        config=Configs.named(FILES, default="plain"),
+        platform=Kubernetes(),
+        affinity={"podAntiAffinity": {required: [own]}},
+    )
+    assert pod(manifests)["affinity"]["podAntiAffinity"][required][0] == own
+    assert len(pod(manifests)["affinity"]["podAntiAffinity"][required]) == 2
+
+
+_SHARED_VARIABLES = {
+    "CONFIG_FILE",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_MIG_MONITOR_DEVICES",
+}
+READ = {
+    "nvidia-device-plugin-ctr": """MIG_STRATEGY FAIL_ON_INIT_ERROR NVIDIA_DRIVER_ROOT NVIDIA_DEV_ROOT PASS_DEVICE_SPECS
+        DEVICE_LIST_STRATEGY DEVICE_ID_STRATEGY GDRCOPY_ENABLED GDS_ENABLED MOFED_ENABLED CDI_ANNOTATION_PREFIX
+        NVIDIA_CDI_HOOK_PATH NVIDIA_CTK_PATH DRIVER_ROOT_CTR_PATH CONTAINER_DRIVER_ROOT MPS_ROOT
+        DEVICE_DISCOVERY_STRATEGY IMEX_CHANNEL_IDS IMEX_REQUIRED KUBELET_SOCKET CDI_FEATURE_FLAGS
+        DP_DISABLE_HEALTHCHECKS DP_ENABLE_HEALTHCHECKS SHARED_DEVICES_ALLOCATION_POLICY CDI_DISABLE_HOOKS""",
+    "gpu-feature-discovery-ctr": """GFD_MIG_STRATEGY MIG_STRATEGY GFD_FAIL_ON_INIT_ERROR FAIL_ON_INIT_ERROR GFD_ONESHOT
+        GFD_NO_TIMESTAMP GFD_SLEEP_INTERVAL GFD_OUTPUT_FILE GFD_MACHINE_TYPE_FILE GFD_CONFIG_FILE
+        GFD_USE_NODE_FEATURE_API USE_NODE_FEATURE_API DEVICE_DISCOVERY_STRATEGY DRIVER_ROOT_CTR_PATH
+        CONTAINER_DRIVER_ROOT NAMESPACE NODE_NAME POD_NAME""",
+    "mps-control-daemon-ctr": "MIG_STRATEGY",
+}
+"""What each program of the image reads. Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, cmd/*/main.go,
+internal/flags/node.go and internal/rm/health.go; SHARED_DEVICES_ALLOCATION_POLICY and CDI_DISABLE_HOOKS from 0.20.0."""
+
+
+@pytest.mark.parametrize("version", ["0.18.2", "0.20.0"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"platform": Talos("1.13"), "device_list_strategy": "cdi-cri", "mig_strategy": "mixed"},
+        {"platform": Talos("1.13"), "config": Configs.named(FILES, default="plain")},
+        {
+            "platform": Talos("1.14"),
+            "config": Configs.external(
+                "theirs",
+                may_use=["cdi", "mig"],
+                flags=Flags(nvidia_driver_root="/usr/local", fail_on_init_error=False, mps_root="/mps"),
+            ),
+        },
+    ],
+    ids=["default", "cdi", "named", "external"],
+)
+def test_each_program_is_given_only_variables_that_it_reads(given, version):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GpuConstructsWarning)
+        manifests = Testing.synth(plugin(**given, version=version, node_feature_discovery="external"))
+    for manifest in manifests:
+        for one in manifest["spec"]["template"]["spec"]["containers"] if manifest["kind"] == "DaemonSet" else ():
+            if one["name"] in READ:
+                assert {entry["name"] for entry in one["env"]} <= {*READ[one["name"]].split(), *_SHARED_VARIABLES}
+
+
+@pytest.mark.parametrize(
+    ("given", "root"),
+    [
+        ({"device_list_strategy": "cdi-cri"}, "/"),
+        ({"device_list_strategy": "cdi-annotations", "platform": Talos("1.14")}, "/"),
+        # Device specs name nodes below the same root.
+        ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/usr/local"))}, "/"),
+        ({"config": Configs.external("theirs", default="a", may_use=["cdi"])}, "/"),
+        ({"config": Configs.managed({"a": DRIVEN, "b": replace(DRIVEN, flags=ROOTED)}, default="a")}, "/"),
+        # A value that the user states wins, and other roots keep the plugin's default: the driver root.
+        ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/usr/local", nvidia_dev_root="/host"))}, None),
+        ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/run/nvidia/driver"))}, None),
+        ({"platform": Kubernetes(), "device_list_strategy": "cdi-cri"}, None),
+        ({}, None),
+    ],
+)
+def test_device_nodes_are_found_beside_a_driver_root_that_holds_none(given, root):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GpuConstructsWarning)
+        manifests = rendered(**{"platform": Talos("1.13"), **given})
+    (main,) = [one for one in pod(manifests)["containers"] if one["name"] == "nvidia-device-plugin-ctr"]
+    assert {entry["name"]: entry.get("value") for entry in main["env"]}.get("NVIDIA_DEV_ROOT") == root
+
+
+# --- the configuration file ----------------------------------------------------
+
+
+def test_another_file_changes_the_checksum_and_no_name():
+    four, five = (Testing.synth(plugin(sharing=Sharing.time_slicing(replicas=n))) for n in (4, 5))
+    names = [[(m["kind"], m["metadata"]["name"]) for m in manifests] for manifests in (four, five)]
+    assert names[0] == names[1]
+    for name in (NAME, GFD):
+        first, second = (find(m, "DaemonSet", name)["spec"]["template"]["metadata"] for m in (four, five))
+        assert first["annotations"] != second["annotations"]
+        assert first["labels"] == second["labels"]
+    assert find(four, "DaemonSet", WORKER) == find(five, "DaemonSet", WORKER)
+
+
+# --- least privilege -----------------------------------------------------------
+
+
+# --- what it says to the cluster checks ------------------------------------------
+
+
+def test_it_publishes_the_labels_of_the_discoveries_it_has():
+    assert "nvidia.com/gpu.product" in plugin().provides.node_labels
+    assert "nvidia.com/gpu.product" not in plugin(gpu_feature_discovery=False).provides.node_labels
+    assert plugin().provides.publishes("nvidia.com/gpu.present")
+    assert plugin(node_feature_discovery="external").provides.publishes("nvidia.com/gpu.present")
+    assert not alone().provides.publishes("nvidia.com/gpu.present")
+
+
+def test_mixed_mig_advertises_a_resource_for_each_profile_besides():
+    sharing = Sharing.time_slicing(replicas=2)
+    assert alone(mig_strategy="mixed", sharing=sharing).provides.gpu_resources == {
+        "nvidia.com/gpu": sharing,
+        "nvidia.com/mig-*": Sharing.none(),
+    }
+    assert alone(mig_strategy="single").provides.gpu_resources == {"nvidia.com/gpu": Sharing.none()}
+
+
+def test_the_label_that_chooses_a_configuration_counts_as_published_where_it_chooses():
+    assert (
+        LABEL
+        in alone(config=Configs.named({"a": PluginConfig(), "b": PluginConfig()}, default="a")).provides.node_labels
+    )
+    assert LABEL not in alone(config=PluginConfig()).provides.node_labels
+    with pytest.warns(GpuConstructsWarning):
+        assert LABEL in alone(config=Configs.external("theirs")).provides.node_labels
+
+
+def test_nodes_that_differ_offer_what_any_of_them_offers_and_refuse_what_all_of_them_refuse():
+    strict, lenient = (
+        Sharing.time_slicing(replicas=2, fail_requests_greater_than_one=refuses) for refuses in (True, False)
+    )
+    renamed = Sharing.mps(replicas=2, rename_by_default=True)
+    configs = {
+        "strict": PluginConfig(sharing=strict),
+        "lenient": PluginConfig(sharing=lenient),
+        "renamed": PluginConfig(sharing=renamed),
+    }
+    offered = alone(config=Configs.named(configs, default="strict"), platform=Kubernetes()).provides.gpu_resources
+    assert offered == {"nvidia.com/gpu": lenient, "nvidia.com/gpu.shared": renamed}
+    mixed = PluginConfig(
+        flags=Flags(mig_strategy="mixed"), sharing=Sharing.time_slicing(resources={"nvidia.com/mig-1g.5gb": 2})
+    )
+    assert alone(config=mixed).provides.gpu_resources == {
+        "nvidia.com/gpu": Sharing.none(),
+        "nvidia.com/mig-1g.5gb": mixed.sharing,
+        "nvidia.com/mig-*": Sharing.none(),
+    }
+
+
+def test_an_external_config_map_need_not_be_declared_again(tmp_path):
+    app = App(outdir=str(tmp_path))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        DevicePluginChart(app, "plugin", platform=Kubernetes(), config=Configs.external("theirs"))
+        synthesize(app)
+    assert not [one for one in warned if "names ConfigMap" in str(one.message)]
+
+
+def bare(chart):
+    return [replace(offer, pod_spec=None) for offer in chart.provides.gpu_offers]
+
+
+@pytest.mark.parametrize("made_by", [Configs.named, Configs.managed])
+@pytest.mark.filterwarnings("ignore:.*config-manager")
+def test_it_says_which_nodes_the_pods_of_each_configuration_run_on(made_by):
+    configs = {"strict": PluginConfig(), "shared": PluginConfig(sharing=Sharing.time_slicing(replicas=4))}
+    chart = alone(
+        config=made_by(configs, default="strict"),
+        platform=Kubernetes(),
+        node_selector={"pool": "a"},
+        tolerations=[Toleration(key="dedicated", operator="Exists")],
+        gpu_feature_discovery=False,
+    )
+    rendered = {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]
+        for one in Testing.synth(chart)
+        if one["kind"] == "DaemonSet"
+    }
+    of_default = rendered["nvidia-device-plugin"]
+    pods = [of_default, rendered.get("nvidia-device-plugin-shared", of_default)]
+    told = [offer.pod_spec for offer in chart.provides.gpu_offers]
+    kept = ("nodeSelector", "affinity", "tolerations")
+    assert told == [{key: one[key] for key in kept if one.get(key)} for one in pods]
+    assert [one["nodeSelector"] for one in told] == [{"pool": "a"}] * 2
+
+
+def test_it_says_how_each_configuration_advertises_gpus():
+    sharing = Sharing.time_slicing(replicas=4)
+    assert bare(alone(sharing=sharing)) == [GpuOffer(sharing=sharing)]
+    configs = {"strict": PluginConfig(), "shared": PluginConfig(sharing=sharing)}
+    assert bare(alone(config=Configs.named(configs, default="strict"), platform=Kubernetes())) == [
+        GpuOffer(sharing=Sharing.none(), config="strict"),
+        GpuOffer(sharing=sharing, config="shared", is_default=False),
+    ]
+    assert alone(mig_strategy="single").provides.gpu_offers[0].mig_strategy == "single"
+    assert plugin(device_plugin=False).provides.gpu_offers == ()
+
+
+# --- what synth says --------------------------------------------------------------
+
+
+def problems(app):
+    with pytest.raises(SynthesisError) as refused:
+        synthesize(app)
+    return refused.value.problems
+
+
+def test_mps_without_gpu_feature_discovery_needs_a_label_that_nobody_publishes(app):
+    plugin(app, sharing=Sharing.mps(replicas=4), gpu_feature_discovery=False, platform=Kubernetes())
+    (problem,) = problems(app)
+    assert problem.startswith(
+        f"{NAME}/mps-control-daemon: selects nodes by the label 'nvidia.com/mps.capable', which nothing in this app "
+        "publishes, so its pods would never be scheduled; "
+    )
+    assert problem.endswith("External(app, 'existing', node_labels=['nvidia.com/mps.capable']) [R12]")
+    External(app, "existing", node_labels=["nvidia.com/mps.capable"])
+    synthesize(app)
+
+
+def test_a_node_feature_discovery_that_labels_no_node_leaves_the_plugin_without_nodes(app):
+    plugin(app, node_feature_discovery=NodeFeatureDiscovery(worker=None))
+    said = problems(app)
+    assert [problem.partition(":")[0] for problem in said] == [NAME, f"{NAME}/gpu-feature-discovery/daemonset"]
+    for problem in said:
+        assert "selects nodes by the label 'nvidia.com/gpu.present', which nothing in this app publishes" in problem
+
+
+# --- warnings --------------------------------------------------------------------
+
+
+WARNED = {
+    "device_plugin and gpu_feature_discovery are both False: nothing looks at a GPU": {"device_plugin": False},
+    "MPS is reported not to start on Talos 1.12": {"sharing": Sharing.mps(replicas=2)},
+}
+
+
+def test_a_warning_names_the_chart_and_points_at_the_line_that_makes_it():
+    for message, given in WARNED.items():
+        options = {**ALONE, **given}
+        line = sys._getframe().f_lineno + 2
+        with pytest.warns(GpuConstructsWarning) as caught:
+            DevicePluginChart(App(), NAME, **options)
+        assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
+        assert str(caught[0].message).startswith(f"{NAME}: {message}")
+
+
+def test_nothing_else_is_warned_of():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plugin()
+        alone()
+        plugin(**EVERYTHING)
+        plugin(config=Configs.named(FILES, default="plain"), platform=Talos("1.13"))
+
+
+# --- refusals --------------------------------------------------------------------
+
+
+BAD = [
+    {"device_list_strategy": "envvars"},
+    {"device_list_strategy": ["envvar", "envvar"]},
+    {"mig_strategy": "singel"},
+    {"device_discovery_strategy": "nvlm"},
+    {"namespace": "default"},
+    {"namespace": "GPU_Operator"},
+    {"version": "0.15.0"},
+    {"version": "0.21.0"},
+    {"platform": "talos"},
+    {"tolerations": [{"key": "a"}]},
+    {"node_feature_discovery": "extern"},
+    {"gpu_feature_discovery": True},
+    {"name": "GPU"},
+    {"instance": "a b"},
+    {"name": "a" * 60 + ".b" * 2},
+    *({"pod_annotations": {key: "0"}} for key in ("gpu-constructs/config-sha256", "a.gpu-constructs/config-sha256")),
+    {
+        "gpu_feature_discovery": True,
+        "node_feature_discovery": NodeFeatureDiscovery(
+            master=NfdMaster(config={"restrictions": {"denyNodeFeatureLabels": True}})
+        ),
+    },
+    {"toleration": []},
+    *({"revision_history_limit": limit} for limit in (-1, 2.0, True)),
+]
+
+
+def test_bad_input_gets_one_error_that_names_the_way_out(snapshot):
+    """The messages, one a row of BAD, are in the snapshot."""
+    assert "\n".join(refusal(**given) for given in BAD) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "of"),
+    [
+        ("gpu-feature-discovery", "DaemonSet", GFD),
+        ("MPS_control.daemon", "DaemonSet", MPS),
+        ("node-feature-discovery-worker", "DaemonSet", WORKER),
+    ],
+)
+def test_a_configuration_is_not_called_like_a_program(name, kind, of):
+    configs = {"default": PluginConfig(sharing=Sharing.mps(replicas=2)), name: PluginConfig()}
+    with pytest.raises(GpuConstructsError) as refused:
+        plugin(config=Configs.named(configs, default="default"), platform=Kubernetes())
+    assert str(refused.value) == (
+        f"nvidia-device-plugin: configs must have names that no program has: {kind} {of!r} would be made twice; call "
+        "the configuration something else"
+    )
+    assert alone(config=Configs.named({"default": PluginConfig(), name: PluginConfig()}, default="default"))
+
+
+def test_names_are_measured_with_all_that_stands_behind_them():
+    fitting = "a" * (63 - len("-gpu-feature-discovery-split"))
+    config = Configs.named({"plain": PluginConfig(), "split": PluginConfig()}, default="plain")
+    assert plugin(name=fitting, config=config, **BESIDE)
+    with pytest.raises(GpuConstructsError) as refused:
+        plugin(name=f"{fitting}a", config=config, **BESIDE)
+    assert str(refused.value) == (
+        f"nvidia-device-plugin: name must be shorter: DaemonSet '{fitting}a-gpu-feature-discovery-split' would have 64 "
+        "characters of at most 63; shorten name= or the names of the configurations"
+    )
+
+
+def test_a_refused_chart_leaves_the_app_as_it_was(app):
+    with pytest.raises(GpuConstructsError):
+        alone(app, version="0.15.0")
+    assert list(app.node.children) == []
+    assert alone(app)
+
+
+def test_configurations_beside_the_default_leave_its_selectors_as_they_were():
+    one = PluginConfig(sharing=Sharing.time_slicing(replicas=2))
+
+    def selectors(config):
+        chart = DevicePluginChart(App(), NAME, platform=Kubernetes(), config=config)
+        return {m["metadata"]["name"]: m["spec"]["selector"] for m in Testing.synth(chart) if m["kind"] == "DaemonSet"}
+
+    before = selectors(one)
+    after = selectors(Configs.named({"shared": one, "whole": PluginConfig()}, default="shared"))
+    assert {name: after[name] for name in before} == before
+    assert len({str(selector) for selector in after.values()}) == len(after)
+
+
+def test_two_plugins_on_one_node_are_refused():
+    with pytest.raises(GpuConstructsError) as refused:
+        DevicePluginChart(App(), NAME, update_strategy=UpdateStrategy.rolling_update(max_unavailable=0, max_surge=1))
+    assert str(refused.value) == (
+        f"{NAME}: update_strategy must not surge: two plugins on a node would share one socket, which the old one "
+        "removes when it ends; got max_surge=1; use max_unavailable"
+    )
+
+
+def test_a_setting_of_the_configuration_is_not_said_beside_it():
+    for keyword, value, home in (
+        ("sharing", Sharing.none(), "sharing"),
+        ("mig_strategy", "none", "flags.mig_strategy"),
+        ("device_list_strategy", "envvar", "flags.plugin.device_list_strategy"),
+        ("device_discovery_strategy", "nvml", "flags.device_discovery_strategy"),
+        ("fail_on_init_error", False, "flags.fail_on_init_error"),
+    ):
+        for beside in (PluginConfig(), Configs.named({"a": PluginConfig()}, default="a")):
+            assert refusal(config=beside, **{keyword: value}) == (
+                f"nvidia-device-plugin: {keyword} must be left out beside config, got {value!r}: a setting has one "
+                f"place; set {home} in config"
+            )

@@ -1,0 +1,273 @@
+"""The typed configuration: what each member writes, what is refused, what comes back from the text."""
+
+import dataclasses
+import re
+from datetime import timedelta
+
+import pytest
+import yaml
+
+from gpu_constructs import GpuConstructsError, Sharing
+from gpu_constructs.device_plugin.config import (
+    Flags,
+    GfdFlags,
+    Imex,
+    PluginConfig,
+    PluginFlags,
+    environment_variables,
+)
+
+GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
+
+
+class Yaml12(yaml.SafeLoader):
+    """Takes plain scalars for what YAML 1.2 takes them for."""
+
+
+Yaml12.yaml_implicit_resolvers = {}
+for tag, pattern in {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+}.items():
+    Yaml12.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})\\Z"), None)
+
+
+def refusal(make, *given, **options):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(*given, **options)
+    return str(refused.value)
+
+
+# --- what is written ---------------------------------------------------------
+
+WRITTEN = [
+    (Flags, "mig_strategy", "single", ("flags", "migStrategy"), "single"),
+    (Flags, "fail_on_init_error", False, ("flags", "failOnInitError"), False),
+    (Flags, "mps_root", "/mps", ("flags", "mpsRoot"), "/mps"),
+    (Flags, "nvidia_driver_root", "/usr/local", ("flags", "nvidiaDriverRoot"), "/usr/local"),
+    (Flags, "nvidia_dev_root", "/", ("flags", "nvidiaDevRoot"), "/"),
+    (Flags, "gdrcopy_enabled", True, ("flags", "gdrcopyEnabled"), True),
+    (Flags, "gds_enabled", False, ("flags", "gdsEnabled"), False),
+    (Flags, "mofed_enabled", True, ("flags", "mofedEnabled"), True),
+    (Flags, "use_node_feature_api", False, ("flags", "useNodeFeatureAPI"), False),
+    (Flags, "device_discovery_strategy", "nvml", ("flags", "deviceDiscoveryStrategy"), "nvml"),
+    (PluginFlags, "pass_device_specs", False, ("flags", "plugin", "passDeviceSpecs"), False),
+    (PluginFlags, "device_list_strategy", "envvar", ("flags", "plugin", "deviceListStrategy"), "envvar"),
+    (
+        PluginFlags,
+        "device_list_strategy",
+        ["envvar", "cdi-cri"],
+        ("flags", "plugin", "deviceListStrategy"),
+        ["envvar", "cdi-cri"],
+    ),
+    (PluginFlags, "device_list_strategy", ("cdi-cri",), ("flags", "plugin", "deviceListStrategy"), ["cdi-cri"]),
+    (PluginFlags, "device_id_strategy", "index", ("flags", "plugin", "deviceIDStrategy"), "index"),
+    (PluginFlags, "cdi_annotation_prefix", "cdi.k8s.io/", ("flags", "plugin", "cdiAnnotationPrefix"), "cdi.k8s.io/"),
+    (PluginFlags, "nvidia_ctk_path", "/bin/x", ("flags", "plugin", "nvidiaCTKPath"), "/bin/x"),
+    (PluginFlags, "container_driver_root", "/driver", ("flags", "plugin", "containerDriverRoot"), "/driver"),
+    (
+        PluginFlags,
+        "shared_devices_allocation_policy",
+        "packed",
+        ("flags", "plugin", "sharedDevicesAllocationPolicy"),
+        "packed",
+    ),
+    (GfdFlags, "oneshot", True, ("flags", "gfd", "oneshot"), True),
+    (GfdFlags, "no_timestamp", False, ("flags", "gfd", "noTimestamp"), False),
+    (GfdFlags, "sleep_interval", timedelta(minutes=1), ("flags", "gfd", "sleepInterval"), "60s"),
+    (GfdFlags, "sleep_interval", timedelta(seconds=1.5), ("flags", "gfd", "sleepInterval"), "1500000us"),
+    (GfdFlags, "sleep_interval", "infinite", ("flags", "gfd", "sleepInterval"), "infinite"),
+    (GfdFlags, "output_file", "", ("flags", "gfd", "outputFile"), ""),
+    (GfdFlags, "output_file", "/out", ("flags", "gfd", "outputFile"), "/out"),
+    (GfdFlags, "machine_type_file", "/machine", ("flags", "gfd", "machineTypeFile"), "/machine"),
+]
+
+
+def config_of(struct, options):
+    made = struct(**options)
+    if struct is Flags:
+        return PluginConfig(flags=made)
+    return PluginConfig(flags=Flags(**{"plugin" if struct is PluginFlags else "gfd": made}))
+
+
+def test_every_member_of_every_section_of_flags_is_in_the_table():
+    for struct in (Flags, PluginFlags, GfdFlags):
+        named = {field.name for field in dataclasses.fields(struct)} - {"plugin", "gfd"}
+        assert named == {member for owner, member, *_ in WRITTEN if owner is struct}
+
+
+def test_a_member_writes_its_key_alone_and_comes_back_from_every_reader():
+    for struct, member, value, keys, written in WRITTEN:
+        config, expected = config_of(struct, {member: value}), written
+        for key in reversed(keys):
+            expected = {key: expected}
+        assert config.document() == {"version": "v1", **expected}
+        for reader in (yaml.SafeLoader, Yaml12):
+            found = yaml.load(config.to_yaml(), reader)
+            for key in keys:
+                found = found[key]
+            assert (type(found), found) == (type(written), written), member
+        assert PluginConfig.from_yaml(config.to_yaml()) == config
+        assert config_of(struct, {member: None}).document() == {"version": "v1"}
+
+
+SHARED = [
+    (
+        Sharing.time_slicing(replicas=5),
+        {
+            "timeSlicing": {
+                "renameByDefault": False,
+                "failRequestsGreaterThanOne": True,
+                "resources": [{"name": GPU, "replicas": 5}],
+            }
+        },
+    ),
+    (
+        Sharing.time_slicing(resources={MIG: 2, GPU: 3}, rename_by_default=True, fail_requests_greater_than_one=False),
+        {
+            "timeSlicing": {
+                "renameByDefault": True,
+                "failRequestsGreaterThanOne": False,
+                "resources": [{"name": MIG, "replicas": 2}, {"name": GPU, "replicas": 3}],
+            }
+        },
+    ),
+    (
+        Sharing.mps(replicas=10, rename_by_default=True, fail_requests_greater_than_one=False),
+        {
+            "mps": {
+                "renameByDefault": True,
+                "failRequestsGreaterThanOne": False,
+                "resources": [{"name": GPU, "replicas": 10}],
+            }
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("sharing", "written"), SHARED, ids=["time-slicing", "mig", "mps"])
+def test_a_sharing_writes_both_switches_and_the_plain_names(sharing, written):
+    flags = Flags(mig_strategy="mixed") if MIG in sharing.resources else Flags()
+    config = PluginConfig(flags=flags, sharing=sharing)
+    assert config.document()["sharing"] == written
+    assert PluginConfig.from_yaml(config.to_yaml()) == config
+
+
+def test_a_channel_is_written_with_whether_it_is_required():
+    for required in (True, False):
+        for channels in ([0], (0,)):
+            config = PluginConfig(imex=Imex(channel_ids=channels, required=required))
+            assert config.document()["imex"] == {"channelIDs": [0], "required": required}
+            assert PluginConfig.from_yaml(config.to_yaml()) == config
+    assert PluginConfig(imex=Imex(channel_ids=[])) == PluginConfig()
+    assert PluginConfig(imex=Imex(channel_ids=())).document() == {"version": "v1"}
+
+
+def test_the_whole_file_is_plain_to_read(snapshot):
+    config = PluginConfig(
+        flags=Flags(
+            mig_strategy="none",
+            plugin=PluginFlags(device_list_strategy=["envvar"]),
+            gfd=GfdFlags(sleep_interval=timedelta(seconds=90)),
+        ),
+        sharing=Sharing.time_slicing(replicas=4),
+        imex=Imex(channel_ids=[0]),
+    )
+    assert config.to_yaml() == snapshot
+
+
+@pytest.mark.parametrize(
+    ("struct", "options"), [(PluginFlags, {"device_list_strategy": ["envvar"]}), (Imex, {"channel_ids": [0]})]
+)
+def test_a_list_changed_afterwards_does_not_change_the_options(struct, options):
+    (given,) = options.values()
+    made = struct(**options)
+    given.append("envvar")
+    assert made == struct(**{name: value[:1] for name, value in options.items()})
+
+
+# --- what is asked of it -----------------------------------------------------
+
+
+def test_every_variable_that_overrides_the_file_is_known_with_what_it_overrides(snapshot):
+    assert environment_variables() == snapshot
+
+
+# --- what is refused ---------------------------------------------------------
+
+SECTIONS = {Flags: "flags", PluginFlags: "flags.plugin", GfdFlags: "flags.gfd"}
+WORDS = {
+    (Flags, "mig_strategy"): "'none', 'single', 'mixed'",
+    (Flags, "device_discovery_strategy"): "'auto', 'nvml', 'tegra', 'vfio'",
+    (PluginFlags, "device_id_strategy"): "'uuid', 'index'",
+    (PluginFlags, "shared_devices_allocation_policy"): "'distributed', 'packed'",
+    (PluginFlags, "device_list_strategy"): "'envvar', 'volume-mounts', 'cdi-annotations', 'cdi-cri'",
+}
+
+
+def test_every_switch_path_and_word_is_checked():
+    def expect(struct, member, given, problem):
+        assert refusal(struct, **{member: given}) == f"{SECTIONS[struct]}.{member} {problem}"
+
+    for struct, member, value, *_ in WRITTEN:
+        if isinstance(value, bool):
+            for given in ("true", 1, [True]):
+                kind = type(given).__name__
+                expect(struct, member, given, f"must be one of (bool, None); got {kind}: {given!r}")
+        elif str(value).startswith("/"):
+            expect(struct, member, 5, "must be one of (str, None); got int: 5")
+            for given in ("relative", "~/x", "/usr/../lib", " /", *([] if member == "output_file" else [""])):
+                expect(struct, member, given, f"must be an absolute path without '..'; got {given!r}")
+            for given in ("/a\nb", "/a\x00", "/\ufeffa"):
+                expect(struct, member, given, f"must be a path of printable characters; got {given!r}")
+    for (struct, member), words in WORDS.items():
+        for given in ("x", "", 5, {}):
+            expect(struct, member, given, f"must be one of {words}; got {given!r}")
+
+
+MANY = Sharing.time_slicing(resources={GPU: 2, MIG: 2})
+
+
+REFUSED = [
+    (PluginFlags, {"device_list_strategy": "envvars"}),
+    (PluginFlags, {"device_list_strategy": ["envvar", None]}),
+    (PluginFlags, {"device_list_strategy": []}),
+    (PluginFlags, {"device_list_strategy": ["cdi-cri", "cdi-cri"]}),
+    *(
+        (PluginFlags, {"cdi_annotation_prefix": prefix})
+        for prefix in ("cdi.k8s.io", "/", "a//", "Cdi/", "a-/", "", "a/\n")
+    ),
+    *((GfdFlags, {"sleep_interval": span}) for span in (60, 1.5, True, "60s", "Infinite", "")),
+    *(
+        (GfdFlags, {"sleep_interval": span})
+        for span, got in ((timedelta(0), "0s"), (timedelta(milliseconds=999), "999000us"))
+    ),
+    (GfdFlags, {"sleep_interval": timedelta(days=106752)}),
+    *((Imex, {"channel_ids": ids}) for ids, got in (([1], "[1]"), ([0, 0], "[0, 0]"), ((-1,), "[-1]"))),
+    (Imex, {"channel_ids": [False]}),
+    (Imex, {"channel_ids": ["0"]}),
+    (Imex, {"channel_ids": "0"}),
+    (Imex, {"required": True}),
+    *(
+        (PluginConfig, {"flags": Flags(mig_strategy=mig), "sharing": Sharing.mps(replicas=2)})
+        for mig in ("single", "mixed")
+    ),
+    *((PluginConfig, {"flags": Flags(mig_strategy=mig), "sharing": MANY}) for mig in (None, "none", "single")),
+    (PluginConfig, {"flags": {"a": "b"}}),
+    (PluginConfig, {"sharing": 4}),
+    (PluginConfig, {"imex": [0]}),
+    (Flags, {"plugin": {}}),
+    (Flags, {"gfd": "60s"}),
+]
+
+
+def test_what_the_programs_would_fail_at_or_ignore_is_refused(snapshot):
+    """The messages, one a row of REFUSED, are in the snapshot."""
+    assert "\n".join(refusal(struct, **given) for struct, given in REFUSED) == snapshot
+
+
+def test_what_is_just_allowed_is_taken():
+    assert GfdFlags(sleep_interval=timedelta(days=106751))
+    assert PluginConfig(flags=Flags(mig_strategy="mixed"), sharing=MANY)

@@ -1,0 +1,440 @@
+import json
+
+import pytest
+from cdk8s import Chart
+
+from gpu_constructs import GpuConstructsError, Toleration
+from gpu_constructs.catalog import versions
+from gpu_constructs.feature_discovery import manifests as nfd
+from gpu_constructs.feature_discovery.node_feature_discovery import (
+    NfdGarbageCollector,
+    NfdMaster,
+    NfdNetworkPolicy,
+    NfdPodDisruptionBudget,
+    NfdPodMonitor,
+    NfdProbe,
+    NfdServiceAccount,
+    NfdTopologyUpdater,
+    NfdWorker,
+    NodeFeatureDiscovery,
+)
+from gpu_constructs.kube.env import EnvValue
+from gpu_constructs.tree.manifest import Manifest
+
+OLD, NEW = (versions.DEVICE_PLUGIN[release].node_feature_discovery for release in ("0.18.2", "0.20.0"))
+RELEASES = pytest.mark.parametrize("release", [OLD, NEW], ids=lambda release: release.version)
+MEMBERS = {
+    "master": ("master", NfdMaster),
+    "gc": ("gc", NfdGarbageCollector),
+    "worker": ("worker", NfdWorker),
+    "topology-updater": ("topology_updater", NfdTopologyUpdater),
+}
+COMPONENTS = pytest.mark.parametrize("component", MEMBERS)
+ONCE = ("master", "gc")
+DEFINITIONS = ["nodefeatures", "nodefeaturegroups", "nodefeaturerules"]
+
+TAINT = {"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}
+CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def installation(given=None, release=NEW, tolerations=()):
+    return nfd.node_feature_discovery(
+        given or NodeFeatureDiscovery(topology_updater=NfdTopologyUpdater()),
+        release=release,
+        namespace="gpu",
+        default_prefix="nfd",
+        instance="plugin",
+        tolerations=tolerations,
+    )
+
+
+def saying(component, release=NEW, **options):
+    """An installation of all components, of which one is told something."""
+    member, struct = MEMBERS[component]
+    given = {"topology_updater": NfdTopologyUpdater(), member: struct(**options)}
+    return installation(NodeFeatureDiscovery(**given), release)
+
+
+def written(value):
+    """What is left of a manifest when it is written: nothing that is None."""
+    if isinstance(value, dict):
+        return {key: written(member) for key, member in value.items() if member is not None}
+    return [written(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def changes(before, after):
+    """Return the objects that differ, and those that are new."""
+    before, after = written(before), written(after)
+    assert before.keys() <= after.keys()
+    return {child: manifest for child, manifest in after.items() if manifest != before.get(child)}
+
+
+def pod(manifest):
+    return manifest["spec"]["template"]["spec"]
+
+
+def changed_pod_fields(component, release=NEW, **options):
+    """What an option changes in the pods of its component, which must be all it changes."""
+    before, after = installation(release=release), saying(component, release, **options)
+    found = changes(before, after)
+    assert found.keys() == {component}
+    ours, theirs = written(before[component]), written(after[component])
+    ours_pod, theirs_pod = pod(ours), pod(theirs)
+    ours["spec"]["template"]["spec"] = theirs["spec"]["template"]["spec"] = {}
+    assert ours == theirs
+    keys = ours_pod.keys() | theirs_pod.keys()
+    return {key: theirs_pod.get(key) for key in keys if ours_pod.get(key) != theirs_pod.get(key)}
+
+
+def refusal(given, release=NEW):
+    with pytest.raises(GpuConstructsError) as refused:
+        installation(given, release)
+    return str(refused.value)
+
+
+# --- definitions ----------------------------------------------------------------------------------------------
+
+
+@RELEASES
+def test_the_topology_updater_brings_its_definition_unless_told_not_to(release):
+    assert list(installation(NodeFeatureDiscovery(), release))[:4] == [*DEFINITIONS, "master-config"]
+    assert list(installation(release=release))[:4] == [*DEFINITIONS, "noderesourcetopologies"]
+    without = saying("topology-updater", release, create_crds=False)
+    assert written(installation(release=release)) == written(
+        {"noderesourcetopologies": nfd.topology_definitions()[0], **without}
+    )
+
+
+# --- which objects --------------------------------------------------------------------------------------------
+
+
+@COMPONENTS
+def test_a_component_that_is_left_out_leaves_nothing_behind(component):
+    member, _ = MEMBERS[component]
+    everything = {"topology_updater": NfdTopologyUpdater()}
+    found = installation(NodeFeatureDiscovery(**{**everything, member: None}))
+    gone = changes(found, installation())
+    topologies = {"noderesourcetopologies"} if component == "topology-updater" else set()
+    assert {child for child in gone if not child.startswith(component)} == topologies
+    assert not any(child == component or child.startswith(f"{component}-") for child in found)
+
+
+@COMPONENTS
+def test_rights_that_are_there_already_are_not_made(component):
+    before = installation()
+    after = saying(component, rbac_create=False)
+    assert before.keys() - after.keys() == {
+        child for child in before if child.startswith(f"{component}-") and "role" in child
+    }
+    assert written(after) == {child: manifest for child, manifest in written(before).items() if child in after}
+
+
+# --- names and labels -----------------------------------------------------------------------------------------
+
+
+def test_a_prefix_renames_every_object_and_what_points_to_it():
+    renamed = installation(NodeFeatureDiscovery(fullname="mine", topology_updater=NfdTopologyUpdater()))
+    assert json.loads(json.dumps(renamed).replace("mine-", "nfd-")) == json.loads(json.dumps(installation()))
+
+
+def test_another_namespace_moves_every_object_and_what_points_to_it():
+    moved = installation(NodeFeatureDiscovery(namespace="mine", topology_updater=NfdTopologyUpdater()))
+    assert json.loads(json.dumps(moved).replace('"mine"', '"gpu"')) == json.loads(json.dumps(installation()))
+
+
+# --- accounts -------------------------------------------------------------------------------------------------
+
+
+@COMPONENTS
+def test_an_account_of_another_name_gets_the_rights(component):
+    account = NfdServiceAccount(name="mine", annotations={"a": "b"})
+    manifests = saying(component, service_account=account)
+    metadata = manifests[f"{component}-service-account"]["metadata"]
+    assert (metadata["name"], metadata["annotations"]) == ("mine", {"a": "b"})
+    assert pod(manifests[component])["serviceAccountName"] == "mine"
+    bindings = [child for child in manifests if child.startswith(f"{component}-") and child.endswith("binding")]
+    for child in bindings:
+        assert manifests[child]["subjects"] == [{"kind": "ServiceAccount", "name": "mine", "namespace": "gpu"}]
+    changed = changes(installation(), manifests)
+    assert changed.keys() == {component, f"{component}-service-account", *bindings}
+
+
+@COMPONENTS
+def test_an_account_that_is_there_is_used_and_not_made(component):
+    manifests = saying(component, service_account=NfdServiceAccount(create=False, name="mine"))
+    assert f"{component}-service-account" not in manifests
+    assert pod(manifests[component])["serviceAccountName"] == "mine"
+
+
+# --- workloads ------------------------------------------------------------------------------------------------
+
+
+@COMPONENTS
+def test_pods_in_the_nodes_network_resolve_names_of_the_cluster(component):
+    assert changed_pod_fields(component, host_network=True) == {
+        "hostNetwork": True,
+        "dnsPolicy": "ClusterFirstWithHostNet",
+    }
+    own = changed_pod_fields(component, host_network=True, dns_policy="Default")
+    assert own == {"hostNetwork": True, "dnsPolicy": "Default"}
+
+
+@COMPONENTS
+def test_further_tolerations_come_after_the_charts(component):
+    own = Toleration(key="own", operator="Exists")
+    member, struct = MEMBERS[component]
+    given = NodeFeatureDiscovery(**{member: struct(tolerations=[own, Toleration(**TAINT)])})
+    expected = [CONTROL_PLANE, TAINT] if component in ONCE else [TAINT]
+    found = pod(installation(given, tolerations=[TAINT])[component])["tolerations"]
+    assert found == [*expected, {"key": "own", "operator": "Exists"}]
+    # The pods that run once find a node in a cluster of tainted nodes only.
+    assert pod(installation()[component])["tolerations"] == ([CONTROL_PLANE] if component in ONCE else None)
+
+
+def test_the_master_alone_prefers_the_control_plane():
+    manifests = installation()
+    assert [component for component in MEMBERS if pod(manifests[component])["affinity"]] == ["master"]
+    (preferred,) = pod(manifests["master"])["affinity"]["nodeAffinity"][
+        "preferredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert preferred == {
+        "weight": 1,
+        "preference": {"matchExpressions": [{"key": CONTROL_PLANE["key"], "operator": "Exists"}]},
+    }
+    assert changed_pod_fields("master", affinity={}) == {"affinity": None}
+
+
+def test_every_component_takes_what_is_said_for_all_unless_it_has_its_own():
+    given = NodeFeatureDiscovery(
+        priority_class_name="high",
+        image_pull_secrets=["a", "b"],
+        topology_updater=NfdTopologyUpdater(),
+        worker=NfdWorker(priority_class_name="system-node-critical"),
+    )
+    manifests = installation(given)
+    found = {name: pod(manifests[name])["priorityClassName"] for name in MEMBERS}
+    assert found == {"master": "high", "gc": "high", "worker": "system-node-critical", "topology-updater": "high"}
+    for name in MEMBERS:
+        assert pod(manifests[name])["imagePullSecrets"] == [{"name": "a"}, {"name": "b"}]
+        assert "revisionHistoryLimit" not in written(manifests)[name]["spec"]
+        assert saying(name, revision_history_limit=0)[name]["spec"]["revisionHistoryLimit"] == 0
+
+
+@pytest.mark.parametrize("component", ONCE)
+def test_never_two_of_one_part_run_at_once_unless_several_are_asked_for(component):
+    spec = installation()[component]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    spec = saying(component, replica_count=2)[component]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (2, {"type": "RollingUpdate"})
+
+
+def test_a_tenth_of_the_workers_is_replaced_at_a_time_and_one_topology_updater():
+    manifests = installation()
+    assert manifests["worker"]["spec"]["updateStrategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": "10%"},
+    }
+    assert manifests["topology-updater"]["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
+
+
+# --- around the workloads -------------------------------------------------------------------------------------
+
+
+def egress(*ports):
+    tcp = [{"protocol": "TCP", "port": port} for port in (80, 443, 53, 6443, *ports)]
+    return [{"ports": [*tcp, {"protocol": "UDP", "port": 53}]}]
+
+
+def test_a_topology_updater_that_reads_the_kubelets_file_need_not_reach_the_kubelet():
+    options = {"network_policy": NfdNetworkPolicy(), "kubelet_config_path": "/etc/kubernetes/kubelet.yaml"}
+    policy = saying("topology-updater", **options)["topology-updater-network-policy"]
+    assert policy["spec"]["egress"] == egress()
+
+
+@COMPONENTS
+def test_rules_of_a_network_policy_take_the_place_of_ours(component):
+    policy = NfdNetworkPolicy(egress=[{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}], ingress=[])
+    spec = saying(component, network_policy=policy)[f"{component}-network-policy"]["spec"]
+    assert spec["egress"] == [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]
+    assert spec["ingress"] == []
+
+
+# --- releases and ports ---------------------------------------------------------------------------------------
+
+
+def matching(**terms):
+    return {"sources": {"custom": [{"vars": {"a": "b"}, **terms}]}}
+
+
+LATE = [
+    {"master": NfdMaster(port=9000)},
+    {"gc": NfdGarbageCollector(port=9000)},
+    {"worker": NfdWorker(owner_refs=[])},
+    {"gc": NfdGarbageCollector(liveness_probe=NfdProbe())},
+    {"gc": NfdGarbageCollector(readiness_probe=NfdProbe())},
+    {"gc": NfdGarbageCollector(extra_args=["-list-size=5"])},
+    {"worker": NfdWorker(config={"core": {"noPublishFeatures": ["pci.*"]}})},
+    {"master": NfdMaster(config={"informerPageSize": 5})},
+    {"worker": NfdWorker(config=matching(matchFeatures=[{"feature": "cpu.model"}, {"feature": "kernel.kvm"}]))},
+    {"worker": NfdWorker(config=matching(matchAny=[{"matchFeatures": [{"feature": "memory.hugepages"}]}]))},
+]
+GONE = [
+    {"master": NfdMaster(metrics_port=9000)},
+    {"worker": NfdWorker(health_port=9000)},
+    {"gc": NfdGarbageCollector(metrics_port=9000)},
+    {"master": NfdMaster(config={"autoDefaultNs": False})},
+    {"worker": NfdWorker(config={"core": {"noOwnerRefs": True}})},
+]
+
+
+@pytest.mark.parametrize(("rows", "other", "release"), [(LATE, NEW, OLD), (GONE, OLD, NEW)], ids=["late", "gone"])
+def test_what_a_release_does_not_have_is_refused_with_what_does(rows, other, release, snapshot):
+    """The messages, one a row, are in the snapshot."""
+    given = [NodeFeatureDiscovery(**row) for row in rows]
+    assert all(installation(one, other) for one in given)
+    assert "\n".join(refusal(one, release) for one in given) == snapshot
+
+
+def test_one_port_cannot_serve_two_purposes():
+    given = NodeFeatureDiscovery(master=NfdMaster(metrics_port=8082))
+    assert refusal(given, OLD) == "master.health_port must differ from master.metrics_port; both are 8082"
+
+
+def test_two_components_cannot_share_a_port_of_the_node():
+    given = NodeFeatureDiscovery(
+        worker=NfdWorker(host_network=True), topology_updater=NfdTopologyUpdater(host_network=True)
+    )
+    assert refusal(given) == "topology_updater.port must differ from worker.port in the node's network; both are 8080"
+    assert refusal(given, OLD) == (
+        "topology_updater.metrics_port must differ from worker.metrics_port in the node's network; both are 8081"
+    )
+
+
+NAME = "kubernetes.io/metadata.name"
+
+
+def test_a_master_that_does_not_look_at_its_workers_namespace_is_refused():
+    def selecting(selector):
+        master = NfdMaster(config={"restrictions": {"nodeFeatureNamespaceSelector": selector}})
+        return NodeFeatureDiscovery(master=master)
+
+    for selector in (
+        None,
+        {},
+        {"matchLabels": {"team": "gpu"}},
+        {"matchLabels": {NAME: "gpu"}},
+        {"matchExpressions": [{"key": NAME, "operator": "In", "values": ["other", "gpu"]}]},
+        {"matchExpressions": [{"key": NAME, "operator": "NotIn", "values": ["other"]}]},
+        {"matchExpressions": [{"key": "team", "operator": "In", "values": ["other"]}]},
+    ):
+        assert installation(selecting(selector))
+    for selector, got in (
+        ({"matchLabels": {NAME: "other"}}, ["other"]),
+        ({"matchExpressions": [{"key": NAME, "operator": "In", "values": ["a", "b"]}]}, ["a", "b"]),
+    ):
+        assert refusal(selecting(selector)) == (
+            "master.config.restrictions.nodeFeatureNamespaceSelector must take the namespace 'gpu' of the workers, "
+            f"else no node would get nvidia.com/gpu.present and no GPU pod a node; got {got}"
+        )
+
+
+# --- in a chart -----------------------------------------------------------------------------------------------
+
+
+def every_option(release):
+    ports = {"port": 9000} if release is NEW else {"metrics_port": 9000, "health_port": 9001}
+    for_all = {
+        "extra_args": ["-v=4"],
+        "extra_envs": {"A": "b", "C": EnvValue.config_map("settings", key="c")},
+        "host_users": False,
+        "dns_policy": "ClusterFirst",
+        "annotations": {"example.com/a": "b"},
+        "labels": {"team": "ml"},
+        "pod_security_context": {"fsGroup": 1000},
+        "security_context": {"runAsUser": 65532},
+        "init_containers": [{"name": "wait", "image": "docker.io/library/busybox:1.37.0", "command": ["true"]}],
+        "service_account": NfdServiceAccount(annotations={"example.com/role": "nfd"}),
+        "revision_history_limit": 3,
+        "resources": {"requests": {"cpu": "20m"}, "limits": {"memory": "1Gi"}},
+        "node_selector": {"kubernetes.io/os": "linux"},
+        "tolerations": [Toleration(key="own", operator="Exists")],
+        "network_policy": NfdNetworkPolicy(),
+    }
+    several = {
+        "replica_count": 2,
+        "pod_disruption_budget": NfdPodDisruptionBudget(),
+        "deployment_annotations": {"a": "b"},
+    }
+    probes = {"liveness_probe": NfdProbe(period_seconds=20), "readiness_probe": NfdProbe(success_threshold=2)}
+    newer = release is NEW
+    return NodeFeatureDiscovery(
+        image="registry.example/nfd@sha256:" + "0" * 64,
+        image_pull_policy="Always",
+        image_pull_secrets=["registry"],
+        fullname="discovery",
+        namespace="nfd",
+        feature_gates={"NodeFeatureGroupAPI": True},
+        priority_class_name="system-cluster-critical",
+        master=NfdMaster(
+            **for_all,
+            **several,
+            **ports,
+            **probes,
+            startup_probe=NfdProbe(failure_threshold=60),
+            config={"restrictions": {"nodeFeatureNamespaceSelector": {"matchLabels": {"team": "gpu"}}}},
+            instance="blue",
+            resync_period="2h",
+            deny_label_ns=["example.com"],
+            extra_label_ns=["nvidia.com"],
+            enable_taints=True,
+            nfd_api_parallelism=5,
+        ),
+        worker=NfdWorker(
+            **for_all,
+            **ports,
+            **probes,
+            config={"sources": {"custom": [{"name": "mine", "labels": {"example.com/mine": True}}]}},
+            owner_refs=["node"] if newer else None,
+            mount_usr_src=True,
+            mount_features_d=True,
+            priority_class_name="system-node-critical",
+            daemonset_annotations={"a": "b"},
+        ),
+        gc=NfdGarbageCollector(
+            **for_all,
+            **several,
+            **(probes if newer else {}),
+            **({"port": 9000} if newer else {"metrics_port": 9000}),
+            interval="30m",
+        ),
+        topology_updater=NfdTopologyUpdater(
+            **{**for_all, "security_context": {}},
+            **ports,
+            **probes,
+            config={"excludeList": {"*": ["cpu"]}},
+            update_interval="10s",
+            watch_namespace="ml",
+            kubelet_config_path="/etc/kubernetes/kubelet.yaml",
+            pod_set_fingerprint=False,
+            daemonset_annotations={"a": "b"},
+        ),
+        prometheus=NfdPodMonitor(labels={"release": "prometheus"}),
+    )
+
+
+def in_a_chart(app, manifests):
+    chart = Chart(app, "nfd")
+    for child, manifest in manifests.items():
+        Manifest(chart, child, manifest)
+    return chart
+
+
+@RELEASES
+def test_an_installation_of_which_nothing_is_said_is_what_kubernetes_takes(release, app, objects):
+    assert objects(in_a_chart(app, installation(release=release, tolerations=[TAINT])))
+
+
+@RELEASES
+def test_an_installation_of_which_everything_is_said_is_what_kubernetes_takes(release, app, objects, snapshot):
+    rendered = objects(in_a_chart(app, installation(every_option(release), release, [TAINT])))
+    assert [manifest for manifest in rendered if manifest["kind"] != "CustomResourceDefinition"] == snapshot

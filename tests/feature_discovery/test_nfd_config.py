@@ -1,0 +1,293 @@
+import re
+
+import pytest
+import yaml
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdTopologyUpdater, NfdWorker
+from gpu_constructs.kube.yaml_text import yaml_text
+
+GPU_RULE = {
+    "name": "nvidia gpu present",
+    "labels": {"nvidia.com/gpu.present": "true"},
+    "matchFeatures": [
+        {
+            "feature": "pci.device",
+            "matchExpressions": {
+                "vendor": {"op": "In", "value": ["10de"]},
+                "class": {"op": "In", "value": ["0300", "0302"]},
+            },
+        }
+    ],
+}
+
+
+class CoreSchemaLoader(yaml.SafeLoader):
+    """Takes plain scalars for what YAML 1.2 takes them for: 02 and 0300 are numbers there, too."""
+
+
+CoreSchemaLoader.yaml_implicit_resolvers = {}
+for tag, pattern in {
+    "null": r"~|null|Null|NULL|",
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+",
+    "float": r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+}.items():
+    CoreSchemaLoader.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", re.compile(f"(?:{pattern})\\Z"), None)
+
+
+def worker(sources=None, core=None):
+    return NfdWorker(config={"sources": sources or {}, "core": core or {}}).document()
+
+
+def rule(**given):
+    return worker({"custom": [{"name": "mine", "labels": {"example.com/mine": "yes"}, **given}]})
+
+
+def matching(expression):
+    return rule(matchFeatures=[{"feature": "cpu.model", "matchExpressions": {"vendor_id": expression}}])
+
+
+def refusal(function, *given, **named):
+    with pytest.raises(GpuConstructsError) as refused:
+        function(*given, **named)
+    return str(refused.value)
+
+
+# --- the user's file over ours --------------------------------------------------------------------------------
+
+
+def test_device_classes_stay_text_for_every_yaml_reader():
+    for loader in (yaml.SafeLoader, CoreSchemaLoader):
+        assert yaml.load(yaml_text(NfdWorker().document()), loader) == {
+            "sources": {
+                "pci": {"deviceClassWhitelist": ["02", "03"], "deviceLabelFields": ["vendor"]},
+                "custom": [GPU_RULE],
+            }
+        }
+    assert [type(item) for item in yaml.load("[0300, 02, 10de, yes]", CoreSchemaLoader)] == [int, int, str, str]
+
+
+def test_files_of_which_nothing_is_said_allow_labels_of_nvidia_and_exclude_no_resource():
+    assert NfdMaster().document() == {"extraLabelNs": ["nvidia.com"]}
+    assert NfdTopologyUpdater().document() == {}
+
+
+def test_a_key_is_laid_over_ours_and_the_rest_stays():
+    config = worker({"pci": {"deviceClassWhitelist": ("03", "12")}}, {"sleepInterval": "2m"})
+    assert config["sources"]["pci"] == {"deviceClassWhitelist": ["03", "12"], "deviceLabelFields": ["vendor"]}
+    assert config["core"] == {"sleepInterval": "2m"}
+    assert "pci" not in worker({"pci": None})["sources"]
+    assert NfdMaster(config={"extraLabelNs": None}).document() == {}
+
+
+def test_the_rule_that_marks_gpu_nodes_stays_beside_rules_of_the_users():
+    assert rule()["sources"]["custom"] == [GPU_RULE, {"name": "mine", "labels": {"example.com/mine": "yes"}}]
+    for custom in (None, []):
+        assert worker({"custom": custom})["sources"]["custom"] == [GPU_RULE]
+    assert NfdWorker(config={"sources": None}).document()["sources"] == {"custom": [GPU_RULE]}
+    mine = {**GPU_RULE, "name": "mine"}
+    assert worker({"custom": [mine]})["sources"]["custom"] == [mine]
+
+
+# --- keys and plain values ------------------------------------------------------------------------------------
+
+
+NO_WORKER = [
+    {"source": {}},
+    {"sources": {"memory": {}}},
+    {"sources": {"local": {"dir": "/"}}},
+    {"sources": []},
+    {"core": {"sleepInterval": 60}},
+    {"core": {"sleepInterval": "60"}},
+    {"core": {"noOwnerRefs": "no"}},
+    {"core": {"sources": ["pci"]}},
+    {"core": {"ownerRefs": []}},
+    {"core": {"labelSources": ["all", "-pcii"]}},
+    {"core": {"featureSources": ["custom", "pci"]}},
+    {"core": {"klog": {"v": []}}},
+    {"core": {"klog": {"log_dir": "/"}}},
+    {"sources": {"cpu": {"cpuid": {"attributeWhitelist": "AVX"}}}},
+    {"sources": {"kernel": {"configOpts": [5]}}},
+    {"sources": {"fake": {"instanceFeatures": ["a"]}}},
+    {"sources": {"fake": {"labels": {"a": 1}}}},
+    {"sources": {"pci": {"deviceClassWhitelist": []}}},
+    {"sources": {"pci": {"deviceClassWhitelist": ["03", 2]}}},
+    *(
+        {"sources": {bus: {"deviceClassWhitelist": [wrong]}}}
+        for bus, digits, wrong in (("pci", 4, "03000"), ("pci", 4, ""), ("pci", 4, "3g"), ("usb", 2, "0300"))
+    ),
+    {"sources": {"pci": {"deviceLabelFields": ["vendr"]}}},
+    {"sources": {"usb": {"deviceLabelFields": []}}},
+    {"core": {"noPublish": True}},
+    {"core": {"labelSources": ["pci"]}},
+    {"core": {"featureSources": []}},
+    {"core": {"labelWhiteList": "^pci-"}},
+]
+
+
+def test_what_the_worker_would_skip_or_not_mark_gpu_nodes_with_is_refused(snapshot):
+    """The messages, one a row of NO_WORKER, are in the snapshot."""
+    assert "\n".join(refusal(NfdWorker, config=given) for given in NO_WORKER) == snapshot
+
+
+def test_what_the_worker_reads_is_written_as_it_is_given():
+    for given in (
+        {"core": {"klog": {"v": 4, "addDirHeader": True, "logDir": "/log"}}},
+        {"core": {"labelSources": ["-usb", "all"], "featureSources": ["pci", "cpu"], "labelWhiteList": "gpu|cpu"}},
+        # One taken away before all are named is there again; an expression of Go's is left to Go.
+        {"core": {"labelSources": ["-custom", "all"], "labelWhiteList": r"(?U)\z["}},
+        {"core": {"noPublish": False, "noOwnerRefs": True, "noPublishFeatures": ["pci.*"]}},
+        {"sources": {"cpu": {"cpuid": {"attributeBlacklist": [], "attributeWhitelist": ["AVX"]}}}},
+        {"sources": {"kernel": {"kconfigFile": "/boot/config", "configOpts": ["NO_HZ"]}, "local": {}}},
+        {"sources": {"usb": {"deviceClassWhitelist": [], "deviceLabelFields": ["class", "vendor", "serial"]}}},
+        {"sources": {"fake": {"labels": {"a": "b"}, "flagFeatures": ["a"], "instanceFeatures": [{"a": "b"}]}}},
+        {"sources": {"pci": {"deviceClassWhitelist": ["0b40", "12", "0B", "0"], "deviceLabelFields": ["device"]}}},
+    ):
+        made = NfdWorker(config=given).document()
+        for section, members in given.items():
+            assert {key: made[section][key] for key in members} == members
+
+
+# --- rules ----------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_that_the_worker_reads_is_written_as_it_is_given():
+    for given in (
+        {"labels": {"example.com/a": True}},
+        {"labels": {"example.com/a": "@cpu.model.vendor_id"}},
+        {"labelsTemplate": "{{ range .pci.device }}a=b\n{{ end }}", "labels": {}},
+        {"vars": {"a": "b"}, "labels": None},
+        {"varsTemplate": "a=b"},
+        {"matchFeatures": [{"feature": "kernel.loadedmodule", "matchName": {"op": "InRegexp", "value": ["^nv"]}}]},
+        {"matchFeatures": [{"feature": "cpu.cpuid", "matchExpressions": ["AVX", "family=6"]}]},
+        {"matchFeatures": [{"feature": "cpu.cpuid", "matchExpressions": {"AVX": None}}]},
+        {"matchAny": [{"matchFeatures": [{"feature": "rule.matched", "matchExpressions": {"a": "b"}}]}]},
+    ):
+        made = rule(**given)["sources"]["custom"][1]
+        assert {key: made.get(key) for key in given} == given
+
+
+NO_RULES = [
+    {"matchOn": []},
+    {"taints": []},
+    {"annotations": {}},
+    {"extendedResources": {}},
+    {"matchFeature": []},
+    {"labels": {}},
+    {"labels": {"a": 5}},
+    {"labels": {"a b": "c"}},
+    {"labels": {"a": "b c"}},
+    {"labels": ["a"]},
+    {"matchAny": [{"matchFeatures": [{"feature": "gpu"}]}]},
+    {"matchFeatures": [{}]},
+    {"matchAny": [{"matchName": {}}]},
+]
+
+
+def test_a_rule_that_yields_nothing_or_less_than_it_says_is_refused(snapshot):
+    """The messages, one a row of NO_RULES, are in the snapshot."""
+    assert "\n".join(refusal(rule, **given) for given in NO_RULES) == snapshot
+
+
+NO_EXPRESSIONS = [
+    192,
+    [192],
+    [],
+    {"value": ["a"]},
+    {"op": "in", "value": ["a"]},
+    {"op": "In", "vlaue": ["a"]},
+    {"op": "In"},
+    {"op": "In", "value": 192},
+    {"op": "Exists", "value": ["a"]},
+    {"op": "Gt", "value": ["1", "2"]},
+    {"op": "Gt", "value": ["a"]},
+    {"op": "GtLt", "value": ["5"]},
+    {"op": "GtLt", "value": ["5", "5"]},
+]
+
+
+def test_an_expression_with_which_the_worker_would_not_start_is_refused(snapshot):
+    """The messages, one a row of NO_EXPRESSIONS, are in the snapshot."""
+    assert "\n".join(refusal(matching, expression) for expression in NO_EXPRESSIONS) == snapshot
+
+
+def test_every_operator_takes_as_many_values_as_the_worker_reads():
+    for operators, counts in (
+        ("In NotIn InRegexp", {1, 2, 3}),
+        ("Exists DoesNotExist IsTrue IsFalse", {0}),
+        ("Gt Lt", {1}),
+        ("GtLt", {2}),
+    ):
+        for operator in operators.split():
+            for count in range(4):
+                expression = {"op": operator, "value": ["3", "4", "5"][:count]}
+                if count in counts:
+                    term = matching(expression)["sources"]["custom"][1]["matchFeatures"][0]
+                    assert term["matchExpressions"]["vendor_id"] == expression
+                else:
+                    assert f"for {operator}; got " in refusal(matching, expression)
+    for short in ("Intel", True, {"op": "In", "value": True}, {"op": "Lt", "value": "-5"}, {"op": "Exists"}):
+        assert matching(short)
+
+
+# --- the master and the topology updater ----------------------------------------------------------------------
+
+
+NO_MASTER = [
+    {"noPublish": True},
+    {"labelWhiteList": "pci"},
+    {"restrictions": {"disableLabels": True}},
+    *({"denyLabelNs": [domain], "extraLabelNs": []} for domain in ("nvidia.com", "*", "*.com", "*nvidia.com")),
+    {"restrictions": {"disableTaints": True}},
+    {"restrictions": {"nodeFeatureNamespaceSelector": {"matchExpressions": [{"key": "a", "op": "In"}]}}},
+    {"nfdApiParallelism": 0},
+    {"informerPageSize": "50"},
+    *(
+        {"leaderElection": {key: value}}
+        for key, value, got in (
+            ("leaseDuration", "10s", "leaseDuration 10s, renewDeadline 10s, retryPeriod 2s"),
+            ("retryPeriod", "9s", "leaseDuration 15s, renewDeadline 10s, retryPeriod 9s"),
+        )
+    ),
+]
+
+
+def test_what_the_master_would_skip_or_keep_from_gpu_nodes_is_refused(snapshot):
+    """The messages, one a row of NO_MASTER, are in the snapshot."""
+    assert "\n".join(refusal(NfdMaster, config=given) for given in NO_MASTER) == snapshot
+
+
+def test_other_domains_may_be_denied_and_those_of_the_command_line_count():
+    for denied in ("example.com", "*.example.com", "vidia.com", "*.nvidia.com"):
+        assert NfdMaster(config={"denyLabelNs": [denied], "extraLabelNs": []}).document()["denyLabelNs"] == [denied]
+    assert NfdMaster(deny_label_ns=["nvidia.com"]).document() == {"extraLabelNs": ["nvidia.com"]}
+
+
+def test_what_master_and_topology_updater_read_is_written_as_it_is_given():
+    given = {
+        "denyLabelNs": ["example.com"],
+        "enableTaints": True,
+        "klog": {"v": "4"},
+        "labelWhiteList": "gpu",
+        "leaderElection": {"leaseDuration": "30s", "renewDeadline": "20s", "retryPeriod": "5s"},
+        "nfdApiParallelism": 5,
+        "informerPageSize": 0,
+        "resyncPeriod": "2h",
+        "restrictions": {"denyNodeFeatureLabels": True, "nodeFeatureNamespaceSelector": {"matchLabels": {"a": "b"}}},
+    }
+    assert NfdMaster(config=given).document() == {"extraLabelNs": ["nvidia.com"], **given}
+    given = {"excludeList": {"*": ["cpu"], "node-1": ["memory", "example.com/x"]}}
+    assert NfdTopologyUpdater(config=given).document() == given
+
+
+NO_UPDATER = [
+    {"excludelist": {}},
+    {"excludeList": {"*": "cpu"}},
+    {"excludeList": ["cpu"]},
+]
+
+
+def test_what_the_topology_updater_would_skip_is_refused(snapshot):
+    """The messages, one a row of NO_UPDATER, are in the snapshot."""
+    assert "\n".join(refusal(NfdTopologyUpdater, config=given) for given in NO_UPDATER) == snapshot

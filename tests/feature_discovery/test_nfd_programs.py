@@ -1,0 +1,302 @@
+import dataclasses
+import re
+from datetime import timedelta
+
+import pytest
+from test_nfd import MEMBERS, NEW, OLD, installation, pod, refusal, saying
+
+from gpu_constructs import NodeFeatureDiscovery
+from gpu_constructs.feature_discovery.node_feature_discovery import (
+    NfdMaster,
+    NfdTopologyUpdater,
+    NfdWorker,
+)
+
+RELEASES = pytest.mark.parametrize("release", [OLD, NEW], ids=lambda release: release.version)
+
+
+def container(name, release=NEW, whole=None, **options):
+    """The container of a component, as told, without its mounts."""
+    given = {"topology_updater": NfdTopologyUpdater(), MEMBERS[name][0]: MEMBERS[name][1](**options), **(whole or {})}
+    (found,) = pod(installation(NodeFeatureDiscovery(**given), release)[name])["containers"]
+    return {key: value for key, value in found.items() if key != "volumeMounts"}
+
+
+def changed(name, release=NEW, whole=None, **options):
+    """What differs from the default container of the same component."""
+    ours, theirs = container(name, release), container(name, release, whole, **options)
+    assert ours.keys() == theirs.keys()
+    return {key: theirs[key] for key in ours if ours[key] != theirs[key]}
+
+
+# --- what the charts of both releases say too -----------------------------------------------------------------
+
+
+# --- options of every component -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_port_moves_with_its_flag_and_probes(name):
+    found = changed(name, NEW, port=9000)
+    assert found == {"args": found["args"], "ports": [{"name": "http", "containerPort": 9000}]}
+    assert (found["args"][-1], "-port=8080" in found["args"]) == ("-port=9000", False)
+    found = changed(name, OLD, metrics_port=9001)
+    assert found.keys() == {"args", "ports"}
+    assert found["ports"][0] == {"name": "metrics", "containerPort": 9001}
+    assert ("-metrics=9001" in found["args"], "-metrics=8081" in found["args"]) == (True, False)
+    if name != "gc":
+        found = changed(name, OLD, health_port=9002)
+        assert (found["ports"][1]["containerPort"], found["args"][-1]) == (9002, "-grpc-health=9002")
+        assert {probe["grpc"]["port"] for key, probe in found.items() if key.endswith("Probe")} == {9002}
+
+
+@RELEASES
+def test_feature_gates_reach_the_programs_that_know_them(release):
+    gates = {"feature_gates": {"NodeFeatureGroupAPI": True, "DisableAutoPrefix": False}}
+    flags = ["-feature-gates=DisableAutoPrefix=false", "-feature-gates=NodeFeatureGroupAPI=true"]
+    for name, knows in (("master", True), ("worker", True), ("gc", False), ("topology-updater", False)):
+        found = container(name, release, gates)["args"]
+        assert [flag for flag in found if "feature-gates" in flag] == (flags if knows else [])
+
+
+# --- options of one component ---------------------------------------------------------------------------------
+
+
+@RELEASES
+@pytest.mark.parametrize(
+    ("name", "given", "flag"),
+    [
+        ("master", {"instance": "blue"}, "-instance=blue"),
+        ("master", {"replica_count": 2}, "-enable-leader-election"),
+        ("master", {"extra_label_ns": ["a.b", "c.d"]}, "-extra-label-ns=a.b,c.d"),
+        ("master", {"deny_label_ns": ["a.b", "*.c"]}, "-deny-label-ns=a.b,*.c"),
+        ("master", {"enable_taints": True}, "-enable-taints"),
+        ("master", {"resync_period": "2h"}, "-resync-period=2h"),
+        ("master", {"resync_period": timedelta(0)}, "-resync-period=0s"),
+        ("master", {"nfd_api_parallelism": 5}, "-nfd-api-parallelism=5"),
+        ("gc", {"interval": timedelta(minutes=10)}, "-gc-interval=600s"),
+        ("topology-updater", {"update_interval": "5s"}, "-sleep-interval=5s"),
+        ("topology-updater", {"watch_namespace": "ml"}, "-watch-namespace=ml"),
+        ("topology-updater", {"pod_set_fingerprint": False}, "-pods-fingerprint=false"),
+        (
+            "topology-updater",
+            {"kubelet_config_path": "/k.yaml"},
+            "-kubelet-config-uri=file:///host-var/kubelet-config",
+        ),
+        ("topology-updater", {"kubelet_state_dir": ""}, "-kubelet-state-dir="),
+        (
+            "topology-updater",
+            {"kubelet_pod_resources_sock_path": "/run/kubelet/pods.sock"},
+            "-podresources-socket=/host-var/lib/kubelet-podresources/pods.sock",
+        ),
+    ],
+    ids=str,
+)
+def test_each_option_of_a_program_is_one_flag(name, given, flag, release):
+    before, found = container(name, release)["args"], changed(name, release, **given)
+    assert found.keys() == {"args"}
+    assert [argument for argument in found["args"] if argument not in before] == [flag]
+    assert [argument for argument in before if argument not in found["args"]] in (
+        [],
+        [argument for argument in before if argument.partition("=")[0] == flag.partition("=")[0]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("owners", "flag"), [([], "-owner-refs="), (["node"], "-owner-refs=node"), (["ds"], "-owner-refs=ds")], ids=str
+)
+def test_the_newer_worker_is_told_who_owns_its_objects(owners, flag):
+    assert container("worker", owner_refs=owners)["args"] == [flag, "-port=8080"]
+
+
+# --- what it sees of the node ---------------------------------------------------------------------------------
+
+
+def files(name, **options):
+    """What a component sees of the node, by where it sees it."""
+    spec = pod(saying(name, **options)[name])
+    mounts = spec["containers"][0]["volumeMounts"]
+    assert all(mount["readOnly"] for mount in mounts)
+    sources = {volume["name"]: volume for volume in spec["volumes"]}
+    assert {mount["name"] for mount in mounts} == sources.keys()
+    paths = {mount["mountPath"]: sources[mount["name"]] for mount in mounts}
+    return {inside: source["hostPath"]["path"] for inside, source in paths.items() if "hostPath" in source}
+
+
+FEATURES_D = "/etc/kubernetes/node-feature-discovery/features.d"
+
+
+def test_the_worker_sees_what_it_looks_at_and_more_when_it_is_told():
+    seen = {
+        "/host-boot": "/boot",
+        "/host-etc/os-release": "/etc/os-release",
+        "/host-lib": "/lib",
+        "/host-proc/swaps": "/proc/swaps",
+        "/host-sys": "/sys",
+        "/host-usr/lib": "/usr/lib",
+    }
+    assert files("worker") == seen
+    assert files("worker", mount_usr_src=True) == {**seen, "/host-usr/src": "/usr/src"}
+    assert files("worker", mount_features_d=True) == {**seen, FEATURES_D: FEATURES_D}
+
+
+def test_the_topology_updater_sees_the_sockets_folder_and_what_it_is_told():
+    state, socket = "/host-var/lib/kubelet", "/host-var/lib/kubelet-podresources"
+    seen = {"/host-sys": "/sys", socket: "/var/lib/kubelet/pod-resources", state: "/var/lib/kubelet"}
+    for given, difference in (
+        ({}, {}),
+        ({"kubelet_state_dir": "/data/kubelet"}, {state: "/data/kubelet"}),
+        ({"kubelet_state_dir": ""}, {state: None}),
+        ({"kubelet_config_path": "/k.yaml"}, {"/host-var/kubelet-config": "/k.yaml"}),
+        ({"kubelet_pod_resources_sock_path": "/run/kubelet/pods.sock"}, {socket: "/run/kubelet"}),
+    ):
+        expected = {inside: path for inside, path in {**seen, **difference}.items() if path is not None}
+        assert files("topology-updater", **given) == expected, given
+
+
+def test_master_and_garbage_collector_see_nothing_of_the_node():
+    assert (files("master"), pod(installation()["gc"])["volumes"]) == ({}, None)
+
+
+# --- rights ---------------------------------------------------------------------------------------------------
+
+
+def rights(name, release=NEW, whole=None, **options):
+    """What a component may do: in the cluster, and in its namespace."""
+    given = {"topology_updater": NfdTopologyUpdater(), MEMBERS[name][0]: MEMBERS[name][1](**options), **(whole or {})}
+    made = installation(NodeFeatureDiscovery(**given), release)
+    return tuple(
+        [
+            " ".join((*rule["apiGroups"], *rule["resources"], *rule["verbs"], *rule.get("resourceNames", ())))
+            for rule in made.get(f"{name}-{role}", {"rules": ()})["rules"]
+        ]
+        for role in ("cluster-role", "role")
+    )
+
+
+NODES = [" nodes get list patch", " nodes/status patch", "nfd.k8s-sigs.io nodefeatures nodefeaturerules list watch"]
+LEASE = ["coordination.k8s.io leases create", "coordination.k8s.io leases get update nfd-master.nfd.kubernetes.io"]
+GROUPS = ["nfd.k8s-sigs.io nodefeaturegroups get", "nfd.k8s-sigs.io nodefeaturegroups/status update"]
+FEATURES, OWN_POD = "nfd.k8s-sigs.io nodefeatures create delete get update", " pods get"
+SELECTOR = {"restrictions": {"nodeFeatureNamespaceSelector": {"matchLabels": {"a": "b"}}}}
+
+
+@RELEASES
+def test_the_master_patches_nodes_and_may_do_what_its_options_make_it_do(release):
+    assert rights("master", release) == (NODES, [])
+    assert rights("master", release, replica_count=2) == (NODES, LEASE)
+    assert rights("master", release, config=SELECTOR) == ([*NODES, " namespaces list watch"], [])
+    gates = {"feature_gates": {"NodeFeatureGroupAPI": True}}
+    assert rights("master", release, gates) == ([*NODES, "nfd.k8s-sigs.io nodefeaturegroups list watch"], GROUPS)
+    for given in (
+        {"config": {"restrictions": {"allowOverwrite": False}}},
+        {"enable_taints": True, "instance": "a", "deny_label_ns": ["a.b"], "resync_period": "1m"},
+    ):
+        assert rights("master", release, {"feature_gates": {"DisableAutoPrefix": True}}, **given) == (NODES, [])
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "expected"),
+    [
+        (OLD, {}, ([], [FEATURES, OWN_POD])),
+        (NEW, {}, ([], [FEATURES, OWN_POD])),
+        (NEW, {"owner_refs": []}, ([], [FEATURES])),
+        (NEW, {"owner_refs": ["pod"]}, ([], [FEATURES])),
+        (NEW, {"owner_refs": ["ds"]}, ([], [FEATURES, OWN_POD])),
+        (NEW, {"owner_refs": ["node"]}, ([" nodes get"], [FEATURES])),
+        (NEW, {"owner_refs": ["node", "pod", "ds"]}, ([" nodes get"], [FEATURES, OWN_POD])),
+        (OLD, {"config": {"core": {"noOwnerRefs": True}}}, ([], [FEATURES])),
+    ],
+    ids=str,
+)
+def test_the_worker_writes_features_and_looks_up_their_owners(release, given, expected):
+    assert rights("worker", release, **given) == expected
+
+
+@RELEASES
+def test_garbage_collector_and_topology_updater_hold_what_their_release_calls(release):
+    topologies = "topology.node.k8s.io noderesourcetopologies"
+    gone = [" nodes list watch", "nfd.k8s-sigs.io nodefeatures delete list", f"{topologies} delete list"]
+    assert rights("gc", release) == (gone, [])
+    newer = [
+        "apiextensions.k8s.io customresourcedefinitions get noderesourcetopologies.topology.node.k8s.io",
+    ]
+    pods = " pods get list watch" if release is NEW else " pods get"
+    held = [f"{topologies} create get update", pods, " namespaces get gpu", " nodes/configz get"]
+    held += newer if release is NEW else []
+    assert rights("topology-updater", release) == (held, [])
+    assert rights("topology-updater", release, kubelet_config_path="/k.yaml")[0] == [
+        right for right in held if "configz" not in right
+    ]
+
+
+# --- flags of the user ----------------------------------------------------------------------------------------
+
+# kubernetes-sigs/node-feature-discovery@v0.17.3 and @v0.19.0:cmd/*/main.go, but for flags of the logging library
+FLAGS = {
+    "master": "config deny-label-ns enable-leader-election enable-taints extra-label-ns feature-gates grpc-health "
+    "informer-page-size instance kubeconfig label-whitelist metrics nfd-api-parallelism no-publish options port prune "
+    "resync-period version",
+    "worker": "config feature-gates feature-sources grpc-health kubeconfig label-sources metrics no-owner-refs "
+    "no-publish no-publish-features oneshot options owner-refs port version",
+    "gc": "gc-interval kubeconfig list-size metrics port version",
+    "topology-updater": "api-auth-token-file config grpc-health kubeconfig kubelet-config-uri kubelet-state-dir "
+    "metrics no-publish oneshot pods-fingerprint podresources-socket port sleep-interval version watch-namespace",
+}
+FREE = {
+    "master": "informer-page-size kubeconfig",
+    "worker": "kubeconfig",
+    "gc": "kubeconfig list-size",
+    "topology-updater": "api-auth-token-file kubeconfig no-publish",
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_every_flag_of_every_program_is_free_or_refused_with_an_option_that_is_there(name):
+    member, struct = MEMBERS[name]
+    for flag in FLAGS[name].split():
+        if flag in FREE[name].split():
+            assert container(name, extra_args=[f"-{flag}=1"])["args"][-1] == f"-{flag}=1"
+            continue
+        with pytest.raises(ValueError, match="extra_args") as refused:
+            struct(extra_args=[f"-{flag}=1"])
+        message = str(refused.value)
+        assert message.startswith(f"{member}.extra_args[0] must not hold -{flag}; ")
+        owner = NodeFeatureDiscovery if "NodeFeatureDiscovery" in message else struct
+        named = re.findall(r"set (\w+)", message.replace("set it in config", "set config"))
+        assert {*named} <= {field.name for field in dataclasses.fields(owner)}
+        assert named or flag in ("oneshot", "prune", "version"), flag
+    for others in FREE.values():
+        for flag in {*others.split()} - {*FLAGS[name].split()}:
+            with pytest.raises(ValueError, match=f"must be a flag of nfd-{name}, which exits on any other"):
+                struct(extra_args=[f"-{flag}=1"])
+    for arguments in (["--v=4"], ["-v", "4"], ["-logtostderr"], ["-vmodule=nfd=3", "-v=1"]):
+        assert container(name, OLD, extra_args=arguments)["args"][-len(arguments) :] == arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-vv=4"], "[0] must be a flag of nfd-master, which exits on any other; got -vv (did you mean 'v'?)"),
+        (["4"], "[0] must be a flag like '-v=4' or the value of one; got '4'"),
+        ([""], "[0] must be a flag like '-v=4' or the value of one; got ''"),
+        (["--"], "[0] must be a flag like '-v=4' or the value of one; got '--'"),
+        (["-v", "4", "5"], "[2] must be a flag like '-v=4' or the value of one; got '5'"),
+        (["-v=4", "5"], "[1] must be a flag like '-v=4' or the value of one; got '5'"),
+        (["--prune"], "[0] must not hold -prune; it takes every label of NFD off the nodes"),
+    ],
+    ids=str,
+)
+def test_a_word_that_the_program_would_not_read_is_refused(arguments, message):
+    with pytest.raises(ValueError, match="extra_args") as refused:
+        NfdMaster(extra_args=arguments)
+    assert str(refused.value) == f"master.extra_args{message}"
+
+
+def test_a_flag_that_came_later_is_refused_with_its_first_release():
+    late = NodeFeatureDiscovery(worker=NfdWorker(extra_args=["-legacy_stderr_threshold_behavior=false"]))
+    assert installation(late, NEW)
+    assert refusal(late, OLD) == (
+        "worker.extra_args[0] -legacy_stderr_threshold_behavior needs Node Feature Discovery 0.19.0, and this is "
+        "0.17.3; leave it out or take a later release of the device plugin"
+    )

@@ -1,0 +1,261 @@
+from datetime import timedelta
+
+import pytest
+from cdk8s_plus_27 import EnvValue as PlusEnvValue
+
+from gpu_constructs import GpuConstructsError, Toleration
+from gpu_constructs.feature_discovery.node_feature_discovery import (
+    NfdGarbageCollector,
+    NfdMaster,
+    NfdNetworkPolicy,
+    NfdPodDisruptionBudget,
+    NfdPodMonitor,
+    NfdProbe,
+    NfdServiceAccount,
+    NfdTopologyUpdater,
+    NfdWorker,
+    NodeFeatureDiscovery,
+)
+from gpu_constructs.kube.env import EnvValue
+
+COMPONENTS = {
+    "master": NfdMaster,
+    "worker": NfdWorker,
+    "gc": NfdGarbageCollector,
+    "topology_updater": NfdTopologyUpdater,
+}
+
+
+def refusal(struct, **given):
+    with pytest.raises(GpuConstructsError) as refused:
+        struct(**given)
+    return str(refused.value)
+
+
+# --- every component ------------------------------------------------------------------------------------------
+
+CHECKSUM = "gpu-constructs/config-sha256"
+
+
+REFUSED_BY_ALL = [
+    {"extra_args": "-v=4"},
+    {"extra_args": ["-port=80"]},
+    {"extra_envs": {"X": 5}},
+    {"extra_envs": {"1X": "5"}},
+    {"extra_envs": {"NODE_NAME": "a"}},
+    {"host_network": "yes"},
+    {"host_network": True, "host_users": False},
+    {"host_network": True, "network_policy": NfdNetworkPolicy()},
+    {"dns_policy": "None"},
+    {"port": 0},
+    {"metrics_port": 65536},
+    {"annotations": {"a b": "c"}},
+    {"annotations": {"a": 5}},
+    {"annotations": {CHECKSUM: "c"}},
+    {"labels": {"app.kubernetes.io/name": "c"}},
+    {"labels": {"a": "b c"}},
+    {"pod_security_context": {"runAsUsr": 5}},
+    {"security_context": {"runAsUsr": 5}},
+    {"security_context": {"privileged": True}},
+    {"init_containers": [{"name": "a"}]},
+    {"init_containers": [{"name": "a", "image": "b"}]},
+    {"init_containers": [{"name": "a", "image": "b:1"}, {"name": "a", "image": "b:1"}]},
+    {"service_account": "mine"},
+    {"rbac_create": None},
+    {"revision_history_limit": -1},
+    {"priority_class_name": "very high"},
+    {"resources": {"limits": {"memory": "1GB"}}},
+    {"node_selector": {"a b": "c"}},
+    {"tolerations": [{"key": "a"}]},
+    {"affinity": {"nodeAffinty": {}}},
+    {"liveness_probe": NfdProbe(success_threshold=2)},
+]
+
+
+def test_what_the_program_or_kubernetes_would_refuse_is_refused_for_every_component(snapshot):
+    """The messages, one a row of REFUSED_BY_ALL, are in the snapshot."""
+    assert "\n".join(refusal(struct, **given) for struct in COMPONENTS.values() for given in REFUSED_BY_ALL) == snapshot
+
+
+def test_every_component_takes_what_kubernetes_takes():
+    for struct in COMPONENTS.values():
+        for given in (
+            {"extra_envs": {"A": "b", "C": EnvValue.field("spec.nodeName"), "D": PlusEnvValue.from_value("e")}},
+            {"security_context": {"privileged": True, "allowPrivilegeEscalation": None}},
+            {"readiness_probe": NfdProbe(success_threshold=2)},
+            {"host_users": False},
+            {"host_network": True, "host_users": True},
+            {"tolerations": [Toleration(operator="Exists")]},
+            {"resources": {"requests": {"cpu": "1"}}},
+        ):
+            assert struct(**given)
+
+
+ONCE = (NfdMaster, NfdGarbageCollector)
+
+
+REFUSED_BY_ONE = [
+    ([NfdMaster], {"init_containers": [{"name": "master", "image": "a:1"}]}),
+    ([NfdTopologyUpdater], {"init_containers": [{"name": "topology-updater", "image": "a:1"}]}),
+    ([NfdGarbageCollector], {"health_port": 8082}),
+    *(
+        ([struct], {"enable": False})
+        for name, struct, called in (
+            ("master", NfdMaster, "master"),
+            ("worker", NfdWorker, "worker"),
+            ("gc", NfdGarbageCollector, "garbage collector"),
+            ("topology_updater", NfdTopologyUpdater, "topology updater"),
+        )
+    ),
+    (ONCE, {"deployment_annotations": {"a b": "c"}}),
+    ([NfdWorker, NfdTopologyUpdater], {"daemonset_annotations": {"a b": "c"}}),
+    (ONCE, {"replica_count": 0}),
+    ([NfdMaster], {"instance": "A_b"}),
+    ([NfdMaster], {"resync_period": "60"}),
+    ([NfdMaster], {"resync_period": "-1s"}),
+    ([NfdMaster], {"nfd_api_parallelism": 0}),
+    ([NfdMaster], {"extra_label_ns": ["*.a"]}),
+    ([NfdMaster], {"deny_label_ns": ["a,b"]}),
+    ([NfdMaster], {"deny_label_ns": ["nvidia.com"], "extra_label_ns": ["a.b"]}),
+    ([NfdMaster], {"startup_probe": NfdProbe(success_threshold=2)}),
+    ([NfdMaster], {"feature_rules_controller": True}),
+    ([NfdMaster], {"feature_api": True}),
+    ([NfdWorker], {"owner_refs": "pod"}),
+    ([NfdWorker], {"owner_refs": ["pd"]}),
+    ([NfdWorker], {"owner_refs": ["ds", "ds"]}),
+    ([NfdWorker], {"update_strategy": "OnDelete"}),
+    ([NfdGarbageCollector], {"interval": "0s"}),
+    ([NfdGarbageCollector], {"interval": timedelta(0)}),
+    ([NfdTopologyUpdater], {"update_interval": "1 minute"}),
+    ([NfdTopologyUpdater], {"update_interval": "0s", "kubelet_state_dir": ""}),
+    ([NfdTopologyUpdater], {"watch_namespace": ""}),
+    ([NfdTopologyUpdater], {"kubelet_state_dir": "kubelet"}),
+    ([NfdTopologyUpdater], {"kubelet_config_path": ""}),
+    ([NfdTopologyUpdater], {"kubelet_pod_resources_sock_path": "/kubelet.sock"}),
+]
+
+
+def test_what_one_component_would_refuse_or_ignore_is_refused(snapshot):
+    """The messages, one a row of REFUSED_BY_ONE, are in the snapshot."""
+    assert "\n".join(refusal(struct, **given) for structs, given in REFUSED_BY_ONE for struct in structs) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("replicas", "budget"),
+    [
+        (1, {}),
+        (1, {"min_available": "1%"}),
+        (2, {"min_available": 2}),
+        (3, {"min_available": "67%"}),
+        (2, {"max_unavailable": 0}),
+        (2, {"max_unavailable": "0%"}),
+    ],
+    ids=str,
+)
+def test_a_budget_that_would_block_every_drain_is_refused(replicas, budget):
+    given = {"replica_count": replicas, "pod_disruption_budget": NfdPodDisruptionBudget(**budget)}
+    for name in ("master", "gc"):
+        assert refusal(COMPONENTS[name], **given) == (
+            f"{name}.pod_disruption_budget lets none of {replicas} go, so no node that runs one could be drained; "
+            "raise replica_count or pass max_unavailable=1"
+        )
+
+
+def test_a_budget_that_lets_a_pod_go_is_written_as_it_is_given():
+    for replicas, budget, manifest in (
+        (2, {}, {"minAvailable": 1}),
+        (1, {"min_available": 0}, {"minAvailable": 0}),
+        (1, {"max_unavailable": 1}, {"maxUnavailable": 1}),
+        (3, {"min_available": "66%"}, {"minAvailable": "66%"}),
+        (1, {"max_unavailable": "1%"}, {"maxUnavailable": "1%"}),
+    ):
+        made = NfdMaster(replica_count=replicas, pod_disruption_budget=NfdPodDisruptionBudget(**budget))
+        assert made.pod_disruption_budget.to_manifest() == {**manifest, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+
+
+def test_a_setting_may_be_made_in_one_place_only():
+    for member, value, key, written in (
+        ("deny_label_ns", ["a.b"], "denyLabelNs", ["a.b"]),
+        ("extra_label_ns", ["a.b"], "extraLabelNs", ["a.b"]),
+        ("enable_taints", True, "enableTaints", True),
+        ("resync_period", "1h", "resyncPeriod", "1h"),
+        ("nfd_api_parallelism", 5, "nfdApiParallelism", 5),
+    ):
+        assert NfdMaster(**{member: value})
+        assert NfdMaster(config={key: written}).document()[key] == written
+        assert refusal(NfdMaster, **{member: value}, config={key: written}) == (
+            f"master.{member} overrides master.config.{key} silently; keep one of them"
+        )
+
+
+# --- parts of components --------------------------------------------------------------------------------------
+
+
+NO_PARTS = [
+    (NfdServiceAccount, {"create": False}),
+    (NfdServiceAccount, {"create": False, "name": "mine", "annotations": {"a": "b"}}),
+    (NfdServiceAccount, {"name": "Mine"}),
+    (NfdServiceAccount, {"annotations": {"a b": "c"}}),
+    (NfdProbe, {"period_seconds": 0}),
+    (NfdProbe, {"initial_delay_seconds": -1}),
+    (NfdProbe, {"failure_threshold": "3"}),
+    (NfdProbe, {"timeout_seconds": True}),
+    (NfdProbe, {"grpc": {}}),
+    (NfdNetworkPolicy, {"egress": [{}, {"from": []}]}),
+    (NfdNetworkPolicy, {"ingress": [{"port": []}]}),
+    (NfdPodMonitor, {"labels": {"a b": "c"}}),
+    *(
+        (NfdPodMonitor, {"scrape_interval": interval})
+        for interval in ("1.5s", "", "10", "1s1m", timedelta(milliseconds=500))
+    ),
+    (NfdPodDisruptionBudget, {"min_available": 1, "max_unavailable": 1}),
+    (NfdPodDisruptionBudget, {"min_available": "half"}),
+    (NfdPodDisruptionBudget, {"max_unavailable": -1}),
+    (NfdPodDisruptionBudget, {"unhealthy_pod_eviction_policy": "Always"}),
+]
+
+
+def test_a_part_that_cannot_be_is_refused(snapshot):
+    """The messages, one a row of NO_PARTS, are in the snapshot."""
+    assert "\n".join(refusal(struct, **given) for struct, given in NO_PARTS) == snapshot
+
+
+# --- all of them ----------------------------------------------------------------------------------------------
+
+
+NO_INSTALLATIONS = [
+    {"image": "nfd:latest"},
+    {"image_pull_policy": "always"},
+    {"image_pull_secrets": [{"name": "a"}]},
+    {"image_pull_secrets": "registry"},
+    {"image_pull_secrets": ["A"]},
+    {"fullname": "NFD"},
+    {"fullname": "a" * 47},
+    {"namespace": "default"},
+    {"namespace": "a.b"},
+    {"feature_gates": {"NodeFeatureAPI": False}},
+    {"feature_gates": {"NodeFeatureGroupApi": True}},
+    {"feature_gates": {"DisableAutoPrefix": "true"}},
+    {"priority_class_name": ""},
+    {"master": {"port": 1}},
+    {"worker": NfdMaster()},
+    {"master": None, "worker": None, "gc": None},
+]
+
+
+def test_an_installation_that_cannot_be_is_refused(snapshot):
+    """The messages, one a row of NO_INSTALLATIONS, are in the snapshot."""
+    assert "\n".join(refusal(NodeFeatureDiscovery, **given) for given in NO_INSTALLATIONS) == snapshot
+
+
+def test_a_value_of_the_chart_that_is_not_offered_says_why():
+    for member, why in {
+        "post_delete_cleanup": "the chart's hook is a Job that kubectl apply would start at once, and it takes every "
+        "label of NFD off the nodes",
+        "checksum_values_only": "pods carry the checksum of their file alone",
+        "name_override": "set fullname",
+        "fullname_override": "set fullname",
+        "namespace_override": "set namespace",
+    }.items():
+        message = f"{member} is not a member of NodeFeatureDiscovery: {why}"
+        assert refusal(NodeFeatureDiscovery, **{member: True}) == message

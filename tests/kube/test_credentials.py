@@ -1,0 +1,177 @@
+"""Credentials in plain text are recognised by name and by form, and nothing else is taken for one.
+
+The samples are put together here, so that no scanner takes this file for a leak.
+"""
+
+import re
+
+import pytest
+
+import dist
+import documents
+from gpu_constructs import GpuConstructsError, not_a_secret
+from gpu_constructs.kube.credentials import in_arguments, in_values, in_variable
+
+RANDOM = "Zk3" + "a1B2" * 12
+FORMS = {
+    "Hugging Face": "hf_" + RANDOM,
+    "OpenAI": "sk-" + "proj-" + RANDOM,
+    "GitHub": "ghp_" + RANDOM,
+    "GitHub (fine-grained)": "github_pat_" + RANDOM,
+    "GitLab": "glpat-" + RANDOM,
+    "Slack token": "xoxb-" + RANDOM,
+    "Slack webhook": "https://hooks.slack.com/services/" + "T01234567/B01234567/" + RANDOM,
+    "AWS": "AKIA" + "Z0" * 8,
+    "NVIDIA": "nvapi-" + RANDOM,
+    "Google": "AIza" + RANDOM[:35],
+    "JSON Web Token": "eyJ" + RANDOM + ".eyJ" + RANDOM + "." + RANDOM,
+    "private key": "-----BEGIN " + "OPENSSH PRIVATE KEY-----\nb3BlbnNzaA",
+    "Stripe": "sk_live_" + RANDOM,
+    "bearer in small letters": "authorization=bearer " + RANDOM,
+    "bearer": "Authorization: Bearer " + RANDOM,
+    "Docker login": '{"auths": {"nvcr.io": {"auth": "' + RANDOM + '"}}}',
+    "URL with a password": "postgresql://mlflow:hunter2@db:5432/mlflow",
+    "URL with a password and no user": "redis://:hunter2@cache:6379",
+    "URL with a token": "https://example.com/hook?id=1&access_token=" + RANDOM,
+}
+
+
+def test_a_value_of_a_known_form_is_a_credential_under_any_name():
+    for kind in FORMS:
+        assert in_variable("SETTING", FORMS[kind]), kind
+        assert in_variable("SCRIPT", f"curl -H '{FORMS[kind]}' https://example.com"), kind
+
+
+def test_a_name_that_ends_with_what_it_holds_gives_a_credential_away():
+    for name in [
+        *("API_KEY", "APIKEY", "OPENAI_API_KEY", "WANDB_API_KEY", "VLLM_API_KEY", "api-key", "apiKey"),
+        *("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "TOKEN", "GITHUB_TOKEN", "token", "hf-token", "TOKEN_2"),
+        *("PASSWORD", "PGPASSWORD", "DB_PASSWD", "MYSQL_PWD", "SMTP_PASS", "adminPassword", "SSH_PASSPHRASE"),
+        *("AWS_SECRET_ACCESS_KEY", "SECRET_KEY", "PRIVATE_KEY", "ENCRYPTION_KEY", "AZURE_STORAGE_ACCOUNT_KEY"),
+        *("SECRET", "CLIENT_SECRET", "NEXTAUTH_SECRET", "CREDENTIALS", "wandb.api_key"),
+    ]:
+        assert in_variable(name, "hunter2-and-more"), name
+
+
+def test_what_only_resembles_a_credential_is_none():
+    for name, value in [
+        # Names.
+        *((name, "some-text") for name in ("MAX_TOKENS", "TOKENIZERS_PARALLELISM", "TOKENIZER", "STOP_TOKENS")),
+        *((name, "some-text") for name in ("HF_TOKEN_FILE", "API_KEY_PATH", "PASSWORD_DIR", "TOKEN_LIMIT")),
+        *((name, "some-text") for name in ("SECRET_NAME", "KEY_NAME", "TLS_SECRET", "PULL_SECRETS", "PRIMARY_KEY")),
+        *((name, "some-text") for name in ("PUBLIC_KEY", "KEY", "PASSWORD_KEY", "TOKEN_URL", "MONKEY", "COMPASS")),
+        *((name, "some-text") for name in ("EOS_TOKEN", "PAD_TOKEN", "VALIDATOR_IMAGE_PULL_SECRETS", "PWD", "")),
+        # Values.
+        *(("HF_TOKEN", value) for value in ("", " ", "$(TOKEN)", "${TOKEN}", "Bearer $(TOKEN)", "{{ .token }}")),
+        *(("HF_TOKEN", value) for value in ("true", "False", "4096", "1", "30s", "</s>", "[PAD]", "<|im_end|>")),
+        *(("API_KEY", value) for value in ("EMPTY", "none", "dummy", "not-needed", "sk-no-key-required", "****")),
+        *(("API_KEY", value) for value in ("/run/secrets/key", "./key", "vault:secret/data/x#key", "op://a/b/c")),
+        *(("API_KEY", value) for value in ("tls.key", "OPENAI_API_KEY", "sk-xxxxxxxx", "your-api-key", "ollama")),
+        *(("A", value) for value in ("hf_" + "x" * 34, "sk-" + "X" * 20 + "1", "bearer token authentication, and so")),
+        *((name, "sks") for name in ("placeholder_token", "initializer-token", "instance_token")),
+        *(("ServerApp.token", value) for value in ("''", '""')),
+        ("GIT_ASKPASS", "/bin/echo"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/secrets/account.json"),
+        ("TOKEN", "https://issuer.example.com/token"),
+        ("TOKEN", None),
+        ("URL", "https://user@example.com/repository.git"),
+        ("URL", "https://example.com:8443/a@b"),
+        ("URL", "http://[::1]:8080/"),
+        ("URL", "postgresql://user:$(PASSWORD)@db/x"),
+        ("URL", "postgresql://user:${PASSWORD}@db/x"),
+        ("URL", "https://example.com/?max_tokens=100&token=$(TOKEN)"),
+        ("IMAGE", "nvcr.io/nvidia/pytorch:24.01-py3"),
+        ("DIGEST", "sha256:" + "a1" * 32),
+        ("MODEL", "hf_internal/tiny-random-model"),
+        ("NAME", "sk-learn-model-with-a-long-name-and-words"),
+    ]:
+        assert in_variable(name, value) is None, (name, value)
+
+
+def test_arguments_are_read_as_flags_and_assignments():
+    for words, places in [
+        (["--api-key=hunter2"], [0]),
+        (["--model", "m", "--api-key", "hunter2"], [3]),
+        (["-hf-token", "hunter2"], [1]),
+        (["sh", "-c", f"export X={FORMS['Hugging Face']}; python train.py"], [2]),
+        (["env", "HF_TOKEN=hunter2", "python"], [1]),
+        (["wandb.api_key=hunter2"], [0]),
+        (["--api-key", "$(VLLM_API_KEY)"], []),
+        (["--api-key=$(VLLM_API_KEY)"], []),
+        (["--password", "--verbose", "hunter2"], []),
+        (["--max-tokens=100", "--eos-token", "</s>", "--token-file", "/run/token"], []),
+        (["--max-model-len", "4096", "--enable-auto-tool-choice"], []),
+        (["--api-key", 7, "hunter2"], []),
+        ([], []),
+    ]:
+        assert [index for index, _ in in_arguments(words)] == places, (words, places)
+
+
+def test_values_of_any_chart_are_searched_by_key_variable_and_argument():
+    values = {
+        "grafana": {"adminPassword": "hunter2", "admin": {"existingSecret": "grafana", "passwordKey": "password"}},
+        "devicePlugin": {"env": [{"name": "HF_TOKEN", "value": "hunter2"}, {"name": "A", "value": "b"}]},
+        "driver": {"secretEnv": "driver-env", "licensingConfig": {"secretName": "licence"}},
+        "toolkit": {"args": ["--api-key=hunter2"], "imagePullSecrets": ["registry"], "token": None, "n": 4},
+        "pullSecret": "registry",
+        "clientSecret": "name-of-an-object",
+    }
+    assert [path for path, _ in in_values(values)] == [
+        "values.grafana.adminPassword",
+        "values.devicePlugin.env[0].value",
+        "values.toolkit.args[0]",
+    ]
+
+
+def test_values_that_hold_themselves_or_one_value_many_times_are_read_once():
+    shared = {"adminPassword": "hunter2"}
+    for _ in range(40):
+        shared = {"a": [shared] * 9}
+    shared["itself"] = shared
+    assert len(list(in_values(shared))) == 1
+
+
+def test_a_text_is_admitted_by_the_explicit_word():
+    text = "public-demo-of-this-test"
+    assert in_variable("DEMO_TOKEN", text)
+    assert not_a_secret(text) is text
+    assert in_variable("DEMO_TOKEN", text) is None
+    assert list(in_arguments(["--token", text])) == []
+    assert list(in_arguments([f"--token={text}"])) == []
+    assert list(in_arguments([not_a_secret("--token=another-of-this-test")])) == []
+
+
+def test_only_text_can_be_admitted():
+    with pytest.raises(GpuConstructsError) as refused:
+        not_a_secret(7)
+    assert str(refused.value).startswith("text must be str; got int")
+
+
+def test_an_error_shows_nothing_of_the_credential():
+    found = in_variable("DB_PASSWORD", "hunter2")
+    assert str(found.refusal("env['DB_PASSWORD']", "read it from a Secret")) == (
+        "env['DB_PASSWORD'] must not be a credential in plain text; got 7 characters (its name says so); read it from "
+        "a Secret, or not_a_secret(...) where it is public"
+    )
+
+
+PAGE = dist.ROOT / "docs" / "security.md"
+
+
+def test_the_page_names_what_is_recognized_and_what_is_not():
+    rows = documents.table(PAGE, "recognized by")
+    for name in re.findall(r"`(\w+)`", rows[0][1]):
+        assert in_variable(name, "hunter2"), name
+    said = (
+        PAGE.read_text(encoding="utf-8").partition("Not recognized as credentials")[2].partition("under a telling")[0]
+    )
+    for name in re.findall(r"`(\w+)`", said):
+        assert not list(in_values({name: "hunter2"})), name
+
+
+def test_the_program_of_the_page_runs(tmp_path, monkeypatch, recwarn):
+    monkeypatch.chdir(tmp_path)
+    (program,) = documents.blocks(PAGE, "python", "Credentials")
+    exec(compile(program.text, "page.py", "exec"), {"__name__": "__main__"})
+    assert list(tmp_path.rglob("*.k8s.yaml"))
+    assert not [str(warning.message) for warning in recwarn if "R31" in str(warning.message)]

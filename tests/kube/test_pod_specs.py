@@ -1,0 +1,239 @@
+import cdk8s_plus_27 as kplus
+import pytest
+from cdk8s import Cron, Testing
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.kube.pod_specs import containers, node_labels_required, pod_spec_paths, pod_specs
+
+POD = {"containers": [{"name": "main"}]}
+TEMPLATE = {"template": {"spec": POD}}
+
+RAY = {"headGroupSpec": TEMPLATE, "workerGroupSpecs": [TEMPLATE, TEMPLATE]}
+RAY_PATHS = [
+    ("headGroupSpec", "template", "spec"),
+    ("workerGroupSpecs", 0, "template", "spec"),
+    ("workerGroupSpecs", 1, "template", "spec"),
+]
+JOB_SET = {"replicatedJobs": [{"name": name, "template": {"spec": TEMPLATE}} for name in ("initializer", "node")]}
+JOB_SET_PATHS = [("replicatedJobs", index, *("template", "spec") * 2) for index in (0, 1)]
+TRIED = ("spec", "trialTemplate", "trialSpec")
+
+
+def below(prefix, paths):
+    return [(*prefix.split("."), *path) for path in paths]
+
+
+def trying(**tried):
+    return {"trialTemplate": {"trialSpec": tried}}
+
+
+KINDS = {
+    "v1 Pod": (POD, [("spec",)]),
+    "v1 ReplicationController": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps/v1 DaemonSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps/v1 Deployment": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps/v1 ReplicaSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps/v1 StatefulSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps.kruise.io/v1alpha1 CloneSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "apps.kruise.io/v1beta1 StatefulSet": (TEMPLATE, [("spec", "template", "spec")]),
+    "argoproj.io/v1alpha1 Rollout": (TEMPLATE, [("spec", "template", "spec")]),
+    "keda.sh/v1alpha1 ScaledJob": ({"jobTargetRef": TEMPLATE}, [("spec", "jobTargetRef", "template", "spec")]),
+    "batch/v1 Job": (TEMPLATE, [("spec", "template", "spec")]),
+    "batch/v1 CronJob": ({"jobTemplate": {"spec": TEMPLATE}}, [("spec", "jobTemplate", "spec", "template", "spec")]),
+    "batch.volcano.sh/v1alpha1 Job": ({"tasks": [TEMPLATE]}, [("spec", "tasks", 0, "template", "spec")]),
+    "jobset.x-k8s.io/v1alpha2 JobSet": (JOB_SET, below("spec", JOB_SET_PATHS)),
+    "kubeflow.org/v1 Notebook": (TEMPLATE, [("spec", "template", "spec")]),
+    "kubeflow.org/v1beta1 Experiment": (
+        trying(apiVersion="batch/v1", kind="Job", spec=TEMPLATE),
+        [(*TRIED, "spec", "template", "spec")],
+    ),
+    "kubeflow.org/v1beta1 Trial": (
+        {"runSpec": {"apiVersion": "batch/v1", "kind": "Job", "spec": TEMPLATE}},
+        [("spec", "runSpec", "spec", "template", "spec")],
+    ),
+    "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet": (
+        {"leaderWorkerTemplate": {"workerTemplate": {"spec": POD}, "leaderTemplate": {"spec": POD}}},
+        [("spec", "leaderWorkerTemplate", f"{role}Template", "spec") for role in ("leader", "worker")],
+    ),
+    "ray.io/v1 RayCluster": (RAY, below("spec", RAY_PATHS)),
+    "ray.io/v1 RayService": ({"rayClusterConfig": RAY}, below("spec.rayClusterConfig", RAY_PATHS)),
+    "ray.io/v1 RayJob": (
+        {"rayClusterSpec": RAY, "submitterPodTemplate": {"spec": POD}},
+        [*below("spec.rayClusterSpec", RAY_PATHS), ("spec", "submitterPodTemplate", "spec")],
+    ),
+    "ray.io/v1 RayCronJob": (
+        {"jobTemplate": {"rayClusterSpec": RAY}},
+        below("spec.jobTemplate.rayClusterSpec", RAY_PATHS),
+    ),
+    "serving.knative.dev/v1 Service": (TEMPLATE, [("spec", "template", "spec")]),
+    "serving.kserve.io/v1alpha2 LLMInferenceService": (
+        {"template": POD, "prefill": {"template": POD}},
+        [("spec", "template"), ("spec", "prefill", "template")],
+    ),
+    "trainer.kubeflow.org/v1alpha1 TrainingRuntime": (
+        {"template": {"spec": JOB_SET}},
+        below("spec.template.spec", JOB_SET_PATHS),
+    ),
+    "trainer.kubeflow.org/v1alpha1 ClusterTrainingRuntime": (
+        {"template": {"spec": JOB_SET}},
+        below("spec.template.spec", JOB_SET_PATHS),
+    ),
+} | {
+    f"kubeflow.org/v1 {kind}": (
+        {f"{field}ReplicaSpecs": {"Worker": TEMPLATE}},
+        [(*place, "Worker", "template", "spec")],
+    )
+    for kind, field in {
+        "JAXJob": "jax",
+        "MPIJob": "mpi",
+        "PaddleJob": "paddle",
+        "PyTorchJob": "pytorch",
+        "TFJob": "tf",
+        "XGBoostJob": "xgb",
+    }.items()
+    for place in [("spec", f"{field}ReplicaSpecs")]
+}
+
+
+def manifest_of(kind, spec):
+    api_version, _, name = kind.partition(" ")
+    return {"apiVersion": api_version, "kind": name, "spec": spec}
+
+
+def test_the_pods_of_each_kind_are_found_where_they_are():
+    for kind, (spec, paths) in KINDS.items():
+        manifest = manifest_of(kind, spec)
+        assert (kind, pod_spec_paths(manifest)) == (kind, paths)
+        assert list(pod_specs(manifest)) == [POD] * len(paths), kind
+    assert list(pod_specs({"apiVersion": "v1", "kind": "PodTemplate", **TEMPLATE})) == [POD]
+
+
+@pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
+def test_a_serving_runtime_is_itself_a_pod_and_may_have_another(kind):
+    spec = {**POD, "workerSpec": POD}
+    manifest = manifest_of(f"serving.kserve.io/v1alpha1 {kind}", spec)
+    assert pod_spec_paths(manifest) == [("spec",), ("spec", "workerSpec")]
+    assert list(pod_specs(manifest)) == [spec, POD]
+
+
+def test_each_component_of_an_inference_service_is_a_pod():
+    predictor = {"model": {}, "workerSpec": POD}
+    spec = {"predictor": predictor, "transformer": POD, "explainer": POD, "canary": [{"predictor": predictor}]}
+    manifest = manifest_of("serving.kserve.io/v1beta1 InferenceService", spec)
+    assert pod_spec_paths(manifest) == [
+        ("spec", "predictor"),
+        ("spec", "predictor", "workerSpec"),
+        ("spec", "transformer"),
+        ("spec", "explainer"),
+        ("spec", "canary", 0, "predictor"),
+        ("spec", "canary", 0, "predictor", "workerSpec"),
+    ]
+
+
+def test_a_train_job_has_no_pods_of_its_own_nor_has_an_experiment_that_tries_one():
+    patch = {"template": {"spec": JOB_SET}}
+    job = manifest_of(
+        "trainer.kubeflow.org/v1alpha1 TrainJob", {"runtimePatches": [{"manager": "a", "trainingRuntimeSpec": patch}]}
+    )
+    assert pod_spec_paths(job) == []
+    assert pod_spec_paths(manifest_of("kubeflow.org/v1beta1 Experiment", trying(**job))) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("spec.a.template.spec", [("spec", "a", "template", "spec")]),
+        ("spec.*.template.spec", [("spec", "a", "template", "spec")]),
+        ("spec.list.*", [("spec", "list", 0), ("spec", "list", 1)]),
+        ("spec.list[*]", [("spec", "list", 0), ("spec", "list", 1)]),
+        ("spec.list.containers", []),
+        ("spec.none.template.spec", []),
+        ("spec.list[*].containers", []),
+    ],
+)
+def test_the_caller_may_say_where_the_pods_of_an_unknown_kind_are(path, found):
+    manifest = manifest_of("example.com/v1 Gadget", {"a": TEMPLATE, "list": [POD, POD]})
+    assert pod_spec_paths(manifest) == []
+    assert pod_spec_paths(manifest, path) == found
+    assert list(pod_specs(manifest, path=path)) == [POD] * len(found)
+
+
+@pytest.mark.parametrize("path", ["", "spec..template", ".spec", "spec.", 5, ("spec",)])
+def test_a_path_with_an_empty_step_is_refused(path):
+    with pytest.raises(GpuConstructsError, match=r"^path must be keys joined by dots, .*; got "):
+        pod_spec_paths({}, path)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        {},
+        {"apiVersion": "v1", "kind": "ConfigMap", "data": {}},
+        {"apiVersion": "v1", "kind": "Deployment", "spec": TEMPLATE},
+        {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": {"replicatedJobs": "broken"}},
+        {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": {"replicatedJobs": ["broken"]}},
+        {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "spec": {"trialTemplate": {"configMap": {}}}},
+        {"apiVersion": "v1", "kind": "Pod"},
+        {"apiVersion": "v1", "kind": "Pod", "spec": None},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": "broken"}},
+    ],
+)
+def test_what_makes_no_pods_has_none(manifest):
+    assert list(pod_specs(manifest)) == []
+
+
+def test_the_pods_of_cdk8s_plus_workloads_are_found(chart):
+    main = [kplus.ContainerProps(image="a:1")]
+    kplus.Deployment(chart, "deployment", containers=main)
+    kplus.DaemonSet(chart, "daemon-set", containers=main)
+    kplus.StatefulSet(chart, "stateful-set", containers=[kplus.ContainerProps(image="a:1", port_number=80)])
+    kplus.Job(chart, "job", containers=main)
+    kplus.CronJob(chart, "cron-job", containers=main, schedule=Cron.daily())
+    kplus.Pod(chart, "pod", containers=main)
+    found = [spec for manifest in Testing.synth(chart) for spec in pod_specs(manifest)]
+    assert [[container["image"] for container in containers(spec)] for spec in found] == [["a:1"]] * 6
+
+
+def test_containers_that_run_first_come_first():
+    assert [c["name"] for c in containers({"containers": [{"name": "b"}], "initContainers": [{"name": "a"}]})] == [
+        "a",
+        "b",
+    ]
+    assert list(containers({"initContainers": None})) == []
+
+
+@pytest.mark.parametrize("server", ["model", "huggingface", "pytorch", "triton"])
+def test_what_serves_the_model_of_a_predictor_is_a_container(server):
+    one = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
+    assert list(containers({server: one})) == [one]
+    assert list(containers({server: one, "containers": [{"name": "a"}]})) == [{"name": "a"}, one]
+
+
+def affinity(*terms, kind="required"):
+    rule = {"nodeSelectorTerms": [{"matchExpressions": list(term)} for term in terms]}
+    return {"affinity": {"nodeAffinity": {f"{kind}DuringSchedulingIgnoredDuringExecution": rule}}}
+
+
+def expression(key, operator="In"):
+    return {"key": key, "operator": operator}
+
+
+@pytest.mark.parametrize(
+    ("pod", "required"),
+    [
+        ({}, []),
+        ({"nodeSelector": None, "affinity": None}, []),
+        ({"affinity": {"nodeAffinity": None}}, []),
+        ({"nodeSelector": {"a": "1", "b": "2"}}, [{"a"}, {"b"}]),
+        (affinity([expression("a")], [expression("b", "Exists")]), [{"a", "b"}]),
+        ({"nodeSelector": {"a": "1"}, **affinity([expression("b")])}, [{"a"}, {"b"}]),
+        (affinity([expression("a", "NotIn")]), []),
+        (affinity([expression("a", "DoesNotExist")]), []),
+        (affinity([expression("a", "NotIn"), expression("b")]), [{"b"}]),
+        (affinity([expression("a")], [expression("b", "DoesNotExist")]), []),
+        (affinity([expression("a")], kind="preferred"), []),
+        (affinity([{"key": "a"}]), [{"a"}]),
+    ],
+)
+def test_labels_a_node_must_carry_are_told_from_those_it_may(pod, required):
+    assert list(node_labels_required(pod)) == required

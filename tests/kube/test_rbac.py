@@ -1,0 +1,28 @@
+from gpu_constructs.kube import rbac
+
+METADATA = {"name": "agent", "namespace": "gpu", "labels": {"a": "b"}}
+RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]
+SUBJECTS = [{"kind": "ServiceAccount", "name": "agent", "namespace": "gpu"}]
+
+
+def test_an_account_hands_out_no_token_by_itself():
+    assert rbac.service_account(METADATA) == {
+        "service-account": {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": METADATA,
+            "automountServiceAccountToken": False,
+        }
+    }
+
+
+def test_a_cluster_role_has_no_namespace_but_the_account_it_is_bound_to_has():
+    made = rbac.cluster_role(METADATA, RULES)
+    assert list(made) == ["cluster-role", "cluster-role-binding"]
+    assert [manifest["kind"] for manifest in made.values()] == ["ClusterRole", "ClusterRoleBinding"]
+    for manifest in made.values():
+        assert manifest["metadata"] == {"name": "agent", "labels": {"a": "b"}}
+    assert made["cluster-role"]["rules"] == RULES
+    assert made["cluster-role-binding"]["roleRef"]["kind"] == "ClusterRole"
+    assert made["cluster-role-binding"]["subjects"] == SUBJECTS
+    assert METADATA["namespace"] == "gpu"

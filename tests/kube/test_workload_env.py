@@ -1,0 +1,60 @@
+import cdk8s_plus_27 as kplus
+import pytest
+
+from gpu_constructs import EnvValue, GpuConstructsError
+from gpu_constructs.kube.env import environment
+
+
+def variables(given, managed=True):
+    return environment(given, visible_devices_is_managed=managed)
+
+
+def refusal(given):
+    with pytest.raises(GpuConstructsError) as refused:
+        variables(given)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "source"),
+    [
+        (EnvValue.secret("token", key="hf"), {"secretKeyRef": {"name": "token", "key": "hf"}}),
+        (EnvValue.config_map("settings", key="url"), {"configMapKeyRef": {"name": "settings", "key": "url"}}),
+        (EnvValue.field("metadata.name"), {"fieldRef": {"fieldPath": "metadata.name"}}),
+    ],
+    ids=["secret", "config-map", "field"],
+)
+def test_a_value_can_be_read_in_the_cluster(value, source):
+    assert variables({"A": value}) == [{"name": "A", "valueFrom": source}]
+
+
+def test_values_of_cdk8s_plus_are_taken_as_well(chart):
+    secret = kplus.Secret(chart, "token")
+    given = {
+        "TEXT": kplus.EnvValue.from_value("x"),
+        "SECRET": kplus.EnvValue.from_secret_value(kplus.SecretValue(secret=secret, key="hf")),
+        "FIELD": kplus.EnvValue.from_field_ref(kplus.EnvFieldPaths.POD_NAME),
+    }
+    assert variables(given) == [
+        {"name": "TEXT", "value": "x"},
+        {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": secret.name, "key": "hf"}}},
+        {"name": "FIELD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+    ]
+
+
+@pytest.mark.parametrize(("value", "kind"), [(5, "int"), (None, "NoneType"), (True, "bool"), (["a"], "list")])
+def test_a_value_of_another_type_is_refused(value, kind):
+    assert refusal({"A": value}) == f"env['A'] must be str or an EnvValue; got {kind}"
+
+
+@pytest.mark.parametrize("key", [5, None, "", "a b", "a/b"])
+@pytest.mark.parametrize("factory", [EnvValue.secret, EnvValue.config_map])
+def test_a_key_that_no_secret_or_config_map_could_hold_is_refused(factory, key):
+    with pytest.raises(GpuConstructsError, match=r"^key must "):
+        factory("name", key=key)
+
+
+@pytest.mark.parametrize("path", [5, None, "", "metadata.nam"])
+def test_a_field_that_no_pod_has_is_refused(path):
+    with pytest.raises(GpuConstructsError, match=r"^field_path must "):
+        EnvValue.field(path)

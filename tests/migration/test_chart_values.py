@@ -1,0 +1,217 @@
+"""The values of a chart held against its keys, as Helm lays them over the chart's defaults."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from gpu_constructs import GpuConstructsError, GpuConstructsWarning
+from gpu_constructs.kube import fields
+from gpu_constructs.migration.chart import Chart, Reading, full_name
+from gpu_constructs.migration.chart_values import Key, coalesced
+
+KEYS = {
+    "root": Key(type="text", into="root", convert="dns subdomain"),
+    "driverRoot": Key(type="text", releases=("2.0",)),
+    "priority": Key(type="text", default="high"),
+    "interval": Key(type="text", into="scrape.interval", convert="seconds"),
+    "timeout": Key(type="text", into="scrape.timeout", convert="seconds"),
+    "tolerations": Key(type="list", into="tolerations", convert="tolerations", default=[{"key": "gpu"}]),
+    "affinity": Key(type="map", default={"node": {"required": [1], "preferred": [2]}}),
+    "security": Key(type="map", null={"privileged": None}),
+    "worker.enabled": Key(type="bool", default=True),
+    "worker.enableDebug": Key(type="bool"),
+    "worker.replicaCount": Key(type="number"),
+    "worker.budget": Key(type="number or text"),
+    "worker.config": Key(type="map"),
+    "worker.probe.period": Key(type="number"),
+    "worker.interval": Key(type="text", why_not="is never read; the chart reads 'interval'", default="60s"),
+    "global.secrets": Key(type="list"),
+    "nameOverride": Key(type="text"),
+    "fullnameOverride": Key(type="text"),
+    "image.repository": Key(type="text", default="example.org/exporter"),
+    "image.tag": Key(type="text"),
+}
+WHOLE, NOTHING = "a whole number", "the chart would render nothing there"
+SKIPPED = "is not a key of the chart, which would skip it silently"
+
+
+def read(values, *, release="2.0", strict=True):
+    return Reading(Chart("example", KEYS, {}, {}), values, release=release, strict=strict)
+
+
+def refusal(values, **given):
+    with pytest.raises(GpuConstructsError) as refused:
+        read(values, **given)
+    return str(refused.value)
+
+
+def test_a_value_is_found_by_its_dotted_key_and_else_the_default_of_whoever_asks():
+    found = read({"driverRoot": "/", "worker": {"replicaCount": 2, "enableDebug": False, "config": {"root": {"x": 1}}}})
+    assert (found.get("worker.replicaCount"), found.get("worker.enableDebug")) == (2, False)
+    assert (found.get("worker.config"), found.get("driverRoot")) == ({"root": {"x": 1}}, "/")
+    assert (found.get("root"), found.get("root", "/"), "root" in found) == (None, "/", False)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"priorty": "x"}, f"priorty {SKIPPED} (did you mean 'priority'?)"),
+        ({"worker": {"enable": True}}, f"worker.enable {SKIPPED} (did you mean 'worker.enabled'?)"),
+        ({"replicaCount": 2}, f"replicaCount {SKIPPED} (did you mean 'worker.replicaCount'?)"),
+        ({"worker": {"priority": "x"}}, f"worker.priority {SKIPPED} (did you mean 'priority'?)"),
+        ({"wroker": {}}, f"wroker {SKIPPED} (did you mean 'worker'?)"),
+        ({"toolkit": {}}, f"toolkit {SKIPPED}"),
+        ({None: "x"}, f"None {SKIPPED}"),
+        ({"a\nb": "x"}, f"'a\\nb' {SKIPPED}"),
+        ({"worker": {"interval": "30s"}}, "worker.interval is never read; the chart reads 'interval'"),
+        ({"priority": 1.1}, "priority must be text, got 1.1; quote it"),
+        ({"worker": {"enabled": "no"}}, "worker.enabled must be true or false, got 'no'; write it without quotes"),
+        ({"worker": {"replicaCount": "2"}}, f"worker.replicaCount must be {WHOLE}, got '2'; write it without quotes"),
+        ({"worker": {"replicaCount": True}}, "worker.replicaCount must be a whole number, got True"),
+        ({"worker": {"budget": False}}, "worker.budget must be a whole number or text, got False; quote it"),
+        ({"tolerations": {"key": "a"}}, "tolerations must be a list, got {'key': 'a'}; write it as a list"),
+        ({"affinity": "x" * 200}, f"affinity must be a mapping, got '{'x' * 79}…; write it as one"),
+        ({"worker": None}, "worker must be a mapping, got None: the chart would fail; leave it out"),
+        ({"image": {"repository": ""}}, f"image.repository cannot be taken over: {NOTHING}; leave it out"),
+    ],
+)
+def test_what_the_chart_would_not_take_is_refused_with_the_nearest_key_or_what_it_must_be(values, problem):
+    assert refusal(values) == f"values.{problem}; or pass strict=False to drop it"
+    with pytest.warns(GpuConstructsWarning) as caught:
+        read(values, strict=False)
+    key, _, rest = problem.partition(" ")
+    assert [str(warning.message) for warning in caught] == [f"values.{key} is dropped: it {rest}"]
+
+
+def test_no_key_is_proposed_that_the_release_does_not_read_or_that_goes_nowhere():
+    assert "driverRoot" not in refusal({"driverRot": "/"}, release="1.0")
+    assert "did you mean 'interval'?" in refusal({"intervall": "1s"})
+    assert "values.driverRoot is not a key of release 1.0" in refusal({"driverRoot": "/x"}, release="1.0")
+
+
+def test_a_key_that_goes_nowhere_may_say_nothing_or_what_the_chart_has_anyway():
+    for nothing in (None, "", {}, [], "60s"):
+        assert "worker.interval" not in read({"worker": {"interval": nothing}})
+    assert "global.secrets" not in read({"global": None})
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ("x" * 200, f"values must be a mapping, got '{'x' * 79}…; parse it: yaml.safe_load(text)"),
+        (None, "values must be a mapping, got None; for an empty file pass {}"),
+        ([{}], "values must be a mapping, got [{}]"),
+    ],
+)
+def test_values_that_are_no_mapping_are_refused_with_the_way_to_one(values, problem, strict):
+    assert refusal(values, strict=strict) == problem
+
+
+def test_a_value_that_overrides_a_file_is_refused_or_wins_with_a_warning():
+    says = "says 'single' and values.config.map.a says 'none' for flags.mig_strategy"
+    with pytest.raises(GpuConstructsError) as refused:
+        read({}).contradict("mig", "config.map.a", "flags.mig_strategy", "none", "single")
+    assert str(refused.value) == (
+        f"values.mig {says}: the chart lets the former win silently; keep one of them, or pass strict=False to "
+        "let it win here too"
+    )
+    with pytest.warns(GpuConstructsWarning, match=f"^values.mig wins: it {says}$"):
+        read({}, strict=False).contradict("mig", "config.map.a", "flags.mig_strategy", "none", "single")
+
+
+# --- as Helm lays them over its defaults -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("default", "given", "laid"),
+    [
+        ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
+        ({"a": {"b": 1}}, {"a": {}}, {"a": {"b": 1}}),
+        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}),
+        ({"a": {"b": 1}}, {"a": None}, {}),
+        ({"a": {"b": 1}}, {"a": 5}, {"a": 5}),
+        ({}, {"a": {"b": None}}, {"a": {"b": None}}),
+        ([1], [2], [2]),
+    ],
+)
+def test_mappings_merge_lists_replace_and_null_deletes(default, given, laid):
+    before = repr((default, given))
+    assert coalesced(default, given) == laid
+    assert repr((default, given)) == before
+
+
+def test_a_mapping_is_laid_over_the_charts_and_to_state_what_it_has_is_a_statement():
+    found = read({"affinity": {"node": {"required": [7], "preferred": None}, "pod": {}}})
+    assert found.get("affinity") == {"node": {"required": [7]}, "pod": {}}
+    assert read({"affinity": {"node": {"required": [1]}}}).get("affinity") == KEYS["affinity"].default
+    assert "affinity" not in read({"affinity": {}})
+    assert read({"priority": "high"}).get("priority") == "high"
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_is_empty_takes_what_the_chart_has_away(strict):
+    given = [("affinity", empty) for empty in ([], "", 0, False, None)]
+    for path, empty in [*given, *(("tolerations", empty) for empty in ({}, [], "", 0, False, None))]:
+        found = read({path: empty}, strict=strict)
+        assert (path in found, bool(found.get(path))) == (True, False), (path, empty)
+    assert read({"priority": None}).get("priority") == ""
+    assert read({"worker": {"enabled": None}}).get("worker.enabled") is False
+    assert read({"security": None}).get("security") == {"privileged": None}
+    assert (read({"root": None}).get("root", "default"), "root" in read({"root": None})) == ("default", True)
+
+
+# --- options ---------------------------------------------------------------------------------------------------
+
+
+def test_each_key_makes_its_keyword_and_what_makes_none_is_the_keys_fault():
+    found = read({"root": "a.b", "interval": "1m", "tolerations": [{"key": "a", "operator": "Exists"}]})
+    assert found.members("scrape") == {"interval": ("interval", 60)}
+    assert found.options()["root"] == "a.b"
+    with pytest.raises(GpuConstructsError, match=r"^values\.root cannot be taken over: root must be a DNS subdomain"):
+        read({"root": "A B"}).options()
+    with pytest.warns(GpuConstructsWarning, match=r"^values\.tolerations\[1\] is dropped: it cannot be taken over: "):
+        made = read({"tolerations": [{"key": "a"}, {"key": "b", "effect": "Never"}]}, strict=False).options()
+    assert [toleration.key for toleration in made["tolerations"]] == ["a"]
+
+
+def test_of_members_that_do_not_go_together_the_last_is_dropped():
+    def apart(**members):
+        fields.whole_number("sum", sum(members.values()), minimum=0, maximum=90)
+        return members
+
+    values = {"interval": "1m", "timeout": "40s"}
+    assert read(values).struct("scrape", dict) == {"interval": 60, "timeout": 40}
+    with pytest.warns(GpuConstructsWarning, match=r"^values\.timeout is dropped: it cannot be taken over: sum must be"):
+        assert read(values, strict=False).struct("scrape", apart) == {"interval": 60}
+
+
+# --- names -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "release", "longest", "name"),
+    [
+        ({}, "nvdp", 63, "nvdp-example"),
+        ({}, "my-example-1", 63, "my-example-1"),
+        ({"nameOverride": "gpu"}, "nvdp", 63, "nvdp-gpu"),
+        ({"nameOverride": "gpu", "fullnameOverride": "x"}, "nvdp", 63, "x"),
+        ({"fullnameOverride": "x" * 70}, "nvdp", 40, "x" * 40),
+        ({"fullnameOverride": ""}, "nvdp", 63, "nvdp-example"),
+        ({}, "a" * 53, 55, "a" * 53 + "-e"),
+        ({}, "a" * 53, 54, "a" * 53),
+    ],
+)
+def test_names_are_made_as_the_chart_makes_them_and_cut_for_what_stands_behind(values, release, longest, name):
+    assert read(values).name(release, "example", longest, fields.dns_subdomain) == name
+
+
+def test_a_name_that_is_none_is_refused():
+    with pytest.raises(GpuConstructsError, match=r"^values\.fullnameOverride cannot be taken over: "):
+        read({"fullnameOverride": "A B"}).name("nvdp", "example", 63, fields.dns_subdomain)
+    with pytest.raises(GpuConstructsError, match="release_name must have at most 53 characters, as Helm has it"):
+        full_name("a" * 54, "example")
+    assert read({"root": "x"}).attempt("root", partial(int, "7")) == 7

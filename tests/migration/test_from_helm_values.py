@@ -1,0 +1,179 @@
+"""Charts and exporters made from the values of Helm charts: what they emit, whole."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import chart_cases
+import pytest
+import yaml
+from cdk8s import App, Chart, Testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import chart_tables
+from gpu_constructs import (
+    DcgmExporter,
+    DevicePluginChart,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    NvidiaGpuExporter,
+    Talos,
+    Unverified,
+)
+from gpu_constructs.migration.chart import chart
+from gpu_constructs.observability.dcgm_program_values import chart_metrics
+from house_style import assert_house_style
+
+CLASSES: dict[str, Any] = {
+    "dcgm-exporter": DcgmExporter,
+    "nvidia-device-plugin": DevicePluginChart,
+    "nvidia-gpu-exporter": NvidiaGpuExporter,
+}
+RELEASES = [(name, release) for name in CLASSES for release in chart_tables.leaves(name)]
+EVERYTHING = {
+    "dcgm-exporter": {"kubernetes": {"enablePodLabels": True}, "debugDump": {"enabled": True}},
+    "nvidia-device-plugin": {"gfd": {"enabled": True}, "nfd": {"topologyUpdater": {"enable": True}}},
+    "nvidia-gpu-exporter": {"serviceMonitor": {"enabled": True}, "grafanaDashboard": {"enabled": True}},
+}
+
+
+def made(name: str, values: Any, **given: Any) -> Chart:
+    of = chart_cases.CHARTS[name]
+    said = {"release_name": of.release, "namespace": "gpu", "version": of.version, **given}
+    if name == "nvidia-device-plugin":
+        return DevicePluginChart.from_helm_values(App(), "c", values, **said)
+    parent = Chart(App(), "c")
+    CLASSES[name].from_helm_values(parent, "exporter", values, **said)
+    return parent
+
+
+def manifests(name: str, values: Any, **given: Any) -> list[dict[str, Any]]:
+    return Testing.synth(made(name, values, **given))
+
+
+def values_of(file: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((Path(__file__).parent / f"{file}.yaml").read_text(encoding="utf-8"))
+    return found
+
+
+def pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    return manifest["spec"]["template"]["spec"]
+
+
+# --- whatever the values ---------------------------------------------------------------------------------------
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "5m", "A B", "1.0", "-f"])
+_ANYTHING = st.recursive(
+    _LEAVES,
+    lambda below: (
+        st.lists(below, max_size=2)
+        | st.dictionaries(st.sampled_from(["name", "key", "limits", "cpu", "mountPath", "value"]), below, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60)
+@given(
+    chosen=st.sampled_from(RELEASES).flatmap(
+        lambda one: st.tuples(
+            st.just(one), st.dictionaries(st.sampled_from(list(chart(one[0]).keys)), _ANYTHING, max_size=4)
+        )
+    ),
+    strict=st.booleans(),
+)
+def test_whatever_the_values_are_they_make_objects_or_a_house_error(chosen, strict):
+    (name, version), flat = chosen
+    values: dict[str, Any] = {}
+    for path, value in flat.items():
+        *sections, last = path.split(".")
+        section = values
+        for word in sections:
+            section = section.setdefault(word, {})
+        section[last] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GpuConstructsWarning)
+        try:
+            made = manifests(name, values, version=version, strict=strict)
+        except GpuConstructsError as error:
+            assert_house_style(error, error.path)
+        else:
+            assert made
+
+
+ODD = ("x", "A B", 7, True, {"a": "b"}, ["x"], [{"name": "x"}], {"limits": {"cpu": "x"}})
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_one_bad_key_is_never_in_the_way_when_not_strict(name):
+    for path in chart(name).keys:
+        for odd in ODD:
+            values: Any = odd
+            for word in reversed(path.split(".")):
+                values = {word: values}
+            chart_cases.options(name, values, strict=False)
+
+
+@pytest.mark.parametrize(("name", "version"), RELEASES)
+def test_a_chart_with_everything_on_passes_the_invariants(name, version, objects):
+    values = {} if version == "3.4.2" else EVERYTHING[name]
+    assert objects(made(name, values, version=version))
+
+
+# --- what the installation says --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_platform_says_what_the_values_cannot(name):
+    daemonsets = [pod(m) for m in manifests(name, {}, platform=Talos("1.13")) if m["kind"] == "DaemonSet"]
+    assert {spec["runtimeClassName"] for spec in daemonsets} == {"nvidia"}
+    plain = [pod(m) for m in manifests(name, {}) if m["kind"] == "DaemonSet"]
+    assert not any("runtimeClassName" in spec for spec in plain)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_version_that_was_not_checked_reads_the_keys_of_the_one_it_is_like(name):
+    like = chart_cases.CHARTS[name].version
+    found = manifests(name, {}, version=Unverified("9.9.9", like=like, image="example.org/x:9"))
+    images = {c["image"] for m in found if m["kind"] == "DaemonSet" for c in pod(m)["containers"]}
+    assert images == {"example.org/x:9"}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("keyword", ["release_name", "namespace", "version", "strict"])
+def test_arguments_of_another_type_are_refused(name, keyword):
+    with pytest.raises(GpuConstructsError, match=f"^(c(/exporter)?: )?{keyword} "):
+        manifests(name, {}, **{keyword: 3})
+
+
+# --- what the charts have --------------------------------------------------------------------------------------
+
+
+def test_the_charts_own_values_of_the_exporter_without_privileges_say_nothing():
+    assert manifests("nvidia-gpu-exporter", values_of("values-nvidia-gpu-exporter")) == manifests(
+        "nvidia-gpu-exporter", {}
+    )
+
+
+def test_a_copy_of_the_plugins_own_values_states_the_affinity_of_the_chart_alone():
+    values = values_of("values-nvidia-device-plugin")
+    stated, unsaid = (manifests("nvidia-device-plugin", given) for given in (values, {}))
+    (one,), (other,) = ([pod(m) for m in found if m["kind"] == "DaemonSet"] for found in (stated, unsaid))
+    assert one.pop("affinity") == values["affinity"]
+    del other["affinity"]
+    assert stated == unsaid
+
+
+def test_a_rich_file(objects, snapshot):
+    values = values_of("rich-nvidia-gpu-exporter")
+    assert objects(made("nvidia-gpu-exporter", values, namespace="monitoring")) == snapshot
+
+
+def test_the_lists_of_metrics_in_the_charts_are_older_than_those_of_the_images():
+    counters = {r: [m.field for m in chart_metrics(r) if m.prometheus_type == "counter"] for r in ("3.4.2", "4.8.2")}
+    assert "DCGM_FI_PROF_PCIE_TX_BYTES" in counters["3.4.2"]
+    assert "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" in counters["4.8.2"]
+    assert {"label"}.isdisjoint(metric.prometheus_type for r in counters for metric in chart_metrics(r))

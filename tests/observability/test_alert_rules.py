@@ -1,0 +1,572 @@
+"""The rules: what they are, what they ask for, and what Prometheus makes of them."""
+
+import itertools
+import json
+import re
+import subprocess
+from dataclasses import replace
+
+import promql_parser
+import pytest
+
+import alert_scenarios
+from alert_scenarios import SCENARIOS, VARIANTS, Agent, Wish, dcgm, gpu, nvidia_smi, of_pod, rules_of
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.observability.alert_rules import ALERT_NAMES, RULE_NAMES, Options, gpu_rules, rule_groups
+from gpu_constructs.observability.alert_thresholds import AlertThresholds
+from gpu_constructs.observability.gpu_series import dcgm_series
+from gpu_constructs.observability.metrics import metric_set
+
+RECORDED = {
+    "gpu:utilization:percent",
+    "gpu:memory_used:mib",
+    "gpu:memory_used:ratio",
+    "gpu:power:watts",
+    "gpu:temperature:celsius",
+}
+OF_DCGM_ONLY = {"GpuPcieReplays", "GpuIdleWhileAllocated"}
+OF_NVIDIA_SMI_ONLY = {"GpuCollectionFailing", "GpuCollectionStale"}
+OF_KUBE_STATE_METRICS = {
+    "GpuNodeWithoutMetrics",
+    "GpuPowerLimitUnavailable",
+    "NvidiaDevicePluginUnavailable",
+    "NvidiaDevicePluginNotScheduled",
+    "GpuUnhealthyDevices",
+    "GpuCapacityExhausted",
+    "GpuPodUnschedulable",
+}
+COUNTERS = {metric.field for metric in metric_set("profiling", "4.8.2") if metric.prometheus_type == "counter"} | {
+    "nvidia_smi_ecc_errors_uncorrected_volatile_total",
+    "nvidia_smi_ecc_errors_corrected_volatile_total",
+    "nvidia_smi_clocks_event_reasons_counters_hw_thermal_slowdown_seconds",
+    "nvidia_smi_clocks_event_reasons_counters_sw_thermal_slowdown_seconds",
+    "nvidia_smi_clocks_event_reasons_counters_sw_power_cap_seconds",
+}
+
+
+OF_NO_DEFAULT_METRIC = VARIANTS["dcgm-default-metrics"][1].leave_out
+
+
+def rules(series=None, thresholds=None, **options):
+    return gpu_rules(series or dcgm(), Options(thresholds or AlertThresholds(), **options))
+
+
+def names(found):
+    return {rule.name for rule in found}
+
+
+def rule(found, name):
+    (one,) = (rule for rule in found if rule.name == name)
+    return one
+
+
+def refusal(*args, **options):
+    with pytest.raises(GpuConstructsError) as refused:
+        rules(*args, **options)
+    return refused.value.problem
+
+
+# --- which rules -------------------------------------------------------------
+
+
+def test_every_rule_is_there_for_the_recommended_metrics_of_the_dcgm_exporter():
+    assert names(rules(power=Agent())) == set(RULE_NAMES) - OF_NVIDIA_SMI_ONLY
+    assert set(RULE_NAMES) - set(ALERT_NAMES) == RECORDED
+    assert len(ALERT_NAMES) == len(set(ALERT_NAMES)) == 30
+
+
+def test_what_there_is_no_metric_for_is_left_out():
+    assert names(rules(nvidia_smi(), power=Agent())) == set(RULE_NAMES) - OF_DCGM_ONLY
+    xids = {"GpuXidCritical", "GpuXidWarning", "GpuXidNew"}
+    unknown = {"GpuExporterDown", "GpuNodeWithoutMetrics"}
+    old = dcgm(release="3.4.2")
+    assert "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION" not in old.metrics
+    for every, some, missing in (
+        (rules(nvidia_smi()), rules(nvidia_smi(nvml=False)), xids),
+        (rules(power=Agent()), rules(), {"GpuPowerLimitDrift", "GpuPowerLimitUnavailable"}),
+        (rules(), rules(device_plugin=None), {"NvidiaDevicePluginUnavailable", "NvidiaDevicePluginNotScheduled"}),
+        (rules(), rules(dcgm(pods="none")), {"GpuIdleWhileAllocated"}),
+        (rules(), rules(dcgm(job=None)), {*unknown, "GpuIdleWhileAllocated"}),
+        (rules(nvidia_smi()), rules(nvidia_smi(job=None)), {*unknown, "GpuLost"}),
+        (rules(), rules(old), {"GpuRecoveryActionNeeded"}),
+        (rules(), rules(leave_out=["GpuLost", "gpu:power:watts"]), {"GpuLost", "gpu:power:watts"}),
+        (rules(), rules(thresholds=AlertThresholds(xid_warning=[])), {"GpuXidWarning"}),
+    ):
+        assert names(every) - names(some) == missing
+    assert not any("job=" in one.expr for one in rules(dcgm(job=None)))
+
+
+def test_without_kube_state_metrics_nothing_asks_it():
+    found = rules(kube_state_metrics=False, power=Agent())
+    assert names(rules(power=Agent())) - names(found) == OF_KUBE_STATE_METRICS
+    assert not any("kube_" in one.expr for one in found)
+    asking = {one.name for one in rules(power=Agent()) if "kube_" in one.expr}
+    # GpuExporterAbsent is there without kube-state-metrics too. It then does not know which nodes have GPUs.
+    assert asking == OF_KUBE_STATE_METRICS | {"GpuExporterAbsent"}
+
+
+# --- what is exported --------------------------------------------------------
+
+
+def test_a_metric_that_is_not_exported_is_an_error_with_two_ways_out():
+    series = dcgm_series(
+        job="x", metrics=dcgm().metrics - {"DCGM_FI_DEV_FB_FREE"}, hostname_label="hostname", pods="one"
+    )
+    problem = (
+        "exporter must export what the rules need; got none of DCGM_FI_DEV_FB_FREE (for gpu:memory_used:ratio, "
+        "GpuMemoryNearlyFull); give the exporter metrics='recommended', or leave the rules out with "
+        "leave_out=['gpu:memory_used:ratio', 'GpuMemoryNearlyFull']"
+    )
+    assert refusal(series) == problem
+    rules(series, leave_out=["gpu:memory_used:ratio", "GpuMemoryNearlyFull"])
+
+
+def test_what_the_error_says_to_leave_out_is_enough():
+    for metrics in ["seed", "default"]:
+        problem = refusal(dcgm(metrics), power=Agent())
+        offered = re.findall(r"'([^']+)'", problem.partition("leave_out=")[2])
+        assert {"GpuXidCritical", "GpuPowerLimitDrift"} <= set(offered), metrics
+        assert names(rules(dcgm(metrics), power=Agent(), leave_out=offered)) == (
+            set(RULE_NAMES) - set(offered) - OF_NVIDIA_SMI_ONLY - {"GpuRecoveryActionNeeded"}
+        ), metrics
+
+
+def test_a_rule_needs_what_it_names_and_no_more():
+    for variant in VARIANTS:
+        for one in rules_of(variant):
+            named = set(re.findall(r"\b(?:DCGM|nvidia_smi)_\w+", one.expr))
+            told = {"nvidia_smi_gpu_info"} | {n for n in named if "last_collect" in n}
+            if one.name == "GpuNodeWithoutMetrics":
+                # Nodes that an exporter of the other kind watches are watched, too.
+                told |= {"DCGM_FI_DEV_GPU_TEMP", "nvidia_smi_temperature_gpu"} - one.needs
+            assert named - told == one.needs, one.name
+
+
+def test_namespaces_are_ignored_only_where_pods_are_known():
+    thresholds = AlertThresholds(vram_ignored_namespaces=["serving"])
+    assert refusal(dcgm(pods="none"), thresholds) == (
+        "thresholds.vram_ignored_namespaces must be empty for an exporter that names no pods; got ['serving']"
+    )
+
+
+# --- how they ask ------------------------------------------------------------
+
+
+def test_expressions_can_be_read_and_treat_counters_as_counters():
+    for variant in VARIANTS:
+        for one in rules_of(variant):
+            promql_parser.parse(one.expr)
+            assert "_PROF_" not in one.expr, one.name
+            assert "increase(" not in one.expr, one.name
+            # Nothing is summed over copies, no gauge is taken for a counter, and no counter compared as it is.
+            assert not re.search(r"\bsum\b.*\b(DCGM|nvidia_smi)_", one.expr), one.name
+            assert set(re.findall(r"rate\((\w+)", one.expr)) <= COUNTERS, one.name
+            for metric in COUNTERS & one.needs:
+                assert re.search(rf"(?:rate|-min_over_time)\({metric}\b", one.expr), one.name
+
+
+def test_every_alert_says_what_where_and_where_to_read_on():
+    for variant in VARIANTS:
+        series, _ = VARIANTS[variant]
+        for one in rules_of(variant):
+            if one.name not in ALERT_NAMES:
+                continue
+            summary, description = one.annotations["summary"], one.annotations["description"]
+            assert set(one.annotations) == {"summary", "description"}, variant
+            assert not re.search(r"<\w+>", summary + description), one.name
+            assert one.labels["severity"] in ("critical", "warning", "info"), variant
+            assert "First look: " in description, one.name
+            if one.needs and one.name != "GpuExporterAbsent" and "kube_" not in one.expr:
+                assert f"$labels.{series.labels.node} " in description, one.name
+                assert f"$labels.{series.labels.node} " in summary, one.name
+
+
+def test_an_annotation_uses_only_labels_that_the_answer_has():
+    for variant in VARIANTS:
+        for one in rules_of(variant):
+            used = set(re.findall(r"\$labels\.(\w+)", " ".join(one.annotations.values())))
+            if one.name == "GpuExporterDown":
+                assert used == {"node", "instance", "exporter_pod", "pod"}, variant
+            elif one.name.startswith("GpuCollection"):
+                assert used == {"node", "instance"}, variant
+            else:
+                kept = {
+                    word for by in re.findall(r"(?:by|on|group_left) \(([^()]+)\)", one.expr) for word in by.split(", ")
+                }
+                assert used <= kept, one.name
+
+
+def test_what_alerts_at_once_is_over_by_itself_and_the_rest_waits():
+    at_once = {one.name for one in rules(power=Agent()) if one.pending == 0}
+    assert at_once == {
+        "GpuXidCritical",
+        "GpuXidWarning",
+        "GpuXidNew",
+        "GpuRecoveryActionNeeded",
+        "GpuEccUncorrectable",
+        "GpuRowRemapFailure",
+    }
+
+
+def test_each_wish_has_a_rule_of_its_own_that_names_it_and_waits_for_the_agent():
+    found = [one for one in rules(power=Agent()) if one.name == "GpuPowerLimitDrift"]
+    limits = {
+        "uuid:GPU-special": "250 W",
+        "pci:0000:C1:00.0": "the board's default",
+        "index:7": "200 W",
+        "name:*RTX 4090*": "80 % of the board's default",
+        "watts": "300 W",
+    }
+    assert [one.labels["wish"] for one in found] == list(limits)
+    for one, limit in zip(found, limits.values(), strict=True):
+        assert f"wanted is {limit} (" in one.annotations["description"]
+        assert one.pending == 2100
+
+
+CASES = [
+    ("NVIDIA L4", "NVIDIA L4"),
+    ("*RTX 3090*", ".*RTX 3090.*"),
+    ("RTX 40?0", "RTX 40.0"),
+    ("A100 (80+GB).x", r"A100 \\(80\\+GB\\)\\.x"),
+    ("RTX [34]090", "RTX [34]090"),
+    ("RTX [!34]090", "RTX [^34]090"),
+    ("RTX [", r"RTX \\["),
+    ("[]x]", r"[\\]x]"),
+    ("[!]", r"\\[!\\]"),
+    ("{{ x", r"\\{\\{ x"),
+]
+
+
+def test_a_shell_pattern_is_a_regular_expression_in_the_rule():
+    for pattern, expression in CASES:
+        found = rules(power=Agent((Wish("name", pattern, watts=300),)))
+        drift = rule(found, "GpuPowerLimitDrift")
+        assert f'modelName=~"{expression}"' in drift.expr, pattern
+        promql_parser.parse(drift.expr)
+    # Braces are no template of Prometheus.
+    assert '(name:{{ "{{" }} x)' in drift.annotations["description"]
+
+
+def test_the_device_plugin_is_a_name_or_an_expression():
+    assert '{daemonset="plugin"}' in rule(rules(device_plugin="plugin"), "NvidiaDevicePluginUnavailable").expr
+    expr = rule(rules(device_plugin=r"my\.plugin.*"), "NvidiaDevicePluginUnavailable").expr
+    assert r'{daemonset=~"my\\.plugin.*",daemonset!~' in expr
+
+
+# --- pools of nodes ----------------------------------------------------------
+
+
+def test_each_pool_is_held_against_its_own_limit_and_the_first_pattern_wins():
+    found = [one for one in rules_of("dcgm-pools") if one.name == "GpuPowerLimitDrift"]
+    assert [one.labels["power_limit"] for one in found] == ["nvidia-powerlimit", "power-serve"]
+    assert [one.pending for one in found] == [2100, 300]
+    first, second = (one.expr for one in found)
+    assert first.startswith(
+        'max by (hostname, gpu, UUID, modelName) (DCGM_FI_DEV_POWER_MGMT_LIMIT{job="dcgm-exporter",'
+        'hostname=~"train-.*"} '
+    )
+    assert 'hostname=~".*-1",hostname!~"train-.*"} ' in second
+    assert "power_limit" not in rule(rules(power=Agent((Wish(watts=300),))), "GpuPowerLimitDrift").labels
+
+
+def test_a_pattern_of_nodes_is_quoted():
+    found = rules(nvidia_smi(), power={r"n\d": Agent((Wish(watts=300),))})
+    assert r'nvidia_smi_gpu_info{job="nvidia-gpu-exporter",node=~"n\\d"}' in rule(found, "GpuPowerLimitDrift").expr
+    promql_parser.parse(rule(found, "GpuPowerLimitDrift").expr)
+
+
+def test_two_pools_of_one_agent_are_one_alert_on_its_pods():
+    power = {"a": Agent(), "b": Agent(), "c": Agent(name="other")}
+    assert rule(rules(power=power), "GpuPowerLimitUnavailable").expr.count(" or label_replace(") == 0
+    daemonsets = re.findall(r'daemonset="([^"]+)"', rule(rules(power=power), "GpuPowerLimitUnavailable").expr)
+    assert set(daemonsets) == {"nvidia-powerlimit", "other"}
+    assert daemonsets.count("nvidia-powerlimit") == daemonsets.count("other")
+
+
+def test_pools_take_series_that_name_their_node():
+    assert refusal(nvidia_smi(job=None), power={"a": Agent()}) == (
+        "power_limit must be one PowerLimit where the exporter's series do not name their node; got 1 by node; give "
+        "the exporter a scrape object, such as scrape='ServiceMonitor'"
+    )
+    assert rules(nvidia_smi(job=None), power=Agent())
+
+
+# --- how often it is scraped -------------------------------------------------
+
+
+def test_a_scrape_so_seldom_that_values_are_forgotten_is_refused():
+    assert refusal(replace(dcgm(), scrape_interval_seconds=121)) == (
+        "exporter must be scraped every 120 seconds or more often for alerts, since Prometheus forgets a value after "
+        "five minutes; got 121 seconds; give the exporter scrape=Scrape(interval_seconds=60), or leave the alerts out"
+    )
+
+
+def test_a_window_holds_four_scrapes():
+    def of(interval, name, **thresholds):
+        series = replace(dcgm(), scrape_interval_seconds=interval)
+        return rule(rules(series, AlertThresholds(**thresholds)), name).expr
+
+    assert "[5m]" in of(30, "GpuThermalThrottling")
+    assert "[8m]" in of(120, "GpuThermalThrottling")
+    assert "[2m]" in of(30, "GpuXidCritical", xid_window=60)
+    assert "[8m]" in of(120, "GpuXidCritical", xid_window=60)
+    assert "[15m]" in of(120, "GpuXidCritical")
+
+
+# --- options -----------------------------------------------------------------
+
+
+REFUSED = [
+    ({"leave_out": ["GpuXidCritcal"]}, "leave_out must name rules of ours; got 'GpuXidCritcal' (did you mean "),
+    ({"severities": {"gpu:power:watts": "info"}}, "severities must name rules of ours; got 'gpu:power:watts'"),
+    (
+        {"thresholds": AlertThresholds(pending={"GpuLst": 60})},
+        "thresholds.pending must name rules of ours; got 'GpuLst' (did you mean 'GpuLost'?)",
+    ),
+]
+
+
+def test_a_name_that_is_no_rule_is_refused():
+    for options, problem in REFUSED:
+        assert refusal(**options).startswith(problem), options
+
+
+def test_severity_waiting_time_labels_and_runbook_can_be_replaced():
+    found = rules(
+        thresholds=AlertThresholds(pending={"GpuLost": "1h30m", "GpuTemperatureHigh": 0}),
+        severities={"GpuLost": "warning"},
+        alert_labels={"team": "gpu"},
+        runbook_url="https://wiki.example/gpus",
+    )
+    lost = rule(found, "GpuLost")
+    assert lost.labels == {"team": "gpu", "severity": "warning"}
+    assert lost.annotations["runbook_url"] == "https://wiki.example/gpus#gpulost"
+    written = {one["alert"]: one for group in rule_groups("a", found) for one in group["rules"] if "alert" in one}
+    assert written["GpuLost"]["for"] == "1h30m"
+    assert "for" not in written["GpuTemperatureHigh"]
+    assert written["GpuPodUnschedulable"]["labels"]["team"] == "gpu"
+
+
+def test_thresholds_reach_their_rules():
+    found = rules(
+        thresholds=AlertThresholds(
+            temperature_warning=71,
+            temperature_critical=72,
+            slowdown_margin=7,
+            vram_ratio=0.73,
+            idle="74m",
+            thermal_throttled_ratio=0.75,
+            power_throttled_ratio=0.76,
+            power_throttled_utilization=77,
+            ecc_corrected_per_hour=78,
+            pcie_replays_per_minute=79,
+            power_limit_tolerance=80,
+            xid_critical=[81],
+            xid_warning=[82],
+            xid_ignored=[83],
+            xid_window="84m",
+            lost_window="85m",
+        ),
+        power=Agent(),
+    )
+    for name, texts in {
+        "GpuTemperatureHigh": ["> 71"],
+        "GpuTemperatureCritical": ["> 72", "- 7)"],
+        "GpuMemoryNearlyFull": ["> 0.73"],
+        "GpuIdleWhileAllocated": ["[1h14m]", "offset 1h14m"],
+        "GpuThermalThrottling": ["> 0.75"],
+        "GpuPowerCapped": ["> 0.76", "> 77"],
+        "GpuEccCorrectableRate": ["> 78"],
+        "GpuPcieReplays": ["> 79"],
+        "GpuPowerLimitDrift": ["> 80"],
+        "GpuXidCritical": ['"81"', "[1h24m]"],
+        "GpuXidWarning": ['"82"'],
+        "GpuXidNew": ['"0|81|82|83"', "[1h24m]"],
+        "GpuLost": ["[1h25m:5m]"],
+    }.items():
+        for one in found:
+            if one.name == name:
+                assert all(text in one.expr for text in texts), one.expr
+    gauge = rules(dcgm("default"), AlertThresholds(xid_ignored=[83], xid_window="84m"), leave_out=OF_NO_DEFAULT_METRIC)
+    assert all(text in rule(gauge, "GpuXidNew").expr for text in ('"0|83"', "offset 1h24m"))
+    stale = rules(nvidia_smi(), AlertThresholds(collection_stale=86, xid_window=87))
+    assert rule(stale, "GpuCollectionStale").expr.endswith("> 86")
+    assert rule(stale, "GpuXidCritical").expr.endswith("< 87")
+
+
+# --- Prometheus --------------------------------------------------------------
+
+
+def promtool(*words):
+    done = subprocess.run(["promtool", *map(str, words)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def written(folder, name, content):
+    file = folder / f"{name}.json"
+    file.write_text(json.dumps(content))
+    return file
+
+
+@pytest.mark.system_tools
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_prometheus_takes_the_rules(variant, tmp_path):
+    found = rules_of(variant)
+    said = promtool("check", "rules", written(tmp_path, "rules", {"groups": rule_groups("gpu-alerts", found)}))
+    assert f"SUCCESS: {len(found)} rules found" in said
+    assert "duplicate" not in said
+
+
+def test_every_alert_has_a_scenario_in_which_it_fires_and_one_in_which_it_does_not():
+    assert {one.alert for one in SCENARIOS if one.fires} == set(ALERT_NAMES)
+    assert {one.alert for one in SCENARIOS if not one.fires} == set(ALERT_NAMES)
+    assert set(alert_scenarios.FIRES_AS) == set(ALERT_NAMES)
+
+
+def test_every_alert_on_a_gpu_has_a_scenario_of_each_exporter():
+    fired = {(one.variant.partition("-")[0], one.alert) for one in SCENARIOS if one.fires}
+    of_gpus = {name for variant in VARIANTS for name in (r.name for r in rules_of(variant) if "kube_" not in r.expr)}
+    of_gpus &= set(ALERT_NAMES)
+    assert {name for dialect, name in fired if dialect == "dcgm"} >= of_gpus - OF_NVIDIA_SMI_ONLY
+    assert {name for dialect, name in fired if dialect == "nvidia_smi"} >= of_gpus - OF_DCGM_ONLY
+
+
+@pytest.mark.system_tools
+@pytest.mark.parametrize("variant", sorted({one.variant for one in SCENARIOS}))
+def test_the_alerts_fire_when_they_should(variant, tmp_path):
+    found = rules_of(variant)
+    of_variant = sorted((one for one in SCENARIOS if one.variant == variant), key=lambda one: one.alert)
+    tests = []
+    # One file for each alert: what is evaluated is its rule alone.
+    for alert, scenarios in itertools.groupby(of_variant, key=lambda one: one.alert):
+        only = [one for one in found if one.name == alert]
+        assert only, alert
+        file = written(tmp_path, alert, {"groups": rule_groups("gpu-alerts", only)})
+        tests.append(written(tmp_path, f"{alert}-test", alert_scenarios.promtool_test(scenarios, str(file))))
+    promtool("test", "rules", *tests)
+
+
+@pytest.mark.system_tools
+def test_a_gpu_that_pods_share_is_recorded_once(tmp_path):
+    pods = ("a", "b", "c", "d")
+    mig = {"GPU_I_PROFILE": "1g.10gb", "uuid": "GPU-2", "index": "1"}
+    series = {
+        **{gpu("POWER_USAGE", **of_pod(pod)): "100x5" for pod in pods},
+        # What each pod takes, and the whole GPU.
+        gpu("GPU_UTIL"): "90x5",
+        **{gpu("GPU_UTIL", **of_pod(pod)): "20x5" for pod in pods},
+        gpu("FB_USED"): "12000x5",
+        **{gpu("FB_USED", **of_pod(pod)): "3000x5" for pod in pods},
+        **{gpu("FB_FREE", **of_pod(pod)): "4000x5" for pod in pods},
+        **{gpu("GPU_TEMP", **of_pod(pod)): "60x5" for pod in pods},
+        # Two instances of another, and a third GPU whose temperature nobody knows.
+        **{gpu("POWER_USAGE", **mig, GPU_I_ID=number): "200x5" for number in ("1", "2")},
+        gpu("FB_USED", **mig, GPU_I_ID="1"): "1000x5",
+        gpu("FB_USED", **mig, GPU_I_ID="2"): "3000x5",
+        gpu("FB_FREE", **mig, GPU_I_ID="1"): "9000x5",
+        gpu("FB_FREE", **mig, GPU_I_ID="2"): "1000x5",
+        gpu("GPU_TEMP", uuid="GPU-3", index="2"): f"{alert_scenarios.BLANK}x5",
+    }
+    one, other = 'hostname="n1",gpu="0",UUID="GPU-1"', 'hostname="n1",gpu="1",UUID="GPU-2"'
+    recorded = {
+        "sum(gpu:power:watts)": {"{}": 300},
+        "sum by (UUID) (gpu:power:watts)": {'{UUID="GPU-1"}': 100, '{UUID="GPU-2"}': 200},
+        "sum(DCGM_FI_DEV_POWER_USAGE)": {"{}": 800},
+        "sum without (modelName) (gpu:utilization:percent)": {f"{{{one}}}": 90},
+        "sum without (modelName) (gpu:memory_used:mib)": {
+            f"{{{one}}}": 12000,
+            f'{{{other},GPU_I_ID="1"}}': 1000,
+            f'{{{other},GPU_I_ID="2"}}': 3000,
+        },
+        "sum by (UUID, GPU_I_ID) (gpu:memory_used:ratio)": {
+            '{UUID="GPU-1"}': 0.75,
+            '{UUID="GPU-2",GPU_I_ID="1"}': 0.1,
+            '{UUID="GPU-2",GPU_I_ID="2"}': 0.75,
+        },
+        "sum by (UUID) (gpu:temperature:celsius)": {'{UUID="GPU-1"}': 60},
+    }
+    asked = [
+        {
+            "expr": expr,
+            "eval_time": "3m",
+            "exp_samples": [{"labels": labels, "value": value} for labels, value in samples.items()],
+        }
+        for expr, samples in recorded.items()
+    ]
+    hold_rules_against(tmp_path, rules_of("dcgm"), series, promql_expr_test=asked)
+
+
+def hold_rules_against(folder, found, series, **expected):
+    """Let promtool hold rules against what they make of series."""
+    file = written(folder, "rules", {"groups": rule_groups("gpu-alerts", found)})
+    inputs = [{"series": name, "values": values} for name, values in series.items()]
+    group = {"interval": "1m", "input_series": inputs, **expected}
+    test = {"rule_files": [str(file)], "evaluation_interval": "1m", "tests": [group]}
+    promtool("test", "rules", written(folder, "test", test))
+
+
+_GPU = f"GPU 0 ({alert_scenarios.RTX3090}, GPU-1)"
+READS = {
+    "GpuTemperatureHigh": (
+        {gpu("GPU_TEMP"): "88x60"},
+        "GPU 0 of n1 is hot: 88 °C",
+        f"{_GPU} of node n1 has 88 °C. Look at fans, dust and airflow, or lower its power limit. First look: "
+        "nvidia-smi -q -d TEMPERATURE,PERFORMANCE.",
+    ),
+    "GpuPowerLimitDrift": (
+        alert_scenarios.power_limits("350x60", 100, 350, 350),
+        "Power limit of GPU 0 of n1 is not what was asked for",
+        f"{_GPU} of node n1 has a power limit of 350 W; wanted is 300 W (watts), and the power limit agent has not set "
+        "it in time. First look: the log of its pod on the node, for level=error.",
+    ),
+    "GpuLost": (
+        {gpu("GPU_TEMP"): "50x25 _x30", **alert_scenarios.up("1x60")},
+        "A GPU of node n1 is gone",
+        "node n1 shows 0 GPUs, fewer than a few hours ago. First look: nvidia-smi -L on the node, and dmesg for "
+        "'Xid 79' and 'fallen off the bus'.",
+    ),
+    "GpuXidNew": (
+        {gpu(alert_scenarios.XIDS, xid="69"): "_x34 1x5 _x20"},
+        "XID 69 on GPU 0 of n1, of no known class",
+        f"{_GPU} of node n1 reported XID 69, which is in none of the lists. First look: dmesg of the node, for "
+        "'Xid', and NVIDIA's catalogue of XIDs.",
+    ),
+    "GpuMemoryNearlyFull": (
+        {gpu("FB_USED", GPU_I_ID="2"): "9900x60", gpu("FB_FREE", GPU_I_ID="2"): "100x60"},
+        "Memory of GPU 0 of n1, MIG instance 2, is 99% full",
+        f"{_GPU} of node n1, MIG instance 2, has 99% of its memory in use; the next allocation may fail. First look: "
+        "nvidia-smi on the node, for the memory of each process.",
+    ),
+    "GpuExporterDown": (
+        alert_scenarios.up("0x60"),
+        "The GPU exporter of node n1 does not answer",
+        "The exporter at n1:9400 (node n1, pod exporter-x) cannot be scraped: its node's GPUs are not watched. First "
+        "look: the pod's state and log.",
+    ),
+}
+
+
+@pytest.mark.system_tools
+@pytest.mark.parametrize("name", READS)
+def test_an_alert_reads_well(name, tmp_path):
+    other = {"GpuMemoryNearlyFull": {"GPU_I_ID": "2"}, "GpuExporterDown": {"instance": "n1:9400", "node": "n1"}}
+    reads_as(name, *READS[name], {**alert_scenarios.FIRES_AS[name], **other.get(name, {})}, tmp_path)
+
+
+@pytest.mark.system_tools
+def test_an_exporter_whose_pod_has_another_label_or_none_reads_well(tmp_path):
+    _, summary, description = READS["GpuExporterDown"]
+    up = {"job": "dcgm-exporter", "instance": "n1:9400", "node": "n1"}
+    for more, said in (({"pod": "p"}, ", pod p)"), ({}, ")")):
+        labels = {**up, **more}
+        series = {"up{" + ",".join(f'{label}="{value}"' for label, value in labels.items()) + "}": "0x60"}
+        text = description.replace(", pod exporter-x)", said)
+        reads_as("GpuExporterDown", series, summary, text, {**labels, "severity": "warning"}, tmp_path)
+
+
+def reads_as(name, series, summary, description, labels, folder):
+    annotations = {"summary": summary, "description": description}
+    alert = {"exp_labels": labels, "exp_annotations": annotations}
+    expected = [{"eval_time": "40m", "alertname": name, "exp_alerts": [alert]}]
+    hold_rules_against(folder, [one for one in rules_of("dcgm") if one.name == name], series, alert_rule_test=expected)

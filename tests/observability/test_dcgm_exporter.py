@@ -1,0 +1,414 @@
+import json
+
+import pytest
+from cdk8s import App, Chart, Testing
+
+from exporter_rendering import Rendering
+from gpu_constructs import (
+    BasicAuth,
+    DcgmExporter,
+    DebugDump,
+    ExporterService,
+    External,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    GpuNamespace,
+    Kubernetes,
+    Metric,
+    MetricsConfigMap,
+    NvidiaRuntimeClass,
+    PodMapping,
+    Scrape,
+    Sharing,
+    SynthesisError,
+    Tls,
+    Unverified,
+    synthesize,
+)
+from gpu_constructs.kube.config_map import sha256
+from gpu_constructs.observability.metrics import counters_csv, metric_set
+from schemas import schema_errors
+
+NAME = "dcgm-exporter"
+DCGM = Rendering(DcgmExporter, NAME)
+IMAGES = {
+    "3.4.2": "nvcr.io/nvidia/k8s/dcgm-exporter:3.3.6-3.4.2-ubuntu22.04",
+    "4.8.2": "nvcr.io/nvidia/k8s/dcgm-exporter:4.5.3-4.8.2-distroless",
+    "4.8.3": "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless",
+}
+AUTH = BasicAuth(users={"prometheus": "$2y$10$" + "a" * 53}, secret="scrape")
+TLS = Tls(secret="certificate")
+UTILISATION = Metric(field="DCGM_FI_DEV_GPU_UTIL", prometheus_type="gauge", help="Percent busy")
+TENSOR = Metric(field="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", prometheus_type="gauge", help="Tensor pipe busy")
+BARE = {"pod_mapping": False, "metrics": "seed"}
+SLICED = Sharing.time_slicing(replicas=4)
+EVERY_RELEASE = pytest.mark.parametrize("version", IMAGES)
+
+
+def chart_with(**given):
+    chart = Chart(App(), "gpu")
+    DcgmExporter(chart, "exporter", **given)
+    return chart
+
+
+def rendered(**given):
+    return Testing.synth(chart_with(**given))
+
+
+def find(manifests, kind, name=NAME):
+    (found,) = (m for m in manifests if m["kind"] == kind and m["metadata"]["name"] == name)
+    return found
+
+
+def csv(**given):
+    return DCGM.find("ConfigMap", called="-metrics", **{"scrape": "none", **given})["data"]["metrics.csv"]
+
+
+def brief(manifests):
+    """The metrics and the dashboard have tests of their own; here only that they are there."""
+    return [
+        {**m, "data": dict.fromkeys(m["data"], f"({m['metadata']['name']})")} if m["kind"] == "ConfigMap" else m
+        for m in manifests
+    ]
+
+
+@EVERY_RELEASE
+def test_every_release_on_talos(version, objects, snapshot):
+    assert brief(objects(chart_with(version=version))) == snapshot
+
+
+@pytest.mark.parametrize("scrape", ["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"])
+def test_every_scrape_object(scrape, objects, snapshot):
+    manifests = objects(chart_with(scrape=scrape, scrape_labels={"release": "kube-prometheus-stack"}))
+    assert [find(manifests, scrape)] == snapshot
+
+
+def test_plain_kubernetes_with_own_metrics_and_without_extras(objects, snapshot):
+    chart = chart_with(platform=Kubernetes(), metrics=[UTILISATION], scrape="none", dashboard=False)
+    assert objects(chart) == snapshot
+
+
+@EVERY_RELEASE
+def test_with_everything_it_is_valid_on_every_supported_kubernetes(version):
+    later = {"tls": TLS, "basic_auth": AUTH, "debug_dump": True, "sharing": SLICED}
+    for given in (
+        BARE,
+        {
+            "service": ExporterService(cluster_ip="None", internal_traffic_policy="Local", annotations={"a/b": "c d"}),
+            "remote_hostengine": "nvidia-dcgm:5555",
+            "host_network": True,
+            **(later if version != "3.4.2" else {}),
+        },
+    ):
+        for manifest in DCGM.objects(version=version, **given):
+            assert schema_errors(manifest) == [], given
+
+
+# --- releases and metrics ----------------------------------------------------
+
+
+@EVERY_RELEASE
+def test_a_release_is_an_image_and_a_list_of_metrics(version):
+    assert DCGM.container(version=version)["image"] == IMAGES[version]
+    for name in ("seed", "default", "recommended", "profiling"):
+        assert csv(version=version, metrics=name) == counters_csv(metric_set(name, version))
+    for field in ("GPU_UTIL", "FB_USED", "FB_FREE", "GPU_TEMP", "POWER_USAGE", "SM_CLOCK", "MEM_CLOCK"):
+        assert f"\nDCGM_FI_DEV_{field}, gauge, " in csv(version=version)
+
+
+@EVERY_RELEASE
+def test_an_unverified_release_differs_from_the_one_it_is_like_by_image_and_version_only(version):
+    # 3.3.0 is older than the releases that 4.x rules are for, and 9.9.9 newer than those that 3.x rules are for.
+    for unknown in ("3.3.0", "9.9.9"):
+        image = f"registry.example/dcgm-exporter:{unknown}"
+        text = json.dumps(rendered(version=Unverified(unknown, like=version, image=image)))
+        assert json.loads(text.replace(image, IMAGES[version]).replace(unknown, version)) == rendered(version=version)
+
+
+def test_own_metrics_replace_the_list_and_a_change_restarts_the_pods():
+    assert csv(metrics=[UTILISATION]) == counters_csv([UTILISATION])
+    first, second = (DCGM.daemonset(metrics=metrics) for metrics in ([UTILISATION], [UTILISATION, TENSOR]))
+    checksums = [m["spec"]["template"]["metadata"]["annotations"] for m in (first, second)]
+    assert checksums[0] == {"gpu-constructs/metrics-sha256": sha256(counters_csv([UTILISATION]))}
+    assert checksums[0] != checksums[1]
+    source, mount = DCGM.volumes()["metrics"]
+    assert (source, "subPath" in mount) == ({"configMap": {"name": "dcgm-exporter-metrics"}}, False)
+    assert DCGM.container()["args"] == ["-f", f"{mount['mountPath']}/metrics.csv"]
+
+
+def test_a_list_that_somebody_else_keeps_is_mounted():
+    given = {"metrics": MetricsConfigMap(config_map="mine", key="gpu.csv")}
+    assert [m["kind"] for m in DCGM.objects(**given)] == ["DaemonSet", "Service", "ServiceMonitor"]
+    assert DCGM.container(**given)["args"] == ["-f", "/etc/gpu-constructs/metrics/gpu.csv"]
+    assert DCGM.volumes(**given)["metrics"][0] == {"configMap": {"name": "mine"}}
+    assert DCGM.container(**given)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert DCGM.made(dashboard=False, **given).series.metrics == set()
+
+
+def test_a_name_that_no_board_has_is_warned_of_with_the_nearest():
+    said = r"gpu_models: 'RTX 4099' is not the name of a known board \(did you mean 'NVIDIA GeForce RTX 4090'"
+    with pytest.warns(GpuConstructsWarning, match=said):
+        csv(gpu_models=["RTX 4099"])
+
+
+def test_models_that_cannot_be_profiled_take_sys_admin_away():
+    models = ["NVIDIA GeForce RTX 3090"]
+    assert "DCGM_FI_PROF" not in csv(gpu_models=models)
+    assert DCGM.container(gpu_models=models)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    for others in (["NVIDIA GeForce RTX 5070 Ti"], [*models, "NVIDIA H200"], ["NVIDIA New One"], ["A16"]):
+        assert "DCGM_FI_PROF" in csv(gpu_models=others)
+
+
+def test_series_tell_alerts_and_dashboards_what_they_can_ask_for():
+    def series(**given):
+        return DCGM.made(**{"dashboard": False, **given}).series
+
+    assert (series().job, series().pods, series().labels.node) == (NAME, "one", "hostname")
+    assert series(version="4.8.2").labels.node == "Hostname"
+    assert series(collect_interval_seconds=60).scrape_interval_seconds == 60
+    assert series(scrape=Scrape(interval_seconds=90)).scrape_interval_seconds == 90
+    assert series(sharing=Sharing.mps(replicas=2)).pods == "all"
+    unnamed = ({"pod_mapping": False}, {"scrape": "annotations"}, {"scrape": Scrape(honor_labels=False)})
+    assert [series(**given).pods for given in unnamed] == ["none"] * 3
+    assert series(metrics="seed").metrics == {metric.field for metric in metric_set("seed", "4.8.3")}
+    assert "DCGM_FI_DRIVER_VERSION" not in series().metrics
+
+
+# --- what the pods are allowed -----------------------------------------------
+
+
+@EVERY_RELEASE
+def test_rights_are_what_the_options_need(version):
+    profiled = DCGM.container(version=version, metrics=[TENSOR], pod_mapping=False)["securityContext"]
+    assert profiled["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
+    assert (profiled["runAsUser"], profiled["allowPrivilegeEscalation"]) == (0, False)
+    mapped = DCGM.container(version=version, metrics="seed")["securityContext"]
+    assert (mapped["capabilities"], mapped["runAsUser"], mapped["runAsNonRoot"]) == ({"drop": ["ALL"]}, 0, False)
+    assert mapped["readOnlyRootFilesystem"] is (version != "3.4.2")
+    spec = DCGM.pod(version=version)
+    assert not {"hostPID", "hostNetwork"} & spec.keys()
+    assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    paths = [volume["hostPath"] for volume in spec["volumes"] if "hostPath" in volume]
+    assert paths == [{"path": "/var/lib/kubelet/pod-resources", "type": "Directory"}]
+
+
+def test_without_pod_mapping_and_profiling_it_fits_a_restricted_namespace(tmp_path):
+    app = App(outdir=str(tmp_path))
+    chart = Chart(app, "gpu")
+    namespace = GpuNamespace(chart, "namespace", name="monitoring", pod_security="restricted")
+    External(chart, "nodes", node_labels=["nvidia.com/gpu.present"])
+    NvidiaRuntimeClass(chart, "runtime-class")
+    DcgmExporter(chart, "exporter", namespace=namespace, **BARE)
+    synthesize(app)
+    assert DCGM.container(**BARE)["securityContext"]["runAsUser"] == 1000
+    assert DCGM.pod(**BARE)["securityContext"]["fsGroup"] == 1000
+    assert DCGM.variables(**BARE)["DCGM_EXPORTER_KUBERNETES"] == "false"
+
+
+def test_a_user_that_is_not_root_is_told_what_it_loses():
+    own = {"runAsUser": 1000, "capabilities": {"add": ["SYS_ADMIN"]}}
+    for options, told in (
+        ({"metrics": "seed"}, "the kubelet's socket, so no pod is named"),
+        ({"pod_mapping": False}, "SYS_ADMIN"),
+    ):
+        with pytest.warns(GpuConstructsWarning) as warned:
+            DCGM.container(security_context=own, **options)
+        assert [str(one.message) for one in warned] == [f"security_context: only root gets {told}; got {own!r}"]
+
+
+def test_a_remote_hostengine_does_the_profiling_itself_and_without_pods_hides_the_nodes_name():
+    remote = {"remote_hostengine": "nvidia-dcgm:5555"}
+    assert DCGM.container(**remote)["args"][2:] == ["-r", "nvidia-dcgm:5555"]
+    assert DCGM.container(**remote)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert DCGM.made(pod_mapping=False, **remote).series.labels.node == "node"
+
+
+def test_two_exporters_that_profile_the_same_nodes_are_refused_and_others_are_not(tmp_path):
+    def app(**second):
+        made = App(outdir=str(tmp_path))
+        chart = Chart(made, "gpu")
+        GpuNamespace(chart, "namespace")
+        External(chart, "nodes", node_labels=["nvidia.com/gpu.present", "pool"])
+        NvidiaRuntimeClass(chart, "runtime-class")
+        DcgmExporter(chart, "one", node_selector={"pool": "a"})
+        DcgmExporter(chart, "two", **{"name": "second", "dashboard": False, **second})
+        return made
+
+    with pytest.raises(SynthesisError) as refused:
+        synthesize(app())
+    assert refused.value.problems == [
+        "gpu/one: exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs gpu/two profiles too, and only one "
+        "can at a time: the other fails; leave them out of one's metrics, or select different nodes with node_selector"
+    ]
+    for apart in ({"node_selector": {"pool": "b"}}, {"metrics": "seed"}):
+        synthesize(app(**apart))
+        assert (tmp_path / "gpu.k8s.yaml").exists()
+
+
+# --- pods of the cluster -----------------------------------------------------
+
+
+def test_pod_mapping_mounts_the_kubelets_folder_at_the_path_the_exporter_knows():
+    mapping = PodMapping(kubelet_path="/var/lib/k0s/kubelet/pod-resources")
+    source, mount = DCGM.volumes(pod_mapping=mapping)["pod-resources"]
+    assert source["hostPath"]["path"] == "/var/lib/k0s/kubelet/pod-resources"
+    assert mount == {"mountPath": "/var/lib/kubelet/pod-resources", "readOnly": True}
+
+
+def test_time_slicing_switches_on_together_what_attribution_needs():
+    manifests = DCGM.objects(sharing=Sharing.time_slicing(replicas=4, rename_by_default=True))
+    spec = find(manifests, "DaemonSet")["spec"]["template"]["spec"]
+    variables = {one["name"]: one.get("value") for one in spec["containers"][0]["env"]}
+    assert variables["KUBERNETES_VIRTUAL_GPUS"] == "true"
+    assert variables["DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID"] == "true"
+    assert variables["NVIDIA_RESOURCE_NAMES"] == "nvidia.com/gpu.shared"
+    assert (spec["hostPID"], spec["automountServiceAccountToken"], spec["serviceAccountName"]) == (True, True, NAME)
+    verbs = ["get", "list", "watch"]
+    assert find(manifests, "ClusterRole")["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": verbs}]
+    assert find(manifests, "ServiceAccount")["automountServiceAccountToken"] is False
+    assert "NVIDIA_RESOURCE_NAMES" not in str(DCGM.objects(sharing=SLICED))
+
+
+def test_an_existing_service_account_gets_the_rights_and_no_role_takes_its_name():
+    manifests = DCGM.objects(pod_mapping=PodMapping(enable_pod_uid=True), service_account="admin")
+    assert "ServiceAccount" not in [m["kind"] for m in manifests]
+    (subject,) = find(manifests, "ClusterRoleBinding")["subjects"]
+    assert subject["name"] == "admin"
+    assert find(manifests, "DaemonSet")["spec"]["template"]["spec"]["serviceAccountName"] == "admin"
+    assert [m["metadata"]["name"] for m in manifests if m["kind"] == "ClusterRole"] == [NAME]
+
+
+# --- the container -----------------------------------------------------------
+
+
+def test_it_reads_the_gpus_as_often_as_it_is_told_and_has_two_rounds_to_start():
+    for seconds, patience in ((30, 120), (300, 660)):
+        startup = DCGM.container(collect_interval_seconds=seconds)["startupProbe"]
+        assert startup["periodSeconds"] * startup["failureThreshold"] == patience
+        assert DCGM.variables(collect_interval_seconds=seconds)["DCGM_EXPORTER_INTERVAL"] == f"{seconds}000"
+
+
+def test_dumps_live_and_die_with_the_pod():
+    dumping = {"debug_dump": DebugDump(retention=48, compression=False, size_limit="2Gi")}
+    assert DCGM.container(**dumping)["args"][2:] == [
+        "--dump-enabled",
+        "--dump-directory=/dcgm-exporter-debug",
+        "--dump-retention=48",
+        "--dump-compression=false",
+    ]
+    assert DCGM.volumes(**dumping)["debug-dumps"] == (
+        {"emptyDir": {"sizeLimit": "2Gi"}},
+        {"mountPath": "/dcgm-exporter-debug"},
+    )
+    assert "--dump-retention=24" in DCGM.container(debug_dump=True)["args"]
+
+
+def test_variables_that_it_sets_are_refused_with_the_keyword():
+    given = {"tls": TLS, "pod_mapping": PodMapping(enable_dra=True)}
+    full = {**DCGM.variables(version="3.4.2"), **DCGM.variables(sharing=SLICED), **DCGM.variables(**given)}
+    for name in full:
+        assert DCGM.refusal(env={name: "x"}).startswith(f"env must not hold {name!r}: this library sets it; "), name
+
+
+def test_release_4_has_its_own_tmp_and_release_3_skips_setcap():
+    assert DCGM.volumes()["tmp"] == ({"emptyDir": {"sizeLimit": "64Mi"}}, {"mountPath": "/tmp"})
+    assert "NO_SETCAP" not in DCGM.variables()
+    assert DCGM.variables(version="3.4.2")["NO_SETCAP"] == "true"
+    assert "tmp" not in DCGM.volumes(version="3.4.2")
+
+
+def test_the_go_runtime_stays_within_three_quarters_of_the_memory_limit():
+    assert DCGM.variables()["GOMEMLIMIT"] == "768MiB"
+    for limit, soft in (("512Mi", "384MiB"), ("1.5Gi", "1152MiB"), ("1G", "715MiB"), ("1073741824", "768MiB")):
+        assert DCGM.variables(resources={"limits": {"memory": limit}})["GOMEMLIMIT"] == soft
+    assert "GOMEMLIMIT" not in DCGM.variables(resources={"requests": {"cpu": "1"}})
+
+
+def test_a_refused_memory_limit_leaves_the_chart_as_it_was(chart):
+    quantity = "must be a Kubernetes quantity like '500m' or '16Gi'"
+    few = "must leave the exporter a few MiB"
+    for memory, problem in {"900Ki": few, "1398101": few, "lots": quantity, "1 GiB": quantity, "": quantity}.items():
+        with pytest.raises(GpuConstructsError) as refused:
+            DcgmExporter(chart, "exporter", resources={"limits": {"memory": memory}})
+        assert refused.value.problem == f"resources['limits']['memory'] {problem}; got {memory!r}"
+        assert list(chart.node.children) == []
+
+
+# --- refusals ----------------------------------------------------------------
+
+RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
+LATER = "; take a later version"
+OLD_BOARDS = ["NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 4090"]
+REFUSED = [
+    (
+        {"version": "4.9.0"},
+        f"version of the DCGM exporter must be one of {RELEASES}; got '4.9.0'; force it with "
+        "Unverified('4.9.0', like='4.8.3', image='...')",
+    ),
+    (
+        {"namespace": "default"},
+        "namespace must not be 'default': GPU components need a namespace whose Pod Security level is "
+        "privileged; leave it out for 'nvidia-gpu-operator' or name one of your own",
+    ),
+    (
+        {"metrics": "profiling", "gpu_models": OLD_BOARDS},
+        "metrics must not hold profiling metrics for 'NVIDIA GeForce RTX 3090', 'NVIDIA GeForce RTX 4090': GeForce "
+        "has none before Blackwell; got 'profiling'; take metrics='recommended', which leaves them out for such GPUs",
+    ),
+    (
+        {"metrics": [UTILISATION, TENSOR], "gpu_models": OLD_BOARDS[:1]},
+        "metrics must not hold profiling metrics for 'NVIDIA GeForce RTX 3090': GeForce has none before Blackwell; "
+        "got 'DCGM_FI_PROF_PIPE_TENSOR_ACTIVE'; take metrics='recommended', which leaves them out for such GPUs",
+    ),
+    (
+        {"metrics": MetricsConfigMap(config_map="mine")},
+        "dashboard must be False with metrics=MetricsConfigMap(...), whose metrics are not known here; got True; "
+        "pass dashboard=False",
+    ),
+    (
+        {"metrics": MetricsConfigMap(config_map="mine", is_profiled=True), "gpu_models": ["GeForce RTX 3090"]},
+        "metrics.is_profiled must be False for 'GeForce RTX 3090': GeForce has no profiling metrics before "
+        "Blackwell; got True",
+    ),
+    ({"tls": TLS, "version": "3.4.2"}, f"tls must be left out with version '3.4.2': it came with 4.0.0{LATER}"),
+    ({"basic_auth": AUTH, "version": "3.4.2"}, "basic_auth must be left out with version '3.4.2'"),
+    (
+        {"debug_dump": True, "version": "3.4.2"},
+        f"debug_dump must be left out with version '3.4.2': it came with 4.2.0{LATER}",
+    ),
+    (
+        {"sharing": SLICED, "version": "3.4.2"},
+        "sharing must be left out with version '3.4.2', which names one of the pods that share a GPU and no other; "
+        "got 'time-slicing'; take version '4.8.2' or later",
+    ),
+    (
+        {"sharing": SLICED, "pod_mapping": False},
+        "sharing must be left out with pod_mapping=False, which names no pod at all; got 'time-slicing'",
+    ),
+    ({"remote_hostengine": "nvidia-dcgm"}, "remote_hostengine must be 'host:port'; got 'nvidia-dcgm'"),
+    ({"remote_hostengine": "nvidia-dcgm:70000"}, "port of remote_hostengine must be at most 65535, got 70000"),
+    ({"collect_interval_seconds": 0}, "collect_interval_seconds must be at least 1, got 0"),
+    (
+        {"port": 80, "host_network": True},
+        "port must be at least 1024 with host_network=True: the exporter holds no right to bind others; got 80",
+    ),
+    (
+        {"env": {"DCGM_EXPORTER_USE_OLD_NAMESPACE": "true"}},
+        "env must not hold 'DCGM_EXPORTER_USE_OLD_NAMESPACE': it takes away labels that alerts and dashboard ask "
+        "for; leave it out",
+    ),
+    (
+        {"env": {"DCGM_EXPORTER_INTERVAL": "1000"}},
+        "env must not hold 'DCGM_EXPORTER_INTERVAL': this library sets it; set collect_interval_seconds",
+    ),
+    (
+        {"security_context": {"runAsUser": 0}},
+        "security_context must hold capabilities.add SYS_ADMIN for profiling metrics; got {'runAsUser': 0}; leave "
+        "it out, or leave those metrics out",
+    ),
+]
+
+
+def test_what_it_does_not_take_is_refused():
+    for given, message in REFUSED:
+        assert DCGM.refusal(**given).startswith(message), given

@@ -1,0 +1,351 @@
+"""What both exporters have in common."""
+
+import warnings
+
+import pytest
+from cdk8s import ApiObject
+
+from exporter_rendering import Rendering
+from gpu_constructs import (
+    BasicAuth,
+    DcgmExporter,
+    DebugDump,
+    ExporterService,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    Kubernetes,
+    MetricsConfigMap,
+    NvidiaGpuExporter,
+    NvidiaRuntimeClass,
+    Scrape,
+    Tls,
+    Toleration,
+    UpdateStrategy,
+    Volume,
+)
+from gpu_constructs.kube.config_map import sha256
+from gpu_constructs.observability.gpu_series import GpuExporter
+from gpu_constructs.observability.scrape import SCRAPE_KINDS
+
+DCGM = Rendering(DcgmExporter, "dcgm-exporter")
+SMI = Rendering(NvidiaGpuExporter, "nvidia-gpu-exporter")
+EACH = pytest.mark.parametrize("exporter", [DCGM, SMI], ids=["dcgm", "nvidia_smi"])
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+USERS = {"prometheus": "$2y$10$" + "a" * 53}
+AUTH = BasicAuth(users=USERS, secret="scrape")
+TLS = Tls(secret="certificate")
+TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
+
+
+@EACH
+def test_names_and_series_are_those_of_the_exporter(exporter):
+    made = exporter.made(name="gpus", namespace="watch", dashboard=False)
+    assert isinstance(made, GpuExporter)
+    assert (made.name, made.namespace, made.api_object.kind) == ("gpus", "watch", "DaemonSet")
+    assert (made.series.job, exporter.made(scrape="none").series.job) == ("gpus", None)
+    namespaces = {one["metadata"]["namespace"] for one in exporter.objects(namespace="watch", dashboard=True)}
+    assert namespaces == {"watch"}
+
+
+@EACH
+def test_pods_are_told_apart_by_an_instance(exporter):
+    def instance(**given):
+        return exporter.daemonset(**given)["spec"]["selector"]["matchLabels"]["app.kubernetes.io/instance"]
+
+    assert (instance(), instance(name="second"), instance(instance="blue")) == ("exporter", "second", "blue")
+
+
+@EACH
+def test_service_and_scrape_objects_find_the_pods_and_their_port(exporter):
+    template = exporter.daemonset()["spec"]["template"]
+    (port,) = template["spec"]["containers"][0]["ports"]
+    service = exporter.find("Service")
+    assert service["spec"]["selector"].items() <= template["metadata"]["labels"].items()
+    assert [(one["name"], one["targetPort"]) for one in service["spec"]["ports"]] == [(port["name"], port["name"])]
+    for kind in SCRAPE_KINDS[:4]:
+        found = exporter.find(kind, scrape=kind, scrape_labels={"release": "x"})
+        of = template if "Pod" in kind else service
+        assert found["spec"]["selector"]["matchLabels"].items() <= of["metadata"]["labels"].items(), kind
+        assert exporter.endpoint(scrape=kind)["port"] == port["name"], kind
+        assert found["metadata"]["labels"]["release"] == "x", kind
+        kinds = [one["kind"] for one in exporter.objects(scrape=kind)]
+        assert [one for one in kinds if one in SCRAPE_KINDS] == [kind]
+
+
+@EACH
+def test_pods_are_scraped_without_a_service_or_not_at_all(exporter):
+    for kind in ("PodMonitor", "VMPodScrape"):
+        assert "Service" not in [one["kind"] for one in exporter.objects(service=False, scrape=kind)]
+    assert not {one["kind"] for one in exporter.objects(scrape="none")} & {*SCRAPE_KINDS}
+
+
+@EACH
+def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them(exporter):
+    service = exporter.find("Service", scrape="annotations", port=9500)
+    assert service["metadata"]["annotations"] == {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": "9500",
+        "prometheus.io/path": "/metrics",
+        "prometheus.io/scheme": "http",
+    }
+    with warnings.catch_warnings(action="error"):
+        exporter.objects(pod_annotations={"prometheus.io/scrape": "true"}, scrape="annotations")
+    with pytest.warns(GpuConstructsWarning) as warned:
+        exporter.objects(pod_annotations={"prometheus.io/scrape": "true"})
+    assert [str(one.message) for one in warned] == [
+        "pod_annotations holds 'prometheus.io/scrape' beside scrape='ServiceMonitor': a Prometheus that looks for it "
+        "scrapes the same target again; leave it out, or pass scrape='annotations'"
+    ]
+
+
+@EACH
+def test_the_port_is_one_in_flags_container_and_service(exporter):
+    assert exporter.container(port=9500)["ports"][0]["containerPort"] == 9500
+    assert exporter.find("Service", port=9500)["spec"]["ports"][0]["port"] == 9500
+    assert ":9500" in str(exporter.container(port=9500))
+
+
+@EACH
+def test_the_dashboard_carries_the_label_of_the_sidecar_and_can_be_left_out(exporter):
+    board = exporter.find("ConfigMap", called="-dashboard", dashboard=True)
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert list(board["data"]) == [f"{exporter.name}.json"]
+    assert "-dashboard" not in str(exporter.objects())
+
+
+# --- pods --------------------------------------------------------------------
+
+
+@EACH
+def test_it_runs_on_gpu_nodes_under_the_nvidia_runtime_and_takes_no_slot(exporter, chart):
+    spec = exporter.pod()
+    assert spec["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
+    assert spec["runtimeClassName"] == "nvidia"
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    assert (spec["automountServiceAccountToken"], spec["enableServiceLinks"]) == (False, False)
+    assert "priorityClassName" not in spec
+    assert "nvidia.com/gpu" not in str(spec["containers"][0]["resources"])
+    assert "cpu" not in spec["containers"][0]["resources"]["limits"]
+    assert exporter.variables()["NVIDIA_VISIBLE_DEVICES"] == "all"
+    assert exporter.daemonset()["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": 1}
+    assert "runtimeClassName" not in exporter.pod(platform=Kubernetes())
+    named = NvidiaRuntimeClass(chart, "runtime-class", name="gpu-runtime")
+    assert exporter.pod(platform=Kubernetes(), runtime_class=named)["runtimeClassName"] == "gpu-runtime"
+
+
+@EACH
+def test_options_of_pods_reach_them(exporter):
+    made = exporter.daemonset(
+        host_network=True,
+        env={"EXTRA": "x"},
+        volumes={"/jobs": Volume.host_path("/var/lib/jobs", type="Directory")},
+        affinity={"podAntiAffinity": {}},
+        image="registry.example/exporter@sha256:" + "0" * 64,
+        image_pull_policy="Always",
+        image_pull_secrets=["registry"],
+        resources={"limits": {"memory": "2Gi"}},
+        priority_class_name="monitoring",
+        tolerations=[TAINT],
+        node_selector={"pool": "gpu"},
+        service_account="puller",
+        update_strategy=UpdateStrategy.on_delete(),
+        pod_labels={"team": "ml"},
+        pod_annotations={"note": "x y"},
+        pod_security_context={"supplementalGroups": [7]},
+        security_context={"privileged": True},
+    )
+    template, spec = made["spec"]["template"], made["spec"]["template"]["spec"]
+    (only,) = spec["containers"]
+    assert made["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    assert template["metadata"]["labels"]["team"] == "ml"
+    assert template["metadata"]["annotations"]["note"] == "x y"
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}, "supplementalGroups": [7]}
+    assert spec["volumes"][-1] == {"name": "jobs", "hostPath": {"path": "/var/lib/jobs", "type": "Directory"}}
+    assert spec["nodeSelector"] == {"nvidia.com/gpu.present": "true", "pool": "gpu"}
+    assert spec["tolerations"][-1] == TAINT.to_manifest()
+    assert (spec["priorityClassName"], spec["serviceAccountName"]) == ("monitoring", "puller")
+    assert spec["automountServiceAccountToken"] is False
+    assert (only["image"], only["imagePullPolicy"]) == ("registry.example/exporter@sha256:" + "0" * 64, "Always")
+    assert only["resources"] == {"limits": {"memory": "2Gi"}}
+    assert only["securityContext"] == {"privileged": True}
+    assert only["volumeMounts"][-1] == {"name": "jobs", "mountPath": "/jobs", "readOnly": True}
+    assert {"name": "EXTRA", "value": "x"} in only["env"]
+
+
+@EACH
+def test_a_volume_of_the_user_named_like_one_of_the_exporter_gets_another_name(exporter):
+    own = Volume.config_map("own")
+    found = exporter.volumes(tls=TLS, volumes={"/tls": own, "/data": own})
+    paths = {mount["mountPath"]: name for name, (_, mount) in found.items()}
+    assert (paths["/tls"], paths["/data"]) == ("tls-1", "data")
+    assert found["tls-1"][0] == {"configMap": {"name": "own"}}
+
+
+def test_a_path_at_which_the_exporter_has_something_is_refused():
+    for path in ("/tmp", "/tmp/", "//tmp", "///tmp", "/./tmp", "/etc/gpu-constructs/tls"):
+        message = DCGM.refusal(volumes={path: Volume.empty_dir()}, tls=TLS)
+        assert message == f"volumes must not hold {path!r}: the exporter has its own there; take another path"
+
+
+# --- TLS and passwords -------------------------------------------------------
+
+
+@EACH
+def test_a_certificate_is_served_asked_for_and_restarts_the_pods(exporter):
+    text = exporter.find("ConfigMap", called="-web-config", tls=TLS)["data"]["web-config.yaml"]
+    assert "cert_file: /etc/gpu-constructs/tls/tls.crt" in text
+    annotations = exporter.daemonset(tls=TLS)["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["gpu-constructs/web-config-sha256"] == sha256(text)
+    found = exporter.volumes(tls=TLS)
+    assert found["tls"][0]["secret"] == {"secretName": "certificate", "defaultMode": 0o440}
+    assert found["web-config"][0] == {"configMap": {"name": f"{exporter.name}-web-config"}}
+    assert "/etc/gpu-constructs/web/web-config.yaml" in str(exporter.container(tls=TLS))
+    for probe in PROBES:
+        assert exporter.container(tls=TLS)[probe]["httpGet"]["scheme"] == "HTTPS"
+    endpoint = exporter.endpoint(tls=TLS, namespace="watch")
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"]["serverName"] == f"{exporter.name}.watch.svc"
+
+
+@EACH
+def test_hashes_of_passwords_are_in_a_secret_and_a_new_one_restarts_the_pods(exporter):
+    secret = exporter.find("Secret", called="-web-config", basic_auth=AUTH)
+    assert USERS["prometheus"] in secret["stringData"]["web-config.yaml"]
+    source = {"secretName": f"{exporter.name}-web-config", "defaultMode": 0o440}
+    assert exporter.volumes(basic_auth=AUTH)["web-config"][0] == {"secret": source}
+    assert exporter.endpoint(basic_auth=AUTH)["basicAuth"]["password"] == {"name": "scrape", "key": "password"}
+    other = BasicAuth(users={"prometheus": "$2y$10$" + "b" * 53}, secret="scrape")
+    first, second = (exporter.daemonset(basic_auth=auth)["spec"]["template"]["metadata"] for auth in (AUTH, other))
+    assert first["annotations"] != second["annotations"]
+
+
+def test_probes_ask_and_wait_and_only_connect_where_the_kubelet_has_nothing_to_show():
+    guards = (
+        {"basic_auth": AUTH},
+        {"tls": Tls(secret="certificate", client_auth_type="RequireAndVerifyClientCert", client_secret="client")},
+    )
+    for exporter, paths in ((DCGM, ("/health",) * 3), (SMI, ("/-/ready", "/-/healthy", "/-/ready"))):
+        for probe, path in zip(PROBES, paths, strict=True):
+            asked = exporter.container()[probe]
+            assert asked["httpGet"] == {"path": path, "port": exporter.container()["ports"][0]["name"]}
+            assert asked["timeoutSeconds"] == 5
+            for guard in guards:
+                asked = exporter.container(**guard)[probe]
+                assert ("tcpSocket" in asked, "httpGet" in asked) == (True, False)
+
+
+# --- refusals ----------------------------------------------------------------
+
+REFUSED = [
+    (
+        {"scrape": "ServiceMonitr"},
+        "scrape must be one of 'ServiceMonitor', 'PodMonitor', 'VMServiceScrape', 'VMPodScrape', 'annotations', "
+        "'none'; got 'ServiceMonitr' (did you mean 'ServiceMonitor'?)",
+    ),
+    ({"scrape_labels": {"a b": "c"}}, "scrape_labels has a key that is not a label key; got 'a b'"),
+    (
+        {"service": False},
+        "service must not be False with scrape='ServiceMonitor', which finds pods through the Service; use "
+        "scrape='PodMonitor' or 'VMPodScrape'",
+    ),
+    (
+        {"scrape": "annotations", "tls": TLS},
+        "scrape must not be 'annotations' with tls or basic_auth, since annotations carry neither certificates nor "
+        "passwords; take one of the kinds that are objects, or 'none'",
+    ),
+    (
+        {"basic_auth": BasicAuth(users=USERS)},
+        "basic_auth.secret is required for the scrape object, which must log in; got None; name a Secret with the "
+        "keys 'username' and 'password', or pass scrape='none'",
+    ),
+    (
+        {"scrape": Scrape(scrape_timeout_seconds=60)},
+        "scrape.scrape_timeout_seconds must be at most the interval: the operators refuse such an object; got 60 with "
+        "an interval of 30 seconds",
+    ),
+    ({"port": 70000}, "port must be at most 65535, got 70000"),
+    ({"name": "x" * 53}, f"name must have at most 52 characters, since others follow; got '{'x' * 53}'"),
+    ({"name": "No"}, "name must be a DNS label"),
+    ({"instance": "a b"}, "instance must be"),
+    ({"namespace": "No"}, "namespace must be a DNS label"),
+    ({"dashboard": "no"}, "dashboard must be bool; got str: 'no'"),
+    (
+        {"env": {"NVIDIA_VISIBLE_DEVICES": "0"}},
+        "env must not hold 'NVIDIA_VISIBLE_DEVICES': this library sets it; leave",
+    ),
+    (
+        {"pod_labels": {"app.kubernetes.io/name": "x"}},
+        "pod_labels must not hold 'app.kubernetes.io/name': this library sets it; leave it out",
+    ),
+    (
+        {"pod_annotations": {"gpu-constructs/x": "y"}},
+        "pod_annotations must not hold 'gpu-constructs/x': this library sets it; leave it out",
+    ),
+    ({"security_context": {"runAsRoot": True}}, "security_context key must be one of"),
+    ({"image": "x:latest"}, "image must be pinned as 'repository:tag' or 'repository@sha256:...', never 'latest'; got"),
+    ({"image_pull_policy": "Sometimes"}, "image_pull_policy must be one of"),
+    ({"image_pull_secrets": ["A"]}, "image_pull_secrets[0] must be a DNS subdomain"),
+    ({"affinity": {"nodeAfinity": {}}}, "affinity key must be one of"),
+    ({"version": "0.0.1"}, "version of "),
+]
+
+
+@EACH
+def test_what_no_exporter_takes_is_refused(exporter):
+    for given, problem in REFUSED:
+        assert exporter.refusal(**given).startswith(problem), given
+    named = f"scrap is not a keyword of {exporter.exporter.__name__} (did you mean 'scrape'?)"
+    assert exporter.refusal(scrap=1) == named
+
+
+NO_SUBDOMAIN = "must be a DNS subdomain (DNS labels joined by '.', at most 253 characters)"
+OPTIONS_REFUSED = [
+    (MetricsConfigMap, {}, "config_map is required by MetricsConfigMap; pass config_map=..."),
+    (
+        MetricsConfigMap,
+        {"config_map": 5},
+        "metrics.config_map must be the name of a ConfigMap or a ConfigMap object; got int",
+    ),
+    (MetricsConfigMap, {"config_map": "My_List"}, f"metrics.config_map {NO_SUBDOMAIN}; got 'My_List'"),
+    (
+        MetricsConfigMap,
+        {"config_map": "a", "key": "x/y"},
+        "metrics.key must be letters, digits, '-', '_' or '.', no path; got 'x/y'",
+    ),
+    (
+        ExporterService,
+        {"cluster_ip": "none"},
+        "service.cluster_ip must be an address, or 'None' for a headless Service; got 'none'",
+    ),
+    (
+        ExporterService,
+        {"type": "ExternalName"},
+        "service.type must be one of 'ClusterIP', 'NodePort', 'LoadBalancer'; got 'ExternalName'",
+    ),
+    (
+        ExporterService,
+        {"type": "NodePort", "cluster_ip": "None"},
+        "service.cluster_ip must not be 'None' with type 'NodePort'; leave it out",
+    ),
+    (
+        ExporterService,
+        {"internal_traffic_policy": "local"},
+        "service.internal_traffic_policy must be one of 'Cluster', 'Local'; got 'local' (did you mean 'Local'?)",
+    ),
+    (DebugDump, {"retention": 0}, "debug_dump.retention must be at least 1, got 0"),
+    (DebugDump, {"retention": 8761}, "debug_dump.retention must be at most 8760, got 8761"),
+]
+
+
+def test_an_option_that_cannot_work_is_refused():
+    for struct, given, problem in OPTIONS_REFUSED:
+        with pytest.raises(GpuConstructsError) as refused:
+            struct(**given)
+        assert str(refused.value) == problem, struct
+
+
+def test_a_list_of_somebody_else_is_named_or_handed_over(chart):
+    made = ApiObject(chart, "list", api_version="v1", kind="ConfigMap")
+    assert MetricsConfigMap(config_map=made) == MetricsConfigMap(config_map=made.name)

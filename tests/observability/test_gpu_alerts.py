@@ -1,0 +1,234 @@
+"""The construct: one object, of the kind the cluster has, found by the stack and valid under its CRD."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+from cdk8s import App, Chart, Testing
+
+import invariants
+from alert_scenarios import Agent, Wish, dcgm, nvidia_smi
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.observability.alert_rules import ALERT_NAMES
+from gpu_constructs.observability.alert_thresholds import AlertThresholds
+from gpu_constructs.observability.dcgm_exporter import DcgmExporter
+from gpu_constructs.observability.gpu_alerts import GpuAlerts
+from gpu_constructs.observability.gpu_series import GpuSeries
+from gpu_constructs.observability.nvidia_gpu_exporter import NvidiaGpuExporter
+from gpu_constructs.power.power_limit import PowerLimit
+from schemas import schema_errors
+
+KINDS = {"PrometheusRule": "monitoring.coreos.com/v1", "VMRule": "operator.victoriametrics.com/v1beta1"}
+
+
+@dataclass
+class Exporter:
+    series: GpuSeries
+    name: str = "dcgm-exporter"
+    namespace: str = "nvidia-gpu-operator"
+
+
+DCGM = Exporter(dcgm())
+NVIDIA_SMI = Exporter(nvidia_smi(), "nvidia-gpu-exporter", "monitoring")
+
+
+def power_limit(**given):
+    """What a PowerLimit tells of itself."""
+    return Agent(**{"wishes": (Wish(watts=300),), **given})
+
+
+def made(**given):
+    return GpuAlerts(Chart(App(), "gpu"), "alerts", **{"exporter": DCGM, **given})
+
+
+def rendered(**given):
+    chart = Chart(App(), "gpu")
+    GpuAlerts(chart, "alerts", **{"exporter": DCGM, **given})
+    manifests = Testing.synth(chart)
+    invariants.hold_for(manifests)
+    (manifest,) = manifests
+    return manifest
+
+
+def alerts(manifest, name=None):
+    found = [rule for group in manifest["spec"]["groups"] for rule in group["rules"] if "alert" in rule]
+    return [rule for rule in found if name in (None, rule["alert"])]
+
+
+def refusal(**given):
+    with pytest.raises(GpuConstructsError) as refused:
+        made(**given)
+    return str(refused.value)
+
+
+def test_the_object_satisfies_its_crd():
+    for kind in KINDS:
+        for exporter in [DCGM, NVIDIA_SMI]:
+            manifest = rendered(kind=kind, exporter=exporter, power_limit=power_limit(), labels={"release": "stack"})
+            assert (manifest["kind"], manifest["apiVersion"]) == (kind, KINDS[kind]), exporter
+            assert schema_errors(manifest) == [], exporter
+            assert manifest["metadata"]["namespace"] == exporter.namespace, exporter
+            assert manifest["metadata"]["labels"]["release"] == "stack", exporter
+
+
+def test_it_says_which_rules_it_holds():
+    found = made(power_limit=power_limit()).rules
+    assert len(found) == len(set(found))
+    assert set(ALERT_NAMES) - set(found) == {"GpuCollectionFailing", "GpuCollectionStale"}
+
+
+def test_it_takes_our_exporters_and_our_power_limit(chart):
+    limit = PowerLimit(chart, "limit", namespace="gpus", limits={"name:*RTX 4090*": "80%"})
+    for exporter in (
+        DcgmExporter(chart, "dcgm", metrics="recommended"),
+        NvidiaGpuExporter(chart, "smi"),
+    ):
+        job = exporter.series.job
+        GpuAlerts(chart, f"alerts-{job}", exporter=exporter, power_limit=limit, name=job, namespace="watch")
+    manifests = [m for m in Testing.synth(chart) if m["kind"] == "PrometheusRule"]
+    assert [m["metadata"]["name"] for m in manifests] == ["dcgm-exporter", "nvidia-gpu-exporter"]
+    assert {m["metadata"]["namespace"] for m in manifests} == {"watch"}
+    for manifest in manifests:
+        drifts = alerts(manifest, "GpuPowerLimitDrift")
+        assert [rule["labels"]["wish"] for rule in drifts] == ["name:*RTX 4090*", "watts"]
+        (down,) = alerts(manifest, "GpuPowerLimitUnavailable")
+        assert 'namespace="gpus",daemonset="nvidia-powerlimit"' in down["expr"]
+
+
+CASES = [
+    ({}, "35m"),
+    ({"interval_seconds": 10}, "5m"),
+    ({"interval_seconds": 9_999_999}, "2777h51m"),
+    ({"interval_seconds": 3600, "retry_seconds": 600}, "1h14m"),
+]
+
+
+def test_drift_waits_for_the_agent_to_look_twice():
+    for given, waits in CASES:
+        (drift,) = alerts(rendered(power_limit=power_limit(**given)), "GpuPowerLimitDrift")
+        assert drift["for"] == waits, given
+
+
+def test_a_wish_that_is_refused_is_not_clamped():
+    clamped, refused = (
+        alerts(rendered(power_limit=power_limit(out_of_range=word)), "GpuPowerLimitDrift")[0]["expr"]
+        for word in ("clamp", "refuse")
+    )
+    # The range is asked for once more, to see that the board takes a limit at all.
+    assert clamped.count("POWER_MGMT_LIMIT_MAX") == refused.count("POWER_MGMT_LIMIT_MAX") + 1 == 2
+
+
+def test_the_options_reach_the_rules():
+    manifest = rendered(
+        thresholds=AlertThresholds(vram_ratio=0.5),
+        device_plugin="plugin",
+        leave_out=["GpuLost"],
+        severities={"GpuTemperatureHigh": "info"},
+        runbook_url="https://wiki.example/gpus",
+        alert_labels={"team": "gpu"},
+    )
+    assert alerts(manifest, "GpuMemoryNearlyFull")[0]["expr"].endswith("> 0.5")
+    assert 'daemonset="plugin"' in alerts(manifest, "NvidiaDevicePluginUnavailable")[0]["expr"]
+    assert not alerts(manifest, "GpuLost")
+    (high,) = alerts(manifest, "GpuTemperatureHigh")
+    assert high["labels"] == {"severity": "info", "team": "gpu"}
+    assert high["annotations"]["runbook_url"] == "https://wiki.example/gpus#gputemperaturehigh"
+    without = rendered(device_plugin=None, kube_state_metrics=False)
+    assert not any("kube_" in rule["expr"] for rule in alerts(without))
+
+
+def test_it_looks_the_same_as_last_time(snapshot):
+    assert [rendered(power_limit=power_limit())] == snapshot
+
+
+BAD_INPUT_CASES = [
+    ({"exporter": "dcgm-exporter"}, "exporter must be a DcgmExporter or a NvidiaGpuExporter; got str"),
+    (
+        {"exporter": Exporter(replace(dcgm(), scrape_interval_seconds=900))},
+        "exporter must be scraped every 120 seconds or more often for alerts, since Prometheus forgets a value",
+    ),
+    (
+        {"kind": "PrometheusRul"},
+        "kind must be one of 'PrometheusRule', 'VMRule'; got 'PrometheusRul' (did you mean 'PrometheusRule'?)",
+    ),
+    ({"leave_out": ["GpuLst"]}, "leave_out must name rules of ours; got 'GpuLst' (did you mean 'GpuLost'?)"),
+    ({"severities": {"GpuLost": "page"}}, "severities['GpuLost'] must be one of 'critical', 'warning', 'info'"),
+    (
+        {"alert_labels": {"severity": "page"}},
+        "alert_labels must not hold 'severity'; pass severities for another severity",
+    ),
+    (
+        {"alert_labels": {"a-b": "c"}},
+        "alert_labels must have names of letters, digits and '_' as keys, without '__' in front; got 'a-b'",
+    ),
+    (
+        {"device_plugin": "("},
+        "device_plugin must be the name of a DaemonSet or a regular expression that RE2 reads; got '(': missing ",
+    ),
+    (
+        {"device_plugin": "(?!x)y"},
+        "device_plugin must be the name of a DaemonSet or a regular expression that RE2 reads; got '(?!x)y': RE2 has "
+        "no '(?!'; pass None to leave its alerts out",
+    ),
+    ({"device_plugin": ""}, "device_plugin must be the name of a DaemonSet or a regular expression; got ''"),
+    *(
+        (
+            {"runbook_url": given},
+            "runbook_url must be an address that opens from a message, like 'https://wiki.example.com/runbook', "
+            f"without '#', braces, quotes and blanks; got {given!r}; leave it out for no link",
+        )
+        for given in (
+            "docs/runbook.md",
+            "/runbook",
+            "https://",
+            "https://wiki.example/a#b",
+            "https://wiki.example/{{ $labels.node }}",
+            "https://wiki.example/}}",
+            "https://wiki.example/a b",
+            "https://wiki.example/a\n",
+            "javascript:alert(1)",
+            "",
+        )
+    ),
+    ({"name": "GPU alerts"}, "name must be a DNS subdomain"),
+    (
+        {"power_limit": 300},
+        "power_limit must be a PowerLimit; got int; where pools have one each, map node names to them",
+    ),
+    ({"power_limit": {".*": 300}}, "power_limit['.*'] must be a PowerLimit; got int; "),
+    (
+        {"power_limit": {}},
+        "power_limit must not be an empty mapping; leave it out for no alert on power limits",
+    ),
+    (
+        {"power_limit": {"(": power_limit()}},
+        "power_limit key must be the name of a node or a regular expression that RE2 reads; got '(': missing ), "
+        "unterminated subpattern; write '.*' for all nodes",
+    ),
+    ({"power_limit": {"": power_limit()}}, "power_limit key must be the name of a node or a regular expression; got"),
+    (
+        {"power_limit": {"(?<!a)b": power_limit()}},
+        "power_limit key must be the name of a node or a regular expression that RE2 reads; got ",
+    ),
+    (
+        {"power_limit": {1: power_limit()}},
+        "power_limit key must be str; got int: 1",
+    ),
+    (
+        {"exporter": Exporter(dcgm("default")), "kube_state_metrics": False},
+        "exporter must export what the rules need; got none of DCGM_EXP_XID_ERRORS_COUNT (for GpuXidCritical, "
+        "GpuXidWarning), ",
+    ),
+]
+
+
+def test_bad_input_gets_one_error():
+    for given, message in BAD_INPUT_CASES:
+        assert refusal(**given).startswith(f"gpu/alerts: {message}"), given
+
+
+def test_alerts_without_a_rule_are_refused():
+    from gpu_constructs.observability.alert_rules import RULE_NAMES
+
+    assert refusal(leave_out=list(RULE_NAMES)) == (
+        "gpu/alerts: leave_out must leave a rule in; leave the GpuAlerts out for none"
+    )

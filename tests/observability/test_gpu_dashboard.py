@@ -1,0 +1,150 @@
+import json
+from typing import NamedTuple
+
+import pytest
+from cdk8s import ApiObject, App, Chart, JsonPatch, Testing
+
+import dashboard_picture
+import dist
+from gpu_constructs import GpuConstructsError, GpuNamespace
+from gpu_constructs.observability.dashboard import dashboard
+from gpu_constructs.observability.gpu_dashboard import GpuDashboard
+from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series, nvidia_smi_series
+from gpu_constructs.observability.metrics import metric_set
+
+FIELDS = [metric.field for metric in metric_set("recommended", "4.8.3") if metric.prometheus_type != "label"]
+
+
+class Exporter(NamedTuple):
+    name: str
+    namespace: str
+    series: GpuSeries
+
+
+DCGM = Exporter(
+    "dcgm-exporter",
+    "nvidia-gpu-operator",
+    dcgm_series(job="dcgm-exporter", metrics=FIELDS, hostname_label="hostname", pods="one"),
+)
+SMI = Exporter(
+    "nvidia-gpu-exporter",
+    "monitoring",
+    nvidia_smi_series(job="nvidia-gpu-exporter", metrics=["nvidia_smi_temperature_gpu", "nvidia_smi_gpu_info"]),
+)
+
+
+def made(**given):
+    return GpuDashboard(Chart(App(), "gpu"), "board", **{"exporter": DCGM, **given})
+
+
+def config_map(**given):
+    (manifest,) = Testing.synth(ApiObject.of(made(**given)).chart)
+    return manifest
+
+
+def refusal(**given):
+    with pytest.raises(GpuConstructsError) as refused:
+        made(**given)
+    return str(refused.value)
+
+
+def test_it_makes_one_config_map(objects, snapshot):
+    chart = Chart(App(), "gpu")
+    GpuDashboard(chart, "board", exporter=DCGM, folder="GPUs")
+    (manifest,) = objects(chart)
+    assert [{**manifest, "data": dict.fromkeys(manifest["data"], "(the dashboard)\n")}] == snapshot
+
+
+def test_what_is_said_reaches_the_dashboard():
+    given = {
+        "title": "Mine",
+        "uid": "mine",
+        "datasource_type": "victoriametrics-metrics-datasource",
+        "kube_state_metrics": False,
+        "refresh": "30s",
+    }
+    assert made(**given).json == dashboard(DCGM.series, **given)
+
+
+def test_labels_and_the_annotation_of_its_folder_are_those_of_the_sidecar():
+    metadata = config_map(labels={"dashboards": "gpu"}, folder="GPUs", folder_annotation="target-directory")["metadata"]
+    assert metadata["annotations"] == {"target-directory": "GPUs"}
+    assert ("grafana_dashboard" in metadata["labels"], metadata["labels"]["dashboards"]) == (False, "gpu")
+
+
+def test_it_lives_beside_the_exporter_or_where_it_is_told_to():
+    board = made()
+    assert (board.name, board.namespace) == ("dcgm-exporter-dashboard", "nvidia-gpu-operator")
+    board = made(namespace="monitoring", name="gpus")
+    assert (board.name, board.namespace) == ("gpus", "monitoring")
+    chart = Chart(App(), "gpu")
+    own = GpuDashboard(chart, "board", exporter=DCGM, namespace=GpuNamespace(chart, "ns", name="grafana"))
+    assert own.namespace == "grafana"
+    assert config_map(namespace="default")["metadata"]["namespace"] == "default"
+
+
+def test_dashboards_of_two_exporters_differ_in_name_key_and_uid():
+    chart = Chart(App(), "gpu")
+    boards = [GpuDashboard(chart, one.name, exporter=one, namespace="grafana") for one in (DCGM, SMI)]
+    manifests = Testing.synth(chart)
+    assert len({manifest["metadata"]["name"] for manifest in manifests}) == 2
+    assert len({key for manifest in manifests for key in manifest["data"]}) == 2
+    assert len({board.json["uid"] for board in boards}) == 2
+
+
+def test_its_json_is_a_copy_that_can_be_changed_and_put_in_its_place():
+    board = made()
+    changed = board.json
+    changed["panels"] = changed["panels"][:2]
+    assert len(board.json["panels"]) > 40
+    board.api_object.add_json_patch(JsonPatch.replace("/data/dcgm-exporter.json", json.dumps(changed)))
+    (manifest,) = Testing.synth(ApiObject.of(board).chart)
+    assert json.loads(manifest["data"]["dcgm-exporter.json"])["panels"] == changed["panels"]
+
+
+REFUSED = [
+    ({"exporter": "dcgm"}, "exporter must be a DcgmExporter or a NvidiaGpuExporter; got str"),
+    (
+        {"exporter": DCGM._replace(series=dcgm_series(job="x", metrics=[], hostname_label="h", pods="one"))},
+        "exporter must export metrics that are known here; got none; give it metrics='recommended' or a list",
+    ),
+    ({"name": "A"}, "name must be a DNS subdomain"),
+    ({"namespace": "A"}, "namespace must be a DNS label"),
+    ({"folder": " "}, "folder must be printable text; got ' '; leave it out for the default"),
+    ({"title": "a\nb"}, "title must be printable text; got 'a\\nb'; leave it out for the default"),
+    ({"uid": ""}, "uid must be 1 to 40 letters, digits, '-' and '_'; got ''"),
+    ({"uid": "x" * 41}, "uid must be 1 to 40 letters, digits, '-' and '_'; got 'xxx"),
+    ({"refresh": "often"}, "refresh must be a number and s, m, h or d, such as '1m', or ''; got 'often'"),
+    ({"datasource_type": "graphite"}, "datasource_type must be one of 'prometheus', "),
+]
+
+
+def test_a_value_that_grafana_or_kubernetes_would_not_take_is_refused():
+    for given, says in REFUSED:
+        assert refusal(**given).startswith(f"gpu/board: {says}"), given
+
+
+def test_the_picture_in_the_documents_is_of_this_dashboard():
+    for name, content in dashboard_picture.contents().items():
+        drawn = (dist.ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
+        assert drawn == dashboard_picture.picture(content), "uv run python tests/dashboard_picture.py draws it anew"
+
+
+def test_a_picture_shows_every_row_and_panel_and_loads_nothing():
+    for content in dashboard_picture.contents().values():
+        drawn = dashboard_picture.picture(content)
+        for panel in content["panels"]:
+            assert f">{panel['title'].replace('&', '&amp;')}<" in drawn, content
+        assert drawn.count('class="panel"') == sum(panel["type"] != "row" for panel in content["panels"]), content
+        assert "prefers-color-scheme: dark" in drawn, content
+        assert drawn.count("http") == 1, content
+        assert "url(" not in drawn, content
+
+
+def test_exporters_with_names_of_their_own_have_dashboards_of_their_own():
+    train, serve = (made(exporter=DCGM._replace(name=f"dcgm-{pool}")).json for pool in ("train", "serve"))
+    assert (train["uid"], train["title"]) == ("gpus-dcgm-train", "NVIDIA GPUs: dcgm-train")
+    assert (serve["uid"], serve["title"]) == ("gpus-dcgm-serve", "NVIDIA GPUs: dcgm-serve")
+    assert len(made(exporter=DCGM._replace(name="d" * 52)).json["uid"]) == 40
+    chosen = made(exporter=DCGM._replace(name="dcgm-train"), uid="mine", title="Mine").json
+    assert (chosen["uid"], chosen["title"]) == ("mine", "Mine")

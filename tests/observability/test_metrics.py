@@ -1,0 +1,270 @@
+import hashlib
+from itertools import pairwise
+
+import pytest
+from hypothesis import given as supposing
+from hypothesis import strategies as st
+
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.kube.tables import rows
+from gpu_constructs.observability.metrics import (
+    Metric,
+    counters_csv,
+    exported_metrics,
+    hostname_label,
+    metric_set,
+    needs_profiling,
+)
+
+COUNTERS = "TOTAL_ENERGY_CONSUMPTION PCIE_REPLAY_COUNTER UNCORRECTABLE_REMAPPED_ROWS CORRECTABLE_REMAPPED_ROWS".split()
+GAUGES = (
+    "SM_CLOCK MEM_CLOCK MEMORY_TEMP GPU_TEMP POWER_USAGE GPU_UTIL MEM_COPY_UTIL ENC_UTIL DEC_UTIL XID_ERRORS FB_FREE "
+    "FB_USED ROW_REMAP_FAILURE VGPU_LICENSE_STATUS"
+).split()
+PROFILED = "GR_ENGINE_ACTIVE PIPE_TENSOR_ACTIVE DRAM_ACTIVE PCIE_TX_BYTES PCIE_RX_BYTES".split()
+ALWAYS = {
+    **{f"DCGM_FI_DEV_{name}": "counter" for name in COUNTERS},
+    **{f"DCGM_FI_DEV_{name}": "gauge" for name in GAUGES},
+    **{f"DCGM_FI_PROF_{name}": "gauge" for name in PROFILED},
+    "DCGM_FI_DRIVER_VERSION": "label",
+}
+RESERVED = {"DCGM_FI_DEV_FB_RESERVED": "gauge"}
+NVLINK = "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
+# The active lines of the list that each image reads by default, from NVIDIA/dcgm-exporter:
+# @3.3.6-3.4.2:etc/dcp-metrics-included.csv, @4.5.3-4.8.2:etc/default-counters.csv and
+# @7ad58324 (release 4.6.0-4.8.3):etc/default-counters.csv.
+UPSTREAM = {
+    "3.4.2": {**ALWAYS, NVLINK: "counter"},
+    "4.8.2": {**ALWAYS, **RESERVED, NVLINK: "counter"},
+    "4.8.3": {**ALWAYS, **RESERVED, NVLINK: "gauge"},
+}
+SETS = ["seed", "default", "recommended", "profiling"]
+COUNTS = {"seed": (6, 6, 6), "default": (25, 26, 26), "recommended": (44, 46, 46), "profiling": (51, 53, 53)}
+
+
+def read_as_go_does(text: str) -> list[tuple[str, ...]]:
+    """Read CSV as Go's encoding/csv does (comment '#', lazy quotes off), with the exporter's trimming."""
+    records = []
+    for line in text.split("\n"):
+        if line == "" or line.startswith("#"):
+            continue
+        if '"' in line or "\r" in line:
+            raise ValueError(f"the reader stops at a quote or carriage return: {line!r}")
+        records.append(tuple(part.strip(" ") for part in line.split(",")))
+    return records
+
+
+def metric(field: str = "DCGM_FI_DEV_GPU_UTIL", kind: str = "gauge", text: str = "") -> Metric:
+    return Metric(field=field, prometheus_type=kind, help=text)  # type: ignore[arg-type]
+
+
+def known_fields(release):
+    table = rows("gpu_constructs.observability", "dcgm_fields.csv")
+    return {row["field"] for row in table if release[0] in row["releases"]}
+
+
+def fields(metrics):
+    return [one.field for one in metrics]
+
+
+# Of the names in NVIDIA/go-dcgm@3385e277e49f:pkg/dcgm/const.go and @ec245c09fe3e:pkg/dcgm/const_fields.go, aliases
+# in capital letters among them, DCGM_FI_UNKNOWN and DCGM_FI_MAX_FIELDS not, and of the exporter's own DCGM_EXP_*:
+# how many there are, and the SHA-256 of them sorted, one a line.
+CATALOGUES = {
+    "3.4.2": (416, "727227a4bd5a21c2fb8fb39bde23bfbf4a917df9f044624569e067c3e1738eb7"),
+    "4.8.3": (679, "bba6b8c88533f0883a834544fe017d50efcc3f0afdffca88472792b50a782a26"),
+}
+
+
+def test_the_catalogue_is_that_of_the_dcgm_in_the_image_and_each_of_its_names_is_taken():
+    for release, expected in CATALOGUES.items():
+        names = sorted(known_fields(release))
+        assert (len(names), hashlib.sha256("\n".join(names).encode()).hexdigest()) == expected, release
+        labels = [metric(name, "label") for name in names if name.startswith("DCGM_FI")]
+        assert exported([metric(), *(one for one in labels if one.field != metric().field)], release)
+
+
+def test_each_release_publishes_what_its_image_does_with_the_same_types():
+    for release, listed in UPSTREAM.items():
+        assert {one.field: one.prometheus_type for one in metric_set("default", release)} == listed, release
+
+
+def test_each_list_holds_the_one_before_and_is_one_that_the_image_takes():
+    for number, release in enumerate(UPSTREAM):
+        lists = {name: metric_set(name, release) for name in SETS}
+        assert all(set(smaller) < set(larger) for smaller, larger in pairwise(lists.values()))
+        for name, metrics in lists.items():
+            assert len(metrics) == COUNTS[name][number], (name, release)
+            assert set(fields(metrics)) <= known_fields(release)
+            assert exported(name, release) == metrics
+            text = counters_csv(metrics)
+            read = sorted((one.field, one.prometheus_type, one.help) for one in metrics)
+            assert sorted(read_as_go_does(text)) == read
+            # A readable block in YAML.
+            assert text == text.rstrip() + "\n"
+            assert "\t" not in text
+            assert [line for line in text.splitlines() if line != line.rstrip()] == []
+
+
+def test_what_the_lists_add():
+    seed = {f"DCGM_FI_DEV_{name}" for name in "GPU_UTIL FB_USED GPU_TEMP POWER_USAGE SM_CLOCK MEM_CLOCK".split()}
+    assert set(fields(metric_set("seed", "4.8.3"))) == seed
+    profiled = [{one for one in fields(metric_set(name, "4.8.3")) if "_PROF_" in one} for name in SETS]
+    assert profiled[:3] == [set(), *[{f"DCGM_FI_PROF_{name}" for name in PROFILED}] * 2]
+    more = "SM_ACTIVE SM_OCCUPANCY PIPE_FP64_ACTIVE PIPE_FP32_ACTIVE PIPE_FP16_ACTIVE NVLINK_TX_BYTES NVLINK_RX_BYTES"
+    assert profiled[3] - profiled[2] == {f"DCGM_FI_PROF_{name}" for name in more.split()}
+    types = {one.field: one.prometheus_type for one in metric_set("recommended", "4.8.3")}
+    # What only rises is a counter, and a window is none.
+    held_back = (f"{reason}_VIOLATION" for reason in ("POWER", "THERMAL", "RELIABILITY", "BOARD_LIMIT"))
+    counters = {f"DCGM_FI_DEV_{name}" for name in (*held_back, "ECC_SBE_VOL_TOTAL", "ECC_DBE_VOL_TOTAL")}
+    assert {name for name in types if types[name] == "counter"} - UPSTREAM["4.8.3"].keys() == counters
+
+
+def test_groups_come_in_a_fixed_order_with_labels_last():
+    blocks = counters_csv(metric_set("profiling", "4.8.3")).split("\n\n")[1:]
+    assert [block.partition("\n")[0] for block in blocks] == [
+        "# Clocks",
+        "# Temperature",
+        "# Power",
+        "# Utilisation",
+        "# Memory",
+        "# Errors",
+        "# NVLink and vGPU",
+        "# Throttling",
+        "# PCIe",
+        "# Profiling (data centre GPUs; GeForce from Blackwell on; needs SYS_ADMIN)",
+        "# Labels on every series",
+    ]
+    extra = metric("DCGM_FI_DEV_COUNT", text="GPUs of the node")
+    profiling = metric("DCGM_FI_PROF_SM_ACTIVE", text="Busy multiprocessors")
+    label = metric("DCGM_FI_DEV_SERIAL", "label", "Serial number")
+    assert counters_csv([label, extra, profiling]).split("\n\n")[1:] == [
+        "# Others\nDCGM_FI_DEV_COUNT, gauge, GPUs of the node",
+        "# Profiling (data centre GPUs; GeForce from Blackwell on; needs SYS_ADMIN)\n"
+        "DCGM_FI_PROF_SM_ACTIVE, gauge, Busy multiprocessors",
+        "# Labels on every series\nDCGM_FI_DEV_SERIAL, label, Serial number\n",
+    ]
+
+
+@supposing(
+    field=st.from_regex(r"DCGM_(FI|EXP)_[A-Z0-9_]{1,30}", fullmatch=True) | st.text(max_size=30),
+    kind=st.sampled_from(["gauge", "counter"]),
+    text=st.text(max_size=60) | st.text(alphabet='a b,"#\n\r', max_size=10),
+)
+def test_any_accepted_metric_is_read_back_unchanged_and_any_other_is_refused_in_one_line(field, kind, text):
+    try:
+        accepted = metric(field, kind, text)
+    except GpuConstructsError as error:
+        message = str(error)
+    else:
+        message = ""
+        assert read_as_go_does(counters_csv([accepted])) == [(field, kind, text.strip(" "))]
+    assert "\n" not in message
+
+
+TYPES = "metric.prometheus_type must be one of 'gauge', 'counter', 'label'; got "
+NAME = "metric.field must be a DCGM name such as 'DCGM_FI_DEV_GPU_UTIL' (capital letters, digits and '_'); got "
+HELP = "metric.help of DCGM_FI_DEV_GPU_UTIL must not contain {}: the exporter reads comma-separated lines; got {!r}; "
+
+
+REFUSED = [
+    ({"kind": "guage"}, f"{TYPES}'guage' (did you mean 'gauge'?)"),
+    ({"kind": "histogram"}, f"{TYPES}'histogram'"),
+    ({"field": ""}, f"{NAME}''"),
+    ({"field": "GPU_UTIL"}, f"{NAME}'GPU_UTIL'"),
+    ({"text": "busy, in %"}, HELP.format("','", "busy, in %") + "write ';' or another word"),
+    ({"text": 'how "busy"\n'}, HELP.format("'\\n', '\"'", 'how "busy"\n') + "write ';' or another word"),
+    (
+        {"field": "DCGM_EXP_XID_ERRORS_COUNT", "kind": "label"},
+        "metric.prometheus_type of DCGM_EXP_XID_ERRORS_COUNT must be 'gauge': the exporter computes it and has no "
+        "text to put on other series; got 'label'",
+    ),
+]
+
+
+def test_a_metric_the_exporter_would_not_take_is_refused():
+    for given, message in REFUSED:
+        with pytest.raises(GpuConstructsError) as refused:
+            metric(**given)
+        assert str(refused.value) == message, given
+
+
+def test_the_node_label_changes_its_spelling_with_4_8_3():
+    releases = ("3.4.2", "4.8.2", "4.8.3", "4.10.0")
+    assert [hostname_label(release) for release in releases] == ["Hostname", "Hostname", "hostname", "hostname"]
+    for release in ("4.8", "v4.8.3", "4.6.0-4.8.3", "4.8.3\n", ""):
+        with pytest.raises(GpuConstructsError, match=r"^release must be an exporter release such as '4\.8\.3'; got "):
+            metric_set("default", release)
+
+
+# What a user wants exported.
+
+
+def exported(given, release="4.8.3", **options):
+    return exported_metrics(given, release, known_as=options.pop("known_as", release), **options)
+
+
+def test_a_list_by_name_can_do_without_profiling():
+    for name in SETS:
+        without = {one for one in metric_set(name, "4.8.3") if not needs_profiling([one])}
+        assert set(exported(name, is_profiled=False)) == without
+
+
+def test_fields_by_name_have_the_type_of_their_release_and_mix_with_metrics():
+    for release in UPSTREAM:
+        ours = {one.field: one for one in metric_set("profiling", release)}
+        assert exported([NVLINK, "DCGM_FI_PROF_SM_ACTIVE"], release) == (ours[NVLINK], ours["DCGM_FI_PROF_SM_ACTIVE"])
+    own, foreign = metric(text="Mine"), metric("DCGM_FI_DEV_SERIAL", "label", "Serial number")
+    assert exported([foreign, "DCGM_FI_DEV_GPU_TEMP", own]) == (foreign, *exported(["DCGM_FI_DEV_GPU_TEMP"]), own)
+    # A field that an earlier image knows but does not publish.
+    assert fields(exported(list(RESERVED), "3.4.2")) == list(RESERVED)
+
+
+UNKNOWN = "metrics must name fields that the DCGM exporter {} knows: it would end at an unknown one; got {!r}{}"
+BY_NAME = (
+    "metrics can hold a field by its name alone only where this library knows its type; got {!r}; pass "
+    "Metric(field=..., prometheus_type=..., help=...)"
+)
+OF_A_LATER_DCGM = (
+    "; for a field of a later DCGM keep the list in a ConfigMap of your own: metrics=MetricsConfigMap(...)"
+)
+LATER = "; it came with a later release: take version='4.8.3' instead of '3.4.2'"
+RECOVERY = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
+NEAREST = " (did you mean 'DCGM_FI_DEV_GPU_UTIL'?)"
+NOTHING = "metrics must hold at least one gauge or counter; got "
+
+
+IMAGE_EXPORT_REFUSED = [
+    (["DCGM_FI_DEV_GPU_UTL"], "4.8.3", UNKNOWN.format("4.8.3", "DCGM_FI_DEV_GPU_UTL", NEAREST)),
+    ([metric("DCGM_FI_DEV_GPU_UTL")], "4.8.3", UNKNOWN.format("4.8.3", "DCGM_FI_DEV_GPU_UTL", NEAREST)),
+    (
+        [metric(), metric()],
+        "4.8.3",
+        "metrics must name each field once; got 'DCGM_FI_DEV_GPU_UTIL' more than once",
+    ),
+    (["DCGM_FI_DEV_SERIAL"], "4.8.3", BY_NAME.format("DCGM_FI_DEV_SERIAL")),
+    (["recommended"], "4.8.3", BY_NAME.format("recommended")),
+    ([metric("DCGM_FI_ZZZZZZZZZZZZZ")], "4.8.3", UNKNOWN.format("4.8.3", "DCGM_FI_ZZZZZZZZZZZZZ", OF_A_LATER_DCGM)),
+    ([metric(RECOVERY)], "3.4.2", UNKNOWN.format("3.4.2", RECOVERY, LATER)),
+    ([RECOVERY], "3.4.2", UNKNOWN.format("3.4.2", RECOVERY, LATER)),
+    (
+        [metric("DCGM_FI_DEV_SERIAL")],
+        "4.8.3",
+        "metrics must take DCGM_FI_DEV_SERIAL as a label: its value is text, which as a gauge would spoil the whole "
+        "scrape; pass prometheus_type='label'",
+    ),
+    ([], "4.8.3", f"{NOTHING}[]"),
+    ([metric("DCGM_FI_DEV_SERIAL", "label")], "4.8.3", f"{NOTHING}['DCGM_FI_DEV_SERIAL']"),
+]
+
+
+def test_what_the_image_would_not_export_is_refused():
+    for given, release, problem in IMAGE_EXPORT_REFUSED:
+        with pytest.raises(GpuConstructsError) as refused:
+            exported(given, release)
+        assert str(refused.value) == problem, given
+
+
+def test_an_unverified_release_is_named_as_the_user_named_it():
+    with pytest.raises(GpuConstructsError, match=r"^metrics must name fields that the DCGM exporter 4\.9\.0 knows: "):
+        exported([metric("DCGM_FI_DEV_GPU_UTL")], known_as="4.9.0")

@@ -1,0 +1,226 @@
+import warnings
+
+from cdk8s import App, Chart
+
+import invariants
+from exporter_rendering import Rendering
+from gpu_constructs import (
+    BasicAuth,
+    ExporterService,
+    GpuNamespace,
+    Kubernetes,
+    NvidiaGpuExporter,
+    Tls,
+    Toleration,
+    Unverified,
+    UpdateStrategy,
+    Volume,
+)
+from gpu_constructs.kube import pod_security
+
+SMI = Rendering(NvidiaGpuExporter, "nvidia-gpu-exporter")
+IMAGE = "docker.io/utkuozdemir/nvidia_gpu_exporter:1.14.0"
+AUTH = BasicAuth(users={"prometheus": "$2y$10$" + "a" * 53}, secret="scrape-password")
+TLS = Tls(secret="exporter-tls")
+
+
+def chart_with(**given):
+    chart = Chart(App(), "gpu")
+    NvidiaGpuExporter(chart, "exporter", **given)
+    return chart
+
+
+def flags(**given):
+    """The flags by name; True for a switch."""
+    said = {}
+    words = SMI.container(**given)["args"]
+    while words:
+        flag, *words = words
+        said[flag] = words.pop(0) if words and not words[0].startswith("--") else True
+    return said
+
+
+def test_on_talos(objects, snapshot):
+    assert objects(chart_with(dashboard=False)) == snapshot
+
+
+def test_with_everything_on_plain_kubernetes(objects, snapshot):
+    chart = chart_with(
+        platform=Kubernetes(),
+        backend="nvml",
+        query_field_names=["power.draw", "power.limit", "utilization.gpu"],
+        query_field_names_exclude=["remapped_rows.histogram.*"],
+        collect_interval_seconds=15,
+        collect_timeout_seconds=20,
+        compute_apps=True,
+        compute_apps_mig=True,
+        pcie_throughput=True,
+        tls=TLS,
+        basic_auth=AUTH,
+        scrape="VMServiceScrape",
+        dashboard=False,
+        service=ExporterService(internal_traffic_policy="Local", annotations={"team": "gpu"}),
+        log_level="debug",
+        log_format="json",
+        env={"GOMEMLIMIT": "200MiB"},
+        volumes={"/captures": Volume.config_map("captures")},
+        service_account="puller",
+        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
+        node_selector={"pool": "gpu"},
+        update_strategy=UpdateStrategy.on_delete(),
+        pod_labels={"team": "gpu"},
+        pod_annotations={"note": "x"},
+    )
+    assert objects(chart) == snapshot
+
+
+def test_the_series_follow_backend_fields_and_options():
+    options = {"query_field_names": ["power.draw"], "compute_apps": True, "pcie_throughput": True}
+    series = SMI.made(dashboard=False, backend="nvml", **options).series
+    assert (series.dialect, series.pods) == ("nvidia_smi", "none")
+    assert series.metrics >= {
+        "nvidia_smi_power_draw_watts",
+        "nvidia_smi_xid_errors_total",
+        "nvidia_smi_compute_apps",
+        "nvidia_smi_pcie_throughput_tx_bytes_per_second",
+    }
+    assert "nvidia_smi_power_limit_watts" not in series.metrics
+
+
+# --- no privileges -----------------------------------------------------------------------------------------------
+
+
+def test_its_pods_hold_nothing_and_the_level_restricted_takes_them():
+    for given in (
+        {},
+        {"backend": "nvml", "pcie_throughput": True},
+        {"tls": TLS, "basic_auth": AUTH},
+        {"platform": Kubernetes()},
+        {"volumes": {"/captures": Volume.config_map("captures")}},
+    ):
+        spec = SMI.pod(**given)
+        assert pod_security.violations(spec, "restricted") == [], given
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["containers"][0]["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": 65534,
+        }
+        invariants.hold_for(SMI.objects(**given))
+    assert SMI.pod(basic_auth=AUTH)["securityContext"]["fsGroup"] == 65534
+    assert SMI.variables()["NVIDIA_DRIVER_CAPABILITIES"] == "utility"
+
+
+def test_what_shares_something_of_the_node_needs_a_privileged_namespace(chart):
+    for given, field in (({"compute_apps": True}, "hostPID"), ({"host_network": True}, "hostNetwork")):
+        assert pod_security.violations(SMI.pod(**given), "baseline") == [f"hostNamespaces: {field} is true"]
+        for level in ("restricted", "baseline"):
+            space = GpuNamespace(chart, f"{level}-{field}", name=level, pod_security=level)
+            message = SMI.refusal(namespace=space, **given)
+            assert message.startswith(f"namespace must be privileged, since {next(iter(given))} ")
+            assert SMI.find("DaemonSet", namespace=space)["metadata"]["namespace"] == level
+        assert SMI.pod(namespace=GpuNamespace(chart, field, name="open"), **given)[field] is True
+    assert SMI.find("DaemonSet", namespace="default")["metadata"]["namespace"] == "default"
+
+
+# --- images and readings -----------------------------------------------------------------------------------------
+
+
+def test_the_backend_decides_the_image_the_flag_and_the_architecture():
+    assert SMI.container()["image"] == IMAGE
+    assert flags()["--collect.backend"] == "exec"
+    assert SMI.container(backend="nvml")["image"] == f"{IMAGE}-nvml"
+    assert flags(backend="nvml")["--collect.backend"] == "nvml"
+    assert SMI.pod(backend="nvml")["nodeSelector"]["kubernetes.io/arch"] == "amd64"
+    own = "registry.example/exporter:1.15.0"
+    for backend in ("nvidia-smi", "nvml"):
+        assert SMI.container(backend=backend, image=own)["image"] == own
+        unverified = Unverified("1.15.0", like="1.14.0", image=own)
+        assert SMI.container(backend=backend, version=unverified)["image"] == own
+    theirs = str(SMI.objects(version=unverified))
+    assert theirs.replace(own, IMAGE).replace("1.15.0", "1.14.0") == str(SMI.objects())
+
+
+def test_only_what_is_said_becomes_a_flag():
+    assert flags() == {
+        "--web.listen-address": ":9835",
+        "--web.telemetry-path": "/metrics",
+        "--nvidia-smi-command": "nvidia-smi",
+        "--query-field-names": "AUTO",
+        "--collect.backend": "exec",
+        "--collect.timeout": "10s",
+        "--log.level": "info",
+        "--log.format": "logfmt",
+    }
+    said = flags(query_field_names=["power.draw", "fan.speed"], query_field_names_exclude=["ecc.*", "gom.*"])
+    assert said["--query-field-names"] == "power.draw,fan.speed"
+    assert said["--query-field-names-exclude"] == "ecc.*,gom.*"
+
+
+def test_readings_in_the_background_are_scraped_as_often_as_they_are_made():
+    def times(**given):
+        return SMI.endpoint(**given)["interval"], SMI.endpoint(**given)["scrapeTimeout"]
+
+    assert times() == ("30s", "10s")
+    assert times(collect_interval_seconds=5) == ("5s", "5s")
+    assert flags(collect_interval_seconds=5)["--collect.interval"] == "5s"
+
+
+def test_the_start_is_given_time_for_three_questions():
+    for given, timeout in (({}, 10), ({"collect_interval_seconds": 300, "collect_timeout_seconds": 120}, 120)):
+        probe = SMI.container(**given)["startupProbe"]
+        assert probe["periodSeconds"] * probe["failureThreshold"] >= 3 * (timeout + 2)
+
+
+def test_another_path_reaches_flag_scrape_object_and_annotations():
+    for path in ("/metrics", "/gpu/metrics", "/-/metrics", "/.well-known", "/..a", "/debug/pprofile"):
+        assert flags(telemetry_path=path)["--web.telemetry-path"] == path
+    assert SMI.endpoint(telemetry_path="/gpu")["path"] == "/gpu"
+    annotations = SMI.find("Service", scrape="annotations", telemetry_path="/gpu")["metadata"]["annotations"]
+    assert annotations["prometheus.io/path"] == "/gpu"
+    bad = "metrics / /m/ //m /a/../b /./m /{m} /m%41 /m?x /-/ready /debug/pprof/x".split()
+    for path in (*bad, "/m x"):
+        assert SMI.refusal(telemetry_path=path).startswith("telemetry_path must be a path like '/metrics'"), path
+
+
+# --- refusals ----------------------------------------------------------------------------------------------------
+
+REFUSED = [
+    ({"backend": "demo"}, "backend must be one of 'nvidia-smi', 'nvml'; got 'demo'"),
+    ({"query_field_names": ["power.drawn"]}, "query_field_names[0] must be a field that nvidia-smi knows; got 'power."),
+    ({"query_field_names_exclude": ["index"]}, "query_field_names_exclude[0] must not be 'index': the labels of nvid"),
+    ({"query_field_names": "AUTO"}, "query_field_names must be a list, got 'AUTO' (str)"),
+    ({"collect_interval_seconds": -1}, "collect_interval_seconds must be at least 0, got -1"),
+    ({"collect_timeout_seconds": 0}, "collect_timeout_seconds must be at least 1, got 0"),
+    (
+        {"collect_timeout_seconds": 15},
+        "collect_timeout_seconds must be below 15 while GPUs are read at each scrape, since no answer takes "
+        "longer; got 15; set collect_interval_seconds to read in the background",
+    ),
+    ({"pcie_throughput": True}, "pcie_throughput needs backend='nvml', nvidia-smi does not tell it; got 'nvidia-smi'"),
+    ({"compute_apps": True, "compute_apps_mig": True}, "compute_apps_mig needs backend='nvml'"),
+    (
+        {"backend": "nvml", "compute_apps_mig": True},
+        "compute_apps_mig must be False without compute_apps, whose series it labels",
+    ),
+    (
+        {"backend": "nvml", "nvidia_smi_command": "sudo nvidia-smi"},
+        "nvidia_smi_command must be left out with backend='nvml', which runs no command; got 'sudo nvidia-smi'",
+    ),
+    ({"nvidia_smi_command": " "}, "nvidia_smi_command must be a command; got ' '"),
+    ({"version": "1.13.0"}, "version of nvidia_gpu_exporter must be one of '1.14.0'; got '1.13.0'"),
+    ({"version": Unverified("1.15.0", like="1.14.0")}, "version.image of nvidia_gpu_exporter is required"),
+    ({"log_level": "trace"}, "log_level must be one of 'debug', 'info', 'warn', 'error'; got 'trace'"),
+]
+
+
+def test_what_it_does_not_take_is_refused():
+    for given, message in REFUSED:
+        assert SMI.refusal(**given).startswith(message), given
+
+
+def test_nothing_is_warned_of():
+    with warnings.catch_warnings(action="error"):
+        chart_with(dashboard=False)

@@ -1,0 +1,124 @@
+"""The fields that can be asked for and the metrics they become, held against what the exporter really prints."""
+
+from pathlib import Path
+
+import pytest
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.observability.gpu_series import nvidia_smi_series, quantities
+from gpu_constructs.observability.nvidia_smi_fields import (
+    exported_metrics,
+    fields,
+    fields_of,
+    identity,
+    queried_fields,
+)
+
+DATA = Path(__file__).parents[1] / "data"
+PRINTED = [line for line in (DATA / "nvidia_smi_metrics.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+def refusal(backend="nvidia-smi", names=("AUTO",), exclude=()):
+    with pytest.raises(GpuConstructsError) as refused:
+        queried_fields(backend, names, exclude)
+    return str(refused.value)
+
+
+def test_every_metric_that_the_exporter_was_seen_to_print_is_known():
+    known = exported_metrics("nvidia-smi", compute_apps=True) | exported_metrics(
+        "nvml", compute_apps=True, pcie_throughput=True
+    )
+    assert {f"nvidia_smi_{name}" for name in PRINTED} <= known
+
+
+def test_a_field_becomes_a_metric_in_snake_case_with_its_unit_behind_and_text_none():
+    for field, metric in {
+        "power.draw": "power_draw_watts",
+        "memory.used": "memory_used_bytes",
+        "clocks.max.sm": "clocks_max_sm_clock_hz",
+        "clocks_event_reasons_counters.sw_power_cap": "clocks_event_reasons_counters_sw_power_cap_seconds",
+        "power_smoothing.curr_profile.ramp_up_rate": "power_smoothing_curr_profile_ramp_up_rate_watts_per_second",
+        "encoder.stats.averageFps": "encoder_stats_average_fps",
+        "fabric.cliqueId": "fabric_clique_id",
+    }.items():
+        assert fields()[field]["metric"] == f"nvidia_smi_{metric}"
+    for field in ("uuid", "timestamp", "pci.bus_id"):
+        assert not fields()[field]["metric"]
+    names = [row["metric"] for row in fields().values() if row["metric"]]
+    assert len(names) == len(set(names))
+
+
+def test_as_many_fields_are_known_as_upstream_lists():
+    # 241 of nvidia-smi in all captures, 179 in the catalogue of NVML; ten have an older name each.
+    assert (len(fields_of("nvidia-smi")) - 10, len(fields_of("nvml")) - 10) == (241, 179)
+    assert fields_of("nvml") < fields_of("nvidia-smi")
+    assert "module.power.limit" not in fields_of("nvml")
+
+
+def test_backend_and_options_add_metrics():
+    of_smi, of_nvml = exported_metrics("nvidia-smi"), exported_metrics("nvml")
+    more = "energy_joules_total mig_info nvml_return_code xid_errors_total".split()
+    assert {f"nvidia_smi_{name}" for name in more} <= of_nvml - of_smi
+    assert "nvidia_smi_command_exit_code" in of_smi - of_nvml
+    for plain, backend in ((of_smi, "nvidia-smi"), (of_nvml, "nvml")):
+        added = exported_metrics(backend, compute_apps=True, pcie_throughput=True) - plain
+        assert added == {
+            "nvidia_smi_compute_app_info",
+            "nvidia_smi_compute_app_used_memory_bytes",
+            "nvidia_smi_compute_apps",
+            "nvidia_smi_compute_apps_last_collect_success",
+            "nvidia_smi_pcie_throughput_tx_bytes_per_second",
+            "nvidia_smi_pcie_throughput_rx_bytes_per_second",
+        }
+
+
+def test_every_quantity_of_alerts_and_dashboards_is_there_with_the_library():
+    series = nvidia_smi_series(job="e", metrics=())
+    named = {series.metric_of(quantity) for quantity in quantities()} - {None}
+    assert named <= exported_metrics("nvml")
+    assert named - exported_metrics("nvidia-smi") == {"nvidia_smi_energy_joules_total"}
+
+
+def test_names_ask_for_these_fields_and_the_labels_and_patterns_leave_fields_out():
+    assert queried_fields("nvml", ["power.draw", "power.draw"], []) == {"power.draw", *identity()}
+    metrics = exported_metrics("nvidia-smi", ["power.draw"])
+    assert {"nvidia_smi_power_draw_watts", "nvidia_smi_gpu_info"} <= metrics
+    assert "nvidia_smi_power_limit_watts" not in metrics
+    for pattern in ("remapped_rows.histogram.*", "*.histogram.*", "remapped_rows.histogram.max"):
+        left = queried_fields("nvidia-smi", ["AUTO"], [pattern])
+        assert ("remapped_rows.histogram.max" in left, "remapped_rows.pending" in left) == (False, True)
+    assert queried_fields("nvidia-smi", ["AUTO"], ["pci.*", "*"]) == identity()
+    for field in identity():
+        assert refusal(exclude=[field]).startswith(f"query_field_names_exclude[0] must not be {field!r}: the labels of")
+
+
+REFUSED = [
+    (
+        {"names": ["power.draw", "utilisation.gpu"]},
+        "query_field_names[1] must be a field that nvidia-smi knows; got 'utilisation.gpu' "
+        "(did you mean 'utilization.gpu'?); 'AUTO' asks for all that the driver has",
+    ),
+    (
+        {"backend": "nvml", "names": ["module.power.limit"]},
+        "query_field_names[0] must be a field that nvml knows; got 'module.power.limit'; nvidia-smi knows it",
+    ),
+    ({"names": []}, "query_field_names must name a field; got []; leave it out for 'AUTO'"),
+    (
+        {"names": ["AUTO", "power.draw"]},
+        "query_field_names must be either 'AUTO' or names; got ['AUTO', 'power.draw']; 'AUTO' holds them all",
+    ),
+    (
+        {"exclude": ["fan.*", "fan.sped"]},
+        "query_field_names_exclude[1] must match a field; got 'fan.sped' (did you mean 'fan.speed'?)",
+    ),
+    # A dot is a dot.
+    (
+        {"exclude": ["fan_speed"]},
+        "query_field_names_exclude[0] must match a field; got 'fan_speed' (did you mean 'fan.speed'?)",
+    ),
+]
+
+
+def test_what_the_exporter_would_end_at_or_skip_is_refused():
+    for given, message in REFUSED:
+        assert refusal(**given) == message, given

@@ -1,0 +1,341 @@
+import re
+
+import pytest
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.observability.scrape import SCRAPE_KINDS, Relabeling, Scrape, scrape_manifest
+from schemas import schema_errors
+
+METADATA = {"name": "dcgm-exporter", "namespace": "gpu", "labels": {"app.kubernetes.io/part-of": "gpu"}}
+KINDS = ["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"]
+SELECTOR = {"app.kubernetes.io/name": "dcgm-exporter", "app.kubernetes.io/instance": "dcgm-exporter"}
+
+
+def refusal(make, *given, **options):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(*given, **options)
+    return str(refused.value)
+
+
+def made(kind, *, collect=30, access=None, path="/metrics", port="metrics", **options):
+    return scrape_manifest(
+        Scrape(kind=kind, **options),
+        metadata=METADATA,
+        selector_labels=SELECTOR,
+        port=port,
+        collect_interval_seconds=collect,
+        access=access,
+        path=path,
+    )
+
+
+def endpoint_of(manifest):
+    of_pods = manifest["kind"] in ("PodMonitor", "VMPodScrape")
+    (endpoint,) = manifest["spec"]["podMetricsEndpoints" if of_pods else "endpoints"]
+    return endpoint
+
+
+def steps_of(manifest, *, of_metrics=False):
+    names = {True: ("relabelConfigs", "metricRelabelConfigs"), False: ("relabelings", "metricRelabelings")}
+    return endpoint_of(manifest).get(names[manifest["kind"].startswith("VM")][of_metrics], [])
+
+
+# What Prometheus makes of it.
+
+
+def relabelled(labels, steps):
+    """Apply steps as Prometheus does; None for a target or series that they drop."""
+    labels = dict(labels)
+    for step in steps:
+        value = step.get("separator", ";").join(labels.get(name, "") for name in step.get("sourceLabels", []))
+        found = re.fullmatch(step.get("regex", "(.*)"), value, re.DOTALL)
+        match step["action"]:
+            case "replace":
+                if found:
+                    written = re.sub(r"\$\{?(\w+)\}?", r"\\\1", step.get("replacement", "$1"))
+                    labels[step["targetLabel"]] = found.expand(written)
+                    if not labels[step["targetLabel"]]:
+                        del labels[step["targetLabel"]]
+            case "keep" | "drop" as action:
+                if bool(found) != (action == "keep"):
+                    return None
+            case "labeldrop":
+                labels = {name: text for name, text in labels.items() if not re.fullmatch(step["regex"], name)}
+            case action:
+                raise NotImplementedError(action)
+    return labels
+
+
+def stored(target, sample, manifest):
+    """The labels under which Prometheus stores a sample of a target."""
+    told = relabelled(target, steps_of(manifest))
+    told = {name: value for name, value in told.items() if not name.startswith("__")}
+    if endpoint_of(manifest)["honorLabels"]:
+        labels = told | sample
+    else:
+        labels = {f"exported_{name}" if name in told else name: value for name, value in sample.items()} | told
+    return relabelled(labels, steps_of(manifest, of_metrics=True))
+
+
+def target_of(kind):
+    """The labels of a target before our steps: those of discovery, then those that both operators write."""
+    found = {
+        "__meta_kubernetes_pod_node_name": "worker4",
+        "instance": "10.0.0.7:9400",
+        "namespace": "gpu",
+        "pod": "dcgm-exporter-x7k2p",
+        "container": "exporter",
+    }
+    if kind in ("PodMonitor", "VMPodScrape"):
+        return {**found, "job": "gpu/dcgm-exporter", "endpoint": "metrics"}
+    return {**found, "job": "dcgm-exporter", "service": "dcgm-exporter", "endpoint": "metrics"}
+
+
+BUSY = {"gpu": "0", "pod": "ollama-0", "namespace": "ollama", "container": "ollama"}
+TARGET = {"job": "dcgm-exporter", "instance": "10.0.0.7:9400", "exporter_pod": "dcgm-exporter-x7k2p", "node": "worker4"}
+
+
+def test_a_busy_gpu_shows_its_workload_and_an_idle_one_no_pod():
+    for kind in KINDS:
+        assert stored(target_of(kind), BUSY, made(kind)) == TARGET | BUSY, kind
+        assert stored(target_of(kind), {"gpu": "1"}, made(kind)) == TARGET | {"gpu": "1"}, kind
+
+
+def test_without_honor_labels_the_scrapers_labels_stay_and_the_exporters_move_aside():
+    for kind in KINDS:
+        labels = stored(target_of(kind), BUSY, made(kind, honor_labels=False))
+        assert (labels["pod"], labels["exported_pod"]) == ("dcgm-exporter-x7k2p", "ollama-0"), kind
+        assert (labels["job"], labels["node"]) == ("dcgm-exporter", "worker4"), kind
+        assert "exporter_pod" not in labels, kind
+
+
+def test_steps_of_the_user_come_after_ours_and_on_series_see_the_labels_of_both():
+    of_target = [Relabeling(source_labels=["node"], regex="worker(.*)", target_label="number", replacement="no-$1")]
+    of_series = [
+        Relabeling(action="drop", source_labels=["gpu", "node"], regex="1;worker4"),
+        Relabeling(action="labeldrop", regex="container"),
+    ]
+    for kind in KINDS:
+        assert stored(target_of(kind), {}, made(kind, relabelings=of_target)) == TARGET | {"number": "no-4"}, kind
+        manifest = made(kind, metric_relabelings=of_series)
+        assert stored(target_of(kind), {"gpu": "1"}, manifest) is None, kind
+        assert "container" not in stored(target_of(kind), BUSY, manifest), kind
+
+
+# What the operators read.
+
+EVERYTHING = {
+    "labels": {"release": "kube-prometheus-stack"},
+    "interval_seconds": 15,
+    "scrape_timeout_seconds": 15,
+    "honor_labels": False,
+    "sample_limit": 5000,
+    "relabelings": [
+        Relabeling(action="hashmod", source_labels=["pod"], target_label="shard", modulus=4),
+        Relabeling(action="keepequal", source_labels=["a"], target_label="b"),
+        Relabeling(action="uppercase", source_labels=["a"], target_label="b"),
+        Relabeling(action="labelmap", regex="__meta_(.+)", replacement="x_$1"),
+        Relabeling(source_labels=["a", "b"], separator="/", regex="(.*)", target_label="x", replacement=""),
+    ],
+    "metric_relabelings": [Relabeling(action="labelkeep", regex=".*")],
+}
+
+
+def test_the_object_satisfies_its_crd_and_selects_the_exporter_in_its_own_namespace():
+    for kind in KINDS:
+        for options in ({}, EVERYTHING):
+            assert schema_errors(made(kind, **options)) == [], (kind, options)
+        manifest, endpoint = made(kind), endpoint_of(made(kind))
+        group = "operator.victoriametrics.com/v1beta1" if kind.startswith("VM") else "monitoring.coreos.com/v1"
+        assert (manifest["apiVersion"], manifest["kind"]) == (group, kind)
+        assert manifest["metadata"] == METADATA
+        assert manifest["spec"]["selector"] == {"matchLabels": SELECTOR}
+        assert manifest["spec"]["namespaceSelector"] == {"matchNames": ["gpu"]}
+        assert "sampleLimit" not in manifest["spec"]
+        assert (endpoint["port"], endpoint["path"]) == ("metrics", "/metrics")
+        labels = {"release": "stack", "app.kubernetes.io/part-of": "monitoring"}
+        other = made(kind, port="gpu", path="/gpu", access={"scheme": "https"}, labels=labels, sample_limit=5)
+        assert (other["metadata"]["labels"], other["spec"]["sampleLimit"]) == (labels, 5)
+        told = endpoint_of(other)
+        assert (told["port"], told["path"], told["scheme"]) == ("gpu", "/gpu", "https")
+
+
+# What a user says.
+
+
+def test_a_word_is_a_scrape_of_that_kind_and_a_scrape_stays_what_it_is():
+    for kind in SCRAPE_KINDS:
+        scrape = Scrape.of(kind, None)
+        assert scrape == Scrape(kind=kind) == Scrape.of(kind, {})
+        assert (scrape.is_object, scrape.selects_pods) == (kind in KINDS, "Pod" in kind)
+    assert Scrape.of("VMPodScrape", {"a": "b"}) == Scrape(kind="VMPodScrape", labels={"a": "b"})
+    scrape = Scrape(labels={"a": "b"})
+    assert Scrape.of(scrape, None) is Scrape.of(scrape, {}) is scrape
+
+
+WORDS = "'ServiceMonitor', 'PodMonitor', 'VMServiceScrape', 'VMPodScrape', 'annotations', 'none'"
+
+
+REFUSED = [
+    (
+        "ServiceMonitr",
+        None,
+        f"scrape must be one of {WORDS}; got 'ServiceMonitr' (did you mean 'ServiceMonitor'?)",
+    ),
+    (None, None, f"scrape must be one of {WORDS}; got None (did you mean 'none'?)"),
+    (["none"], None, f"scrape must be one of {WORDS}; got ['none'] (did you mean 'none'?)"),
+    (
+        "none",
+        {"a": "b"},
+        "scrape_labels must be left out with scrape='none', which makes no object; got {'a': 'b'}",
+    ),
+    (
+        "annotations",
+        {"a": "b"},
+        "scrape_labels must be left out with scrape='annotations', which makes no object; got {'a': 'b'}",
+    ),
+    (
+        Scrape(),
+        {"a": "b"},
+        "scrape_labels must be left out beside scrape=Scrape(...), which has labels; got {'a': 'b'}",
+    ),
+]
+
+
+def test_a_word_that_cannot_be_is_refused():
+    for given, labels, problem in REFUSED:
+        assert refusal(Scrape.of, given, labels) == problem, given
+
+
+NOTHING_BUT = "scrape must hold nothing but its kind with {!r}, which makes no object to hold it; choose another kind"
+
+
+def test_without_an_object_nothing_holds_the_options():
+    for kind in ("annotations", "none"):
+        for option, value in EVERYTHING.items():
+            assert refusal(Scrape, kind=kind, **{option: value}) == NOTHING_BUT.format(kind), option
+
+
+OPTIONS_NO_REFUSED = [
+    (
+        {"kind": "Servicemonitor"},
+        f"scrape.kind must be one of {WORDS}; got 'Servicemonitor' (did you mean 'ServiceMonitor'?)",
+    ),
+    ({"interval_seconds": 0}, "scrape.interval_seconds must be at least 1, got 0"),
+    ({"interval_seconds": 3601}, "scrape.interval_seconds must be at most 3600, got 3601"),
+    (
+        {"interval_seconds": 5, "scrape_timeout_seconds": 10},
+        "scrape.scrape_timeout_seconds must be at most the interval: the operators refuse such an object; "
+        "got 10 with an interval of 5 seconds",
+    ),
+    ({"scrape_timeout_seconds": 0}, "scrape.scrape_timeout_seconds must be at least 1, got 0"),
+    ({"sample_limit": 0}, "scrape.sample_limit must be at least 1, got 0"),
+    (
+        {"relabelings": [{"action": "keep"}]},
+        "scrape.relabelings[0] must be Relabeling; got dict: {'action': 'keep'}",
+    ),
+    ({"interval": 15}, "interval is not a member of Scrape (did you mean 'interval_seconds'?)"),
+]
+
+
+def test_options_that_no_operator_would_take_are_refused():
+    for given, problem in OPTIONS_NO_REFUSED:
+        assert refusal(Scrape, **given) == problem, given
+
+
+# Relabeling.
+
+
+def test_a_step_is_written_as_both_operators_read_it():
+    given = {"target_label": "${1}_$2", "source_labels": ["a", "b"], "separator": "", "regex": "(.)(.)"}
+    assert Relabeling(**given, replacement="").to_manifest() == {
+        "action": "replace",
+        "sourceLabels": ["a", "b"],
+        "separator": "",
+        "regex": "(.)(.)",
+        "targetLabel": "${1}_$2",
+        "replacement": "",
+    }
+    hashed = {"action": "hashmod", "source_labels": ["a"], "target_label": "b", "modulus": 2}
+    written = {"action": "hashmod", "sourceLabels": ["a"], "modulus": 2, "targetLabel": "b"}
+    assert Relabeling(**hashed).to_manifest() == written
+    assert len({Relabeling(source_labels=sources, target_label="x") for sources in (["a"], ["a"])}) == 1
+
+
+ACTIONS = (
+    "'replace', 'keep', 'drop', 'hashmod', 'labelmap', 'labeldrop', 'labelkeep', 'lowercase', 'uppercase', "
+    "'keepequal', 'dropequal'"
+)
+LABEL = "target_label must be the name of a label"
+
+
+STEP_OPERATOR_REFUSED = [
+    ({}, "target_label is required with action 'replace'"),
+    ({"action": "keep"}, "source_labels is required with action 'keep'"),
+    ({"action": "labelmap"}, "regex is required with action 'labelmap'"),
+    (
+        {"action": "hashmod", "source_labels": ["a"], "target_label": "b"},
+        "modulus is required with action 'hashmod'",
+    ),
+    ({"action": "lowercase", "source_labels": ["a"]}, "target_label is required with action 'lowercase'"),
+    (
+        {"action": "keep", "source_labels": ["a"], "target_label": "b"},
+        "target_label must be left out with action 'keep', which ignores it; got 'b'",
+    ),
+    (
+        {"action": "labeldrop", "regex": "a", "source_labels": ["b"]},
+        "source_labels must be left out with action 'labeldrop', which ignores it; got ('b',)",
+    ),
+    (
+        {"action": "keepequal", "source_labels": ["a"], "target_label": "b", "separator": ""},
+        "separator must be left out with action 'keepequal', which ignores it; got ''",
+    ),
+    ({"action": "Keep"}, f"action must be one of {ACTIONS}; got 'Keep' (did you mean 'keep'?)"),
+    ({"source_labels": ["a-b"], "target_label": "x"}, "source_labels must be names of labels; got 'a-b'"),
+    ({"target_label": "a b"}, f"{LABEL}; got 'a b'"),
+    ({"target_label": ""}, f"{LABEL}; got ''"),
+    ({"target_label": "${1"}, f"{LABEL}; got '${{1'"),
+    ({"target_label": "$é"}, f"{LABEL}; got '$é'"),
+    ({"action": "lowercase", "source_labels": ["a"], "target_label": "$1"}, f"{LABEL}; got '$1'"),
+    (
+        {"action": "hashmod", "source_labels": ["a"], "target_label": "b", "modulus": 0},
+        "modulus must be at least 1, got 0",
+    ),
+]
+
+
+def test_a_step_that_an_operator_would_refuse_or_ignore_is_refused():
+    for given, problem in STEP_OPERATOR_REFUSED:
+        assert refusal(Relabeling, **given) == f"relabeling.{problem}", given
+
+
+def test_an_expression_that_re2_does_not_read_is_refused_and_what_it_reads_is_taken():
+    foreign = {
+        "(?=a)": "(?=",
+        "(?!a)": "(?!",
+        "(?<=a)b": "(?<=",
+        "(?<!a)b": "(?<!",
+        "(?>a)": "(?>",
+        "(?P<x>a)(?P=x)": "(?P=",
+        "(?#a)": "(?#",
+        r"(a)\1": r"\1",
+        r"\\(?=a)": "(?=",
+        r"a\Z": r"\Z",
+        "a++": "++",
+    }
+    broken = {
+        "(a": "missing ), unterminated subpattern",
+        "a)": "unbalanced parenthesis",
+        "[a": "unterminated character set",
+        "*a": "nothing to repeat",
+        "a**": "multiple repeat",
+        "a\\": "bad escape (end of pattern)",
+    }
+    for expression, reason in {**{e: f"RE2 has no {part!r}" for e, part in foreign.items()}, **broken}.items():
+        assert refusal(Relabeling, action="labeldrop", regex=expression) == (
+            f"relabeling.regex must be a regular expression that RE2 reads; got {expression!r}: {reason}"
+        )
+    of_re2 = ["(.*)", "pod|container", "[(?=]+", r"[\]\[(?!]", r"\(?=a", r"\\1", r"[\\]", "[]a]", "[^]a]", "a(?i)b"]
+    of_re2 += ["[[:alpha:]]+", r"\pL\p{Greek}", r"\Q(?=\E", r"\x{10FFFF}\z", "(?U)a+?", "(?P<x>a)(?<y>b)"]
+    for expression in of_re2:
+        Relabeling(action="labeldrop", regex=expression)

@@ -1,0 +1,219 @@
+import pytest
+import yaml
+from cdk8s import ApiObject
+
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.kube import fields
+from gpu_constructs.observability.scrape import Scrape, scrape_manifest
+from gpu_constructs.observability.web_config import BasicAuth, Guard, Tls
+from schemas import schema_errors
+
+LETTERS = "abcdefghijklmnopqrstuv"
+HASH = f"$2y$10${LETTERS}0123456789./ABCDEFGHIJKLMNOPQRS"
+USERS = {"prometheus": HASH}
+FOLDER = "/etc/gpu-constructs/tls"
+FILES = {"cert_file": f"{FOLDER}/tls.crt", "key_file": f"{FOLDER}/tls.key"}
+
+
+def refusal(make, *given, **options):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(*given, **options)
+    return str(refused.value)
+
+
+# What exporter-toolkit reads.
+
+
+CASES = [
+    ({}, FILES),
+    (
+        {"cert_filename": "c.pem", "key_filename": "k.pem"},
+        {"cert_file": f"{FOLDER}/c.pem", "key_file": f"{FOLDER}/k.pem"},
+    ),
+    ({"client_auth_type": "RequestClientCert"}, {**FILES, "client_auth_type": "RequestClientCert"}),
+    ({"client_auth_type": "RequireAnyClientCert"}, {**FILES, "client_auth_type": "RequireAnyClientCert"}),
+    (
+        {"client_auth_type": "VerifyClientCertIfGiven"},
+        {**FILES, "client_auth_type": "VerifyClientCertIfGiven", "client_ca_file": f"{FOLDER}/ca.crt"},
+    ),
+    (
+        {"client_auth_type": "RequireAndVerifyClientCert", "ca_filename": "root.pem"},
+        {**FILES, "client_auth_type": "RequireAndVerifyClientCert", "client_ca_file": f"{FOLDER}/root.pem"},
+    ),
+    ({"server_name": "gpu.example.com", "insecure_skip_verify": True, "client_secret": "client"}, FILES),
+]
+
+
+def test_a_certificate_is_written_as_exporter_toolkit_reads_it():
+    for options, server in CASES:
+        assert yaml.safe_load(Guard(Tls(secret="tls", **options), None).text) == {"tls_server_config": server}, options
+
+
+def test_each_user_is_read_back_as_it_was_given():
+    for user in ["prometheus", "yes", "null", "5", "1e3", "~", "a b", "é", "#x", "*x", "'"]:
+        assert yaml.safe_load(Guard(None, BasicAuth(users={user: HASH})).text) == {"basic_auth_users": {user: HASH}}, (
+            user
+        )
+
+
+# What the scraper gets.
+
+
+def in_secret(name, key):
+    return {"name": name, "key": key}
+
+
+CA = {"secret": in_secret("tls", "ca.crt")}
+
+
+SCRAPER_KNOWS_CASES = [
+    ({}, {"ca": CA, "serverName": "x.gpu.svc"}),
+    ({"server_name": "gpu.example.com"}, {"ca": CA, "serverName": "gpu.example.com"}),
+    ({"ca_filename": "root.pem"}, {"ca": {"secret": in_secret("tls", "root.pem")}, "serverName": "x.gpu.svc"}),
+    ({"insecure_skip_verify": True}, {"insecureSkipVerify": True}),
+    (
+        {"client_secret": "client", "client_auth_type": "RequireAndVerifyClientCert"},
+        {
+            "ca": CA,
+            "serverName": "x.gpu.svc",
+            "cert": {"secret": in_secret("client", "tls.crt")},
+            "keySecret": in_secret("client", "tls.key"),
+        },
+    ),
+]
+
+
+def test_the_scraper_knows_the_exporter_by_its_certificate():
+    for options, tls_config in SCRAPER_KNOWS_CASES:
+        access = Guard(Tls(secret="tls", **options), None).access("x.gpu.svc")
+        assert access == {"scheme": "https", "tlsConfig": tls_config}, options
+
+
+def test_the_scraper_logs_in_with_a_secret():
+    auth = BasicAuth(users=USERS, secret="login", username_key="user", password_key="pass")
+    assert Guard(None, auth).access("x") == {
+        "basicAuth": {"username": in_secret("login", "user"), "password": in_secret("login", "pass")}
+    }
+
+
+def test_both_operators_read_the_same_fields():
+    for skip in [True, False]:
+        for kind in ["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape"]:
+            tls = Tls(secret="tls", client_secret="client", insecure_skip_verify=skip)
+            access = Guard(tls, BasicAuth(users=USERS, secret="login")).access("x.gpu.svc")
+            manifest = scrape_manifest(
+                Scrape(kind=kind),
+                metadata={"name": "x", "namespace": "gpu", "labels": {}},
+                selector_labels={"app": "x"},
+                port="metrics",
+                collect_interval_seconds=30,
+                access=access,
+            )
+            assert schema_errors(manifest) == [], kind
+
+
+def test_a_scraper_that_must_show_a_certificate_needs_one():
+    for kind in ["RequireAnyClientCert", "RequireAndVerifyClientCert"]:
+        tls = Tls(secret="tls", client_auth_type=kind)
+        assert tls.requires_client_certificate, kind
+        assert refusal(Guard(tls, None).access, "x") == (
+            f"tls.client_secret is required with client_auth_type={kind!r}, since the scraper must show a certificate; "
+            "got None; name a Secret, or pass scrape='none'"
+        ), kind
+
+
+def test_secrets_are_named_or_handed_over(chart):
+    made = ApiObject(chart, "secret", api_version="v1", kind="Secret")
+    assert Tls(secret=made, client_secret=made) == Tls(secret=made.name, client_secret=made.name)
+    assert BasicAuth(users=USERS, secret=made).secret == made.name
+
+
+# What is refused.
+
+NAME = "must be a DNS subdomain (DNS labels joined by '.', at most 253 characters)"
+KEY = "must be letters, digits, '-', '_' or '.', no path"
+
+
+REFUSED = [
+    ({}, "secret is required by Tls; pass secret=..."),
+    ({"secret": 5}, "tls.secret must be the name of a Secret or a Secret object; got int"),
+    ({"secret": "My_Tls"}, f"tls.secret {NAME}; got 'My_Tls'"),
+    ({"secret": "t", "client_secret": ""}, f"tls.client_secret {NAME}; got ''"),
+    ({"secret": "t", "cert_filename": "a/b"}, f"tls.cert_filename {KEY}; got 'a/b'"),
+    ({"secret": "t", "key_filename": ""}, f"tls.key_filename {KEY}; got ''"),
+    ({"secret": "t", "ca_filename": ".."}, f"tls.ca_filename {KEY}; got '..'"),
+    ({"secret": "t", "server_name": "*.example.com"}, f"tls.server_name {NAME}; got '*.example.com'"),
+    (
+        {"secret": "t", "client_auth_type": "RequireClientCert"},
+        "tls.client_auth_type must be one of 'NoClientCert', 'RequestClientCert', 'RequireAnyClientCert', "
+        "'VerifyClientCertIfGiven', 'RequireAndVerifyClientCert'; got 'RequireClientCert' (did you mean "
+        "'RequireAnyClientCert'?)",
+    ),
+]
+
+
+def test_a_certificate_that_cannot_be_is_refused():
+    for given, problem in REFUSED:
+        assert refusal(Tls, **given) == problem, given
+
+
+NO_HASH = (
+    "basic_auth.users['a'] must be a bcrypt hash like '$2y$10$...'; got something else, which is not shown here; make "
+    "it with: htpasswd -nBC 10 ''"
+)
+NO_USERS = "basic_auth.users must be a dict of names and bcrypt hashes; got something else, which is not shown here"
+
+
+PASSWORDS_CANNOT_REFUSED = [
+    ({}, "users is required by BasicAuth; pass users=..."),
+    ({"users": {}}, "basic_auth.users must hold at least one user; got {}; leave basic_auth out"),
+    ({"users": {"a": "hunter2"}}, NO_HASH),
+    ({"users": {"a": HASH[:-1]}}, NO_HASH),
+    ({"users": {"a": HASH + "\n"}}, NO_HASH),
+    ({"users": {"a": HASH.replace("$2y$", "$2x$")}}, NO_HASH),
+    ({"users": {"a": HASH.replace("$10$", "$03$")}}, NO_HASH),
+    ({"users": {"a": HASH.replace("$10$", "$32$")}}, NO_HASH),
+    ({"users": "a:hunter2"}, NO_USERS),
+    ({"users": None}, NO_USERS),
+    ({"users": {"a": b"hunter2"}}, NO_USERS),
+    ({"users": {"a": "hunter2", 5: HASH}}, NO_USERS),
+    ({"users": ["hunter2"]}, NO_USERS),
+    (
+        {"users": {"a:hunter2": HASH}},
+        "basic_auth.users must be named without ':'; got one that begins with 'a'; write the name as the key and "
+        "the hash as its value",
+    ),
+    ({"users": {"": HASH}}, "basic_auth.users must be named in printable letters; got ''"),
+    ({"users": {"a\n": HASH}}, "basic_auth.users must be named in printable letters; got 'a\\n'"),
+    (
+        {"users": USERS, "secret": 5},
+        "basic_auth.secret must be the name of a Secret or a Secret object; got int",
+    ),
+    ({"users": USERS, "password_key": "a b"}, f"basic_auth.password_key {KEY}; got 'a b'"),
+    ({"users": USERS, "username_key": ""}, f"basic_auth.username_key {KEY}; got ''"),
+    ({"users": USERS, "user_key": "x"}, "user_key is not a member of BasicAuth (did you mean 'username_key'?)"),
+]
+
+
+def test_passwords_that_cannot_be_are_refused_and_never_shown():
+    for given, problem in PASSWORDS_CANNOT_REFUSED:
+        found = refusal(BasicAuth, **given)
+        assert found == problem, given
+        assert "hunter2" not in found, given
+
+
+def test_every_bcrypt_that_the_exporter_reads_is_taken():
+    for start in ["$2a$04$", "$2b$12$", "$2y$31$"]:
+        hashed = start + HASH[7:]
+        assert BasicAuth(users={"a": hashed}).users == {"a": hashed}, start
+
+
+def test_hashes_are_not_in_the_representation():
+    assert LETTERS not in repr(BasicAuth(users=USERS))
+
+
+def test_a_password_given_where_an_object_belongs_is_not_shown():
+    with pytest.raises(GpuConstructsError) as refused:
+        fields.of_type("basic_auth", {"admin": "hunter2"}, BasicAuth | None)
+    assert "hunter2" not in str(refused.value)
+    assert str(refused.value).endswith("not shown here, since it may hold a secret")

@@ -1,0 +1,466 @@
+from collections import OrderedDict
+from types import MappingProxyType
+
+import pytest
+import yaml
+from cdk8s import App, Chart, JsonPatch, Testing
+
+from gpu_constructs import (
+    DcgmExporter,
+    Delivery,
+    DevicePluginChart,
+    External,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    GpuNamespace,
+    GpuOperator,
+    GpuWorkload,
+    Kubernetes,
+    NvidiaRuntimeClass,
+    PluginConfig,
+    Sharing,
+    SynthesisError,
+    Talos,
+    Toleration,
+    Unverified,
+    ValidationBridge,
+    synthesize,
+)
+from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from gpu_constructs.catalog.versions import GPU_OPERATOR
+from gpu_constructs.kube.placement import Taint
+from gpu_constructs.operator.chart_keys import check_keys
+
+OLD_TALOS, NEW_TALOS = Talos("1.12"), Talos("1.13")
+TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
+VALUES = Delivery.values()
+NAMESPACE = "nvidia-gpu-operator"
+
+
+def operator(scope=None, **given):
+    return GpuOperator(scope or Chart(App(), "gpu"), "operator", **{"delivery": VALUES, **given})
+
+
+def values(**given):
+    return operator(**given).values
+
+
+def refusal(**given):
+    with pytest.raises(GpuConstructsError) as refused:
+        operator(**given)
+    return str(refused.value)
+
+
+def synthesized(app):
+    try:
+        synthesize(app)
+    except SynthesisError as error:
+        return error.problems
+    return []
+
+
+def cluster(tmp_path, **given):
+    """An app with nothing but a namespace and the operator."""
+    app = App(outdir=str(tmp_path))
+    chart = Chart(app, "gpu")
+    namespace = GpuNamespace(chart, "namespace", name=NAMESPACE)
+    return app, chart, operator(chart, **{"namespace": namespace, "platform": NEW_TALOS, **given})
+
+
+OFF_ON_TALOS = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "migManager": {"enabled": False}}
+
+
+def test_a_platform_decides_driver_toolkit_cdi_and_where_the_validator_looks():
+    for version in GPU_OPERATOR:
+        assert values(platform=Kubernetes(), version=version) == {}
+        for line in ("1.10", "1.11", "1.12"):
+            assert values(platform=Talos(line), version=version) == {**OFF_ON_TALOS, "cdi": {"enabled": False}}
+    for version in ("26.3.3", "26.7.0"):
+        for line in ("1.13", "1.14"):
+            assert values(platform=Talos(line), version=version) == {
+                **OFF_ON_TALOS,
+                "hostPaths": {"driverInstallDir": "/usr/local"},
+            }
+
+
+def test_a_bridge_that_stages_the_driver_tells_the_validator_where():
+    chart = Chart(App(), "gpu")
+    bridge = ValidationBridge(chart, "bridge", strategy="stage", platform=OLD_TALOS)
+    assert operator(chart, bridge=bridge).values["hostPaths"] == {"driverInstallDir": bridge.driver_install_dir}
+
+
+@pytest.mark.parametrize("own", [{"driver": True}, {"values": {"cdi": {"enabled": True}}}], ids=str)
+def test_on_plain_kubernetes_a_bridge_answers_for_the_nodes_own_driver(own):
+    chart = Chart(App(), "gpu")
+    bridge = ValidationBridge(chart, "bridge", platform=Kubernetes())
+    off = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "cdi": {"enabled": False}}
+    assert operator(chart, bridge=bridge, platform=Kubernetes()).values == off
+    assert "beside a ValidationBridge" in refusal(bridge=bridge, platform=Kubernetes(), **own)
+
+
+def test_mps_is_warned_of_where_it_is_reported_not_to_start():
+    with pytest.warns(GpuConstructsWarning, match=r"^gpu/operator: MPS is reported not to start on Talos 1\.12"):
+        operator(platform=OLD_TALOS, sharing=Sharing.mps(replicas=4))
+
+
+@pytest.mark.parametrize("name", ["", "nvidia", None])
+def test_no_name_of_a_runtime_class_is_the_operators_own(name):
+    assert operator(values={"operator": {"runtimeClass": name}}).runtime_class == "nvidia"
+    assert operator(values={"operator": {"runtimeClass": "gpu"}}, platform=Kubernetes()).runtime_class == "gpu"
+
+
+@pytest.mark.parametrize("kind", [OrderedDict, MappingProxyType])
+def test_own_values_may_be_a_mapping_of_any_kind(tmp_path, kind):
+    own = kind({"daemonsets": kind({"labels": kind({"a": "b"})})})
+    app, _, made = cluster(tmp_path, values=own, delivery=Delivery.flux())
+    synthesized(app)
+    assert made.values["daemonsets"] == {"labels": {"a": "b"}}
+    (file,) = tmp_path.glob("helm-values/*")
+    assert yaml.safe_load(file.read_text()) == made.values
+
+
+@pytest.mark.parametrize("delivery", [Delivery.flux(), Delivery.argo_cd()], ids=["flux", "argo-cd"])
+@pytest.mark.parametrize(
+    ("version", "platform"), [("25.10.1", OLD_TALOS), ("26.3.3", NEW_TALOS), ("26.7.0", Kubernetes())]
+)
+def test_every_delivery_of_every_release(objects, snapshot, delivery, version, platform):
+    chart = Chart(App(), "gpu")
+    operator(chart, delivery=delivery, version=version, platform=platform, tolerations=[TAINT])
+    assert objects(chart) == snapshot
+
+
+@pytest.mark.parametrize(
+    ("delivery", "path"),
+    [(Delivery.flux(), "/spec/values"), (Delivery.argo_cd(), "/spec/source/helm/valuesObject")],
+    ids=["flux", "argo-cd"],
+)
+def test_a_patch_of_the_values_reaches_the_file_too(delivery, path):
+    made = operator(delivery=delivery)
+    made.api_object.add_json_patch(JsonPatch.add(f"{path}/keyOfTomorrow", {"enabled": True}))
+    assert made.api_object.kind in ("HelmRelease", "Application")
+    (file,) = made.side_files()
+    assert yaml.safe_load(file.text) == {**made.values, "keyOfTomorrow": {"enabled": True}}
+
+
+def test_what_was_told_cannot_be_changed_by_who_reads_it(tmp_path):
+    app, _, made = cluster(tmp_path)
+    made.values["driver"]["enabled"] = True
+    assert made.values["driver"] == {"enabled": False}
+    synthesized(app)
+    assert yaml.safe_load(next(tmp_path.glob("helm-values/*")).read_text()) == made.values
+
+
+def test_without_a_main_object_there_is_none_to_give():
+    with pytest.raises(GpuConstructsError) as refused:
+        operator().api_object  # noqa: B018
+    assert str(refused.value) == (
+        "gpu/operator: api_object must be asked of a delivery with a main object; got one that emits none; use "
+        "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy, or change values="
+    )
+
+
+CHART_OF_26_7 = "apiVersion: v2\nname: gpu-operator\nversion: v26.7.0\n"
+CLUSTER_POLICY = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}}
+
+
+@pytest.fixture
+def rendering(tmp_path):
+    """A delivery by a helm that prints what it is given."""
+
+    def make(*objects):
+        folder, program = tmp_path / "gpu-operator", tmp_path / "helm"
+        folder.mkdir()
+        (folder / "Chart.yaml").write_text(CHART_OF_26_7)
+        (tmp_path / "rendered").write_text(yaml.safe_dump_all(objects))
+        program.write_text(f"#!/bin/sh\ncat {tmp_path}/rendered\n")
+        program.chmod(0o755)
+        return Delivery.helm(chart=str(folder), executable=str(program))
+
+    return make
+
+
+def test_no_rendered_object_is_lost_and_the_cluster_policy_is_the_main_one(rendering):
+    def config_map(name, **metadata):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}}
+
+    others = [
+        config_map("a"),
+        config_map("a", namespace="b"),
+        {**config_map("a", namespace=NAMESPACE), "apiVersion": "a.example/v1"},
+        {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a"}},
+        {"apiVersion": "a.example/v1", "kind": "ClusterPolicy", "metadata": {"name": "first"}},
+        {**CLUSTER_POLICY, "metadata": {"name": "second"}},
+    ]
+    made = operator(delivery=rendering(*others[3:5], CLUSTER_POLICY, *others[:3], others[5]), namespace=NAMESPACE)
+    identities = [
+        (one["apiVersion"], one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+        for one in Testing.synth(Chart.of(made))
+    ]
+    assert len(set(identities)) == 7
+    assert (made.api_object.api_version, made.api_object.name) == ("nvidia.com/v1", "cluster-policy")
+
+
+def test_a_gpu_cluster_is_a_main_object_too(rendering):
+    gpu_cluster = {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "a"}}
+    own = {"gpuCluster": {"deployCR": True}, "clusterPolicy": {"deployCR": False}}
+    made = operator(delivery=rendering(gpu_cluster), platform=Kubernetes(), driver=False, values=own)
+    assert made.api_object.kind == "GPUCluster"
+
+
+def test_a_chart_with_a_namespace_gives_none_to_what_lives_outside(rendering):
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "rules.a.example"},
+        "spec": {"group": "a.example", "names": {"kind": "Rule"}, "scope": "Cluster", "versions": []},
+    }
+    rule = {"apiVersion": "a.example/v1", "kind": "Rule", "metadata": {"name": "a"}}
+    chart = Chart(App(), "gpu", namespace="elsewhere")
+    operator(chart, delivery=rendering(definition, rule, CLUSTER_POLICY))
+    assert [one for one in Testing.synth(chart) if "namespace" in one["metadata"]] == []
+
+
+def test_a_release_that_was_not_checked_is_told_like_one_that_was():
+    made = operator(version=Unverified("26.7.2", like="26.7.0"), delivery=Delivery.flux())
+    assert Testing.synth(Chart.of(made))[1]["spec"]["chart"]["spec"]["version"] == "v26.7.2"
+
+
+@pytest.mark.parametrize("version", ["26.3.0", "v26.3.0", Unverified("26.3.0", like="26.3.3")], ids=str)
+@pytest.mark.parametrize("platform", [OLD_TALOS, NEW_TALOS], ids=str)
+def test_the_release_that_cannot_read_the_version_of_talos_is_refused(version, platform):
+    listed = "'26.3.3' or '26.7.0'" if platform is NEW_TALOS else "'25.10.1' or '26.3.3' or '26.7.0'"
+    assert refusal(version=version, platform=platform) == (
+        f"gpu/operator: version '26.3.0' of the GPU Operator fails on {platform}: it cannot read Talos' version label "
+        f"(NVIDIA/gpu-operator#2239); take {listed}"
+    )
+
+
+def test_from_talos_1_13_on_old_releases_are_refused():
+    assert refusal(version="25.10.1", platform=NEW_TALOS) == (
+        "gpu/operator: version of the GPU Operator must be at least '26.3.1' on Talos 1.13, where the driver lies in "
+        "/usr/local; got '25.10.1'; take '26.3.3' or '26.7.0'"
+    )
+
+
+def test_the_image_of_the_operator_is_a_value_of_its_chart():
+    version = Unverified("26.7.2", like="26.7.0", image="example.com/operator:1")
+    assert "version.image is not for the GPU Operator" in refusal(version=version)
+
+
+def test_a_namespace_that_is_not_privileged_is_refused():
+    namespace = GpuNamespace(Chart(App(), "other"), "namespace", name="x", pod_security="baseline")
+    assert refusal(namespace=namespace) == (
+        "gpu/operator: namespace must be privileged, since the operator's pods mount host paths; got GpuNamespace 'x' "
+        "with pod_security='baseline'; pass pod_security='privileged' there"
+    )
+
+
+def test_a_namespace_given_by_name_is_looked_at_at_synth(tmp_path):
+    app = App(outdir=str(tmp_path))
+    chart = Chart(app, "gpu")
+    GpuNamespace(chart, "namespace", name="gpu-operator", pod_security="baseline")
+    operator(chart, namespace="gpu-operator", platform=NEW_TALOS)
+    (problem,) = synthesized(app)
+    assert problem.startswith("gpu/namespace: enforces 'baseline', under which the pods that gpu/operator brings")
+
+
+@pytest.mark.parametrize("line", ["1.13", "1.14"])
+def test_a_bridge_is_refused_where_the_validator_passes(line):
+    bridge = ValidationBridge(Chart(App(), "other"), "bridge", platform=OLD_TALOS)
+    assert "and a bridge would hide what it finds" in refusal(bridge=bridge, platform=Talos(line))
+
+
+def test_until_talos_1_12_a_bridge_must_stand_beside_it(tmp_path):
+    app, chart, _ = cluster(tmp_path, platform=OLD_TALOS)
+    assert synthesized(app) == [
+        "gpu/operator: needs the validation bridge beside it: on Talos 1.12 its own validator can never pass; add "
+        "ValidationBridge(chart, 'validation-bridge', platform=..., namespace=...) and hand it over with bridge=..., "
+        "or declare one with External(app, 'existing', components=['validation-bridge'])"
+    ]
+    assert not list(tmp_path.glob("**/*.yaml"))
+    ValidationBridge(chart, "bridge", platform=OLD_TALOS)
+    External(app, "labels", node_labels=["nvidia.com/gpu.deploy.operator-validator"])
+    assert synthesized(app) == []
+
+
+def test_it_makes_the_runtime_class_and_labels_that_workloads_ask_for(tmp_path):
+    app, chart, made = cluster(tmp_path)
+    GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
+    GpuWorkload(
+        chart,
+        "train",
+        image="a:1",
+        namespace="work",
+        platform=NEW_TALOS,
+        node_selector={
+            "nvidia.com/gpu.product": "NVIDIA-L4",
+            "feature.node.kubernetes.io/pci-10de.present": "true",
+        },
+    )
+    assert made.runtime_class == "nvidia"
+    assert synthesized(app) == []
+
+
+def test_labels_of_what_is_switched_off_are_missed(tmp_path):
+    app, chart, _ = cluster(tmp_path, gpu_feature_discovery=False)
+    GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
+    selector = {"nvidia.com/gpu.product": "NVIDIA-L4"}
+    GpuWorkload(chart, "train", image="a:1", namespace="work", platform=NEW_TALOS, node_selector=selector)
+    (problem,) = synthesized(app)
+    assert "selects nodes by the label 'nvidia.com/gpu.product', which nothing in this app publishes" in problem
+
+
+def test_workloads_ask_for_what_its_sharing_advertises(tmp_path):
+    app, chart, _ = cluster(tmp_path, sharing=Sharing.time_slicing(replicas=4, rename_by_default=True))
+    GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
+    GpuWorkload(chart, "train", image="a:1", namespace="work", platform=NEW_TALOS)
+    (problem,) = synthesized(app)
+    assert problem.endswith("ask for nvidia.com/gpu.shared [R08]")
+
+
+def test_it_says_how_gpus_are_advertised(tmp_path):
+    _, _, made = cluster(tmp_path, sharing=Sharing.time_slicing(replicas=4))
+    (offer,) = made.provides.gpu_offers
+    assert (offer.sharing.replicas, offer.mig_strategy) == (4, "single")
+    _, _, made = cluster(tmp_path, mig_strategy="mixed")
+    assert [offer.mig_strategy for offer in made.provides.gpu_offers] == ["mixed"]
+
+
+def operator_offer(values, labels=None, taints=(), **options):
+    _, _, made = cluster(values.pop("tmp"), values=values, platform=Kubernetes(), **options)
+    node = GpuNode(name="n", labels=labels or {}, taints=taints)
+    [offer] = node_offers(GpuInventory(nodes=[node]), [made.provides])
+    return offer
+
+
+OFF = {"sandboxWorkloads": {"enabled": True}}
+VM = {"sandboxWorkloads": {"enabled": True, "defaultWorkload": "vm-passthrough"}}
+WORKLOAD = "nvidia.com/gpu.workload.config"
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "is_served"),
+    [
+        ({}, {}, True),
+        ({}, {"nvidia.com/gpu.deploy.device-plugin": "true"}, True),
+        ({}, {"nvidia.com/gpu.deploy.device-plugin": "false"}, False),
+        ({}, {"nvidia.com/gpu.deploy.operands": "false"}, False),
+        ({}, {"nvidia.com/gpu.deploy.operands": "true"}, True),
+        ({}, {WORKLOAD: "vm-passthrough"}, True),
+        (OFF, {}, True),
+        (OFF, {WORKLOAD: "vm-passthrough"}, False),
+        (OFF, {WORKLOAD: "container"}, True),
+        (VM, {}, False),
+        (VM, {WORKLOAD: "container"}, True),
+    ],
+)
+def test_it_says_which_nodes_its_device_plugin_runs_on(tmp_path, values, labels, is_served):
+    offer = operator_offer({"tmp": tmp_path, **values}, labels)
+    assert bool(offer.devices) == is_served
+    assert [note for note in offer.notes if "nobody declares" in note] == []
+
+
+@pytest.mark.filterwarnings("ignore:.*values.daemonsets.tolerations lacks")
+def test_its_device_plugin_tolerates_what_its_operands_do(tmp_path):
+    taints = [Taint(key="dedicated", value="ai")]
+    assert not operator_offer({"tmp": tmp_path}, taints=taints).devices
+    for tolerations, is_served in (([], False), ([{"operator": "Exists"}], True)):
+        listed = {"tolerations": tolerations}
+        values = {"tmp": tmp_path, "daemonsets": listed, "node-feature-discovery": {"worker": listed}}
+        assert bool(operator_offer(values, taints=taints).devices) == is_served
+        assert operator_offer({**values, "tmp": tmp_path}, taints=[Taint(key="nvidia.com/gpu")]).devices
+    assert operator_offer(
+        {"tmp": tmp_path}, taints=taints, tolerations=[Toleration(key="dedicated", value="ai")]
+    ).devices
+
+
+@pytest.mark.parametrize("mig_manager", [True, False])
+def test_it_says_whether_it_divides_gpus(tmp_path, mig_manager):
+    _, _, made = cluster(tmp_path, platform=Kubernetes(), mig_manager=mig_manager)
+    assert made.provides.has_mig_manager == mig_manager
+    _, _, made = cluster(tmp_path)
+    assert not made.provides.has_mig_manager
+
+
+def test_our_runtime_class_has_no_place_beside_that_of_the_operator(tmp_path):
+    app, chart, _ = cluster(tmp_path)
+    NvidiaRuntimeClass(chart, "runtime-class")
+    (problem,) = synthesized(app)
+    assert problem.startswith("gpu/runtime-class: RuntimeClass 'nvidia' comes from gpu/operator already")
+
+
+@pytest.mark.parametrize(
+    ("beside", "named"),
+    [
+        (
+            lambda app, chart: DevicePluginChart(app, "plugin", platform=Kubernetes()),
+            "the device plugin, GPU Feature Discovery and Node Feature Discovery",
+        ),
+        (
+            lambda app, chart: DcgmExporter(chart, "exporter", platform=NEW_TALOS, namespace=NAMESPACE),
+            "the DCGM exporter",
+        ),
+    ],
+    ids=["plugin", "exporter"],
+)
+def test_what_the_operator_runs_is_not_run_beside_it(tmp_path, beside, named):
+    app, chart, _ = cluster(tmp_path, release_name="other")
+    made = beside(app, chart)
+    assert (
+        f"gpu/operator: brings {named} to every GPU node, and so does {made.node.path}; keep one of the two, or switch "
+        "the component off in one of them"
+    ) in synthesized(app)
+
+
+def test_an_exporter_of_ours_goes_with_an_operator_without(tmp_path):
+    app, chart, _ = cluster(tmp_path, dcgm_exporter=False)
+    DcgmExporter(chart, "exporter", platform=NEW_TALOS, namespace=NAMESPACE)
+    assert synthesized(app) == []
+
+
+def test_two_operators_are_one_too_many(tmp_path):
+    app, chart, _ = cluster(tmp_path)
+    GpuOperator(chart, "second", delivery=VALUES, platform=NEW_TALOS, release_name="second")
+    (problem,) = synthesized(app)
+    assert problem.startswith("gpu/operator: brings the GPU Operator, the device plugin,")
+
+
+BAD = [
+    {"config": PluginConfig(), "sharing": Sharing.none()},
+    {"config": PluginConfig(), "mig_strategy": "none"},
+    {"delivery": "flux"},
+    {"delivery": None},
+    {"delivery": Delivery},
+    {"values": {"driver": {"enabled": True}}, "driver": False},
+    {"values": {"devicePlugin": {"nodeSelector": {}}}},
+    {"values": {"mig": {"stratgy": "none"}}},
+    {"values": []},
+    {"device_list_strategy": "envvars"},
+    {"driver": True},
+    {"toolkit": True},
+    {"cdi": True, "platform": OLD_TALOS},
+    {"cdi": True, "platform": NEW_TALOS, "device_list_strategy": "envvar"},
+    {"service_monitor": True, "dcgm_exporter": False},
+    {"sharing": Sharing.mps(replicas=4), "values": {"mig": {"strategy": "mixed"}}, "platform": Kubernetes()},
+    {"drivr": True},
+]
+
+
+def test_bad_input_gets_one_error(snapshot):
+    """The messages, one a row of BAD, are in the snapshot."""
+    assert "\n".join(refusal(**given) for given in BAD) == snapshot
+
+
+def test_every_keyword_is_written_under_a_key_that_the_chart_reads():
+    given = {
+        "tolerations": [TAINT],
+        "sharing": Sharing.time_slicing(replicas=2),
+        "mig_strategy": "none",
+        "device_list_strategy": "envvar",
+        **dict.fromkeys(("cdi", "driver", "toolkit", "mig_manager"), False),
+        **dict.fromkeys(("gpu_feature_discovery", "node_feature_discovery", "dcgm_exporter", "service_monitor"), True),
+    }
+    for version, release in GPU_OPERATOR.items():
+        for platform in (OLD_TALOS, Kubernetes()):
+            check_keys(values(version=version, platform=platform, **given), release)

@@ -1,0 +1,44 @@
+import pytest
+import yaml
+from cdk8s import App
+
+from gpu_constructs import GpuConstructsError, HelmValues, synthesize
+
+VALUES = {
+    "driver": {"enabled": False},
+    "devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": "envvar"}]},
+    "version": "1.10",
+    "answer": "yes",
+    "count": 1,
+    "nothing": None,
+    "empty": {},
+    "list": [],
+}
+
+
+def test_values_are_written_as_given(app, tmp_path):
+    HelmValues(app, "values", release="gpu-operator", values=VALUES)
+    synthesize(app)
+    written = (tmp_path / "dist" / "helm-values" / "gpu-operator.values.yaml").read_text()
+    assert yaml.safe_load(written) == VALUES
+    assert list(yaml.safe_load(written)) == list(VALUES)
+
+
+def test_a_release_name_helm_would_refuse_is_refused(chart):
+    with pytest.raises(GpuConstructsError, match=r"^gpu/values: release must be a DNS label .*; got '../escape'$"):
+        HelmValues(chart, "values", release="../escape", values={})
+
+
+@pytest.mark.parametrize("values", ["driver: {}", ["driver"], None])
+def test_values_that_are_no_mapping_are_refused(chart, values):
+    with pytest.raises(GpuConstructsError, match=r"^gpu/values: values must be "):
+        HelmValues(chart, "values", release="gpu-operator", values=values)
+
+
+def test_values_of_several_clusters_lie_beside_the_clusters(tmp_path):
+    apps = [App(outdir=str(tmp_path / "dist" / name)) for name in ("east", "west")]
+    for app in apps:
+        HelmValues(app, "values", release="gpu-operator", values={})
+    synthesize(*apps)
+    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.yaml"))
+    assert files == [f"dist/helm-values/{name}/gpu-operator.values.yaml" for name in ("east", "west")]

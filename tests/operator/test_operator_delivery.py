@@ -1,0 +1,312 @@
+from dataclasses import FrozenInstanceError
+from datetime import timedelta
+
+import pytest
+
+import schemas
+from gpu_constructs import GpuConstructsError
+from gpu_constructs.catalog import versions
+from gpu_constructs.operator.delivery import NVIDIA_OCI, Delivery
+from gpu_constructs.operator.manifests import Release, drifts_of
+from gpu_constructs.operator.manifests import manifests as manifests_of
+
+VALUES = {"driver": {"enabled": False}, "daemonsets": {"tolerations": [{"operator": "Exists"}]}}
+MIRROR = "oci://registry.example/charts/nvidia-gpu-operator"
+DIGEST = "sha256:" + "0" * 64
+BOTH = pytest.mark.parametrize("make", [Delivery.flux, Delivery.argo_cd])
+EVERY_FLUX_OPTION = {
+    "version_prefix": "",
+    "namespace": "flux-system",
+    "secret_ref": "registry",
+    "service_account_name": "deployer",
+    "interval": "30m",
+    "source_interval": timedelta(hours=12),
+    "timeout": "20m",
+    "retries": -1,
+    "crds": "Create",
+    "drift_detection": "enabled",
+    "depends_on": ("cert-manager/cert-manager", "nfd"),
+    "suspend": True,
+}
+EVERY_ARGO_OPTION = {
+    "version_prefix": "",
+    "name": "homelab-gpu-operator",
+    "namespace": "gitops",
+    "project": "platform",
+    "destination_name": "homelab",
+    "automated": ("prune",),
+    "retries": -1,
+    "sync_options": ("Validate=false", "ApplyOutOfSyncOnly=true"),
+    "create_namespace": True,
+    "deletion": "background",
+}
+
+
+def manifests(delivery, **changed):
+    release = {
+        "name": "gpu-operator",
+        "namespace": "gpu-system",
+        "chart_version": "v26.7.0",
+        "values": VALUES,
+        "labels": {"app.kubernetes.io/managed-by": "cdk8s"},
+    }
+    return manifests_of(delivery, Release(**{**release, **changed}))
+
+
+def only(delivery, kind, **changed):
+    (found,) = [manifest for manifest in manifests(delivery, **changed) if manifest["kind"] == kind]
+    return found
+
+
+def refusal(call, *given, **options):
+    with pytest.raises(GpuConstructsError) as refused:
+        call(*given, **options)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "delivery",
+    [
+        Delivery.flux(),
+        Delivery.flux(source=NVIDIA_OCI),
+        Delivery.flux(source="https://charts.example", chart="nvidia-gpu-operator", **EVERY_FLUX_OPTION),
+        Delivery.flux(source=MIRROR, digest=DIGEST, **EVERY_FLUX_OPTION),
+        Delivery.argo_cd(),
+        Delivery.argo_cd(source=NVIDIA_OCI, destination_server="https://10.0.0.1:6443", deletion="foreground"),
+        Delivery.argo_cd(source=MIRROR, automated=None),
+        Delivery.argo_cd(source="https://charts.example", chart="nvidia-gpu-operator", **EVERY_ARGO_OPTION),
+    ],
+)
+def test_what_a_delivery_emits_is_valid_against_its_definition(delivery):
+    for manifest in manifests(delivery):
+        assert schemas.custom_resource_errors(manifest, schemas.committed_crds()) == []
+
+
+def test_flux_takes_a_chart_in_a_registry_whole_and_by_its_tag():
+    source, release = manifests(Delivery.flux(source=MIRROR, version_prefix=""))
+    assert (source["kind"], source["spec"]["url"]) == ("OCIRepository", MIRROR)
+    assert source["spec"]["ref"] == {"tag": "26.7.0"}
+    assert source["spec"]["layerSelector"] == {
+        "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+        "operation": "copy",
+    }
+    assert release["spec"]["chartRef"] == {"kind": "OCIRepository", "name": source["metadata"]["name"]}
+    assert "chart" not in release["spec"]
+
+    source = only(Delivery.flux(source=MIRROR, digest=DIGEST), "OCIRepository")
+    assert source["spec"]["ref"] == {"tag": "v26.7.0", "digest": DIGEST}
+
+
+def test_a_release_in_flux_system_installs_and_keeps_its_record_beside_the_operator():
+    for same in (Delivery.flux(), Delivery.flux(namespace="gpu-system")):
+        assert {manifest["metadata"]["namespace"] for manifest in manifests(same)} == {"gpu-system"}
+    assert manifests(Delivery.flux()) == manifests(Delivery.flux(namespace="gpu-system"))
+    source, release = manifests(Delivery.flux(namespace="flux-system"))
+    assert {source["metadata"]["namespace"], release["metadata"]["namespace"]} == {"flux-system"}
+    assert release["spec"]["targetNamespace"] == release["spec"]["storageNamespace"] == "gpu-system"
+
+
+def test_every_option_of_flux_arrives():
+    source, release = manifests(Delivery.flux(source="https://charts.example", chart="other", **EVERY_FLUX_OPTION))
+    assert source["spec"] == {
+        "interval": "43200s",
+        "url": "https://charts.example",
+        "secretRef": {"name": "registry"},
+    }
+    spec = release["spec"]
+    assert (spec["chart"]["spec"]["chart"], spec["chart"]["spec"]["version"]) == ("other", "26.7.0")
+    assert (spec["interval"], spec["timeout"], spec["suspend"]) == ("30m", "20m", True)
+    assert spec["install"] == spec["upgrade"] == {"crds": "Create", "remediation": {"retries": -1}}
+    assert spec["driftDetection"] == {"mode": "enabled"}
+    assert spec["serviceAccountName"] == "deployer"
+    assert spec["dependsOn"] == [{"name": "cert-manager", "namespace": "cert-manager"}, {"name": "nfd"}]
+    assert "timeout" not in only(Delivery.flux(timeout=None), "HelmRelease")["spec"]
+
+
+def test_argo_cd_is_given_a_registry_without_its_scheme_and_the_chart_apart():
+    source = only(Delivery.argo_cd(source=NVIDIA_OCI), "Application")["spec"]["source"]
+    assert (source["repoURL"], source["chart"]) == ("nvcr.io/nvidia/cloud-native-charts", "gpu-operator")
+    source = only(Delivery.argo_cd(source="oci://zot.lan/gpu-operator"), "Application")["spec"]["source"]
+    assert (source["repoURL"], source["chart"]) == ("zot.lan", "gpu-operator")
+    url = only(Delivery.flux(source="oci://zot.lan:5000/gpu-operator"), "OCIRepository")["spec"]["url"]
+    assert url == "oci://zot.lan:5000/gpu-operator"
+
+
+def test_every_option_of_argo_cd_arrives():
+    (application,) = manifests(Delivery.argo_cd(**EVERY_ARGO_OPTION))
+    assert application["metadata"]["name"] == "homelab-gpu-operator"
+    assert application["metadata"]["namespace"] == "gitops"
+    assert application["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io/background"]
+    spec = application["spec"]
+    assert (spec["project"], spec["source"]["targetRevision"]) == ("platform", "26.7.0")
+    assert spec["destination"] == {"name": "homelab", "namespace": "gpu-system"}
+    assert spec["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
+    assert spec["syncPolicy"]["retry"] == {"limit": -1}
+    ours = ["CreateNamespace=true", "ServerSideApply=true"]
+    assert spec["syncPolicy"]["syncOptions"] == [*ours, "Validate=false", "ApplyOutOfSyncOnly=true"]
+    modes = ("enforce", "audit", "warn")
+    privileged = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in modes}
+    assert spec["syncPolicy"]["managedNamespaceMetadata"] == {"labels": privileged}
+    policy = only(Delivery.argo_cd(automated=()), "Application")["spec"]["syncPolicy"]
+    assert policy["automated"] == {"prune": False, "selfHeal": False}
+    assert "automated" not in only(Delivery.argo_cd(automated=None), "Application")["spec"]["syncPolicy"]
+
+
+def test_only_what_the_api_server_fills_in_for_a_release_is_ignored():
+    cdi, nri, kubelet = "/spec/cdi/default", "/spec/cdi/nriPluginEnabled", "/spec/hostPaths/kubeletRootDir"
+    drifts = {"25.10.1": [cdi, "/spec/operator/defaultRuntime"], "26.3.3": [cdi, nri], "26.7.0": [cdi, nri, kubelet]}
+    assert {release: drifts_of(f"v{release}", VALUES) for release in versions.GPU_OPERATOR} == drifts
+    values = {"cdi": {"nriPluginEnabled": True, "default": False}, "hostPaths": {"kubeletRootDir": "/data/kubelet"}}
+    assert drifts_of("26.7.0", values) == [cdi]
+
+
+def test_values_alone_are_no_object():
+    assert manifests(Delivery.values()) == []
+
+
+@BOTH
+def test_nvidias_registry_is_refused_for_releases_it_does_not_have(make):
+    delivery = make(source=NVIDIA_OCI)
+    assert refusal(manifests, delivery, chart_version="v26.3.3") == (
+        f"delivery.{make.__name__}.source must be 'https://helm.ngc.nvidia.com/nvidia' for release 26.3.3: NVIDIA has "
+        f"charts in its registry from 26.7.0 on; got '{NVIDIA_OCI}'"
+    )
+    assert manifests(delivery, chart_version="26.10.0")
+    assert manifests(make(source=MIRROR), chart_version="25.10.1")
+
+
+@BOTH
+def test_a_value_of_none_that_a_manifest_would_drop_is_refused(make):
+    values = {"daemonsets": {"labels": None}}
+    assert refusal(manifests, make(), values=values) == (
+        f"values.daemonsets.labels must not be None with delivery.{make.__name__}: a manifest drops it, and the "
+        "chart's default would stay; state a value, or use Delivery.helm(...) or Delivery.values()"
+    )
+    assert "values.args[1] must not be None" in refusal(manifests, make(), values={"args": ["a", None]})
+
+
+NO_ADDRESSES = [
+    *("", "helm.ngc.nvidia.com/nvidia", "ftp://charts.example", "https://", "https:///nvidia", "oci://"),
+    *("https://[charts.example", "https://charts.example/a b", "https://charts.example\n", "https://a.example/#nvidia"),
+]
+
+
+@BOTH
+def test_a_source_that_is_no_address_is_refused(make):
+    for source in NO_ADDRESSES:
+        assert refusal(make, source=source) == (
+            f"delivery.{make.__name__}.source must be a plain address that opens with https:// or http:// or oci://; "
+            f"got {source!r}"
+        )
+
+
+@BOTH
+def test_credentials_in_a_source_are_refused_and_not_repeated(make):
+    for source in ("https://u:hunter2@a.example", "oci://hunter2@a.example/charts/x", "https://a.example/?t=hunter2"):
+        problem = refusal(make, source=source)
+        assert problem.startswith(f"delivery.{make.__name__}.source must ")
+        assert "hunter2" not in problem
+
+
+@BOTH
+def test_a_registry_must_be_followed_to_the_chart_and_no_tag(make):
+    for source in ("oci://registry.example", "oci://registry.example/", f"{NVIDIA_OCI}:v26.7.0"):
+        assert refusal(make, source=source) == (
+            f"delivery.{make.__name__}.source must name the chart in a registry without a tag, like '{NVIDIA_OCI}'; "
+            f"got '{source}'; the operator's version gives the tag"
+        )
+
+
+@BOTH
+def test_a_chart_is_named_once(make):
+    assert refusal(make, source=MIRROR, chart="nvidia-gpu-operator") == (
+        f"delivery.{make.__name__}.chart must be left out for a source in a registry, whose address names the chart; "
+        "got 'nvidia-gpu-operator'"
+    )
+    assert "must be a chart's name" in refusal(make, chart="charts/gpu operator")
+
+
+@pytest.mark.parametrize("member", ["interval", "source_interval", "timeout"])
+def test_a_duration_that_flux_does_not_read_is_refused(member):
+    for given, problem in {
+        "1 hour": "must be a duration with a unit, like '60s' or '1h30m'; got '1 hour'",
+        "1d": "must be a duration with a unit, like '60s' or '1h30m'; got '1d'",
+        "60": "must be a duration with a unit, like '60s' or '1h30m'; got '60'",
+        "0s": "must be above zero; got '0s'",
+        "-1h": "must be above zero; got '-1h'",
+        timedelta(0): "must be above zero; got datetime.timedelta(0)",
+        "+1h": "must be a duration in h, m, s or ms without a sign; got '+1h'",
+        "500us": "must be a duration in h, m, s or ms without a sign; got '500us'",
+    }.items():
+        assert refusal(Delivery.flux, **{member: given}) == f"delivery.flux.{member} {problem}"
+
+
+NO_FLUX = [
+    {"namespace": "Flux"},
+    {"secret_ref": "my_secret"},
+    {"service_account_name": "-x"},
+    {"retries": -2},
+    {"retries": True},
+    {"crds": "Replace"},
+    {"drift_detection": "on"},
+    {"depends_on": "nfd"},
+    {"depends_on": ["a/b/c"]},
+    {"depends_on": ["a", "b/"]},
+    {"version_prefix": "V"},
+    {"digest": DIGEST},
+    {"digest": "sha256:1", "source": MIRROR},
+    {"suspend": "yes"},
+    {"intervall": "1h"},
+]
+
+
+def test_what_flux_would_not_take_is_refused(snapshot):
+    """The messages, one a row of NO_FLUX, are in the snapshot."""
+    assert "\n".join(refusal(Delivery.flux, **options) for options in NO_FLUX) == snapshot
+
+
+NO_ARGO_CD = [
+    {"destination_server": "https://k8s", "destination_name": "a"},
+    {"destination_server": "10.0.0.1"},
+    {"destination_server": "https://u:p@10.0.0.1"},
+    {"destination_name": " "},
+    {"name": "GPU"},
+    {"namespace": "argo.cd"},
+    {"project": ""},
+    {"automated": ["selfHeal"]},
+    {"automated": True},
+    {"retries": "5"},
+    {"sync_options": ["Validate"]},
+    {"sync_options": ["ServerSideApply=false"]},
+    {"sync_options": ["CreateNamespace=true"]},
+    {"deletion": "cascade"},
+]
+
+
+def test_what_argo_cd_would_not_take_is_refused(snapshot):
+    """The messages, one a row of NO_ARGO_CD, are in the snapshot."""
+    assert "\n".join(refusal(Delivery.argo_cd, **options) for options in NO_ARGO_CD) == snapshot
+
+
+def test_a_chart_that_synth_would_have_to_download_is_refused():
+    chart = "oci://nvcr.io/nvidia/gpu-operator"
+    assert refusal(Delivery.helm, chart=chart) == (
+        "delivery.helm.chart must be a folder or a .tgz file on this machine, since synth must not need a network; got "
+        f"'{chart}'; get it once with 'helm pull' and keep it beside the app"
+    )
+
+
+def test_a_path_that_helm_would_take_for_something_else_is_refused():
+    for options in ({"chart": " "}, {"chart": "--help"}, {"chart": "a\nb"}, {"chart": "x", "executable": ""}):
+        assert "must be a path; got" in refusal(Delivery.helm, **options)
+
+
+def test_a_delivery_is_made_by_one_of_its_four_forms_and_stays_as_it_was_checked():
+    assert refusal(Delivery.values, {}).startswith("Delivery.values takes everything by keyword; got {} without one")
+    assert refusal(Delivery) == (
+        "Delivery must be made by one of Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...), "
+        "Delivery.values()"
+    )
+    with pytest.raises(FrozenInstanceError):
+        Delivery.flux().kind = "values"

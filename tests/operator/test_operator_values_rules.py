@@ -1,0 +1,274 @@
+import pytest
+
+from gpu_constructs.catalog.platforms import Kubernetes, Talos
+from gpu_constructs.catalog.versions import GPU_OPERATOR
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.operator.chart_keys import check_keys
+from gpu_constructs.operator.values import NFD
+from gpu_constructs.operator.values_rules import check_rules
+
+OLD, MIDDLE, NEW = GPU_OPERATOR.values()
+OFF = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "migManager": {"enabled": False}}
+LEGACY = {**OFF, "cdi": {"enabled": False}}
+MODERN = {**OFF, "hostPaths": {"driverInstallDir": "/usr/local"}}
+OURS = {"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}
+GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+CLUSTER = {"gpuCluster": {"deployCR": True}, "clusterPolicy": {"deployCR": False}}
+DRIVERLESS = {"driver": {"enabled": False}}
+CREATED = {"create": True, "name": "mine", "data": {"small": "version: v1"}}
+
+
+def laid(change, over):
+    return {
+        **over,
+        **{
+            key: laid(value, over[key]) if isinstance(value, dict) and isinstance(over.get(key), dict) else value
+            for key, value in change.items()
+        },
+    }
+
+
+def env(strategy):
+    return {"devicePlugin": {"env": [{"name": "DEVICE_LIST_STRATEGY", "value": strategy}]}}
+
+
+def config(**given):
+    return {"devicePlugin": {"config": given}}
+
+
+def warnings(values, platform=None, release=NEW, **given):
+    check_keys(values, release)
+    return check_rules(values, release, platform or Kubernetes(), **given)
+
+
+def refusal(values, *given, **more):
+    with pytest.raises(GpuConstructsError) as refused:
+        warnings(values, *given, **more)
+    return refused.value.problem
+
+
+PASSING = [
+    ({}, None),
+    (LEGACY, Talos("1.12")),
+    (MODERN, Talos("1.13")),
+    ({"driver": {"enabled": True}, "toolkit": {"enabled": True}}, None),
+    ({"nfd": {"enabled": False}}, None),
+    ({"gds": {"enabled": True}}, None),
+    ({"sandboxWorkloads": {"enabled": True}}, None),
+    ({"psa": {"enabled": False}}, None),
+    ({"cdi": {"enabled": False}, **env("envvar")}, None),
+    ({"cdi": {"enabled": False}, **env("volume-mounts")}, None),
+    (env("cdi-cri"), None),
+    (env("envvar,cdi-cri"), None),
+    (config(name="theirs", default="a"), None),
+    (config(**CREATED, default="small"), None),
+    ({"devicePlugin": {"args": ["/bin/entrypoint.sh"]}}, None),
+    ({"dcgmExporter": {"serviceMonitor": {"enabled": True}}}, None),
+    ({"operator": {"runtimeClass": "nvidia-cdi"}}, None),
+    *(({**MODERN, "operator": {"runtimeClass": name}}, Talos("1.13")) for name in (None, "", "nvidia")),
+    ({"daemonsets": {"tolerations": [GPU, OURS]}, "nfd": {"enabled": False}}, None),
+    ({"daemonsets": {"tolerations": [GPU, OURS]}, NFD: {"worker": {"tolerations": [GPU, OURS]}}}, None),
+    ({"daemonsets": {"tolerations": [GPU]}, NFD: {"worker": {"enable": False, "tolerations": []}}}, None),
+]
+
+
+def test_values_that_contradict_nothing_pass():
+    for values, platform in PASSING:
+        for release in GPU_OPERATOR.values():
+            assert warnings(values, platform, release) == [], (values, release)
+    for values in (DRIVERLESS, {"driver": {"nvidiaDriverCRD": {"enabled": True}}}):
+        assert warnings({**CLUSTER, **values}) == []
+    for release in (MIDDLE, NEW):
+        assert warnings({"cdi": {"nriPluginEnabled": True}}, None, release) == []
+
+
+ON_TALOS = [
+    ({"driver": {"enabled": True}}, "values.driver.enabled must be false on Talos; got True; there is no driver image"),
+    ({"driver": {"enabled": None}}, "values.driver.enabled must be false on Talos; got None"),
+    ({"toolkit": {"enabled": True}}, "values.toolkit.enabled must be false on Talos; got True"),
+    ({"driver": {"nvidiaDriverCRD": {"enabled": True}}}, "values.driver.nvidiaDriverCRD.enabled must be false on"),
+    ({"hostPaths": {"driverInstallDir": "/opt"}}, "driverInstallDir must be '/usr/local'; got '/opt'"),
+    ({"hostPaths": {"driverInstallDir": None}}, "driverInstallDir must be '/usr/local'; got None"),
+    ({"cdi": {"nriPluginEnabled": True}}, "values.cdi.nriPluginEnabled must be false without toolkit.enabled"),
+    (CLUSTER, "values.gpuCluster.deployCR must be false on Talos 1.13; got True; its validator tells the DRA driver"),
+    (
+        {"operator": {"runtimeClass": "nvidia-cdi"}},
+        "values.operator.runtimeClass must be 'nvidia' on Talos 1.13; got 'nvidia-cdi'; it names the handler too",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "problem"), ON_TALOS)
+def test_talos_refuses(change, problem):
+    assert problem in refusal(laid(change, MODERN), Talos("1.13"))
+
+
+def test_older_talos_refuses_cdi_gdrcopy_and_volume_mounts():
+    assert "values.cdi.enabled must be false on Talos 1.12; got True" in refusal(OFF, Talos("1.12"))
+    assert "got None" in refusal(laid({"cdi": {"enabled": None}}, OFF), Talos("1.12"))
+    copy = laid({"gdrcopy": {"enabled": True}}, LEGACY)
+    assert "values.gdrcopy.enabled must be false on Talos 1.11" in refusal(copy, Talos("1.11"))
+    assert "its devices are handed out by CDI" in refusal(laid(CLUSTER, LEGACY), Talos("1.12"))
+    by_argument = {"devicePlugin": {"args": ["nvidia-device-plugin --device-list-strategy=envvar,volume-mounts"]}}
+    for plugin in (env("volume-mounts"), by_argument):
+        found = refusal({**LEGACY, **plugin}, Talos("1.12"))
+        assert "must not hold 'volume-mounts' on Talos 1.12; got " in found
+        assert found.endswith("; use 'envvar'")
+
+
+def test_the_driver_s_folder_is_the_staged_one_where_something_stages_it():
+    staged = {"driver_install_dir": "/var/lib/gpu"}
+    assert warnings(laid({"hostPaths": {"driverInstallDir": "/var/lib/gpu/"}}, LEGACY), Talos("1.12"), **staged) == []
+    assert "must be '/var/lib/gpu'; got '/run/nvidia/driver'; there the driver's files are staged" in refusal(
+        LEGACY, Talos("1.12"), **staged
+    )
+
+
+@pytest.mark.parametrize("switch", ["driver", "toolkit", "cdi"])
+def test_a_bridge_goes_with_no_driver_toolkit_or_cdi_of_the_operator(switch):
+    assert warnings(LEGACY, has_bridge=True) == []
+    for got in (True, None):
+        values = laid({switch: {"enabled": got}}, LEGACY)
+        assert f"values.{switch}.enabled must be false beside a ValidationBridge" in refusal(values, has_bridge=True)
+
+
+STRATEGIES = [
+    ("envvars", False, "got 'envvars' (did you mean 'envvar'?)"),
+    ("envvar, cdi-cri", True, "joined by commas alone"),
+    ("", True, "must be words of envvar, volume-mounts, cdi-annotations, cdi-cri"),
+    ("envvar", True, "must be a cdi- strategy while cdi.enabled is true, as it is by default; got 'envvar'; set"),
+    ("cdi-cri", False, "must be 'envvar' or 'volume-mounts' while cdi.enabled is false; got 'cdi-cri'"),
+]
+
+
+@pytest.mark.parametrize(("strategy", "cdi", "problem"), STRATEGIES)
+def test_a_device_list_strategy_that_does_not_go_with_cdi_is_refused(strategy, cdi, problem):
+    variables = [{"name": "OTHER", "value": "1"}, *env(strategy)["devicePlugin"]["env"]]
+    found = refusal({"cdi": {"enabled": cdi}, "devicePlugin": {"env": variables}})
+    assert found.startswith("values.devicePlugin.env[1].value must be ")
+    assert problem in found
+
+
+def test_arguments_of_the_device_plugin_stand_for_its_script():
+    flag = "--device-list-strategy=envvar"
+    assert refusal({"devicePlugin": {"args": [flag]}}) == (
+        "values.devicePlugin.args must open with a command of a shell: the operator runs '/bin/sh -c' with it instead "
+        f"of its own script; got {flag!r}; say flags as variables in values.devicePlugin.env, like DEVICE_LIST_STRATEGY"
+    )
+    for given in (flag, "-device-list-strategy 'envvar'"):
+        values = {"devicePlugin": {"args": [f"nvidia-device-plugin {given}"]}}
+        assert refusal(values).startswith(
+            "--device-list-strategy in values.devicePlugin.args must be a cdi- strategy while cdi.enabled is true"
+        )
+        assert warnings({**values, "cdi": {"enabled": False}}) == []
+
+
+CONTRADICTIONS = [
+    ({"cdi": {"nriPluginEnabled": True, "enabled": False}}, "without cdi.enabled"),
+    ({"cdi": {"nriPluginEnabled": True}, "toolkit": {"enabled": False}}, "without toolkit.enabled"),
+    (
+        config(**CREATED, default="smal"),
+        "must be one of small; got 'smal'; config-manager fails (did you mean 'small'?)",
+    ),
+    (
+        {"dcgmExporter": {"serviceMonitor": {"enabled": True}, "enabled": False}},
+        "values.dcgmExporter.serviceMonitor.enabled must be false while dcgmExporter.enabled is false; got True; ",
+    ),
+    ({"gpuCluster": {"deployCR": True}}, "clusterPolicy.deployCR must be false beside gpuCluster.deployCR"),
+    (CLUSTER, "driver.nvidiaDriverCRD.enabled must be true beside"),
+    ({**CLUSTER, **DRIVERLESS, **config(name="a", default="b")}, "must be left out beside gpuCluster.deployCR"),
+    ({**CLUSTER, **DRIVERLESS, **env("cdi-cri")}, "must be left out beside gpuCluster.deployCR"),
+    (
+        {"daemonsets": {"tolerations": [GPU, OURS]}},
+        f"values.{NFD}.worker.tolerations must hold what daemonsets.tolerations holds; got no {{'key': 'team'",
+    ),
+    ({"daemonsets": {"tolerations": [GPU]}, NFD: {"worker": {"tolerations": []}}}, "must hold what daemonsets.tol"),
+]
+
+
+@pytest.mark.parametrize(("values", "problem"), CONTRADICTIONS)
+def test_values_that_contradict_each_other_are_refused(values, problem):
+    assert problem in refusal(values)
+
+
+def test_a_gpu_cluster_needs_an_api_of_the_cluster():
+    assert "resource.k8s.io/v1" in refusal({**CLUSTER, **DRIVERLESS}, Kubernetes("1.33"))
+
+
+@pytest.mark.parametrize("operand", ["devicePlugin", "migManager", "dcgmExporter"])
+def test_a_config_map_to_create_needs_name_and_data(operand):
+    full = {**CREATED, "data": "a"} if operand == "dcgmExporter" else CREATED
+    assert not [one for one in warnings({operand: {"config": full}}) if "create" in one]
+    for key in ("name", "data"):
+        without = {name: value for name, value in full.items() if name != key}
+        problem = refusal({operand: {"config": without}})
+        assert f"values.{operand}.config.{key} must be given where {operand}.config.create is true" in problem
+
+
+WARNED = [
+    ({**MODERN, "migManager": {}}, Talos("1.13"), "values.migManager.enabled is on: the manager stops and starts the"),
+    (laid({"sandboxWorkloads": {"enabled": True}}, MODERN), Talos("1.13"), "values.sandboxWorkloads.enabled is true"),
+    (laid({"gdrcopy": {"enabled": True}}, LEGACY), Talos("1.12"), "gdrcopy.enabled installs nothing while driver.en"),
+    ({"gds": {"enabled": True}, **DRIVERLESS}, None, "nvidia_fs"),
+    ({"psa": {"enabled": True}}, None, "values.psa.enabled is needless: "),
+    (config(name="theirs"), None, "runs an empty configuration"),
+    ({"clusterPolicy": {"deployCR": False}}, None, "the operator has nothing to do"),
+    ({"daemonsets": {"podSecurityContext": {"runAsUser": 0}}}, None, "no ClusterPolicy gets it"),
+    ({NFD: {"worker": {"tolerations": [GPU, OURS]}}}, None, "values.daemonsets.tolerations lacks {'key': 'team'"),
+    ({NFD: {"worker": {"tolerations": []}}}, None, f"values.{NFD}.worker.tolerations lacks {{'key': 'nvidia.com/gpu'"),
+    ({"validator": {"env": [{"name": "DRIVER_ROOT", "value": "/"}]}}, None, "values.validator.env sets 'DRIVER_ROOT'"),
+]
+
+
+@pytest.mark.parametrize(("values", "platform", "says"), WARNED)
+def test_what_is_likely_not_meant_is_warned_of(values, platform, says):
+    (warning,) = warnings(values, platform)
+    assert says in warning
+    assert "; " in warning or "so every GPU node must have them already" in warning
+
+
+def test_a_pod_security_context_reaches_a_gpu_cluster():
+    assert warnings({"daemonsets": {"podSecurityContext": {"runAsUser": 0}}, **CLUSTER, **DRIVERLESS}) == []
+
+
+def test_a_variable_that_the_validator_does_not_read_warns():
+    def variable(name, release=NEW):
+        return warnings({"validator": {"driver": {"env": [{"name": name, "value": "/"}]}}}, None, release)
+
+    (warning,) = variable("OUTPUT_DIRS")
+    assert warning.startswith("values.validator.driver.env sets 'OUTPUT_DIRS', which the validator does not read by")
+    assert "(did you mean 'OUTPUT_DIR'?); leave it out unless another program in its containers reads it" in warning
+    assert "DRIVER_INSTALL_DIR_CTR_PATH" in warning
+    for name in """DISABLE_DEV_CHAR_SYMLINK_CREATION DRIVER_VALIDATION_SKIP_GPU_INIT KUBERNETES_SERVICE_HOST HTTPS_PROXY
+        no_proxy SSL_CERT_FILE GOMEMLIMIT""".split():
+        assert variable(name) == [], name
+    assert len(variable("DRIVER_VALIDATION_SKIP_GPU_INIT", MIDDLE)) == 1
+
+
+def test_a_toleration_covers_narrower_ones():
+    def labelled(toleration):
+        return {"daemonsets": {"tolerations": [OURS]}, NFD: {"worker": {"tolerations": [toleration]}}}
+
+    exists = {"key": "team", "operator": "Exists"}
+    for wide in ({"operator": "Exists"}, exists, {**exists, "effect": "NoSchedule"}, {"key": "team", "value": "ml"}):
+        warnings(labelled(wide))
+    for other in ({**exists, "effect": "NoExecute"}, {"key": "team", "value": "other"}, {**exists, "key": "squad"}):
+        assert "must hold" in refusal(labelled(other))
+
+
+def test_what_a_keyword_said_is_named_by_the_keyword():
+    keywords = {"driver.enabled": "driver", "migManager.enabled": "mig_manager", "cdi.enabled": "cdi"}
+    found = refusal(laid({"driver": {"enabled": True}}, MODERN), Talos("1.13"), keywords=keywords)
+    assert found.startswith("driver must be False on Talos; got True; ")
+    assert found.endswith("; leave driver out")
+    (warning,) = warnings(laid({"migManager": {"enabled": True}}, MODERN), Talos("1.13"), keywords=keywords)
+    assert warning.startswith("mig_manager is on: ")
+    keywords = {"devicePlugin.env": "device_list_strategy", "cdi.enabled": "cdi"}
+    assert refusal(env("envvar"), keywords=keywords).startswith(
+        "device_list_strategy must be a cdi- strategy while CDI is on, as it is by default; got 'envvar'; pass "
+        "cdi=False, which alone gives 'envvar', or leave device_list_strategy out"
+    )
+    assert refusal({**env("cdi-cri"), "cdi": {"enabled": False}}, keywords=keywords) == (
+        "device_list_strategy must be 'envvar' or 'volume-mounts' while CDI is off; got 'cdi-cri'; leave "
+        "device_list_strategy out, or take cdi=False back"
+    )

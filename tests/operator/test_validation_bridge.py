@@ -1,0 +1,213 @@
+from typing import Any
+
+import pytest
+from cdk8s import Testing
+
+from gpu_constructs import GpuNamespace, Kubernetes, Talos, Toleration, ValidationBridge
+from gpu_constructs.operator.bridge import script as script_of
+from scripted_daemonset import ScriptedDaemonSet, without_script
+
+NAME = "nvidia-validation-bridge"
+TAINT = Toleration(key="dedicated", value="ai", effect="NoSchedule")
+
+made = ScriptedDaemonSet(ValidationBridge, "bridge")
+chart_with, rendered, refusal = made.chart_with, made.rendered, made.refusal
+daemonset, pod, container, environment = made.daemonset, made.pod, made.container, made.environment
+STAGE = "/var/lib/gpu-constructs/driver"
+LIBRARIES, PROGRAMS = "/usr/local/glibc/usr/lib", "/usr/local/bin"
+ELSEWHERE: dict[str, Any] = {
+    "platform": Kubernetes(),
+    "strategy": "stage",
+    "source_lib_dir": "/opt/driver/lib64",
+    "source_bin_dir": "/opt/driver/bin",
+}
+
+
+def host_paths(**given: Any) -> list[dict[str, Any]]:
+    return [volume["hostPath"] for volume in pod(**given)["volumes"] if "hostPath" in volume]
+
+
+def test_on_talos_1_12(objects, snapshot):
+    assert without_script(objects(chart_with())) == snapshot
+
+
+def test_on_plain_kubernetes(objects, snapshot):
+    assert without_script(objects(chart_with(platform=Kubernetes()))) == snapshot
+
+
+def test_staging_on_talos_1_12(objects, snapshot):
+    assert without_script(objects(chart_with(strategy="stage"))) == snapshot
+
+
+@pytest.mark.parametrize("strategy", ["markers", "stage"])
+def test_the_script_of_the_strategy_reads_every_variable_and_is_run_from_its_config_map(strategy):
+    config_map, _ = rendered(strategy=strategy)
+    (text,) = config_map["data"].values()
+    assert text == script_of(strategy)
+    assert [line for line in text.splitlines() if line.startswith("#!")] == ["#!/bin/sh"]
+    names = environment(
+        strategy=strategy,
+        expected_driver_version="570.211.01",
+        required_modules=["nvidia"],
+        required_devices=["nvidia0"],
+    )
+    assert [name for name in names if f': "${{{name}:=' not in text] == []
+
+
+def test_for_markers_only_one_path_of_the_host_is_mounted_and_for_staging_none_that_is_on_the_path_of_the_shell():
+    assert host_paths() == [{"path": "/run/nvidia/validations", "type": "DirectoryOrCreate"}]
+    mounts = {mount["name"]: mount for mount in container(strategy="stage")["volumeMounts"]}
+    writable = [name for name, mount in mounts.items() if name != "state" and not mount.get("readOnly")]
+    assert writable == ["stage"]
+    on_path = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+    assert on_path.isdisjoint(mount["mountPath"] for mount in mounts.values())
+
+
+def test_the_directories_of_staging_can_be_replaced():
+    given = {"strategy": "stage", "stage_dir": "/var/nvidia-driver", "source_lib_dir": "/var/lib/nvidia/lib"}
+    found = environment(**given)
+    assert (found["STAGE_DIR"], found["SOURCE_LIB_DIR"]) == ("/var/nvidia-driver", "/host/var/lib/nvidia/lib")
+    assert found["SOURCE_BIN_DIR"] == f"/host{PROGRAMS}"
+    assert {"path": "/var/nvidia-driver", "type": "DirectoryOrCreate"} in host_paths(**given)
+
+
+def test_elsewhere_the_drivers_folders_are_the_users_and_one_for_both_is_mounted_once():
+    assert [path["path"] for path in host_paths(**ELSEWHERE)] == ["/opt/driver/lib64", "/opt/driver/bin", STAGE]
+    assert environment(**ELSEWHERE)["SOURCE_LIB_DIR"] == "/host/opt/driver/lib64"
+    assert environment(**ELSEWHERE)["SOURCE_BIN_DIR"] == "/host/opt/driver/bin"
+    given = {**ELSEWHERE, "source_bin_dir": ELSEWHERE["source_lib_dir"]}
+    assert [path["path"] for path in host_paths(**given)] == ["/opt/driver/lib64", STAGE]
+
+
+@pytest.mark.parametrize("strategy", ["markers", "stage"])
+def test_the_nodes_devices_are_mounted_when_one_is_asked_for(strategy):
+    given = {"strategy": strategy, "required_devices": ["nvidiactl", "/dev/nvidia-caps/nvidia-cap1"]}
+    assert {"path": "/dev"} in host_paths(**given)
+    assert {"name": "dev", "mountPath": "/host/dev", "readOnly": True} in container(**given)["volumeMounts"]
+    assert environment(**given)["REQUIRED_DEVICES"] == "nvidiactl nvidia-caps/nvidia-cap1"
+    assert environment(**given)["DEV_ROOT"] == "/host/dev"
+
+
+def test_every_keyword_arrives_in_the_environment():
+    given = environment(
+        expected_driver_version="570.211.01",
+        interval_seconds=30,
+        retract_on_exit=False,
+        required_modules=["nvidia", "nvidia_modeset"],
+    )
+    assert given["EXPECTED_DRIVER_VERSION"] == "570.211.01"
+    assert given["INTERVAL_SECONDS"] == "30"
+    assert given["RETRACT_ON_EXIT"] == "false"
+    assert given["REQUIRED_MODULES"] == "nvidia nvidia_modeset"
+
+
+def test_it_says_its_strategy_its_namespace_and_where_the_operator_must_look(chart):
+    markers = ValidationBridge(chart, "markers")
+    stage = ValidationBridge(chart, "stage", strategy="stage", namespace="operator")
+    assert (markers.api_object.kind, markers.api_object.name) == ("DaemonSet", NAME)
+    assert (markers.strategy, markers.namespace, markers.driver_install_dir) == ("markers", "nvidia-gpu-operator", None)
+    assert (stage.strategy, stage.namespace, stage.driver_install_dir) == ("stage", "operator", STAGE)
+
+
+def test_the_loop_has_three_turns_to_show_life():
+    for interval, period in ((1, 30), (10, 30), (60, 180)):
+        assert container(interval_seconds=interval)["livenessProbe"]["periodSeconds"] == period
+
+
+def test_placement_image_and_resources_can_be_replaced():
+    given = {
+        "tolerations": [TAINT],
+        "node_selector": {"pool": "gpu"},
+        "image": "registry.example/busybox:1",
+        "resources": {"limits": {"memory": "32Mi"}},
+    }
+    spec = pod(**given)
+    assert spec["tolerations"][1:] == [TAINT.to_manifest()]
+    assert spec["nodeSelector"] == {"pool": "gpu"}
+    assert spec["containers"][0]["image"] == "registry.example/busybox:1"
+    assert spec["containers"][0]["resources"] == {"limits": {"memory": "32Mi"}}
+
+
+def test_it_lives_in_the_namespace_it_is_given(chart):
+    namespace = GpuNamespace(chart, "namespace", name="operator")
+    ValidationBridge(chart, "bridge", namespace=namespace)
+    assert {m["metadata"].get("namespace") for m in Testing.synth(chart)} == {None, "operator"}
+    for level in ("baseline", "restricted"):
+        other = GpuNamespace(chart, level, name="operator", pod_security=level)
+        assert refusal(namespace=other) == (
+            "gpu/bridge: namespace must be privileged, since the bridge mounts a host path; got GpuNamespace "
+            f"'operator' with pod_security={level!r}; pass pod_security='privileged' there"
+        )
+
+
+@pytest.mark.parametrize("strategy", ["markers", "stage"])
+def test_talos_needs_it_until_1_12(strategy):
+    for release in ("1.10", "1.11", "1.12"):
+        assert len(rendered(platform=Talos(release), strategy=strategy)) == 2
+    for release in ("1.13", "1.14"):
+        refused = refusal(platform=Talos(release), strategy=strategy)
+        assert refused.startswith(f"gpu/bridge: platform Talos {release} does not go with the GPU Operator beside a ")
+        assert "hostPaths.driverInstallDir=/usr/local" in refused
+        assert "leave the bridge out" in refused
+
+
+OF_ITS_OWN = "must be a directory of its own, apart from"
+STAGES = {
+    "/run/nvidia/driver": "must not be below /run, which is mounted nosuid,noexec, so that the operator could not ",
+    "/run": "must not be below /run, ",
+    "/var/run/nvidia": "must not be below /var/run, which is mounted nosuid,noexec",
+    "/usr/local": "must be below /var, the one part of a Talos node that can be written and run from; ",
+    "/variable/driver": "must be below /var, ",
+    "/var": f"{OF_ITS_OWN} /var/lib/containerd; ",
+    "/var/lib": f"{OF_ITS_OWN} /var/lib/containerd; ",
+    "/var/lib/kubelet/driver": f"{OF_ITS_OWN} /var/lib/kubelet; ",
+    **dict.fromkeys(("/", "var/driver", "/var/lib/../driver", "/var/driver/", "/var/./driver"), "must be an absolute "),
+    **dict.fromkeys(("/var/my driver", "/var/a:b", ""), "must be an absolute path "),
+}
+
+
+def test_a_directory_the_driver_cannot_be_run_from_is_refused():
+    for stage_dir, why in STAGES.items():
+        refused = refusal(strategy="stage", stage_dir=stage_dir)
+        assert refused.startswith(f"gpu/bridge: stage_dir {why}")
+        assert f"got {stage_dir!r}" in refused
+        assert refused.endswith(f"leave it out for '{STAGE}'") or "absolute" in why
+    given = {**ELSEWHERE, "source_lib_dir": "/var/driver/usr/lib64", "stage_dir": "/var/driver"}
+    assert f"stage_dir {OF_ITS_OWN} /var/driver/usr/lib64; got '/var/driver'; " in refusal(**given)
+
+
+@pytest.mark.parametrize(
+    ("missing", "file"), [("source_lib_dir", "libnvidia-ml.so.1"), ("source_bin_dir", "nvidia-smi")]
+)
+def test_elsewhere_the_drivers_folders_must_be_given(missing, file):
+    assert refusal(**{**ELSEWHERE, missing: None}) == (
+        f"gpu/bridge: {missing} is required with strategy 'stage' on {Kubernetes()}, where nothing is known of the "
+        f"driver's place; pass the folder of the nodes that holds {file}"
+    )
+
+
+@pytest.mark.parametrize("option", ["stage_dir", "source_lib_dir", "source_bin_dir"])
+def test_an_option_of_staging_is_refused_beside_markers(option):
+    assert refusal(**{option: "/var/driver"}) == (
+        f"gpu/bridge: {option} must be left out with strategy 'markers', which copies nothing; got '/var/driver'; "
+        "leave it out, or pass strategy='stage'"
+    )
+
+
+BAD = [
+    {"strategy": "none"},
+    {"strategy": "stage", "source_bin_dir": "bin"},
+    {"required_modules": []},
+    {"required_modules": ["nvidia", "nvidia-uvm"]},
+    {"required_devices": ["../etc/passwd"]},
+    {"expected_driver_version": "570"},
+    {"interval_seconds": 0},
+    {"retract_on_exit": "no"},
+    {"image": "busybox"},
+    {"marker": "x"},
+]
+
+
+def test_bad_input_gets_one_error(snapshot):
+    """The messages, one a row of BAD, are in the snapshot."""
+    assert "\n".join(refusal(**given) for given in BAD) == snapshot

@@ -1,0 +1,169 @@
+import argparse
+
+import pytest
+
+from gpu_constructs import (
+    ComfyUI,
+    ComfyUILayout,
+    GpuConstructsWarning,
+    GpuProfile,
+    GpuRequest,
+    Sharing,
+    Toleration,
+    Volume,
+    VolumeClaim,
+)
+from recipe_objects import Recipe
+from refusals import check_refusals
+
+KNOWN = "docker.io/yanwk/comfyui-boot:cu130-slim-v2"
+OTHER = "registry.example/comfyui:0.3.50"
+PLAIN = ComfyUILayout(base_directory="/app", data="/app/user", command=["python", "main.py"])
+BOARD = "NVIDIA GeForce RTX 5070 Ti"
+
+
+SERVER = Recipe(ComfyUI, "images/comfyui", image=KNOWN)
+chart_with, container = SERVER.chart, SERVER.container
+
+
+def flags(**given):
+    return SERVER.env(**given).get("CLI_ARGS")
+
+
+def test_the_known_image(objects, snapshot):
+    assert objects(chart_with()) == snapshot
+
+
+def test_a_full_variant_of_another_image(objects, snapshot):
+    chart = chart_with(
+        image=OTHER,
+        layout=PLAIN,
+        vram_mode="lowvram",
+        args=["--disable-xformers", "--preview-method", "auto"],
+        models=Volume.persistent_volume_claim("models", read_only=True),
+        custom_nodes=VolumeClaim(storage="5Gi"),
+        input=Volume.empty_dir(),
+        output=VolumeClaim(storage="50Gi", access_modes=["ReadWriteMany"]),
+        storage="10Gi",
+        storage_class_name="fast",
+        startup_seconds=600,
+        gpus=GpuRequest(vram="12Gi", products=[BOARD]),
+        profile=GpuProfile(sharing=Sharing.time_slicing(replicas=5)),
+        name="studio",
+        namespace="studio",
+        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
+        node_selector={"example.com/pool": "ai"},
+        env={"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
+        volumes={"/tmp": Volume.empty_dir(size_limit="10Gi")},
+        resources={"requests": {"cpu": "4"}, "limits": {"memory": "48Gi"}},
+        run_as_user=1000,
+        priority_class_name="gpu-serving",
+        image_pull_secrets=["registry"],
+        labels={"team": "art"},
+        annotations={"example.com/owner": "art"},
+        ignore_rules=["R13"],
+    )
+    assert objects(chart) == snapshot
+
+
+def test_the_known_image_gets_its_flags_in_a_variable_and_listens_by_itself():
+    assert flags(args=["--disable-xformers"], vram_mode="novram") == "--novram --disable-xformers"
+    assert "args" not in container(vram_mode="novram")
+
+
+def test_the_known_image_is_known_wherever_it_comes_from_and_a_layout_wins():
+    digest = f"localhost:5000/yanwk/comfyui-boot@sha256:{'0' * 64}"
+    for image in ("yanwk/comfyui-boot:cu126-slim", digest, "a.b/yanwk/comfyui-boot:x"):
+        assert flags(image=image, vram_mode="highvram") == "--highvram"
+    assert container(layout=PLAIN)["args"][:2] == ["--listen", "0.0.0.0"]
+
+
+@pytest.mark.parametrize("mode", ["gpu-only", "highvram", "lowvram", "novram"])
+def test_each_mode_is_a_flag_that_comfyui_takes(mode):
+    parser = argparse.ArgumentParser()
+    group = parser.add_mutually_exclusive_group()
+    for flag in ("--gpu-only", "--highvram", "--lowvram", "--novram"):
+        group.add_argument(flag, action="store_true")
+    parser.add_argument("--reserve-vram", type=float)
+    made = parser.parse_args(flags(vram_mode=mode, reserve_vram=2).split())
+    assert getattr(made, mode.replace("-", "_")) is True
+    assert made.reserve_vram == 2
+
+
+def test_what_others_may_have_is_reserved_in_gib_rounded_up():
+    for given, reserved in (
+        ({"reserve_vram": 4}, "4"),
+        ({"reserve_vram": 0.6}, "0.6"),
+        ({"reserve_vram": 0}, "0"),
+        ({"gpus": GpuRequest(vram="12Gi", products=[BOARD])}, "4"),
+        ({"gpus": GpuRequest(vram="10Gi"), "gpu_memory": "24Gi"}, "14"),
+        ({"gpus": GpuRequest(vram="10200Mi"), "gpu_memory": "12Gi"}, "2.1"),
+        ({"gpus": GpuRequest(vram="10Gi"), "gpu_memory": "24Gi", "reserve_vram": 1}, "1"),
+    ):
+        assert flags(**given) == f"--reserve-vram {reserved}"
+
+
+def test_a_budget_that_comfyui_cannot_keep_is_a_warning():
+    with pytest.warns(GpuConstructsWarning, match="images/comfyui: request.vram of 6Gi is not kept by ComfyUI"):
+        chart_with(gpus=GpuRequest(vram="6Gi"))
+
+
+READ_ONLY = Volume.persistent_volume_claim("models", read_only=True)
+
+
+def test_a_read_only_mount_is_refused_where_the_image_copies_files_and_nowhere_else():
+    base = "/root/ComfyUI"
+    said = f"… must not be read-only: the image copies ComfyUI to '{base}' at the first start…'{base}/models/checkpoin"
+    mounts = ("/root", base, f"{base}/models/loras/")
+    folders = [{"models": READ_ONLY}, {"output": Volume.config_map("x")}]
+    SERVER.refuses(
+        [(given, f"volumes['/root{said}") for given in (*folders, *({"volumes": {path: READ_ONLY}} for path in mounts))]
+    )
+    for path in (f"{base}/models/checkpoints/shared", f"{base}/custom_nodes/own", "/models", "/root/.ssh"):
+        made = container(volumes={path: READ_ONLY})
+        assert {"mountPath": path, "name": made["volumeMounts"][1]["name"], "readOnly": True} in made["volumeMounts"]
+
+
+def test_what_would_not_work_is_refused_with_the_path():
+    SERVER.refuses(
+        [
+            ({"image": OTHER}, f"layout is required for an image other than yanwk/comfyui-boot, got '{OTHER}'"),
+            ({"image": "notyanwk/comfyui-boot:x"}, "layout is required"),
+            ({"image": "yanwk/comfyui-boot"}, "image must be pinned"),
+            ({"vram_mode": "--lowvram"}, "vram_mode must be one of 'gpu-only', 'highvram', 'lowvram', 'novram'"),
+            ({"reserve_vram": -1}, "reserve_vram must be GiB from 0 up"),
+            ({"reserve_vram": float("nan")}, "reserve_vram must be GiB from 0 up"),
+            ({"reserve_vram": 4096}, "reserve_vram must be GiB from 0 up, below a GPU's memory; got 4096"),
+            ({"reserve_vram": True}, "reserve_vram must be a number, got True (bool)"),
+            ({"args": "--fast"}, "args must be a list"),
+            ({"args": ["--reserve-vram", "4"]}, "args[0] must not be --reserve-vram, which has a keyword; use reser"),
+            ({"args": ["--fast", "--lowvram"]}, "args[1] must not be --lowvram, which has a keyword; use vram_mode="),
+            ({"args": ["--cpu"]}, "args[0] must not be --cpu"),
+            ({"args": ["--port=80"]}, "args[0] must not be --port: Service, probes"),
+            ({"args": ["--cuda-device", "1"]}, "args[0] must not be --cuda-device"),
+            ({"args": ["--comfy-api-base", "a b"]}, "args[1] must be one word"),
+            ({"args": ["$(id)"]}, "args[0] must be one word"),
+            ({"env": {"CLI_ARGS": "--fast"}}, "env['CLI_ARGS'] must be left to the recipe"),
+            ({"startup_seconds": 0}, "startup_seconds must be at least 1"),
+            ({"storage": "1 TB"}, "volume_claim.storage must be a Kubernetes quantity"),
+            ({"models": "/models"}, "volumes['/root/ComfyUI/models'] must be a Volume"),
+            ({"gpu_memory": "16Gi"}, "gpu_memory is for the budget of a GpuRequest"),
+            ({"replicas": 2}, "replicas is not a keyword of ComfyUI"),
+        ]
+    )
+
+
+def test_any_word_goes_where_no_shell_takes_flags_apart():
+    assert container(image=OTHER, layout=PLAIN, args=["--comfy-api-base", "a b"])["args"][-1] == "a b"
+
+
+def test_a_layout_that_no_image_has_is_refused():
+    check_refusals(
+        lambda **given: ComfyUILayout(**{"base_directory": "/app", "data": "/data", **given}),
+        [
+            ({"base_directory": "app"}, "layout.base_directory must be an absolute path"),
+            ({"data": "../x"}, "layout.data must be an absolute path"),
+            ({"flags_variable": "CLI-ARGS"}, "layout.flags_variable must be a variable name"),
+            ({"command": "python main.py"}, "layout.command must be a list"),
+        ],
+    )

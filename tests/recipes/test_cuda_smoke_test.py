@@ -1,0 +1,121 @@
+import subprocess
+
+import pytest
+
+from gpu_constructs import CudaSmokeTest, GpuProfile, GpuRequest, Sharing, Talos, Toleration
+from gpu_constructs.kube.pod_security import violations
+from gpu_constructs.recipes.cuda_smoke_test import command
+from refusals import check_refusals
+
+FULL = {
+    "slots": 4,
+    "beyond": 2,
+    "hold_seconds": 120,
+    "disable_require": True,
+    "gpus": GpuRequest(products=["NVIDIA GeForce RTX 3090"]),
+    "profile": GpuProfile(platform=Talos("1.12"), sharing=Sharing.time_slicing(replicas=4, rename_by_default=True)),
+    "tolerations": [Toleration(key="dedicated", value="ai", effect="NoSchedule")],
+    "node_selector": {"kubernetes.io/hostname": "gpu-1"},
+    "name": "slots-of-gpu-1",
+    "namespace": "gpu-device-plugin",
+    "env": {"CUDA_VISIBLE_DEVICES": "0"},
+    "resources": {"requests": {"cpu": "50m"}, "limits": {"memory": "2Gi"}},
+    "run_as_user": 65534,
+    "active_deadline_seconds": 3600,
+    "ttl_seconds_after_finished": 600,
+    "priority_class_name": "gpu-batch",
+    "image_pull_secrets": ["registry"],
+    "labels": {"team": "platform"},
+    "annotations": {"example.com/why": "acceptance"},
+}
+
+
+def spec_of(test):
+    return test.api_object.to_json()["spec"]
+
+
+def pod_of(test):
+    return spec_of(test)["template"]["spec"]
+
+
+def test_the_job_is_as_before(chart, objects, snapshot):
+    test = CudaSmokeTest(chart, "test", slots=4)
+    assert objects(chart) == snapshot
+    assert violations(pod_of(test), "restricted") == []
+
+
+def test_the_job_with_everything_said_is_as_before(chart, objects, snapshot):
+    test = CudaSmokeTest(chart, "test", **FULL)
+    assert objects(chart) == snapshot
+    assert violations(pod_of(test), "restricted") == []
+
+
+@pytest.mark.parametrize(
+    ("given", "pods", "deadline"),
+    [
+        ({"slots": 4}, 5, 720),
+        ({"slots": 8, "beyond": 0}, 8, 660),
+        ({"slots": 1, "beyond": 3, "hold_seconds": 10}, 4, 640),
+    ],
+    ids=str,
+)
+def test_all_pods_are_wanted_at_once_and_have_time_to_start_and_for_every_turn(chart, given, pods, deadline):
+    spec = spec_of(CudaSmokeTest(chart, "test", **given))
+    assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (pods, pods, "Indexed")
+    assert spec["activeDeadlineSeconds"] == deadline
+
+
+def test_a_pod_holds_one_slot_of_what_is_advertised(chart):
+    shared = GpuProfile(sharing=Sharing.time_slicing(replicas=4, rename_by_default=True))
+    limits = [
+        pod_of(CudaSmokeTest(chart, f"test-{n}", slots=1, name=f"test-{n}", **given))["containers"][0]["resources"][
+            "limits"
+        ]
+        for n, given in enumerate([{}, {"profile": shared}, {"gpus": 2}, {"gpus": GpuRequest(mig_profile="1g.10gb")}])
+    ]
+    assert [{k: v for k, v in one.items() if k != "memory"} for one in limits] == [
+        {"nvidia.com/gpu": "1"},
+        {"nvidia.com/gpu.shared": "1"},
+        {"nvidia.com/gpu": "2"},
+        {"nvidia.com/mig-1g.10gb": "1"},
+    ]
+
+
+@pytest.mark.parametrize(("computes", "holds"), [(True, True), (False, False)])
+def test_a_slot_is_held_after_the_computing_and_not_where_it_failed(tmp_path, computes, holds):
+    for name, code in {"nvidia-smi": 127, "sleep": 0}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $*\nexit {code}\n")
+        (tmp_path / name).chmod(0o755)
+    binary = tmp_path / "vectorAdd"
+    binary.write_text(f"#!/bin/sh\necho Test PASSED\nexit {0 if computes else 1}\n")
+    binary.chmod(0o755)
+    line = command(60).replace("/cuda-samples/vectorAdd", str(binary))
+    ran = subprocess.run(["sh", "-c", line], env={"PATH": f"{tmp_path}:/bin:/usr/bin"}, capture_output=True, text=True)
+    assert (ran.returncode == 0) == holds
+    assert ran.stdout.splitlines() == ["nvidia-smi -L", "Test PASSED", *(["sleep 60"] if holds else [])]
+
+
+def test_what_makes_no_test_is_refused(chart):
+    check_refusals(
+        lambda **given: CudaSmokeTest(chart, "test", **given),
+        [
+            ({}, "slots is required"),
+            ({"slots": 0}, "slots must be at least 1, got 0"),
+            ({"slots": 2.0}, "slots must be an int, got 2.0 (float)"),
+            ({"slots": 2, "beyond": -1}, "beyond must be at least 0, got -1"),
+            ({"slots": 2, "hold_seconds": 0}, "hold_seconds must be at least 1, got 0"),
+            (
+                {"slots": 2, "active_deadline_seconds": 120},
+                "active_deadline_seconds must be more than 120, … got 120; leave it out, or give less hold_seconds",
+            ),
+            (
+                {"slots": 2, "gpus": GpuRequest(resource_claim="a")},
+                "gpus must not name a resource_claim: … leave it ou",
+            ),
+            ({"slots": 2, "gpus": 0}, "gpus must be at least 1, got 0; a pod without a GPU asks for none"),
+            ({"slots": 2, "image": "cuda:latest"}, "image must be pinned"),
+            ({"slots": 2, "env": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "env['NVIDIA_VISIBLE_DEVICES'] must not be set"),
+            ({"slots": 2, "replicas": 2}, "replicas is not a keyword of CudaSmokeTest"),
+        ],
+        at="gpu/test: ",
+    )

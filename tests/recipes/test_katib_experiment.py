@@ -1,0 +1,219 @@
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from gpu_constructs import GpuRequest, KatibExperiment, KatibParameter, TrainingPod, VolumeClaim
+from recipe_objects import Recipe
+from shell import PATIENCE, SHELLS
+
+ARGS = ["--lr=${trialParameters.lr}"]
+TRIAL = TrainingPod(script="print('loss=1')", args=ARGS)
+LR = {"lr": KatibParameter.double(min=0.01, max=0.05)}
+
+
+SEARCH = Recipe(KatibExperiment, "gpu/search", trial=TRIAL, parameters=LR, objective_metric_name="loss")
+chart_with = SEARCH.chart
+
+
+def spec(**given):
+    return SEARCH.manifests(**given)[-1]["spec"]
+
+
+def test_a_search_with_little_said(objects, snapshot):
+    assert objects(chart_with()) == snapshot
+
+
+def test_a_search_with_everything(objects, snapshot):
+    trial = TrainingPod(
+        image="registry.example/train:1",
+        command=["torchrun", "-m", "train"],
+        args=["--lr=${trialParameters.lr}", "--optimizer=${trialParameters.optimizer}"],
+        env={"LAYERS": "${trialParameters.layers}"},
+        gpus=GpuRequest(count=2, vram="6Gi"),
+        volumes={"/data": VolumeClaim(storage="100Gi", access_modes=["ReadWriteMany"])},
+    )
+    parameters = {
+        "lr": KatibParameter.double(min=1e-5, max=0.1, distribution="logUniform"),
+        "optimizer": KatibParameter.categorical("sgd", "adam"),
+        "layers": KatibParameter.int(min=1, max=4),
+    }
+    made = chart_with(
+        trial=trial,
+        parameters=parameters,
+        objective_metric_name="accuracy",
+        objective_type="maximize",
+        goal=0.99,
+        additional_metric_names=["loss"],
+        algorithm_name="hyperband",
+        algorithm_settings={"r_l": 9, "resource_name": "layers"},
+        early_stopping="medianstop",
+        parallel_trial_count=2,
+        max_trial_count=20,
+        max_failed_trial_count=1,
+        resume_policy="LongRunning",
+        retain=True,
+        metrics_collector_spec={"collector": {"kind": "StdOut"}},
+        api="PyTorchJob",
+        num_nodes=2,
+        active_deadline_seconds=3600,
+        name="best",
+        namespace="team",
+        labels={"team": "ml"},
+        annotations={"note": "x"},
+        ignore_rules=["R13"],
+    )
+    assert objects(made) == snapshot
+
+
+def test_failures_end_the_search():
+    for given, failures in (({}, 3), ({"max_trial_count": 2}, 2), ({"max_failed_trial_count": 0}, 0)):
+        assert spec(**given)["maxFailedTrialCount"] == failures
+
+
+def test_a_parameter_may_stand_wherever_the_pod_has_text():
+    for text in (
+        {"command": ["a", "${trialParameters.lr}"]},
+        {"env": {"LR": "${trialParameters.lr}"}},
+        {"command": ["sh", "-c", "a ${trialParameters.lr} && b"]},
+    ):
+        trial = TrainingPod(image="registry.example/a:1", **text)
+        assert spec(trial=trial)["trialTemplate"]["trialParameters"] == [{"name": "lr", "reference": "lr"}]
+
+
+def test_words_are_left_alone_where_no_shell_reads_them():
+    trial = TrainingPod(script="print()", args=[*ARGS, "two words"])
+    assert spec(trial=trial, metrics_collector_spec={"collector": {"kind": "Push"}})
+
+
+def under_katib(container, katib):
+    """Return the command that Katib 0.19 makes of a container, with the folder in which its collector reads."""
+    words = [*container["command"], *container.get("args", ())]
+    command = ["sh", "-c"]
+    if words[0] in ("sh", "bash") and words[1] == "-c":
+        command, words = words[:2], words[2:]
+    text = " ".join([*words, f"1>{katib}/metrics.log 2>&1 && echo completed > {katib}/$$.pid"])
+    return [*command, text.replace("${trialParameters.lr}", "0.02")]
+
+
+def collected(command, shell, folder):
+    """Run a command as a trial, and return what the collector reads and the exit code."""
+    katib, binaries = folder / "katib", folder / "bin"
+    katib.mkdir()
+    binaries.mkdir()
+    (binaries / "sh").symlink_to(shutil.which(shell[0]))
+    trial = TrainingPod(image="registry.example/a:1", command=command)
+    template = spec(trial=trial)["trialTemplate"]["trialSpec"]["spec"]["template"]
+    done = subprocess.run(
+        under_katib(template["spec"]["containers"][0], katib),
+        env={"PATH": f"{binaries}:{os.environ['PATH']}"},
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    marks = [path.read_text() for path in katib.glob("*.pid")]
+    assert (marks == ["completed\n"]) is (done.returncode == 0)
+    assert done.stdout == ""
+    return (katib / "metrics.log").read_text(), done.returncode
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo loss=${trialParameters.lr}",
+        "echo loss=${trialParameters.lr}\n",
+        "echo loss=${trialParameters.lr}; true",
+        "echo loss=${trialParameters.lr}\ntrue\n",
+        "set -e\ncd .\necho loss=${trialParameters.lr}\nexit 0",
+        "echo loss=${trialParameters.lr} & wait",
+        "cat <<EOF\nloss=${trialParameters.lr}\nEOF",
+        "echo loss='${trialParameters.lr}' # the end",
+        "false || echo loss=${trialParameters.lr} \\\n",
+        "echo loss=${trialParameters.lr} >&2",
+    ],
+)
+def test_all_that_a_shell_s_text_prints_is_collected(text, shell, tmp_path):
+    assert collected(["sh", "-c", text], shell, tmp_path) == ("loss=0.02\n", 0)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("text", ["echo ${trialParameters.lr}; exit 3", "echo ${trialParameters.lr}\n(exit 3)\n"])
+def test_a_text_that_fails_is_a_trial_that_fails(text, shell, tmp_path):
+    assert collected(["sh", "-c", text], shell, tmp_path) == ("0.02\n", 3)
+
+
+def test_the_text_runs_in_the_shell_it_is_for(tmp_path):
+    text = 'set -o pipefail; words=(loss "${trialParameters.lr}"); echo "${words[0]}=${words[1]}"'
+    assert collected(["bash", "-c", text], ("bash",), tmp_path) == ("loss=0.02\n", 0)
+
+
+def test_a_text_may_be_said_in_args():
+    trial = TrainingPod(image="registry.example/a:1", command=["sh"], args=["-c", "a ${trialParameters.lr}; b"])
+    template = spec(trial=trial)["trialTemplate"]["trialSpec"]["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert container["command"] == ["sh", "-c", "sh -c 'a ${trialParameters.lr}; b'"]
+    assert "args" not in container
+
+
+def test_a_value_that_no_shell_reads_may_hold_anything():
+    trial = TrainingPod(script="print()", env={"LR": "${trialParameters.lr}"})
+    assert spec(trial=trial, parameters=CATEGORY)["parameters"][0]["feasibleSpace"]["list"] == ["a b"]
+
+
+WORD = "no word that a shell takes apart"
+CATEGORY = {"lr": KatibParameter.categorical("a b")}
+DISK = TrainingPod(script="print()", args=ARGS, volumes={"/data": VolumeClaim(storage="1Gi")})
+
+
+def test_what_katib_would_refuse_or_break_is_refused():
+    SEARCH.refuses(
+        [
+            ({"parameters": {}}, "parameters must hold at least one; got none"),
+            ({"parameters": {"a b": LR["lr"]}}, "parameters key must be letters"),
+            ({"parameters": {**LR, "wd": LR["lr"]}}, "parameters['wd'] is used nowhere in trial; pass it on"),
+            ({"parameters": {"lrs": LR["lr"]}}, "trial must use parameters of the experiment only; got 'lr' (did yo"),
+            ({"trial": TrainingPod(script="x = '${trialParameters.lr}'", args=ARGS)}, "trial.script must hold no ${"),
+            ({"trial": TrainingPod(script="print()", args=[*ARGS, "two words"])}, f"trial must have {WORD}"),
+            ({"trial": TrainingPod(command=["bash", "-x", *ARGS, "a;b"])}, f"trial must have {WORD}"),
+            ({"parameters": CATEGORY}, "parameters['lr'] must have no value that a shell takes apart"),
+            (
+                {"parameters": CATEGORY, "trial": TrainingPod(command=["sh", "-c", "a ${trialParameters.lr}"])},
+                "parameters['lr'] must have no value that a shell takes apart",
+            ),
+            ({"trial": TrainingPod(command=["sh", "-c", "a", *ARGS])}, "trial.command must be 'sh', '-c' and one te"),
+            (
+                {"trial": TrainingPod(command=["bash"], env={"LR": "${trialParameters.lr}"})},
+                "trial.command must be 'bash', '-c' and one text",
+            ),
+            ({"trial": TrainingPod(command=["/bin/sh", "-c", f"a {ARGS[0]}"])}, f"trial must have {WORD}"),
+            ({"goal": float("nan")}, "goal must be a finite number; got nan"),
+            ({"goal": float("-inf")}, "goal must be a finite number; got -inf"),
+            ({"algorithm_settings": {"random_state": float("nan")}}, "algorithm_settings['random_state'] must be a "),
+            ({"trial": TrainingPod()}, "script or command is required"),
+            ({"trial": DISK, "parallel_trial_count": 2}, "volumes: a VolumeClaim with access_modes"),
+            ({"parallel_trial_count": 0}, "parallel_trial_count must be at least 1"),
+            ({"parallel_trial_count": 13}, "parallel_trial_count must be at most 12"),
+            ({"max_trial_count": 0}, "max_trial_count must be at least 1"),
+            ({"max_failed_trial_count": 13}, "max_failed_trial_count must be at most 12"),
+            ({"objective_metric_name": ""}, "objective_metric_name must be a name"),
+            ({"additional_metric_names": ["loss"]}, "objective_metric_name must be a name that is not in"),
+            ({"algorithm_name": "grid"}, "algorithm_name 'grid' needs a step for each double"),
+            (
+                {"algorithm_name": "grid", "parameters": {"lr": KatibParameter.discrete(1, 2)}},
+                "max_trial_count must be at most the 2 combinations that 'grid' can try; got 12",
+            ),
+            ({"algorithm_name": "cmaes"}, "algorithm_name 'cmaes' needs two parameters or more"),
+            ({"algorithm_name": "hyperband"}, "algorithm_settings must hold 'r_l' for algorithm_name 'hyperband'"),
+            (
+                {"algorithm_name": "hyperband", "algorithm_settings": {"r_l": 9, "resource_name": "epochs"}},
+                "algorithm_settings['resource_name'] must be one of parameters; got 'epochs'",
+            ),
+            ({"algorithm_name": "darts"}, "algorithm_name must be one of"),
+            ({"name": "a" * 41}, "name must have at most 40 characters; got 41"),
+            ({"num_nodes": 2}, "num_nodes must be 1 for api 'Job'"),
+        ]
+    )

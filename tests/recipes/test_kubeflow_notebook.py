@@ -1,0 +1,71 @@
+from gpu_constructs import (
+    Backend,
+    GpuProfile,
+    GpuRequest,
+    KubeflowNotebook,
+    Kubernetes,
+    TrainingPod,
+    Volume,
+    VolumeClaim,
+)
+from recipe_objects import Recipe
+
+NOTEBOOK = Recipe(KubeflowNotebook, "gpu/lab")
+chart_with = NOTEBOOK.chart
+
+
+def test_a_notebook_with_nothing_said(objects, snapshot):
+    assert objects(chart_with()) == snapshot
+
+
+def test_a_notebook_with_everything(objects, snapshot):
+    shared = TrainingPod(
+        gpus=GpuRequest(vram="6Gi"),
+        env={"HF_HOME": "/data/hf"},
+        volumes={"/data": VolumeClaim(storage="100Gi")},
+        shared_memory="4Gi",
+        resources={"requests": {"cpu": "2"}, "limits": {"memory": "32Gi"}},
+        service_account="default-editor",
+    )
+    made = chart_with(
+        pod=shared,
+        image="registry.example/lab:1",
+        home=Volume.persistent_volume_claim("notebook-home"),
+        stopped=True,
+        name="research",
+        namespace="team",
+        labels={"poddefault": "on"},
+        annotations={"note": "x"},
+        ignore_rules=["R13"],
+    )
+    assert objects(made) == snapshot
+
+
+def test_what_a_training_runs_is_not_run_in_its_notebook():
+    training = TrainingPod(script="print()", args=["x"], image="registry.example/train:1", working_dir="/x")
+    container = NOTEBOOK.container("Notebook", pod=training)
+    assert container.keys().isdisjoint({"command", "args", "workingDir", "env"})
+    assert container["image"].startswith("ghcr.io/kubeflow/")
+    assert [manifest["kind"] for manifest in NOTEBOOK.manifests(pod=training)] == ["PersistentVolumeClaim", "Notebook"]
+
+
+def test_the_user_and_group_are_those_of_the_image():
+    context = NOTEBOOK.pod("Notebook", pod=TrainingPod(run_as_user=7, fs_group=7))["securityContext"]
+    assert (context["runAsUser"], context["fsGroup"]) == (1000, 100)
+
+
+CLAIMS = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
+
+
+def test_what_could_not_run_is_refused():
+    NOTEBOOK.refuses(
+        [
+            ({"pod": TrainingPod(profile=CLAIMS)}, "pods of a Notebook have no place for claims"),
+            ({"pod": TrainingPod(volumes={"/home/jovyan": Volume.empty_dir()})}, "pod must not mount '/home/jovyan'"),
+            ({"home": "disk"}, "training_pod.volumes['/home/jovyan'] must be a Volume, a VolumeClaim or"),
+            ({"image": "jupyter"}, "training_pod.image must be pinned"),
+            ({"name": "a" * 53}, "name must have at most 52 characters; got 53"),
+            ({"annotations": {"kubeflow-resource-stopped": "x"}}, "annotations must not hold 'kubeflow-resource-sto"),
+            ({"labels": {"app.kubernetes.io/name": "x"}}, "labels must not hold 'app.kubernetes.io/name'"),
+        ]
+    )

@@ -1,0 +1,193 @@
+import subprocess
+
+import pytest
+
+from gpu_constructs import GpuConstructsWarning, GpuProfile, GpuRequest, Ollama, Sharing, Talos, Toleration, Volume
+from gpu_constructs.kube import pod_security
+from recipe_objects import Recipe
+from shell import PATIENCE
+
+SHARING = Sharing.time_slicing(replicas=5)
+SHARED = GpuProfile(sharing=SHARING)
+BOARD = "NVIDIA GeForce RTX 5070 Ti"
+
+
+SERVER = Recipe(Ollama, "models/ollama")
+chart_with, by_kind, pod, env = SERVER.chart, SERVER.by_kind, SERVER.pod, SERVER.env
+
+
+def job_name(**given):
+    return by_kind(**given)["Job"]["metadata"]["name"]
+
+
+def test_the_default_server(objects, snapshot):
+    assert objects(chart_with()) == snapshot
+
+
+def test_a_full_variant(objects, snapshot):
+    chart = chart_with(
+        models=["qwen3:8b", "hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M"],
+        context_length=8192,
+        keep_alive="10m",
+        max_loaded_models=2,
+        num_parallel=2,
+        max_queue=64,
+        kv_cache_type="q8_0",
+        flash_attention=True,
+        load_timeout="900",
+        fit_target="2Gi",
+        gpu_overhead="1Gi",
+        origins=["https://chat.example.com", "https://*.example.org"],
+        storage="200Gi",
+        storage_class_name="fast",
+        startup_seconds=125,
+        gpus=GpuRequest(vram="6Gi", products=[BOARD]),
+        profile=SHARED,
+        image="registry.example/ollama:0.32.15",
+        name="chat",
+        namespace="chat",
+        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
+        node_selector={"example.com/pool": "ai"},
+        env={"OLLAMA_DEBUG": "1"},
+        volumes={"/extra": Volume.empty_dir(size_limit="1Gi")},
+        resources={"requests": {"cpu": "2"}, "limits": {"memory": "48Gi"}},
+        run_as_user=1234,
+        priority_class_name="gpu-serving",
+        image_pull_secrets=["registry"],
+        labels={"team": "ml"},
+        annotations={"example.com/owner": "ml"},
+        ignore_rules=["R13"],
+    )
+    assert objects(chart) == snapshot
+
+
+def test_server_and_job_reach_the_level_restricted():
+    for kind in ("Deployment", "Job"):
+        assert pod_security.violations(pod(kind, models=["qwen3"]), "restricted") == []
+
+
+def test_a_server_on_a_shared_gpu_holds_one_model_with_a_small_context():
+    made = env(profile=SHARED)
+    assert (made["OLLAMA_MAX_LOADED_MODELS"], made["OLLAMA_CONTEXT_LENGTH"]) == ("1", "4096")
+    assert "LLAMA_ARG_FIT_TARGET" not in made
+    assert env(profile=SHARED, context_length=16384)["OLLAMA_CONTEXT_LENGTH"] == "16384"
+    assert env(profile=SHARED, env={"OLLAMA_CONTEXT_LENGTH": "2048"})["OLLAMA_CONTEXT_LENGTH"] == "2048"
+
+
+def test_a_budget_leaves_the_rest_of_the_board_free():
+    made = env(gpus=GpuRequest(vram="6Gi", products=[BOARD]))
+    assert (made["LLAMA_ARG_FIT_TARGET"], made["OLLAMA_MAX_LOADED_MODELS"]) == (str(16303 - 6144), "1")
+    assert env(gpus=GpuRequest(vram="6Gi"), gpu_memory="8Gi")["LLAMA_ARG_FIT_TARGET"] == "2048"
+    assert env(gpus=GpuRequest(vram="6Gi"), fit_target="1Gi")["LLAMA_ARG_FIT_TARGET"] == "1024"
+
+
+def test_a_budget_that_ollama_cannot_keep_is_a_warning():
+    with pytest.warns(GpuConstructsWarning, match="models/ollama: request.vram of 6Gi is not kept by Ollama"):
+        chart_with(gpus=GpuRequest(vram="6Gi"))
+
+
+def test_settings_are_written_in_the_units_of_ollama():
+    for given, variable, value in (
+        ({"gpu_overhead": "1Gi"}, "OLLAMA_GPU_OVERHEAD", "1073741824"),
+        ({"fit_target": "1500M"}, "LLAMA_ARG_FIT_TARGET", "1430"),
+        ({"flash_attention": False}, "OLLAMA_FLASH_ATTENTION", "0"),
+        ({"flash_attention": True}, "OLLAMA_FLASH_ATTENTION", "1"),
+        ({"keep_alive": "-1"}, "OLLAMA_KEEP_ALIVE", "-1"),
+        ({"keep_alive": "1h30m"}, "OLLAMA_KEEP_ALIVE", "1h30m"),
+        ({"load_timeout": "0"}, "OLLAMA_LOAD_TIMEOUT", "0"),
+        ({"kv_cache_type": "q8_0"}, "OLLAMA_KV_CACHE_TYPE", "q8_0"),
+        ({"origins": ["a", "b"]}, "OLLAMA_ORIGINS", "a,b"),
+    ):
+        assert env(**given)[variable] == value
+
+
+def test_the_job_holds_no_gpu_and_runs_where_taints_and_selected_nodes_leave_it():
+    spec = pod("Job", models=["qwen3"])
+    assert env("Job", models=["qwen3"])["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert not [name for name in spec["containers"][0]["resources"]["limits"] if "/" in name]
+    assert not {"runtimeClassName", "nodeSelector", "tolerations"} & spec.keys()
+    taints = [Toleration(key="dedicated", value="ai", effect="NoSchedule"), Toleration(key="arm", operator="Exists")]
+    profile = GpuProfile(platform=Talos("1.12.11"), tolerations=taints[:1], node_selector={"pool": "gpu"})
+    spec = pod("Job", models=["qwen3"], profile=profile, tolerations=taints[1:])
+    assert spec["tolerations"] == [one.to_manifest() for one in taints]
+    assert not {"runtimeClassName", "nodeSelector"} & spec.keys()
+    # The nodes that are selected may be tainted for GPUs.
+    spec = pod("Job", models=["qwen3"], node_selector={"kubernetes.io/arch": "amd64"})
+    assert spec["nodeSelector"] == {"kubernetes.io/arch": "amd64"}
+    assert [one["key"] for one in spec["tolerations"]] == ["nvidia.com/gpu"]
+
+
+def test_the_pod_of_the_job_is_not_behind_the_service():
+    made = by_kind(models=["qwen3"])
+    labels = made["Job"]["spec"]["template"]["metadata"]["labels"]
+    assert not made["Service"]["spec"]["selector"].items() <= labels.items()
+
+
+def test_another_list_of_models_or_another_image_is_another_job_and_another_server_is_not():
+    others = [
+        {"models": ["a"]},
+        {"models": ["b"]},
+        {"models": ["a", "b"]},
+        {"models": ["a"], "image": "registry.example/ollama:1"},
+        {"models": ["a"], "image_pull_secrets": ["registry"]},
+    ]
+    assert len({job_name(**given) for given in others}) == len(others)
+    assert job_name(models=["a"]) == job_name(models=["a"], context_length=8192, storage="1Ti")
+
+
+@pytest.mark.parametrize("failing", ["", "b"])
+def test_the_job_waits_for_the_server_and_pulls_one_model_after_the_other(tmp_path, failing):
+    (container,) = pod("Job", models=["a:1", "b", "c"])["containers"]
+    tools = {
+        "ollama": f"""echo "$*" >> {tmp_path}/calls
+case "$1" in
+  list) [ -e {tmp_path}/up ] ;;
+  pull) [ "$2" != "{failing}" ] ;;
+esac""",
+        "sleep": f"touch {tmp_path}/up",
+    }
+    for name, text in tools.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "OLLAMA_HOST": "http://ollama:11434"}
+    command = [*container["command"], *container["args"]]
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, timeout=PATIENCE)
+    pulled = ["pull a:1", "pull b"] if failing else ["pull a:1", "pull b", "pull c"]
+    assert (tmp_path / "calls").read_text().splitlines() == ["list", "list", *pulled]
+    assert (done.returncode == 0) is (failing == "")
+
+
+def test_names_that_ollama_refuses_are_refused():
+    taken = ["qwen3", "user/model:tag", "hf.co/user/Some-Model.v2-GGUF:Q4_K_M", "localhost:5000/a/b:c"]
+    assert pod("Job", models=taken)["containers"][0]["args"] == taken
+    names = ("", "-f", "qwen3:", "qwen3 8b", "a/b/c/d", "http://a/b/c", "user.name/model", "a:b:c", "x" * 81, "a\n")
+    said = "models[0] must be a name as ollama pull takes it, like 'qwen3:8b'"
+    SERVER.refuses([({"models": [name]}, said) for name in names])
+
+
+def test_what_would_not_work_is_refused_with_the_path():
+    SERVER.refuses(
+        [
+            ({"models": ["a", "a"]}, "models must not repeat a name; got ['a', 'a']"),
+            ({"models": "qwen3"}, "models must be a list, got 'qwen3' (str)"),
+            ({"models": ["a"], "name": "n" * 50}, "name must have at most 49 characters beside models"),
+            ({"context_length": 0}, "context_length must be at least 1, got 0; leave it out for Ollama's own defaul"),
+            ({"max_loaded_models": 0}, "max_loaded_models must be at least 1"),
+            ({"num_parallel": -1}, "num_parallel must be at least 1"),
+            ({"keep_alive": "forever"}, "keep_alive must be a duration with a unit"),
+            ({"load_timeout": "5 min"}, "load_timeout must be a duration with a unit"),
+            ({"kv_cache_type": "q8"}, "kv_cache_type must be one of 'f16', 'q8_0', 'q4_0'; got 'q8'"),
+            ({"gpu_overhead": "1 GB"}, "gpu_overhead must be a Kubernetes quantity"),
+            ({"fit_target": "-1Gi"}, "fit_target must be a Kubernetes quantity"),
+            ({"origins": ["a,b"]}, "origins[0] must be one origin"),
+            ({"storage": "much"}, "volume_claim.storage must be a Kubernetes quantity"),
+            ({"startup_seconds": 0}, "startup_seconds must be at least 1"),
+            ({"run_as_user": 0}, "run_as_user must be at least 1"),
+            ({"env": {"OLLAMA_HOST": ":80"}}, "env['OLLAMA_HOST'] must be left to the recipe"),
+            ({"context_length": 1, "env": {"OLLAMA_CONTEXT_LENGTH": "2"}}, "context_length and env['OLLAMA_CONTEXT_"),
+            ({"gpu_memory": "16Gi"}, "gpu_memory is for the budget of a GpuRequest"),
+            ({"profile": SHARED, "gpus": 2}, "gpus"),
+            ({"replicas": 2}, "replicas is not a keyword of Ollama"),
+            ({"image": "ollama/ollama:latest"}, "image must be pinned"),
+        ]
+    )

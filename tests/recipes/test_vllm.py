@@ -1,0 +1,199 @@
+from gpu_constructs import (
+    Backend,
+    EnvValue,
+    GpuProfile,
+    GpuRequest,
+    Kubernetes,
+    Sharing,
+    Toleration,
+    Vllm,
+    Volume,
+    VolumeClaim,
+)
+from recipe_objects import Recipe
+
+MODEL = "Qwen/Qwen3-8B"
+BOARD = "NVIDIA GeForce RTX 5070 Ti"
+SHARED = GpuProfile(sharing=Sharing.time_slicing(replicas=2))
+UNITS = GpuProfile(sharing=Sharing.vram_units(vram="16303Mi"))
+FOR_MANY = {"/data": VolumeClaim(storage="1Ti", access_modes=["ReadWriteMany"])}
+
+
+SERVER = Recipe(Vllm, "models/vllm", model=MODEL)
+chart_with, pod, container = SERVER.chart, SERVER.pod, SERVER.container
+
+
+def flag(name, **given):
+    """The value of a flag, None where it is not there."""
+    args = container(**given)["args"]
+    return args[args.index(name) + 1] if name in args else None
+
+
+def shared_memory(**given):
+    return [v["emptyDir"]["sizeLimit"] for v in pod(**given)["volumes"] if v.get("emptyDir", {}).get("medium")]
+
+
+def test_the_default_server(objects, snapshot):
+    assert objects(chart_with()) == snapshot
+
+
+def test_a_full_variant(objects, snapshot):
+    chart = chart_with(
+        model="meta-llama/Llama-3.1-70B-Instruct",
+        served_model_name="llama",
+        max_model_len=32768,
+        pipeline_parallel_size=2,
+        hf_token=EnvValue.secret("hugging-face", key="token"),
+        args=["--enable-auto-tool-choice", "--tool-call-parser", "llama3_json"],
+        shared_memory="8Gi",
+        startup_seconds=3600,
+        replicas=2,
+        gpus=GpuRequest(count=4, vram="70Gi", products=["NVIDIA H100 80GB HBM3"]),
+        platform=Kubernetes(),
+        image="registry.example/vllm-openai:v0.26.0",
+        name="llama",
+        namespace="models",
+        runtime_class="nvidia",
+        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
+        node_selector={"example.com/pool": "ai"},
+        env={"VLLM_API_KEY": EnvValue.secret("vllm", key="key")},
+        volumes={**FOR_MANY, "/extra": Volume.empty_dir(size_limit="1Gi")},
+        resources={"requests": {"cpu": "8"}, "limits": {"memory": "256Gi"}},
+        run_as_user=1234,
+        priority_class_name="gpu-serving",
+        image_pull_secrets=["registry"],
+        labels={"team": "ml"},
+        annotations={"example.com/owner": "ml"},
+        ignore_rules=["R13"],
+    )
+    assert objects(chart) == snapshot
+
+
+def test_a_budget_is_the_part_of_the_memory_rounded_down():
+    for given, share in (
+        ({}, None),
+        ({"gpu_memory_utilization": 0.85}, "0.85"),
+        ({"gpu_memory_utilization": 1}, "1"),
+        ({"gpus": GpuRequest(vram="8Gi", products=[BOARD])}, "0.50"),
+        ({"gpus": GpuRequest(vram="16303Mi", products=[BOARD])}, "1.00"),
+        ({"gpus": GpuRequest(vram="1Gi", products=[BOARD])}, "0.06"),
+        ({"gpus": GpuRequest(vram="8Gi"), "gpu_memory": "24564Mi"}, "0.33"),
+        ({"gpus": GpuRequest(vram="8Gi", products=[BOARD]), "profile": SHARED}, "0.50"),
+        ({"gpu_memory_utilization": 0.4, "profile": SHARED}, "0.4"),
+    ):
+        assert flag("--gpu-memory-utilization", **given) == share
+
+
+def test_a_server_asks_for_as_many_units_as_it_takes_and_stays_whole():
+    given = {"gpus": GpuRequest(vram="7.5Gi", products=[BOARD]), "profile": UNITS}
+    assert container(**given)["resources"]["limits"]["nvidia.com/gpu"] == "8"
+    assert flag("--gpu-memory-utilization", **given) == "0.47"
+    assert flag("--tensor-parallel-size", **given) is None
+    assert shared_memory(**given) == []
+
+
+def test_the_model_is_split_over_all_gpus():
+    for gpus, pipeline, by_tensor, by_pipeline in (
+        (1, 1, None, None),
+        (2, 1, "2", None),
+        (4, 2, "2", "2"),
+        (3, 3, None, "3"),
+        (GpuRequest(count=8), 1, "8", None),
+    ):
+        given = {"gpus": gpus, "pipeline_parallel_size": pipeline}
+        assert flag("--tensor-parallel-size", **given) == by_tensor
+        assert flag("--pipeline-parallel-size", **given) == by_pipeline
+
+
+def test_several_gpus_get_shared_memory():
+    gpus = GpuRequest(count=2, vram="4Gi", products=["NVIDIA L4"])
+    slots = {"replicas": 4, "fail_requests_greater_than_one": False}
+    for given, sizes in (
+        ({}, []),
+        ({"gpus": 2}, ["2Gi"]),
+        ({"gpus": 2, "shared_memory": "8Gi"}, ["8Gi"]),
+        ({"shared_memory": "1Gi"}, ["1Gi"]),
+        ({"gpus": gpus, "profile": GpuProfile(sharing=Sharing.mps(**slots))}, []),
+        ({"gpus": gpus, "profile": GpuProfile(sharing=Sharing.time_slicing(**slots))}, ["2Gi"]),
+    ):
+        assert shared_memory(**given) == sizes
+
+
+def test_what_is_no_model_is_refused():
+    for taken in ("gpt2", "Qwen/Qwen3-8B", "/models/llama-3.1", "s3://bucket/llama", "a/b-GGUF:Q4_K_M"):
+        assert container(model=taken)["args"][0] == taken
+    said = "model must be a repository like 'Qwen/Qwen3-8B', or a path"
+    SERVER.refuses([({"model": name}, said) for name in ("", "--help", "a b", "a//b", "/", "../x", "a:", "a\n")])
+
+
+def test_flags_of_the_recipe_are_refused_among_the_others():
+    words = (
+        ("--model", "use model="),
+        ("--gpu-memory-utilization=0.5", "use gpu_memory_utilization="),
+        ("--gpu_memory_utilization", "use gpu_memory_utilization="),
+        ("--max-model-len", "use max_model_len="),
+        ("--tensor-parallel-size", "use gpus="),
+        ("-tp", "use gpus="),
+        ("-pp=2", "use pipeline_parallel_size="),
+        ("--served-model-name", "use served_model_name="),
+        ("--hf-token", "use hf_token="),
+        ("--host", "Service, probes and the allocated GPUs"),
+        ("--port", "Service, probes and the allocated GPUs"),
+        ("-dp", "Service, probes and the allocated GPUs"),
+        ("--api-key", "it would stand in the manifest; pass env={'VLLM_API_KEY'"),
+        ("--download_dir", "models belong on the disk"),
+        ("--kv-cache-memory-bytes", "vLLM would then not look at gpu_memory_utilization"),
+    )
+    SERVER.refuses([({"args": ["--enforce-eager", word]}, f"args[1] must not be -…{said}") for word, said in words])
+
+
+def test_what_would_not_work_is_refused_with_the_path():
+    SERVER.refuses(
+        [
+            ({"profile": SHARED}, "gpus must say a budget where GPUs are shared: vLLM takes 0.92 of all memory"),
+            ({"gpus": GpuRequest(vram="8Gi")}, "request.vram of 8Gi needs the memory of the GPU"),
+            ({"gpus": GpuRequest(vram="100Mi"), "gpu_memory": "80Gi"}, "request.vram of 100Mi is less than a hundre"),
+            (
+                {"gpus": GpuRequest(vram="8Gi", products=[BOARD]), "gpu_memory_utilization": 0.5},
+                "gpu_memory_utilization and request.vram must not both be given",
+            ),
+            ({"gpu_memory_utilization": 0}, "gpu_memory_utilization must be above 0 and at most 1; got 0"),
+            ({"gpu_memory_utilization": 90}, "gpu_memory_utilization must be above 0 and at most 1; got 90"),
+            ({"gpu_memory_utilization": float("nan")}, "gpu_memory_utilization must be above 0 and at most 1; got n"),
+            ({"max_model_len": 0}, "max_model_len must be at least 1"),
+            ({"gpus": 3, "pipeline_parallel_size": 2}, "pipeline_parallel_size must divide the number of GPUs, 3; g"),
+            ({"pipeline_parallel_size": 0}, "pipeline_parallel_size must be at least 1"),
+            ({"gpus": 0.5}, "gpus must be an int, got 0.5"),
+            ({"gpus": 2, "profile": SHARED, "gpu_memory_utilization": 0.4}, "gpus"),
+            ({"hf_token": "hf_secret"}, "hf_token"),
+            ({"served_model_name": "a b"}, "served_model_name must be"),
+            ({"replicas": 2}, "replicas of 2 need a disk that several nodes mount"),
+            ({"startup_seconds": 0}, "startup_seconds must be at least 1"),
+            ({"run_as_user": 0}, "run_as_user must be at least 1"),
+            ({"env": {"HF_HOME": "/x"}}, "env['HF_HOME'] must be left to the recipe"),
+            ({"args": "--fast"}, "args must be a list"),
+            ({"gpu_memory": "16Gi"}, "gpu_memory is for the budget of a GpuRequest"),
+            ({"tensor_parallel_size": 2}, "tensor_parallel_size is not a keyword of Vllm"),
+        ]
+    )
+
+
+def test_a_token_is_never_shown():
+    assert "hf_secret" not in SERVER.refusal(hf_token="hf_secret")
+
+
+def test_slots_and_an_existing_claim_need_a_budget_as_a_shared_profile_does():
+    claims = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims())
+    for given in (
+        {"gpus": GpuRequest(resource_claim="shared-gpu"), "profile": claims},
+        {"gpus": GpuRequest(resource="nvidia.com/gpu.shared")},
+    ):
+        SERVER.refuses([(given, "gpus must say a budget where GPUs are shared")])
+        assert flag("--gpu-memory-utilization", gpu_memory_utilization=0.4, **given) == "0.4"
+
+
+def test_a_server_gets_one_mig_device():
+    said = "request.count must be 1 for MIG devices, … got 2; ask for a larger profile, or for replicas"
+    for mig in ({"mig_profile": "1g.10gb"}, {"resource": "nvidia.com/mig-1g.10gb"}):
+        assert flag("--tensor-parallel-size", gpus=GpuRequest(**mig)) is None
+        SERVER.refuses([({"gpus": GpuRequest(count=2, **mig)}, said)])

@@ -1,0 +1,273 @@
+import copy
+
+import pytest
+
+import talos_schemas
+import talos_structure
+from gpu_constructs import App, GpuConstructsError, Talos, TalosGpuNode
+from gpu_constructs.kube.placement import Taint
+from gpu_constructs.talos.config_patches import document_kinds, table
+
+LEGACY = Talos("1.12.11")
+NEW = Talos("1.14")
+ID = "6698d6f136c5bb37ca8bb8482c9084305084da0a5ead1f4dcae760796f8ab3a2"
+DELETED = {"$patch": "delete"}
+OURS = {"taints": [Taint(key="gpu")], "default_runtime": True, "node_labels": {"a": "b"}}
+GPU_TAINT = {"kubelet": {"extraConfig": {"registerWithTaints": [{"key": "gpu", "effect": "NoSchedule"}]}}}
+CUSTOMIZATION = "/etc/cri/conf.d/20-customization.part"
+
+
+def document(kind, **fields):
+    return {"apiVersion": "v1alpha1", "kind": kind, **fields}
+
+
+def node(*patches, platform=NEW, **given):
+    return TalosGpuNode(App(), "node", platform=platform, **{**OURS, **given}, config_patches=patches)
+
+
+def legacy(*machines, **given):
+    return node(*({"machine": machine} for machine in machines), platform=LEGACY, **given)
+
+
+def refusal(make, *given, **more):
+    with pytest.raises(GpuConstructsError) as refused:
+        make(*given, **more)
+    assert "\n" not in str(refused.value)
+    return refused.value.problem
+
+
+def test_each_patch_is_a_file_for_talosctl_to_merge_behind_the_nodes_own():
+    patches = [document("KubeNodeConfig", labels={"c": "d"}), document("KubeNodeConfig", labels={"c": DELETED})]
+    kept = copy.deepcopy(patches)
+    made, bare = node(*patches), node()
+    assert [file.stem for file in made.side_files()] == ["node", "node.patch-1", "node.patch-2", "node.schematic"]
+    assert made.machine_config == [*bare.machine_config, *patches]
+    own, first, *_ = made.side_files()
+    named = "# Patches to apply after this one, in this order: node.patch-1.yaml, node.patch-2.yaml\n"
+    assert own.text.replace(named, "") == bare.side_files()[0].text != own.text
+    assert first.text == "apiVersion: v1alpha1\nkind: KubeNodeConfig\nlabels:\n  c: d\n"
+    made.machine_config[-1]["labels"].clear()
+    assert patches == kept
+
+
+def test_a_key_without_a_value_is_as_good_as_absent():
+    assert legacy({"sysctls": None, "kubelet": {"image": None}}).machine_config[1:] == [{"machine": {"kubelet": {}}}]
+    assert len(node({}, {"machine": None}).side_files()) == 2
+
+
+NO_MACHINES = [
+    {"sysctl": {"a": "b"}},
+    {"nodeLabel": {"a": DELETED}},
+    {"kubelet": {"extraconfig": {}}},
+    {"sysctls": {"vm.nr_hugepages": 1024}},
+    {"nodeLabels": {"gpu": True}},
+    {"sysctls": {"net.core.bpf_jit_harden": "0"}},
+    {"sysctls": {"net/core/bpf_jit_harden": "2"}},
+    {"nodeTaints": {"gpu": ":NoSchedule"}},
+    {"nodeLabels": {"node-role.kubernetes.io/gpu": ""}},
+    {"kernel": {"modules": [{"name": "nvidia", "parameters": ["a=1"]}]}},
+    {"files": [{"op": "create", "path": CUSTOMIZATION, "content": "theirs"}]},
+    {"files": [{"op": "create", "path": "/etc/modprobe.d/x.conf", "content": ""}]},
+    GPU_TAINT,
+    {"kubelet": {"extraConfig": {"registerWithTaints": [{"key": "a", "value": ["b"], "effect": "NoExecute"}]}}},
+    {"kubelet": {"clusterDNS": "10.0.0.1"}},
+    {"kubelet": {"clusterDNS": [10]}},
+    {"kubelet": {"extraArgs": ["a"]}},
+    {"kubelet": {"extraMounts": {}}},
+    {"kubelet": {"image": 1}},
+    {"install": {"wipe": "true"}},
+    {"install": {"image": "a\nb"}},
+    {"kernel": {"modules": [{"name": "a", "parameters": ""}]}},
+    {"files": [{"path": "/var/a", "op": "create", "permissions": True}]},
+    {"files": [{"path": "/var/a", "op": "creat"}]},
+    {"files": [{"path": "/var/a"}]},
+    {"type": "controlplane"},
+    {"type": "master"},
+    {"certSANs": [None]},
+    {"sysctls": []},
+    {"kernel": []},
+    {"files": {}},
+    {"type": {1}},
+    {1: 2},
+    {"kernel": {"modules": [{"name": "a b"}]}},
+]
+
+
+def test_a_patch_that_would_not_do_what_it_says_is_refused(snapshot):
+    """The messages, one a row of NO_MACHINES, are in the snapshot."""
+    assert "\n".join(refusal(legacy, machine) for machine in NO_MACHINES) == snapshot
+
+
+def test_a_control_plane_may_have_node_taints():
+    taints = {"nodeTaints": {"gpu": "present:NoSchedule"}}
+    legacy(taints, role="controlplane", taints=[])
+    assert refusal(legacy, {"nodeTaints": {"gpu": "NoSchedul"}}, role="controlplane", taints=[]).startswith(
+        "config_patches[0]: taint.effect must be one of"
+    )
+
+
+def test_install_extensions_are_refused_with_the_keywords_for_them():
+    images = ("nvidia-container-toolkit:535.154.05-v1.14.6", "nonfree-kmod-nvidia:535.154.05-v1.7.6")
+    extensions = [{"image": f"ghcr.io/siderolabs/{image}"} for image in images]
+    assert refusal(legacy, {"install": {"extensions": extensions}}) == (
+        "config_patches[0].machine.install.extensions must be left out: Talos has ignored it since 1.10, extensions "
+        "come in the installer image; got 2; for 'ghcr.io/siderolabs/nvidia-container-toolkit:535.154.05-v1.14.6' use "
+        "branch='lts' or branch='production' (which brings the toolkit too); for "
+        "'ghcr.io/siderolabs/nonfree-kmod-nvidia:535.154.05-v1.7.6' use kernel_module_type='proprietary'"
+    )
+
+
+@pytest.mark.parametrize(
+    "image", ["ghcr.io/siderolabs/installer:v1.12.11", f"factory.talos.dev/metal-installer/{'0' * 64}:v1.12.11"]
+)
+def test_an_installer_without_the_extensions_is_refused(image):
+    expected = (
+        f"must be an installer with this node's extensions, schematic {ID}; got {image!r}; leave it out, or register "
+        "the schematic and name the image made of it"
+    )
+    assert refusal(legacy, {"install": {"image": image}}) == f"config_patches[0].machine.install.image {expected}"
+    patch = document("UnattendedInstallConfig", installer={"image": image})
+    assert refusal(node, patch) == f"config_patches[0].installer.image {expected}"
+
+
+@pytest.mark.parametrize("image", [f"factory.example.com/metal-installer/{ID}:v1.12.11", "example.com/installer:v1"])
+def test_an_installer_of_the_users_own_takes_the_place_of_ours(image):
+    made = legacy({"install": {"image": image, "disk": "/dev/sda"}})
+    assert f"# Installer: {image}\n" in made.side_files()[0].text
+
+
+NO_DOCUMENTS = [
+    {"machine": {"sysctls": {"a": "b"}, "nodeLabels": {}, "token": "x"}, "cluster": {"clusterName": "a"}},
+    {"machine": {"typ": "worker"}},
+    document("HostnamConfig"),
+    {"cluster": 5},
+    {"kind": "KubeNodeConfig"},
+    {"kind": ["a"]},
+    {"kind": ""},
+    document("KubeNodeConfig", label={}),
+    document("KubeNodeConfig", labels={"a": "c"}),
+    document("KubeNodeConfig", taints={"a": "b:NoSchedule:x"}),
+    document("SysctlConfig", params={"a": 1}),
+    document("KernelModuleConfig", name="nvidia", parameters=["a=1"]),
+    document("KernelModuleConfig", name="a", parameters=False),
+    document("UnattendedInstallConfig", installer={"image": 1}),
+    document("KernelModuleConfig"),
+    document("CRICustomizationConfig", name="customization", content=""),
+    document("CRICustomizationConfig", name="nvidia-default-runtime", content=""),
+    document("KubeletConfig", config={"registerWithTaints": [{"key": "a b", "effect": "NoExecute"}]}),
+]
+
+
+def test_a_document_that_talos_1_14_would_not_take_is_refused(snapshot):
+    """The messages, one a row of NO_DOCUMENTS, are in the snapshot."""
+    assert "\n".join(refusal(node, patch) for patch in NO_DOCUMENTS) == snapshot
+
+
+def test_a_document_of_a_later_talos_is_refused():
+    for platform, kind, line in ((LEGACY, "SysctlConfig", "1.14"), (Talos("1.10"), "HostnameConfig", "1.12")):
+        assert refusal(node, document(kind), platform=platform) == (
+            f"config_patches[0].kind must be one that {platform} has; got {kind!r}, a document from Talos {line} on; "
+            "give its fields, where there are such, in a patch without a kind"
+        )
+
+
+def test_the_table_is_that_of_the_releases():
+    assert list(talos_schemas.wrong_keys(talos_structure.committed())) == []
+    assert list(talos_schemas.wrong_kinds(talos_structure.committed_kinds())) == []
+    for level, documents in table()["moved"].items():
+        assert set(documents) < set(table()["structs"][level])
+        kinds = {word.rstrip(",") for text in documents.values() for word in text.split() if word[0].isupper()}
+        assert kinds <= set(document_kinds(NEW))
+
+
+@pytest.mark.parametrize(
+    ("platform", "patch"),
+    [
+        (LEGACY, {"machine": {"install": {"bootloader": True, "grubUseUKICmdline": False}}}),
+        (LEGACY, document("VolumeConfig", machine={"install": {"image": "other:v1"}})),
+        (LEGACY, {"machine": {"kernel": {"modules": [{"name": "nvidia-uvm"}, {"name": "nvidia_fs"}]}}}),
+        (LEGACY, {"machine": {"kubelet": {"extraConfig": {"cpuManagerPolicy": "static"}}, "nodeLabels": {"c": "d"}}}),
+        (NEW, {"machine": {"certSANs": ["a"], "type": "worker"}, "cluster": {"externalCloudProvider": {}}}),
+        (NEW, document("HostnameConfig", hostname="gpu-1")),
+        (NEW, document("KernelModuleConfig", name="nvidia")),
+        (NEW, document("KubeNodeConfig", labels={"c": "d"}, nodeIP={"validSubnets": ["10.0.0.0/8"]})),
+        (NEW, document("KubeletConfig", config={"maxPods": 50})),
+    ],
+)
+def test_what_goes_beside_ours_is_taken_as_it_is(platform, patch):
+    assert node(patch, platform=platform).machine_config[-1] == patch
+
+
+OURS_TO_KEEP = (
+    "where this node's own configuration lies; leave it to the keywords, delete what else lies there by its own key, "
+    "or give the deletion to talosctl in a patch before this one"
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "place", "patch"),
+    [
+        (legacy, "machine", DELETED),
+        (legacy, "machine.kernel", {"kernel": DELETED}),
+        (legacy, "machine.kernel.modules[name=nvidia]", {"kernel": {"modules": [{"name": "nvidia", **DELETED}]}}),
+        (legacy, "machine.sysctls.net.core.bpf_jit_harden", {"sysctls": {"net.core.bpf_jit_harden": DELETED}}),
+        (legacy, "machine.kubelet.extraConfig", {"kubelet": {"extraConfig": DELETED}}),
+        (legacy, "machine.install.image", {"install": {"image": DELETED}}),
+        (legacy, "machine.files", {"files": DELETED}),
+        (node, "the document", document("KernelModuleConfig", name="nvidia", **DELETED)),
+        (node, "the document", document("CRICustomizationConfig", name="nvidia-default-runtime", **DELETED)),
+        (node, "labels", document("KubeNodeConfig", labels=DELETED)),
+        (node, "labels.a", document("KubeNodeConfig", labels={"a": DELETED})),
+    ],
+)
+def test_nothing_of_ours_can_be_deleted(make, place, patch):
+    assert refusal(make, patch) == f"config_patches[0] must not delete {place}, {OURS_TO_KEEP}"
+
+
+LOAD_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+
+@pytest.mark.parametrize(
+    ("make", "patch"),
+    [
+        (legacy, {"nodeLabels": {LOAD_BALANCERS: DELETED}, "nodeTaints": DELETED, "token": DELETED}),
+        (legacy, {"sysctls": {"vm.nr_hugepages": DELETED, "net/core/bpf_jit_harden": DELETED}}),
+        (legacy, {"install": {"extensions": DELETED}}),
+        (legacy, {"install": {"extensions": [{"image": "ghcr.io/siderolabs/gvisor:1", **DELETED}]}}),
+        (legacy, {"kernel": {"modules": [{"name": "nvidia-uvm", **DELETED}]}}),
+        (legacy, {"kubelet": {"extraArgs": DELETED, "extraConfig": {"cpuManagerPolicy": DELETED}}}),
+        (legacy, {"network": {"interfaces": [{"interface": "eth0", **DELETED}, {"interface": "eth0"}]}}),
+        (legacy, {"files": [{"path": "/etc/x", **DELETED}]}),
+        (node, document("KubeNodeConfig", labels={LOAD_BALANCERS: DELETED}, taints={"b": DELETED})),
+        (node, document("KernelModuleConfig", name="nvidia", parameters=DELETED)),
+        (node, document("KernelModuleConfig", name="nvidia-", **DELETED)),
+        (node, document("CRICustomizationConfig", name="customization", **DELETED)),
+        (node, document("SysctlConfig", **DELETED)),
+        (node, {"machine": {"nodeLabels": {LOAD_BALANCERS: DELETED}, "certSANs": DELETED}}),
+    ],
+)
+def test_what_is_not_ours_can_be_deleted(make, patch):
+    given = patch if make is node else {"machine": patch}
+    assert make(patch).machine_config[-1] == given
+
+
+NO_DIRECTIVES = [
+    {"a": {"$patch": "replace"}},
+    {"a": {"b": 1, **DELETED}},
+    {"a": [{"b": DELETED}]},
+    {"a": [{"b": [{"c": "d", **DELETED}]}]},
+    {"a": [DELETED]},
+    {"a": [{"b": 1, **DELETED}]},
+    {"a": [{"b": "c", "d": "e", **DELETED}]},
+]
+
+
+def test_a_directive_that_talos_would_not_follow_is_refused(snapshot):
+    """The messages, one a row of NO_DIRECTIVES, are in the snapshot."""
+    assert "\n".join(refusal(legacy, {"network": machine}) for machine in NO_DIRECTIVES) == snapshot
+
+
+def test_the_whole_document_without_a_kind_cannot_be_deleted():
+    assert refusal(node, DELETED).startswith(
+        "config_patches[0].$patch must be 'delete' with nothing but kind and name beside it, for a document with a kind"
+    )

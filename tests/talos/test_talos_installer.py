@@ -1,0 +1,206 @@
+import pytest
+import yaml
+
+from gpu_constructs import App, GpuConstructsError, Talos, TalosGpuNode, TalosSchematic
+from gpu_constructs.talos.installer import (
+    driver_branch,
+    driver_version,
+    newest_known_release,
+    replacement,
+)
+
+DRIVERS = {
+    "1.10.1": ("535.230.02", "570.124.06"),
+    "1.10.2": ("535.247.01", "570.133.20"),
+    "1.11.6": ("535.247.01", "570.172.08"),
+    "1.12.5": ("580.126.16", "570.211.01"),
+    "v1.12.11": ("580.126.20", "570.211.01"),
+    "1.13.9": ("580.178.04", "595.91.07"),
+    "v1.14.0-rc.1": ("580.178.04", "595.91.07"),
+}
+
+
+def test_a_release_ships_one_driver_of_each_branch():
+    for release, (lts, production) in DRIVERS.items():
+        assert driver_version(Talos(release), "lts") == lts, release
+        assert driver_version(Talos(release), "production") == production, release
+
+
+def test_the_driver_of_a_line_or_of_an_unknown_release_is_not_guessed():
+    for release in ("1.12", "1.12.12", "1.14.0", "1.14.0-rc.0", "1.14.0-rc.2", "1.12.4-rc.1"):
+        assert driver_version(Talos(release), "production") is None, release
+
+
+def test_every_line_has_branches_and_a_release_to_name():
+    assert [driver_branch(Talos("1.12"), branch) for branch in ("lts", "production")] == [580, 570]
+    assert newest_known_release(Talos("1.12")) == "1.12.11"
+    for line in ("1.10", "1.11", "1.12", "1.13", "1.14"):
+        newest = Talos(newest_known_release(Talos(line)))
+        assert newest.line == line
+        assert driver_version(newest, "lts").startswith(str(driver_branch(newest, "lts"))), line
+
+
+def extensions(version="1.12", **given):
+    names = TalosGpuNode(App(), "node", platform=Talos(version), **given).extensions
+    return [name.removeprefix("siderolabs/") for name in names]
+
+
+def refusal(version="1.12", **given):
+    with pytest.raises(GpuConstructsError) as refused:
+        extensions(version, **given)
+    return refused.value.problem
+
+
+def test_kernel_modules_and_toolkit_are_of_one_branch():
+    assert extensions() == ["nvidia-container-toolkit-production", "nvidia-open-gpu-kernel-modules-production"]
+    assert extensions(branch="lts") == ["nvidia-container-toolkit-lts", "nvidia-open-gpu-kernel-modules-lts"]
+    proprietary = extensions(kernel_module_type="proprietary", branch="lts")
+    assert proprietary == ["nonfree-kmod-nvidia-lts", "nvidia-container-toolkit-lts"]
+
+
+NO_EXTENSIONS = [
+    "nonfree-kmod-nvidia-production",
+    "nvidia-container-toolkit-lts",
+    "nvidia-fabricmanager",
+    "nvidia-fabric-manager-lts",
+    "ghcr.io/siderolabs/nonfree-kmod-nvidia:535.154.05-v1.7.6",
+    "ISCSI tools",
+    "someone/iscsi-tools",
+]
+
+
+def test_an_extension_that_does_not_go_with_the_others_is_refused(snapshot):
+    """The messages, one a row of NO_EXTENSIONS, are in the snapshot."""
+    assert "\n".join(refusal(extensions=[name]) for name in NO_EXTENSIONS) == snapshot
+
+
+@pytest.mark.parametrize("asked", [{"gdrdrv": True}, {"extensions": ["nvidia-gdrdrv-device"]}])
+def test_gdrdrv_is_refused_where_talos_has_no_extension_of_it(asked):
+    assert refusal("1.11", **asked).startswith(
+        "extensions must not hold 'nvidia-gdrdrv-device': Talos 1.11 has none; leave"
+    )
+    assert "nvidia-gdrdrv-device" in extensions(**asked)
+
+
+def test_from_turing_to_hopper_everything_drives():
+    for architecture in ("turing", "ampere", "ada", "hopper"):
+        for version in ("1.10", "1.14"):
+            for branch in ("lts", "production"):
+                for modules in ("open", "proprietary"):
+                    given = {"kernel_module_type": modules, "branch": branch}
+                    assert extensions(version, gpu_architecture=architecture, **given)
+
+
+def test_blackwell_needs_open_modules_of_a_branch_that_knows_it():
+    assert refusal(gpu_architecture="blackwell", kernel_module_type="proprietary") == (
+        "kernel_module_type must be 'open' for gpu_architecture 'blackwell', which the other kernel modules do not "
+        "drive; got 'proprietary'"
+    )
+    assert refusal("1.11", gpu_architecture="blackwell", branch="lts") == (
+        "branch must drive gpu_architecture 'blackwell'; got 'lts', which is driver 535 on Talos 1.11; "
+        "use branch 'production'"
+    )
+    assert extensions(gpu_architecture="blackwell", branch="lts")
+    assert extensions(gpu_architecture="blackwell")
+
+
+@pytest.mark.parametrize("architecture", ["maxwell", "pascal", "volta"])
+def test_before_turing_only_proprietary_modules_of_a_branch_until_580_drive(architecture):
+    old = {"gpu_architecture": architecture, "kernel_module_type": "proprietary"}
+    assert "must be 'proprietary'" in refusal(gpu_architecture=architecture)
+    assert extensions(**old)
+    assert extensions("1.13", branch="lts", **old)
+    assert refusal("1.13", **old) == (
+        f"branch must drive gpu_architecture {architecture!r}; got 'production', which is driver 595 on Talos 1.13; "
+        "use branch 'lts'"
+    )
+
+
+def test_an_image_of_the_old_way_has_a_keyword():
+    keywords = {
+        "nvidia-container-toolkit:535.154.05-v1.14.6": (
+            "branch='lts' or branch='production' (which brings the toolkit too)"
+        ),
+        "nonfree-kmod-nvidia:535.154.05-v1.7.6": "kernel_module_type='proprietary'",
+        f"nvidia-open-gpu-kernel-modules-lts@sha256:{'0' * 64}": "kernel_module_type='open'",
+        "nvidia-fabricmanager:535": "fabric_manager=True",
+        "nvidia-gdrdrv-device:v2.5.1": "gdrdrv=True",
+        "iscsi-tools:v0.1.4": "extensions=['siderolabs/iscsi-tools']",
+    }
+    for image, keyword in keywords.items():
+        assert replacement(f"localhost:5000/siderolabs/{image}") == keyword
+
+
+# siderolabs/image-factory@v1.5.0:pkg/schematic/schematic_test.go, what factory.talos.dev gave to others, and pairs of
+# ours computed with the factory's writer: extensions, kernel arguments, identifier.
+IDENTIFIERS = [
+    ("", "", "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"),
+    ("", "noapic nolapic", "9cba8e32753f91a16c1837ab8abf356af021706ef284aef07380780177d9a06c"),
+    ("", "talos.config=metal-iso", "d0b273850841b13d0193fbfb0597bac2ca30387b8a0797a43238ecafc72ed329"),
+    (
+        "nvidia-container-toolkit-production nvidia-open-gpu-kernel-modules-production",
+        "",
+        "6698d6f136c5bb37ca8bb8482c9084305084da0a5ead1f4dcae760796f8ab3a2",
+    ),
+    (
+        "i915 intel-ucode iscsi-tools util-linux-tools nfs-utils qemu-guest-agent tailscale",
+        "",
+        "bb2bf97151447e3e0b8e3b0726805f1050a59e4e780b366211ba71bc19c07a7c",
+    ),
+    (
+        "nonfree-kmod-nvidia-lts nvidia-container-toolkit-lts",
+        "",
+        "af8eb82417d3deaa94d2ef19c3b590b0dac1b2549d0b9b35b3da2bc325de75f7",
+    ),
+]
+
+
+def schematic(extensions="", arguments=""):
+    names = [f"siderolabs/{name}" for name in extensions.split()]
+    return TalosSchematic(official_extensions=names, extra_kernel_args=arguments.split())
+
+
+def test_the_identifier_is_the_factorys():
+    for extensions, arguments, identifier in IDENTIFIERS:
+        assert schematic(extensions, arguments).id == identifier, (extensions, arguments)
+
+
+def test_the_canonical_text_is_indented_by_four_and_keeps_the_order():
+    assert schematic("gvisor iscsi-tools", "quiet -console ip=::::host::dhcp:").to_yaml() == (
+        "customization:\n"
+        "    extraKernelArgs:\n"
+        "        - quiet\n"
+        "        - -console\n"
+        "        - 'ip=::::host::dhcp:'\n"
+        "    systemExtensions:\n"
+        "        officialExtensions:\n"
+        "            - siderolabs/gvisor\n"
+        "            - siderolabs/iscsi-tools\n"
+    )
+
+
+def test_a_kernel_argument_is_read_back_as_it_was_given():
+    arguments = """console=ttyS0,115200n8 ip=::::host::dhcp: it's: a#b a:b x=[1] iommu=on a=~ net.ifnames=0 _ -quiet
+        8250.nr_uarts=4 -8250.nr_uarts=4 1=2 2001-12-14= 1e5=:"""
+    made = schematic(arguments=arguments)
+    assert yaml.safe_load(made.to_yaml()) == made.to_dict()
+    assert made.to_dict() == {"customization": {"extraKernelArgs": arguments.split()}}
+
+
+UNCERTAIN = [
+    *("", "a b", "a: b", "a #b", "on", "No", "null", "1", "0x10", "-1", "1e5", "1:20", "2001-12-14"),
+    *("8250.nr_uarts", "#a", "--a", "ä", "a\n"),
+]
+
+
+def test_a_kernel_argument_whose_text_is_not_certain_is_refused():
+    for argument in UNCERTAIN:
+        with pytest.raises(GpuConstructsError, match=r"^extra_kernel_args must hold one kernel argument in") as refused:
+            TalosSchematic(extra_kernel_args=[argument])
+        assert str(refused.value).endswith(f"got {argument!r}")
+
+
+def test_a_name_that_is_no_extension_is_refused():
+    for name in ("gvisor", "siderolabs/g visor", "siderolabs/gvisor:v1", "ghcr.io/siderolabs/gvisor"):
+        with pytest.raises(GpuConstructsError, match=r"^schematic.official_extensions must hold names like"):
+            TalosSchematic(official_extensions=[name])

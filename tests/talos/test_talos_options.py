@@ -1,0 +1,88 @@
+import pytest
+
+from gpu_constructs import GpuConstructsError, Talos
+from gpu_constructs.kube.placement import Taint
+from gpu_constructs.talos.options import KernelModule, check_node_labels, check_taints, merged_modules, merged_sysctls
+
+LEGACY, NEW = Talos("1.12"), Talos("1.14")
+
+
+def refusal(function, *given, **more):
+    with pytest.raises(GpuConstructsError) as refused:
+        function(*given, **more)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": "nvidia.ko.xz"}, "kernel_module.name must be a module's name (letters, digits, '_', '-'); got"),
+        ({"name": ""}, "kernel_module.name must be a module's name"),
+        ({"name": "a", "parameters": ["a=1 b=2"]}, "kernel_module.parameters must hold one 'name=value' in each item"),
+        ({"name": "a", "parameters": "a=1"}, "kernel_module.parameters must be a list, got 'a=1' (str)"),
+    ],
+)
+def test_a_module_that_the_kernel_would_not_take_is_refused(given, message):
+    assert refusal(KernelModule, **given).startswith(message)
+
+
+def test_a_modules_parameters_replace_the_bare_module():
+    given = KernelModule(name="nvidia-uvm", parameters=["a=1"])
+    assert merged_modules(["nvidia", "nvidia_uvm"], [given, given]) == (KernelModule(name="nvidia"), given)
+    other = KernelModule(name="nvidia_uvm", parameters=["a=2"])
+    assert refusal(merged_modules, [], [given, other]) == (
+        "kernel_modules must name a module once; got 'nvidia_uvm' with ['a=1'] and with ['a=2']"
+    )
+
+
+def test_the_sysctl_of_the_legacy_runtime_is_text_and_set_where_something_needs_it():
+    for line in ("1.10", "1.11", "1.12"):
+        assert merged_sysctls(Talos(line), {"a": "b"}) == {"a": "b", "net.core.bpf_jit_harden": "1"}, line
+    for line in ("1.13", "1.14"):
+        assert merged_sysctls(Talos(line), {}) == {}, line
+        assert merged_sysctls(Talos(line), {"net.core.bpf_jit_harden": "2"}) == {"net.core.bpf_jit_harden": "2"}, line
+
+
+@pytest.mark.parametrize("before", [{}, {"net.core.bpf_jit_harden": "1"}])
+@pytest.mark.parametrize("key", ["net.core.bpf_jit_harden", "net/core/bpf_jit_harden"])
+def test_a_sysctl_that_contradicts_the_release_is_refused_in_both_spellings(before, key):
+    assert refusal(merged_sysctls, LEGACY, {**before, key: "2"}) == (
+        f"sysctls[{key!r}] must be '1' on Talos 1.12, where nvidia-container-cli loads a BPF program; got '2'; "
+        "leave it out"
+    )
+
+
+@pytest.mark.parametrize("key", ["", "a b", "vm.nr_hugepages\n", "ünïcödé"])
+def test_a_sysctl_that_no_kernel_has_is_refused(key):
+    assert refusal(merged_sysctls, NEW, {key: "1"}) == (
+        f"sysctls must have kernel parameters like 'vm.nr_hugepages' for keys; got {key!r}"
+    )
+
+
+def test_two_taints_of_a_key_are_refused_where_there_is_room_for_one():
+    two = [Taint(value="present"), Taint(value="present", effect="NoExecute")]
+    check_taints(LEGACY, "worker", two)
+    for platform, role in ((NEW, "worker"), (LEGACY, "controlplane")):
+        assert refusal(check_taints, platform, role, two) == "taints must hold 'nvidia.com/gpu' once; got it twice"
+    same = [Taint(value="present"), Taint()]
+    assert refusal(check_taints, LEGACY, "worker", same).startswith("taints must hold 'nvidia.com/gpu NoSchedule' once")
+
+
+def test_a_worker_may_set_labels_of_others_and_of_the_kubelet():
+    for key in """gpu nvidia.com/gpu.deploy.operator-validator feature.node.kubernetes.io/pci-10de.present
+        node.kubernetes.io/instance-type kubelet.kubernetes.io/gpu topology.kubernetes.io/zone kubernetes.io/arch
+        mykubernetes.io/gpu""".split():
+        check_node_labels("node_labels", {key: "x"}, "worker")
+
+
+@pytest.mark.parametrize(
+    "key",
+    """node-role.kubernetes.io/gpu node-restriction.kubernetes.io/gpu kubernetes.io/role k8s.io/gpu
+    scheduling.k8s.io/gpu topology.kubernetes.io/rack""".split(),
+)
+def test_a_worker_may_not_set_the_labels_of_kubernetes(key):
+    check_node_labels("node_labels", {key: ""}, "controlplane")
+    assert refusal(check_node_labels, "node_labels", {key: ""}, "worker") == (
+        f"node_labels must not hold labels that NodeRestriction keeps a worker from setting; got {key!r}, and none of "
+        "the labels would be set; use kubectl label, or a key outside kubernetes.io and k8s.io"
+    )

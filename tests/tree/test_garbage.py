@@ -1,0 +1,70 @@
+"""How often Python looks for garbage while this library makes much that stays."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from gpu_constructs.tree.garbage import collected_rarely
+
+
+@pytest.fixture
+def threshold():
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize(
+    ("given", "meanwhile"), [(700, 100_000), (0, 0), (200_000, 200_000)], ids=["the default", "off", "rarer still"]
+)
+@pytest.mark.usefixtures("threshold")
+def test_collections_are_rarer_and_then_as_before(given, meanwhile):
+    gc.set_threshold(given, 10, 10)
+    with collected_rarely():
+        assert gc.get_threshold()[0] == meanwhile
+    assert gc.get_threshold() == (given, 10, 10)
+
+
+@pytest.mark.usefixtures("threshold")
+def test_an_error_restores_the_threshold():
+    gc.set_threshold(700, 10, 10)
+    with pytest.raises(KeyError), collected_rarely():
+        raise KeyError
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+MADE_MEANWHILE = """
+import gc
+from gpu_constructs.tree.garbage import collected_rarely
+gc.collect()
+runs = gc.get_stats()[0]["collections"]
+with collected_rarely():
+    kept = [[] for _ in range(5_000)]
+kept.append([])
+print(gc.get_stats()[0]["collections"] - runs, gc.get_freeze_count())
+"""
+
+
+FROZEN = """
+import gc
+from gpu_constructs.tree.garbage import collected_rarely
+gc.freeze()
+before = gc.get_freeze_count()
+with collected_rarely():
+    pass
+print(gc.get_freeze_count() / before > 0.9)
+"""
+
+
+def printed(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+
+def test_what_was_made_meanwhile_starts_no_collection():
+    assert printed(MADE_MEANWHILE) == "0 0\n"
+
+
+def test_what_the_user_froze_stays_frozen():
+    assert printed(FROZEN) == "True\n"

