@@ -16,6 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 import invariants
+import tables
 from gpu_constructs import App, Chart, Testing
 
 # The same examples in every run, and none refused for the time it took: a busy machine is no fault of the code.
@@ -108,3 +109,9 @@ def objects() -> Callable[[Chart], list[dict[str, Any]]]:
         return manifests
 
     return rendered
+
+
+@pytest.fixture
+def rows(request: pytest.FixtureRequest) -> list[tuple[Any, ...]]:
+    """Return what stands in each row of the test's table."""
+    return [tuple(row.values()) for row in tables.table(request.function)]

@@ -9,6 +9,8 @@ from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube.placement import Taint
+from refusals import refusal
+from tables import cases
 
 TEXT = """\
 # Of the whole cluster.
@@ -38,13 +40,6 @@ rack_watts: {r1: 4000}
 """
 
 
-def refusal(text):
-    with pytest.raises(GpuConstructsError) as refused:
-        GpuInventory.from_yaml(text)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
-
-
 def test_the_keys_are_the_members():
     assert GpuInventory.from_yaml(TEXT) == GpuInventory(
         nodes=[
@@ -71,92 +66,23 @@ def test_the_keys_are_the_members():
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "sharing"),
-    [
-        ("{strategy: vram-units, vram: 16303Mi}", Sharing.vram_units(vram="16303Mi")),
-        ("{strategy: none}", Sharing.none()),
-        ("{strategy: time-slicing, replicas: 5}", Sharing.time_slicing(replicas=5)),
-        ("{strategy: mps, replicas: 8, rename_by_default: true}", Sharing.mps(replicas=8, rename_by_default=True)),
-        ("", None),
-    ],
-)
+@cases
 def test_sharing_has_the_keywords_of_its_factory(text, sharing):
     (node,) = GpuInventory.from_yaml(f"nodes: [{{name: a, sharing: {text}}}]").nodes
     assert node.sharing == sharing
 
 
-WRONG = [
-    ("gpus: 2", "gpu: 2"),
-    ("gpus: 2", "boards: 2"),
-    ("gpus: 2", "gpus: two"),
-    ("gpus: 2", "gpus: 010"),
-    ("gpus: 2", "gpus: yes"),
-    ("gpus: 2", "gpus: 1.5"),
-    ("gpus: 2", "gpus: 0"),
-    ("gpus: 2", "gpus: {a: 1}"),
-    ("count: 3", "gpus: 3"),
-    ("vram: 40000Mi", "vram: 41Gi"),
-    ("vram: 40000Mi", "vram: 40"),
-    ("{1g.5gb: 7}", "{1g.5gb: 8}"),
-    ("{1g.5gb: 7}", "{1g.5gb: x}"),
-    ("mig_strategy: mixed", "mig_strategy: none"),
-    ("strategy: time-slicing", "strategy: sliced"),
-    ("resources: {nvidia.com/mig-1g.5gb: 2}", "replica: 2"),
-    ("{nvidia.com/mig-1g.5gb: 2}", "{nvidia.com/mig-1g.5gb: 1}"),
-    ("resources: {nvidia.com/mig-1g.5gb: 2}", "resources:"),
-    ("greater_than_one: false", "greater_than_one: 0"),
-    ('zone: "1"', "zone: 1"),
-    ('zone: "1"', "zone: true"),
-    ('zone: "1"', "a b: c"),
-    ("value: present", "valu: present"),
-    ("value: present", "effect: Never"),
-    ("rack: r1", "rack: 1"),
-    ("rack: r1", "rack: r2"),
-    ("name: desktop", "name: a100"),
-    ("name: desktop", "labels: {}"),
-    ("{r1: 4000}", "{r1: lots}"),
-    ("{r1: 4000}", "{r1: 0}"),
-    ("nodes:", "node:"),
-]
+def test_what_is_wrong_has_its_line_and_its_path(rows):
+    for right, wrong, says in rows:
+        assert refusal(GpuInventory.from_yaml, TEXT.replace(right, wrong)) == says
 
 
-def test_what_is_wrong_has_its_line_and_its_path(snapshot):
-    """The messages, one a row of WRONG, are in the snapshot."""
-    assert "\n".join(refusal(TEXT.replace(right, wrong)) for right, wrong in WRONG) == snapshot
-
-
-NO_INVENTORIES = [
-    "",
-    "# nothing\n",
-    "[]",
-    "nodes",
-    "nodes:",
-    "rack_watts: {}",
-    "nodes: []",
-    "nodes: {name: a}",
-    "nodes: [a]",
-    "nodes:\n- {name: a, sharing: mps}",
-    "nodes:\n- {name: a, sharing: {}}",
-    "nodes:\n- {name: a, sharing: {strategy: mps}}",
-    "nodes:\n\t- name: a",
-    "nodes: &all\n- name: a",
-    "nodes: *all",
-    "nodes: !!set {a}",
-    "nodes: [{<<: {name: a}}]",
-    "nodes: [{? [a] : b}]",
-    "nodes: [{name: a}]\n---\nnodes: []",
-    "nodes: [{name: a",
-    "a: b: c",
-    "a\x00",
-    "[" * 1000,
-    "nodes: [{name: a, gpus: 99999999999999999999}]",
-]
-
-
-def test_what_is_no_inventory_is_refused(snapshot):
-    """The messages, one a row of NO_INVENTORIES, are in the snapshot."""
-    assert "\n".join(refusal(text) for text in NO_INVENTORIES) == snapshot
+def test_what_is_no_inventory_is_refused(rows):
+    for text, says in rows:
+        assert refusal(GpuInventory.from_yaml, text) == says
+    assert refusal(GpuInventory.from_yaml, "[" * 1000) == (
+        "line 1: text must not be nested deeper than any key of an inventory"
+    )
 
 
 def test_a_file_is_named_in_front_of_the_line(tmp_path):

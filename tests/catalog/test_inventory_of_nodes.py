@@ -9,6 +9,8 @@ from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.errors import GpuConstructsError, GpuConstructsWarning
 from gpu_constructs.kube.placement import Taint
+from refusals import refusal
+from tables import cases
 
 RTX_3090 = "NVIDIA-GeForce-RTX-3090"
 A100 = "NVIDIA-A100-SXM4-40GB"
@@ -50,13 +52,6 @@ def read(*nodes):
     return found
 
 
-def refusal(given):
-    with pytest.raises(GpuConstructsError) as refused:
-        GpuInventory.from_nodes(given)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
-
-
 def test_a_file_is_read_too(tmp_path):
     path = tmp_path / "nodes.json"
     path.write_text(json.dumps({"kind": "List", "items": [node(allocatable={"gpu": 1}, **gpu(RTX_3090, 1))]}))
@@ -90,19 +85,7 @@ def test_a_node_without_sharing_has_its_boards():
     assert found.labels["kubernetes.io/hostname"] == "talos-1"
 
 
-@pytest.mark.parametrize(
-    ("labels", "allocatable", "sharing"),
-    [
-        (gpu(f"{RTX_3090}-SHARED", 1, 5, "time-slicing"), {"gpu": 5}, Sharing.time_slicing(replicas=5)),
-        (
-            gpu(RTX_3090, 1, 5, "time-slicing"),
-            {"gpu.shared": 5},
-            Sharing.time_slicing(replicas=5, rename_by_default=True),
-        ),
-        (gpu(f"{RTX_3090}-SHARED", 1, 10, "mps") | {"mps_capable": "true"}, {"gpu": 10}, Sharing.mps(replicas=10)),
-        (gpu(RTX_3090, 1, 4, "mps"), {"gpu.shared": 4}, Sharing.mps(replicas=4, rename_by_default=True)),
-    ],
-)
+@cases
 def test_slots_are_no_boards(labels, allocatable, sharing):
     found = read(node(allocatable=allocatable, **labels))
     assert (found.gpus, found.gpu_model, found.sharing) == (1, "NVIDIA GeForce RTX 3090", sharing)
@@ -233,30 +216,13 @@ def test_slots_of_a_number_of_boards_that_nobody_says_are_taken_for_one():
     assert (found.gpus, found.sharing) == (1, Sharing.time_slicing(replicas=8, rename_by_default=True))
 
 
-NO_NODES = [
-    "",
-    "NAME   STATUS",
-    "[]",
-    {"kind": "Node", "metadata": {}},
-    {"kind": "List"},
-    {"kind": "List", "items": [{"kind": "Pod"}]},
-    {"kind": "List", "items": [3]},
-    {"kind": "List", "items": [{"kind": "Node"}]},
-    {"kind": "List", "items": []},
-    {"kind": "List", "items": [node()]},
-    3,
-    {"kind": "List", "items": [node(allocatable={"gpu": 1}, taints=[{"key": "a", "effect": "No"}])]},
-    {"kind": "List", "items": [node("a", {"gpu": 1}), node("a", {"gpu": 1})]},
-]
-
-
 def test_json_that_is_nested_too_deep_is_refused():
-    assert refusal("[" * 100_000).startswith("nodes must be JSON; got text that is none: ")
+    assert refusal(GpuInventory.from_nodes, "[" * 100_000).startswith("nodes must be JSON; got text that is none: ")
 
 
-def test_what_is_no_list_of_nodes_with_gpus_is_refused(snapshot):
-    """The messages, one a row of NO_NODES, are in the snapshot."""
-    assert "\n".join(refusal(given) for given in NO_NODES) == snapshot
+def test_what_is_no_list_of_nodes_with_gpus_is_refused(rows):
+    for given, says in rows:
+        assert refusal(GpuInventory.from_nodes, given) == says
 
 
 @pytest.mark.parametrize("part", ["metadata", "spec", "status"])

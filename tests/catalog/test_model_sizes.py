@@ -22,28 +22,8 @@ from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.provided import Provided
 
 
-def test_the_name_tells_the_size_and_the_format_of_the_weights():
-    for model, quantization, certain, usual in [
-        ("meta-llama/Llama-3.1-70B-Instruct", None, 33, 130),
-        ("Qwen/Qwen3-8B", None, 4, 15),
-        ("Qwen/Qwen3-8B", "fp8", 7, 7),
-        ("Qwen/Qwen3-8B", "awq", 4, 4),
-        ("Qwen/Qwen2.5-72B-Instruct-GPTQ-Int4", None, 33, 33),
-        ("Qwen/Qwen2.5-72B-Instruct-AWQ", None, 33, 33),
-        ("RedHatAI/Meta-Llama-3.1-70B-Instruct-FP8", None, 65, 65),
-        ("RedHatAI/Meta-Llama-3.1-70B-Instruct-quantized.w4a16", None, 33, 33),
-        ("nvidia/Llama-3.1-405B-Instruct-FP4", None, 188, 188),
-        ("openai/gpt-oss-120b", None, 56, 56),
-        ("Qwen/Qwen3-30B-A3B", None, 14, 56),
-        ("mistralai/Mixtral-8x7B-Instruct-v0.1", None, 21, 83),
-        ("llama4:16x17b", None, 8, 32),
-        ("llama3:70b", None, 33, 130),
-        ("llama3:70b-instruct-fp16", None, 130, 130),
-        ("llama3:70b-instruct-q8_0", None, 65, 65),
-        ("hf.co/bartowski/Llama-3.3-70B-Instruct-GGUF:IQ2_XS", None, 12, 12),
-        ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", None, 1, 2),
-        ("qwen2.5:0.5b", None, 0, 1),
-    ]:
+def test_the_name_tells_the_size_and_the_format_of_the_weights(rows):
+    for model, quantization, certain, usual in rows:
         assert tuple(round(amount) for amount in least_weights(model, quantization)) == (certain, usual)
 
 

@@ -18,6 +18,7 @@ from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.nfd_labels import nfd_labels
 from gpu_constructs.errors import SynthesisError
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdMaster, NfdWorker, NodeFeatureDiscovery
+from tables import cases
 
 VENDOR, CLASS = "pci-10de.present", "pci-0300_10de.present"
 
@@ -36,52 +37,8 @@ def rules(**rule):
     return {"sources": {"custom": [{"name": "own", **rule}]}}
 
 
-def test_the_workers_configuration_decides_which_labels_there_are():
-    for label, config, is_published in [
-        (VENDOR, {}, True),
-        (CLASS, {}, False),
-        ("pci-15b3.present", {}, True),
-        ("pci-10de.sriov.capable", {}, True),
-        ("pci-10de", {}, False),
-        ("nvidia.com/gpu.present", {}, True),
-        ("nvidia.com/gpu.product", {}, False),
-        (VENDOR, pci("class", "vendor"), False),
-        (CLASS, pci("class", "vendor"), True),
-        (CLASS, pci("vendor", "class"), True),
-        ("pci-0302_10de.present", pci("class", "vendor", classes=["0302"]), True),
-        (CLASS, pci("class", "vendor", classes=["0302"]), False),
-        ("pci-0b40_10de.present", pci("class", "vendor", classes=["0B40"]), True),
-        ("pci-10de_2684.present", pci("device", "vendor"), True),
-        ("usb-0e_046d_0825.present", {}, True),
-        ("usb-03_046d_0825.present", {}, False),
-        ("usb-046d.present", {"sources": {"usb": {"deviceLabelFields": ["vendor"]}}}, True),
-        ("usb-046d.present", {"sources": {"usb": {"deviceClassWhitelist": []}}}, False),
-        ("cpu-model.vendor_id", {}, True),
-        ("cpu-cpuid.AVX512F", {}, True),
-        ("cpu-model", {}, False),
-        ("cpu-model.vendor_id", {"core": {"labelSources": ["pci", "custom"]}}, False),
-        ("cpu-model.vendor_id", {"core": {"labelSources": ["all", "-cpu"]}}, False),
-        ("cpu-model.vendor_id", {"core": {"featureSources": ["pci"]}}, False),
-        ("kernel-version.full", {}, True),
-        ("kernel-config.NO_HZ", {}, True),
-        ("kernel-config.KVM", {}, False),
-        ("kernel-config.KVM", {"sources": {"kernel": {"configOpts": ["KVM"]}}}, True),
-        ("system-os_release.ID", {}, True),
-        ("system-os_release.VERSION_ID.major", {}, True),
-        ("system-os_release.NAME", {}, False),
-        ("memory-numa", {}, True),
-        ("network-sriov.capable", {}, True),
-        ("storage-nonrotationaldisk", {}, True),
-        ("rdma.capable", {}, True),
-        ("fake-fakefeature1", {}, False),
-        ("fake-fakefeature1", {"core": {"labelSources": ["all", "fake"], "featureSources": ["all", "fake"]}}, True),
-        ("example.com/own", rules(labels={"example.com/own": "true"}), True),
-        ("own", rules(labels={"own": "true"}), True),
-        ("example.com/x", rules(labelsTemplate="example.com/{{ .name }}=true"), True),
-        (VENDOR, {"core": {"labelWhiteList": "^gpu"}}, False),
-        (VENDOR, {"core": {"labelWhiteList": "^(gpu|pci-10de)"}}, True),
-        (VENDOR, {"core": {"labelWhiteList": "(?i:pci|gpu)\\pL?"}}, True),
-    ]:
+def test_the_workers_configuration_decides_which_labels_there_are(rows):
+    for label, config, is_published in rows:
         assert publishes(label, config) is is_published, (label, config, is_published)
 
 
@@ -116,15 +73,7 @@ def test_no_node_of_the_plan_has_a_label_that_the_apps_discovery_does_not_publis
     assert plan.plan.all_fits == "no"
 
 
-@pytest.mark.parametrize(
-    ("label", "options"),
-    [
-        (VENDOR, {}),
-        (CLASS, {"node_feature_discovery": "external"}),
-        (VENDOR, {"node_feature_discovery": "external"}),
-        (CLASS, {"node_feature_discovery": NodeFeatureDiscovery(worker=NfdWorker(config=pci("class", "vendor")))}),
-    ],
-)
+@cases
 def test_a_label_that_the_discovery_may_publish_is_selected_in_peace(app, label, options):
     plan = selecting(app, label, **options)
     synthesize(app)
@@ -145,15 +94,7 @@ def test_a_name_that_files_on_nodes_may_bring_is_only_warned_of(app):
         synthesize(app)
 
 
-@pytest.mark.parametrize(
-    ("values", "label", "is_published"),
-    [
-        ({}, VENDOR, True),
-        ({}, CLASS, False),
-        ({"worker": {"config": pci("class", "vendor")}}, CLASS, True),
-        ({"master": {"config": {"labelWhiteList": "^gpu"}}}, VENDOR, False),
-    ],
-)
+@cases
 def test_the_operators_values_configure_its_discovery(chart, values, label, is_published):
     given = {"node-feature-discovery": values} if values else {}
     operator = GpuOperator(chart, "operator", platform=Kubernetes(), delivery=Delivery.values(), values=given)

@@ -3,6 +3,7 @@ import warnings
 import pytest
 
 from gpu_constructs import Flags, GpuConstructsError, GpuConstructsWarning, PluginConfig, Sharing
+from tables import cases
 
 MIG = "nvidia.com/mig-1g.5gb"
 EITHER = pytest.mark.parametrize("make", [Sharing.time_slicing, Sharing.mps])
@@ -14,18 +15,7 @@ def refusal(make, **options):
     return str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("replicas", "problem"),
-    [
-        (1, "must be at least 2, got 1"),
-        (0, "must be at least 2, got 0"),
-        (-4, "must be at least 2, got -4"),
-        ("5", "must be an int, got '5' (str)"),
-        (2.5, "must be an int, got 2.5 (float)"),
-        (True, "must be an int, got True (bool)"),
-        ([2], "must be an int, got [2] (list)"),
-    ],
-)
+@cases
 @EITHER
 def test_replicas_that_share_nothing_are_refused_with_the_way_out(make, replicas, problem):
     field = f"sharing.{make.__name__}.replicas"
@@ -70,19 +60,8 @@ def test_every_kind_of_mig_device_can_be_shared():
         assert Sharing.time_slicing(resources={name: 2}).resources == {name: 2}, profile
 
 
-def test_a_resource_that_no_node_has_is_refused():
-    for name, meant in [
-        ("gpu", None),
-        ("nvidia.com/gpus", "nvidia.com/gpu"),
-        ("nvidia.com/gpu.shared", "nvidia.com/gpu"),
-        ("amd.com/gpu", "nvidia.com/gpu"),
-        ("nvidia.com/mig-1g", "nvidia.com/mig-1g.5gb"),
-        ("nvidia.com/mig-1g.5gb\n", "nvidia.com/mig-1g.5gb"),
-        ("nvidia.com/mig-1c.3g.20gb", "nvidia.com/mig-1g.5gb"),
-        ("", None),
-        (5, None),
-        (None, None),
-    ]:
+def test_a_resource_that_no_node_has_is_refused(rows):
+    for name, meant in rows:
         hint = f" (did you mean {meant!r}?)" if meant else ""
         assert refusal(Sharing.time_slicing, resources={name: 2}) == (
             "sharing.time_slicing.resources must hold 'nvidia.com/gpu' or MIG devices like 'nvidia.com/mig-1g.5gb', "
@@ -135,12 +114,8 @@ def test_an_unknown_strategy_is_refused():
         )
 
 
-def test_no_sharing_takes_no_options():
-    for option in [
-        {"resources": {"nvidia.com/gpu": 2}},
-        {"rename_by_default": True},
-        {"fail_requests_greater_than_one": True},
-    ]:
+def test_no_sharing_takes_no_options(rows):
+    for (option,) in rows:
         assert refusal(Sharing, strategy="none", **option) == (
             "sharing without a strategy takes nothing else; use Sharing.none()"
         )
@@ -149,15 +124,8 @@ def test_no_sharing_takes_no_options():
 # --- units of memory ---------------------------------------------------------------
 
 
-def test_a_gpu_has_as_many_slots_as_whole_units_fit_into_its_memory():
-    for vram, unit, replicas in [
-        ("16303Mi", "1Gi", 15),
-        ("16Gi", "1Gi", 16),
-        ("16303Mi", "512Mi", 31),
-        ("24564Mi", "4Gi", 5),
-        ("2Gi", "1Gi", 2),
-        ("25.4G", "1Gi", 23),
-    ]:
+def test_a_gpu_has_as_many_slots_as_whole_units_fit_into_its_memory(rows):
+    for vram, unit, replicas in rows:
         sharing = Sharing.vram_units(vram=vram, unit=unit)
         assert (sharing.strategy, sharing.resources) == ("time-slicing", {"nvidia.com/gpu": replicas})
         assert sharing.vram_unit == unit, (vram, unit, replicas)
@@ -190,63 +158,20 @@ def test_other_slots_count_no_memory():
         )
 
 
-def test_part_of_a_unit_is_asked_for_as_a_whole_one():
-    for unit, vram, units in [
-        ("1Gi", "8Gi", 8),
-        ("1Gi", "7.2Gi", 8),
-        ("1Gi", "8193Mi", 9),
-        ("1Gi", "1Mi", 1),
-        ("1Gi", "15Gi", 15),
-        ("512Mi", "8Gi", 16),
-        ("1Gi", "8G", 8),
-        ("1Gi", "8589934593", 9),
-    ]:
+def test_part_of_a_unit_is_asked_for_as_a_whole_one(rows):
+    for unit, vram, units in rows:
         assert Sharing.vram_units(vram="16303Mi", unit=unit).units(vram) == units, (unit, vram, units)
 
 
-def test_what_no_gpu_can_give_is_refused():
-    for vram, problem in [
-        (
-            "15361Mi",
-            "vram must be at most 15 units of 1Gi, which is all that is handed out of a GPU; got '15361Mi', which is "
-            "16; take less, or a larger GPU",
-        ),
-        ("8", "vram must be at least 1Mi; got '8'; write the unit, as in '8Gi'"),
-        ("0", "vram must be at least 1Mi; got '0'; write the unit, as in '8Gi'"),
-        ("much", "vram must be a Kubernetes quantity like '500m' or '16Gi'; got 'much'"),
-        (8, "vram must be str; got int: 8"),
-    ]:
+def test_what_no_gpu_can_give_is_refused(rows):
+    for vram, problem in rows:
         with pytest.raises(GpuConstructsError) as refused:
             Sharing.vram_units(vram="16303Mi").units(vram)
         assert str(refused.value) == problem, (vram, problem)
 
 
-def test_memory_that_cannot_be_counted_in_units_is_refused():
-    for options, problem in [
-        ({}, "vram is required by Sharing.vram_units; pass vram=..."),
-        ({"vram": 16}, "sharing.vram_units.vram must be str; got int: 16"),
-        ({"vram": "16 GB"}, "sharing.vram_units.vram must be a Kubernetes quantity like '500m' or '16Gi'; got '16 GB'"),
-        ({"vram": "16Gi", "unit": 1}, "sharing.vram_units.unit must be str; got int: 1"),
-        (
-            {"vram": "16Gi", "unit": "1G"},
-            "sharing.vram_units.unit must be whole MiB, at least one; got '1G'; write '1Gi' or '512Mi'",
-        ),
-        (
-            {"vram": "16Gi", "unit": "0"},
-            "sharing.vram_units.unit must be whole MiB, at least one; got '0'; write '1Gi' or '512Mi'",
-        ),
-        (
-            {"vram": "16303Mi", "unit": "8Gi"},
-            "sharing.vram_units.vram must be at least two units of '8Gi'; got '16303Mi'; take a smaller unit, or use "
-            "Sharing.none() for exclusive GPUs",
-        ),
-        (
-            {"vram": "80Gi", "unit": "1Mi"},
-            "sharing.vram_units.unit must give at most 63550 slots, more than which the kubelet does not read from the "
-            "plugin; got '1Mi', 81920 of '80Gi'; take a larger unit",
-        ),
-        ({"vram": "16Gi", "rename_by_default": 1}, "sharing.time_slicing.rename_by_default must be bool; got int: 1"),
-    ]:
+def test_memory_that_cannot_be_counted_in_units_is_refused(rows):
+    for options, problem in rows:
         assert refusal(Sharing.vram_units, **options) == problem, (options, problem)
 
 
@@ -261,27 +186,8 @@ def test_so_many_units_that_pods_start_late_are_warned_of():
 SLOTS = {"nvidia.com/gpu": 2}
 
 
-def test_a_unit_of_memory_goes_with_slots_of_whole_gpus_alone():
-    for options, problem in [
-        (
-            {"strategy": "none"},
-            "sharing.vram_unit needs the strategy 'time-slicing', got 'none'; use Sharing.vram_units",
-        ),
-        (
-            {"strategy": "mps", "resources": SLOTS},
-            "sharing.vram_unit needs the strategy 'time-slicing', got 'mps'; use Sharing.vram_units",
-        ),
-        (
-            {"strategy": "time-slicing", "resources": SLOTS, "fail_requests_greater_than_one": True},
-            "sharing.time_slicing.fail_requests_greater_than_one must be False with vram_unit, where a container asks "
-            "for as many slots as it takes memory; leave it out",
-        ),
-        (
-            {"strategy": "time-slicing", "resources": {**SLOTS, MIG: 2}},
-            "sharing.time_slicing.resources must be 'nvidia.com/gpu' alone with vram_unit, since a node with MIG "
-            f"devices has several memories; got 'nvidia.com/gpu', {MIG!r}",
-        ),
-    ]:
+def test_a_unit_of_memory_goes_with_slots_of_whole_gpus_alone(rows):
+    for options, problem in rows:
         assert refusal(Sharing, vram_unit="1Gi", **options) == problem, (options, problem)
         assert Sharing(strategy="time-slicing", resources=SLOTS, vram_unit="1Gi").units("2Gi") == 2
 

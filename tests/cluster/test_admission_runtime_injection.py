@@ -5,6 +5,7 @@ import cel
 import schemas
 from gpu_constructs import GpuConstructsError, GpuNamespace, Kubernetes, NvidiaRuntimeClass, Talos, Toleration
 from gpu_constructs.cluster.admission.runtime_injection import GpuRuntimeInjection
+from tables import cases
 
 NEW = Talos("1.13")
 OLD = Talos("1.12")
@@ -66,20 +67,7 @@ def test_every_gpu_resource_counts_in_every_container(chart, limits, kind):
     assert cel.mutated(policy_of(chart), given)["spec"]["runtimeClassName"] == "nvidia"
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        pod(container()),
-        pod(container({"cpu": "1"})),
-        pod(container({"nvidia.com/gpu": "0"}), container({"nvidia.com/gpu": 0})),
-        pod(container({"amd.com/gpu": "1"})),
-        pod(container({"nvidia.com/hostdev": "1", "nvidia.com/gpumem": "1"})),
-        pod({"name": "main", "resources": {}}, initContainers=[container()]),
-        pod({"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}}}),
-        pod(container({"nvidia.com/gpu": "1"}), runtimeClassName="kata"),
-        pod(container({"nvidia.com/gpu": "1"}), runtimeClassName="nvidia"),
-    ],
-)
+@cases
 def test_other_pods_are_left_alone(chart, given):
     assert cel.mutated(policy_of(chart), given) == given
 
@@ -91,29 +79,7 @@ def test_what_is_injected_is_not_injected_again(chart):
     assert policy["spec"]["reinvocationPolicy"] == "IfNeeded"
 
 
-@pytest.mark.parametrize(
-    ("there", "asked", "is_enough"),
-    [
-        ({"operator": "Exists"}, DEDICATED, True),
-        ({"key": "dedicated", "operator": "Exists"}, DEDICATED, True),
-        ({"key": "dedicated", "value": "ai"}, DEDICATED, True),
-        ({"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"}, DEDICATED, True),
-        ({"key": "dedicated", "value": "db"}, DEDICATED, False),
-        ({"key": "dedicated"}, DEDICATED, False),
-        ({"key": "dedicated"}, Toleration(key="dedicated"), True),
-        ({"key": "dedicated", "value": "ai", "effect": "NoExecute"}, DEDICATED, False),
-        ({"key": "other", "operator": "Exists"}, DEDICATED, False),
-        ({"key": "dedicated", "value": "ai"}, Toleration(key="dedicated", operator="Exists"), False),
-        ({"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}, Toleration(key="dedicated"), False),
-        ({"key": "dedicated", "operator": "Exists"}, Toleration(operator="Exists"), False),
-        ({"operator": "Exists"}, Toleration(operator="Exists"), True),
-        (
-            {"key": "k", "operator": "Exists", "effect": "NoExecute"},
-            Toleration(key="k", operator="Exists", effect="NoExecute", toleration_seconds=5),
-            True,
-        ),
-    ],
-)
+@cases
 def test_a_toleration_is_added_where_the_pod_tolerates_less(chart, there, asked, is_enough):
     found = cel.mutated(
         policy_of(chart, tolerations=[asked]), pod(container({"nvidia.com/gpu": "1"}), tolerations=[there])
@@ -192,22 +158,6 @@ def test_a_platform_without_a_runtime_class_needs_one(chart):
     assert cel.mutated(policy, pod(container({"nvidia.com/gpu": "1"})))["spec"]["runtimeClassName"] == "nvidia-cdi"
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        (
-            {"namespaces": ["kube-system"]},
-            "namespaces must hold one that excluded_namespaces does not; got ['kube-system']; leave it out for all",
-        ),
-        (
-            {"namespaces": []},
-            "namespaces must hold one that excluded_namespaces does not; got []; leave it out for all",
-        ),
-        (
-            {"flavor": "kyvernoo"},
-            "flavor must be one of 'kubernetes', 'kyverno'; got 'kyvernoo' (did you mean 'kyverno'?)",
-        ),
-    ],
-)
+@cases
 def test_input_that_makes_no_policy_is_refused(chart, given, problem):
     assert refusal(chart, **given) == problem

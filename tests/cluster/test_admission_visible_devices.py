@@ -5,8 +5,9 @@ import cel
 import dist
 import invariants
 import schemas
-from gpu_constructs import DevicePluginChart, GpuConstructsError, GpuNamespace, Kubernetes, Sharing
+from gpu_constructs import DevicePluginChart, GpuConstructsError, GpuNamespace, Kubernetes
 from gpu_constructs.cluster.admission.visible_devices import ALLOW_LABEL, DenyVisibleDevicesOverride
+from tables import cases
 
 OVERRIDE, NO_REQUEST = "NVIDIA_VISIBLE_DEVICES must", "runtimeClassName nvidia, nvidia-cdi or nvidia-legacy needs"
 NAMES_NODE, ENV_FROM = "nodeName must be left out", "envFrom can bring"
@@ -57,17 +58,7 @@ def test_a_value_that_shows_nothing_is_admitted(chart, value):
     assert cel.denials(policy_of(chart), pod(visible(value))) == []
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        pod({"name": "a"}),
-        pod({"name": "a", "env": []}, initContainers=[{"name": "b"}]),
-        pod({"name": "a", "env": [{"name": "nvidia_visible_devices", "value": "all"}]}),
-        pod({"name": "a", "resources": GPU}, {"name": "b"}, runtimeClassName="nvidia"),
-        pod({"name": "a"}, runtimeClassName="nvidia", initContainers=[{"name": "b", "resources": GPU}]),
-        pod({"name": "a"}, runtimeClassName="kata"),
-    ],
-)
+@cases
 def test_other_pods_are_admitted(chart, given):
     assert cel.denials(policy_of(chart), given) == []
 
@@ -109,18 +100,7 @@ def test_a_pod_that_names_its_node_is_denied_with_the_runtime_class(chart, runti
     assert cel.denials(policy_of(Chart(App(), "third")), named, operation="UPDATE") == []
 
 
-@pytest.mark.parametrize(
-    ("given", "asked", "is_admitted"),
-    [
-        ({}, "nvidia.com/gpu", True),
-        ({}, "nvidia.com/gpu.shared", False),
-        ({}, "nvidia.com/mig-1g.10gb", False),
-        ({"mig_strategy": "mixed"}, "nvidia.com/mig-1g.10gb", True),
-        ({"sharing": Sharing.time_slicing(replicas=2, rename_by_default=True)}, "nvidia.com/gpu.shared", True),
-        ({"sharing": Sharing.time_slicing(replicas=2, rename_by_default=True)}, "nvidia.com/gpu", False),
-        (None, "nvidia.com/mig-1g.10gb", True),
-    ],
-)
+@cases
 def test_only_resources_that_the_app_s_device_plugin_advertises_count(app, given, asked, is_admitted):
     chart = Chart(app, "policies")
     DenyVisibleDevicesOverride(chart, "policy")

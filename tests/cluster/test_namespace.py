@@ -12,6 +12,7 @@ from gpu_constructs import (
     synthesize,
 )
 from gpu_constructs.cluster.namespace import component_namespace, namespace_name
+from tables import cases
 
 MODES = ("enforce", "audit", "warn")
 NOT_DEFAULT = (
@@ -57,13 +58,7 @@ def test_a_label_that_restates_the_level_is_refused(chart, mode):
     )
 
 
-@pytest.mark.parametrize(
-    ("labels", "problem"),
-    [
-        ({"a b": "c"}, "labels has a key that is not a label key; got 'a b'"),
-        ({"a": 1}, "labels['a'] must be str; got int: 1"),
-    ],
-)
+@cases
 def test_labels_kubernetes_refuses_are_refused(chart, labels, problem):
     assert refusal(chart, labels=labels) == problem
 

@@ -2,6 +2,7 @@ import pytest
 
 from gpu_constructs import GpuConstructsError
 from gpu_constructs.cluster.priority_classes import GpuPriorityClasses
+from tables import cases
 
 
 def refusal(chart, **given):
@@ -25,19 +26,7 @@ def test_names_values_and_preemption_are_as_given(chart, objects):
     ]
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"values": {"batch": 10_000}}, "values['notebook'] must be above values['batch'], 10000; got 10000"),
-        ({"values": {"serving": 5}}, "values['serving'] must be above values['notebook'], 10000; got 5"),
-        (
-            {"values": {"serving": 1_000_000_001}},
-            "values['serving'] must be at most 1000000000, got 1000000001; higher ones are the system's",
-        ),
-        ({"prefix": "system"}, "prefix must not start with 'system-', which Kubernetes reserves; got 'system'"),
-        ({"prefix": "system-gpu"}, "prefix must not start with 'system-', which Kubernetes reserves; got 'system-gpu'"),
-    ],
-)
+@cases
 def test_what_kubernetes_refuses_is_refused(chart, given, problem):
     assert refusal(chart, **given) == problem
 

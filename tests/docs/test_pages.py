@@ -13,6 +13,7 @@ import gpu_constructs
 import recipe_pages
 from documents import Page
 from gpu_constructs import GpuConstructsError
+from tables import cases
 
 # Their programs read files or run programs, for which they have tests of their own.
 WITH_FILES = {"capacity-plan", "coming-from-helm", "gpu-access", "gpu-operator", "rules"}
@@ -52,16 +53,7 @@ def test_programs_run_as_written_and_refusals_are_those_that_are_shown(name: str
     assert fragments == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "construct"),
-    [
-        ("comfyui", "ComfyUI"),
-        ("ollama", "Ollama"),
-        ("vllm", "Vllm"),
-        ("pytorch-training", "PyTorchTraining"),
-        ("katib-experiment", "KatibExperiment"),
-    ],
-)
+@cases
 def test_a_table_of_keywords_has_those_of_the_construct_and_their_defaults(name: str, construct: str) -> None:
     known = inspect.signature(getattr(gpu_constructs, construct)).parameters
     page = Page(name)

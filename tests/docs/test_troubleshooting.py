@@ -227,14 +227,8 @@ def test_a_command_shows_the_pods_that_are_meant() -> None:
         assert not [" ".join(words) for words in kubectl_commands(document) if vague(words)]
 
 
-def test_a_command_that_may_show_another_pod_would_be_found() -> None:
-    for line, says in [
-        ("kubectl logs -n gpu-device-plugin ds/nvidia-device-plugin", "takes the pod of any node"),
-        ("kubectl exec -n gpu-device-plugin ds/nvidia-powerlimit -- nvidia-smi", "takes the pod of any node"),
-        ("kubectl get pods -A -l app.kubernetes.io/name=nvidia-device-plugin", "takes pods of several DaemonSets"),
-        ("kubectl get pods -A -l app.kubernetes.io/component=device-plugin", None),
-        ("kubectl rollout status ds/nvidia-device-plugin -n gpu-device-plugin", None),
-    ]:
+def test_a_command_that_may_show_another_pod_would_be_found(rows) -> None:
+    for line, says in rows:
         (command,) = documents.simple_commands(line)
         assert vague(command) == says
 
@@ -255,27 +249,8 @@ def test_no_kubectl_command_is_overlooked() -> None:
     assert len(kubectl_commands(dist.ROOT / "docs" / "troubleshooting.md")) > 40
 
 
-def test_a_command_with_a_wrong_name_would_be_found() -> None:
-    for line, says in [
-        ("kubectl get pods -n gpu-plugin", "not in dist/"),
-        ("kubectl logs -n gpu-device-plugin ds/nvidia-dcgm", "not in dist/"),
-        ("kubectl logs -n ollama ds/nvidia-device-plugin", "not in dist/"),
-        ("kubectl get pods -n gpu-device-plugin -l app.kubernetes.io/name=nvidia-plugin", "not in dist/"),
-        ("kubectl get pods -n ollama -l app.kubernetes.io/name=nvidia-device-plugin", "not in dist/"),
-        ("kubectl get pods -l app.kubernetes.io/name=nvidia-device-plugin", "no namespace"),
-        ("kubectl get configmap nvidia-device-plugin -n gpu-device-plugin", "not in dist/"),
-        ("kubectl get runtimeclass nvidia-cdi", "not in dist/"),
-        ("kubectl get nodes -l nvidia.com/gpu=true", "node label that nobody sets: nvidia.com/gpu"),
-        ("kubectl label node <node> nvidia.com/gpu.deploy.operator=false", None),
-        ("kubectl taint node <node> dedicate=ai:NoSchedule", "node label that nobody sets: dedicate"),
-        ("kubectl get clusterpolicy gpu-cluster-policy", "not in dist/"),
-        ("kubectl apply -f dist/talos/", "no such file: dist/talos/"),
-        ("kubectl apply -f dist/talos-rtx3090", "no such file: dist/talos-rtx3090"),
-        ("kubectl get pods -n ollama --show-tags", "unknown flag --show-tags"),
-        ("kubectl rollout status deploy/ollame -n ollama", "not in dist/"),
-        ("kubectl get podz -n ollama", "unknown kind podz"),
-        ("kubectl roll -n ollama deploy/ollama", "unknown verb roll"),
-    ]:
+def test_a_command_with_a_wrong_name_would_be_found(rows) -> None:
+    for line, says in rows:
         (command,) = documents.simple_commands(line)
         assert problem(command) == (says or "node label that nobody sets: nvidia.com/gpu.deploy.operator")
 

@@ -242,16 +242,9 @@ def pod_of(manifest: dict[str, Any]) -> dict[str, Any]:
     return pod
 
 
-def test_programs_make_claims_that_kubernetes_takes(tmp_path: Path) -> None:
+def test_programs_make_claims_that_kubernetes_takes(tmp_path: Path, rows) -> None:
     written = []
-    for number, (kinds, first) in enumerate(
-        [
-            (["Deployment", "ResourceClaimTemplate"], "1.34"),
-            (["Deployment", "Deployment", "ResourceClaim"], "1.34"),
-            (["ResourceClaim"], "1.34"),
-            (["Deployment", "Deployment", "DeviceClass", "DeviceClass", "ResourceClaimTemplate"], "1.36"),
-        ]
-    ):
+    for number, (kinds, first) in enumerate(rows):
         (folder := tmp_path / str(number)).mkdir()
         DRA.run(CLAIMS_APPS[number], folder)
         manifests = objects_in(folder)

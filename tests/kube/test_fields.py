@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
+from tables import cases
 
 LETTERS_AND_DIGITS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -28,94 +29,26 @@ def test_a_misspelt_word_is_refused_with_the_words_and_the_nearest_of_them():
     )
 
 
-@pytest.mark.parametrize(
-    ("got", "problem"),
-    [
-        (2, None),
-        (1, "replicas must be at least 2, got 1; use none"),
-        (-1, "replicas must be at least 2, got -1; use none"),
-        ("5", "replicas must be an int, got '5' (str); use none"),
-        (2.5, "replicas must be an int, got 2.5 (float); use none"),
-        (2.0, "replicas must be an int, got 2.0 (float); use none"),
-        (True, "replicas must be an int, got True (bool); use none"),
-        (None, "replicas must be an int, got None (NoneType); use none"),
-    ],
-)
+@cases
 def test_a_whole_number_is_an_int_of_a_least_size_and_no_bool(got, problem):
     assert problem_of(fields.whole_number, "replicas", got, minimum=2, way_out="use none") == problem
 
 
-TEXTS = {
-    fields.dns_label: (
-        ["a", "0", "nvidia-gpu-operator", "a--b", "x" * 63],
-        ["", "-a", "a-", "A", "a.b", "a_b", "ä", "a\n", "٣", "x" * 64],
-        "a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends)",
-    ),
-    fields.dns_subdomain: (
-        ["nvidia", "a.b-c.d", "0.0", ".".join(["x" * 62] * 4)],
-        ["", ".", "a.", ".a", "a..b", "a.-b", "A.b", ".".join(["x" * 63] * 4)],
-        "a DNS subdomain (DNS labels joined by '.', at most 253 characters)",
-    ),
-    fields.label_value: (
-        ["", "true", "A_b.c-d"],
-        ["a b", "-a", "a-", "a/b", "a\n", "x" * 64],
-        "a label value (letters, digits, '-', '_', '.', at most 63 characters, letter or digit at both ends)",
-    ),
-    fields.environment_name: (
-        ["PATH", "_x", "a1"],
-        ["", "1A", "A-B", "A B", "A=B", "A\n"],
-        "a variable name (letters, digits, '_')",
-    ),
-    fields.quantity: (
-        ["0", "1", "500m", "1.5", "16Gi", "64Mi", "2k", "1T"],
-        ["", "16GB", "16 Gi", "gi", "-1", "1.", "16gi", "1\n"],
-        "a Kubernetes quantity like '500m' or '16Gi'",
-    ),
-    fields.image: (
-        [
-            "busybox:1.37.0",
-            "registry.home:5000/team/app:v1",
-            f"a.b:5000/c/d@sha256:{'0' * 64}",
-            f"a:1@sha256:{'0' * 64}",
-        ],
-        [
-            "",
-            "busybox",
-            "busybox:latest",
-            "registry.home:5000/app",
-            ":1",
-            "a:1 ",
-            "a:",
-            "a b:1",
-            "App:1",
-            "app@sha256:0",
-        ],
-        "pinned as 'repository:tag' or 'repository@sha256:...', never 'latest'",
-    ),
-    fields.absolute_path: (
-        ["/", "/data", "/a..b/c"],
-        ["", "data", "./data", "/a/../b", "/.."],
-        "an absolute path without '..'",
-    ),
-    fields.capability: (
-        ["SYS_PTRACE"],
-        ["CAP_SYS_ADMIN", "sys ptrace", ""],
-        "a capability like 'SYS_PTRACE', without 'CAP_'",
-    ),
-    fields.port_name: (
-        ["http", "a-b", "80a"],
-        ["80", "a--b", "a" * 16, ""],
-        "a port name (a-z, 0-9 and single '-', at most 15 characters, at least one letter)",
-    ),
-}
-
-
-@pytest.mark.parametrize("check", TEXTS, ids=lambda check: str(TEXTS[check][0][0]))
-def test_a_text_of_another_form_is_refused_with_the_form(check):
-    taken, refused, form = TEXTS[check]
+@cases
+def test_a_text_of_another_form_is_refused_with_the_form(check, taken, refused, form):
     assert [text for text in taken if problem_of(check, "field", text)] == []
     for text in refused:
         assert problem_of(check, "field", text) == f"field must be {form}; got {text!r}"
+
+
+def test_a_name_has_as_many_characters_as_kubernetes_stores():
+    for check, longest, longer in (
+        (fields.dns_label, "x" * 63, "x" * 64),
+        (fields.dns_subdomain, ".".join(["x" * 62] * 4), ".".join(["x" * 63] * 4)),
+        (fields.label_value, "x" * 63, "x" * 64),
+    ):
+        assert problem_of(check, "field", longest) is None
+        assert problem_of(check, "field", longer).endswith(f"; got {longer!r}")
 
 
 def test_labels_have_keys_and_values_of_kubernetes():

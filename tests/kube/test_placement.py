@@ -1,8 +1,6 @@
 import copy
 
-import pytest
-
-from gpu_constructs import GpuConstructsError, Toleration
+from gpu_constructs import Toleration
 from gpu_constructs.kube.placement import (
     check_affinity,
     gpu_node_affinity,
@@ -12,63 +10,21 @@ from gpu_constructs.kube.placement import (
     with_node_alternatives,
     with_node_expressions,
 )
+from refusals import refusal
+from tables import cases
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        Toleration(**given)
-    return str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("toleration", "written"),
-    [
-        (
-            Toleration(key="dedicated", value="ai", effect="NoSchedule"),
-            {"key": "dedicated", "operator": "Equal", "value": "ai", "effect": "NoSchedule"},
-        ),
-        (Toleration(operator="Exists"), {"operator": "Exists"}),
-        (Toleration(key="a.b/c", operator="Exists"), {"key": "a.b/c", "operator": "Exists"}),
-        (
-            Toleration(key="a", operator="Exists", effect="NoExecute", toleration_seconds=0),
-            {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0},
-        ),
-        (Toleration(key="a", value="", effect="PreferNoSchedule"), None),
-    ],
-)
+@cases
 def test_a_toleration_is_written_as_kubernetes_writes_it(toleration, written):
     expected = written or {"key": "a", "operator": "Equal", "value": "", "effect": "PreferNoSchedule"}
     assert toleration.to_manifest() == expected
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        (
-            {"key": "a", "effect": "NoSchedul"},
-            "toleration.effect must be one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'; got 'NoSchedul' "
-            "(did you mean 'NoSchedule'?)",
-        ),
-        (
-            {"key": "a", "operator": "Exists", "value": "ai"},
-            "toleration.value must be left out with operator 'Exists'; got 'ai'",
-        ),
-        ({"value": "ai"}, "toleration.key is required with operator 'Equal'; got None"),
-        ({"key": "a b"}, "toleration.key has a key that is not a label key; got 'a b'"),
-        (
-            {"key": "a", "effect": "NoSchedule", "toleration_seconds": 5},
-            "toleration.toleration_seconds needs effect 'NoExecute'; got 'NoSchedule'",
-        ),
-        (
-            {"key": "a", "effect": "NoExecute", "toleration_seconds": True},
-            "toleration.toleration_seconds must be an int, got True (bool)",
-        ),
-    ],
-)
+@cases
 def test_what_kubernetes_would_not_take_is_refused(given, problem):
-    assert refusal(**given) == problem
+    assert refusal(Toleration, **given) == problem
 
 
 def test_tegra_nodes_and_the_labels_of_a_foreign_discovery_are_further_alternatives():
@@ -126,58 +82,16 @@ def test_further_expressions_hold_in_each_alternative_and_leave_the_rest():
     assert given == before
 
 
-NODE = f"affinity['nodeAffinity']['{REQUIRED}']"
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {},
-        {"nodeAffinity": None, "podAffinity": {}, "podAntiAffinity": {PREFERRED: []}},
-        {"nodeAffinity": {PREFERRED: [{"weight": 1}]}},
-        {"nodeAffinity": {REQUIRED: None}},
-        {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": MORE}, {}]}}},
-        gpu_node_affinity(tegra=True, foreign=True),
-    ],
-    ids=str,
-)
+@cases
 def test_an_affinity_as_kubernetes_writes_it_is_taken(given):
     before = copy.deepcopy(given)
     check_affinity(given)
     assert given == before
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        (
-            {"nodeAfinity": {}},
-            "affinity key must be one of 'nodeAffinity', 'podAffinity', 'podAntiAffinity'; got 'nodeAfinity' (did you "
-            "mean 'nodeAffinity'?)",
-        ),
-        ({5: {}}, "affinity key must be one of 'nodeAffinity', 'podAffinity', 'podAntiAffinity'; got 5"),
-        ({"podAffinity": []}, "affinity['podAffinity'] must be one of (Mapping[str, Any], None); got list: []"),
-        ({"nodeAffinity": {REQUIRED: []}}, f"{NODE} must be Mapping; got list: []"),
-        ({"nodeAffinity": {REQUIRED: {}}}, f"{NODE} must hold 'nodeSelectorTerms' with at least one term; got {{}}"),
-        (
-            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}},
-            f"{NODE} must hold 'nodeSelectorTerms' with at least one term; got {{'nodeSelectorTerms': []}}",
-        ),
-        (
-            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": "gpu"}}},
-            f"{NODE}['nodeSelectorTerms'] must be a list, got 'gpu' (str)",
-        ),
-        (
-            {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": ["gpu"]}}},
-            f"{NODE}['nodeSelectorTerms'][0] must be Mapping; got str: 'gpu'",
-        ),
-    ],
-    ids=str,
-)
+@cases
 def test_an_affinity_that_kubernetes_would_refuse_is_refused(given, problem):
-    with pytest.raises(GpuConstructsError) as refused:
-        check_affinity(given)
-    assert str(refused.value) == problem
+    assert refusal(check_affinity, given) == problem
 
 
 def keys(affinity):

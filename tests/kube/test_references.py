@@ -3,19 +3,13 @@ import pytest
 from cdk8s import ApiObject, ApiObjectMetadata, Include
 
 from gpu_constructs import GpuNamespace, NvidiaRuntimeClass
-from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube.references import name_of
-
-
-def refusal(*arguments):
-    with pytest.raises(GpuConstructsError) as refused:
-        name_of(*arguments)
-    return str(refused.value)
+from refusals import refusal
 
 
 @pytest.mark.parametrize("given", [5, None, True, ["team"], {"name": "team"}])
 def test_a_value_that_is_no_object_is_refused_by_its_python_type(given):
-    assert refusal("namespace", given, "Namespace") == (
+    assert refusal(name_of, "namespace", given, "Namespace") == (
         f"namespace must be the name of a Namespace or a Namespace object; got {type(given).__name__}"
     )
 
@@ -44,6 +38,6 @@ def test_an_object_of_another_kind_is_refused_by_its_kind(chart):
         (NvidiaRuntimeClass(chart, "class"), "a RuntimeClass"),
         (chart, "Chart"),
     ):
-        assert refusal("namespace", given, "Namespace") == (
+        assert refusal(name_of, "namespace", given, "Namespace") == (
             f"namespace must be the name of a Namespace or a Namespace object; got {got}"
         )

@@ -1,15 +1,13 @@
 import pytest
 
-from gpu_constructs.errors import GpuConstructsError
+import refusals
 from gpu_constructs.kube.resources import container_resources
 
 DEFAULT = {"requests": {"cpu": "1"}, "limits": {"memory": "16Gi"}}
 
 
 def refusal(given, **more):
-    with pytest.raises(GpuConstructsError) as refused:
-        container_resources(given, default=DEFAULT, **more)
-    return str(refused.value)
+    return refusals.refusal(container_resources, given, default=DEFAULT, **more)
 
 
 def test_other_extended_resources_pass():

@@ -2,6 +2,8 @@ import pytest
 
 from gpu_constructs import GpuConstructsError
 from gpu_constructs.kube.placement import Taint, taint_of_text
+from refusals import refusal
+from tables import cases
 
 
 def test_a_taint_is_written_as_kubernetes_and_as_talos_write_it():
@@ -15,23 +17,9 @@ def test_a_taint_without_a_value_has_none():
     assert Taint(key="dedicated").to_text() == ":NoSchedule"
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"key": "a b"}, "taint.key has a key that is not a label key; got 'a b'"),
-        (
-            {"key": "nvidia.com/gpu=present"},
-            "taint.key has a key that is not a label key; got 'nvidia.com/gpu=present'",
-        ),
-        ({"value": "a:b"}, "taint.value must be a label value"),
-        ({"effect": "NoSchedul"}, "taint.effect must be one of 'NoSchedule', 'PreferNoSchedule', 'NoExecute'; got"),
-        ({"efect": "NoSchedule"}, "efect is not a member of Taint (did you mean 'effect'?)"),
-    ],
-)
+@cases
 def test_what_kubernetes_would_not_take_is_refused(given, message):
-    with pytest.raises(GpuConstructsError) as refused:
-        Taint(**given)
-    assert str(refused.value).startswith(message)
+    assert refusal(Taint, **given).startswith(message)
 
 
 def test_its_toleration_is_what_pods_must_tolerate():
@@ -45,14 +33,7 @@ def test_its_toleration_is_what_pods_must_tolerate():
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "taint"),
-    [
-        ("present:NoSchedule", Taint(key="a", value="present")),
-        (":NoExecute", Taint(key="a", effect="NoExecute")),
-        ("NoExecute", Taint(key="a", effect="NoExecute")),
-    ],
-)
+@cases
 def test_a_taint_is_read_as_talos_writes_it(text, taint):
     assert taint_of_text("a", text) == taint
 

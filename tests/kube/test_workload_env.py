@@ -3,27 +3,15 @@ import pytest
 
 from gpu_constructs import EnvValue, GpuConstructsError
 from gpu_constructs.kube.env import environment
+from refusals import refusal
+from tables import cases
 
 
 def variables(given, managed=True):
     return environment(given, visible_devices_is_managed=managed)
 
 
-def refusal(given):
-    with pytest.raises(GpuConstructsError) as refused:
-        variables(given)
-    return str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("value", "source"),
-    [
-        (EnvValue.secret("token", key="hf"), {"secretKeyRef": {"name": "token", "key": "hf"}}),
-        (EnvValue.config_map("settings", key="url"), {"configMapKeyRef": {"name": "settings", "key": "url"}}),
-        (EnvValue.field("metadata.name"), {"fieldRef": {"fieldPath": "metadata.name"}}),
-    ],
-    ids=["secret", "config-map", "field"],
-)
+@cases
 def test_a_value_can_be_read_in_the_cluster(value, source):
     assert variables({"A": value}) == [{"name": "A", "valueFrom": source}]
 
@@ -44,7 +32,7 @@ def test_values_of_cdk8s_plus_are_taken_as_well(chart):
 
 @pytest.mark.parametrize(("value", "kind"), [(5, "int"), (None, "NoneType"), (True, "bool"), (["a"], "list")])
 def test_a_value_of_another_type_is_refused(value, kind):
-    assert refusal({"A": value}) == f"env['A'] must be str or an EnvValue; got {kind}"
+    assert refusal(variables, {"A": value}) == f"env['A'] must be str or an EnvValue; got {kind}"
 
 
 @pytest.mark.parametrize("key", [5, None, "", "a b", "a/b"])

@@ -10,6 +10,7 @@ from gpu_constructs import GpuConstructsError, GpuConstructsWarning
 from gpu_constructs.kube import fields
 from gpu_constructs.migration.chart import Chart, Reading, full_name
 from gpu_constructs.migration.chart_values import Key, coalesced
+from tables import cases
 
 KEYS = {
     "root": Key(type="text", into="root", convert="dns subdomain"),
@@ -33,8 +34,6 @@ KEYS = {
     "image.repository": Key(type="text", default="example.org/exporter"),
     "image.tag": Key(type="text"),
 }
-WHOLE, NOTHING = "a whole number", "the chart would render nothing there"
-SKIPPED = "is not a key of the chart, which would skip it silently"
 
 
 def read(values, *, release="2.0", strict=True):
@@ -54,29 +53,7 @@ def test_a_value_is_found_by_its_dotted_key_and_else_the_default_of_whoever_asks
     assert (found.get("root"), found.get("root", "/"), "root" in found) == (None, "/", False)
 
 
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ({"priorty": "x"}, f"priorty {SKIPPED} (did you mean 'priority'?)"),
-        ({"worker": {"enable": True}}, f"worker.enable {SKIPPED} (did you mean 'worker.enabled'?)"),
-        ({"replicaCount": 2}, f"replicaCount {SKIPPED} (did you mean 'worker.replicaCount'?)"),
-        ({"worker": {"priority": "x"}}, f"worker.priority {SKIPPED} (did you mean 'priority'?)"),
-        ({"wroker": {}}, f"wroker {SKIPPED} (did you mean 'worker'?)"),
-        ({"toolkit": {}}, f"toolkit {SKIPPED}"),
-        ({None: "x"}, f"None {SKIPPED}"),
-        ({"a\nb": "x"}, f"'a\\nb' {SKIPPED}"),
-        ({"worker": {"interval": "30s"}}, "worker.interval is never read; the chart reads 'interval'"),
-        ({"priority": 1.1}, "priority must be text, got 1.1; quote it"),
-        ({"worker": {"enabled": "no"}}, "worker.enabled must be true or false, got 'no'; write it without quotes"),
-        ({"worker": {"replicaCount": "2"}}, f"worker.replicaCount must be {WHOLE}, got '2'; write it without quotes"),
-        ({"worker": {"replicaCount": True}}, "worker.replicaCount must be a whole number, got True"),
-        ({"worker": {"budget": False}}, "worker.budget must be a whole number or text, got False; quote it"),
-        ({"tolerations": {"key": "a"}}, "tolerations must be a list, got {'key': 'a'}; write it as a list"),
-        ({"affinity": "x" * 200}, f"affinity must be a mapping, got '{'x' * 79}…; write it as one"),
-        ({"worker": None}, "worker must be a mapping, got None: the chart would fail; leave it out"),
-        ({"image": {"repository": ""}}, f"image.repository cannot be taken over: {NOTHING}; leave it out"),
-    ],
-)
+@cases
 def test_what_the_chart_would_not_take_is_refused_with_the_nearest_key_or_what_it_must_be(values, problem):
     assert refusal(values) == f"values.{problem}; or pass strict=False to drop it"
     with pytest.warns(GpuConstructsWarning) as caught:
@@ -125,19 +102,7 @@ def test_a_value_that_overrides_a_file_is_refused_or_wins_with_a_warning():
 # --- as Helm lays them over its defaults -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("default", "given", "laid"),
-    [
-        ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}}, {"a": {"b": 1, "c": 3}}),
-        ({"a": {"b": 1}}, {"a": {}}, {"a": {"b": 1}}),
-        ({"a": [1, 2]}, {"a": [3]}, {"a": [3]}),
-        ({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}),
-        ({"a": {"b": 1}}, {"a": None}, {}),
-        ({"a": {"b": 1}}, {"a": 5}, {"a": 5}),
-        ({}, {"a": {"b": None}}, {"a": {"b": None}}),
-        ([1], [2], [2]),
-    ],
-)
+@cases
 def test_mappings_merge_lists_replace_and_null_deletes(default, given, laid):
     before = repr((default, given))
     assert coalesced(default, given) == laid
@@ -192,19 +157,7 @@ def test_of_members_that_do_not_go_together_the_last_is_dropped():
 # --- names -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("values", "release", "longest", "name"),
-    [
-        ({}, "nvdp", 63, "nvdp-example"),
-        ({}, "my-example-1", 63, "my-example-1"),
-        ({"nameOverride": "gpu"}, "nvdp", 63, "nvdp-gpu"),
-        ({"nameOverride": "gpu", "fullnameOverride": "x"}, "nvdp", 63, "x"),
-        ({"fullnameOverride": "x" * 70}, "nvdp", 40, "x" * 40),
-        ({"fullnameOverride": ""}, "nvdp", 63, "nvdp-example"),
-        ({}, "a" * 53, 55, "a" * 53 + "-e"),
-        ({}, "a" * 53, 54, "a" * 53),
-    ],
-)
+@cases
 def test_names_are_made_as_the_chart_makes_them_and_cut_for_what_stands_behind(values, release, longest, name):
     assert read(values).name(release, "example", longest, fields.dns_subdomain) == name
 

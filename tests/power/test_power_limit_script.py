@@ -412,20 +412,9 @@ def test_a_rule_that_cannot_be_read_exits_64(node: Node) -> None:
     assert node.calls == []
 
 
-def test_a_setting_that_cannot_be_read_exits_64(node: Node) -> None:
+def test_a_setting_that_cannot_be_read_exits_64(node: Node, rows) -> None:
     node.state.mkdir()
-    for variable, value in (
-        ("OUT_OF_RANGE", "ignore"),
-        ("PERSISTENCE_MODE", "yes"),
-        ("RESTORE_ON_EXIT", "true"),
-        ("INTERVAL_SECONDS", "0"),
-        ("INTERVAL_SECONDS", "30m"),
-        ("INTERVAL_SECONDS", "1.5"),
-        ("RETRY_SECONDS", "0"),
-        ("START_TIMEOUT_SECONDS", "-1"),
-        ("START_TIMEOUT_SECONDS", "08"),
-        ("ONESHOT", "true"),
-    ):
+    for variable, value in rows:
         (node.state / "ready").touch()
         (node.state / "heartbeat").touch()
         agent = node.start(**{"ONESHOT": "1", variable: value})

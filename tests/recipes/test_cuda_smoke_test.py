@@ -6,6 +6,7 @@ from gpu_constructs import CudaSmokeTest, GpuProfile, GpuRequest, Sharing, Talos
 from gpu_constructs.kube.pod_security import violations
 from gpu_constructs.recipes.cuda_smoke_test import command
 from refusals import check_refusals
+from tables import cases
 
 FULL = {
     "slots": 4,
@@ -50,15 +51,7 @@ def test_the_job_with_everything_said_is_as_before(chart, objects, snapshot):
     assert violations(pod_of(test), "restricted") == []
 
 
-@pytest.mark.parametrize(
-    ("given", "pods", "deadline"),
-    [
-        ({"slots": 4}, 5, 720),
-        ({"slots": 8, "beyond": 0}, 8, 660),
-        ({"slots": 1, "beyond": 3, "hold_seconds": 10}, 4, 640),
-    ],
-    ids=str,
-)
+@cases
 def test_all_pods_are_wanted_at_once_and_have_time_to_start_and_for_every_turn(chart, given, pods, deadline):
     spec = spec_of(CudaSmokeTest(chart, "test", **given))
     assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (pods, pods, "Indexed")
@@ -95,27 +88,5 @@ def test_a_slot_is_held_after_the_computing_and_not_where_it_failed(tmp_path, co
     assert ran.stdout.splitlines() == ["nvidia-smi -L", "Test PASSED", *(["sleep 60"] if holds else [])]
 
 
-def test_what_makes_no_test_is_refused(chart):
-    check_refusals(
-        lambda **given: CudaSmokeTest(chart, "test", **given),
-        [
-            ({}, "slots is required"),
-            ({"slots": 0}, "slots must be at least 1, got 0"),
-            ({"slots": 2.0}, "slots must be an int, got 2.0 (float)"),
-            ({"slots": 2, "beyond": -1}, "beyond must be at least 0, got -1"),
-            ({"slots": 2, "hold_seconds": 0}, "hold_seconds must be at least 1, got 0"),
-            (
-                {"slots": 2, "active_deadline_seconds": 120},
-                "active_deadline_seconds must be more than 120, … got 120; leave it out, or give less hold_seconds",
-            ),
-            (
-                {"slots": 2, "gpus": GpuRequest(resource_claim="a")},
-                "gpus must not name a resource_claim: … leave it ou",
-            ),
-            ({"slots": 2, "gpus": 0}, "gpus must be at least 1, got 0; a pod without a GPU asks for none"),
-            ({"slots": 2, "image": "cuda:latest"}, "image must be pinned"),
-            ({"slots": 2, "env": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "env['NVIDIA_VISIBLE_DEVICES'] must not be set"),
-            ({"slots": 2, "replicas": 2}, "replicas is not a keyword of CudaSmokeTest"),
-        ],
-        at="gpu/test: ",
-    )
+def test_what_makes_no_test_is_refused(chart, rows):
+    check_refusals(lambda **given: CudaSmokeTest(chart, "test", **given), rows, at="gpu/test: ")

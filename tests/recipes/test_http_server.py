@@ -48,32 +48,12 @@ def test_the_memory_of_known_boards_is_known():
         assert (made.total_mib, made.rest_mib, made.hundredths) == (None, None, None)
 
 
-def test_amounts_that_cannot_be_meant_are_refused():
-    memory = "gpu_memory must be the memory of one GPU with its unit, like '16303Mi'; got"
-    check_refusals(
-        budget,
-        [
-            ({"gpu_memory": "16Gi"}, "gpu_memory is for the budget of a GpuRequest, which there is not; got '16Gi'"),
-            ({"gpu_memory": "16 GB", "vram": "8Gi"}, "gpu_memory must be a Kubernetes quantity"),
-            ({"gpu_memory": "16303", "vram": "8Gi"}, f"{memory} '16303'"),
-            ({"gpu_memory": "16303Ti", "vram": "8Gi"}, f"{memory} '16303Ti'"),
-            (
-                {"gpu_memory": "16Gi", "vram": "17Gi"},
-                "request.vram must be at least 1Mi and at most … 16384Mi; got '17",
-            ),
-            ({"vram": "12"}, "request.vram must have a unit; got '12', which is 12 bytes; write '12Gi' or '12Mi'"),
-        ],
-    )
+def test_amounts_that_cannot_be_meant_are_refused(rows):
+    check_refusals(budget, rows)
 
 
-def test_gpus_are_shared_where_the_profile_or_the_request_says_so():
-    for profile, shared in (
-        (None, False),
-        (GpuProfile(), False),
-        (GpuProfile(sharing=Sharing.none()), False),
-        (GpuProfile(sharing=SLICED), True),
-        (GpuProfile(sharing=Sharing.mps(replicas=4)), True),
-    ):
+def test_gpus_are_shared_where_the_profile_or_the_request_says_so(rows):
+    for profile, shared in rows:
         assert is_shared(profile) is shared
     for given, shared in (
         ({"resource": "nvidia.com/gpu"}, False),

@@ -7,6 +7,7 @@ import pytest
 from gpu_constructs import GpuRequest, KatibExperiment, KatibParameter, TrainingPod, VolumeClaim
 from recipe_objects import Recipe
 from shell import PATIENCE, SHELLS
+from tables import cases
 
 ARGS = ["--lr=${trialParameters.lr}"]
 TRIAL = TrainingPod(script="print('loss=1')", args=ARGS)
@@ -72,12 +73,8 @@ def test_failures_end_the_search():
         assert spec(**given)["maxFailedTrialCount"] == failures
 
 
-def test_a_parameter_may_stand_wherever_the_pod_has_text():
-    for text in (
-        {"command": ["a", "${trialParameters.lr}"]},
-        {"env": {"LR": "${trialParameters.lr}"}},
-        {"command": ["sh", "-c", "a ${trialParameters.lr} && b"]},
-    ):
+def test_a_parameter_may_stand_wherever_the_pod_has_text(rows):
+    for (text,) in rows:
         trial = TrainingPod(image="registry.example/a:1", **text)
         assert spec(trial=trial)["trialTemplate"]["trialParameters"] == [{"name": "lr", "reference": "lr"}]
 
@@ -121,21 +118,7 @@ def collected(command, shell, folder):
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "echo loss=${trialParameters.lr}",
-        "echo loss=${trialParameters.lr}\n",
-        "echo loss=${trialParameters.lr}; true",
-        "echo loss=${trialParameters.lr}\ntrue\n",
-        "set -e\ncd .\necho loss=${trialParameters.lr}\nexit 0",
-        "echo loss=${trialParameters.lr} & wait",
-        "cat <<EOF\nloss=${trialParameters.lr}\nEOF",
-        "echo loss='${trialParameters.lr}' # the end",
-        "false || echo loss=${trialParameters.lr} \\\n",
-        "echo loss=${trialParameters.lr} >&2",
-    ],
-)
+@cases
 def test_all_that_a_shell_s_text_prints_is_collected(text, shell, tmp_path):
     assert collected(["sh", "-c", text], shell, tmp_path) == ("loss=0.02\n", 0)
 
@@ -164,56 +147,8 @@ def test_a_value_that_no_shell_reads_may_hold_anything():
     assert spec(trial=trial, parameters=CATEGORY)["parameters"][0]["feasibleSpace"]["list"] == ["a b"]
 
 
-WORD = "no word that a shell takes apart"
 CATEGORY = {"lr": KatibParameter.categorical("a b")}
-DISK = TrainingPod(script="print()", args=ARGS, volumes={"/data": VolumeClaim(storage="1Gi")})
 
 
-def test_what_katib_would_refuse_or_break_is_refused():
-    SEARCH.refuses(
-        [
-            ({"parameters": {}}, "parameters must hold at least one; got none"),
-            ({"parameters": {"a b": LR["lr"]}}, "parameters key must be letters"),
-            ({"parameters": {**LR, "wd": LR["lr"]}}, "parameters['wd'] is used nowhere in trial; pass it on"),
-            ({"parameters": {"lrs": LR["lr"]}}, "trial must use parameters of the experiment only; got 'lr' (did yo"),
-            ({"trial": TrainingPod(script="x = '${trialParameters.lr}'", args=ARGS)}, "trial.script must hold no ${"),
-            ({"trial": TrainingPod(script="print()", args=[*ARGS, "two words"])}, f"trial must have {WORD}"),
-            ({"trial": TrainingPod(command=["bash", "-x", *ARGS, "a;b"])}, f"trial must have {WORD}"),
-            ({"parameters": CATEGORY}, "parameters['lr'] must have no value that a shell takes apart"),
-            (
-                {"parameters": CATEGORY, "trial": TrainingPod(command=["sh", "-c", "a ${trialParameters.lr}"])},
-                "parameters['lr'] must have no value that a shell takes apart",
-            ),
-            ({"trial": TrainingPod(command=["sh", "-c", "a", *ARGS])}, "trial.command must be 'sh', '-c' and one te"),
-            (
-                {"trial": TrainingPod(command=["bash"], env={"LR": "${trialParameters.lr}"})},
-                "trial.command must be 'bash', '-c' and one text",
-            ),
-            ({"trial": TrainingPod(command=["/bin/sh", "-c", f"a {ARGS[0]}"])}, f"trial must have {WORD}"),
-            ({"goal": float("nan")}, "goal must be a finite number; got nan"),
-            ({"goal": float("-inf")}, "goal must be a finite number; got -inf"),
-            ({"algorithm_settings": {"random_state": float("nan")}}, "algorithm_settings['random_state'] must be a "),
-            ({"trial": TrainingPod()}, "script or command is required"),
-            ({"trial": DISK, "parallel_trial_count": 2}, "volumes: a VolumeClaim with access_modes"),
-            ({"parallel_trial_count": 0}, "parallel_trial_count must be at least 1"),
-            ({"parallel_trial_count": 13}, "parallel_trial_count must be at most 12"),
-            ({"max_trial_count": 0}, "max_trial_count must be at least 1"),
-            ({"max_failed_trial_count": 13}, "max_failed_trial_count must be at most 12"),
-            ({"objective_metric_name": ""}, "objective_metric_name must be a name"),
-            ({"additional_metric_names": ["loss"]}, "objective_metric_name must be a name that is not in"),
-            ({"algorithm_name": "grid"}, "algorithm_name 'grid' needs a step for each double"),
-            (
-                {"algorithm_name": "grid", "parameters": {"lr": KatibParameter.discrete(1, 2)}},
-                "max_trial_count must be at most the 2 combinations that 'grid' can try; got 12",
-            ),
-            ({"algorithm_name": "cmaes"}, "algorithm_name 'cmaes' needs two parameters or more"),
-            ({"algorithm_name": "hyperband"}, "algorithm_settings must hold 'r_l' for algorithm_name 'hyperband'"),
-            (
-                {"algorithm_name": "hyperband", "algorithm_settings": {"r_l": 9, "resource_name": "epochs"}},
-                "algorithm_settings['resource_name'] must be one of parameters; got 'epochs'",
-            ),
-            ({"algorithm_name": "darts"}, "algorithm_name must be one of"),
-            ({"name": "a" * 41}, "name must have at most 40 characters; got 41"),
-            ({"num_nodes": 2}, "num_nodes must be 1 for api 'Job'"),
-        ]
-    )
+def test_what_katib_would_refuse_or_break_is_refused(rows):
+    SEARCH.refuses(rows)

@@ -1,9 +1,6 @@
 from gpu_constructs import (
-    Backend,
-    GpuProfile,
     GpuRequest,
     KubeflowNotebook,
-    Kubernetes,
     TrainingPod,
     Volume,
     VolumeClaim,
@@ -54,18 +51,5 @@ def test_the_user_and_group_are_those_of_the_image():
     assert (context["runAsUser"], context["fsGroup"]) == (1000, 100)
 
 
-CLAIMS = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
-
-
-def test_what_could_not_run_is_refused():
-    NOTEBOOK.refuses(
-        [
-            ({"pod": TrainingPod(profile=CLAIMS)}, "pods of a Notebook have no place for claims"),
-            ({"pod": TrainingPod(volumes={"/home/jovyan": Volume.empty_dir()})}, "pod must not mount '/home/jovyan'"),
-            ({"home": "disk"}, "training_pod.volumes['/home/jovyan'] must be a Volume, a VolumeClaim or"),
-            ({"image": "jupyter"}, "training_pod.image must be pinned"),
-            ({"name": "a" * 53}, "name must have at most 52 characters; got 53"),
-            ({"annotations": {"kubeflow-resource-stopped": "x"}}, "annotations must not hold 'kubeflow-resource-sto"),
-            ({"labels": {"app.kubernetes.io/name": "x"}}, "labels must not hold 'app.kubernetes.io/name'"),
-        ]
-    )
+def test_what_could_not_run_is_refused(rows):
+    NOTEBOOK.refuses(rows)

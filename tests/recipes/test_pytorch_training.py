@@ -77,14 +77,8 @@ def test_claims_reach_the_pods_of_every_api(api):
         assert spec["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": "train-gpu"}]
 
 
-def test_processes_are_always_written():
-    for given, processes in (
-        ({}, 1),
-        ({"pod": TrainingPod(script="print()", gpus=2)}, 2),
-        ({"pod": TrainingPod(script="print()", gpus=2), "nproc_per_node": 1}, 1),
-        ({"pod": TrainingPod(script="print()", gpus=GpuRequest(count=2, mig_profile="1g.10gb"))}, 1),
-        ({"pod": TrainingPod(script="print()", gpus=GpuRequest(count=2, resource="nvidia.com/mig-1g.10gb"))}, 1),
-    ):
+def test_processes_are_always_written(rows):
+    for given, processes in rows:
         assert main(api="PyTorchJob", **given)["spec"]["nprocPerNode"] == str(processes)
         assert main(api="TrainJob", **given)["spec"]["trainer"]["numProcPerNode"] == processes
 
@@ -116,28 +110,8 @@ def test_one_node_and_what_somebody_starts_together_is_not_warned_of(given):
         chart_with(api="PyTorchJob", **given)
 
 
-def test_what_could_not_run_is_refused():
-    TRAINING.refuses(
-        [
-            ({"pod": TrainingPod()}, "script or command is required with the image"),
-            ({"num_nodes": 0}, "num_nodes must be at least 1"),
-            ({"num_nodes": 2}, "num_nodes must be 1 for api 'Job', got 2"),
-            ({"nproc_per_node": 0}, "nproc_per_node must be at least 1"),
-            ({"nproc_per_node": 2}, "nproc_per_node must be at most the pod's 1 GPU, since"),
-            ({"restart_policy": "ExitCode"}, "restart_policy 'ExitCode' needs api 'PyTorchJob'; got 'Job'"),
-            ({"backoff_limit": -1}, "backoff_limit must be at least 0"),
-            ({"api": "TFJob"}, "api must be one of 'Job', 'PyTorchJob', 'TrainJob'; got 'TFJob'"),
-            ({"name": "1"}, "name must start with a letter"),
-            ({"name": "a" * 53}, "name must have at most 52 characters; got 53"),
-            ({"name": "A"}, "name must be a DNS label"),
-            ({"labels": {"app.kubernetes.io/name": "x"}}, "labels must not hold 'app.kubernetes.io/name'"),
-            ({"annotations": {"a b": "x"}}, "annotations key has a key that is not a label key; got 'a b'"),
-            (
-                {"api": "TrainJob", "pod": TrainingPod(script="print()", env={"PET_NNODES": "2"})},
-                "env['PET_NNODES'] must be left out: the operator of a TrainJob sets it",
-            ),
-        ]
-    )
+def test_what_could_not_run_is_refused(rows):
+    TRAINING.refuses(rows)
 
 
 def test_the_variables_of_operators_may_be_set_where_there_is_none():

@@ -25,7 +25,6 @@ from gpu_constructs import (
     PyTorchTraining,
     Sharing,
     SynthesisError,
-    Talos,
     TrainingPod,
     Vllm,
     Volume,
@@ -41,12 +40,6 @@ OWN = {
     "layout": ComfyUILayout(base_directory="/app", data="/app/user", command=["python", "main.py"]),
     "run_as_user": 1000,
 }
-CLUSTERS = [
-    (Talos("1.12.11"), Sharing.none()),
-    (Talos("1.12.11"), Sharing.time_slicing(replicas=5)),
-    (Kubernetes(), Sharing.mps(replicas=2)),
-    (Kubernetes(), Sharing.vram_units(vram="16303Mi")),
-]
 
 
 def trained(chart, profile, **given):
@@ -87,9 +80,9 @@ def app_with(folder, make, level, platform, sharing):
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_no_rule_is_broken_in_the_strictest_namespace_that_takes_it(recipe, tmp_path):
+def test_no_rule_is_broken_in_the_strictest_namespace_that_takes_it(recipe, tmp_path, rows):
     level, make = RECIPES[recipe]
-    for number, (platform, sharing) in enumerate(CLUSTERS):
+    for number, (platform, sharing) in enumerate(rows):
         app = app_with(tmp_path / str(number), make, level, platform, sharing)
         if sharing.vram_unit:
             GpuRules.enforce(app, inventory=GpuInventory(nodes=[GpuNode(name="one", gpu_model=BOARD)]))

@@ -14,7 +14,6 @@ from recipe_objects import Recipe
 
 MODEL = "Qwen/Qwen3-8B"
 BOARD = "NVIDIA GeForce RTX 5070 Ti"
-SHARED = GpuProfile(sharing=Sharing.time_slicing(replicas=2))
 UNITS = GpuProfile(sharing=Sharing.vram_units(vram="16303Mi"))
 FOR_MANY = {"/data": VolumeClaim(storage="1Ti", access_modes=["ReadWriteMany"])}
 
@@ -69,18 +68,8 @@ def test_a_full_variant(objects, snapshot):
     assert objects(chart) == snapshot
 
 
-def test_a_budget_is_the_part_of_the_memory_rounded_down():
-    for given, share in (
-        ({}, None),
-        ({"gpu_memory_utilization": 0.85}, "0.85"),
-        ({"gpu_memory_utilization": 1}, "1"),
-        ({"gpus": GpuRequest(vram="8Gi", products=[BOARD])}, "0.50"),
-        ({"gpus": GpuRequest(vram="16303Mi", products=[BOARD])}, "1.00"),
-        ({"gpus": GpuRequest(vram="1Gi", products=[BOARD])}, "0.06"),
-        ({"gpus": GpuRequest(vram="8Gi"), "gpu_memory": "24564Mi"}, "0.33"),
-        ({"gpus": GpuRequest(vram="8Gi", products=[BOARD]), "profile": SHARED}, "0.50"),
-        ({"gpu_memory_utilization": 0.4, "profile": SHARED}, "0.4"),
-    ):
+def test_a_budget_is_the_part_of_the_memory_rounded_down(rows):
+    for given, share in rows:
         assert flag("--gpu-memory-utilization", **given) == share
 
 
@@ -92,30 +81,15 @@ def test_a_server_asks_for_as_many_units_as_it_takes_and_stays_whole():
     assert shared_memory(**given) == []
 
 
-def test_the_model_is_split_over_all_gpus():
-    for gpus, pipeline, by_tensor, by_pipeline in (
-        (1, 1, None, None),
-        (2, 1, "2", None),
-        (4, 2, "2", "2"),
-        (3, 3, None, "3"),
-        (GpuRequest(count=8), 1, "8", None),
-    ):
+def test_the_model_is_split_over_all_gpus(rows):
+    for gpus, pipeline, by_tensor, by_pipeline in rows:
         given = {"gpus": gpus, "pipeline_parallel_size": pipeline}
         assert flag("--tensor-parallel-size", **given) == by_tensor
         assert flag("--pipeline-parallel-size", **given) == by_pipeline
 
 
-def test_several_gpus_get_shared_memory():
-    gpus = GpuRequest(count=2, vram="4Gi", products=["NVIDIA L4"])
-    slots = {"replicas": 4, "fail_requests_greater_than_one": False}
-    for given, sizes in (
-        ({}, []),
-        ({"gpus": 2}, ["2Gi"]),
-        ({"gpus": 2, "shared_memory": "8Gi"}, ["8Gi"]),
-        ({"shared_memory": "1Gi"}, ["1Gi"]),
-        ({"gpus": gpus, "profile": GpuProfile(sharing=Sharing.mps(**slots))}, []),
-        ({"gpus": gpus, "profile": GpuProfile(sharing=Sharing.time_slicing(**slots))}, ["2Gi"]),
-    ):
+def test_several_gpus_get_shared_memory(rows):
+    for given, sizes in rows:
         assert shared_memory(**given) == sizes
 
 
@@ -147,35 +121,8 @@ def test_flags_of_the_recipe_are_refused_among_the_others():
     SERVER.refuses([({"args": ["--enforce-eager", word]}, f"args[1] must not be -…{said}") for word, said in words])
 
 
-def test_what_would_not_work_is_refused_with_the_path():
-    SERVER.refuses(
-        [
-            ({"profile": SHARED}, "gpus must say a budget where GPUs are shared: vLLM takes 0.92 of all memory"),
-            ({"gpus": GpuRequest(vram="8Gi")}, "request.vram of 8Gi needs the memory of the GPU"),
-            ({"gpus": GpuRequest(vram="100Mi"), "gpu_memory": "80Gi"}, "request.vram of 100Mi is less than a hundre"),
-            (
-                {"gpus": GpuRequest(vram="8Gi", products=[BOARD]), "gpu_memory_utilization": 0.5},
-                "gpu_memory_utilization and request.vram must not both be given",
-            ),
-            ({"gpu_memory_utilization": 0}, "gpu_memory_utilization must be above 0 and at most 1; got 0"),
-            ({"gpu_memory_utilization": 90}, "gpu_memory_utilization must be above 0 and at most 1; got 90"),
-            ({"gpu_memory_utilization": float("nan")}, "gpu_memory_utilization must be above 0 and at most 1; got n"),
-            ({"max_model_len": 0}, "max_model_len must be at least 1"),
-            ({"gpus": 3, "pipeline_parallel_size": 2}, "pipeline_parallel_size must divide the number of GPUs, 3; g"),
-            ({"pipeline_parallel_size": 0}, "pipeline_parallel_size must be at least 1"),
-            ({"gpus": 0.5}, "gpus must be an int, got 0.5"),
-            ({"gpus": 2, "profile": SHARED, "gpu_memory_utilization": 0.4}, "gpus"),
-            ({"hf_token": "hf_secret"}, "hf_token"),
-            ({"served_model_name": "a b"}, "served_model_name must be"),
-            ({"replicas": 2}, "replicas of 2 need a disk that several nodes mount"),
-            ({"startup_seconds": 0}, "startup_seconds must be at least 1"),
-            ({"run_as_user": 0}, "run_as_user must be at least 1"),
-            ({"env": {"HF_HOME": "/x"}}, "env['HF_HOME'] must be left to the recipe"),
-            ({"args": "--fast"}, "args must be a list"),
-            ({"gpu_memory": "16Gi"}, "gpu_memory is for the budget of a GpuRequest"),
-            ({"tensor_parallel_size": 2}, "tensor_parallel_size is not a keyword of Vllm"),
-        ]
-    )
+def test_what_would_not_work_is_refused_with_the_path(rows):
+    SERVER.refuses(rows)
 
 
 def test_a_token_is_never_shown():

@@ -7,6 +7,7 @@ import talos_structure
 from gpu_constructs import App, GpuConstructsError, Talos, TalosGpuNode
 from gpu_constructs.kube.placement import Taint
 from gpu_constructs.talos.config_patches import document_kinds, table
+from tables import cases
 
 LEGACY = Talos("1.12.11")
 NEW = Talos("1.14")
@@ -180,20 +181,7 @@ def test_the_table_is_that_of_the_releases():
         assert kinds <= set(document_kinds(NEW))
 
 
-@pytest.mark.parametrize(
-    ("platform", "patch"),
-    [
-        (LEGACY, {"machine": {"install": {"bootloader": True, "grubUseUKICmdline": False}}}),
-        (LEGACY, document("VolumeConfig", machine={"install": {"image": "other:v1"}})),
-        (LEGACY, {"machine": {"kernel": {"modules": [{"name": "nvidia-uvm"}, {"name": "nvidia_fs"}]}}}),
-        (LEGACY, {"machine": {"kubelet": {"extraConfig": {"cpuManagerPolicy": "static"}}, "nodeLabels": {"c": "d"}}}),
-        (NEW, {"machine": {"certSANs": ["a"], "type": "worker"}, "cluster": {"externalCloudProvider": {}}}),
-        (NEW, document("HostnameConfig", hostname="gpu-1")),
-        (NEW, document("KernelModuleConfig", name="nvidia")),
-        (NEW, document("KubeNodeConfig", labels={"c": "d"}, nodeIP={"validSubnets": ["10.0.0.0/8"]})),
-        (NEW, document("KubeletConfig", config={"maxPods": 50})),
-    ],
-)
+@cases
 def test_what_goes_beside_ours_is_taken_as_it_is(platform, patch):
     assert node(patch, platform=platform).machine_config[-1] == patch
 

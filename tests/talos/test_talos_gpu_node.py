@@ -3,6 +3,7 @@ import yaml
 from cdk8s import Testing
 
 from gpu_constructs import GpuConstructsError, KernelModule, Kubernetes, Taint, Talos, TalosGpuNode, synthesize
+from tables import cases
 
 VALIDATOR = "nvidia.com/gpu.deploy.operator-validator"
 GIVEN = {
@@ -46,14 +47,7 @@ def test_the_name_is_the_id_unless_given(app):
     assert refusal(app, name="../c").startswith("node: name must be a DNS label")
 
 
-@pytest.mark.parametrize(
-    ("given", "image"),
-    [
-        ({}, "metal-installer"),
-        ({"secureboot": True}, "metal-installer-secureboot"),
-        ({"installer_platform": "aws"}, "aws-installer"),
-    ],
-)
+@cases
 def test_the_installer_is_the_factorys_image_of_the_schematic(app, given, image):
     node = TalosGpuNode(app, "node", platform=Talos("v1.12.11"), **given)
     expected = f"factory.talos.dev/{image}/6698d6f136c5bb37ca8bb8482c9084305084da0a5ead1f4dcae760796f8ab3a2:v1.12.11"

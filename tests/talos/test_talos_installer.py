@@ -133,26 +133,6 @@ def test_an_image_of_the_old_way_has_a_keyword():
 
 # siderolabs/image-factory@v1.5.0:pkg/schematic/schematic_test.go, what factory.talos.dev gave to others, and pairs of
 # ours computed with the factory's writer: extensions, kernel arguments, identifier.
-IDENTIFIERS = [
-    ("", "", "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"),
-    ("", "noapic nolapic", "9cba8e32753f91a16c1837ab8abf356af021706ef284aef07380780177d9a06c"),
-    ("", "talos.config=metal-iso", "d0b273850841b13d0193fbfb0597bac2ca30387b8a0797a43238ecafc72ed329"),
-    (
-        "nvidia-container-toolkit-production nvidia-open-gpu-kernel-modules-production",
-        "",
-        "6698d6f136c5bb37ca8bb8482c9084305084da0a5ead1f4dcae760796f8ab3a2",
-    ),
-    (
-        "i915 intel-ucode iscsi-tools util-linux-tools nfs-utils qemu-guest-agent tailscale",
-        "",
-        "bb2bf97151447e3e0b8e3b0726805f1050a59e4e780b366211ba71bc19c07a7c",
-    ),
-    (
-        "nonfree-kmod-nvidia-lts nvidia-container-toolkit-lts",
-        "",
-        "af8eb82417d3deaa94d2ef19c3b590b0dac1b2549d0b9b35b3da2bc325de75f7",
-    ),
-]
 
 
 def schematic(extensions="", arguments=""):
@@ -160,8 +140,8 @@ def schematic(extensions="", arguments=""):
     return TalosSchematic(official_extensions=names, extra_kernel_args=arguments.split())
 
 
-def test_the_identifier_is_the_factorys():
-    for extensions, arguments, identifier in IDENTIFIERS:
+def test_the_identifier_is_the_factorys(rows):
+    for extensions, arguments, identifier in rows:
         assert schematic(extensions, arguments).id == identifier, (extensions, arguments)
 
 

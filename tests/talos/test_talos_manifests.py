@@ -3,6 +3,7 @@ import pytest
 import talos_schemas
 import talos_structure
 from gpu_constructs import App, KernelModule, Taint, Talos, TalosGpuNode
+from tables import cases
 
 PRESENT = Taint(value="present")
 MODULES = [KernelModule(name="gdrdrv", parameters=["dbg_enabled=1"])]
@@ -62,18 +63,9 @@ def test_labels_and_taints_are_found_in_every_shape():
 
 
 TAINT = {"key": "x", "effect": "NoExecute"}
-REGISTERED = {"kubelet": {"extraConfig": {"registerWithTaints": [TAINT]}}}
-OF_KIND = {"apiVersion": "v1alpha1", "kind": "KubeNodeConfig", "labels": {"c": "d"}, "taints": {"x": "NoExecute"}}
 
 
-@pytest.mark.parametrize(
-    ("version", "patch"),
-    [
-        ("1.12", {"machine": {"nodeLabels": {"c": "d"}, **REGISTERED}}),
-        ("1.12", {"machine": {"nodeLabels": {"c": "d"}, "nodeTaints": {"x": "NoExecute"}}}),
-        ("1.14", OF_KIND),
-    ],
-)
+@cases
 def test_labels_and_taints_of_patches_are_provided(version, patch):
     given = {"role": "controlplane", "node_labels": {"a": "b"}, "config_patches": [patch]}
     nodes = TalosGpuNode(App(), "node", platform=Talos(version), **given).provides.gpu_nodes

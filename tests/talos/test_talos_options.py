@@ -3,6 +3,7 @@ import pytest
 from gpu_constructs import GpuConstructsError, Talos
 from gpu_constructs.kube.placement import Taint
 from gpu_constructs.talos.options import KernelModule, check_node_labels, check_taints, merged_modules, merged_sysctls
+from tables import cases
 
 LEGACY, NEW = Talos("1.12"), Talos("1.14")
 
@@ -13,15 +14,7 @@ def refusal(function, *given, **more):
     return str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"name": "nvidia.ko.xz"}, "kernel_module.name must be a module's name (letters, digits, '_', '-'); got"),
-        ({"name": ""}, "kernel_module.name must be a module's name"),
-        ({"name": "a", "parameters": ["a=1 b=2"]}, "kernel_module.parameters must hold one 'name=value' in each item"),
-        ({"name": "a", "parameters": "a=1"}, "kernel_module.parameters must be a list, got 'a=1' (str)"),
-    ],
-)
+@cases
 def test_a_module_that_the_kernel_would_not_take_is_refused(given, message):
     assert refusal(KernelModule, **given).startswith(message)
 

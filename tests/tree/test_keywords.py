@@ -6,6 +6,7 @@ import pytest
 
 from gpu_constructs import GpuConstructsError, PowerLimit
 from gpu_constructs.kube.pods import AgentOptions
+from tables import cases
 
 
 def test_options_are_in_the_signature():
@@ -22,14 +23,7 @@ def test_options_are_documented_as_arguments():
         assert f"\n    {option}: " in arguments
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("node_selector", ["a"], "node_selector must be"),
-        ("image_pull_policy", "Sometimes", "image_pull_policy must be one of"),
-        ("tolerations", "nvidia.com/gpu", "tolerations must be a list"),
-    ],
-)
+@cases
 def test_the_type_of_an_option_is_checked(chart, option, value, problem):
     with pytest.raises(GpuConstructsError, match=problem):
         PowerLimit(chart, "x", **{option: value})

@@ -142,18 +142,8 @@ def test_metadata_of_every_kind_arrives(chart):
     keys_in_order(rendered["metadata"])
 
 
-BODIES = [
-    {},
-    {"labels": {"b": "2", "a": "1"}},
-    {"labels": {}, "annotations": {}, "finalizers": []},
-    {"annotations": {"x": "y"}, "finalizers": ["z"]},
-    {"namespace": "own", "labels": {"of-chart": "mine"}},
-    {"ownerReferences": [{"name": "o"}], "generation": 3},
-]
-
-
-def test_it_renders_the_same_with_and_without_asking_cdk8s():
-    for metadata in BODIES:
+def test_it_renders_the_same_with_and_without_asking_cdk8s(rows):
+    for (metadata,) in rows:
         for kind in ["ConfigMap", "Namespace"]:
             for given in [{}, {"namespace": "team", "labels": {"of-chart": "yes", "a": "chart"}}]:
                 chart = Chart(App(), "c", **given)

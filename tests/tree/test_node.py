@@ -7,6 +7,7 @@ import pytest
 
 import gpu_constructs
 from gpu_constructs.tree.node import use_node_from_wheel
+from tables import cases
 
 RENDER = """
 import os, sys
@@ -79,15 +80,7 @@ def test_a_machine_with_python_alone_renders_without_loading_cdk8s_plus_or_print
     assert Path(node).name == "node"
 
 
-@pytest.mark.parametrize(
-    ("old", "variables", "got"),
-    [
-        (None, {}, "found none on PATH"),
-        (None, {"JSII_NODE": "/opt/node"}, "got JSII_NODE='/opt/node', which cannot be run"),
-        ("node", {}, "got 12.22.9, which is {folder}/node"),
-        ("old", {"JSII_NODE": "./old"}, "got 12.22.9, which is ./old"),
-    ],
-)
+@cases
 def test_names_that_need_cdk8s_say_in_one_line_which_node_is_needed_and_the_others_work(tmp_path, old, variables, got):
     if old:
         (tmp_path / old).write_text(OLD_NODE)

@@ -15,19 +15,17 @@ from gpu_constructs import (
     GpuResourceClaim,
     GpuWorkload,
     Kubernetes,
-    Sharing,
     Talos,
     synthesize,
 )
 from gpu_constructs.workload.dra import FEATURE_GATES
 from gpu_constructs.workload.gpu_allocation import cel_selector
 from refusals import check_refusals
+from tables import cases
 
 SERVED = [release for release in schemas.SUPPORTED_RELEASES if int(release.split(".")[1]) >= 34]
 CLAIMS, PLUGIN = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims()), GpuProfile(platform=Talos("1.12"))
-EXTENDED = GpuProfile(platform=Kubernetes(), backend=Backend.dra_extended_resource())
 OLDER = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
-SLICED = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims(), sharing=Sharing.time_slicing(replicas=4))
 FULL_CLAIM = {
     "request": GpuRequest(count=2, products=["NVIDIA L4"], min_vram="12Gi"),
     "sharing": ClaimSharing.mps(default_active_thread_percentage=50, default_pinned_device_memory_limit="8Gi"),
@@ -91,19 +89,8 @@ def test_each_member_of_a_request_is_a_condition_and_all_must_hold():
     assert cel_selector(GpuRequest(count=2)) is None
 
 
-def test_a_known_board_is_compared_as_the_driver_spells_it_and_another_in_either_spelling():
-    dashed = f"{NAME}.replace(' ', '-')"
-    for products, condition in (
-        (["NVIDIA H200"], f"{NAME} == 'NVIDIA H200'"),
-        (["nvidia h200", "H200"], f"{NAME} == 'NVIDIA H200'"),
-        (["NVIDIA-Unheard-Of-SHARED"], f"{dashed} == 'NVIDIA-Unheard-Of'"),
-        (["Quadro RTX 6000/8000"], f"{dashed} == 'Quadro-RTX-6000/8000'"),
-        (["NVIDIA Men's"], f"{dashed} == 'NVIDIA-Men\\'s'"),
-        (
-            ["NVIDIA H200", "NVIDIA New One", "NVIDIA L4"],
-            f"({NAME} in ['NVIDIA H200', 'NVIDIA L4'] || {dashed} == 'NVIDIA-New-One')",
-        ),
-    ):
+def test_a_known_board_is_compared_as_the_driver_spells_it_and_another_in_either_spelling(rows):
+    for products, condition in rows:
         assert cel_selector(GpuRequest(products=products)) == condition
 
 
@@ -133,49 +120,15 @@ def test_workloads_of_its_namespace_share_it(app, by):
     synthesize(app)
 
 
-def test_what_no_claim_holds_is_refused(chart):
-    check_refusals(
-        lambda **given: claim(chart, **given),
-        [
-            ({"profile": PLUGIN}, "profile.backend must be Backend.dra_claims() for a claim; got 'device-plugin'"),
-            ({"profile": EXTENDED}, "profile.backend must be Backend.dra_claims() for a claim; got 'dra-extended-res"),
-            ({"profile": SLICED}, "profile.sharing 'time-slicing' is the device plugin's; "),
-            ({"request": GpuRequest(resource_claim="other")}, "request.resource_claim must be left out: it names a "),
-            ({"request": GpuRequest(vram="8Gi")}, "request.vram must be left out of a claim: the workload that holds "),
-            ({"request": GpuRequest(driver_capabilities=["video"])}, "request.driver_capabilities must be left out of"),
-            ({"request": GpuRequest(resource="nvidia.com/gpu")}, "request.resource must be left out with the backend"),
-            ({"name": "Shared GPU"}, "name must be a DNS subdomain"),
-            ({"labels": {"a b": "c"}}, "labels has a key that is not a label key; got 'a b'"),
-            ({"sharing": Sharing.mps(replicas=4)}, "sharing must be "),
-            (
-                {"request": GpuRequest(mig_profile="1g.10gb"), "sharing": ClaimSharing.time_slicing("Long")},
-                "sharing.interval must be left out for MIG devices, which the driver gives none; got 'Long'",
-            ),
-        ],
-        at="gpu/shared-gpu: ",
-    )
+def test_what_no_claim_holds_is_refused(chart, rows):
+    check_refusals(lambda **given: claim(chart, **given), rows, at="gpu/shared-gpu: ")
     assert Testing.synth(chart) == []
 
 
 # --- how the pods of a claim take turns -------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("sharing", "request_", "kind", "written"),
-    [
-        # The driver reads an interval that is not there as a broken one.
-        (ClaimSharing.time_slicing(), {}, "GpuConfig", {"timeSlicingConfig": {"interval": "Default"}}),
-        (ClaimSharing.time_slicing("Long"), {}, "GpuConfig", {"timeSlicingConfig": {"interval": "Long"}}),
-        (ClaimSharing.time_slicing(), {"mig_profile": "1g.10gb"}, "MigDeviceConfig", {}),
-        (
-            ClaimSharing.mps(default_per_device_pinned_memory_limit={"0": "4Gi"}),
-            {},
-            "GpuConfig",
-            {"mpsConfig": {"defaultPerDevicePinnedMemoryLimit": {"0": "4Gi"}}},
-        ),
-    ],
-    ids=["default", "long", "mig", "mps"],
-)
+@cases
 def test_the_driver_gets_its_own_structure(chart, sharing, request_, kind, written):
     made = claim(chart, request=GpuRequest(**request_), sharing=sharing).api_object.to_json()
     (config,) = made["spec"]["devices"]["config"]
@@ -185,29 +138,8 @@ def test_the_driver_gets_its_own_structure(chart, sharing, request_, kind, writt
     assert sharing.strategy in FEATURE_GATES
 
 
-def test_sharing_that_the_driver_refuses_is_refused():
-    percentage, limit = "default_active_thread_percentage", "default_pinned_device_memory_limit"
-    sliced, mps = {"strategy": "TimeSlicing"}, {"strategy": "MPS"}
-    check_refusals(
-        ClaimSharing,
-        [
-            ({"strategy": "Mps"}, "sharing.strategy must be one of 'TimeSlicing', 'MPS'; got 'Mps'"),
-            ({**sliced, "interval": "long"}, "sharing.interval must be one of "),
-            ({**sliced, limit: "8Gi"}, f"sharing.{limit} must be left out with the strategy 'TimeSlicing'; got '8Gi'"),
-            (
-                {**sliced, percentage: 0},
-                f"sharing.{percentage} must be left out with the strategy 'TimeSlicing'; got 0",
-            ),
-            ({**mps, "interval": "Long"}, "sharing.interval must be left out with the strategy 'MPS'; got 'Long'"),
-            ({**mps, percentage: 101}, f"sharing.{percentage} must be at most 100, got 101"),
-            ({**mps, percentage: -1}, f"sharing.{percentage} must be at least 0, got -1"),
-            ({**mps, limit: "8GB"}, f"sharing.{limit} must be a Kubernetes quantity"),
-            (
-                {**mps, "default_per_device_pinned_memory_limit": {"0": "1Ki"}},
-                "sharing.default_per_device_pinned_memory_limit['0'] must be at least '1Mi', the unit of MPS; got '1K",
-            ),
-        ],
-    )
+def test_sharing_that_the_driver_refuses_is_refused(rows):
+    check_refusals(ClaimSharing, rows)
 
 
 # --- classes ----------------------------------------------------------------------
@@ -224,25 +156,6 @@ def test_extended_resources_are_for_releases_that_turn_them_into_claims(chart):
         device_class(Chart(chart, "refused"), profile=OLDER, extended_resource_name="nvidia.com/gpu")
 
 
-def test_what_no_class_holds_is_refused(chart):
-    other = "extended_resource_name must be a domain and a name"
-    check_refusals(
-        lambda **given: device_class(chart, **given),
-        [
-            ({"profile": PLUGIN}, "profile.backend must be Backend.dra_claims() or … for a device class; got 'device-"),
-            ({"request": GpuRequest(count=2)}, "request.count must be left out of a device class, … got 2; ask for se"),
-            ({"request": GpuRequest(resource="nvidia.com/gpu")}, "request.resource must be left out of a device class"),
-            ({"request": GpuRequest(resource_claim="a")}, "request.resource_claim must be left out of a device class"),
-            ({"request": GpuRequest(vram="1Gi")}, "request.vram must be left out of a device class"),
-            ({"request": GpuRequest(driver_capabilities=["all"])}, "request.driver_capabilities must be left out of a"),
-            ({"name": "My Class"}, "name must be a DNS subdomain"),
-            ({"name": "gpu.nvidia.com"}, "name must differ from the classes that the chart … got 'gpu.nvidia.com'"),
-            ({"extended_resource_name": "gpu"}, other),
-            ({"extended_resource_name": "kubernetes.io/gpu"}, other),
-            ({"extended_resource_name": "requests.a.com/gpu"}, other),
-            ({"extended_resource_name": "a b/c"}, "extended_resource_name has a key that is not a label key"),
-            ({"labels": {"a": "b c"}}, "labels['a'] must be a label value"),
-        ],
-        at="gpu/class: ",
-    )
+def test_what_no_class_holds_is_refused(chart, rows):
+    check_refusals(lambda **given: device_class(chart, **given), rows, at="gpu/class: ")
     assert Testing.synth(chart) == []

@@ -22,7 +22,6 @@ from gpu_constructs import (
     GpuWorkload,
     Kubernetes,
     Sharing,
-    Strategy,
     SynthesisError,
     Talos,
     Toleration,
@@ -30,6 +29,7 @@ from gpu_constructs import (
 )
 from imports.org.kubeflow import Notebook, NotebookSpec, NotebookSpecTemplate
 from refusals import check_refusals
+from tables import cases
 
 GPU = "nvidia.com/gpu"
 RELEASES = (27, 33, 34)
@@ -311,17 +311,8 @@ def test_a_serving_runtime_cannot_name_the_runtime_class_and_says_who_can(chart,
     assert schemas.schema_errors(made) == []
 
 
-def test_kinds_that_can_hold_no_gpu_are_refused_with_where_to_go(chart):
-    trainer, serving = "trainer.kubeflow.org/v1alpha1", "serving.kserve.io/v1alpha1"
-    for number, (kind, version, spec, message) in enumerate(
-        (
-            ("Notebook", "kubeflow.org/v1", pods("nb"), "pods of a Notebook have no place for claims"),
-            ("ServingRuntime", serving, template("a")["spec"], "pods of a ServingRuntime have no place for claims"),
-            ("TrainJob", trainer, {"runtimeRef": {"name": "torch"}}, "a TrainJob has no place … TrainingRuntime"),
-            ("List", "v1", {}, "a List is not looked into"),
-            ("ConfigMap", "v1", {}, "a ConfigMap holds no pod template"),
-        )
-    ):
+def test_kinds_that_can_hold_no_gpu_are_refused_with_where_to_go(chart, rows):
+    for number, (kind, version, spec, message) in enumerate(rows):
         target = raw(chart, custom(kind, version, spec), id=f"app-{number}")
         rows = [({"construct": target}, message)]
         check_refusals(GpuAccess(profile=CLAIMS).apply_to, rows, at=f"gpu/app-{number}: ")
@@ -381,24 +372,8 @@ def deployment_with(**container):
 VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
 
 
-def test_what_contradicts_is_refused_at_once_by_apply_to(chart):
-    two = "nvidia.com/gpu already, where 1 x nvidia.com/gpu is asked for; leave one of the two out"
-    for number, (container, given, message) in enumerate(
-        (
-            ({"resources": {"limits": {GPU: 2}}}, {"count": 1}, f"container 'main' has limits of 2 x {two}"),
-            ({"resources": {"requests": {GPU: 2}}}, {"count": 1}, f"container 'main' has requests of 2 x {two}"),
-            (
-                {"env": VISIBLE},
-                {"count": 1},
-                "container 'main' must not set NVIDIA_VISIBLE_DEVICES, got 'all': … pass v",
-            ),
-            (
-                {"volumeMounts": [{"name": "mine", "mountPath": "/dev/shm/"}]},
-                {"shared_memory": "1Gi"},
-                "container 'main' mounts another volume at /dev/shm already; leave shared_memory out",
-            ),
-        )
-    ):
+def test_what_contradicts_is_refused_at_once_by_apply_to(chart, rows):
+    for number, (container, given, message) in enumerate(rows):
         target = raw(chart, deployment_with(**container), id=f"app-{number}")
         with pytest.raises(GpuConstructsError) as refused:
             GpuAccess(**given).apply_to(target)
@@ -435,22 +410,10 @@ def test_a_container_that_never_comes_is_told_at_synth(kplus, app, chart):
 
 
 UNITS = GpuProfile(platform=Kubernetes(), sharing=Sharing.vram_units(vram="16303Mi"))
-SURGE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-ONE_BY_ONE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 
 
-def test_only_the_default_update_which_may_wait_for_its_own_gpu_is_changed(app):
-    for number, (spec, given, expected) in enumerate(
-        (
-            ({"replicas": 1}, {}, {"type": "Recreate"}),
-            ({"replicas": 3}, {}, ONE_BY_ONE),
-            # An autoscaler sets the number.
-            ({}, {}, ONE_BY_ONE),
-            ({"replicas": 3, "strategy": SURGE}, {}, SURGE),
-            ({"replicas": 3, "strategy": SURGE}, {"strategy": Strategy.recreate()}, {"type": "Recreate"}),
-            ({}, {"strategy": "unchanged"}, None),
-        )
-    ):
+def test_only_the_default_update_which_may_wait_for_its_own_gpu_is_changed(app, rows):
+    for number, (spec, given, expected) in enumerate(rows):
         chart = Chart(app, f"update-{number}")
         raw(chart, {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], **spec}}).with_(GpuAccess(count=1, **given))
         assert rendered(chart)["spec"].get("strategy") == expected, number
@@ -460,29 +423,7 @@ def budget(**given):
     return GpuAccess(request=GpuRequest(**given))
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        (GpuAccess(profile=CLAIMS), GpuAccess(count=2, profile=CLAIMS), "one pod gets one claim"),
-        (
-            GpuAccess(profile=CLAIMS, container="main"),
-            GpuAccess(profile=CLAIMS, container="side"),
-            "two containers of one pod would share the GPU of its one claim",
-        ),
-        (budget(vram="5Gi"), budget(vram="3Gi"), r"a budget of '5Gi' already .* request\.vram is '3Gi'"),
-        (
-            budget(vram="5Gi", vram_typical="3Gi"),
-            budget(vram="5Gi", vram_typical="4Gi"),
-            r"of '3Gi' already \(gpu-constructs/vram-typical\), where request\.vram_t",
-        ),
-        (GpuAccess(shared_memory="1Gi"), GpuAccess(shared_memory="9Gi"), "mounts another volume at /dev/shm already"),
-        (
-            budget(products=["NVIDIA L4"]),
-            GpuAccess(request=GpuRequest(products=["NVIDIA H200"]), container="side"),
-            r"have no nvidia\.com/gpu\.product in common",
-        ),
-    ],
-)
+@cases
 def test_two_accesses_that_contradict_are_refused_and_change_nothing(chart, first, second, message):
     target = raw(chart, DEPLOYMENT)
     first.apply_to(target)
@@ -515,35 +456,8 @@ def test_what_can_hold_no_gpu_is_refused(chart):
         GpuAccess(request=GpuRequest(resource_claim=claim), profile=CLAIMS).apply_to(raw(chart, DEPLOYMENT, id="other"))
 
 
-def test_bad_input_is_refused_in_one_line():
-    mps, sliced = GpuProfile(sharing=Sharing.mps(replicas=2)), GpuProfile(sharing=Sharing.time_slicing(replicas=2))
-    check_refusals(
-        GpuAccess,
-        [
-            ({"count": 0.5}, "count must be an int, got 0.5 (float); a part of a GPU is a slot: share GPUs"),
-            ({"profile": UNITS}, "request.vram is required where nvidia.com/gpu is shared in units of 1Gi"),
-            ({"vram": 1}, "vram is not a keyword of GpuAccess: pass request=GpuRequest(vram=...)"),
-            ({"gpus": 1}, "gpus is not a keyword of GpuAccess: pass count=..."),
-            ({"cuont": 1}, "cuont is not a keyword of GpuAccess (did you mean 'count'?)"),
-            ({"shared_memory": "0"}, "shared_memory must be more than nothing; got '0'"),
-            (
-                {"shared_memory": "much"},
-                "shared_memory must be a Kubernetes quantity like '500m' or '16Gi'; got 'much'",
-            ),
-            (
-                {"shared_memory": "1Gi", "profile": mps},
-                "shared_memory (or a volume at /dev/shm) must be left out where ",
-            ),
-            ({"ignore_rules": ["XX"]}, "ignore_rules"),
-            ({"claim_name": "A B"}, "claim_name must be a DNS subdomain"),
-            ({"count": 0}, "count must be at least 1, got 0; a pod without a GPU asks for none"),
-            ({"count": 2, "profile": sliced}, "count must be 1 where nvidia.com/gpu is shared with … got 2"),
-            ({"count": 1, "request": GpuRequest()}, "count and request must not both be given; pass GpuRequest(count="),
-            ({"strategy": "none"}, "strategy must be one of 'one-at-a-time', 'unchanged'; got 'none'"),
-            ({"container": 3}, "container must be one of (str, None); got int: 3"),
-            ({"platform": Kubernetes(), "profile": GpuProfile()}, "platform and profile must not both be given"),
-        ],
-    )
+def test_bad_input_is_refused_in_one_line(rows):
+    check_refusals(GpuAccess, rows)
 
 
 def test_a_typed_custom_resource_is_reached(chart):

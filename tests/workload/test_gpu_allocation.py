@@ -11,6 +11,7 @@ from gpu_constructs import Backend, GpuProfile, GpuRequest, GpuResourceClaim, Ku
 from gpu_constructs.errors import GpuConstructsWarning
 from gpu_constructs.workload.gpu_allocation import allocation, node_terms
 from refusals import check_refusals, refusal
+from tables import cases
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 GPU = "nvidia.com/gpu"
@@ -37,42 +38,8 @@ def given_to(pod, request=None, profile=PLAIN, **how):
 
 # --- what is asked for ------------------------------------------------------------
 
-SHARED_MIG = Sharing.time_slicing(resources={"nvidia.com/mig-1g.10gb": 2}, rename_by_default=True)
-HALVES = Sharing.vram_units(vram="16303Mi", unit="512Mi", rename_by_default=True)
-H100 = {"mig_profile": "1g.10gb", "products": ["NVIDIA H100 80GB HBM3"]}
 
-
-@pytest.mark.parametrize(
-    ("profile", "wanted", "expected"),
-    [
-        ({}, {}, {GPU: 1}),
-        ({}, {"count": 4}, {GPU: 4}),
-        ({}, {"mig_profile": "1g.10gb+me", "count": 2}, {"nvidia.com/mig-1g.10gb.me": 2}),
-        ({"mig_strategy": "mixed"}, {"mig_profile": "1g.10gb"}, {"nvidia.com/mig-1g.10gb": 1}),
-        ({"mig_strategy": "mixed"}, {"resource": "nvidia.com/mig-1g.10gb"}, {"nvidia.com/mig-1g.10gb": 1}),
-        ({"mig_strategy": "single"}, H100, {GPU: 1}),
-        ({"backend": BY_NAME}, {"resource": "example.com/big"}, {"example.com/big": 1}),
-        ({"backend": BY_NAME}, {"resource": "nvidia.com/mig-small"}, {"nvidia.com/mig-small": 1}),
-        ({"sharing": UNITS}, {"vram": "8Gi"}, {GPU: 8}),
-        ({"sharing": UNITS}, {"vram": "7.5Gi", "count": 1}, {GPU: 8}),
-        ({"sharing": UNITS}, {"vram": "15Gi", "resource": GPU}, {GPU: 15}),
-        ({"sharing": HALVES}, {"vram": "8Gi"}, {"nvidia.com/gpu.shared": 16}),
-        ({"sharing": UNITS}, {"mig_profile": "1g.10gb", "count": 2}, {"nvidia.com/mig-1g.10gb": 2}),
-        ({"sharing": UNITS, "backend": BY_NAME}, {"resource": "example.com/big"}, {"example.com/big": 1}),
-        ({"sharing": SLICED}, {}, {GPU: 1}),
-        ({"sharing": SLICED}, {"resource": GPU}, {GPU: 1}),
-        ({"sharing": RENAMED}, {}, {"nvidia.com/gpu.shared": 1}),
-        ({"sharing": RENAMED}, {"resource": "nvidia.com/gpu.shared"}, {"nvidia.com/gpu.shared": 1}),
-        ({"sharing": RENAMED}, {"mig_profile": "1g.10gb", "count": 2}, {"nvidia.com/mig-1g.10gb": 2}),
-        (
-            {"sharing": SHARED_MIG, "mig_strategy": "mixed"},
-            {"mig_profile": "1g.10gb"},
-            {"nvidia.com/mig-1g.10gb.shared": 1},
-        ),
-        ({"sharing": Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)}, {"count": 3}, {GPU: 3}),
-    ],
-    ids=str,
-)
+@cases
 def test_a_request_is_a_limit_under_the_name_that_the_device_plugin_advertises(profile, wanted, expected):
     limits = allocation(GpuRequest(**wanted), GpuProfile(platform=Kubernetes(), **profile)).limits
     assert limits == expected
@@ -147,27 +114,8 @@ def test_what_the_cluster_would_refuse_is_refused_here():
 # --- which nodes --------------------------------------------------------------------
 
 
-def test_wants_become_one_term_but_for_a_capability_amid_a_major_number():
-    board = "product In NVIDIA-GeForce-RTX-5070-Ti NVIDIA-GeForce-RTX-5070-Ti-SHARED"
-    two = [["memory Gt 12287", "compute.major Gt 8"], ["memory Gt 12287", "compute.major In 8", "compute.minor Gt 5"]]
-    for wanted, expected in (
-        ({"min_vram": "12Gi"}, [["memory Gt 12287"]]),
-        ({"products": ["NVIDIA GeForce RTX 5070 Ti"], "min_vram": "12Gi"}, [[board, "memory Gt 12287"]]),
-        (
-            {"products": ["NVIDIA-A", "NVIDIA-A-SHARED", "NVIDIA B"]},
-            [["product In NVIDIA-A NVIDIA-A-SHARED NVIDIA-B NVIDIA-B-SHARED"]],
-        ),
-        ({"family": ["hopper", "blackwell"]}, [["family In hopper blackwell"]]),
-        ({"min_compute_capability": "9.0"}, [["compute.major Gt 8"]]),
-        ({"min_compute_capability": "12.0"}, [["compute.major Gt 11"]]),
-        ({"min_compute_capability": "8.9"}, [["family In ada-lovelace hopper blackwell rubin"]]),
-        ({"min_compute_capability": "7.5"}, [["family In turing ampere ada-lovelace hopper blackwell rubin"]]),
-        (
-            {"min_compute_capability": "8.9", "family": ["turing", "hopper"], "min_vram": "1Gi"},
-            [["memory Gt 1023", "family In hopper"]],
-        ),
-        ({"min_compute_capability": "8.6", "min_vram": "12Gi"}, two),
-    ):
+def test_wants_become_one_term_but_for_a_capability_amid_a_major_number(rows):
+    for wanted, expected in rows:
         assert terms(**wanted) == expected
 
 
@@ -182,12 +130,8 @@ def test_the_boards_of_mig_devices_have_the_profile_in_their_name_under_the_stra
     assert terms(GpuProfile(mig_strategy="mixed"), **wanted) == whole
 
 
-def test_a_label_that_is_too_long_for_a_node_is_not_selected_or_refused():
-    for name, sharing, parts in (
-        ("", None, None),
-        ("Max-Q ", None, ("Max-Q-Workstation-Edition-MIG-1g.24gb'", "since its 67 characters")),
-        ("", Sharing.time_slicing(replicas=2), ("Workstation-Edition-MIG-1g.24gb-SHARED'", "since its 68 characters")),
-    ):
+def test_a_label_that_is_too_long_for_a_node_is_not_selected_or_refused(rows):
+    for name, sharing, parts in rows:
         profile = GpuProfile(mig_strategy="single", sharing=sharing)
         wanted = {"products": [PRO_6000.format(name)], "mig_profile": "1g.24gb"}
         if parts is None:
@@ -219,18 +163,8 @@ def test_a_claim_given_as_an_object_keeps_its_namespace(chart):
         assert made.existing_claim_namespace == namespace
 
 
-def test_a_node_selector_that_contradicts_is_refused_and_any_other_stays():
-    capability = {"min_compute_capability": "8.6"}
-    for wanted, label, value, said in (
-        ({"products": ["NVIDIA L4"]}, "product", "NVIDIA-H200", "NVIDIA-L4 or NVIDIA-L4-SHARED"),
-        ({"min_vram": "12Gi"}, "memory", "8192", "above 12287"),
-        (capability, "compute.major", "7", "above 8 or 8"),
-        ({"products": ["NVIDIA L4"]}, "product", "NVIDIA-L4-SHARED", None),
-        ({"min_vram": "12Gi"}, "memory", "16303", None),
-        (capability, "compute.major", "8", None),
-        (capability, "compute.minor", "0", None),
-        ({"products": ["NVIDIA L4"]}, "family", "ada-lovelace", None),
-    ):
+def test_a_node_selector_that_contradicts_is_refused_and_any_other_stays(rows):
+    for wanted, label, value, said in rows:
         pod, request = {**POD, "nodeSelector": {f"{GPU}.{label}": value}}, GpuRequest(**wanted)
         if said is None:
             assert given_to(pod, request)["nodeSelector"] == pod["nodeSelector"]
@@ -241,36 +175,8 @@ def test_a_node_selector_that_contradicts_is_refused_and_any_other_stays():
             )
 
 
-def test_what_the_pod_says_already_must_not_contradict():
-    pool = GpuProfile(platform=Kubernetes(), node_selector={"pool": "gpu"})
-    resources = (
-        {"limits": {GPU: 2}},
-        {"requests": {GPU: "2"}},
-        {"limits": {"nvidia.com/gpu.shared": 1}},
-    )
-    check_refusals(
-        given_to,
-        [
-            (
-                {"pod": {**POD, "nodeSelector": {"pool": "cpu"}}, "profile": pool},
-                "the pod selects nodes with pool=cpu, where GPU pods need pool=gpu, … leave that label out",
-            ),
-            (
-                {"pod": {**POD, "runtimeClassName": "kata"}, "profile": GpuProfile(platform=Talos("1.12"))},
-                "the pod has runtimeClassName 'kata' already, … or pass runtime_class='kata'",
-            ),
-            ({"pod": POD, "container": "oter"}, "container must be one of 'app', 'other', 'first'; got 'oter' (did yo"),
-            ({"pod": {}}, "the pod has no container"),
-            *(
-                (
-                    {"pod": {"containers": [{"name": "app", "resources": one}]}, "profile": profile},
-                    "container 'app' has ",
-                )
-                for one in resources
-                for profile in (PLAIN, CLAIMS)
-            ),
-        ],
-    )
+def test_what_the_pod_says_already_must_not_contradict(rows):
+    check_refusals(given_to, rows)
     equal = {"requests": {GPU: "1"}, "limits": {GPU: "1"}}
     made = given_to({"containers": [{"name": "app", "resources": equal}]})
     assert made["containers"][0]["resources"] == {**equal, "limits": {GPU: 1}}
@@ -288,13 +194,7 @@ def test_a_pod_of_a_talos_cluster_gets_all_that_it_needs():
     }
 
 
-@pytest.mark.parametrize(
-    ("wanted", "source", "use"),
-    [
-        ({}, {"resourceClaimTemplateName": "app-gpu"}, {"name": "gpu", "request": "gpu"}),
-        ({"resource_claim": "shared"}, {"resourceClaimName": "shared"}, {"name": "gpu"}),
-    ],
-)
+@cases
 def test_a_claim_takes_the_place_of_limit_runtime_class_and_affinity(wanted, source, use):
     made = given_to({"containers": [{"name": "app"}]}, GpuRequest(**wanted), CLAIMS, claim_template="app-gpu")
     assert made["resourceClaims"] == [{"name": "gpu", **source}]

@@ -1,14 +1,12 @@
 """What runs the pods of a workload and where, and which settings each kind has."""
 
-import pytest
-
 from gpu_constructs import Run, Scheduling, Strategy
 from refusals import check_refusals
+from tables import cases
 
 POD = {"containers": []}
 SELECTOR = {"app": "x"}
 METADATA = {"name": "llm", "labels": {"app": "x", "tier": "y"}}
-TEMPLATE = {"metadata": {"labels": METADATA["labels"], "annotations": None}, "spec": POD}
 POLICY = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}
 ONE_BY_ONE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
 
@@ -21,46 +19,7 @@ def spec_of(run):
     return {key: value for key, value in manifest(run)["spec"].items() if value is not None}
 
 
-@pytest.mark.parametrize(
-    ("run", "expected"),
-    [
-        (
-            Run.stateful_set(replicas=2, pod_management_policy="Parallel", strategy=Strategy.on_delete()),
-            {
-                "podManagementPolicy": "Parallel",
-                "replicas": 2,
-                "selector": {"matchLabels": SELECTOR},
-                "serviceName": "llm",
-                "template": TEMPLATE,
-                "updateStrategy": {"type": "OnDelete"},
-            },
-        ),
-        (
-            Run.job(completions=8, parallelism=4, backoff_limit=0, active_deadline_seconds=60, suspend=True),
-            {
-                "activeDeadlineSeconds": 60,
-                "backoffLimit": 0,
-                "completionMode": "Indexed",
-                "completions": 8,
-                "parallelism": 4,
-                "suspend": True,
-                "template": TEMPLATE,
-            },
-        ),
-        (
-            Run.job(completion_mode="Indexed", ttl_seconds_after_finished=0, pod_failure_policy=POLICY),
-            {
-                "backoffLimit": 2,
-                "completionMode": "Indexed",
-                "completions": 1,
-                "podFailurePolicy": POLICY,
-                "template": TEMPLATE,
-                "ttlSecondsAfterFinished": 0,
-            },
-        ),
-    ],
-    ids=lambda value: getattr(value, "kind", ""),
-)
+@cases
 def test_settings_are_written_as_kubernetes_has_them(run, expected):
     assert spec_of(run) == expected
 
@@ -83,19 +42,7 @@ def test_a_cron_job_runs_one_job_at_a_time_with_the_settings_of_a_job():
     assert job["suspend"] is None
 
 
-@pytest.mark.parametrize(
-    ("run", "pods", "has_budget"),
-    [
-        (Run.deployment(), 1, False),
-        (Run.deployment(replicas=3), 3, True),
-        (Run.stateful_set(replicas=2), 2, True),
-        (Run.deployment(replicas=2, pod_disruption_budget=False), 2, False),
-        (Run.deployment(replicas=2, pod_disruption_budget=True), 2, True),
-        (Run.job(completions=4), 4, False),
-        (Run.job(completions=4, parallelism=2), 2, False),
-        (Run.pod(), 1, False),
-    ],
-)
+@cases
 def test_two_pods_or_more_that_serve_have_a_disruption_budget(run, pods, has_budget):
     assert (run.pods_at_once, run.has_budget) == (pods, has_budget)
 
@@ -180,23 +127,7 @@ def test_a_time_zone_has_a_name():
         assert daily(time_zone=zone).time_zone == zone
 
 
-@pytest.mark.parametrize(
-    ("strategy", "kind", "expected"),
-    [
-        (
-            Strategy.rolling_update(max_surge="25%", max_unavailable=0),
-            "Deployment",
-            {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 0}},
-        ),
-        (Strategy.rolling_update(max_surge=None, max_unavailable=None), "Deployment", {"type": "RollingUpdate"}),
-        (Strategy.rolling_update(), "StatefulSet", {"type": "RollingUpdate"}),
-        (
-            Strategy.rolling_update(max_unavailable="50%", partition=2),
-            "StatefulSet",
-            {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "50%", "partition": 2}},
-        ),
-    ],
-)
+@cases
 def test_a_strategy_is_written_as_the_kind_writes_it(strategy, kind, expected):
     assert strategy.to_manifest(kind) == expected
 
@@ -233,25 +164,5 @@ def test_affinity_scheduler_and_gates_are_written_as_given():
     }
 
 
-def test_scheduling_that_kubernetes_would_not_take_is_refused():
-    field = "topology_spread_constraints"
-    check_refusals(
-        Scheduling,
-        [
-            ({"affinity": {"nodeAfinity": {}}}, "affinity key must be one of "),
-            ({"scheduler_name": "My Scheduler"}, "scheduling.scheduler_name must be a DNS subdomain"),
-            ({"scheduling_gates": ["a b"]}, "scheduling.scheduling_gates has a key that is not a label key; got 'a b'"),
-            ({"scheduling_gates": "gate"}, "scheduling.scheduling_gates must be a list, got 'gate' (str)"),
-            ({field: [{}]}, f"scheduling.{field}[0]['maxSkew'] must be an int"),
-            *(
-                ({field: [{**SPREAD, **changed}]}, f"scheduling.{field}[0]{message}")
-                for changed, message in (
-                    ({"maxSkwe": 1}, " key must be one of "),
-                    ({"maxSkew": 0}, "['maxSkew'] must be at least 1, got 0"),
-                    ({"topologyKey": None}, "['topologyKey'] must be str"),
-                    ({"topologyKey": "a b"}, "['topologyKey'] has a key that is not a "),
-                    ({"whenUnsatisfiable": "Ignore"}, "['whenUnsatisfiable'] must be "),
-                )
-            ),
-        ],
-    )
+def test_scheduling_that_kubernetes_would_not_take_is_refused(rows):
+    check_refusals(Scheduling, rows)

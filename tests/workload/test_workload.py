@@ -31,6 +31,7 @@ from gpu_constructs import (
 from gpu_constructs.kube import pod_security
 from gpu_constructs.kube.pod_specs import pod_specs
 from refusals import check_refusals
+from tables import cases
 
 IMAGE = "registry.example/app:1.2.3"
 RUNS = {
@@ -48,7 +49,6 @@ HELPER = Container(name="sidecar", image=IMAGE)
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 DISK = VolumeClaim(storage="10Gi")
 MPS = GpuProfile(sharing=Sharing.mps(replicas=4))
-SLICED = GpuProfile(sharing=Sharing.time_slicing(replicas=4))
 CLAIMS = GpuProfile(platform=Kubernetes("1.37"), backend=Backend.dra_claims())
 
 
@@ -325,15 +325,7 @@ def test_a_claim_that_is_there_needs_no_template_and_is_of_the_same_namespace(ch
         workload(chart, namespace="a", profile=CLAIMS, gpus=GpuRequest(resource_claim=claim))
 
 
-@pytest.mark.parametrize(
-    ("name", "path", "run"),
-    [
-        ("gpu", "/claim", Run.deployment(replicas=2)),
-        ("service", "/account", Run.pod()),
-        ("disruption", "/budget", Run.deployment(replicas=2)),
-    ],
-    ids=["gpu", "service", "disruption"],
-)
+@cases
 def test_a_disk_may_be_called_as_another_object_of_the_workload_is(name, path, run):
     disk = VolumeClaim(storage="1Gi", access_modes=["ReadWriteMany"])
     assert "PersistentVolumeClaim" in kinds(name=name, run=run, profile=CLAIMS, volumes={path: disk})
@@ -342,17 +334,7 @@ def test_a_disk_may_be_called_as_another_object_of_the_workload_is(name, path, r
 # --- beside the pods ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("run", "with_ports", "without"),
-    [
-        (Run.deployment(), True, False),
-        (Run.pod(), True, False),
-        (Run.stateful_set(), True, True),
-        (Run.job(), False, False),
-        (RUNS["CronJob"], False, False),
-    ],
-    ids=lambda value: getattr(value, "kind", ""),
-)
+@cases
 def test_what_is_talked_to_has_a_service(run, with_ports, without):
     ports = {"http": 8000, "metrics": 9000}
     assert ("Service" in kinds(run=run, ports=ports), "Service" in kinds(run=run)) == (with_ports, without)
@@ -364,16 +346,7 @@ def test_what_is_talked_to_has_a_service(run, with_ports, without):
     assert container(run=run, ports=[8000])["ports"] == [{"name": "tcp-8000", "containerPort": 8000}]
 
 
-@pytest.mark.parametrize(
-    ("given", "url"),
-    [
-        ({"ports": {"metrics": 9090, "http": 8080}}, "http://app.ai.svc:8080"),
-        ({"ports": {"https": 8443}, "kind": "StatefulSet"}, "https://app.ai.svc:8443"),
-        ({"ports": {"grpc": 9000}}, None),
-        ({"ports": {"http": 8080}, "kind": "Job"}, None),
-        ({}, None),
-    ],
-)
+@cases
 def test_service_and_url_are_at_hand(chart, given, url):
     made = workload(chart, namespace="ai", **given)
     assert made.url == url
@@ -508,86 +481,8 @@ def test_a_helper_shares_volumes_and_sees_no_gpu():
 # --- refusals -----------------------------------------------------------------------------
 
 
-def test_bad_input_gets_one_error_that_names_the_way_out_and_leaves_the_chart_alone(chart):
-    board = {"nvidia.com/gpu.product": "NVIDIA-H200"}
-    shm = "shared_memory (or a volume at /dev/shm) must be left out where GPUs "
-    memory = {"requests": {"memory": "20Gi"}, "limits": {"memory": "16Gi"}}
-    old = GpuProfile(platform=Kubernetes("1.28"))
-    check_refusals(
-        lambda **given: workload(chart, **given),
-        [
-            ({"gpus": 0}, "gpus must be at least 1, got 0; a pod without a GPU asks for none"),
-            (
-                {"kind": "Deploymnet"},
-                "kind must be one of 'Deployment', … got 'Deploymnet' (did you mean 'Deployment'?)",
-            ),
-            (
-                {"env": {"NVIDIA_VISIBLE_DEVICES": "all"}},
-                "env['NVIDIA_VISIBLE_DEVICES'] must not be set, got 'all': … or pass visible_devices='unmanaged'",
-            ),
-            ({"gpu_resource": "amd.com/gpu"}, "gpu_resource must be 'nvidia.com/gpu', … got 'amd.com/gpu'"),
-            ({"image": "app"}, "image must be pinned as 'repository:tag' or … never 'latest'; got 'app'"),
-            ({"name": "My App"}, "name must be a DNS label (… got 'My App'"),
-            ({"namespace": "My_Space"}, "namespace must be a DNS label (… got 'My_Space'"),
-            ({"kind": "Job", "run": Run.pod()}, "kind and run must not both be given; got 'Job' and run of a Pod"),
-            ({"kind": "CronJob"}, "kind 'CronJob' needs a schedule; pass run=Run.cron_job(schedule='0 3 * * *')"),
-            ({"run": Run.stateful_set(), "name": "a" * 53}, "name of a StatefulSet must have at most 52 … got 53"),
-            ({"name": "3d", "ports": [80]}, "name must start with a letter where a Service bears it; got '3d'"),
-            ({"run_as_user": -1}, "run_as_user must be at least 0, got -1"),
-            ({"fs_group": -1}, "fs_group must be at least 0, got -1"),
-            ({"ports": [80, 80]}, "ports must not repeat a number; got [80, 80]"),
-            (
-                {"shared_memory": "1Gi", "volumes": {"/dev/shm": Volume.empty_dir()}},
-                "shared_memory and volumes['/dev/shm'] must not both be given",
-            ),
-            ({"volumes": {"/data": "models"}}, "volumes['/data'] must be a Volume, a VolumeClaim or … object; got str"),
-            ({"command": "python train.py"}, "command must be a list, got 'python train.py' (str)"),
-            ({"env": {"A": 1}}, "env['A'] must be str or an EnvValue; got int"),
-            (
-                {"resources": {"limits": {"nvidia.com/gpu": 1}}},
-                "resources['limits']['nvidia.com/gpu'] must not be set here; got 1; ask for GPUs with gpus=",
-            ),
-            ({"service_account": 5}, "service_account must be the name of a ServiceAccount or a Ser… object; got int"),
-            ({"image_pull_secrets": [5]}, "image_pull_secrets[0] must be the name of a Secret or a … object; got int"),
-            (
-                {"labels": {"app.kubernetes.io/name": "x"}},
-                "labels must not hold 'app.kubernetes.io/name', which tells ",
-            ),
-            (
-                {"priority_class": "a"},
-                "priority_class is not a keyword of GpuWorkload (did you mean 'priority_class_name'",
-            ),
-            ({"priority_class_name": "very high"}, "priority_class_name must be a DNS subdomain"),
-            ({"working_dir": "srv"}, "working_dir must be an absolute path without '..'; got 'srv'"),
-            ({"capabilities": ["CAP_SYS_ADMIN"]}, "capabilities[0] must be a capability like 'SYS_PTRACE', without"),
-            ({"termination_grace_period_seconds": -1}, "termination_grace_period_seconds must be at least 0, got -1"),
-            ({"ports": {"http": 80}, "readiness_probe": Probe.http_get("/", port="htp")}, "readiness_probe port must "),
-            ({"resources": memory}, "resources['requests']['memory'] must be at most the limit of 16Gi; got 20Gi"),
-            ({"ignore_rules": ["R99"]}, "ignore_rules must hold codes of rules, R01 to "),
-            ({"profile": SLICED, "platform": Kubernetes()}, "platform and profile must not both be given; pass "),
-            (
-                {"gpus": GpuRequest(), "gpu_resource": "nvidia.com/gpu"},
-                "gpu_resource and a GpuRequest must not both be",
-            ),
-            ({"profile": SLICED, "gpus": 2}, "gpus must be 1 where nvidia.com/gpu is shared with "),
-            ({"profile": MPS, "shared_memory": "1Gi"}, shm),
-            ({"profile": MPS, "volumes": {"/dev/shm": Volume.empty_dir()}}, shm),
-            ({"shared_memory": "16Gi"}, "shared_memory must be less than the memory limit of 16Gi, against which it "),
-            ({"profile": old, "sidecars": [HELPER]}, "sidecars need Kubernetes 1.29 or later, got 1.28; before, such"),
-            (
-                {"run": Run.job(completions=2), "volumes": {"/models": DISK}},
-                "volumes: a VolumeClaim with access_modes ['ReadWriteOnce'] serves one node, but 2 pods run at once; "
-                "use kind='StatefulSet' for a disk of each, or access_modes=['ReadWriteMany']",
-            ),
-            ({"host_users": False}, "host_users=False needs devices by CDI, which Talos 1.12 does not have; leave it "),
-            (
-                {"gpus": GpuRequest(products=["NVIDIA L4"]), "node_selector": board},
-                "the pod selects nodes with nvidia.com/gpu.product=NVIDIA-H200, where its GPU request wants NVIDIA-L4",
-            ),
-            ({"sidecars": [Container(name="app", image=IMAGE)]}, "container.name 'app' is taken already; choose anoth"),
-        ],
-        at="gpu/app: ",
-    )
+def test_bad_input_gets_one_error_that_names_the_way_out_and_leaves_the_chart_alone(chart, rows):
+    check_refusals(lambda **given: workload(chart, **given), rows, at="gpu/app: ")
     assert list(chart.node.children) == []
 
 
