@@ -3,16 +3,11 @@ import warnings
 import pytest
 
 from gpu_constructs import Flags, GpuConstructsError, GpuConstructsWarning, PluginConfig, Sharing
+from refusals import refusal
 from tables import cases
 
 MIG = "nvidia.com/mig-1g.5gb"
 EITHER = pytest.mark.parametrize("make", [Sharing.time_slicing, Sharing.mps])
-
-
-def refusal(make, **options):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(**options)
-    return str(refused.value)
 
 
 @cases

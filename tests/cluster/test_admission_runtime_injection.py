@@ -2,8 +2,9 @@ import pytest
 from cdk8s import Chart, Testing
 
 import cel
+import refusals
 import schemas
-from gpu_constructs import GpuConstructsError, GpuNamespace, Kubernetes, NvidiaRuntimeClass, Talos, Toleration
+from gpu_constructs import GpuNamespace, Kubernetes, NvidiaRuntimeClass, Talos, Toleration
 from gpu_constructs.cluster.admission.runtime_injection import GpuRuntimeInjection
 from tables import cases
 
@@ -30,9 +31,9 @@ def policy_of(chart, **given):
 
 
 def refusal(chart, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        GpuRuntimeInjection(chart, "injection", **{"platform": NEW, **given})
-    return refused.value.problem
+    return refusals.refusal(GpuRuntimeInjection, chart, "injection", **{"platform": NEW, **given}).removeprefix(
+        "gpu/injection: "
+    )
 
 
 def test_the_policy_and_its_binding_are_as_before(chart, snapshot):

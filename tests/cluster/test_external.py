@@ -1,14 +1,13 @@
 import pytest
 from cdk8s import Testing
 
+import refusals
 from gpu_constructs import External, GpuConstructsError
 from gpu_constructs.facts.provided import Provided
 
 
 def refusal(chart, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        External(chart, "existing", **given)
-    return refused.value.problem
+    return refusals.refusal(External, chart, "existing", **given).removeprefix("gpu/existing: ")
 
 
 def test_an_external_provides_what_it_declares_and_emits_nothing(chart):

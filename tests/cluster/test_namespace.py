@@ -2,6 +2,7 @@ import cdk8s_plus_27 as kplus
 import pytest
 from cdk8s import ApiObjectMetadata, Chart
 
+import refusals
 from gpu_constructs import (
     External,
     GpuConstructsError,
@@ -22,9 +23,7 @@ NOT_DEFAULT = (
 
 
 def refusal(chart, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        GpuNamespace(chart, "namespace", **given)
-    return refused.value.problem
+    return refusals.refusal(GpuNamespace, chart, "namespace", **given).removeprefix("gpu/namespace: ")
 
 
 def test_a_namespace_states_its_pod_security_level(chart, objects, snapshot):

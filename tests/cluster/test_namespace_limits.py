@@ -1,13 +1,6 @@
-import pytest
-
-from gpu_constructs import GpuConstructsError, GpuNamespace
+from gpu_constructs import GpuNamespace
 from gpu_constructs.cluster.namespace_limits import ContainerLimits, NamespaceQuota, namespace_quota
-
-
-def refusal(make, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        make(**given)
-    return refused.value.problem
+from refusals import refusal
 
 
 def test_gpus_are_counted_by_request_and_each_name_for_itself():

@@ -1,14 +1,12 @@
 import pytest
 
-from gpu_constructs import GpuConstructsError
+import refusals
 from gpu_constructs.cluster.priority_classes import GpuPriorityClasses
 from tables import cases
 
 
 def refusal(chart, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        GpuPriorityClasses(chart, "classes", **given)
-    return refused.value.problem
+    return refusals.refusal(GpuPriorityClasses, chart, "classes", **given).removeprefix("gpu/classes: ")
 
 
 def test_the_classes_are_as_before(chart, objects, snapshot):

@@ -1,13 +1,11 @@
-import pytest
 from cdk8s import Chart
 
-from gpu_constructs import GpuConstructsError, NvidiaRuntimeClass
+import refusals
+from gpu_constructs import NvidiaRuntimeClass
 
 
 def refusal(chart, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        NvidiaRuntimeClass(chart, "runtime-class", **given)
-    return refused.value.problem
+    return refusals.refusal(NvidiaRuntimeClass, chart, "runtime-class", **given).removeprefix("gpu/runtime-class: ")
 
 
 def test_a_runtime_class_leads_to_the_handler_of_the_toolkit(chart, objects, snapshot):

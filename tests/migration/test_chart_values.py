@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+import refusals
 from gpu_constructs import GpuConstructsError, GpuConstructsWarning
 from gpu_constructs.kube import fields
 from gpu_constructs.migration.chart import Chart, Reading, full_name
@@ -41,9 +42,7 @@ def read(values, *, release="2.0", strict=True):
 
 
 def refusal(values, **given):
-    with pytest.raises(GpuConstructsError) as refused:
-        read(values, **given)
-    return str(refused.value)
+    return refusals.refusal(read, values, **given)
 
 
 def test_a_value_is_found_by_its_dotted_key_and_else_the_default_of_whoever_asks():

@@ -1,17 +1,12 @@
 import pytest
 
-from gpu_constructs import GpuConstructsError, Talos
+from gpu_constructs import Talos
 from gpu_constructs.kube.placement import Taint
 from gpu_constructs.talos.options import KernelModule, check_node_labels, check_taints, merged_modules, merged_sysctls
+from refusals import refusal
 from tables import cases
 
 LEGACY, NEW = Talos("1.12"), Talos("1.14")
-
-
-def refusal(function, *given, **more):
-    with pytest.raises(GpuConstructsError) as refused:
-        function(*given, **more)
-    return str(refused.value)
 
 
 @cases

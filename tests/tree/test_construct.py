@@ -21,7 +21,6 @@ from gpu_constructs import (
     ValidationBridge,
 )
 from gpu_constructs.tree.construct import GpuObject, checked
-from tables import cases
 
 CONSTRUCTS = [
     GpuNamespace,
@@ -65,7 +64,7 @@ def refusal(construct, app, **given):
     return refused.value
 
 
-@cases
+@pytest.mark.parametrize("construct", CONSTRUCTS)
 def test_a_thing_no_keyword_takes_is_refused_by_name_before_anything_joins_the_tree(app, chart, construct):
     before = paths(app)
     for keyword in keywords_of(construct):
@@ -101,8 +100,8 @@ def test_a_refused_construct_can_be_made_again_under_its_id(app, chart):
     assert paths(app) == ["", "gpu", "gpu/x", "gpu/x/Default"]
 
 
-def test_an_unknown_keyword_is_refused_with_the_one_that_was_meant(app, chart, rows):
-    for (construct,) in rows:
+def test_an_unknown_keyword_is_refused_with_the_one_that_was_meant(app, chart):
+    for construct in CONSTRUCTS:
         keyword = max(keywords_of(construct), key=len)
         misspelt = keyword.replace(keyword[1:3], keyword[2] + keyword[1], 1)
         problem = refusal(construct, app, **{misspelt: 1}).problem
@@ -124,9 +123,9 @@ def test_a_scope_that_is_no_construct_is_refused():
 COMPONENTS = [DevicePluginChart, ValidationBridge, DcgmExporter, PowerLimit]
 
 
-def test_an_id_that_is_no_printable_text_is_refused(app, chart, rows):
+def test_an_id_that_is_no_printable_text_is_refused(app, chart):
     before = paths(app)
-    for (construct,) in rows:
+    for construct in CONSTRUCTS:
         for id in (5, "", None, "a\nb", "\x00", "a\u200bb", "\ud800"):
             assert str(refusal(construct, app, id=id)) == f"id must be a printable str that is not empty; got {id!r}"
     assert paths(app) == before
@@ -173,8 +172,8 @@ def test_an_option_without_its_keyword_is_refused(app, chart):
     assert paths(app) == ["", "gpu"]
 
 
-def test_an_id_that_is_taken_is_refused(app, chart, rows):
-    for (construct,) in rows:
+def test_an_id_that_is_taken_is_refused(app, chart):
+    for construct in CONSTRUCTS:
         make(construct, app, construct.__name__.lower())
         before = paths(app)
         error = refusal(construct, app, id=construct.__name__.lower())
@@ -204,7 +203,7 @@ def test_other_exceptions_pass_through_unchanged(chart):
         Broken(chart, "broken")
 
 
-@cases
+@pytest.mark.parametrize("construct", CONSTRUCTS)
 def test_a_construct_renders_alone_and_its_main_object_is_reachable_two_ways(app, chart, construct):
     made = make(construct, app)
     rendered = Testing.synth(made if isinstance(made, Chart) else chart)
