@@ -115,3 +115,9 @@ def objects() -> Callable[[Chart], list[dict[str, Any]]]:
 def rows(request: pytest.FixtureRequest) -> list[tuple[Any, ...]]:
     """Return what stands in each row of the test's table."""
     return [tuple(row.values()) for row in tables.table(request.function)]
+
+
+@pytest.fixture
+def keywords(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Return the test's table where it holds the keywords of one call."""
+    return tables.table(request.function)

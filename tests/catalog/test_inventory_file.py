@@ -5,10 +5,8 @@ import sys
 
 import pytest
 
-from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
-from gpu_constructs.catalog.sharing import Sharing
+from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube.placement import Taint
 from refusals import refusal
 from tables import cases
 
@@ -40,30 +38,8 @@ rack_watts: {r1: 4000}
 """
 
 
-def test_the_keys_are_the_members():
-    assert GpuInventory.from_yaml(TEXT) == GpuInventory(
-        nodes=[
-            GpuNode(
-                name="a100",
-                gpu_model="NVIDIA A100-SXM4-40GB",
-                gpus=2,
-                count=3,
-                vram="40000Mi",
-                vram_reserved="1Gi",
-                mig_layout=[{"1g.5gb": 7}, {}],
-                mig_strategy="mixed",
-                sharing=Sharing.time_slicing(
-                    resources={"nvidia.com/mig-1g.5gb": 2}, fail_requests_greater_than_one=False
-                ),
-                labels={"zone": "1", "tier": "fast"},
-                taints=[Taint(value="present")],
-                power_limit=300,
-                rack="r1",
-            ),
-            GpuNode(name="desktop"),
-        ],
-        rack_watts={"r1": 4000},
-    )
+def test_the_keys_are_the_members(keywords):
+    assert GpuInventory.from_yaml(TEXT) == GpuInventory(**keywords)
 
 
 @cases

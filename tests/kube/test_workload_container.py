@@ -1,6 +1,6 @@
 import pytest
 
-from gpu_constructs import Probe, Volume
+from gpu_constructs import Volume
 from gpu_constructs.kube.container import Container
 from gpu_constructs.kube.volume import Mounts, VolumeClaim
 from refusals import refusal
@@ -14,20 +14,8 @@ def made(**given):
     return {key: value for key, value in manifest.items() if value is not None}
 
 
-def test_everything_given_arrives():
-    manifest = made(
-        command=["sh"],
-        args=["-c", "true"],
-        working_dir="/srv",
-        env={"A": "b"},
-        ports={"metrics": 9000},
-        volumes={"/data": Volume.empty_dir()},
-        readiness_probe=Probe.tcp_socket("metrics"),
-        resources={"limits": {"memory": "1Gi"}},
-        capabilities=["CHOWN"],
-        read_only_root_filesystem=False,
-        image_pull_policy="Always",
-    )
+def test_everything_given_arrives(keywords):
+    manifest = made(**keywords)
     assert (manifest["command"], manifest["args"], manifest["workingDir"]) == (["sh"], ["-c", "true"], "/srv")
     assert manifest["env"] == [{"name": "A", "value": "b"}]
     assert manifest["ports"] == [{"name": "metrics", "containerPort": 9000}]

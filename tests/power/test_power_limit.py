@@ -48,20 +48,8 @@ def test_the_script_in_the_config_map_is_the_file_that_is_shipped():
     assert script() == shipped.read_text(encoding="utf-8")
 
 
-def test_every_keyword_arrives_in_a_variable_that_the_script_reads():
-    given = environment(
-        watts=250,
-        limits={"name:*3090": 250, "index:1": "80%", "uuid:GPU-1": 280, "pci:0000:01:00.0": "default"},
-        interval_seconds=60,
-        retry_seconds=20,
-        start_timeout_seconds=120,
-        command_timeout_seconds=40,
-        out_of_range="refuse",
-        persistence_mode=False,
-        restore_on_exit=True,
-        textfile_directory="/var/textfile",
-        name="limit-3090",
-    )
+def test_every_keyword_arrives_in_a_variable_that_the_script_reads(keywords):
+    given = environment(**keywords)
     ours = {name: value for name, value in given.items() if not name.startswith("NVIDIA_")}
     assert ours == {
         "COMMAND_TIMEOUT_SECONDS": "40",

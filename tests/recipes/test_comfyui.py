@@ -6,12 +6,8 @@ from gpu_constructs import (
     ComfyUI,
     ComfyUILayout,
     GpuConstructsWarning,
-    GpuProfile,
     GpuRequest,
-    Sharing,
-    Toleration,
     Volume,
-    VolumeClaim,
 )
 from recipe_objects import Recipe
 from refusals import check_refusals
@@ -19,7 +15,6 @@ from refusals import check_refusals
 KNOWN = "docker.io/yanwk/comfyui-boot:cu130-slim-v2"
 OTHER = "registry.example/comfyui:0.3.50"
 PLAIN = ComfyUILayout(base_directory="/app", data="/app/user", command=["python", "main.py"])
-BOARD = "NVIDIA GeForce RTX 5070 Ti"
 
 
 SERVER = Recipe(ComfyUI, "images/comfyui", image=KNOWN)
@@ -34,35 +29,8 @@ def test_the_known_image(objects, snapshot):
     assert objects(chart_with()) == snapshot
 
 
-def test_a_full_variant_of_another_image(objects, snapshot):
-    chart = chart_with(
-        image=OTHER,
-        layout=PLAIN,
-        vram_mode="lowvram",
-        args=["--disable-xformers", "--preview-method", "auto"],
-        models=Volume.persistent_volume_claim("models", read_only=True),
-        custom_nodes=VolumeClaim(storage="5Gi"),
-        input=Volume.empty_dir(),
-        output=VolumeClaim(storage="50Gi", access_modes=["ReadWriteMany"]),
-        storage="10Gi",
-        storage_class_name="fast",
-        startup_seconds=600,
-        gpus=GpuRequest(vram="12Gi", products=[BOARD]),
-        profile=GpuProfile(sharing=Sharing.time_slicing(replicas=5)),
-        name="studio",
-        namespace="studio",
-        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
-        node_selector={"example.com/pool": "ai"},
-        env={"PYTORCH_ALLOC_CONF": "expandable_segments:True"},
-        volumes={"/tmp": Volume.empty_dir(size_limit="10Gi")},
-        resources={"requests": {"cpu": "4"}, "limits": {"memory": "48Gi"}},
-        run_as_user=1000,
-        priority_class_name="gpu-serving",
-        image_pull_secrets=["registry"],
-        labels={"team": "art"},
-        annotations={"example.com/owner": "art"},
-        ignore_rules=["R13"],
-    )
+def test_a_full_variant_of_another_image(objects, snapshot, keywords):
+    chart = chart_with(**keywords)
     assert objects(chart) == snapshot
 
 

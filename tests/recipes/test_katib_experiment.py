@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from gpu_constructs import GpuRequest, KatibExperiment, KatibParameter, TrainingPod, VolumeClaim
+from gpu_constructs import KatibExperiment, KatibParameter, TrainingPod
 from recipe_objects import Recipe
 from shell import PATIENCE, SHELLS
 from tables import cases
@@ -26,45 +26,8 @@ def test_a_search_with_little_said(objects, snapshot):
     assert objects(chart_with()) == snapshot
 
 
-def test_a_search_with_everything(objects, snapshot):
-    trial = TrainingPod(
-        image="registry.example/train:1",
-        command=["torchrun", "-m", "train"],
-        args=["--lr=${trialParameters.lr}", "--optimizer=${trialParameters.optimizer}"],
-        env={"LAYERS": "${trialParameters.layers}"},
-        gpus=GpuRequest(count=2, vram="6Gi"),
-        volumes={"/data": VolumeClaim(storage="100Gi", access_modes=["ReadWriteMany"])},
-    )
-    parameters = {
-        "lr": KatibParameter.double(min=1e-5, max=0.1, distribution="logUniform"),
-        "optimizer": KatibParameter.categorical("sgd", "adam"),
-        "layers": KatibParameter.int(min=1, max=4),
-    }
-    made = chart_with(
-        trial=trial,
-        parameters=parameters,
-        objective_metric_name="accuracy",
-        objective_type="maximize",
-        goal=0.99,
-        additional_metric_names=["loss"],
-        algorithm_name="hyperband",
-        algorithm_settings={"r_l": 9, "resource_name": "layers"},
-        early_stopping="medianstop",
-        parallel_trial_count=2,
-        max_trial_count=20,
-        max_failed_trial_count=1,
-        resume_policy="LongRunning",
-        retain=True,
-        metrics_collector_spec={"collector": {"kind": "StdOut"}},
-        api="PyTorchJob",
-        num_nodes=2,
-        active_deadline_seconds=3600,
-        name="best",
-        namespace="team",
-        labels={"team": "ml"},
-        annotations={"note": "x"},
-        ignore_rules=["R13"],
-    )
+def test_a_search_with_everything(objects, snapshot, keywords):
+    made = chart_with(**keywords)
     assert objects(made) == snapshot
 
 

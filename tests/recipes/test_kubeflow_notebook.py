@@ -1,9 +1,6 @@
 from gpu_constructs import (
-    GpuRequest,
     KubeflowNotebook,
     TrainingPod,
-    Volume,
-    VolumeClaim,
 )
 from recipe_objects import Recipe
 
@@ -15,26 +12,8 @@ def test_a_notebook_with_nothing_said(objects, snapshot):
     assert objects(chart_with()) == snapshot
 
 
-def test_a_notebook_with_everything(objects, snapshot):
-    shared = TrainingPod(
-        gpus=GpuRequest(vram="6Gi"),
-        env={"HF_HOME": "/data/hf"},
-        volumes={"/data": VolumeClaim(storage="100Gi")},
-        shared_memory="4Gi",
-        resources={"requests": {"cpu": "2"}, "limits": {"memory": "32Gi"}},
-        service_account="default-editor",
-    )
-    made = chart_with(
-        pod=shared,
-        image="registry.example/lab:1",
-        home=Volume.persistent_volume_claim("notebook-home"),
-        stopped=True,
-        name="research",
-        namespace="team",
-        labels={"poddefault": "on"},
-        annotations={"note": "x"},
-        ignore_rules=["R13"],
-    )
+def test_a_notebook_with_everything(objects, snapshot, keywords):
+    made = chart_with(**keywords)
     assert objects(made) == snapshot
 
 

@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from gpu_constructs import GpuConstructsWarning, GpuProfile, GpuRequest, Ollama, Sharing, Talos, Toleration, Volume
+from gpu_constructs import GpuConstructsWarning, GpuProfile, GpuRequest, Ollama, Sharing, Talos, Toleration
 from gpu_constructs.kube import pod_security
 from recipe_objects import Recipe
 from shell import PATIENCE
@@ -24,40 +24,8 @@ def test_the_default_server(objects, snapshot):
     assert objects(chart_with()) == snapshot
 
 
-def test_a_full_variant(objects, snapshot):
-    chart = chart_with(
-        models=["qwen3:8b", "hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M"],
-        context_length=8192,
-        keep_alive="10m",
-        max_loaded_models=2,
-        num_parallel=2,
-        max_queue=64,
-        kv_cache_type="q8_0",
-        flash_attention=True,
-        load_timeout="900",
-        fit_target="2Gi",
-        gpu_overhead="1Gi",
-        origins=["https://chat.example.com", "https://*.example.org"],
-        storage="200Gi",
-        storage_class_name="fast",
-        startup_seconds=125,
-        gpus=GpuRequest(vram="6Gi", products=[BOARD]),
-        profile=SHARED,
-        image="registry.example/ollama:0.32.15",
-        name="chat",
-        namespace="chat",
-        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
-        node_selector={"example.com/pool": "ai"},
-        env={"OLLAMA_DEBUG": "1"},
-        volumes={"/extra": Volume.empty_dir(size_limit="1Gi")},
-        resources={"requests": {"cpu": "2"}, "limits": {"memory": "48Gi"}},
-        run_as_user=1234,
-        priority_class_name="gpu-serving",
-        image_pull_secrets=["registry"],
-        labels={"team": "ml"},
-        annotations={"example.com/owner": "ml"},
-        ignore_rules=["R13"],
-    )
+def test_a_full_variant(objects, snapshot, keywords):
+    chart = chart_with(**keywords)
     assert objects(chart) == snapshot
 
 

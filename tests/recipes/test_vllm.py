@@ -1,21 +1,16 @@
 from gpu_constructs import (
     Backend,
-    EnvValue,
     GpuProfile,
     GpuRequest,
     Kubernetes,
     Sharing,
-    Toleration,
     Vllm,
-    Volume,
-    VolumeClaim,
 )
 from recipe_objects import Recipe
 
 MODEL = "Qwen/Qwen3-8B"
 BOARD = "NVIDIA GeForce RTX 5070 Ti"
 UNITS = GpuProfile(sharing=Sharing.vram_units(vram="16303Mi"))
-FOR_MANY = {"/data": VolumeClaim(storage="1Ti", access_modes=["ReadWriteMany"])}
 
 
 SERVER = Recipe(Vllm, "models/vllm", model=MODEL)
@@ -36,35 +31,8 @@ def test_the_default_server(objects, snapshot):
     assert objects(chart_with()) == snapshot
 
 
-def test_a_full_variant(objects, snapshot):
-    chart = chart_with(
-        model="meta-llama/Llama-3.1-70B-Instruct",
-        served_model_name="llama",
-        max_model_len=32768,
-        pipeline_parallel_size=2,
-        hf_token=EnvValue.secret("hugging-face", key="token"),
-        args=["--enable-auto-tool-choice", "--tool-call-parser", "llama3_json"],
-        shared_memory="8Gi",
-        startup_seconds=3600,
-        replicas=2,
-        gpus=GpuRequest(count=4, vram="70Gi", products=["NVIDIA H100 80GB HBM3"]),
-        platform=Kubernetes(),
-        image="registry.example/vllm-openai:v0.26.0",
-        name="llama",
-        namespace="models",
-        runtime_class="nvidia",
-        tolerations=[Toleration(key="dedicated", value="ai", effect="NoSchedule")],
-        node_selector={"example.com/pool": "ai"},
-        env={"VLLM_API_KEY": EnvValue.secret("vllm", key="key")},
-        volumes={**FOR_MANY, "/extra": Volume.empty_dir(size_limit="1Gi")},
-        resources={"requests": {"cpu": "8"}, "limits": {"memory": "256Gi"}},
-        run_as_user=1234,
-        priority_class_name="gpu-serving",
-        image_pull_secrets=["registry"],
-        labels={"team": "ml"},
-        annotations={"example.com/owner": "ml"},
-        ignore_rules=["R13"],
-    )
+def test_a_full_variant(objects, snapshot, keywords):
+    chart = chart_with(**keywords)
     assert objects(chart) == snapshot
 
 

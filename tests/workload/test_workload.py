@@ -105,39 +105,8 @@ def test_every_kind_with_nothing_but_an_image(kind, objects, snapshot):
         assert rendered(kind=kind) == rendered(run=RUNS[kind])
 
 
-def test_a_server_with_everything_it_may_need(objects, snapshot):
-    chart = chart_with(
-        name="llm",
-        namespace="llm",
-        gpus=2,
-        tolerations=[TAINT],
-        node_selector={"pool": "gpu"},
-        command=["serve"],
-        args=["--model", "/models/a"],
-        working_dir="/srv",
-        env={"HOME": "/tmp", "TOKEN": EnvValue.secret("hugging-face", key="token")},
-        ports={"http": 8000, "metrics": 9000},
-        volumes={
-            "/models": Volume.persistent_volume_claim("models", read_only=True),
-            "/etc/app": Volume.config_map("settings"),
-            "/tmp": Volume.empty_dir(size_limit="1Gi"),
-        },
-        shared_memory="2Gi",
-        startup_probe=Probe.http_get("/health", port="http", failure_threshold=60),
-        readiness_probe=Probe.http_get("/health", port="http"),
-        liveness_probe=Probe.tcp_socket("http", period_seconds=30),
-        resources={"requests": {"cpu": 2}, "limits": {"memory": "32Gi"}},
-        run=Run.deployment(replicas=2),
-        run_as_user=1000,
-        fs_group=1000,
-        capabilities=["SYS_NICE"],
-        read_only_root_filesystem=True,
-        service_account="robot",
-        image_pull_secrets=["registry"],
-        priority_class_name="serving",
-        termination_grace_period_seconds=120,
-        labels={"team": "ml"},
-    )
+def test_a_server_with_everything_it_may_need(objects, snapshot, keywords):
+    chart = chart_with(**keywords)
     assert objects(chart) == snapshot
 
 
