@@ -26,7 +26,8 @@ _Loader.add_multi_constructor("!", _named)
 
 
 @cache
-def _tables(path):
+def read(path):
+    """Return what stands in a file of such YAML."""
     return yaml.load(path.read_text(encoding="utf-8"), _Loader)
 
 
@@ -34,10 +35,15 @@ def table(test):
     """Return the table of a test: the one of its name in the file called like its module."""
     module = Path(inspect.getfile(test))
     path = module.parent / "tables" / f"{module.stem.removeprefix('test_')}.yaml"
-    return _tables(path)[test.__name__.removeprefix("test_")]
+    return read(path)[test.__name__.removeprefix("test_")]
 
 
 def cases(test):
-    """Run a test once for each row of its table, whose columns are arguments of the test."""
+    """Run a test once for each row of its table, whose columns are its arguments: None is what a row leaves out.
+
+    What a row is about, where it says so, is the name of its case.
+    """
     rows = table(test)
-    return pytest.mark.parametrize(list(rows[0]), [list(row.values()) for row in rows])(test)
+    columns = [column for column in dict.fromkeys(key for row in rows for key in row) if column != "about"]
+    values = [pytest.param(*map(row.get, columns), id=row.get("about")) for row in rows]
+    return pytest.mark.parametrize(columns, values)(test)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,32 +11,7 @@ from gpu_constructs.errors import GpuConstructsError
 from refusals import refusal
 from tables import cases
 
-TEXT = """\
-# Of the whole cluster.
-nodes:
-  - name: a100
-    gpu_model: NVIDIA A100-SXM4-40GB
-    gpus: 2
-    count: 3
-    vram: 40000Mi
-    vram_reserved: 1Gi
-    mig_layout:
-      - {1g.5gb: 7}
-      - {}
-    mig_strategy: mixed
-    sharing:
-      strategy: time-slicing
-      resources: {nvidia.com/mig-1g.5gb: 2}
-      fail_requests_greater_than_one: false
-    labels: {zone: "1", tier: fast}
-    taints:
-      - {key: nvidia.com/gpu, value: present}
-    power_limit: 300
-    rack: r1
-  - name: desktop
-    gpu_model:
-rack_watts: {r1: 4000}
-"""
+TEXT = Path(__file__).with_name("inventory.yaml").read_text(encoding="utf-8")
 
 
 def test_the_keys_are_the_members(keywords):

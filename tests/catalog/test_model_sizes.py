@@ -20,6 +20,7 @@ from gpu_constructs.checks.rules.table import RULES
 from gpu_constructs.errors import GpuConstructsWarning, SynthesisError
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.provided import Provided
+from tables import cases
 
 
 def test_the_name_tells_the_size_and_the_format_of_the_weights(rows):
@@ -47,9 +48,7 @@ def vllm(*args, count=1, product=None, command=("vllm", "serve"), image="vllm/vl
     }
 
 
-RTX, H100, L40 = "NVIDIA-GeForce-RTX-4090", "NVIDIA-H100-80GB-HBM3-SHARED", "NVIDIA-L40"
 LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
-SIX = {"gpu-constructs/vram": "6Gi"}
 ONE_3090 = GpuInventory(nodes=[GpuNode(name="one", gpu_model="RTX 3090")])
 (R28,) = (rule for rule in RULES if rule.code == "R28")
 
@@ -58,37 +57,9 @@ def severities(manifest, inventory=None):
     return ["warning" if f.is_warning else "error" for f in R28.check(Facts([manifest], [Provided()], inventory))]
 
 
-def test_a_model_of_vllm_is_compared_with_the_gpus_that_hold_it():
-    for manifest, inventory, found in [
-        (vllm(LLAMA, product=RTX), None, ["error"]),
-        (vllm(LLAMA), ONE_3090, ["error"]),
-        (vllm("--model", LLAMA, command=(), product=RTX), None, ["error"]),
-        (
-            vllm(f"--model={LLAMA}", command=("python3", "-m", "vllm.entrypoints.openai.api_server")),
-            ONE_3090,
-            ["error"],
-        ),
-        (vllm(f"vllm serve {LLAMA}", command=("sh", "-c"), image="own:1"), ONE_3090, ["error"]),
-        (vllm(LLAMA, product=RTX, count=4), None, ["error"]),
-        (vllm(LLAMA, "--tensor-parallel-size", "4", product=RTX, count=4), None, ["warning"]),
-        (vllm(LLAMA, "-tp=2", "--pipeline_parallel_size=4", product=RTX, count=8), None, []),
-        (vllm(LLAMA, "--tensor-parallel-size", "8", product=RTX, count=4), None, []),
-        (vllm(LLAMA, product=H100), None, ["warning"]),
-        (vllm(LLAMA, "--quantization", "fp8", product=H100), None, []),
-        (vllm(f"{LLAMA}-AWQ", product=L40), None, []),
-        (vllm(f"{LLAMA}-AWQ", product=RTX), None, ["error"]),
-        (vllm(f"{LLAMA}-AWQ", "--cpu-offload-gb", "40", product=RTX), None, []),
-        (vllm("Qwen/Qwen3-8B", product=RTX), None, []),
-        (vllm("Qwen/Qwen3-8B", "--gpu-memory-utilization", "0.5", product=RTX), None, ["warning"]),
-        (vllm("Qwen/Qwen3-8B-AWQ", product=RTX, annotations={"gpu-constructs/vram": "3Gi"}), None, ["error"]),
-        (vllm("Qwen/Qwen3-8B-AWQ", "--gpu-memory-utilization", "0.2", product=RTX, annotations=SIX), None, []),
-        (vllm("org/own", product=RTX), None, []),
-        (vllm(LLAMA), None, []),
-        (vllm(LLAMA, product="NVIDIA-Unheard-Of"), None, []),
-        (vllm(LLAMA, image="own:1", command=("serve",)), ONE_3090, []),
-        (vllm(LLAMA), GpuInventory(nodes=[*ONE_3090.nodes, GpuNode(name="dark")]), []),
-    ]:
-        assert severities(manifest, inventory) == found, (manifest, inventory, found)
+@cases
+def test_a_model_of_vllm_is_compared_with_the_gpus_that_hold_it(args, given, inventory, found):
+    assert severities(vllm(*args, **(given or {})), inventory) == ([found] if found else [])
 
 
 def test_a_model_of_vllm_that_is_too_large_is_an_error_with_the_way_out(app):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+from pathlib import Path
 from typing import Any
 
 import dist
 import invariants
+import tables
 from documents import Page
 from held import excessive, has_token, held, rights
 
@@ -77,24 +80,8 @@ def test_a_pod_has_a_token_exactly_when_a_binding_gives_its_account_rights() -> 
 
 def hardened() -> Manifest:
     """A pod that keeps the whole list."""
-    container = {
-        "name": "c",
-        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"memory": "1Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        },
-        "volumeMounts": [{"name": "v", "mountPath": "/v"}],
-        "ports": [{"containerPort": 80}],
-    }
-    spec = {
-        "automountServiceAccountToken": False,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [container],
-        "volumes": [{"name": "v", "emptyDir": {}}],
-    }
-    return {"kind": "Notebook", "metadata": {"name": "n", "namespace": "gpu"}, "spec": {"template": {"spec": spec}}}
+    manifest: Manifest = copy.deepcopy(tables.read(Path(__file__).with_name("hardened.yaml")))
+    return manifest
 
 
 def held_after(place: str, field: str, value: object) -> list[str]:

@@ -16,6 +16,7 @@ from cdk8s import App, Chart
 import dist
 import documents
 import gpu_constructs
+import tables
 from gpu_constructs import (
     DevicePluginChart,
     GpuConstructsError,
@@ -127,25 +128,7 @@ def test_the_installer_image_is_the_one_that_the_patch_names() -> None:
     assert f"{yaml.safe_load(PATCH)['machine']['install']['image']}\n" in MESSAGES
 
 
-# siderolabs/talos@v1.10.9, v1.11.6, v1.12.11, v1.13.9, v1.14.0-rc.1:website/content/v1.*/reference/cli.md: flags that
-# every one of these has. --nodes is a flag of them all that talk to a node.
-FLAGS_OF_TALOSCTL = {
-    "apply-config": {"--config-patch", "--dry-run", "--file", "--insecure", "--mode"},
-    "dmesg": {"--follow", "--tail"},
-    "edit": {"--dry-run", "--mode", "--namespace"},
-    "gen config": {"--config-patch", "--config-patch-worker", "--install-image"},
-    "get": {"--insecure", "--namespace", "--output"},
-    "list": {"--long"},
-    "logs": {"--follow", "--kubernetes", "--tail"},
-    "machineconfig patch": {"--output", "--patch"},
-    "patch": {"--dry-run", "--mode", "--namespace", "--patch", "--patch-file"},
-    "read": set(),
-    "reboot": {"--mode"},
-    "services": set(),
-    "upgrade": {"--image", "--reboot-mode"},
-    "validate": {"--config", "--mode", "--strict"},
-    "version": {"--insecure"},
-}
+FLAGS_OF_TALOSCTL = tables.read(Path(__file__).with_name("talosctl.yaml"))
 OFFLINE = {"gen config", "machineconfig patch", "validate"}
 
 
@@ -159,7 +142,7 @@ def talosctl_problem(words: list[str]) -> str | None:
         return "unknown verb"
     if has_node == (verb in OFFLINE):
         return "no node" if not has_node else "needs no node"
-    unknown = {word for word in rest if word.startswith("-")} - FLAGS_OF_TALOSCTL[verb]
+    unknown = {word for word in rest if word.startswith("-")} - set(FLAGS_OF_TALOSCTL[verb])
     return f"unknown flags {sorted(unknown)}" if unknown else None
 
 

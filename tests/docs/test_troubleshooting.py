@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import dist
 import documents
+import tables
 from gpu_constructs.device_plugin.configs import NODE_LABEL
 from gpu_constructs.kube.placement import GPU_PCI_PRESENT, GPU_PRESENT
 
@@ -29,37 +30,8 @@ NODE_LABELS = {
     "node-role.kubernetes.io/gpu": "an old label that the reader looks for",
 }
 
-NAMESPACED = {
-    "pod": "Pod", "pods": "Pod",
-    "ds": "DaemonSet", "daemonset": "DaemonSet", "daemonsets": "DaemonSet",
-    "deploy": "Deployment", "deployment": "Deployment",
-    "job": "Job",
-    "svc": "Service",
-    "configmap": "ConfigMap",
-    "servicemonitor": "ServiceMonitor",
-    "helmrelease": "HelmRelease",
-    "helmrepository": "HelmRepository",
-    "events": "Event",
-    "all": "all",
-}  # fmt: skip
-CLUSTER_WIDE = {
-    "node": "Node", "nodes": "Node",
-    "namespace": "Namespace",
-    "runtimeclass": "RuntimeClass",
-    "clusterpolicy": "ClusterPolicy",
-    "crd": "CustomResourceDefinition",
-}  # fmt: skip
-WITH_VALUE = {
-    "-n": "namespace", "--namespace": "namespace",
-    "-c": "container",
-    "-l": "selector", "--selector": "selector",
-    "-f": "file", "--filename": "file",
-    "-o": "output", "-L": "columns", "--for": "for", "--timeout": "timeout", "--tail": "tail", "--replicas": "replicas",
-    "--field-selector": "fields", "--image": "image", "--restart": "restart", "--overrides": "overrides",
-}  # fmt: skip
-BARE = {"-A", "--show-labels", "--prefix", "--rm", "--attach", "--overwrite", "--ignore-not-found"}
-ON_KIND_AND_NAME = {"get", "describe", "delete", "scale", "wait", "label", "taint", "rollout status"}
-ON_PODS_OF = {"logs", "exec", "port-forward"}
+KUBECTL = tables.read(Path(__file__).with_name("kubectl.yaml"))
+NAMESPACED, CLUSTER_WIDE, WITH_VALUE = KUBECTL["namespaced"], KUBECTL["cluster_wide"], KUBECTL["with_value"]
 
 
 class Call(NamedTuple):
@@ -79,7 +51,7 @@ def read(command: list[str]) -> Call:
         if word == "--":
             break
         name, has_value, value = word.partition("=")
-        if word in BARE:
+        if word in KUBECTL["bare"]:
             flags[word] = ""
         elif name in WITH_VALUE:
             flags[WITH_VALUE[name]] = value if has_value else next(rest)
@@ -101,7 +73,7 @@ def target(call: Call) -> tuple[str, str | None]:
     if not call.words:
         return "Pod", None
     first, _, name = call.words[0].partition("/")
-    if call.verb in ON_PODS_OF and not name:
+    if call.verb in KUBECTL["on_pods_of"] and not name:
         return "Pod", first
     kinds = {**NAMESPACED, **CLUSTER_WIDE}
     if first not in kinds:
@@ -151,7 +123,7 @@ def problem(command: list[str]) -> str | None:
             path = dist.ROOT / call.flags["file"]
             folder_is_marked = call.flags["file"].endswith("/") == path.is_dir()
             return None if path.exists() and folder_is_marked else f"no such file: {call.flags['file']}"
-        if call.verb not in ON_KIND_AND_NAME | ON_PODS_OF:
+        if call.verb not in (*KUBECTL["on_kind_and_name"], *KUBECTL["on_pods_of"]):
             return f"unknown verb {call.verb}"
         kind, _ = target(call)
     except (KeyError, ValueError) as error:

@@ -8,28 +8,10 @@ from gpu_constructs import GpuConstructsError
 from gpu_constructs.kube.durations import LONGEST, from_go_duration, go_duration
 
 
-def test_a_span_is_read_as_go_reads_it():
-    for text, span in [
-        ("60s", timedelta(seconds=60)),
-        ("1h30m", timedelta(hours=1, minutes=30)),
-        ("1.5h", timedelta(minutes=90)),
-        ("100ms", timedelta(milliseconds=100)),
-        ("200us", timedelta(microseconds=200)),
-        ("200µs", timedelta(microseconds=200)),
-        ("200μs", timedelta(microseconds=200)),
-        ("5000ns", timedelta(microseconds=5)),
-        (".5s", timedelta(milliseconds=500)),
-        ("5.s", timedelta(seconds=5)),
-        ("1s1s", timedelta(seconds=2)),
-        ("+90s", timedelta(seconds=90)),
-        ("-5s", timedelta(seconds=-5)),
-        ("0", timedelta(0)),
-        ("-0", timedelta(0)),
-        ("0.1s", timedelta(milliseconds=100)),
-        ("1.0000019s", timedelta(seconds=1, microseconds=1)),
-        ("2562047h47m16.854775807s", LONGEST),
-    ]:
-        assert from_go_duration("field", text) == span, (text, span)
+def test_a_span_is_read_as_go_reads_it(rows):
+    for text, seconds in rows:
+        assert from_go_duration("field", text) == timedelta(seconds=seconds), text
+    assert from_go_duration("field", "2562047h47m16.854775807s") == LONGEST
 
 
 def test_text_that_go_would_refuse_is_refused():

@@ -1,22 +1,10 @@
 import schemas
 from gpu_constructs.kube import kinds
 
-OUTSIDE = [
-    *("v1 Namespace", "v1 Node", "v1 PersistentVolume", "node.k8s.io/v1 RuntimeClass", "nvidia.com/v1 ClusterPolicy"),
-    *("apiextensions.k8s.io/v1 CustomResourceDefinition", "rbac.authorization.k8s.io/v1 ClusterRoleBinding"),
-    *("scheduling.k8s.io/v1 PriorityClass", "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy"),
-    *("resource.k8s.io/v1 DeviceClass", "resource.k8s.io/v1beta1 DeviceClass", "storage.k8s.io/v1 StorageClass"),
-]
-INSIDE = [
-    *("v1 Pod", "v1 PersistentVolumeClaim", "v1 ResourceQuota", "apps/v1 DaemonSet", "networking.k8s.io/v1 Ingress"),
-    *("rbac.authorization.k8s.io/v1 RoleBinding", "resource.k8s.io/v1 ResourceClaimTemplate", "a.com/v1 Namespace"),
-    *("storage.k8s.io/v1 CSIStorageCapacity", "monitoring.coreos.com/v1 ServiceMonitor"),
-]
 
-
-def test_kinds_outside_namespaces_are_told_from_those_inside():
-    for one in (*OUTSIDE, *INSIDE):
-        assert kinds.is_cluster_scoped(*one.split()) == (one in OUTSIDE), one
+def test_kinds_outside_namespaces_are_told_from_those_inside(rows):
+    for kind, is_outside in rows:
+        assert kinds.is_cluster_scoped(*kind.split()) == is_outside, kind
 
 
 SERVED = {

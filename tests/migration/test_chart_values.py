@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 import refusals
+import tables
 from gpu_constructs import GpuConstructsError, GpuConstructsWarning
 from gpu_constructs.kube import fields
 from gpu_constructs.migration.chart import Chart, Reading, full_name
-from gpu_constructs.migration.chart_values import Key, coalesced
+from gpu_constructs.migration.chart_values import coalesced
 from tables import cases
 
-KEYS = {
-    "root": Key(type="text", into="root", convert="dns subdomain"),
-    "driverRoot": Key(type="text", releases=("2.0",)),
-    "priority": Key(type="text", default="high"),
-    "interval": Key(type="text", into="scrape.interval", convert="seconds"),
-    "timeout": Key(type="text", into="scrape.timeout", convert="seconds"),
-    "tolerations": Key(type="list", into="tolerations", convert="tolerations", default=[{"key": "gpu"}]),
-    "affinity": Key(type="map", default={"node": {"required": [1], "preferred": [2]}}),
-    "security": Key(type="map", null={"privileged": None}),
-    "worker.enabled": Key(type="bool", default=True),
-    "worker.enableDebug": Key(type="bool"),
-    "worker.replicaCount": Key(type="number"),
-    "worker.budget": Key(type="number or text"),
-    "worker.config": Key(type="map"),
-    "worker.probe.period": Key(type="number"),
-    "worker.interval": Key(type="text", why_not="is never read; the chart reads 'interval'", default="60s"),
-    "global.secrets": Key(type="list"),
-    "nameOverride": Key(type="text"),
-    "fullnameOverride": Key(type="text"),
-    "image.repository": Key(type="text", default="example.org/exporter"),
-    "image.tag": Key(type="text"),
-}
+KEYS = tables.read(Path(__file__).with_name("keys.yaml"))
 
 
 def read(values, *, release="2.0", strict=True):

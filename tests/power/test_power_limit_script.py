@@ -3,13 +3,13 @@ import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from cdk8s import App, Chart, Testing
 
 from gpu_constructs import PowerLimit
 from shell import PATIENCE, SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_until
+from tables import cases
 
 # Longer than a test waits: a signal that does not end such a sleep fails the test.
 UNBEARABLE = str(10 * PATIENCE)
@@ -125,128 +125,18 @@ def test_a_limit_is_set_read_back_and_makes_the_agent_ready(node: Node) -> None:
     assert re.search(rf'gpu=0 uuid={uuid} msg="set" watts=300 before=350.00', log)
 
 
-class Pass(NamedTuple):
-    """One look at the GPUs: what there is, and what must come of it."""
-
-    gpus: list[dict[str, str]]
-    limits: list[str]
-    says: tuple[str, ...] = ()
-    moods: tuple[str, ...] = ()
-    code: int = 0
-    watts: str = "300"
-    rules: str = ""
-    out_of_range: str = "clamp"
-
-
-NO_LIMIT = [{"limit": no, "low": no, "high": no, "default": no} for no in ("[N/A]", "[Not Supported]", "N/A")]
-RTX_5090 = {"name": "NVIDIA GeForce RTX 5090", "limit": "575.00", "low": "400.00", "high": "600.00"}
-FIXED = {"limit": "37.50", "low": "37.50", "high": "37.50", "default": "37.50"}
-ERROR_OF_0 = "level=error gpu=0 uuid=GPU-00000000-aaaa msg="
-WARNING_OF_0 = "level=warn gpu=0 uuid=GPU-00000000-aaaa msg="
-PASSES = {
-    "a limit that is right is not set again": Pass([{"limit": "300.00"}], ["300.00"], ('msg="ok" watts=300',)),
-    "a limit that is a watt off is set": Pass([{"limit": "301.00"}], ["300.00"], ('msg="set" watts=300',)),
-    "a fixed fractional limit is left alone": Pass([FIXED], ["37.50"], (f'{WARNING_OF_0}"fixed limit" wish=300',)),
-    "a corrupted infoROM is a warning": Pass(
-        [{}],
-        ["300.00"],
-        tuple(
-            f'level=warn .*msg="{told}" .*infoROM is corrupted'
-            for told in ("nvidia-smi -L ended with rc=14", "query ended with rc=14", "set with rc=14")
-        ),
-        ("inforom",),
-    ),
-    "of two rules of one kind the first wins": Pass([{}], ["250.00"], rules="name:*3090*=250\nname:*=200", watts=""),
-    "a bus id is read in every spelling": Pass(
-        [{}, {}, {}],
-        ["250.00", "251.00", "252.00"],
-        rules="pci:0001:0a:00.0=200\npci:00000000:0A:00.0=250\npci:0000:0b:00.0=251\npci:0C:00.0=252",
-    ),
-    "a UUID is read whatever its case": Pass([{}], ["300.00"], rules="uuid:GPU-00000000-AAAA=300", watts=""),
-    "a share of the default is rounded down": Pass([{}, {"default": "366.50"}], ["262.00", "274.00"], watts="75%"),
-    "the default is one in whole watts": Pass([{"default": "366.50"}], ["366.00"], watts="default"),
-    "a share above the default is taken or clamped": Pass(
-        [{"high": "480.00"}, {"high": "370.00"}], ["420.00", "370.00"], ('msg="clamped"',), watts="120%"
-    ),
-    "too little is refused": Pass(
-        [RTX_5090], ["575.00"], (f'{ERROR_OF_0}"out of range, refused"',), code=1, out_of_range="refuse"
-    ),
-    "too little is clamped": Pass(
-        [RTX_5090], ["400.00"], ('msg="clamped" wish=300 rule="POWER_LIMIT" asked=300 watts=400 min=400.00',)
-    ),
-    "too much is refused": Pass([RTX_5090], ["575.00"], ("refused",), code=1, watts="700", out_of_range="refuse"),
-    "too much is clamped": Pass([RTX_5090], ["600.00"], ('msg="clamped" wish=700',), watts="700"),
-    "a fractional range is rounded inwards": Pass(
-        [{"low": "100.08"}, {"low": "100.5"}, {"high": "149.93"}],
-        ["101.00", "101.00", "149.00"],
-        rules="index:2=200\nname:*=50",
-    ),
-    "a missing permission is told with the capability": Pass(
-        [{}],
-        ["350.00"],
-        (f'{ERROR_OF_0}"set failed rc=4"', "CAP_SYS_ADMIN", 'output="The current user does not have permission'),
-        ("noperm",),
-        1,
-    ),
-    "what is accepted but not applied is a failure": Pass(
-        [{}],
-        ["350.00"],
-        (f'{ERROR_OF_0}"accepted but not applied" watts=300 limit=350.00 output="Power limit was set, \'honestly\'."',),
-        ("ignore",),
-        1,
-    ),
-    "a limit that is not supported when it is set is no failure": Pass(
-        [{}],
-        ["350.00"],
-        (f'{WARNING_OF_0}"not supported, set failed rc=3" watts=300 output="Not this one."',),
-        ("unsupported",),
-    ),
-    "a limit that is not supported without an error is no failure": Pass(
-        [{}], ["350.00"], (f'{WARNING_OF_0}"not supported" watts=300 output="Changing power management',), ("shrug",)
-    ),
-    "GPUs without a limit are warned of": Pass(
-        [*NO_LIMIT, {}], ["[N/A]", "[Not Supported]", "N/A", "300.00"], (f'{WARNING_OF_0}"not supported"',)
-    ),
-    "an unknown default is not supported": Pass([{"default": "[N/A]"}], ["350.00"], ("not supported",), watts="80%"),
-    "an unknown default matters not to watts": Pass([{"default": "[N/A]"}], ["300.00"]),
-    "limits that cannot be read stop no other GPU": Pass(
-        [{"limit": "[Unknown Error]"}, {}],
-        ["[Unknown Error]", "300.00"],
-        ('msg="cannot read the limits" limit=.Unknown_Error.',),
-        code=1,
-    ),
-    "a GPU that cannot be set stops no other": Pass(
-        [{}, {}], ["350.00", "300.00"], moods=("noperm-GPU-00000000-aaaa",), code=1
-    ),
-    "a GPU that is lost stops no other": Pass(
-        [{}], ["300.00"], ('msg="query failed rc=15"', "GPU is lost"), ("lost",), 1
-    ),
-    "a GPU without a rule is left alone": Pass(
-        [{}, {}], ["350.00", "300.00"], ("gpu=0 .*left alone",), rules="index:1=300", watts=""
-    ),
-    "a persistence mode that fails is a warning": Pass(
-        [{}], ["300.00"], ('level=warn msg="persistence mode failed rc=3"',), ("nopersistence",)
-    ),
-    "a warning of nvidia-smi is no GPU": Pass(
-        [{}], ["300.00"], ('level=warn msg="nvidia-smi says" output="WARNING: the .infoROM. is corr',), ("grumble",)
-    ),
-}
-
-
-@pytest.mark.parametrize("about", PASSES)
-def test_in_one_pass(node: Node, about: str) -> None:
-    one = PASSES[about]
-    uuids = [node.gpu(index, **gpu) for index, gpu in enumerate(one.gpus)]
-    for mood in one.moods:
+@cases
+def test_in_one_pass(node: Node, gpus, limits, says, moods, code, env) -> None:
+    uuids = [node.gpu(index, **gpu) for index, gpu in enumerate(gpus)]
+    for mood in moods or ():
         node.say(mood)
-    env = {"POWER_LIMIT": one.watts, "POWER_LIMITS": one.rules, "OUT_OF_RANGE": one.out_of_range}
-    log = node.once(one.code, **env, METRICS_FILE=str(node.metrics))
-    assert [node.limit(uuid) for uuid in uuids] == one.limits
-    assert [said for said in one.says if not re.search(said, log)] == []
-    assert node.ready is (one.code == 0)
-    assert ("level=error" in log) is (one.code != 0)
-    if not one.moods:
-        before = [gpu.get("limit", "350.00") for gpu in one.gpus]
+    log = node.once(code or 0, **{"POWER_LIMIT": "300", **(env or {})}, METRICS_FILE=str(node.metrics))
+    assert [node.limit(uuid) for uuid in uuids] == limits
+    assert [said for said in says or () if not re.search(said, log)] == []
+    assert node.ready is not bool(code)
+    assert ("level=error" in log) is bool(code)
+    if not moods:
+        before = [gpu.get("limit", "350.00") for gpu in gpus]
         changed = {uuid for uuid, limit in zip(uuids, before, strict=True) if node.limit(uuid) != limit}
         assert {call.split()[1] for call in node.set_calls} == changed
 
@@ -553,28 +443,12 @@ def test_a_stale_ready_file_of_a_killed_run_is_removed_at_once(node: Node) -> No
     assert (node.state / "heartbeat").read_text() != "1"
 
 
-DEFAULTS = {
-    "POWER_LIMIT": "",
-    "POWER_LIMITS": "",
-    "OUT_OF_RANGE": "clamp",
-    "INTERVAL_SECONDS": "1800",
-    "RETRY_SECONDS": "15",
-    "START_TIMEOUT_SECONDS": "300",
-    "PERSISTENCE_MODE": "1",
-    "RESTORE_ON_EXIT": "0",
-    "ONESHOT": "0",
-    "STATE_DIR": "/tmp",
-    "METRICS_FILE": "",
-    "NVIDIA_SMI": "nvidia-smi",
-}
-
-
-def test_the_defaults_are_in_the_script(node: Node) -> None:
+def test_the_defaults_are_in_the_script(node: Node, rows) -> None:
     before_the_first_file, _ = script().split('\nmkdir -p "$STATE_DIR"', 1)
-    show = "".join(f'echo "{name}=${name}"\n' for name in DEFAULTS)
+    show = "".join(f'echo "{name}=${name}"\n' for name, _ in rows)
     agent = node.scripts.start(f"{before_the_first_file}\ncheck_configuration\n{show}", {})
     assert agent.wait() == 0
-    assert agent.log.splitlines() == [f"{name}={value}" for name, value in DEFAULTS.items()]
+    assert agent.log.splitlines() == [f"{name}={value}" for name, value in rows]
 
 
 ALLOWED_CALLS = r"-L|-pm 1|-i GPU-\S+ -pl [1-9]\d*|--query-gpu=[a-z_.,]+ --format=csv,noheader,nounits"

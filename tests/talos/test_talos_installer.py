@@ -10,19 +10,9 @@ from gpu_constructs.talos.installer import (
     replacement,
 )
 
-DRIVERS = {
-    "1.10.1": ("535.230.02", "570.124.06"),
-    "1.10.2": ("535.247.01", "570.133.20"),
-    "1.11.6": ("535.247.01", "570.172.08"),
-    "1.12.5": ("580.126.16", "570.211.01"),
-    "v1.12.11": ("580.126.20", "570.211.01"),
-    "1.13.9": ("580.178.04", "595.91.07"),
-    "v1.14.0-rc.1": ("580.178.04", "595.91.07"),
-}
 
-
-def test_a_release_ships_one_driver_of_each_branch():
-    for release, (lts, production) in DRIVERS.items():
+def test_a_release_ships_one_driver_of_each_branch(rows):
+    for release, lts, production in rows:
         assert driver_version(Talos(release), "lts") == lts, release
         assert driver_version(Talos(release), "production") == production, release
 
@@ -104,18 +94,8 @@ def test_before_turing_only_proprietary_modules_of_a_branch_until_580_drive(arch
     )
 
 
-def test_an_image_of_the_old_way_has_a_keyword():
-    keywords = {
-        "nvidia-container-toolkit:535.154.05-v1.14.6": (
-            "branch='lts' or branch='production' (which brings the toolkit too)"
-        ),
-        "nonfree-kmod-nvidia:535.154.05-v1.7.6": "kernel_module_type='proprietary'",
-        f"nvidia-open-gpu-kernel-modules-lts@sha256:{'0' * 64}": "kernel_module_type='open'",
-        "nvidia-fabricmanager:535": "fabric_manager=True",
-        "nvidia-gdrdrv-device:v2.5.1": "gdrdrv=True",
-        "iscsi-tools:v0.1.4": "extensions=['siderolabs/iscsi-tools']",
-    }
-    for image, keyword in keywords.items():
+def test_an_image_of_the_old_way_has_a_keyword(rows):
+    for image, keyword in rows:
         assert replacement(f"localhost:5000/siderolabs/{image}") == keyword
 
 

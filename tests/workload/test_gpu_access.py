@@ -240,42 +240,6 @@ def pods(*names):
     return {"template": template(*names)}
 
 
-TRIAL = {"apiVersion": "batch/v1", "kind": "Job", "spec": pods("sidecar", "training")}
-TRIAL["spec"]["template"]["spec"]["restartPolicy"] = "Never"
-STEPS = [{"name": name, "template": {"spec": pods(name)}} for name in ("dataset-initializer", "node")]
-MODEL = {"modelFormat": {"name": "onnx"}, "name": "kserve-container", "image": "a:1"}
-KSERVE = {"triton": {"name": "server", "image": "a:1"}}
-OTHER = {"containers": [{"name": "kserve-container", "image": "a:1"}]}
-# Kind, version and spec of each object, and the containers that hold its GPUs.
-CUSTOM = [
-    ("Notebook", "kubeflow.org/v1", pods("nb"), ["nb"]),
-    (
-        "PyTorchJob",
-        "kubeflow.org/v1",
-        {
-            "pytorchReplicaSpecs": {
-                "Master": {"replicas": 1, **pods("sidecar", "pytorch")},
-                "Worker": {"replicas": 2, **pods("pytorch")},
-            }
-        },
-        ["pytorch", "pytorch"],
-    ),
-    ("TrainingRuntime", "trainer.kubeflow.org/v1alpha1", {"template": {"spec": {"replicatedJobs": STEPS}}}, ["node"]),
-    (
-        "Experiment",
-        "kubeflow.org/v1beta1",
-        {"trialTemplate": {"primaryContainerName": "training", "trialSpec": TRIAL}},
-        ["training"],
-    ),
-    ("InferenceService", "serving.kserve.io/v1beta1", {"predictor": {"model": MODEL}}, ["kserve-container"]),
-    # Pods that only coordinate hold none where others work.
-    ("InferenceService", "serving.kserve.io/v1beta1", {"predictor": KSERVE, "transformer": OTHER}, ["server"]),
-    ("MPIJob", "kubeflow.org/v2beta1", {"mpiReplicaSpecs": {"Launcher": pods("l"), "Worker": pods("w")}}, ["w"]),
-    ("RayCluster", "ray.io/v1", {"headGroupSpec": pods("h"), "workerGroupSpecs": [pods("w")]}, ["w"]),
-    ("RayCluster", "ray.io/v1", {"headGroupSpec": pods("h")}, ["h"]),
-]
-
-
 def holders(value):
     """Yield the names of all containers that hold a GPU, wherever they stand."""
     if isinstance(value, dict):
@@ -288,8 +252,8 @@ def holders(value):
             yield from holders(member)
 
 
-def test_custom_resources_get_theirs_where_their_operator_wants_it(app):
-    for number, (kind, version, spec, expected) in enumerate(CUSTOM):
+def test_custom_resources_get_theirs_where_their_operator_wants_it(app, rows):
+    for number, (kind, version, spec, expected) in enumerate(rows):
         chart = Chart(app, f"custom-{number}")
         raw(chart, custom(kind, version, spec)).with_(GpuAccess(count=1))
         made = rendered(chart)

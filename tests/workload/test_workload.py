@@ -490,8 +490,7 @@ def test_what_is_added_later_is_as_if_it_were_given_at_once(app):
     assert by_kind(Testing.synth(chart)) == by_kind(Testing.synth(at_once))
 
 
-def test_what_is_refused_later_says_where_and_leaves_nothing_behind(chart):
-    probed = Container(name="b", image=IMAGE, readiness_probe=Probe.exec(["a"]))
+def test_what_is_refused_later_says_where_and_leaves_nothing_behind(chart, rows):
     made = workload(
         chart,
         run=Run.deployment(replicas=2),
@@ -500,25 +499,8 @@ def test_what_is_refused_later_says_where_and_leaves_nothing_behind(chart):
         sidecars=[HELPER],
     )
     before = Testing.synth(chart)
-    for change, rows in {
-        made.attach_volume: [
-            ({"path": "/a", "volume": Volume.empty_dir()}, "volumes['/a'] is given already; leave "),
-            ({"path": "/b", "volume": DISK}, "volumes: a VolumeClaim with access_modes "),
-            ({"path": "/b", "volume": 5}, "volumes['/b'] must be a Volume, "),
-            ({"path": "b", "volume": Volume.empty_dir()}, "volumes path must be an absolute path"),
-        ],
-        made.add_env: [
-            ({"name": "A", "value": "c"}, "env['A'] is set already; leave one of the two out"),
-            ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, "env['NVIDIA_VISIBLE_DEVICES'] must"),
-            ({"name": "B", "value": 1}, "env['B'] must be str or an EnvValue; got int"),
-        ],
-        made.add_sidecar: [({"container": "x"}, "container must be Container")],
-        made.add_init_container: [
-            ({"container": HELPER}, "container.name 'sidecar' is taken already; choose "),
-            ({"container": probed}, "container of init_containers must have no probes: it only runs to its end"),
-        ],
-    }.items():
-        check_refusals(change, rows, at="gpu/app: ")
+    for change, given, says in rows:
+        check_refusals(getattr(made, change), [(given, says)], at="gpu/app: ")
     assert Testing.synth(chart) == before
     made.add_env("Z", "z")
     (spec,) = pod_specs(Testing.synth(chart)[-1])
