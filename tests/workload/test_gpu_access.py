@@ -278,8 +278,8 @@ def test_a_serving_runtime_cannot_name_the_runtime_class_and_says_who_can(chart,
 def test_kinds_that_can_hold_no_gpu_are_refused_with_where_to_go(chart, rows):
     for number, (kind, version, spec, message) in enumerate(rows):
         target = raw(chart, custom(kind, version, spec), id=f"app-{number}")
-        rows = [({"construct": target}, message)]
-        check_refusals(GpuAccess(profile=CLAIMS).apply_to, rows, at=f"gpu/app-{number}: ")
+        refused = [({"construct": target}, message)]
+        check_refusals(GpuAccess(profile=CLAIMS).apply_to, refused, at=f"gpu/app-{number}: ")
 
 
 def test_a_kind_that_nobody_knows_is_reached_by_the_path_of_its_pods(chart):

@@ -8,7 +8,6 @@ from gpu_constructs.workload.gpu_profile import profile_of
 from refusals import check_refusals
 from tables import cases
 
-NEW = Talos("1.14")
 PLUGIN, CLAIMS, EXTENDED = Backend.device_plugin(), Backend.dra_claims(), Backend.dra_extended_resource()
 LOCAL = [Kubernetes(f"1.{minor}") for minor in range(27, 38)]
 TALOS = [Talos(f"1.{minor}") for minor in range(10, 15)]
@@ -21,8 +20,12 @@ def serves(backend, platform):
         return False
 
 
-def test_a_backend_is_there_from_a_release_on(rows):
-    for backend, platforms in rows:
+def test_a_backend_is_there_from_a_release_on():
+    for backend, platforms in (
+        (PLUGIN, [*LOCAL, *TALOS]),
+        (CLAIMS, [*LOCAL[7:], *TALOS[3:]]),
+        (EXTENDED, [*LOCAL[9:], *TALOS[3:]]),
+    ):
         assert [platform for platform in [*LOCAL, *TALOS] if serves(backend, platform)] == platforms
 
 
