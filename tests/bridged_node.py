@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from shell import Launcher, RunningScript, wait_until
+from shell import Launcher, RunningScript, Watched, wait_until
 
 VERSION = (
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build\n"
@@ -12,7 +12,7 @@ VERSION = (
 )
 
 
-class BridgedNode:
+class BridgedNode(Watched):
     """The files of a node that every strategy of the bridge looks at."""
 
     def __init__(self, root: Path, scripts: Launcher, text: str) -> None:
@@ -73,16 +73,6 @@ class BridgedNode:
         bridge = self.start(**env)
         self.wait_ready()
         return bridge
-
-    @property
-    def ready(self) -> bool:
-        return (self.state / "ready").exists()
-
-    def wait_ready(self) -> None:
-        wait_until(lambda: self.ready, "ready")
-
-    def wait_not_ready(self) -> None:
-        wait_until(lambda: not self.ready, "not ready")
 
     def wait_turns(self, turns: int = 3) -> None:
         """Alive comes back that many times after it was taken away, as the liveness probe does."""

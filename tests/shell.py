@@ -37,6 +37,22 @@ def wait_until(condition: Callable[[], object], what: str, log: Callable[[], str
         time.sleep(0.01)
 
 
+class Watched:
+    """What a script says of itself in its state directory."""
+
+    state: Path
+
+    @property
+    def ready(self) -> bool:
+        return (self.state / "ready").exists()
+
+    def wait_ready(self) -> None:
+        wait_until(lambda: self.ready, "ready")
+
+    def wait_not_ready(self) -> None:
+        wait_until(lambda: not self.ready, "not ready")
+
+
 class RunningScript:
     """A script that runs in the background, standard error mixed into its log."""
 

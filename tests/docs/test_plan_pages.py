@@ -294,6 +294,7 @@ def test_what_the_log_and_the_exit_codes_say_is_in_the_script() -> None:
             assert 'said="not supported, set failed rc=$rc"' in script()
         else:
             assert (f"        {code[1]}) hint=" if code else said) in script(), said
+    assert "rounded down to whole watts" in POWER.text
     assert "the container ends with 69" in POWER.text
     assert "64 says that" in POWER.text
     assert {"exit 64", "exit 69"} <= {line.strip() for line in re.findall(r"exit \d+", script())}
@@ -305,24 +306,3 @@ def test_the_metrics_and_their_labels_are_the_agent_s(node: Node) -> None:
     lines = [line for line in node.metrics.read_text().splitlines() if not line.startswith("#")]
     assert [line.partition("{")[0] for line in lines] == POWER.column("metric")
     assert "Each has the labels `{}`, `{}` and `{}`".format(*re.findall(r"(\w+)=", lines[0])) in POWER.text
-
-
-def test_a_share_is_rounded_down(node: Node) -> None:
-    assert "rounded down to whole watts" in POWER.text
-    uuid = node.gpu(default="366.50")
-    node.once(0, POWER_LIMIT="75%")
-    assert node.limit(uuid) == "274.00"
-
-
-def test_a_limit_stays_when_the_pod_ends(node: Node) -> None:
-    uuid = node.gpu()
-    agent = node.start(POWER_LIMIT="300")
-    node.wait_ready()
-    agent.terminate()
-    assert node.limit(uuid) == "300.00"
-
-
-def test_default_restores_gpus_with_a_limit_once(node: Node) -> None:
-    limited, alone = node.gpu(0, limit="300.00"), node.gpu(1, limit="200.00")
-    node.once(0, POWER_LIMITS="index:0=default")
-    assert (node.limit(limited), node.limit(alone)) == ("350.00", "200.00")

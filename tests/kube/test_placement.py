@@ -5,7 +5,6 @@ from gpu_constructs.kube.placement import (
     check_affinity,
     gpu_node_affinity,
     label_exists,
-    label_is,
     required_node_affinity,
     with_node_alternatives,
     with_node_expressions,
@@ -46,40 +45,11 @@ def test_tegra_nodes_and_the_labels_of_a_foreign_discovery_are_further_alternati
     }
 
 
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-MORE = [label_is("config", "a"), {"key": "b", "operator": "NotIn", "values": ["c"]}]
-
-
-def test_further_expressions_hold_in_each_alternative_and_leave_the_rest():
-    fields = [{"key": "metadata.name", "operator": "In", "values": ["node"]}]
-    given = {
-        "podAffinity": {"x": 1},
-        "nodeAffinity": {
-            PREFERRED: [{"weight": 1}],
-            REQUIRED: {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [label_exists("a")]},
-                    {"matchFields": fields},
-                    {"matchExpressions": [label_exists("d")], "matchFields": fields},
-                ]
-            },
-        },
-    }
-    before = copy.deepcopy(given)
-    assert with_node_expressions(given, MORE) == {
-        "podAffinity": {"x": 1},
-        "nodeAffinity": {
-            PREFERRED: [{"weight": 1}],
-            REQUIRED: {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [label_exists("a"), *MORE]},
-                    {"matchFields": fields, "matchExpressions": MORE},
-                    {"matchExpressions": [label_exists("d"), *MORE], "matchFields": fields},
-                ]
-            },
-        },
-    }
-    assert given == before
+@cases
+def test_further_expressions_hold_in_each_alternative_and_leave_the_rest(affinity, expressions, together):
+    before = copy.deepcopy(affinity)
+    assert with_node_expressions(affinity, expressions) == together
+    assert affinity == before
 
 
 @cases

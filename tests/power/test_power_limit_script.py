@@ -8,7 +8,7 @@ import pytest
 from cdk8s import App, Chart, Testing
 
 from gpu_constructs import PowerLimit
-from shell import PATIENCE, SHELLS, Launcher, RunningScript, launcher, shellcheck, wait_until
+from shell import PATIENCE, SHELLS, Launcher, RunningScript, Watched, launcher, shellcheck, wait_until
 from tables import cases
 
 # Longer than a test waits: a signal that does not end such a sleep fails the test.
@@ -26,7 +26,7 @@ def script() -> str:
     return data["power-limit.sh"]
 
 
-class Node:
+class Node(Watched):
     """A node with a fake nvidia-smi and the GPUs a test gives it."""
 
     def __init__(self, root: Path, scripts: Launcher) -> None:
@@ -82,16 +82,6 @@ class Node:
     @property
     def set_calls(self) -> list[str]:
         return [call for call in self.calls if "-pl" in call]
-
-    @property
-    def ready(self) -> bool:
-        return (self.state / "ready").exists()
-
-    def wait_ready(self) -> None:
-        wait_until(lambda: self.ready, "ready")
-
-    def wait_not_ready(self) -> None:
-        wait_until(lambda: not self.ready, "not ready")
 
     def start(self, **env: str) -> RunningScript:
         variables = {"NVIDIA_SMI": str(self.nvidia_smi), "STATE_DIR": str(self.state), **env}

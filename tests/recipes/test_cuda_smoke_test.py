@@ -2,33 +2,11 @@ import subprocess
 
 import pytest
 
-from gpu_constructs import CudaSmokeTest, GpuProfile, GpuRequest, Sharing, Talos, Toleration
+from gpu_constructs import CudaSmokeTest, GpuProfile, GpuRequest, Sharing
 from gpu_constructs.kube.pod_security import violations
 from gpu_constructs.recipes.cuda_smoke_test import command
 from refusals import check_refusals
 from tables import cases
-
-FULL = {
-    "slots": 4,
-    "beyond": 2,
-    "hold_seconds": 120,
-    "disable_require": True,
-    "gpus": GpuRequest(products=["NVIDIA GeForce RTX 3090"]),
-    "profile": GpuProfile(platform=Talos("1.12"), sharing=Sharing.time_slicing(replicas=4, rename_by_default=True)),
-    "tolerations": [Toleration(key="dedicated", value="ai", effect="NoSchedule")],
-    "node_selector": {"kubernetes.io/hostname": "gpu-1"},
-    "name": "slots-of-gpu-1",
-    "namespace": "gpu-device-plugin",
-    "env": {"CUDA_VISIBLE_DEVICES": "0"},
-    "resources": {"requests": {"cpu": "50m"}, "limits": {"memory": "2Gi"}},
-    "run_as_user": 65534,
-    "active_deadline_seconds": 3600,
-    "ttl_seconds_after_finished": 600,
-    "priority_class_name": "gpu-batch",
-    "image_pull_secrets": ["registry"],
-    "labels": {"team": "platform"},
-    "annotations": {"example.com/why": "acceptance"},
-}
 
 
 def spec_of(test):
@@ -45,8 +23,8 @@ def test_the_job_is_as_before(chart, objects, snapshot):
     assert violations(pod_of(test), "restricted") == []
 
 
-def test_the_job_with_everything_said_is_as_before(chart, objects, snapshot):
-    test = CudaSmokeTest(chart, "test", **FULL)
+def test_the_job_with_everything_said_is_as_before(chart, objects, snapshot, keywords):
+    test = CudaSmokeTest(chart, "test", **keywords)
     assert objects(chart) == snapshot
     assert violations(pod_of(test), "restricted") == []
 

@@ -7,11 +7,9 @@ from gpu_constructs import (
     Backend,
     GpuConstructsWarning,
     GpuProfile,
-    GpuRequest,
     Kubernetes,
     PyTorchTraining,
     TrainingPod,
-    VolumeClaim,
 )
 from gpu_constructs.kube.pod_specs import pod_specs
 from recipe_objects import Recipe
@@ -40,31 +38,8 @@ def test_a_script_is_all_that_must_be_said(api, objects, snapshot):
 
 
 @pytest.mark.parametrize("api", OPERATORS)
-def test_several_nodes_with_everything(api, objects, snapshot):
-    pod = TrainingPod(
-        image="nvcr.io/nvidia/pytorch:25.01-py3",
-        command=["torchrun", "-m", "train"],
-        args=["--epochs", "3"],
-        env={"HOME": "/work", "NCCL_DEBUG": "INFO"},
-        gpus=GpuRequest(count=2, min_vram="20Gi"),
-        volumes={"/work": VolumeClaim(storage="100Gi", access_modes=["ReadWriteMany"])},
-        shared_memory="8Gi",
-        image_pull_secrets=["registry"],
-        priority_class_name="batch",
-    )
-    made = chart_with(
-        api=api,
-        pod=pod,
-        num_nodes=3,
-        backoff_limit=1,
-        active_deadline_seconds=86400,
-        ttl_seconds_after_finished=3600,
-        suspend=True,
-        labels=QUEUED,
-        annotations={"team": "ml"},
-        ignore_rules=["R13"],
-    )
-    assert objects(made) == snapshot
+def test_several_nodes_with_everything(api, objects, snapshot, keywords):
+    assert objects(chart_with(api=api, **keywords)) == snapshot
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -3,22 +3,10 @@ import yaml
 from cdk8s import Testing
 
 import refusals
-from gpu_constructs import GpuConstructsError, KernelModule, Taint, Talos, TalosGpuNode, synthesize
+from gpu_constructs import GpuConstructsError, KernelModule, Talos, TalosGpuNode, synthesize
 from tables import cases
 
 VALIDATOR = "nvidia.com/gpu.deploy.operator-validator"
-GIVEN = {
-    "gpu_architecture": "ampere",
-    "branch": "lts",
-    "extensions": ["iscsi-tools"],
-    "extra_kernel_args": ["console=ttyS0"],
-    "default_runtime": True,
-    "operator_validator": False,
-    "node_labels": {"gpu-model": "rtx-3090"},
-    "node_annotations": {"example.com/rack": "r1"},
-    "taints": [Taint(value="present")],
-    "kernel_modules": [KernelModule(name="nvidia", parameters=["NVreg_EnableGpuFirmware=0"])],
-}
 
 
 def refusal(app, **given):
@@ -26,8 +14,8 @@ def refusal(app, **given):
 
 
 @pytest.mark.parametrize("version", ["1.12.11", "1.14.0"])
-def test_the_files_of_a_node(app, tmp_path, snapshot, version):
-    TalosGpuNode(app, "gpu-worker", platform=Talos(version), **GIVEN)
+def test_the_files_of_a_node(app, tmp_path, snapshot, version, keywords):
+    TalosGpuNode(app, "gpu-worker", platform=Talos(version), **keywords)
     synthesize(app)
     folder = tmp_path / "dist" / "machine-config"
     assert [path.name for path in sorted(folder.iterdir())] == ["gpu-worker.schematic.yaml", "gpu-worker.yaml"]

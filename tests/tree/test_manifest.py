@@ -1,33 +1,15 @@
 import json
+from pathlib import Path
 
 import yaml
 from cdk8s import ApiObject, App, Chart, JsonPatch, Testing
 
+import tables
 from gpu_constructs import GpuNamespace, synthesize
 from gpu_constructs.cluster.gpu_rules import GpuRules
 from gpu_constructs.tree.manifest import Manifest
 
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "train", "namespace": "default"},
-    "spec": {
-        "containers": [
-            {
-                "image": "a:1",
-                "name": "main",
-                "ports": [{"containerPort": 8080, "name": "http"}],
-                "readinessProbe": {"httpGet": {"path": "/", "port": "http"}},
-                "livenessProbe": {"httpGet": {"path": "/", "port": 8080}},
-                "resources": {"limits": {"nvidia.com/gpu": "1", "memory": "1Gi"}, "claims": [{"name": "gpu"}]},
-            }
-        ],
-        "initContainers": [{"image": "a:1", "name": "sidecar", "restartPolicy": "Always"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}],
-        "hostUsers": False,
-        "aFieldOfTheFuture": {"on": "yes", "ratio": 0.5, "empty": {}, "zero": 0, "text": "", "number": "1"},
-    },
-}
+POD = tables.read(Path(__file__).with_name("pod.yaml"))
 
 
 def config_map(**more):

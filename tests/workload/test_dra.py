@@ -26,20 +26,6 @@ from tables import cases
 SERVED = [release for release in schemas.SUPPORTED_RELEASES if int(release.split(".")[1]) >= 34]
 CLAIMS, PLUGIN = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims()), GpuProfile(platform=Talos("1.12"))
 OLDER = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
-FULL_CLAIM = {
-    "request": GpuRequest(count=2, products=["NVIDIA L4"], min_vram="12Gi"),
-    "sharing": ClaimSharing.mps(default_active_thread_percentage=50, default_pinned_device_memory_limit="8Gi"),
-    "name": "two-of-them",
-    "namespace": "research",
-    "labels": {"team": "research"},
-}
-BIG = {"name": "big.gpu.example.com", "request": GpuRequest(products=["NVIDIA L4"], min_vram="12Gi")}
-FULL_CLASS = {
-    "name": "mig-1g-12gb.gpu.example.com",
-    "request": GpuRequest(mig_profile="1g.12gb"),
-    "extended_resource_name": "nvidia.com/mig-1g.12gb",
-    "labels": {"team": "platform"},
-}
 
 
 def claim(chart, **given):
@@ -50,13 +36,9 @@ def device_class(chart, **given):
     return GpuDeviceClass(chart, "class", **{"profile": CLAIMS, **given})
 
 
-@pytest.mark.parametrize(
-    ("make", "given"),
-    [(claim, {}), (claim, FULL_CLAIM), (device_class, BIG), (device_class, FULL_CLASS)],
-    ids=["claim", "full-claim", "class", "full-class"],
-)
-def test_objects_are_as_before_and_valid_in_every_release_that_serves_them(chart, snapshot, make, given):
-    make(chart, **given)
+@cases
+def test_objects_are_as_before_and_valid_in_every_release_that_serves_them(chart, snapshot, construct, id, given):
+    construct(chart, id, profile=CLAIMS, **given)
     made = Testing.synth(chart)
     assert made == snapshot
     assert [error for one in made for error in schemas.schema_errors(one, SERVED)] == []
@@ -64,28 +46,12 @@ def test_objects_are_as_before_and_valid_in_every_release_that_serves_them(chart
 
 # --- conditions on devices --------------------------------------------------------
 
-ATTRIBUTES, CAPACITY = "device.attributes['gpu.nvidia.com']", "device.capacity['gpu.nvidia.com']"
-NAME = f"{ATTRIBUTES}.productName"
-WANTED = {
-    "mig_profile": ("2g.20gb", f"{ATTRIBUTES}.profile == '2g.20gb'"),
-    "products": (
-        ["NVIDIA GeForce RTX 5070 Ti", "NVIDIA-H100-80GB-HBM3"],
-        f"{NAME} in ['NVIDIA GeForce RTX 5070 Ti', 'NVIDIA H100 80GB HBM3']",
-    ),
-    "min_vram": ("12Gi", f"'memory' in {CAPACITY} && {CAPACITY}.memory.compareTo(quantity('12Gi')) >= 0"),
-    "min_compute_capability": ("8.9", f"{ATTRIBUTES}.cudaComputeCapability.compareTo(semver('8.9.0')) >= 0"),
-    "family": (
-        ["hopper", "blackwell"],
-        f"{ATTRIBUTES}.architecture.lowerAscii().replace(' ', '-') in ['hopper', 'blackwell']",
-    ),
-}
 
-
-def test_each_member_of_a_request_is_a_condition_and_all_must_hold():
-    for name, (value, condition) in WANTED.items():
-        assert cel_selector(GpuRequest(**{name: value})) == condition
-    everything = GpuRequest(**{name: value for name, (value, _) in WANTED.items()})
-    assert cel_selector(everything) == " && ".join(condition for _, condition in WANTED.values())
+def test_each_member_of_a_request_is_a_condition_and_all_must_hold(rows):
+    for member, value, condition in rows:
+        assert cel_selector(GpuRequest(**{member: value})) == condition
+    everything = GpuRequest(**{member: value for member, value, _ in rows})
+    assert cel_selector(everything) == " && ".join(condition for *_, condition in rows)
     assert cel_selector(GpuRequest(count=2)) is None
 
 
