@@ -47,9 +47,7 @@ def test_a_file_is_named_in_front_of_the_line(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
-    with pytest.raises(GpuConstructsError) as refused:
-        GpuInventory.from_file(tmp_path / "gpus.yaml")
-    assert str(refused.value) == (
+    assert refusal(GpuInventory.from_file, tmp_path / "gpus.yaml") == (
         f"path must be a file of YAML that can be read; got '{tmp_path}/gpus.yaml': No such file or directory"
     )
     (tmp_path / "latin.yaml").write_bytes(b"nodes: [{name: \xfc}]")

@@ -1,15 +1,11 @@
-import pytest
-
-from gpu_constructs import GpuConstructsError
 from gpu_constructs.catalog.gpu_models import GPU_MODELS
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, memory_gb, mig_resource, mig_vram_mib, require_mig_profile
+from refusals import refusal
 
 
 def test_what_no_board_is_divided_into_is_refused():
     for profile in ["", "1g", "10gb", "1g.11gb", "8g.10gb", "1g.10gb+mee", "1g.10gb+", "1G.10GB", "1g.10gb\n"]:
-        with pytest.raises(GpuConstructsError) as refused:
-            require_mig_profile("request.mig_profile", profile)
-        assert str(refused.value).startswith(
+        assert refusal(require_mig_profile, "request.mig_profile", profile).startswith(
             f"request.mig_profile must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me'; got {profile!r}"
         )
 
@@ -37,6 +33,4 @@ def test_devices_have_at_most_what_their_name_says_and_together_what_the_board_h
 def test_a_profile_that_is_near_shares_slices_or_memory():
     for got, near in [("9g.1gb", None), ("8g.80gb", "7g.80gb")]:
         said = f"(did you mean '{near}'?)" if near else ""
-        with pytest.raises(GpuConstructsError) as refused:
-            require_mig_profile("profile", got)
-        assert str(refused.value).endswith(f"got {got!r} {said}".rstrip()), (got, near)
+        assert refusal(require_mig_profile, "profile", got).endswith(f"got {got!r} {said}".rstrip()), (got, near)

@@ -33,10 +33,6 @@ def pci(*fields, classes=("03",)):
     return {"sources": {"pci": {"deviceLabelFields": list(fields), "deviceClassWhitelist": list(classes)}}}
 
 
-def rules(**rule):
-    return {"sources": {"custom": [{"name": "own", **rule}]}}
-
-
 def test_the_workers_configuration_decides_which_labels_there_are(rows):
     for label, config, is_published in rows:
         assert publishes(label, config) is is_published, (label, config, is_published)

@@ -2,7 +2,7 @@ import warnings
 
 import pytest
 
-from gpu_constructs import Flags, GpuConstructsError, GpuConstructsWarning, PluginConfig, Sharing
+from gpu_constructs import Flags, GpuConstructsWarning, PluginConfig, Sharing
 from refusals import refusal
 from tables import cases
 
@@ -146,9 +146,7 @@ def test_units_are_of_one_gibibyte_and_renamed_only_where_that_is_said():
 def test_other_slots_count_no_memory():
     for sharing in [Sharing.none(), Sharing.time_slicing(replicas=4), Sharing.mps(replicas=4)]:
         assert (sharing.vram_unit, sharing.vram_unit_mib) == (None, None), sharing
-        with pytest.raises(GpuConstructsError) as refused:
-            sharing.units("8Gi")
-        assert str(refused.value) == (
+        assert refusal(sharing.units, "8Gi") == (
             f"units are of Sharing.vram_units alone; got a sharing of strategy {sharing.strategy!r}"
         )
 
@@ -160,9 +158,7 @@ def test_part_of_a_unit_is_asked_for_as_a_whole_one(rows):
 
 def test_what_no_gpu_can_give_is_refused(rows):
     for vram, problem in rows:
-        with pytest.raises(GpuConstructsError) as refused:
-            Sharing.vram_units(vram="16303Mi").units(vram)
-        assert str(refused.value) == problem, (vram, problem)
+        assert refusal(Sharing.vram_units(vram="16303Mi").units, vram) == problem, (vram, problem)
 
 
 def test_memory_that_cannot_be_counted_in_units_is_refused(rows):

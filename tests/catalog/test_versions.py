@@ -1,9 +1,7 @@
 import re
 
-import pytest
-
 import refusals
-from gpu_constructs import GpuConstructsError, Unverified
+from gpu_constructs import Unverified
 from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.versions import DCGM_EXPORTER, DEVICE_PLUGIN, release_of
 from schemas import SUPPORTED_RELEASES
@@ -96,9 +94,10 @@ def test_a_forced_release_of_the_exporter_needs_an_image_since_its_tag_names_dcg
 
 def test_a_forced_release_is_named_without_the_v_that_its_tag_gets():
     for version in ["v0.20.1", "v", "vnext"]:
-        with pytest.raises(GpuConstructsError) as refused:
-            Unverified(version, like="0.20.0")
-        assert str(refused.value) == f"version must be a release like '0.20.1', without a 'v'; got {version!r}"
+        assert (
+            refusals.refusal(Unverified, version, like="0.20.0")
+            == f"version must be a release like '0.20.1', without a 'v'; got {version!r}"
+        )
 
 
 def test_a_forced_release_like_an_unknown_one_is_refused_by_that_field_and_not_told_to_force_it(rows):
@@ -116,9 +115,7 @@ def test_releases_of_node_feature_discovery_are_compared_as_numbers(rows):
 def test_what_a_later_node_feature_discovery_brought_is_refused_by_its_name():
     old, _, new = (release.node_feature_discovery for release in DEVICE_PLUGIN.values())
     new.require("worker.owner_refs", "0.19.0")
-    with pytest.raises(GpuConstructsError) as refused:
-        old.require("worker.owner_refs", "0.19.0")
-    assert str(refused.value) == (
+    assert refusals.refusal(old.require, "worker.owner_refs", "0.19.0") == (
         "worker.owner_refs needs Node Feature Discovery 0.19.0, and this is 0.17.3; leave it out or take a later "
         "release of the device plugin"
     )

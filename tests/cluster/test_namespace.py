@@ -79,9 +79,7 @@ def test_a_namespace_named_by_text_must_be_a_dns_label():
 def test_gpu_components_do_not_live_in_default_by_name_or_object(chart):
     plus = kplus.Namespace(chart, "plus", metadata=ApiObjectMetadata(name="default"))
     for given in ("default", GpuNamespace(chart, "ours", name="default"), plus):
-        with pytest.raises(GpuConstructsError) as refused:
-            component_namespace(given)
-        assert str(refused.value) == NOT_DEFAULT
+        assert refusals.refusal(component_namespace, given) == NOT_DEFAULT
 
 
 def test_default_is_allowed_by_name_or_object_where_the_user_says_so(chart):

@@ -15,8 +15,6 @@ NEW = Talos("1.14")
 ID = "6698d6f136c5bb37ca8bb8482c9084305084da0a5ead1f4dcae760796f8ab3a2"
 DELETED = {"$patch": "delete"}
 OURS = {"taints": [Taint(key="gpu")], "default_runtime": True, "node_labels": {"a": "b"}}
-GPU_TAINT = {"kubelet": {"extraConfig": {"registerWithTaints": [{"key": "gpu", "effect": "NoSchedule"}]}}}
-CUSTOMIZATION = "/etc/cri/conf.d/20-customization.part"
 
 
 def document(kind, **fields):

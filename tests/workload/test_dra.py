@@ -15,7 +15,6 @@ from gpu_constructs import (
     GpuResourceClaim,
     GpuWorkload,
     Kubernetes,
-    Talos,
     synthesize,
 )
 from gpu_constructs.workload.dra import FEATURE_GATES
@@ -24,7 +23,7 @@ from refusals import check_refusals
 from tables import cases
 
 SERVED = [release for release in schemas.SUPPORTED_RELEASES if int(release.split(".")[1]) >= 34]
-CLAIMS, PLUGIN = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims()), GpuProfile(platform=Talos("1.12"))
+CLAIMS = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims())
 OLDER = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
 
 

@@ -383,10 +383,6 @@ def test_only_the_default_update_which_may_wait_for_its_own_gpu_is_changed(app, 
         assert rendered(chart)["spec"].get("strategy") == expected, number
 
 
-def budget(**given):
-    return GpuAccess(request=GpuRequest(**given))
-
-
 @cases
 def test_two_accesses_that_contradict_are_refused_and_change_nothing(chart, first, second, message):
     target = raw(chart, DEPLOYMENT)

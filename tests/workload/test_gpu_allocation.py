@@ -17,8 +17,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 GPU = "nvidia.com/gpu"
 VOID = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}
 PLAIN = GpuProfile(platform=Kubernetes())
-SLICED, RENAMED = Sharing.time_slicing(replicas=4), Sharing.time_slicing(replicas=4, rename_by_default=True)
-UNITS = Sharing.vram_units(vram="16303Mi")
+RENAMED = Sharing.time_slicing(replicas=4, rename_by_default=True)
 BY_CLAIM, BY_NAME = Backend.dra_claims(), Backend.dra_extended_resource()
 CLAIMS = GpuProfile(platform=Kubernetes(), backend=BY_CLAIM)
 EXTENDED = GpuProfile(platform=Talos("1.14"), backend=BY_NAME)

@@ -30,7 +30,7 @@ from gpu_constructs import (
 )
 from gpu_constructs.kube import pod_security
 from gpu_constructs.kube.pod_specs import pod_specs
-from refusals import check_refusals
+from refusals import check_refusals, refusal
 from tables import cases
 
 IMAGE = "registry.example/app:1.2.3"
@@ -161,9 +161,10 @@ def test_a_token_is_mounted_only_with_an_account_of_the_user(run):
 
 
 def test_settings_of_a_kind_are_given_to_what_runs_the_pods():
-    with pytest.raises(GpuConstructsError) as refused:
-        chart_with(replicas=2)
-    assert str(refused.value) == "replicas is not a keyword of GpuWorkload: pass run=Run.deployment(replicas=...)"
+    assert (
+        refusal(chart_with, replicas=2)
+        == "replicas is not a keyword of GpuWorkload: pass run=Run.deployment(replicas=...)"
+    )
     with pytest.raises(GpuConstructsError, match=r": pass run=Run\.job\(completions=\.\.\.\)$"):
         chart_with(completions=2)
     with pytest.raises(GpuConstructsError, match=r": pass run=Run\.cron_job\(schedule=\.\.\.\)$"):
