@@ -113,8 +113,9 @@ def objects() -> Callable[[Chart], list[dict[str, Any]]]:
 
 @pytest.fixture
 def rows(request: pytest.FixtureRequest) -> list[tuple[Any, ...]]:
-    """Return what stands in each row of the test's table."""
-    return [tuple(row.values()) for row in tables.table(request.function)]
+    """Return what stands in each row of the test's table, by the columns of its first row."""
+    found = tables.table(request.function)
+    return [tuple(row[column] for column in found[0]) for row in found]
 
 
 @pytest.fixture

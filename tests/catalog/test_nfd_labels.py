@@ -29,10 +29,6 @@ def publishes(label, config=None, *, master=None):
     return nfd_labels(worker, master_file).publishes(label if "/" in label else f"feature.node.kubernetes.io/{label}")
 
 
-def pci(*fields, classes=("03",)):
-    return {"sources": {"pci": {"deviceLabelFields": list(fields), "deviceClassWhitelist": list(classes)}}}
-
-
 def test_the_workers_configuration_decides_which_labels_there_are(rows):
     for label, config, is_published in rows:
         assert publishes(label, config) is is_published, (label, config, is_published)

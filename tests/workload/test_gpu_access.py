@@ -236,10 +236,6 @@ def template(*names):
     return {"spec": {"containers": [{"name": name, "image": "a:1"} for name in names]}}
 
 
-def pods(*names):
-    return {"template": template(*names)}
-
-
 def holders(value):
     """Yield the names of all containers that hold a GPU, wherever they stand."""
     if isinstance(value, dict):
