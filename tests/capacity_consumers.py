@@ -59,14 +59,6 @@ def placed(plan: Plan) -> dict[str, int]:
     return {one.consumer.title: one.placed for one in plan.consumers}
 
 
-def told(consumers: Sequence[Consumer], nodes: Sequence[NodeOffer]) -> str:
-    """Write what fits and each problem with whom it is about, as one paragraph."""
-    plan = planned(consumers, nodes)
-    names = {one.subject: one.title for one in consumers}
-    problems = [f"  {one.kind} {names.get(one.subject, '-')}: {one.text}\n    {one.way_out}" for one in plan.problems]
-    return "\n".join([f"{plan.always_fits} {plan.all_fits} {plan.vram}", *problems])
-
-
 # All placements
 
 

@@ -18,7 +18,6 @@ from capacity_consumers import (
     hosts,
     job,
     node,
-    placed,
     planned,
     texts,
     wants,
@@ -351,7 +350,6 @@ def check_conflicts(plan, consumers, met):
 
 
 HUGE = 10**9
-SEVEN = QuotaShare(quota="q", resource=GPU, hard=7, takes=1)
 
 
 def test_very_many_of_something_are_planned_at_once():
@@ -391,80 +389,6 @@ def test_very_many_of_something_are_planned_at_once():
 # By hand
 
 
-def test_nothing_asks_for_anything():
-    plan = planned([], [node("n", gpus(2, 3), count=4)])
-    assert (plan.always_fits, plan.all_fits, plan.vram, plan.problems) == ("yes", "yes", "safe", [])
-    assert [(one.title, one.count) for one in plan.nodes] == [("n 1 to 4", 4)]
-    assert (plan.stock[GPU].total, plan.stock[GPU].left) == (24, 24)
-
-
-def test_what_always_runs_has_its_place_before_what_ends():
-    plan = planned([job("a", copies=4), wants("b", copies=2)], [node("n", gpus(3))])
-    assert placed(plan) == {"ml/a": 1, "ml/b": 2}
-    stock = plan.stock[GPU]
-    assert (stock.total, stock.always, stock.wanted, stock.placed, stock.left) == (3, 2, 6, 3, 0)
-
-
-def test_a_gang_of_which_one_part_has_no_node_waits_as_a_whole():
-    gang = [wants("a", part="x", is_gang=True), wants("a", part="y", is_gang=True, zone="z")]
-    plan = planned([*gang, job("b")], [node("n")])
-    assert placed(plan) == {"ml/a x": 0, "ml/a y": 0, "ml/b": 1}
-    assert (plan.always_fits, plan.all_fits) == ("no", "no")
-    assert [problem.kind for problem in plan.problems] == ["placement"]
-
-
-def test_a_gang_is_seated_with_what_it_starts_with_and_more_where_there_is_room():
-    gang = [job("a", part="x", is_gang=True), job("a", part="y", is_gang=True, pods_each=4, starts_with=2)]
-    assert placed(planned(gang, [node("n", gpus(2))])) == {"ml/a x": 0, "ml/a y": 0}
-    assert placed(planned(gang, [node("n", gpus(3))])) == {"ml/a x": 1, "ml/a y": 2}
-    assert placed(planned(gang, [node("n", gpus(4))])) == {"ml/a x": 1, "ml/a y": 3}
-    both = [job(name, is_gang=True, pods_each=4, starts_with=1, subject=ord(name)) for name in "ab"]
-    assert placed(planned(both, [node("n", gpus(2))])) == {"ml/a": 1, "ml/b": 1}
-
-
-def gang(name, *pods, copies=1):
-    return [job(name, part=f"p{at}", pods_each=each, is_gang=True, copies=copies) for at, each in enumerate(pods)]
-
-
-def test_who_has_a_place_when_not_all_fits():
-    for consumers, gpus_there, counts, _what in [
-        (gang("a", 3), 2, [0], "half a gang gives its places back"),
-        ([*gang("a", 3), job("b", copies=5)], 2, [0, 2], "others get them"),
-        (gang("a", 1, 2), 2, [0, 0], "parts wait together"),
-        (gang("a", 1, 2), 3, [1, 2], "parts run together"),
-        (gang("a", 2, copies=3), 5, [4], "whole copies run"),
-        ([*gang("a", 3), *gang("b", 2)], 4, [3, 0], "the first gang of two"),
-        ([*gang("a", 5), *gang("b", 2)], 4, [0, 2], "the gang that fits"),
-        ([job("a", copies=8), wants("b", 4)], 4, [0, 1], "what always runs is first, though it is large"),
-        ([wants("a", copies=4, least_copies=1), wants("b", copies=3)], 4, [1, 3], "the least is first"),
-        ([*gang("a", 5), *gang("b", 2, copies=3)], 4, [0, 4], "as many copies as fit"),
-        (gang("a", 7, copies=10**9), 16, [14], "very many gangs"),
-    ]:
-        plan = planned(consumers, [node("n", gpus(gpus_there))])
-        assert [one.placed for one in plan.consumers] == counts, _what
-
-
-def test_slots_go_to_the_gpu_with_the_fewest_holders():
-    for devices, asked, pods, expected, _what in [
-        (gpus(1, 4), 1, 3, [[(3, 3)]], "turns of one GPU"),
-        (gpus(1, 9), 4, 2, [[(2, 8)]], "slices of one GPU"),
-        (gpus(3), 1, 2, [[(1, 1)], [(1, 1)], []], "whole GPUs"),
-        (gpus(2, 4), 1, 5, [[(3, 3)], [(2, 2)]], "the least held first"),
-        (gpus(2, 2), 3, 1, [[(1, 2)], [(1, 1)]], "a pod on one GPU twice"),
-        (gpus(2, 4), 2, 4, [[(4, 4)], [(4, 4)]], "each pod on both"),
-        ([Device(GPU, 3, 8, 0), Device(GPU, 1, 8, 1)], 1, 4, [[(3, 3)], [(1, 1)]], "one is full"),
-        (gpus(8, 16_303), 16_303, 8, [[(8, 16_303)]] * 8, "slices of a mebibyte"),
-        (gpus(2, 10**9), 4, 10**8, [[(10**8, 2 * 10**8)]] * 2, "very many pods of several slots"),
-    ]:
-        (found,) = planned([wants(gpus=asked, copies=pods)], [node("n", devices)]).nodes
-        assert [[(seat.pods, seat.slots) for seat in one.seats] for one in found.devices] == expected, _what
-
-
-def test_why_nodes_refuse_is_said_of_a_few():
-    plan = planned([wants(gpus=2)], [node(f"n{number}") for number in range(9)])
-    assert list(plan.consumers[0].refusals) == [f"n{number}" for number in range(6)]
-
-
 def test_what_somebody_suspended_is_said_not_to_count():
     container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 9}}}
     spec = {"suspend": True, "template": {"spec": {"containers": [container]}}}
@@ -472,21 +396,6 @@ def test_what_somebody_suspended_is_said_not_to_count():
     made = plan_capacity([run], GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")]))
     assert made.problems == []
     assert any(note.startswith("default/r: it is suspended, ") for note in made.notes)
-
-
-def test_pods_that_every_node_gets_wait_where_there_is_no_room():
-    plan = planned([daemons("d"), daemons("e"), wants("f")], [node("n", count=2), node("m", gpus(3))])
-    assert [(one.placed, one.waiting) for one in plan.consumers] == [(3, 0), (1, 2), (1, 0)]
-    assert plan.always_fits == "no"
-
-
-def test_nodes_of_a_pool_that_hold_others_are_shown_apart():
-    plan = planned([wants("a", 2)], [node("n", gpus(2), count=3)])
-    assert sorted((one.count, sum(device.used_slots for device in one.devices)) for one in plan.nodes) == [
-        (1, 2),
-        (2, 0),
-    ]
-    assert [one.first for one in plan.nodes] == [0, plan.nodes[0].count]
 
 
 def test_power_is_added_up_by_rack():
@@ -498,50 +407,6 @@ def test_power_is_added_up_by_rack():
     power = planned([], nodes, r=2_000).power
     assert (power.watts, power.unknown, power.racks, power.rack_watts) == (1_350, 1, {"r": 1_300}, {"r": 2_000})
     assert [one.watts for one in planned([], nodes).nodes] == [600, None, 50]
-
-
-def test_problems_are_in_the_order_of_their_weight():
-    consumers = [
-        wants("a", 9),
-        wants("b", vram_mib=20_000),
-        job("c", copies=3),
-        job("d", 2, most_per_node=1),
-        wants("e", zone="z", surge=1, surge_is_needed=True),
-    ]
-    plan = planned(consumers, [node("n", gpus(2), gpu_watts=[9], rack="r"), node("m", labels={"zone": "z"})], r=1)
-    assert [problem.kind for problem in plan.problems] == ["placement", "slots", "rollout", "vram", "power", "waiting"]
-
-
-def test_notes_say_whose_they_are_and_conditions_what_was_taken_as_matching():
-    pods = wants("a", pod_spec={"nodeSelector": {"nvidia.com/gpu.product": "X"}}, notes=("it is odd",))
-    nodes = [node(f"n{number}", notes=("it is new",) if not number else ()) for number in range(8)]
-    plan = planned([pods], nodes)
-    assert plan.notes == ["n0: it is new", "ml/a: it is odd"]
-    assert [condition.text for condition in plan.conditions] == [
-        "it fits, if the label nvidia.com/gpu.product, which pods select and which is not declared, is as they want it "
-        "on n0, n1, n2, n3, n4, n5 and 2 more"
-    ]
-
-
-def test_an_update_that_deletes_first_may_lose_its_gpu_to_what_waits():
-    for serving, queued, is_noted in [
-        ({}, {"copies": 2}, True),
-        ({"kind": "StatefulSet"}, {"copies": 2}, True),
-        ({}, {"copies": 1, "zone": "z"}, False),
-        ({"surge": 1}, {"copies": 2}, False),
-        ({"kind": "Pod"}, {"copies": 2}, False),
-        ({"priority": 1}, {"copies": 2}, False),
-        ({"priority": 1, "preempts": False}, {"copies": 2}, True),
-        ({}, {"copies": 2, "priority": -1}, False),
-        ({"priority": 1}, {"copies": 2, "priority": 1}, True),
-    ]:
-        nodes = [node("n", gpus(2)), node("z", labels={"zone": "z"})] if "zone" in queued else [node("n", gpus(2))]
-        plan = planned([wants("a", **serving), job("q", **queued)], nodes)
-        note = (
-            "an update of ml/a deletes its old pod before it makes the new one, and a waiting pod of ml/q may take the "
-            "GPU in between; with a PriorityClass of a higher value the scheduler evicts that pod for the new one"
-        )
-        assert (note in plan.notes) == is_noted
 
 
 def test_manifests_that_no_app_makes_are_planned():
