@@ -43,7 +43,7 @@ PODS = {"Pod": (), "CronJob": ("spec", "jobTemplate", "spec", "template")}
 METADATA = ("name", "namespace", "labels", "annotations")
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     pass
 
 

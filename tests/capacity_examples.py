@@ -250,7 +250,7 @@ def refused() -> Plan:
 
 @cache
 def fleet() -> Plan:
-    """A thousand nodes, of which 600 are alike, and 5,000 consumers."""
+    """Eight hundred nodes, of which 600 are alike, and 1,000 consumers."""
     consumers = [
         _consumer(
             f"team-{number % 40:02}-service-{number:04}",
@@ -260,7 +260,7 @@ def fleet() -> Plan:
             namespace=f"team-{number % 40:02}",
             kind=("Deployment", "StatefulSet", "Job", "PyTorchJob")[number % 4],
         )
-        for number in range(5_000)
+        for number in range(1_000)
     ]
     boards = (("NVIDIA L4", 23034, 72), ("NVIDIA A100-SXM4-80GB", 81920, 400), ("NVIDIA H100 80GB HBM3", 81559, 700))
     alike = NodeOffer(
@@ -273,7 +273,7 @@ def fleet() -> Plan:
     )
     same = [PlannedDevice(device, [Seat(0, 2, 2)], 2 * GIB, 4 * GIB, 8 * GIB) for device in alike.devices]
     nodes = [PlannedNode(alike, 0, 600, same)]
-    for number in range(400):
+    for number in range(200):
         name, vram, watts = boards[number % 3]
         offer = NodeOffer(
             name=f"gpu-{number:03}",
@@ -286,7 +286,7 @@ def fleet() -> Plan:
         )
         devices = []
         for device in offer.devices:
-            who = [(number * 16 + device.gpu * 4 + slot) % 5_000 for slot in range(number % 5)]
+            who = [(number * 16 + device.gpu * 4 + slot) % 1_000 for slot in range(number % 5)]
             sums = [sum(field(consumers[one]) for one in who) for field in (_typical, _most)]
             devices.append(PlannedDevice(device, [Seat(one, 1, 1) for one in who], *sums, max(sums[1], 45 * GIB)))
         nodes.append(PlannedNode(offer, 0, 1, devices))
@@ -295,14 +295,14 @@ def fleet() -> Plan:
         racks[node.offer.rack] = racks.get(node.offer.rack, 0) + (node.watts or 0)
     return _plan(
         nodes=nodes,
-        consumers=_all(consumers, [node.offer.name for node in nodes], {4321: 1, 4990: 1}),
-        stock={GPU: Stock(total=25_600, always=4_000, wanted=5_002, placed=5_000)},
+        consumers=_all(consumers, [node.offer.name for node in nodes], {321: 1, 990: 1}),
+        stock={GPU: Stock(total=22_400, always=800, wanted=1_002, placed=1_000)},
         all_fits="no",
         vram="depends",
         has_more_conflicts=True,
         conflicts=[Conflict("NVIDIA L4", 23034, {10: 1, 21: 1}, 24 * GIB)],
         power=Power(watts=sum((node.watts or 0) * node.count for node in nodes), unknown=0, racks=racks, rack_watts={}),
-        problems=[Problem("waiting", 4321, "1 of 1 pods of it waits", "add a node")],
+        problems=[Problem("waiting", 321, "1 of 1 pods of it waits", "add a node")],
     )
 
 

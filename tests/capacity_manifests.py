@@ -1,9 +1,5 @@
 """Manifests that ask for GPUs, short enough for a table."""
 
-from pathlib import Path
-
-import yaml
-
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand.consumers import consumers
 from gpu_constructs.facts.app import Facts
@@ -42,21 +38,6 @@ def told(consumer) -> str:
     return "; ".join(consumer.notes)
 
 
-def table(name):
-    """Return the rows that a test reads: tests/capacity/tables/NAME.yaml."""
-    text = (Path(__file__).parent / "capacity" / "tables" / f"{name}.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
-
-
 def objects_of(example):
-    """Return the objects of an example of a table, with what it leaves out."""
-    return [{"metadata": {"name": "x", "namespace": "ml"}, **filled(one)} for one in example["objects"]]
-
-
-def filled(value):
-    """Return a value of the table with its abbreviations written out."""
-    if isinstance(value, dict):
-        return {key: filled(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [filled(one) for one in value]
-    return {"TEMPLATE": template, "GPU": gpu}.get(value, lambda: value)() if isinstance(value, str) else value
+    """Return the objects of an example of a table, with the name that it leaves out."""
+    return [{"metadata": {"name": "x", "namespace": "ml"}, **one} for one in example["objects"]]

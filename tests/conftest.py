@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+import depth
 import invariants
 import tables
 from gpu_constructs import App, Chart, Testing
@@ -30,9 +31,15 @@ settings.register_profile(
 settings.load_profile("tests")
 
 
+def is_asked_for(marker: str, expression: str) -> bool:
+    """Check whether the expression of ``-m`` names a marker without ``not``."""
+    return re.search(rf"(?<!not ){marker}\b", expression) is not None
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse to run end-to-end tests, in one line, on a machine without the programs that they run."""
+    """Choose how deep properties look, and refuse end-to-end tests on a machine without the programs that they run."""
     sys.path.insert(0, str(Path(__file__).parent / "e2e"))
+    depth.is_deep = is_asked_for("slow", str(config.option.markexpr))
     if not hasattr(config, "workerinput"):
         import assets
 
@@ -54,7 +61,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     name = collection_path.name
     if name not in OF_A_MARKER or collection_path.parent != Path(__file__).parent:
         return None
-    return None if re.search(rf"(?<!not ){name}\b", str(config.option.markexpr)) else True
+    return None if is_asked_for(name, str(config.option.markexpr)) else True
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

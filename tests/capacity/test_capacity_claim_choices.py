@@ -2,10 +2,11 @@
 
 from itertools import product
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from capacity_consumers import node, wants
+from depth import at_depth
 from gpu_constructs.capacity.consumer import Choice
 from gpu_constructs.capacity.planned import Device
 from gpu_constructs.capacity.planner import plan_of
@@ -64,8 +65,8 @@ def can_all_come(consumers, nodes):
     return come(tuple(tuple(sorted(one.allocatable.items())) for one in nodes), tuple(one.pods for one in consumers))
 
 
+@at_depth(300, quick=40)
 @given(consumers_with_choices(), nodes_with_devices())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_runs_in_some_order_is_never_said_to_lack_room(consumers, nodes):
     plan = plan_of(consumers, nodes, {}, {})
     if can_all_come(consumers, nodes):

@@ -1,12 +1,14 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from capacity_manifests import found, gpu, manifest, objects_of, one, pod, table, template
+from capacity_manifests import found, gpu, manifest, objects_of, one, pod, template
+from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand.consumers import consumers
 from gpu_constructs.capacity.demand.copies import kinds
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.kube import pod_specs
+from app_tables import table
 
 GPU = "nvidia.com/gpu"
 USUAL = {
@@ -55,7 +57,7 @@ def described(consumer: Consumer):
 
 
 def test_what_objects_ask_for():
-    for sentence, examples in table("demand").items():
+    for sentence, examples in table(__file__, "demand").items():
         for example in examples:
             assert [described(one) for one in found(*objects_of(example))] == example.get("consumers", []), sentence
 
@@ -160,7 +162,7 @@ KINDS = [
 ]
 
 
-@settings(max_examples=100)
+@at_depth(300, quick=40)
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.dictionaries(FIELDS, RUBBISH, max_size=5)), max_size=3))
 def test_no_rubbish_breaks_the_count(given_objects):
     written = [

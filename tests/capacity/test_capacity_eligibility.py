@@ -2,13 +2,14 @@ import re
 from dataclasses import replace
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from capacity_manifests import table
+from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.eligibility import Eligibility, vram_refusal
 from gpu_constructs.capacity.planned import Device, NodeOffer
+from app_tables import table
 
 GPU = "nvidia.com/gpu"
 
@@ -33,7 +34,7 @@ def unknown_labels(one, node):
     return Eligibility([one], [node]).unknown_labels(0, 0)
 
 
-TABLES = table("eligibility")
+TABLES = table(__file__, "eligibility")
 
 
 def spec_of(row):
@@ -308,7 +309,7 @@ def plainly_holds(one, labels, name):
     return True
 
 
-@settings(max_examples=200)
+@at_depth(400, quick=80)
 @given(specs_drawn, labels_drawn, st.sampled_from(NODES))
 def test_labels_that_are_all_declared_are_judged_as_the_documentation_says(spec, labels, name):
     got = refusal(consumer(spec), offer(labels, name=name))
@@ -318,7 +319,7 @@ def test_labels_that_are_all_declared_are_judged_as_the_documentation_says(spec,
 UNKNOWN_KEYS = ("nvidia.com/a", "nvidia.com/b")
 
 
-@settings(max_examples=200)
+@at_depth(400, quick=50)
 @given(st.data())
 def test_unknown_labels_pass_exactly_where_some_values_of_them_would(data):
     def unknown(drawn):

@@ -3,9 +3,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import at_depth
 from gpu_constructs.capacity.packing import Bin, Item, Load, pack, solver
 from packing_checks import all_fit, check, problems
 
@@ -27,8 +28,8 @@ def partition_in_threes(bins: int, capacity: int, seed: int) -> tuple[list[Item]
     return [whole(size) for size in sizes], [Bin((capacity,), bins)]
 
 
+@at_depth(300, quick=50)
 @given(problems())
-@settings(max_examples=120)
 def test_the_answer_is_that_of_trying_everything(problem):
     items, bins = problem
     packing = pack(items, bins)
@@ -36,8 +37,8 @@ def test_the_answer_is_that_of_trying_everything(problem):
     assert packing.answer == ("yes" if all_fit(items, bins) else "no")
 
 
+@at_depth(150, quick=25)
 @given(problems(), st.integers(0, 2))
-@settings(max_examples=60)
 def test_one_more_bin_takes_nothing_away(problem, which):
     items, bins = problem
     before = pack(items, bins)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from capacity_consumers import (
@@ -22,6 +22,7 @@ from capacity_consumers import (
     texts,
     wants,
 )
+from depth import at_depth
 from gpu_constructs.capacity.consumer import QuotaShare
 from gpu_constructs.capacity.packing import solver
 from gpu_constructs.capacity.planned import Device
@@ -108,8 +109,8 @@ def lost(consumers, nodes):
     return found
 
 
+@at_depth(300, quick=20)
 @given(consumers_of_all_sorts(), nodes_of_all_sorts())
-@settings(max_examples=150)
 def test_what_fits_starts_and_is_updated_is_what_some_placement_shows(consumers, nodes):
     plan = planned(consumers, nodes)
     homeless = lost(consumers, nodes)
@@ -145,8 +146,8 @@ def check_beside(plan, able, steady, some):
     assert Counter(problem.subject for problem in plan.problems if problem.kind == "rollout") == Counter(waits)
 
 
+@at_depth(300, quick=30)
 @given(consumers_of_all_sorts(7), nodes_of_all_sorts())
-@settings(max_examples=150)
 def test_seats_are_those_of_a_placement_that_is_possible(consumers, nodes):
     check(planned(consumers, nodes), consumers, nodes)
 
@@ -300,8 +301,8 @@ def every_seating_overflows(plan, consumers, nodes):
     return True
 
 
+@at_depth(400, quick=50)
 @given(shared_devices())
-@settings(max_examples=200)
 def test_memory_is_judged_as_all_placements_and_meetings_show(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)

@@ -1,8 +1,9 @@
-from capacity_manifests import objects_of, table
+from capacity_manifests import objects_of
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.kube.placement import Taint
+from app_tables import table
 
 
 def node_of(given):
@@ -30,7 +31,7 @@ def described(plan):
 
 
 def test_plans_of_objects_and_nodes():
-    for sentence, examples in table("plans").items():
+    for sentence, examples in table(__file__, "plans").items():
         for example in examples:
             inventory = GpuInventory(nodes=[node_of(one) for one in example["nodes"]])
             assert described(plan_capacity(objects_of(example), inventory)) == example["plan"], sentence

@@ -2,7 +2,11 @@
 
 from random import Random
 
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
 from capacity_manifests import gpu, manifest, template
+from depth import at_depth
 from gpu_constructs import Taint
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
@@ -248,13 +252,13 @@ def drawn(random):
     return nodes, replicas, list(rules.values())
 
 
-def test_what_runs_is_what_some_order_of_pods_leads_to():
-    for seed in range(3):
-        random = Random(seed)
-        for nodes, replicas, rules in (drawn(random) for _ in range(150)):
-            wanted = sum(replicas.values())
-            if rules and sum(one.gpus for one in nodes) >= wanted:
-                plan = planned(nodes, *(with_rules(name, count, rules) for name, count in replicas.items()))
-                most = most_that_run(nodes, replicas, rules)
-                found = plan.always_fits, sum(waiting(plan).values())
-                assert found == ("yes" if most == wanted else "no", wanted - most), (nodes, replicas, rules)
+@at_depth(900, quick=60)
+@given(st.integers(0, 10**9))
+def test_what_runs_is_what_some_order_of_pods_leads_to(seed):
+    nodes, replicas, rules = drawn(Random(seed))
+    wanted = sum(replicas.values())
+    assume(rules and sum(one.gpus for one in nodes) >= wanted)
+    plan = planned(nodes, *(with_rules(name, count, rules) for name, count in replicas.items()))
+    most = most_that_run(nodes, replicas, rules)
+    found = plan.always_fits, sum(waiting(plan).values())
+    assert found == ("yes" if most == wanted else "no", wanted - most), (nodes, replicas, rules)

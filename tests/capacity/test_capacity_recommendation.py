@@ -1,9 +1,10 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.recommendation import SharingRecommendation, recommend_sharing
 from gpu_constructs.capacity.vram import worst_mib
@@ -468,8 +469,8 @@ NODES = st.builds(
 )
 
 
+@at_depth(400, quick=40)
 @given(NODES, WORKLOADS, st.sampled_from([{}, {"isolation": True}, {"trusted_cuda_services": True}]))
-@settings(max_examples=200)
 def test_a_recommendation_is_one_that_the_board_and_the_plugin_take(node, workloads, keywords):
     found = only(GpuInventory(nodes=[node]), workloads, **keywords)
     assert (found.mode == "mig") == (found.mig_layout is not None)

@@ -65,11 +65,11 @@ def test_names_never_become_markup_or_turn_the_page_round():
 def test_every_row_of_a_long_table_is_kept_and_the_first_are_seen():
     made = html(examples.fleet(), "fleet")
     page = Page(made)
-    assert f"{5_000 - FIRST_ROWS:,} more" in page.texts
+    assert f"{1_000 - FIRST_ROWS:,} more" in page.texts
     names = {text for text in page.texts if "-service-" in text and "/" in text}
-    assert all(f"team-{number % 40:02}/team-{number % 40:02}-service-{number:04}" in names for number in range(5_000))
+    assert all(f"team-{number % 40:02}/team-{number % 40:02}-service-{number:04}" in names for number in range(1_000))
     seen = made[made.index('id="consumers"') :]
-    assert seen.index("service-4321") < seen.index("service-0000")
+    assert seen.index("service-0321") < seen.index("service-0000")
 
 
 def test_tables_have_captions_and_headers_and_scroll_by_keyboard():

@@ -70,7 +70,7 @@ def test_beyond_150_rows_the_most_urgent_are_drawn_and_the_rest_counted():
     rows = [each for each in root.iter(f"{S}text") if (each.text or "").startswith("GPU ")]
     assert 30 < len(cards) <= MOST_ROWS
     assert len(rows) - 1 <= MOST_ROWS
-    assert written(root)[-1] == f"{1000 - len(cards):,} more nodes with less on them: not drawn here."
+    assert written(root)[-1] == f"{800 - len(cards):,} more nodes with less on them: not drawn here."
     assert any("runs out with these pods" in text for text in written(root))
 
 

@@ -1,9 +1,10 @@
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import at_depth
 from gpu_constructs.capacity.vram import conflicts, worst_mib
 
 GIB = 1024
@@ -76,13 +77,14 @@ def _sets(slots, candidates):
             yield counts, sum(count * candidate[0] for count, candidate in zip(counts, candidates, strict=True))
 
 
+@at_depth(300, quick=50)
 @given(st.integers(0, 9), CANDIDATES)
 def test_the_worst_is_the_greatest_of_all_sets(slots, candidates):
     assert worst_mib(slots, candidates) == max(mib for _, mib in _sets(slots, candidates))
 
 
+@at_depth(600, quick=80)
 @given(st.integers(0, 30), st.integers(0, 9), CANDIDATES, st.integers(1, 8))
-@settings(max_examples=300)
 def test_the_conflicts_are_the_minimal_ones_of_all_sets(vram, slots, candidates, limit):
     expected = []
     for counts, mib in _sets(slots, candidates):
@@ -96,6 +98,7 @@ def test_the_conflicts_are_the_minimal_ones_of_all_sets(vram, slots, candidates,
     assert [list(one) for one in found[0]] == [sorted(one) for one in found[0]]
 
 
+@at_depth(300, quick=50)
 @given(st.integers(1, 40), st.lists(st.tuples(st.integers(1, 60), st.integers(1, 9), st.integers(1, 6)), max_size=12))
 def test_a_bound_in_place_of_the_worst_is_never_too_low(slots, candidates):
     from gpu_constructs.capacity import vram
