@@ -1,9 +1,12 @@
-from capacity_manifests import objects_of
+import pytest
+
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.kube.placement import Taint
-from app_tables import table
+from app_tables import objects, table
+
+EXAMPLES = table(__file__, "plans")
 
 
 def node_of(given):
@@ -30,8 +33,17 @@ def described(plan):
     }
 
 
-def test_plans_of_objects_and_nodes():
-    for sentence, examples in table(__file__, "plans").items():
-        for example in examples:
-            inventory = GpuInventory(nodes=[node_of(one) for one in example["nodes"]])
-            assert described(plan_capacity(objects_of(example), inventory)) == example["plan"], sentence
+@pytest.mark.parametrize("sentence", EXAMPLES)
+def test_plans_of_objects_and_nodes(sentence):
+    for example in EXAMPLES[sentence]:
+        inventory = GpuInventory(nodes=[node_of(one) for one in example["nodes"]])
+        plan = plan_capacity(objects(example["objects"], "ml"), inventory)
+        advice = {"advice": list(plan.advice)} if "advice" in example["plan"] else {}
+        assert described(plan) | advice == example["plan"], example["objects"]
+
+
+def test_of_a_whole_fleet_nothing_is_advised():
+    nodes = [GpuNode(name=f"n{number}", gpu_model="RTX 3090", sharing=Sharing.none()) for number in range(400)]
+    pod = {"containers": [{"limits": {"nvidia.com/gpu": 1}}]}
+    pods = objects({"kind": "Deployment", "name": f"p{number}", "pod": pod} for number in range(401))
+    assert plan_capacity(pods, GpuInventory(nodes=nodes)).advice == []

@@ -1,19 +1,17 @@
-"""Hard topology spread and required affinities between pods, as kube-scheduler filters nodes by them."""
+"""Rules between pods, as kube-scheduler filters nodes by them; tables/plans.yaml has examples."""
 
 from random import Random
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from capacity_manifests import gpu, manifest, template
 from depth import at_depth
-from gpu_constructs import Taint
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from app_tables import objects
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-ON_GPUS = {"nodeSelector": {"gpu": "yes"}}
 
 
 def node(name, gpus=1, zone=None, count=1, **given):
@@ -43,14 +41,11 @@ def near(*terms):
     return {"affinity": {"podAffinity": {REQUIRED: list(terms)}}}
 
 
-def pods(name="a", replicas=1, gpus=1, kind="apps/v1 Deployment", strategy=None, **spec):
-    containers = [gpu(gpus)] if gpus else [{"name": "main"}]
-    made = template(*containers, labels={"app": name}, **{**ON_GPUS, **spec})
-    return manifest(
-        kind,
-        {"replicas": replicas, "parallelism": replicas, "strategy": strategy or {"type": "Recreate"}, "template": made},
-        name,
-    )
+def pods(name="a", replicas=1, **spec):
+    pod = {"containers": [{"limits": {"nvidia.com/gpu": 1}}], "nodeSelector": {"gpu": "yes"}, **spec}
+    kind = {"kind": "Deployment", "spec": {"replicas": replicas, "strategy": {"type": "Recreate"}}}
+    (made,) = objects([{**kind, "name": name, "pod_metadata": {"labels": {"app": name}}, "pod": pod}], "ml")
+    return made
 
 
 def planned(nodes, *manifests):
@@ -59,106 +54,6 @@ def planned(nodes, *manifests):
 
 def waiting(plan):
     return {one.consumer.name: one.waiting for one in plan.consumers if one.waiting}
-
-
-def test_rules_between_pods_decide_what_has_a_place():
-    for nodes, manifests, expected, _what in [
-        ([node("x", 4), node("y", 1)], [pods("a", 4, **spread())], {"a": 1}, "a full domain"),
-        ([node("x", 4), node("y", 1)], [pods("a", 4, **spread(maxSkew=2))], {}, "a larger skew"),
-        ([node("x", 4), node("y", 1)], [pods("a", 4, **spread(whenUnsatisfiable="ScheduleAnyway"))], {}, "soft"),
-        ([node("x", 4)], [pods("a", 4, **spread())], {}, "one domain"),
-        ([node("x", 4)], [pods("a", 4, **spread(minDomains=2))], {"a": 3}, "fewer domains than wanted"),
-        ([node("x", 2, "u"), node("y", 2, "u"), node("z", 1, "v")], [pods("a", 4, **spread(ZONE))], {"a": 1}, "zones"),
-        ([node("x", 2), node("y", 2)], [pods("a", 4, **spread(app="other"))], {}, "counts no pods"),
-        ([node("p", 2, count=3)], [pods("a", 6, **spread())], {}, "a pool"),
-        (
-            [node("x"), node("y", taints=[Taint(key="k")])],
-            [pods("a", 1, **spread()), pods("b", 0)],
-            {},
-            "a tainted node is an empty domain",
-        ),
-        (
-            [node("x", 2), node("y", 2, taints=[Taint(key="k")])],
-            [pods("a", 2, **spread())],
-            {"a": 1},
-            "a tainted node stays an empty domain",
-        ),
-        (
-            [node("x", 2), node("y", 2, taints=[Taint(key="k")])],
-            [pods("a", 2, **spread(nodeTaintsPolicy="Honor"))],
-            {},
-            "taints that count",
-        ),
-        ([node("x", 2)], [pods("a"), pods("b", **away(term("a")))], {"b": 1}, "away from others"),
-        ([node("x", 2)], [pods("a", **away(term("b"))), pods("b")], {"b": 1}, "others stay away"),
-        ([node("x", 2), node("y")], [pods("a"), pods("b", **away(term("a")))], {}, "a node each"),
-        ([node("x", 2), node("y", 2)], [pods("a", 2, **away(term("b"))), pods("b", 2)], {}, "together where they must"),
-        ([node("x", 1, "u"), node("y", 1, "u")], [pods("a", 2, **away(term("a", ZONE)))], {"a": 1}, "a zone each"),
-        ([node("x"), node("y", 2)], [pods("a"), pods("b", **near(term("a")))], {}, "near others"),
-        ([node("x"), node("y")], [pods("a"), pods("b", **near(term("a")))], {"b": 1}, "no room near"),
-        ([node("x", 2), node("y", 2)], [pods("a", 3, **near(term("a")))], {"a": 1}, "near its own"),
-        ([node("x", 2)], [pods("a", **near(term("b"))), pods("b", **near(term("a")))], {"a": 1, "b": 1}, "a circle"),
-        (
-            [node("x", 1, "u"), node("y", 1, "v"), node("z", 1, "v")],
-            [pods("a"), pods("b", **near(term("a", ZONE)))],
-            {},
-            "near by zone",
-        ),
-    ]:
-        plan = planned(nodes, *manifests)
-        assert plan.conditions == []
-        assert waiting(plan) == expected
-        assert (plan.always_fits, plan.all_fits) == (("no", "no") if expected else ("yes", "yes"))
-        assert [problem.kind for problem in plan.problems] == (["slots"] if expected else [])
-        assert all("there are GPUs enough, but topologySpreadConstraints" in one.text for one in plan.problems)
-
-
-def test_work_that_finds_no_place_at_once_waits():
-    plan = planned([node("x", 4), node("y", 1)], pods("a", 4, kind="batch/v1 Job", **spread()))
-    assert (plan.always_fits, plan.all_fits, waiting(plan)) == ("yes", "no", {"a": 1})
-    assert [problem.kind for problem in plan.problems] == ["waiting"]
-
-
-def test_work_that_what_always_runs_keeps_off_never_starts():
-    plan = planned([node("x", 2)], pods("a", **away(term("j"))), pods("j", kind="batch/v1 Job"))
-    assert "it would never start" in plan.problems[0].text
-
-
-def test_work_starts_beside_other_work_that_it_must_be_near():
-    launcher, worker = pods("l", kind="batch/v1 Job"), pods("w", kind="batch/v1 Job", **near(term("l")))
-    plan = planned([node("x", 2)], launcher, worker)
-    assert (plan.problems, plan.all_fits) == ([], "yes")
-
-
-def test_an_update_that_rules_leave_no_place_waits_for_ever():
-    surge = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    plan = planned([node("x", 2, "u")], pods("a", strategy=surge, **away(term("a", ZONE))))
-    assert [problem.kind for problem in plan.problems] == ["rollout"]
-
-
-def test_what_cannot_be_placed_beside_others_is_a_condition():
-    for nodes, manifests, condition, _what in [
-        (
-            [node("x", 2)],
-            [pods("a", 2, nodeSelector={}, **spread())],
-            "has no nodes beside those of the inventory",
-            "nodes that are not declared are empty domains",
-        ),
-        ([node("x", 2)], [pods("a", **spread(ZONE))], f"the label {ZONE}", "a zone nobody declares"),
-        ([node("x", 2)], [pods("a", **near(term("z")))], "of which this app has none", "near a stranger"),
-        ([node("x", 2)], [pods("a", **near(term("z"))), pods("z", gpus=0)], "Deployment ml/z", "near no GPU"),
-        ([node("x", 2)], [pods("a"), pods("z", gpus=0, **away(term("a")))], "Deployment ml/z", "kept off"),
-        (
-            [node("x", 2)],
-            [pods("a", **away(term("b", namespaceSelector={"matchLabels": {"team": "x"}})))],
-            "its podAntiAffinity allows",
-            "namespaces by label",
-        ),
-    ]:
-        plan = planned(nodes, *manifests)
-        assert (plan.problems, plan.all_fits) == ([], "conditional")
-        (found,) = plan.conditions
-        assert condition in found.text
 
 
 def test_a_search_that_gives_up_is_a_condition(monkeypatch):
