@@ -54,6 +54,7 @@ GpuAlerts(chart, "d", exporter="dcgm-exporter")
 """
 
 
+@pytest.mark.slow
 def test_type_checkers_know_every_public_name_and_which_objects_fit_keywords(tmp_path, monkeypatch, pytestconfig):
     monkeypatch.chdir(PACKAGE.parent)
     programs = {

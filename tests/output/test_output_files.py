@@ -580,7 +580,7 @@ def test_an_app_that_is_never_synthesized_is_named_at_the_end_of_a_program(run):
     )
 
 
-@pytest.mark.parametrize("end", ["1 / 0\n", "synth(app('h').charts[0])\n"])
+@pytest.mark.parametrize("end", ["1 / 0\n", pytest.param("synth(app('h').charts[0])\n", marks=pytest.mark.slow)])
 def test_a_program_that_failed_is_not_told_of_it(run, end):
     done = run("app.py", FORGOTTEN + end)
     assert done.returncode == 1
