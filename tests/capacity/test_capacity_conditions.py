@@ -1,14 +1,14 @@
 import json
 
-from capacity_manifests import gpu, manifest, template
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
+from app_tables import objects
 
 
 def test_a_condition_is_in_the_verdict_of_every_report_with_its_way_out():
-    pods = {"template": template(gpu(), nodeSelector={"nvidia.com/gpu.product": "X"})}
+    pod = {"containers": [{"limits": {"nvidia.com/gpu": 1}}], "nodeSelector": {"nvidia.com/gpu.product": "X"}}
     nodes = [GpuNode(name="n", vram="24Gi", count=2)]
-    plan = plan_capacity([manifest("apps/v1 Deployment", pods)], GpuInventory(nodes=nodes))
+    plan = plan_capacity(objects([{"kind": "Deployment", "pod": pod}]), GpuInventory(nodes=nodes))
     (condition,) = plan.conditions
     assert plan.problems == []
     assert (condition.kind, condition.way_out) == ("unchecked", "declare it with GpuNode(labels=...)")

@@ -1,16 +1,17 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capacity_manifests import found, gpu, manifest, objects_of, one, pod, template
 from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand.consumers import consumers
 from gpu_constructs.capacity.demand.copies import kinds
+from gpu_constructs.capacity.demand.present import uncounted
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.kube import pod_specs
-from app_tables import table
+from app_tables import objects, table
 
-GPU = "nvidia.com/gpu"
+EXAMPLES = table(__file__, "demand")
 USUAL = {
     "subject": 0,
     "copies": 1,
@@ -56,78 +57,12 @@ def described(consumer: Consumer):
     }
 
 
-def test_what_objects_ask_for():
-    for sentence, examples in table(__file__, "demand").items():
-        for example in examples:
-            assert [described(one) for one in found(*objects_of(example))] == example.get("consumers", []), sentence
-
-
-def asks(init=(), containers=()):
-    return dict(one(manifest("v1 Pod", pod(*containers, initContainers=list(init)))).asks)
-
-
-def test_a_pod_takes_what_runs_at_once():
-    def sidecar(count):
-        return gpu(count, restartPolicy="Always")
-
-    for init, containers, expected in [
-        ((), [gpu(1), gpu(2)], 3),
-        ([gpu(4)], [gpu(1)], 4),
-        ([gpu(1)], [gpu(4)], 4),
-        ([sidecar(1)], [gpu(1)], 2),
-        # The sidecar runs already while the later container does its work.
-        ([sidecar(1), gpu(4)], [gpu(1)], 5),
-        ([gpu(4), sidecar(1)], [gpu(1)], 4),
-        ([sidecar(2), gpu(1), sidecar(1), gpu(3)], [gpu(1)], 6),
-    ]:
-        assert asks(init, containers) == {GPU: expected}
-
-
-def test_an_amount_is_read_as_kubernetes_reads_it():
-    for amount, expected in [
-        ("2", 2),
-        ("1k", 1000),
-        ("500m", 1),
-        ("${trialParameters.n}", 1),
-        (2.0, 2),
-        (10**12, 10**12),
-    ]:
-        assert asks(containers=[gpu(amount)]) == {GPU: expected}
-    mig = "nvidia.com/mig-1g.5gb"
-    container = {"name": "main", "resources": {"requests": {GPU: 1, "cpu": "1"}, "limits": {mig: 2}}}
-    assert asks(containers=[container]) == {GPU: 1, mig: 2}
-
-
-def test_pods_keep_off_nodes_of_their_like():
-    host, own = {"topologyKey": "kubernetes.io/hostname"}, {"matchLabels": {"app": "x"}}
-
-    def expressed(key, operator, *values):
-        return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
-
-    for term, expected in [
-        ({**host, "labelSelector": own}, 1),
-        ({**host, "labelSelector": {}}, 1),
-        (host, None),
-        ({**host, "labelSelector": {"matchLabels": {"app": "y"}}}, None),
-        ({**host, "labelSelector": {"matchLabels": {"app": "x", "tier": "z"}}}, None),
-        ({"topologyKey": "topology.kubernetes.io/zone", "labelSelector": own}, None),
-        ({**host, "labelSelector": own, "namespaces": ["ml"]}, 1),
-        ({**host, "labelSelector": own, "namespaces": ["other"]}, None),
-        ({**host, "labelSelector": own, "namespaceSelector": {}}, 1),
-        ({**host, "labelSelector": own, "namespaceSelector": {"matchLabels": {"a": "b"}}}, None),
-        ({**host, "labelSelector": own, "matchLabelKeys": ["pod-template-hash"]}, 1),
-        ({**host, "labelSelector": own, "mismatchLabelKeys": ["pod-template-hash"]}, None),
-        ({**host, "labelSelector": expressed("app", "In", "x", "y")}, 1),
-        ({**host, "labelSelector": expressed("app", "In", "y")}, None),
-        ({**host, "labelSelector": expressed("app", "Exists")}, 1),
-        ({**host, "labelSelector": expressed("app", "DoesNotExist")}, None),
-        ({**host, "labelSelector": expressed("tier", "NotIn", "x")}, 1),
-        ({**host, "labelSelector": expressed("app", "NotIn", "x")}, None),
-        ({**host, "labelSelector": expressed("app", "Roughly", "x")}, None),
-    ]:
-        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-        made = manifest("apps/v1 Deployment", {"template": template(labels={"app": "x"}, affinity=affinity)})
-        assert one(made).most_per_node == expected, term
+@pytest.mark.parametrize("sentence", EXAMPLES)
+def test_what_objects_ask_for(sentence):
+    for example in EXAMPLES[sentence]:
+        facts = Facts(objects(example["objects"], "ml"))
+        assert [described(one) for one in consumers(facts)] == example.get("consumers", []), example["objects"]
+        assert list(uncounted(facts)) == example.get("uncounted", []), example["objects"]
 
 
 def test_every_kind_with_pods_is_known():

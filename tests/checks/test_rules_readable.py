@@ -1,4 +1,3 @@
-from capacity_manifests import manifest
 from gpu_constructs.facts.app import Facts
 
 POD = {"metadata": {"name": "x"}, "spec": {}}
@@ -21,7 +20,9 @@ def test_members_of_a_list_by_kind_are_of_its_kind():
 
 
 def test_members_of_a_list_of_anything_say_what_they_are():
-    assert kinds(listed("List", manifest("apps/v1 Deployment", {}), POD)) == [("apps/v1", "Deployment")]
+    assert kinds(listed("List", {**POD, "apiVersion": "apps/v1", "kind": "Deployment"}, POD)) == [
+        ("apps/v1", "Deployment")
+    ]
 
 
 def test_lists_in_lists_are_taken_apart():
