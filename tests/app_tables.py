@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import is_dataclass
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,14 +24,16 @@ from typing import Any
 import yaml
 
 from gpu_constructs import GpuInventory, GpuNode, Kubernetes, Sharing, Taint, Talos
+from gpu_constructs.capacity import planned
+from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import GpuNodes, GpuOffer, PowerCap, Provided
 
+_OF_INPUT = (GpuInventory, GpuNode, GpuNodes, GpuOffer, Kubernetes, Plan, PowerCap, Provided, Sharing, Taint, Talos)
 _VALUES = SimpleNamespace(
-    **{made.__name__: made for made in (GpuInventory, GpuNode, GpuNodes, GpuOffer, PowerCap, Provided, Sharing, Taint)},
-    Kubernetes=Kubernetes,
-    Talos=Talos,
+    **{name: made for name, made in vars(planned).items() if is_dataclass(made)}
+    | {made.__name__: made for made in _OF_INPUT}
 )
 API_VERSIONS = {
     **dict.fromkeys("ConfigMap LimitRange List Namespace Pod ResourceQuota Secret Service".split(), "v1"),
