@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,7 @@ class Rule:
 
     def holds(self, difference: Difference, context: Context) -> bool:
         return (
-            _is_one_of(difference.object, self.of)
-            and any(matches(pattern, difference.path) for pattern in self.at)
+            any(matches(pattern, difference.path) for pattern in self.at)
             and _fits(difference.chart, self.chart, difference, context)
             and _fits(difference.ours, self.ours, difference, context)
             and all(_condition(name, argument)(difference, context) for name, argument in self.when)
@@ -85,13 +84,15 @@ class Table:
     """All the rows about one chart; the judge of a comparison."""
 
     deviations: tuple[Deviation, ...]
+    _rules: dict[str, list[tuple[str, Rule]]] = field(default_factory=dict, compare=False, repr=False)
 
     def explain(self, difference: Difference, context: Context) -> str | None:
         """Return the number of the first row that a difference fits."""
-        for deviation in self.deviations:
-            if any(rule.holds(difference, context) for rule in deviation.rules):
-                return deviation.number
-        return None
+        about = difference.object
+        if about not in self._rules:
+            every = ((one.number, rule) for one in self.deviations for rule in one.rules)
+            self._rules[about] = [(number, rule) for number, rule in every if _is_one_of(about, rule.of)]
+        return next((number for number, rule in self._rules[about] if rule.holds(difference, context)), None)
 
     def repaired(self, manifest: Manifest, release: Release) -> tuple[Manifest, str | None]:
         """Return an object of the chart as it was meant, and the number of the row that says so."""
@@ -115,7 +116,6 @@ class Table:
         return "\n".join(["| Number | What is different | Why |", "|---|---|---|", *rows, ""])
 
 
-@cache
 def _is_one_of(found: str, wanted: str) -> bool:
     role, _, kind = found.partition(" ")
     roles, _, kinds = wanted.partition(" ")

@@ -70,7 +70,7 @@ CHARTS = {
 
 def changed(manifests: list[dict[str, Any]], changes: Any) -> list[dict[str, Any]]:
     """Objects after changes: a member at a path of one object has another value, or goes; lists know names too."""
-    made = copy.deepcopy(manifests)
+    made = copy.deepcopy(manifests) if changes else manifests
     for change in changes:
         kind, name = change["object"].split()
         (place,) = [m for m in made if (m["kind"], m["metadata"]["name"]) == (kind, name)]

@@ -3,6 +3,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from depth import at_depth
 from gpu_constructs.kube.durations import LONGEST, from_go_duration, go_duration
 from refusals import refusal
 
@@ -30,6 +31,7 @@ def test_spans_beyond_64_bits_of_nanoseconds_are_refused():
         ), text
 
 
+@at_depth(300, quick=30)
 @given(st.timedeltas(-LONGEST, LONGEST))
 def test_what_is_written_is_read_back_the_same(span):
     assert from_go_duration("field", go_duration(span)) == span
