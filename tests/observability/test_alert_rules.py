@@ -10,7 +10,7 @@ import promql_parser
 import pytest
 
 import alert_scenarios
-from alert_scenarios import SCENARIOS, VARIANTS, Agent, Wish, dcgm, gpu, nvidia_smi, of_pod, rules_of
+from alert_scenarios import ALERTS, SCENARIOS, TABLES, VARIANTS, Agent, Wish, dcgm, nvidia_smi, rules_of
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.alert_rules import ALERT_NAMES, RULE_NAMES, Options, gpu_rules, rule_groups
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
@@ -421,7 +421,6 @@ def test_prometheus_takes_the_rules(variant, tmp_path):
 def test_every_alert_has_a_scenario_in_which_it_fires_and_one_in_which_it_does_not():
     assert {one.alert for one in SCENARIOS if one.fires} == set(ALERT_NAMES)
     assert {one.alert for one in SCENARIOS if not one.fires} == set(ALERT_NAMES)
-    assert set(alert_scenarios.FIRES_AS) == set(ALERT_NAMES)
 
 
 def test_every_alert_on_a_gpu_has_a_scenario_of_each_exporter():
@@ -447,126 +446,50 @@ def test_the_alerts_fire_when_they_should(variant, tmp_path):
     promtool("test", "rules", *tests)
 
 
+def hold_rules_against(folder, found, series, **expected):
+    """Let promtool hold rules against what they make of series."""
+    file = written(folder, "rules", {"groups": rule_groups("gpu-alerts", found)})
+    group = {"interval": "1m", "input_series": series, **expected}
+    test = {"rule_files": [str(file)], "evaluation_interval": "1m", "tests": [group]}
+    promtool("test", "rules", written(folder, "test", test))
+
+
 @pytest.mark.system_tools
 def test_a_gpu_that_pods_share_is_recorded_once(tmp_path):
-    pods = ("a", "b", "c", "d")
-    mig = {"GPU_I_PROFILE": "1g.10gb", "uuid": "GPU-2", "index": "1"}
-    series = {
-        **{gpu("POWER_USAGE", **of_pod(pod)): "100x5" for pod in pods},
-        # What each pod takes, and the whole GPU.
-        gpu("GPU_UTIL"): "90x5",
-        **{gpu("GPU_UTIL", **of_pod(pod)): "20x5" for pod in pods},
-        gpu("FB_USED"): "12000x5",
-        **{gpu("FB_USED", **of_pod(pod)): "3000x5" for pod in pods},
-        **{gpu("FB_FREE", **of_pod(pod)): "4000x5" for pod in pods},
-        **{gpu("GPU_TEMP", **of_pod(pod)): "60x5" for pod in pods},
-        # Two instances of another, and a third GPU whose temperature nobody knows.
-        **{gpu("POWER_USAGE", **mig, GPU_I_ID=number): "200x5" for number in ("1", "2")},
-        gpu("FB_USED", **mig, GPU_I_ID="1"): "1000x5",
-        gpu("FB_USED", **mig, GPU_I_ID="2"): "3000x5",
-        gpu("FB_FREE", **mig, GPU_I_ID="1"): "9000x5",
-        gpu("FB_FREE", **mig, GPU_I_ID="2"): "1000x5",
-        gpu("GPU_TEMP", uuid="GPU-3", index="2"): f"{alert_scenarios.BLANK}x5",
-    }
-    one, other = 'hostname="n1",gpu="0",UUID="GPU-1"', 'hostname="n1",gpu="1",UUID="GPU-2"'
-    recorded = {
-        "sum(gpu:power:watts)": {"{}": 300},
-        "sum by (UUID) (gpu:power:watts)": {'{UUID="GPU-1"}': 100, '{UUID="GPU-2"}': 200},
-        "sum(DCGM_FI_DEV_POWER_USAGE)": {"{}": 800},
-        "sum without (modelName) (gpu:utilization:percent)": {f"{{{one}}}": 90},
-        "sum without (modelName) (gpu:memory_used:mib)": {
-            f"{{{one}}}": 12000,
-            f'{{{other},GPU_I_ID="1"}}': 1000,
-            f'{{{other},GPU_I_ID="2"}}': 3000,
-        },
-        "sum by (UUID, GPU_I_ID) (gpu:memory_used:ratio)": {
-            '{UUID="GPU-1"}': 0.75,
-            '{UUID="GPU-2",GPU_I_ID="1"}': 0.1,
-            '{UUID="GPU-2",GPU_I_ID="2"}': 0.75,
-        },
-        "sum by (UUID) (gpu:temperature:celsius)": {'{UUID="GPU-1"}': 60},
-    }
     asked = [
         {
             "expr": expr,
             "eval_time": "3m",
             "exp_samples": [{"labels": labels, "value": value} for labels, value in samples.items()],
         }
-        for expr, samples in recorded.items()
+        for expr, samples in TABLES["recorded"]["answers"].items()
     ]
+    series = alert_scenarios.input_series(TABLES["recorded"]["series"])
     hold_rules_against(tmp_path, rules_of("dcgm"), series, promql_expr_test=asked)
 
 
-def hold_rules_against(folder, found, series, **expected):
-    """Let promtool hold rules against what they make of series."""
-    file = written(folder, "rules", {"groups": rule_groups("gpu-alerts", found)})
-    inputs = [{"series": name, "values": values} for name, values in series.items()]
-    group = {"interval": "1m", "input_series": inputs, **expected}
-    test = {"rule_files": [str(file)], "evaluation_interval": "1m", "tests": [group]}
-    promtool("test", "rules", written(folder, "test", test))
-
-
-_GPU = f"GPU 0 ({alert_scenarios.RTX3090}, GPU-1)"
-READS = {
-    "GpuTemperatureHigh": (
-        {gpu("GPU_TEMP"): "88x60"},
-        "GPU 0 of n1 is hot: 88 °C",
-        f"{_GPU} of node n1 has 88 °C. Look at fans, dust and airflow, or lower its power limit. First look: "
-        "nvidia-smi -q -d TEMPERATURE,PERFORMANCE.",
-    ),
-    "GpuPowerLimitDrift": (
-        alert_scenarios.power_limits("350x60", 100, 350, 350),
-        "Power limit of GPU 0 of n1 is not what was asked for",
-        f"{_GPU} of node n1 has a power limit of 350 W; wanted is 300 W (watts), and the power limit agent has not set "
-        "it in time. First look: the log of its pod on the node, for level=error.",
-    ),
-    "GpuLost": (
-        {gpu("GPU_TEMP"): "50x25 _x30", **alert_scenarios.up("1x60")},
-        "A GPU of node n1 is gone",
-        "node n1 shows 0 GPUs, fewer than a few hours ago. First look: nvidia-smi -L on the node, and dmesg for "
-        "'Xid 79' and 'fallen off the bus'.",
-    ),
-    "GpuXidNew": (
-        {gpu(alert_scenarios.XIDS, xid="69"): "_x34 1x5 _x20"},
-        "XID 69 on GPU 0 of n1, of no known class",
-        f"{_GPU} of node n1 reported XID 69, which is in none of the lists. First look: dmesg of the node, for "
-        "'Xid', and NVIDIA's catalogue of XIDs.",
-    ),
-    "GpuMemoryNearlyFull": (
-        {gpu("FB_USED", GPU_I_ID="2"): "9900x60", gpu("FB_FREE", GPU_I_ID="2"): "100x60"},
-        "Memory of GPU 0 of n1, MIG instance 2, is 99% full",
-        f"{_GPU} of node n1, MIG instance 2, has 99% of its memory in use; the next allocation may fail. First look: "
-        "nvidia-smi on the node, for the memory of each process.",
-    ),
-    "GpuExporterDown": (
-        alert_scenarios.up("0x60"),
-        "The GPU exporter of node n1 does not answer",
-        "The exporter at n1:9400 (node n1, pod exporter-x) cannot be scraped: its node's GPUs are not watched. First "
-        "look: the pod's state and log.",
-    ),
-}
-
-
-@pytest.mark.system_tools
-@pytest.mark.parametrize("name", READS)
-def test_an_alert_reads_well(name, tmp_path):
-    other = {"GpuMemoryNearlyFull": {"GPU_I_ID": "2"}, "GpuExporterDown": {"instance": "n1:9400", "node": "n1"}}
-    reads_as(name, *READS[name], {**alert_scenarios.FIRES_AS[name], **other.get(name, {})}, tmp_path)
-
-
-@pytest.mark.system_tools
-def test_an_exporter_whose_pod_has_another_label_or_none_reads_well(tmp_path):
-    _, summary, description = READS["GpuExporterDown"]
-    up = {"job": "dcgm-exporter", "instance": "n1:9400", "node": "n1"}
-    for more, said in (({"pod": "p"}, ", pod p)"), ({}, ")")):
-        labels = {**up, **more}
-        series = {"up{" + ",".join(f'{label}="{value}"' for label, value in labels.items()) + "}": "0x60"}
-        text = description.replace(", pod exporter-x)", said)
-        reads_as("GpuExporterDown", series, summary, text, {**labels, "severity": "warning"}, tmp_path)
-
-
-def reads_as(name, series, summary, description, labels, folder):
-    annotations = {"summary": summary, "description": description}
+def reads_as(name, series, reads, labels, folder):
+    annotations = {"summary": reads["summary"], "description": reads["description"]}
     alert = {"exp_labels": labels, "exp_annotations": annotations}
     expected = [{"eval_time": "40m", "alertname": name, "exp_alerts": [alert]}]
     hold_rules_against(folder, [one for one in rules_of("dcgm") if one.name == name], series, alert_rule_test=expected)
+
+
+@pytest.mark.system_tools
+@pytest.mark.parametrize("name", [name for name, said in ALERTS.items() if "reads" in said])
+def test_an_alert_reads_well(name, tmp_path):
+    reads = ALERTS[name]["reads"]
+    series = alert_scenarios.input_series(reads["series"])
+    reads_as(name, series, reads, {**ALERTS[name]["labels"], **reads.get("labels", {})}, tmp_path)
+
+
+@pytest.mark.system_tools
+@pytest.mark.parametrize(("label", "said"), [('pod="p",', ", pod p)"), ("", ")")])
+def test_an_exporter_whose_pod_has_another_label_or_none_reads_well(label, said, tmp_path):
+    reads = ALERTS["GpuExporterDown"]["reads"]
+    text = reads["description"].replace(", pod exporter-x)", said)
+    series = [{"series": f'up{{{label}job="dcgm-exporter",instance="n1:9400",node="n1"}}', "values": "0x60"}]
+    labels = {"job": "dcgm-exporter", "instance": "n1:9400", "node": "n1", "severity": "warning"}
+    if label:
+        labels["pod"] = "p"
+    reads_as("GpuExporterDown", series, {**reads, "description": text}, labels, tmp_path)
