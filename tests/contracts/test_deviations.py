@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -18,11 +18,8 @@ import pytest
 import yaml
 
 import deviations
-import exporter_helm_like
 import helm_like
 import parity_exporter
-import parity_smi_exporter
-import smi_helm_like
 from parity_chart import Release
 from parity_compare import ABSENT, Context, Difference, Result, compare, same
 from parity_exporter import DcgmRelease
@@ -38,12 +35,10 @@ class Chart:
 
     letter: str
     table: deviations.Table
-    release: Callable[..., Any]
-    helm: Any
-    versions: tuple[str, ...]
+    release: type[Any]
 
     def result_of(self, case: Mapping[str, Any], *, warned: list[str] | None = None) -> Result:
-        version = case.get("version", self.versions[-1])
+        version = case.get("version", list(self.release.versions)[-1])
         release, chart, made, warnings = _sides(self.letter, version, json.dumps(case["values"]))
         chart, made = changed(chart, case.get("theirs", ())), changed(made, case.get("ours", ()))
         chart, made = release.told(chart, is_ours=False), release.told(made, is_ours=True)
@@ -54,17 +49,17 @@ class Chart:
 def _sides(letter: str, version: str, values: str) -> tuple[Any, list[Any], list[Any], list[str]]:
     """Return a release with what the chart and what this library make of its values."""
     chart, given = of(letter), json.loads(values)
-    where = {"release": chart.helm.RELEASE, "namespace": chart.helm.NAMESPACE}
+    name = chart.release.chart
+    where = {"release": helm_like.RELEASES[name], "namespace": helm_like.NAMESPACE}
     release = chart.release(**where, version=version, values=given)
     made, warnings = release.synthesize()
-    rendered = chart.helm.render(given, version) if letter != "N" else chart.helm.render(given)
-    return release, rendered, made, warnings
+    return release, helm_like.render(name, given, version), made, warnings
 
 
 CHARTS = {
-    "device-plugin": Chart("D", deviations.PLUGIN, Release, helm_like, (helm_like.OLD, helm_like.NEW)),
-    "dcgm-exporter": Chart("E", deviations.EXPORTER, DcgmRelease, exporter_helm_like, ("3.4.2", "4.8.2")),
-    "nvidia-gpu-exporter": Chart("N", deviations.SMI, SmiRelease, smi_helm_like, (parity_smi_exporter.VERSION,)),
+    "device-plugin": Chart("D", deviations.PLUGIN, Release),
+    "dcgm-exporter": Chart("E", deviations.EXPORTER, DcgmRelease),
+    "nvidia-gpu-exporter": Chart("N", deviations.SMI, SmiRelease),
 }
 
 
@@ -193,7 +188,7 @@ def test_the_lists_of_metrics_are_the_ones_that_the_library_knows():
     from gpu_constructs.observability.dcgm_program_values import chart_metrics
     from gpu_constructs.observability.metrics import metric_set
 
-    for version in CHARTS["dcgm-exporter"].versions:
+    for version in DcgmRelease.versions:
         chart = {metric.field: metric.prometheus_type for metric in chart_metrics(version)}
         assert chart == parity_exporter.CHART_LIST[version]
         image = {metric.field: metric.prometheus_type for metric in metric_set("default", version)}

@@ -5,14 +5,15 @@ import json
 import pytest
 import yaml
 
-import exporter_helm_like
 import helm_like
 import parity
 import parity_exporter
 import parity_smi_exporter
-import smi_helm_like
-from helm_like import NAME, NEW, NFD, OLD
+from helm_like import NEW, OLD
 from parity_cases import load
+from parity_chart import CHART
+
+NAME, NFD = "r-nvidia-device-plugin", "r-node-feature-discovery"
 
 VALUES = {
     "runtimeClassName": "nvidia",
@@ -23,14 +24,15 @@ SMI_VALUES = {"prometheusRule": {"enabled": True}, "serviceMonitor": {"enabled":
 SMI = parity_smi_exporter.CHART
 
 
-def write(folder, *, helm=helm_like, values=VALUES, version=NEW, render=None, chart="nvidia-device-plugin"):
+def write(folder, *, values=VALUES, version=NEW, render=None, chart=CHART):
     """Write a case as whoever runs Helm would."""
     folder.mkdir(parents=True, exist_ok=True)
     if render is None:
-        render = helm.render(values, version)
+        render = helm_like.render(chart, values, version)
     (folder / "values.yaml").write_text(yaml.safe_dump(values))
     (folder / "render.yaml").write_text("".join(f"---\n{json.dumps(manifest)}\n" for manifest in render))
-    facts = {"chart": chart, "version": version, "release": helm.RELEASE, "namespace": helm.NAMESPACE}
+    release = helm_like.RELEASES.get(chart, "r")
+    facts = {"chart": chart, "version": version, "release": release, "namespace": helm_like.NAMESPACE}
     index = {"one": {**facts, "values": "values.yaml", "render": "render.yaml"}}
     (folder / "cases.json").write_text(json.dumps(index))
     return folder
@@ -44,18 +46,10 @@ def run(capsys, *arguments):
 CHARTS = [
     ({"version": OLD}, "D1"),
     ({"version": NEW}, "values.gfd.noTimestamp is dropped"),
-    *(
-        ({"helm": exporter_helm_like, "chart": "dcgm-exporter", "version": version, "values": {}}, "E1")
-        for version in parity_exporter.VERSIONS
-    ),
+    ({"chart": parity_exporter.CHART, "version": parity_exporter.OLD, "values": {}}, "E1"),
+    ({"chart": parity_exporter.CHART, "version": parity_exporter.NEW, "values": {}}, "E1"),
     (
-        {
-            "helm": smi_helm_like,
-            "chart": SMI,
-            "version": parity_smi_exporter.VERSION,
-            "values": SMI_VALUES,
-            "render": smi_helm_like.render(SMI_VALUES),
-        },
+        {"chart": SMI, "version": parity_smi_exporter.VERSION, "values": SMI_VALUES},
         "values.prometheusRule.enabled is dropped",
     ),
 ]
@@ -132,7 +126,7 @@ CHANGES = [
 
 @pytest.mark.parametrize(("change", "told"), CHANGES, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_changed_render_is_unexplained(tmp_path, capsys, change, told):
-    render = helm_like.render(VALUES)
+    render = helm_like.render(CHART, VALUES)
     change(render)
     code, printed = run(capsys, write(tmp_path, render=render))
     assert code == 1
@@ -182,7 +176,7 @@ def test_no_case_at_all_is_a_failure(tmp_path, capsys):
 def test_a_switch_of_the_wrong_type_is_compared_with_what_it_turns_on_in_the_chart(tmp_path, capsys):
     values = {**VALUES, "gfd": {"enabled": "false"}}
     # Text is true for a template, and Helm takes a condition that is no boolean for none at all.
-    render = helm_like.render({**VALUES, "gfd": {"enabled": True}})
+    render = helm_like.render(CHART, {**VALUES, "gfd": {"enabled": True}})
     code, printed = run(capsys, "--verbose", write(tmp_path, values=values, render=render))
     command = "gfd DaemonSet: pod.containers[gpu-feature-discovery-ctr].command[0]"
     assert code == 0
