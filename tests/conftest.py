@@ -6,6 +6,7 @@ import gc
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 import depth
 import invariants
+import refusals
 import tables
 from gpu_constructs import App, Chart, Testing
 
@@ -129,3 +131,9 @@ def rows(request: pytest.FixtureRequest) -> list[tuple[Any, ...]]:
 def keywords(request: pytest.FixtureRequest) -> dict[str, Any]:
     """Return the test's table where it holds the keywords of one call."""
     return tables.table(request.function)
+
+
+@pytest.fixture
+def refused(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """Return a check that functions refuse each row of the test's table, in its words."""
+    return partial(refusals.check_refused, request)

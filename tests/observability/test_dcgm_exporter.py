@@ -339,76 +339,7 @@ def test_a_refused_memory_limit_leaves_the_chart_as_it_was(chart):
 RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
 LATER = "; take a later version"
 OLD_BOARDS = ["NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 4090"]
-REFUSED = [
-    (
-        {"version": "4.9.0"},
-        f"version of the DCGM exporter must be one of {RELEASES}; got '4.9.0'; force it with "
-        "Unverified('4.9.0', like='4.8.3', image='...')",
-    ),
-    (
-        {"namespace": "default"},
-        "namespace must not be 'default': GPU components need a namespace whose Pod Security level is "
-        "privileged; leave it out for 'nvidia-gpu-operator' or name one of your own",
-    ),
-    (
-        {"metrics": "profiling", "gpu_models": OLD_BOARDS},
-        "metrics must not hold profiling metrics for 'NVIDIA GeForce RTX 3090', 'NVIDIA GeForce RTX 4090': GeForce "
-        "has none before Blackwell; got 'profiling'; take metrics='recommended', which leaves them out for such GPUs",
-    ),
-    (
-        {"metrics": [UTILISATION, TENSOR], "gpu_models": OLD_BOARDS[:1]},
-        "metrics must not hold profiling metrics for 'NVIDIA GeForce RTX 3090': GeForce has none before Blackwell; "
-        "got 'DCGM_FI_PROF_PIPE_TENSOR_ACTIVE'; take metrics='recommended', which leaves them out for such GPUs",
-    ),
-    (
-        {"metrics": MetricsConfigMap(config_map="mine")},
-        "dashboard must be False with metrics=MetricsConfigMap(...), whose metrics are not known here; got True; "
-        "pass dashboard=False",
-    ),
-    (
-        {"metrics": MetricsConfigMap(config_map="mine", is_profiled=True), "gpu_models": ["GeForce RTX 3090"]},
-        "metrics.is_profiled must be False for 'GeForce RTX 3090': GeForce has no profiling metrics before "
-        "Blackwell; got True",
-    ),
-    ({"tls": TLS, "version": "3.4.2"}, f"tls must be left out with version '3.4.2': it came with 4.0.0{LATER}"),
-    ({"basic_auth": AUTH, "version": "3.4.2"}, "basic_auth must be left out with version '3.4.2'"),
-    (
-        {"debug_dump": True, "version": "3.4.2"},
-        f"debug_dump must be left out with version '3.4.2': it came with 4.2.0{LATER}",
-    ),
-    (
-        {"sharing": SLICED, "version": "3.4.2"},
-        "sharing must be left out with version '3.4.2', which names one of the pods that share a GPU and no other; "
-        "got 'time-slicing'; take version '4.8.2' or later",
-    ),
-    (
-        {"sharing": SLICED, "pod_mapping": False},
-        "sharing must be left out with pod_mapping=False, which names no pod at all; got 'time-slicing'",
-    ),
-    ({"remote_hostengine": "nvidia-dcgm"}, "remote_hostengine must be 'host:port'; got 'nvidia-dcgm'"),
-    ({"remote_hostengine": "nvidia-dcgm:70000"}, "port of remote_hostengine must be at most 65535, got 70000"),
-    ({"collect_interval_seconds": 0}, "collect_interval_seconds must be at least 1, got 0"),
-    (
-        {"port": 80, "host_network": True},
-        "port must be at least 1024 with host_network=True: the exporter holds no right to bind others; got 80",
-    ),
-    (
-        {"env": {"DCGM_EXPORTER_USE_OLD_NAMESPACE": "true"}},
-        "env must not hold 'DCGM_EXPORTER_USE_OLD_NAMESPACE': it takes away labels that alerts and dashboard ask "
-        "for; leave it out",
-    ),
-    (
-        {"env": {"DCGM_EXPORTER_INTERVAL": "1000"}},
-        "env must not hold 'DCGM_EXPORTER_INTERVAL': this library sets it; set collect_interval_seconds",
-    ),
-    (
-        {"security_context": {"runAsUser": 0}},
-        "security_context must hold capabilities.add SYS_ADMIN for profiling metrics; got {'runAsUser': 0}; leave "
-        "it out, or leave those metrics out",
-    ),
-]
 
 
-def test_what_it_does_not_take_is_refused():
-    for given, message in REFUSED:
-        assert DCGM.refusal(**given).startswith(message), given
+def test_what_it_does_not_take_is_refused(refused):
+    refused(DCGM.made, at="gpu/exporter: ")

@@ -11,13 +11,11 @@ from gpu_constructs import (
     DcgmExporter,
     DebugDump,
     ExporterService,
-    GpuConstructsError,
     GpuConstructsWarning,
     Kubernetes,
     MetricsConfigMap,
     NvidiaGpuExporter,
     NvidiaRuntimeClass,
-    Scrape,
     Tls,
     Toleration,
     UpdateStrategy,
@@ -238,112 +236,19 @@ def test_probes_ask_and_wait_and_only_connect_where_the_kubelet_has_nothing_to_s
 
 # --- refusals ----------------------------------------------------------------
 
-REFUSED = [
-    (
-        {"scrape": "ServiceMonitr"},
-        "scrape must be one of 'ServiceMonitor', 'PodMonitor', 'VMServiceScrape', 'VMPodScrape', 'annotations', "
-        "'none'; got 'ServiceMonitr' (did you mean 'ServiceMonitor'?)",
-    ),
-    ({"scrape_labels": {"a b": "c"}}, "scrape_labels has a key that is not a label key; got 'a b'"),
-    (
-        {"service": False},
-        "service must not be False with scrape='ServiceMonitor', which finds pods through the Service; use "
-        "scrape='PodMonitor' or 'VMPodScrape'",
-    ),
-    (
-        {"scrape": "annotations", "tls": TLS},
-        "scrape must not be 'annotations' with tls or basic_auth, since annotations carry neither certificates nor "
-        "passwords; take one of the kinds that are objects, or 'none'",
-    ),
-    (
-        {"basic_auth": BasicAuth(users=USERS)},
-        "basic_auth.secret is required for the scrape object, which must log in; got None; name a Secret with the "
-        "keys 'username' and 'password', or pass scrape='none'",
-    ),
-    (
-        {"scrape": Scrape(scrape_timeout_seconds=60)},
-        "scrape.scrape_timeout_seconds must be at most the interval: the operators refuse such an object; got 60 with "
-        "an interval of 30 seconds",
-    ),
-    ({"port": 70000}, "port must be at most 65535, got 70000"),
-    ({"name": "x" * 53}, f"name must have at most 52 characters, since others follow; got '{'x' * 53}'"),
-    ({"name": "No"}, "name must be a DNS label"),
-    ({"instance": "a b"}, "instance must be"),
-    ({"namespace": "No"}, "namespace must be a DNS label"),
-    ({"dashboard": "no"}, "dashboard must be bool; got str: 'no'"),
-    (
-        {"env": {"NVIDIA_VISIBLE_DEVICES": "0"}},
-        "env must not hold 'NVIDIA_VISIBLE_DEVICES': this library sets it; leave",
-    ),
-    (
-        {"pod_labels": {"app.kubernetes.io/name": "x"}},
-        "pod_labels must not hold 'app.kubernetes.io/name': this library sets it; leave it out",
-    ),
-    (
-        {"pod_annotations": {"gpu-constructs/x": "y"}},
-        "pod_annotations must not hold 'gpu-constructs/x': this library sets it; leave it out",
-    ),
-    ({"security_context": {"runAsRoot": True}}, "security_context key must be one of"),
-    ({"image": "x:latest"}, "image must be pinned as 'repository:tag' or 'repository@sha256:...', never 'latest'; got"),
-    ({"image_pull_policy": "Sometimes"}, "image_pull_policy must be one of"),
-    ({"image_pull_secrets": ["A"]}, "image_pull_secrets[0] must be a DNS subdomain"),
-    ({"affinity": {"nodeAfinity": {}}}, "affinity key must be one of"),
-    ({"version": "0.0.1"}, "version of "),
-]
-
 
 @EACH
-def test_what_no_exporter_takes_is_refused(exporter):
-    for given, problem in REFUSED:
-        assert exporter.refusal(**given).startswith(problem), given
+def test_what_no_exporter_takes_is_refused(exporter, refused):
+    refused(exporter.made, at="gpu/exporter: ")
     named = f"scrap is not a keyword of {exporter.exporter.__name__} (did you mean 'scrape'?)"
     assert exporter.refusal(scrap=1) == named
 
 
 NO_SUBDOMAIN = "must be a DNS subdomain (DNS labels joined by '.', at most 253 characters)"
-OPTIONS_REFUSED = [
-    (MetricsConfigMap, {}, "config_map is required by MetricsConfigMap; pass config_map=..."),
-    (
-        MetricsConfigMap,
-        {"config_map": 5},
-        "metrics.config_map must be the name of a ConfigMap or a ConfigMap object; got int",
-    ),
-    (MetricsConfigMap, {"config_map": "My_List"}, f"metrics.config_map {NO_SUBDOMAIN}; got 'My_List'"),
-    (
-        MetricsConfigMap,
-        {"config_map": "a", "key": "x/y"},
-        "metrics.key must be letters, digits, '-', '_' or '.', no path; got 'x/y'",
-    ),
-    (
-        ExporterService,
-        {"cluster_ip": "none"},
-        "service.cluster_ip must be an address, or 'None' for a headless Service; got 'none'",
-    ),
-    (
-        ExporterService,
-        {"type": "ExternalName"},
-        "service.type must be one of 'ClusterIP', 'NodePort', 'LoadBalancer'; got 'ExternalName'",
-    ),
-    (
-        ExporterService,
-        {"type": "NodePort", "cluster_ip": "None"},
-        "service.cluster_ip must not be 'None' with type 'NodePort'; leave it out",
-    ),
-    (
-        ExporterService,
-        {"internal_traffic_policy": "local"},
-        "service.internal_traffic_policy must be one of 'Cluster', 'Local'; got 'local' (did you mean 'Local'?)",
-    ),
-    (DebugDump, {"retention": 0}, "debug_dump.retention must be at least 1, got 0"),
-    (DebugDump, {"retention": 8761}, "debug_dump.retention must be at most 8760, got 8761"),
-]
 
 
-def test_an_option_that_cannot_work_is_refused():
-    for struct, given, problem in OPTIONS_REFUSED:
-        with pytest.raises(GpuConstructsError) as refused:
-            struct(**given)
-        assert str(refused.value) == problem, struct
+def test_an_option_that_cannot_work_is_refused(refused):
+    refused(MetricsConfigMap, ExporterService, DebugDump)
 
 
 def test_a_list_of_somebody_else_is_named_or_handed_over(chart):

@@ -122,46 +122,5 @@ STOPS = (
 )
 
 
-EXPORTER_TAKE_REFUSED = [
-    (
-        {"pod_label_allowlist_regex": ["app"]},
-        "pod_label_allowlist_regex must be left out without enable_pod_labels=True: no label is taken then; "
-        "got ['app']",
-    ),
-    (
-        {"pod_label_allowlist_regex": ["a{1,2}"], "enable_pod_labels": True},
-        "pod_label_allowlist_regex must hold expressions without a comma, at which the exporter splits its list; "
-        "got 'a{1,2}'; write them apart",
-    ),
-    (
-        {"pod_label_allowlist_regex": ["("], "enable_pod_labels": True},
-        "pod_label_allowlist_regex must be a regular expression that RE2 reads; got '(': missing ), unterminated "
-        "subpattern",
-    ),
-    (
-        {"pod_label_allowlist_regex": ["(?!x)app"], "enable_pod_labels": True},
-        "pod_label_allowlist_regex must be a regular expression that RE2 reads; got '(?!x)app': RE2 has no '(?!'",
-    ),
-    (
-        {"nvidia_resource_names": ["gpu"]},
-        "nvidia_resource_names must hold resources like 'nvidia.com/gpu.shared'; got 'gpu'",
-    ),
-    (
-        {"nvidia_resource_names": [f"{SHARED},example.com/gpu"]},
-        "nvidia_resource_names must hold resources like 'nvidia.com/gpu.shared'; "
-        "got 'nvidia.com/gpu.shared,example.com/gpu'",
-    ),
-    ({"virtual_gpus": True, "enable_pod_labels": True}, f"enable_pod_labels {STOPS}"),
-    ({"virtual_gpus": True, "enable_dra": True}, f"enable_dra {STOPS}"),
-    (
-        {"gpu_id_type": "uuid"},
-        "gpu_id_type must be one of 'uid', 'device-name'; got 'uuid' (did you mean 'uid'?)",
-    ),
-    ({"kubelet_path": "var/lib"}, "kubelet_path must be an absolute path without '..'; got 'var/lib'"),
-    ({"kubelet_path": "/var/../etc"}, "kubelet_path must be an absolute path without '..'; got '/var/../etc'"),
-]
-
-
-def test_what_the_exporter_would_not_take_is_refused():
-    for given, problem in EXPORTER_TAKE_REFUSED:
-        assert refusal(PodMapping, **given) == f"pod_mapping.{problem}", given
+def test_what_the_exporter_would_not_take_is_refused(refused):
+    refused(PodMapping, at="pod_mapping.")
