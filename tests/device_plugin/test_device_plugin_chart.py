@@ -46,6 +46,7 @@ ALONE = {"node_feature_discovery": False, "gpu_feature_discovery": False}
 CDI = ["cdi-cri", "cdi-annotations"]
 BESIDE = {"node_feature_discovery": "external", "platform": Kubernetes()}
 LABEL = "nvidia.com/device-plugin.config"
+NAMED = Configs.named({"a": PluginConfig()}, default="a")
 WITHOUT_LABELS = NodeFeatureDiscovery(master=NfdMaster(config={"restrictions": {"denyNodeFeatureLabels": True}}))
 
 
@@ -69,12 +70,6 @@ def rendered(**given):
 def default():
     """What the chart renders with nothing said; not to be changed."""
     return Testing.synth(plugin())
-
-
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        alone(**given)
-    return str(refused.value)
 
 
 def find(manifests, kind, name=NAME):
@@ -780,27 +775,3 @@ def test_configurations_beside_the_default_leave_its_selectors_as_they_were():
     after = selectors(Configs.named({"shared": one, "whole": PluginConfig()}, default="shared"))
     assert {name: after[name] for name in before} == before
     assert len({str(selector) for selector in after.values()}) == len(after)
-
-
-def test_two_plugins_on_one_node_are_refused():
-    with pytest.raises(GpuConstructsError) as refused:
-        DevicePluginChart(App(), NAME, update_strategy=UpdateStrategy.rolling_update(max_unavailable=0, max_surge=1))
-    assert str(refused.value) == (
-        f"{NAME}: update_strategy must not surge: two plugins on a node would share one socket, which the old one "
-        "removes when it ends; got max_surge=1; use max_unavailable"
-    )
-
-
-def test_a_setting_of_the_configuration_is_not_said_beside_it():
-    for keyword, value, home in (
-        ("sharing", Sharing.none(), "sharing"),
-        ("mig_strategy", "none", "flags.mig_strategy"),
-        ("device_list_strategy", "envvar", "flags.plugin.device_list_strategy"),
-        ("device_discovery_strategy", "nvml", "flags.device_discovery_strategy"),
-        ("fail_on_init_error", False, "flags.fail_on_init_error"),
-    ):
-        for beside in (PluginConfig(), Configs.named({"a": PluginConfig()}, default="a")):
-            assert refusal(config=beside, **{keyword: value}) == (
-                f"nvidia-device-plugin: {keyword} must be left out beside config, got {value!r}: a setting has one "
-                f"place; set {home} in config"
-            )

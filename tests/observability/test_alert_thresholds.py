@@ -1,14 +1,4 @@
-import pytest
-
-from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
-
-
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        AlertThresholds(**given)
-    return refused.value.problem
-
 
 # Source: docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, column "Immediate Action".
 RESET_GPU = {46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158}

@@ -336,10 +336,6 @@ def test_a_refused_memory_limit_leaves_the_chart_as_it_was(chart):
 
 # --- refusals ----------------------------------------------------------------
 
-RELEASES = "'3.4.2', '4.8.2', '4.8.3'"
-LATER = "; take a later version"
-OLD_BOARDS = ["NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 4090"]
-
 
 def test_what_it_does_not_take_is_refused(refused):
     refused(DCGM.made, at="gpu/exporter: ")

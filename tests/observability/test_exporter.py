@@ -244,9 +244,6 @@ def test_what_no_exporter_takes_is_refused(exporter, refused):
     assert exporter.refusal(scrap=1) == named
 
 
-NO_SUBDOMAIN = "must be a DNS subdomain (DNS labels joined by '.', at most 253 characters)"
-
-
 def test_an_option_that_cannot_work_is_refused(refused):
     refused(MetricsConfigMap, ExporterService, DebugDump)
 

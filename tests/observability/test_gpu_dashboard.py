@@ -1,12 +1,11 @@
 import json
 from typing import NamedTuple
 
-import pytest
 from cdk8s import ApiObject, App, Chart, JsonPatch, Testing
 
 import dashboard_picture
 import dist
-from gpu_constructs import GpuConstructsError, GpuNamespace
+from gpu_constructs import GpuNamespace
 from gpu_constructs.observability.dashboard import dashboard
 from gpu_constructs.observability.gpu_dashboard import GpuDashboard
 from gpu_constructs.observability.gpu_series import GpuSeries, dcgm_series, nvidia_smi_series
@@ -40,12 +39,6 @@ def made(**given):
 def config_map(**given):
     (manifest,) = Testing.synth(ApiObject.of(made(**given)).chart)
     return manifest
-
-
-def refusal(**given):
-    with pytest.raises(GpuConstructsError) as refused:
-        made(**given)
-    return str(refused.value)
 
 
 def test_it_makes_one_config_map(objects, snapshot):

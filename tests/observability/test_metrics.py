@@ -162,11 +162,6 @@ def test_any_accepted_metric_is_read_back_unchanged_and_any_other_is_refused_in_
     assert "\n" not in message
 
 
-TYPES = "metric.prometheus_type must be one of 'gauge', 'counter', 'label'; got "
-NAME = "metric.field must be a DCGM name such as 'DCGM_FI_DEV_GPU_UTIL' (capital letters, digits and '_'); got "
-HELP = "metric.help of DCGM_FI_DEV_GPU_UTIL must not contain {}: the exporter reads comma-separated lines; got {!r}; "
-
-
 def test_a_metric_the_exporter_would_not_take_is_refused(refused):
     refused(metric)
 
@@ -202,18 +197,7 @@ def test_fields_by_name_have_the_type_of_their_release_and_mix_with_metrics():
     assert fields(exported(list(RESERVED), "3.4.2")) == list(RESERVED)
 
 
-UNKNOWN = "metrics must name fields that the DCGM exporter {} knows: it would end at an unknown one; got {!r}{}"
-BY_NAME = (
-    "metrics can hold a field by its name alone only where this library knows its type; got {!r}; pass "
-    "Metric(field=..., prometheus_type=..., help=...)"
-)
-OF_A_LATER_DCGM = (
-    "; for a field of a later DCGM keep the list in a ConfigMap of your own: metrics=MetricsConfigMap(...)"
-)
-LATER = "; it came with a later release: take version='4.8.3' instead of '3.4.2'"
 RECOVERY = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
-NEAREST = " (did you mean 'DCGM_FI_DEV_GPU_UTIL'?)"
-NOTHING = "metrics must hold at least one gauge or counter; got "
 
 
 def test_what_the_image_would_not_export_is_refused(refused):

@@ -116,11 +116,6 @@ def test_an_option_is_refused_before_the_release_that_brought_it():
 
 # What is refused.
 
-STOPS = (
-    "must be left out with virtual_gpus=True: the exporter then writes one series for each pod and stops before it; "
-    "choose one of the two"
-)
-
 
 def test_what_the_exporter_would_not_take_is_refused(refused):
     refused(PodMapping, at="pod_mapping.")

@@ -130,19 +130,9 @@ def test_secrets_are_named_or_handed_over(chart):
 
 # What is refused.
 
-NAME = "must be a DNS subdomain (DNS labels joined by '.', at most 253 characters)"
-KEY = "must be letters, digits, '-', '_' or '.', no path"
-
 
 def test_a_certificate_that_cannot_be_is_refused(refused):
     refused(Tls)
-
-
-NO_HASH = (
-    "basic_auth.users['a'] must be a bcrypt hash like '$2y$10$...'; got something else, which is not shown here; make "
-    "it with: htpasswd -nBC 10 ''"
-)
-NO_USERS = "basic_auth.users must be a dict of names and bcrypt hashes; got something else, which is not shown here"
 
 
 def test_passwords_that_cannot_be_are_refused_and_never_shown(refused):

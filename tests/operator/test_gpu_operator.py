@@ -225,28 +225,6 @@ def test_a_release_that_was_not_checked_is_told_like_one_that_was():
     assert Testing.synth(Chart.of(made))[1]["spec"]["chart"]["spec"]["version"] == "v26.7.2"
 
 
-@pytest.mark.parametrize("version", ["26.3.0", "v26.3.0", Unverified("26.3.0", like="26.3.3")], ids=str)
-@pytest.mark.parametrize("platform", [OLD_TALOS, NEW_TALOS], ids=str)
-def test_the_release_that_cannot_read_the_version_of_talos_is_refused(version, platform):
-    listed = "'26.3.3' or '26.7.0'" if platform is NEW_TALOS else "'25.10.1' or '26.3.3' or '26.7.0'"
-    assert refusal(version=version, platform=platform) == (
-        f"gpu/operator: version '26.3.0' of the GPU Operator fails on {platform}: it cannot read Talos' version label "
-        f"(NVIDIA/gpu-operator#2239); take {listed}"
-    )
-
-
-def test_from_talos_1_13_on_old_releases_are_refused():
-    assert refusal(version="25.10.1", platform=NEW_TALOS) == (
-        "gpu/operator: version of the GPU Operator must be at least '26.3.1' on Talos 1.13, where the driver lies in "
-        "/usr/local; got '25.10.1'; take '26.3.3' or '26.7.0'"
-    )
-
-
-def test_the_image_of_the_operator_is_a_value_of_its_chart():
-    version = Unverified("26.7.2", like="26.7.0", image="example.com/operator:1")
-    assert "version.image is not for the GPU Operator" in refusal(version=version)
-
-
 def test_a_namespace_that_is_not_privileged_is_refused():
     namespace = GpuNamespace(Chart(App(), "other"), "namespace", name="x", pod_security="baseline")
     assert refusal(namespace=namespace) == (

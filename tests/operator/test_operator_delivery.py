@@ -186,60 +186,8 @@ def test_a_value_of_none_that_a_manifest_would_drop_is_refused(make):
     assert "values.args[1] must not be None" in refusal(manifests, make(), values={"args": ["a", None]})
 
 
-NO_ADDRESSES = [
-    *("", "helm.ngc.nvidia.com/nvidia", "ftp://charts.example", "https://", "https:///nvidia", "oci://"),
-    *("https://[charts.example", "https://charts.example/a b", "https://charts.example\n", "https://a.example/#nvidia"),
-]
-
-
-@BOTH
-def test_a_source_that_is_no_address_is_refused(make):
-    for source in NO_ADDRESSES:
-        assert refusal(make, source=source) == (
-            f"delivery.{make.__name__}.source must be a plain address that opens with https:// or http:// or oci://; "
-            f"got {source!r}"
-        )
-
-
-@BOTH
-def test_credentials_in_a_source_are_refused_and_not_repeated(make):
-    for source in ("https://u:hunter2@a.example", "oci://hunter2@a.example/charts/x", "https://a.example/?t=hunter2"):
-        problem = refusal(make, source=source)
-        assert problem.startswith(f"delivery.{make.__name__}.source must ")
-        assert "hunter2" not in problem
-
-
-@BOTH
-def test_a_registry_must_be_followed_to_the_chart_and_no_tag(make):
-    for source in ("oci://registry.example", "oci://registry.example/", f"{NVIDIA_OCI}:v26.7.0"):
-        assert refusal(make, source=source) == (
-            f"delivery.{make.__name__}.source must name the chart in a registry without a tag, like '{NVIDIA_OCI}'; "
-            f"got '{source}'; the operator's version gives the tag"
-        )
-
-
-@BOTH
-def test_a_chart_is_named_once(make):
-    assert refusal(make, source=MIRROR, chart="nvidia-gpu-operator") == (
-        f"delivery.{make.__name__}.chart must be left out for a source in a registry, whose address names the chart; "
-        "got 'nvidia-gpu-operator'"
-    )
-    assert "must be a chart's name" in refusal(make, chart="charts/gpu operator")
-
-
-@pytest.mark.parametrize("member", ["interval", "source_interval", "timeout"])
-def test_a_duration_that_flux_does_not_read_is_refused(member):
-    for given, problem in {
-        "1 hour": "must be a duration with a unit, like '60s' or '1h30m'; got '1 hour'",
-        "1d": "must be a duration with a unit, like '60s' or '1h30m'; got '1d'",
-        "60": "must be a duration with a unit, like '60s' or '1h30m'; got '60'",
-        "0s": "must be above zero; got '0s'",
-        "-1h": "must be above zero; got '-1h'",
-        timedelta(0): "must be above zero; got datetime.timedelta(0)",
-        "+1h": "must be a duration in h, m, s or ms without a sign; got '+1h'",
-        "500us": "must be a duration in h, m, s or ms without a sign; got '500us'",
-    }.items():
-        assert refusal(Delivery.flux, **{member: given}) == f"delivery.flux.{member} {problem}"
+def test_what_no_delivery_takes_is_refused(refused):
+    refused(Delivery.flux, Delivery.argo_cd)
 
 
 def test_what_flux_would_not_take_is_refused(refused):
