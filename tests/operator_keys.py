@@ -23,32 +23,7 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.operator.chart_keys import KEYS, STRUCTS, check_keys
 from gpu_constructs.operator.values import NFD
 
-# Keys of the table that the ClusterPolicy has no field for, by what they begin with, and where they go.
-ELSEWHERE = {
-    f"{NFD}.": "the sub-chart",
-    "global.imagePullSecrets": "the sub-chart",
-    "nfd.": "whether the sub-chart and a NodeFeatureRule are rendered",
-    "nameOverride": "labels",
-    "platform.openshift": "whether SecurityContextConstraints are rendered",
-    **{
-        f"operator.{key}": "the operator's Deployment and the chart's hooks"
-        for key in (
-            *("repository", "image", "imagePullPolicy", "imagePullSecrets", "version", "env", "logging.", "resources"),
-            *("nodeSelector", "affinity", "tolerations", "priorityClassName", "cleanupCRD", "upgradeCRD"),
-        )
-    },
-    "driver.nvidiaDriverCRD.": "the NVIDIADriver, and spec.driver.useNvidiaDriverCRD",
-    "driver.upgradePolicy.gpuPodDeletion.": "spec.driver.upgradePolicy.podDeletion",
-    "devicePlugin.config.": "a ConfigMap",
-    "migManager.config.": "a ConfigMap",
-    "dcgmExporter.config.": "a ConfigMap",
-    "extraObjects": "objects of their own",
-    "clusterPolicy.": "whether a ClusterPolicy is rendered",
-    "gpuCluster.": "whether a GPUCluster is rendered",
-    "draDriver.": "the GPUCluster, which copies what is below its sections whole",
-}
-# Of these, what no template names: it is below what one copies whole, or the sub-chart's.
-NOT_NAMED = (f"{NFD}.", "global.", "draDriver.")
+TABLES = yaml.safe_load((Path(__file__).parent / "parity_tables" / "gpu-operator.yaml").read_text(encoding="utf-8"))
 _OF_DEFINITION = {
     "string": ("text", "number or text", "duration"),
     "boolean": ("bool",),
@@ -94,12 +69,12 @@ def differences(folder: Path, release: str) -> Iterator[str]:
     for path in sorted(path for path in below - table - sections if not _is_dead(path, dead)):
         yield f'lacks "{path}": "{_type_of(fields[path])}", a field of what a template copies whole'
     for path in sorted(table - read - below):
-        if not path.startswith(NOT_NAMED):
+        if not path.startswith(tuple(TABLES["not named"])):
             yield f"{path} is read by no template, and no ClusterPolicy has it"
     for path in sorted((table & set(fields)) - dead):
         yield from _type_differs(path, fields[path])
     for path in sorted(table - dead - set(fields)):
-        if not path.startswith(tuple(ELSEWHERE)):
+        if not path.startswith(tuple(TABLES["elsewhere"])):
             yield f"{path} goes into the ClusterPolicy, which has no such field"
     yield from _sub_chart(folder, table)
     yield from _own_values(folder, release)

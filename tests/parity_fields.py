@@ -39,29 +39,7 @@ POD_KINDS = ("DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet")
 DEFAULTS: tuple[tuple[str, Value], ...] = tuple(facts("kubernetes").items())
 """What the API server writes itself where nothing stands: saying it is no difference from not saying it."""
 
-_EMPTY_IS_ABSENT = frozenset(
-    {
-        "affinity",
-        "annotations",
-        "args",
-        "command",
-        "env",
-        "envFrom",
-        "imagePullSecrets",
-        "initContainers",
-        "labels",
-        "nodeSelector",
-        "resources",
-        "requests",
-        "limits",
-        "securityContext",
-        "tolerations",
-        "updateStrategy",
-        "volumes",
-        "volumeMounts",
-        "ports",
-    }
-)
+_EMPTY_IS_ABSENT = frozenset(facts("empty is absent"))
 """Members of a pod or of its owner for which an empty value means what none means."""
 
 _FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "properties", "ports"})

@@ -7,28 +7,11 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from parity_cases import UnreadableCase, load
+from parity_cases import UnreadableCase, facts, load
 from parity_fields import Path
 
 SETTINGS_OF_VALUES: Mapping[str, Path] = {
-    key: tuple(path.split("."))
-    for key, path in {
-        "migStrategy": "flags.migStrategy",
-        "failOnInitError": "flags.failOnInitError",
-        "deviceDiscoveryStrategy": "flags.deviceDiscoveryStrategy",
-        "nvidiaDriverRoot": "flags.nvidiaDriverRoot",
-        "nvidiaDevRoot": "flags.nvidiaDevRoot",
-        "gdrcopyEnabled": "flags.gdrcopyEnabled",
-        "gdsEnabled": "flags.gdsEnabled",
-        "mofedEnabled": "flags.mofedEnabled",
-        "deviceListStrategy": "flags.plugin.deviceListStrategy",
-        "deviceIDStrategy": "flags.plugin.deviceIDStrategy",
-        "compatWithCPUManager": "flags.plugin.passDeviceSpecs",
-        "cdi.nvidiaHookPath": "flags.plugin.nvidiaCTKPath",
-        "noTimestamp": "flags.gfd.noTimestamp",
-        "sleepInterval": "flags.gfd.sleepInterval",
-        "mps.root": "flags.mpsRoot",
-    }.items()
+    key: tuple(path.split(".")) for key, path in facts("settings of values").items()
 }
 """The settings of the programs that values become variables for."""
 

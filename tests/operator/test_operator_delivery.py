@@ -107,20 +107,8 @@ def test_a_release_in_flux_system_installs_and_keeps_its_record_beside_the_opera
     assert release["spec"]["targetNamespace"] == release["spec"]["storageNamespace"] == "gpu-system"
 
 
-def test_every_option_of_flux_arrives():
-    source, release = manifests(Delivery.flux(source="https://charts.example", chart="other", **EVERY_FLUX_OPTION))
-    assert source["spec"] == {
-        "interval": "43200s",
-        "url": "https://charts.example",
-        "secretRef": {"name": "registry"},
-    }
-    spec = release["spec"]
-    assert (spec["chart"]["spec"]["chart"], spec["chart"]["spec"]["version"]) == ("other", "26.7.0")
-    assert (spec["interval"], spec["timeout"], spec["suspend"]) == ("30m", "20m", True)
-    assert spec["install"] == spec["upgrade"] == {"crds": "Create", "remediation": {"retries": -1}}
-    assert spec["driftDetection"] == {"mode": "enabled"}
-    assert spec["serviceAccountName"] == "deployer"
-    assert spec["dependsOn"] == [{"name": "cert-manager", "namespace": "cert-manager"}, {"name": "nfd"}]
+def test_every_option_of_flux_arrives(snapshot):
+    assert manifests(Delivery.flux(source="https://charts.example", chart="other", **EVERY_FLUX_OPTION)) == snapshot
     assert "timeout" not in only(Delivery.flux(timeout=None), "HelmRelease")["spec"]
 
 
@@ -133,21 +121,8 @@ def test_argo_cd_is_given_a_registry_without_its_scheme_and_the_chart_apart():
     assert url == "oci://zot.lan:5000/gpu-operator"
 
 
-def test_every_option_of_argo_cd_arrives():
-    (application,) = manifests(Delivery.argo_cd(**EVERY_ARGO_OPTION))
-    assert application["metadata"]["name"] == "homelab-gpu-operator"
-    assert application["metadata"]["namespace"] == "gitops"
-    assert application["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io/background"]
-    spec = application["spec"]
-    assert (spec["project"], spec["source"]["targetRevision"]) == ("platform", "26.7.0")
-    assert spec["destination"] == {"name": "homelab", "namespace": "gpu-system"}
-    assert spec["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
-    assert spec["syncPolicy"]["retry"] == {"limit": -1}
-    ours = ["CreateNamespace=true", "ServerSideApply=true"]
-    assert spec["syncPolicy"]["syncOptions"] == [*ours, "Validate=false", "ApplyOutOfSyncOnly=true"]
-    modes = ("enforce", "audit", "warn")
-    privileged = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in modes}
-    assert spec["syncPolicy"]["managedNamespaceMetadata"] == {"labels": privileged}
+def test_every_option_of_argo_cd_arrives(snapshot):
+    assert manifests(Delivery.argo_cd(**EVERY_ARGO_OPTION)) == snapshot
     policy = only(Delivery.argo_cd(automated=()), "Application")["spec"]["syncPolicy"]
     assert policy["automated"] == {"prune": False, "selfHeal": False}
     assert "automated" not in only(Delivery.argo_cd(automated=None), "Application")["spec"]["syncPolicy"]

@@ -39,6 +39,20 @@ def test_staging_on_talos_1_12(objects, snapshot):
     assert without_script(objects(chart_with(strategy="stage"))) == snapshot
 
 
+def test_everything_that_can_be_said(objects, snapshot):
+    chart = chart_with(
+        expected_driver_version="570.211.01",
+        interval_seconds=30,
+        retract_on_exit=False,
+        required_modules=["nvidia", "nvidia_modeset"],
+        tolerations=[TAINT],
+        node_selector={"pool": "gpu"},
+        image="registry.example/busybox:1",
+        resources={"limits": {"memory": "32Mi"}},
+    )
+    assert without_script(objects(chart)) == snapshot
+
+
 @pytest.mark.parametrize("strategy", ["markers", "stage"])
 def test_the_script_of_the_strategy_reads_every_variable_and_is_run_from_its_config_map(strategy):
     config_map, _ = rendered(strategy=strategy)
@@ -88,19 +102,6 @@ def test_the_nodes_devices_are_mounted_when_one_is_asked_for(strategy):
     assert environment(**given)["DEV_ROOT"] == "/host/dev"
 
 
-def test_every_keyword_arrives_in_the_environment():
-    given = environment(
-        expected_driver_version="570.211.01",
-        interval_seconds=30,
-        retract_on_exit=False,
-        required_modules=["nvidia", "nvidia_modeset"],
-    )
-    assert given["EXPECTED_DRIVER_VERSION"] == "570.211.01"
-    assert given["INTERVAL_SECONDS"] == "30"
-    assert given["RETRACT_ON_EXIT"] == "false"
-    assert given["REQUIRED_MODULES"] == "nvidia nvidia_modeset"
-
-
 def test_it_says_its_strategy_its_namespace_and_where_the_operator_must_look(chart):
     markers = ValidationBridge(chart, "markers")
     stage = ValidationBridge(chart, "stage", strategy="stage", namespace="operator")
@@ -112,20 +113,6 @@ def test_it_says_its_strategy_its_namespace_and_where_the_operator_must_look(cha
 def test_the_loop_has_three_turns_to_show_life():
     for interval, period in ((1, 30), (10, 30), (60, 180)):
         assert container(interval_seconds=interval)["livenessProbe"]["periodSeconds"] == period
-
-
-def test_placement_image_and_resources_can_be_replaced():
-    given = {
-        "tolerations": [TAINT],
-        "node_selector": {"pool": "gpu"},
-        "image": "registry.example/busybox:1",
-        "resources": {"limits": {"memory": "32Mi"}},
-    }
-    spec = pod(**given)
-    assert spec["tolerations"][1:] == [TAINT.to_manifest()]
-    assert spec["nodeSelector"] == {"pool": "gpu"}
-    assert spec["containers"][0]["image"] == "registry.example/busybox:1"
-    assert spec["containers"][0]["resources"] == {"limits": {"memory": "32Mi"}}
 
 
 def test_it_lives_in_the_namespace_it_is_given(chart):
