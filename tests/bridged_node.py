@@ -4,8 +4,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import yaml
+
 from shell import Launcher, RunningScript, Watched, wait_until
 
+DEFAULTS = Path(__file__).parent / "operator" / "bridge_defaults.yaml"
 VERSION = (
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build\n"
     "GCC version:  gcc version 14.2.0 (GCC)\n"
@@ -81,6 +84,15 @@ class BridgedNode(Watched):
             wait_until(alive.exists, "alive")
             alive.unlink()
         wait_until(alive.exists, "alive")
+
+    def check_defaults(self, strategy: str) -> None:
+        """The script itself says what a variable is where nothing is said."""
+        defaults = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))[strategy]
+        before_the_first_file, _ = self.text.split("trap leave", 1)
+        show = "".join(f'echo "{name}=${name}"\n' for name in defaults)
+        bridge = self.scripts.start(f"{before_the_first_file}\n{show}", {})
+        assert bridge.wait() == 0
+        assert bridge.log.splitlines() == [f"{name}={value}" for name, value in defaults.items()]
 
 
 def files_below(directory: Path) -> list[str]:

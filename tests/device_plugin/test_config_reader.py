@@ -5,6 +5,7 @@ import re
 import textwrap
 import typing
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,46 +14,7 @@ from gpu_constructs import GpuConstructsError, Sharing
 from gpu_constructs.device_plugin import config_reader
 from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
 
-EVERYTHING = """
-version: v1
-flags:
-  migStrategy: mixed
-  failOnInitError: false
-  mpsRoot: /run/nvidia/mps
-  nvidiaDriverRoot: /usr/local
-  nvidiaDevRoot: /
-  gdrcopyEnabled: true
-  gdsEnabled: false
-  mofedEnabled: true
-  useNodeFeatureAPI: true
-  deviceDiscoveryStrategy: nvml
-  plugin:
-    passDeviceSpecs: true
-    deviceListStrategy: [envvar, cdi-cri]
-    deviceIDStrategy: index
-    cdiAnnotationPrefix: cdi.k8s.io/
-    nvidiaCTKPath: /usr/bin/nvidia-ctk
-    containerDriverRoot: /driver-root
-    sharedDevicesAllocationPolicy: packed
-  gfd:
-    oneshot: false
-    noTimestamp: true
-    sleepInterval: 5400s
-    outputFile: ""
-    machineTypeFile: /sys/class/dmi/id/product_name
-sharing:
-  timeSlicing:
-    renameByDefault: true
-    failRequestsGreaterThanOne: true
-    resources:
-      - name: nvidia.com/gpu
-        replicas: 4
-      - name: nvidia.com/mig-1g.5gb
-        replicas: 2
-imex:
-  channelIDs: [0]
-  required: true
-"""
+EVERYTHING = (Path(__file__).parent / "everything.yaml").read_text(encoding="utf-8")
 
 
 def read(text):

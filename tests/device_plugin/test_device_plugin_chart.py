@@ -3,6 +3,7 @@ import warnings
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 
 import cdk8s_plus_27 as kplus
 import pytest
@@ -470,26 +471,7 @@ def test_a_user_s_own_anti_affinity_holds_beside_that_between_configurations():
     assert len(pod(manifests)["affinity"]["podAntiAffinity"][required]) == 2
 
 
-_SHARED_VARIABLES = {
-    "CONFIG_FILE",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES",
-    "NVIDIA_MIG_MONITOR_DEVICES",
-}
-READ = {
-    "nvidia-device-plugin-ctr": """MIG_STRATEGY FAIL_ON_INIT_ERROR NVIDIA_DRIVER_ROOT NVIDIA_DEV_ROOT PASS_DEVICE_SPECS
-        DEVICE_LIST_STRATEGY DEVICE_ID_STRATEGY GDRCOPY_ENABLED GDS_ENABLED MOFED_ENABLED CDI_ANNOTATION_PREFIX
-        NVIDIA_CDI_HOOK_PATH NVIDIA_CTK_PATH DRIVER_ROOT_CTR_PATH CONTAINER_DRIVER_ROOT MPS_ROOT
-        DEVICE_DISCOVERY_STRATEGY IMEX_CHANNEL_IDS IMEX_REQUIRED KUBELET_SOCKET CDI_FEATURE_FLAGS
-        DP_DISABLE_HEALTHCHECKS DP_ENABLE_HEALTHCHECKS SHARED_DEVICES_ALLOCATION_POLICY CDI_DISABLE_HOOKS""",
-    "gpu-feature-discovery-ctr": """GFD_MIG_STRATEGY MIG_STRATEGY GFD_FAIL_ON_INIT_ERROR FAIL_ON_INIT_ERROR GFD_ONESHOT
-        GFD_NO_TIMESTAMP GFD_SLEEP_INTERVAL GFD_OUTPUT_FILE GFD_MACHINE_TYPE_FILE GFD_CONFIG_FILE
-        GFD_USE_NODE_FEATURE_API USE_NODE_FEATURE_API DEVICE_DISCOVERY_STRATEGY DRIVER_ROOT_CTR_PATH
-        CONTAINER_DRIVER_ROOT NAMESPACE NODE_NAME POD_NAME""",
-    "mps-control-daemon-ctr": "MIG_STRATEGY",
-}
-"""What each program of the image reads. Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, cmd/*/main.go,
-internal/flags/node.go and internal/rm/health.go; SHARED_DEVICES_ALLOCATION_POLICY and CDI_DISABLE_HOOKS from 0.20.0."""
+READ = yaml.safe_load((Path(__file__).parent / "variables.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("version", ["0.18.2", "0.20.0"])
@@ -517,7 +499,7 @@ def test_each_program_is_given_only_variables_that_it_reads(given, version):
     for manifest in manifests:
         for one in manifest["spec"]["template"]["spec"]["containers"] if manifest["kind"] == "DaemonSet" else ():
             if one["name"] in READ:
-                assert {entry["name"] for entry in one["env"]} <= {*READ[one["name"]].split(), *_SHARED_VARIABLES}
+                assert {entry["name"] for entry in one["env"]} <= {*READ[one["name"]], *READ["all"]}
 
 
 @pytest.mark.parametrize(

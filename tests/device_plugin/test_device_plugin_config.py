@@ -114,45 +114,18 @@ def test_a_member_writes_its_key_alone_and_comes_back_from_every_reader():
 
 
 SHARED = [
-    (
-        Sharing.time_slicing(replicas=5),
-        {
-            "timeSlicing": {
-                "renameByDefault": False,
-                "failRequestsGreaterThanOne": True,
-                "resources": [{"name": GPU, "replicas": 5}],
-            }
-        },
-    ),
-    (
-        Sharing.time_slicing(resources={MIG: 2, GPU: 3}, rename_by_default=True, fail_requests_greater_than_one=False),
-        {
-            "timeSlicing": {
-                "renameByDefault": True,
-                "failRequestsGreaterThanOne": False,
-                "resources": [{"name": MIG, "replicas": 2}, {"name": GPU, "replicas": 3}],
-            }
-        },
-    ),
-    (
-        Sharing.mps(replicas=10, rename_by_default=True, fail_requests_greater_than_one=False),
-        {
-            "mps": {
-                "renameByDefault": True,
-                "failRequestsGreaterThanOne": False,
-                "resources": [{"name": GPU, "replicas": 10}],
-            }
-        },
-    ),
+    Sharing.time_slicing(replicas=5),
+    Sharing.time_slicing(resources={MIG: 2, GPU: 3}, rename_by_default=True, fail_requests_greater_than_one=False),
+    Sharing.mps(replicas=10, rename_by_default=True, fail_requests_greater_than_one=False),
 ]
 
 
-@pytest.mark.parametrize(("sharing", "written"), SHARED, ids=["time-slicing", "mig", "mps"])
-def test_a_sharing_writes_both_switches_and_the_plain_names(sharing, written):
-    flags = Flags(mig_strategy="mixed") if MIG in sharing.resources else Flags()
-    config = PluginConfig(flags=flags, sharing=sharing)
-    assert config.document()["sharing"] == written
-    assert PluginConfig.from_yaml(config.to_yaml()) == config
+def test_a_sharing_writes_both_switches_and_the_plain_names(snapshot):
+    flags = [Flags(mig_strategy="mixed") if MIG in sharing.resources else Flags() for sharing in SHARED]
+    configs = [PluginConfig(flags=one, sharing=sharing) for one, sharing in zip(flags, SHARED, strict=True)]
+    assert [config.document()["sharing"] for config in configs] == snapshot
+    for config in configs:
+        assert PluginConfig.from_yaml(config.to_yaml()) == config
 
 
 def test_a_channel_is_written_with_whether_it_is_required():

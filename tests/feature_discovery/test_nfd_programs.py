@@ -1,8 +1,10 @@
 import dataclasses
 import re
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
+import yaml
 from test_nfd import MEMBERS, NEW, OLD, installation, pod, refusal, saying
 
 from gpu_constructs import NodeFeatureDiscovery
@@ -232,30 +234,14 @@ def test_garbage_collector_and_topology_updater_hold_what_their_release_calls(re
 
 # --- flags of the user ----------------------------------------------------------------------------------------
 
-# kubernetes-sigs/node-feature-discovery@v0.17.3 and @v0.19.0:cmd/*/main.go, but for flags of the logging library
-FLAGS = {
-    "master": "config deny-label-ns enable-leader-election enable-taints extra-label-ns feature-gates grpc-health "
-    "informer-page-size instance kubeconfig label-whitelist metrics nfd-api-parallelism no-publish options port prune "
-    "resync-period version",
-    "worker": "config feature-gates feature-sources grpc-health kubeconfig label-sources metrics no-owner-refs "
-    "no-publish no-publish-features oneshot options owner-refs port version",
-    "gc": "gc-interval kubeconfig list-size metrics port version",
-    "topology-updater": "api-auth-token-file config grpc-health kubeconfig kubelet-config-uri kubelet-state-dir "
-    "metrics no-publish oneshot pods-fingerprint podresources-socket port sleep-interval version watch-namespace",
-}
-FREE = {
-    "master": "informer-page-size kubeconfig",
-    "worker": "kubeconfig",
-    "gc": "kubeconfig list-size",
-    "topology-updater": "api-auth-token-file kubeconfig no-publish",
-}
+FLAGS = yaml.safe_load((Path(__file__).parent / "flags.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", MEMBERS)
 def test_every_flag_of_every_program_is_free_or_refused_with_an_option_that_is_there(name):
     member, struct = MEMBERS[name]
-    for flag in FLAGS[name].split():
-        if flag in FREE[name].split():
+    for flag in FLAGS[name]["all"]:
+        if flag in FLAGS[name]["free"]:
             assert container(name, extra_args=[f"-{flag}=1"])["args"][-1] == f"-{flag}=1"
             continue
         with pytest.raises(ValueError, match="extra_args") as refused:
@@ -266,8 +252,8 @@ def test_every_flag_of_every_program_is_free_or_refused_with_an_option_that_is_t
         named = re.findall(r"set (\w+)", message.replace("set it in config", "set config"))
         assert {*named} <= {field.name for field in dataclasses.fields(owner)}
         assert named or flag in ("oneshot", "prune", "version"), flag
-    for others in FREE.values():
-        for flag in {*others.split()} - {*FLAGS[name].split()}:
+    for others in FLAGS.values():
+        for flag in {*others["free"]} - {*FLAGS[name]["all"]}:
             with pytest.raises(ValueError, match=f"must be a flag of nfd-{name}, which exits on any other"):
                 struct(extra_args=[f"-{flag}=1"])
     for arguments in (["--v=4"], ["-v", "4"], ["-logtostderr"], ["-vmodule=nfd=3", "-v=1"]):

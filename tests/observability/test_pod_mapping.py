@@ -16,53 +16,27 @@ def refusal(make, *given, **options):
 # What the exporter is told.
 
 
-CASES = [
-    ({}, {}),
-    ({"enable_pod_labels": True}, {"DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": "true"}),
-    (
-        {"enable_pod_labels": True, "pod_label_allowlist_regex": ["^app$", "team-.*"]},
-        {
-            "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": "true",
-            "DCGM_EXPORTER_KUBERNETES_POD_LABEL_ALLOWLIST_REGEX": "^app$,team-.*",
-        },
-    ),
-    ({"enable_pod_uid": True}, {"DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID": "true"}),
-    ({"virtual_gpus": True}, {"KUBERNETES_VIRTUAL_GPUS": "true"}),
-    ({"host_pid": True}, {}),
-    (
-        {"nvidia_resource_names": [SHARED, "example.com/gpu"]},
-        {"NVIDIA_RESOURCE_NAMES": f"{SHARED},example.com/gpu"},
-    ),
-    ({"enable_dra": True}, {"KUBERNETES_ENABLE_DRA": "true"}),
-    ({"gpu_id_type": "device-name"}, {"DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE": "device-name"}),
-    ({"kubelet_path": "/var/lib/k0s/kubelet/pod-resources"}, {}),
+OPTIONS = [
+    {},
+    {"enable_pod_labels": True},
+    {"enable_pod_labels": True, "pod_label_allowlist_regex": ["^app$", "team-.*"]},
+    {"enable_pod_uid": True},
+    {"virtual_gpus": True},
+    {"host_pid": True},
+    {"nvidia_resource_names": [SHARED, "example.com/gpu"]},
+    {"enable_dra": True},
+    {"enable_dra": True, "enable_pod_uid": True},
+    {"gpu_id_type": "device-name"},
+    {"kubelet_path": "/var/lib/k0s/kubelet/pod-resources"},
 ]
 
 
-def test_each_option_is_the_variable_that_the_exporter_reads():
-    for options, environment in CASES:
-        assert PodMapping(**options).environment() == environment, options
-
-
-PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
-SLICES = {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": ["get", "list", "watch"]}
-
-
-EXPORTER_MAY_CASES = [
-    ({}, []),
-    ({"virtual_gpus": True, "host_pid": True}, []),
-    ({"enable_pod_labels": True}, [PODS]),
-    ({"enable_pod_uid": True}, [PODS]),
-    ({"enable_dra": True}, [SLICES]),
-    ({"enable_dra": True, "enable_pod_uid": True}, [PODS, SLICES]),
-]
-
-
-def test_the_exporter_may_read_no_more_than_its_options_need():
-    for options, rules in EXPORTER_MAY_CASES:
-        mapping = PodMapping(**options)
-        assert mapping.rules() == rules, options
-        assert mapping.reads_pods is (PODS in rules), options
+def test_each_option_is_the_variable_that_the_exporter_reads_and_takes_no_more_rights_than_it_needs(snapshot):
+    made = [PodMapping(**options) for options in OPTIONS]
+    assert [
+        {"given": options, "environment": mapping.environment(), "rules": mapping.rules(), "pods": mapping.reads_pods}
+        for options, mapping in zip(OPTIONS, made, strict=True)
+    ] == snapshot
 
 
 # Time slicing.

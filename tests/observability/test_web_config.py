@@ -11,8 +11,6 @@ from schemas import schema_errors
 LETTERS = "abcdefghijklmnopqrstuv"
 HASH = f"$2y$10${LETTERS}0123456789./ABCDEFGHIJKLMNOPQRS"
 USERS = {"prometheus": HASH}
-FOLDER = "/etc/gpu-constructs/tls"
-FILES = {"cert_file": f"{FOLDER}/tls.crt", "key_file": f"{FOLDER}/tls.key"}
 
 
 def refusal(make, *given, **options):
@@ -24,29 +22,20 @@ def refusal(make, *given, **options):
 # What exporter-toolkit reads.
 
 
-CASES = [
-    ({}, FILES),
-    (
-        {"cert_filename": "c.pem", "key_filename": "k.pem"},
-        {"cert_file": f"{FOLDER}/c.pem", "key_file": f"{FOLDER}/k.pem"},
-    ),
-    ({"client_auth_type": "RequestClientCert"}, {**FILES, "client_auth_type": "RequestClientCert"}),
-    ({"client_auth_type": "RequireAnyClientCert"}, {**FILES, "client_auth_type": "RequireAnyClientCert"}),
-    (
-        {"client_auth_type": "VerifyClientCertIfGiven"},
-        {**FILES, "client_auth_type": "VerifyClientCertIfGiven", "client_ca_file": f"{FOLDER}/ca.crt"},
-    ),
-    (
-        {"client_auth_type": "RequireAndVerifyClientCert", "ca_filename": "root.pem"},
-        {**FILES, "client_auth_type": "RequireAndVerifyClientCert", "client_ca_file": f"{FOLDER}/root.pem"},
-    ),
-    ({"server_name": "gpu.example.com", "insecure_skip_verify": True, "client_secret": "client"}, FILES),
+SERVED = [
+    {},
+    {"cert_filename": "c.pem", "key_filename": "k.pem"},
+    {"client_auth_type": "RequestClientCert"},
+    {"client_auth_type": "RequireAnyClientCert"},
+    {"client_auth_type": "VerifyClientCertIfGiven"},
+    {"client_auth_type": "RequireAndVerifyClientCert", "ca_filename": "root.pem"},
+    {"server_name": "gpu.example.com", "insecure_skip_verify": True, "client_secret": "client"},
 ]
 
 
-def test_a_certificate_is_written_as_exporter_toolkit_reads_it():
-    for options, server in CASES:
-        assert yaml.safe_load(Guard(Tls(secret="tls", **options), None).text) == {"tls_server_config": server}, options
+def test_a_certificate_is_written_as_exporter_toolkit_reads_it(snapshot):
+    files = [yaml.safe_load(Guard(Tls(secret="tls", **options), None).text) for options in SERVED]
+    assert [{"given": options, **file} for options, file in zip(SERVED, files, strict=True)] == snapshot
 
 
 def test_each_user_is_read_back_as_it_was_given():
@@ -63,30 +52,18 @@ def in_secret(name, key):
     return {"name": name, "key": key}
 
 
-CA = {"secret": in_secret("tls", "ca.crt")}
-
-
-SCRAPER_KNOWS_CASES = [
-    ({}, {"ca": CA, "serverName": "x.gpu.svc"}),
-    ({"server_name": "gpu.example.com"}, {"ca": CA, "serverName": "gpu.example.com"}),
-    ({"ca_filename": "root.pem"}, {"ca": {"secret": in_secret("tls", "root.pem")}, "serverName": "x.gpu.svc"}),
-    ({"insecure_skip_verify": True}, {"insecureSkipVerify": True}),
-    (
-        {"client_secret": "client", "client_auth_type": "RequireAndVerifyClientCert"},
-        {
-            "ca": CA,
-            "serverName": "x.gpu.svc",
-            "cert": {"secret": in_secret("client", "tls.crt")},
-            "keySecret": in_secret("client", "tls.key"),
-        },
-    ),
+KNOWN = [
+    {},
+    {"server_name": "gpu.example.com"},
+    {"ca_filename": "root.pem"},
+    {"insecure_skip_verify": True},
+    {"client_secret": "client", "client_auth_type": "RequireAndVerifyClientCert"},
 ]
 
 
-def test_the_scraper_knows_the_exporter_by_its_certificate():
-    for options, tls_config in SCRAPER_KNOWS_CASES:
-        access = Guard(Tls(secret="tls", **options), None).access("x.gpu.svc")
-        assert access == {"scheme": "https", "tlsConfig": tls_config}, options
+def test_the_scraper_knows_the_exporter_by_its_certificate(snapshot):
+    told = [Guard(Tls(secret="tls", **options), None).access("x.gpu.svc") for options in KNOWN]
+    assert [{"given": options, **access} for options, access in zip(KNOWN, told, strict=True)] == snapshot
 
 
 def test_the_scraper_logs_in_with_a_secret():

@@ -11,31 +11,7 @@ from gpu_constructs import Delivery, GpuConstructsError
 from gpu_constructs.operator import local_chart
 from gpu_constructs.operator.manifests import Release
 
-RENDERED = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: clusterpolicies.nvidia.com, creationTimestamp: null}
-spec: {group: nvidia.com, names: {kind: ClusterPolicy, plural: clusterpolicies}, scope: Cluster, versions: []}
----
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: gpu-operator, labels: {app: gpu-operator}}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: elsewhere, namespace: kube-public}
-data: {version: "1.10", flag: "off", day: 2026-01-02}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: gpu-operator}
-rules: []
----
-apiVersion: nvidia.com/v1
-kind: ClusterPolicy
-metadata: {name: cluster-policy}
-spec: {driver: {enabled: false}}
-"""
+RENDERED = (Path(__file__).parent / "rendered.yaml").read_text(encoding="utf-8")
 HOOK = """
 ---
 apiVersion: batch/v1

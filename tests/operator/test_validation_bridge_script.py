@@ -388,32 +388,8 @@ def test_a_setting_that_cannot_be_read_is_refused_at_once(node: Node, variable: 
     assert not node.validations.exists()
 
 
-DEFAULTS = {
-    "VALIDATIONS_DIR": "/run/nvidia/validations",
-    "MARKERS": "driver-ready toolkit-ready",
-    "REQUIRED_MODULES": "nvidia nvidia_uvm",
-    "REQUIRED_DEVICES": "",
-    "EXPECTED_DRIVER_VERSION": "",
-    "INTERVAL_SECONDS": "10",
-    "STATE_DIR": "/tmp",
-    "SYS_ROOT": "/sys",
-    "PROC_ROOT": "/proc",
-    "DEV_ROOT": "/dev",
-    "RETRACT_ON_EXIT": "true",
-    "IS_HOST_DRIVER": "true",
-    "NVIDIA_DRIVER_ROOT": "/",
-    "DRIVER_ROOT_CTR_PATH": "/host",
-    "NVIDIA_DEV_ROOT": "/",
-    "DEV_ROOT_CTR_PATH": "/host",
-}
-
-
 def test_the_defaults_are_in_the_script(node: Node) -> None:
-    before_the_first_file, _ = SCRIPT.split("trap leave", 1)
-    show = "".join(f'echo "{name}=${name}"\n' for name in DEFAULTS)
-    bridge = node.scripts.start(f"{before_the_first_file}\n{show}", {})
-    assert bridge.wait() == 0
-    assert bridge.log.splitlines() == [f"{name}={value}" for name, value in DEFAULTS.items()]
+    node.check_defaults("markers")
 
 
 @pytest.mark.system_tools

@@ -292,28 +292,8 @@ def test_a_copy_that_cannot_be_removed_is_told_once(node: Node) -> None:
     assert bridge.lines[-1].endswith(f"stopped; cannot remove {node.program}: rm: Read-only file system\n")
 
 
-DEFAULTS = {
-    "SOURCE_LIB_DIR": "/usr/local/glibc/usr/lib",
-    "SOURCE_BIN_DIR": "/usr/local/bin",
-    "STAGE_DIR": "/var/lib/gpu-constructs/driver",
-    "REQUIRED_MODULES": "nvidia nvidia_uvm",
-    "REQUIRED_DEVICES": "",
-    "EXPECTED_DRIVER_VERSION": "",
-    "INTERVAL_SECONDS": "10",
-    "STATE_DIR": "/tmp",
-    "SYS_ROOT": "/sys",
-    "PROC_ROOT": "/proc",
-    "DEV_ROOT": "/dev",
-    "RETRACT_ON_EXIT": "true",
-}
-
-
 def test_the_defaults_are_in_the_script(node: Node) -> None:
-    before_the_first_file, _ = SCRIPT.split("trap leave", 1)
-    show = "".join(f'echo "{name}=${name}"\n' for name in DEFAULTS)
-    bridge = node.scripts.start(f"{before_the_first_file}\n{show}", {})
-    assert bridge.wait() == 0
-    assert bridge.log.splitlines() == [f"{name}={value}" for name, value in DEFAULTS.items()]
+    node.check_defaults("stage")
 
 
 @pytest.mark.system_tools
