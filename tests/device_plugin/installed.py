@@ -56,4 +56,4 @@ def environment(*args, **given):
 
 
 def _beyond(*args, **given):
-    return variables(container(PLUGIN, *args, **given)).keys() - variables(container(PLUGIN)).keys()
+    return sorted(variables(container(PLUGIN, *args, **given)).keys() - variables(container(PLUGIN)).keys())
