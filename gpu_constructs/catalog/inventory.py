@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from gpu_constructs.catalog.gpu_models import GpuModel, board_called, near_boards
 from gpu_constructs.catalog.mig_layouts import layout_problem
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, normal_profile, require_mig_profile
 from gpu_constructs.catalog.sharing import Sharing
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
-from gpu_constructs.kube.options import Conflict, refuse_first
 from gpu_constructs.kube.placement import Taint
 
 MEBIBYTE = 1024 * 1024
@@ -23,7 +22,7 @@ _MOST_BOARDS = 128
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuNode(metaclass=ShortErrors):
+class GpuNode(fields.Options):
     """A node with GPUs of one kind, or a pool of such nodes that are alike.
 
     Attributes:
@@ -70,6 +69,15 @@ class GpuNode(metaclass=ShortErrors):
     rack: str | None = None
     is_observed: bool = False
 
+    _CHECKS: ClassVar[fields.Checks] = {
+        "name": fields.dns_subdomain,
+        "labels": fields.labels,
+        "power_limit": fields.positive,
+        "vram": fields.quantity,
+        "vram_reserved": fields.quantity,
+    }
+    _KEPT: ClassVar[fields.Kept] = {"labels": dict, "taints": tuple}
+
     def __post_init__(self) -> None:
         _refuse_one_alone("gpu_node.taints", self.taints, Taint)
         if isinstance(self.mig_layout, str):
@@ -79,15 +87,10 @@ class GpuNode(metaclass=ShortErrors):
             )
         fields.whole_number("gpu_node.gpus", self.gpus, minimum=1, maximum=_MOST_BOARDS)
         fields.whole_number("gpu_node.count", self.count, minimum=1)
-        fields.members(self, "gpu_node")
-        fields.dns_subdomain("gpu_node.name", self.name)
-        fields.labels("gpu_node.labels", self.labels)
-        object.__setattr__(self, "labels", dict(self.labels))
-        object.__setattr__(self, "taints", tuple(self.taints))
-        refuse_first(self._conflicts())
+        super().__post_init__()
         self._check_mig()
 
-    def _conflicts(self) -> Iterator[Conflict]:
+    def _conflicts(self) -> Iterator[fields.Conflict]:
         for (key, effect), count in Counter((taint.key, taint.effect) for taint in self.taints).items():
             yield (
                 count > 1,
@@ -109,11 +112,10 @@ class GpuNode(metaclass=ShortErrors):
             f"gpu_node.rack must be a name of printable characters; got {self.rack!r}",
         )
 
-    def _conflicts_of_vram(self) -> Iterator[Conflict]:
+    def _conflicts_of_vram(self) -> Iterator[fields.Conflict]:
         for name in ("vram", "vram_reserved"):
             amount = getattr(self, name)
             if amount is not None:
-                fields.quantity(f"gpu_node.{name}", amount)
                 yield (
                     fields.amount(amount) < MEBIBYTE and (name == "vram" or fields.amount(amount) != 0),
                     f"gpu_node.{name} must be at least 1Mi; got {amount!r}; write the unit, as in '24Gi'",
@@ -137,7 +139,7 @@ class GpuNode(metaclass=ShortErrors):
                 f"{self.vram_reserved!r}",
             )
 
-    def _conflicts_of_units(self) -> Iterator[Conflict]:
+    def _conflicts_of_units(self) -> Iterator[fields.Conflict]:
         sharing, usable = self.sharing, self.usable_vram_mib
         if sharing is None or sharing.vram_unit_mib is None:
             return
@@ -155,10 +157,8 @@ class GpuNode(metaclass=ShortErrors):
                 f"{sharing.replicas} units of {sharing.vram_unit}; {right}",
             )
 
-    def _conflicts_of_power(self) -> Iterator[Conflict]:
+    def _conflicts_of_power(self) -> Iterator[fields.Conflict]:
         model, limit = self.model, self.power_limit
-        if limit is not None:
-            fields.whole_number("gpu_node.power_limit", limit, minimum=1)
         if model is not None and limit is not None:
             yield (
                 not (model.min_watts or limit) <= limit <= (model.max_watts or limit),
@@ -188,7 +188,7 @@ class GpuNode(metaclass=ShortErrors):
         shares = self.sharing or Sharing.none()
         named = "mps" if shares.strategy == "mps" else "vram_units"
         beside = "" if all(self.layouts) else " beside boards that are not divided"
-        refuse_first(
+        fields.refuse_first(
             (
                 (
                     profiles and (shares.strategy == "mps" or shares.vram_unit is not None),
@@ -250,7 +250,7 @@ class GpuNode(metaclass=ShortErrors):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuInventory(metaclass=ShortErrors):
+class GpuInventory(fields.Options):
     """All nodes with GPUs of one cluster.
 
     Attributes:
@@ -265,14 +265,14 @@ class GpuInventory(metaclass=ShortErrors):
     nodes: Sequence[GpuNode]
     rack_watts: Mapping[str, int] = field(default_factory=dict)
 
+    _CHECKS: ClassVar[fields.Checks] = {"rack_watts": fields.entries(fields.positive)}
+    _KEPT: ClassVar[fields.Kept] = {"nodes": tuple, "rack_watts": dict}
+
     def __post_init__(self) -> None:
         _refuse_one_alone("gpu_inventory.nodes", self.nodes, GpuNode)
-        fields.members(self, "gpu_inventory")
-        object.__setattr__(self, "nodes", tuple(self.nodes))
-        object.__setattr__(self, "rack_watts", dict(self.rack_watts))
-        refuse_first(self._conflicts())
+        super().__post_init__()
 
-    def _conflicts(self) -> Iterator[Conflict]:
+    def _conflicts(self) -> Iterator[fields.Conflict]:
         yield not self.nodes, "gpu_inventory.nodes must hold at least one GpuNode; got none"
         for name, count in Counter(node.name for node in self.nodes).items():
             yield (
@@ -281,8 +281,7 @@ class GpuInventory(metaclass=ShortErrors):
                 "alike",
             )
         racks = list(dict.fromkeys(node.rack for node in self.nodes if node.rack is not None))
-        for rack, watts in self.rack_watts.items():
-            fields.whole_number(f"gpu_inventory.rack_watts[{rack!r}]", watts, minimum=1)
+        for rack in self.rack_watts:
             yield (
                 rack not in racks,
                 f"gpu_inventory.rack_watts must name racks of nodes; got {rack!r}{fields.did_you_mean(rack, racks)}; "

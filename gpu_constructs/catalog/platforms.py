@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 from typing import ClassVar, Literal, NamedTuple
 
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES, rows
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import GPU_PRESENT
 
@@ -75,7 +76,7 @@ _TALOS_VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+(?:-(?:alpha|beta|rc)\.
 
 
 @dataclass(frozen=True)
-class Talos(metaclass=ShortErrors):
+class Talos(fields.Options):
     """A cluster of Talos Linux nodes.
 
     The NVIDIA driver and the container toolkit come as system extensions. The toolkit registers a
@@ -91,13 +92,14 @@ class Talos(metaclass=ShortErrors):
 
     version: str = "1.12"
 
-    def __post_init__(self) -> None:
-        fields.members(self, "platform")
-        if not _TALOS_VERSION.match(self.version) or self.line not in _TALOS:
-            raise GpuConstructsError(
-                f"platform.version must be one of {', '.join(map(repr, _TALOS))} or a patch release of them; "
-                f"got {self.version!r}; take the nearest of them to the Talos you run"
-            )
+    _NAME: ClassVar[str] = "platform"
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        yield (
+            not _TALOS_VERSION.match(self.version) or self.line not in _TALOS,
+            f"platform.version must be one of {', '.join(map(repr, _TALOS))} or a patch release of them; "
+            f"got {self.version!r}; take the nearest of them to the Talos you run",
+        )
 
     @property
     def _facts(self) -> _TalosLine:
@@ -242,7 +244,7 @@ class Talos(metaclass=ShortErrors):
 
 
 @dataclass(frozen=True)
-class Kubernetes(metaclass=ShortErrors):
+class Kubernetes(fields.Options):
     """A cluster whose nodes have the driver and the container toolkit installed some other way.
 
     Nothing is assumed: no runtime class, no discovery of nodes; constructs take ``runtime_class=`` and
@@ -257,9 +259,8 @@ class Kubernetes(metaclass=ShortErrors):
 
     version: str = KUBERNETES_RELEASES[-1]
 
-    def __post_init__(self) -> None:
-        fields.members(self, "platform")
-        fields.one_of("platform.version", self.version, KUBERNETES_RELEASES)
+    _NAME: ClassVar[str] = "platform"
+    _CHECKS: ClassVar[fields.Checks] = {"version": partial(fields.one_of, allowed=KUBERNETES_RELEASES)}
 
     def __str__(self) -> str:
         return f"Kubernetes {self.version}"

@@ -10,7 +10,6 @@ from typing import Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors, warn
 from gpu_constructs.kube import fields
-from gpu_constructs.kube.options import Conflict, refuse_first
 
 GPU = "nvidia.com/gpu"
 """The resource of whole GPUs, and of MIG devices under the strategy ``single``."""
@@ -65,7 +64,7 @@ class Sharing(metaclass=ShortErrors):
         fields.of_type(f"{name}.rename_by_default", self.rename_by_default, bool)
         is_shared = self.strategy != "none"
         further = (self.resources, self.fail_requests_greater_than_one, self.rename_by_default)
-        refuse_first(
+        fields.refuse_first(
             (
                 (
                     self.vram_unit is not None and self.strategy != "time-slicing",
@@ -85,13 +84,13 @@ class Sharing(metaclass=ShortErrors):
         )
         object.__setattr__(self, "resources", dict(self.resources))
         for resource, replicas in self.resources.items():
-            refuse_first(self._conflicts_of(f"{name}.resources", resource))
+            fields.refuse_first(self._conflicts_of(f"{name}.resources", resource))
             self._check_replicas(name, resource, replicas)
         if self.vram_unit is not None:
             _check_mebibytes("sharing.vram_unit", self.vram_unit)
-            refuse_first(self._conflicts_of_units(name))
+            fields.refuse_first(self._conflicts_of_units(name))
 
-    def _conflicts_of_units(self, name: str) -> Iterable[Conflict]:
+    def _conflicts_of_units(self, name: str) -> Iterable[fields.Conflict]:
         yield (
             list(self.resources) != [GPU],
             f"{name}.resources must be {GPU!r} alone with vram_unit, since a node with MIG devices has several "
@@ -103,7 +102,7 @@ class Sharing(metaclass=ShortErrors):
             "many slots as it takes memory; leave it out",
         )
 
-    def _conflicts_of(self, where: str, resource: object) -> Iterable[Conflict]:
+    def _conflicts_of(self, where: str, resource: object) -> Iterable[fields.Conflict]:
         # To look for a near one takes long.
         if not isinstance(resource, str) or (resource != GPU and not _MIG_DEVICE.match(resource)):
             near = fields.did_you_mean(resource, (GPU, "nvidia.com/mig-1g.5gb"))

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
-from gpu_constructs.kube.options import refuse_first
 
 
 def numbers(version: str) -> list[int]:
@@ -144,7 +143,7 @@ class GpuOperatorRelease(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Unverified(metaclass=ShortErrors):
+class Unverified(fields.Options):
     """A release that this library has not checked: rendered like a known one, at the user's own risk.
 
     ``Unverified("0.20.1", like="0.20.0")`` uses the image tag of 0.20.1 and the behaviour of 0.20.0.
@@ -159,13 +158,13 @@ class Unverified(metaclass=ShortErrors):
     like: str
     image: str | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "version")
-        if not re.match(r"[0-9]+\.[0-9]", self.version):
-            raise GpuConstructsError(f"version must be a release like '0.20.1', without a 'v'; got {self.version!r}")
+    _NAME: ClassVar[str] = "version"
+    _CHECKS: ClassVar[fields.Checks] = {"image": fields.image}
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        is_release = re.match(r"[0-9]+\.[0-9]", self.version)
+        yield not is_release, f"version must be a release like '0.20.1', without a 'v'; got {self.version!r}"
         fields.label_value("version", self.version)
-        if self.image is not None:
-            fields.image("version.image", self.image)
 
 
 @cache
@@ -245,7 +244,7 @@ def release_of(known: Mapping[str, _Release], version: str | Unverified, what: s
         raise GpuConstructsError(_unknown(known, version.like, f"version.like of {what}", can_be_forced=False))
     release, image = known[version.like], version.image
     tag = "" if isinstance(release, GpuOperatorRelease) else release.image.rpartition(":")[2]
-    refuse_first(
+    fields.refuse_first(
         (
             (
                 version.version in known,

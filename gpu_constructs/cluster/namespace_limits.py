@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from gpu_constructs.catalog.sharing import GPU
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 
 DEVICE_CLASS_SUFFIX = ".deviceclass.resource.k8s.io/devices"
@@ -24,8 +24,32 @@ _SUFFIXES_WITH_A_SLASH = (
 Amounts = Mapping[str, int | str]
 
 
+def _check_amounts(where: str, given: Amounts) -> None:
+    for name, amount in given.items():
+        _check_resource(where, name)
+        _check_amount(f"{where}[{name!r}]", name, amount)
+
+
+def _check_resource(where: str, name: str) -> None:
+    if "/" not in name:
+        fields.one_of(f"{where} key", name, _DEFAULTED)
+    elif where == "limit_range.max":
+        fields.label_key(where, name)
+    else:
+        raise GpuConstructsError(
+            f"{where} must not hold {name!r}: every container that states none would get one; "
+            "let the containers that need it ask for it"
+        )
+
+
+def _check_amount(where: str, name: str, amount: int | str) -> None:
+    fields.amount_of(where, name, str(amount))
+    if _NVIDIA in name and not str(amount).isdigit():
+        raise GpuConstructsError(f"{where} must be a whole number, for Kubernetes divides no GPU; got {amount!r}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class NamespaceQuota(metaclass=ShortErrors):
+class NamespaceQuota(fields.Options):
     """How much all pods of a namespace may hold together.
 
     A quota on ``requests.cpu``, ``limits.memory`` or the like makes every pod state that amount: one that
@@ -51,29 +75,26 @@ class NamespaceQuota(metaclass=ShortErrors):
     device_classes: Mapping[str, int] = field(default_factory=dict)
     hard: Amounts = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        fields.members(self, "resource_quota")
-        for name, count in self.gpus.items():
-            where = f"resource_quota.gpus[{name!r}]"
-            if not name.startswith(_NVIDIA):
-                raise GpuConstructsError(
-                    f"resource_quota.gpus must hold names like {GPU!r}, as pods ask for them; got {name!r}; "
-                    "other keys go into hard"
-                )
-            fields.labels("resource_quota.gpus", {name: ""})
-            fields.whole_number(where, count, minimum=0)
-        for name, count in self.device_classes.items():
-            fields.dns_subdomain("resource_quota.device_classes key", name)
-            fields.whole_number(f"resource_quota.device_classes[{name!r}]", count, minimum=0)
+    _NAME: ClassVar[str] = "resource_quota"
+    _CHECKS: ClassVar[fields.Checks] = {
+        "gpus": fields.entries(fields.natural),
+        "device_classes": fields.entries(fields.natural, fields.dns_subdomain),
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        for name in self.gpus:
+            yield (
+                not name.startswith(_NVIDIA),
+                f"resource_quota.gpus must hold names like {GPU!r}, as pods ask for them; got {name!r}; "
+                "other keys go into hard",
+            )
+            fields.label_key("resource_quota.gpus", name)
+        counted = self._counted()
         for key, amount in self.hard.items():
             _check_key(key)
             _check_amount(f"resource_quota.hard[{key!r}]", key, amount)
-        counted = self._counted()
-        for key in counted:
-            if key in self.hard:
-                raise GpuConstructsError(f"resource_quota.hard must not hold {key!r}, which gpus or device_classes set")
-        if not counted and not self.hard:
-            raise GpuConstructsError("resource_quota must limit something; leave it out for no quota")
+            yield key in counted, f"resource_quota.hard must not hold {key!r}, which gpus or device_classes set"
+        yield not counted and not self.hard, "resource_quota must limit something; leave it out for no quota"
 
     def _counted(self) -> dict[str, int]:
         return {f"requests.{name}": count for name, count in self.gpus.items()} | {
@@ -86,7 +107,7 @@ class NamespaceQuota(metaclass=ShortErrors):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContainerLimits(metaclass=ShortErrors):
+class ContainerLimits(fields.Options):
     """What each container of a namespace may take, and what one that says nothing gets.
 
     Where ``max`` names a resource and ``default`` does not, Kubernetes takes the maximum as default: a bare
@@ -110,25 +131,21 @@ class ContainerLimits(metaclass=ShortErrors):
     default: Amounts = field(default_factory=dict)
     default_request: Amounts = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        fields.members(self, "limit_range")
-        members = ("max", "default", "default_request")
-        for member in members:
-            for name, amount in getattr(self, member).items():
-                _check_resource(member, name)
-                _check_amount(f"limit_range.{member}[{name!r}]", name, amount)
-        for low, high in (("default_request", "default"), ("default", "max"), ("default_request", "max")):
-            self._check_order(low, high)
-        if not any(getattr(self, member) for member in members):
-            raise GpuConstructsError("limit_range must limit something; leave it out for no limits")
+    _NAME: ClassVar[str] = "limit_range"
+    _CHECKS: ClassVar[fields.Checks] = dict.fromkeys(("max", "default", "default_request"), _check_amounts)
 
-    def _check_order(self, low: str, high: str) -> None:
-        for name, amount in getattr(self, low).items():
-            ceiling = getattr(self, high).get(name)
-            if ceiling is not None and fields.amount(str(amount)) > fields.amount(str(ceiling)):
-                raise GpuConstructsError(
-                    f"limit_range.{low}[{name!r}] must be at most limit_range.{high}[{name!r}], {ceiling}; got {amount}"
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        for low, high in (("default_request", "default"), ("default", "max"), ("default_request", "max")):
+            ceilings = getattr(self, high)
+            for name, amount in getattr(self, low).items():
+                ceiling = ceilings.get(name, amount)
+                yield (
+                    fields.amount(str(amount)) > fields.amount(str(ceiling)),
+                    f"limit_range.{low}[{name!r}] must be at most limit_range.{high}[{name!r}], {ceiling}; got "
+                    f"{amount}",
                 )
+        is_empty = not (self.max or self.default or self.default_request)
+        yield is_empty, "limit_range must limit something; leave it out for no limits"
 
     def to_manifest(self) -> dict[str, Any]:
         """Return the one item of the LimitRange."""
@@ -144,18 +161,6 @@ class ContainerLimits(metaclass=ShortErrors):
         return {name: str(amount) for name, amount in getattr(self, member).items()}
 
 
-def _check_resource(member: str, name: str) -> None:
-    if "/" not in name:
-        fields.one_of(f"limit_range.{member} key", name, _DEFAULTED)
-    elif member == "max":
-        fields.labels("limit_range.max", {name: ""})
-    else:
-        raise GpuConstructsError(
-            f"limit_range.{member} must not hold {name!r}: every container that states none would get one; "
-            "let the containers that need it ask for it"
-        )
-
-
 def _check_key(key: str) -> None:
     """Raise for keys with a domain that Kubernetes stores and never counts."""
     name = key.removeprefix("limits.").removeprefix("requests.")
@@ -166,12 +171,6 @@ def _check_key(key: str) -> None:
             f"resource_quota.hard must not hold {key!r}, which Kubernetes takes and never counts; "
             f"write {'requests.' + name!r}" + (f", or gpus={{{name!r}: …}}" if name.startswith(_NVIDIA) else "")
         )
-
-
-def _check_amount(where: str, name: str, amount: int | str) -> None:
-    fields.amount_of(where, name, str(amount))
-    if _NVIDIA in name and not str(amount).isdigit():
-        raise GpuConstructsError(f"{where} must be a whole number, for Kubernetes divides no GPU; got {amount!r}")
 
 
 def namespace_quota(given: NamespaceQuota | Amounts | None) -> NamespaceQuota | None:

@@ -17,7 +17,6 @@ from gpu_constructs.catalog.versions import DevicePluginRelease
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.durations import LONGEST, go_duration
-from gpu_constructs.kube.options import Check, Conflict, Options, refuse_first
 from gpu_constructs.kube.yaml_text import yaml_text
 
 MigStrategy = Literal["none", "single", "mixed"]
@@ -40,7 +39,7 @@ def device_list_strategies(
         GpuConstructsError: No strategy is named, or one twice.
     """
     strategies: tuple[DeviceListStrategy, ...] = (given,) if isinstance(given, str) else tuple(given)
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 not strategies,
@@ -61,7 +60,7 @@ def _strategies(field: str, given: Any) -> None:
 
 
 def _sleep_interval(field: str, given: timedelta | str) -> None:
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 isinstance(given, timedelta) and given < _SHORTEST_SLEEP,
@@ -78,10 +77,10 @@ def _sleep_interval(field: str, given: timedelta | str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Section(Options):
+class _Section(fields.Options):
     """A part of the file."""
 
-    _CHECKS: ClassVar[Mapping[str, Check]] = {
+    _CHECKS: ClassVar[fields.Checks] = {
         "cdi_annotation_prefix": fields.matching(
             r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/\Z", "be a domain and a slash, like 'cdi.k8s.io/'"
         ),
@@ -129,10 +128,9 @@ class PluginFlags(_Section):
 
     _NAME: ClassVar[str] = "flags.plugin"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.device_list_strategy, list):
-            object.__setattr__(self, "device_list_strategy", tuple(self.device_list_strategy))
+    _KEPT: ClassVar[fields.Kept] = {
+        "device_list_strategy": lambda given: tuple(given) if isinstance(given, list) else given
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,11 +219,9 @@ class Imex(_Section):
 
     _NAME: ClassVar[str] = "imex"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "channel_ids", tuple(self.channel_ids))
+    _KEPT: ClassVar[fields.Kept] = {"channel_ids": tuple}
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         ids = list(self.channel_ids)
         is_other = ids not in ([], [0]) or any(isinstance(channel, bool) for channel in ids)
         yield is_other, f"imex.channel_ids must be [] or [0], the one channel there is; got {ids!r}"
@@ -265,7 +261,7 @@ class PluginConfig(_Section):
 
     _NAME: ClassVar[str] = "config"
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         mig = self.mig_strategy
         named = [resource for resource in self.sharing.resources if resource != GPU]
         return [
@@ -298,7 +294,7 @@ class PluginConfig(_Section):
         return () if given is None else device_list_strategies("flags.plugin.device_list_strategy", given)
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """Check that a release of the plugin has all that is set.
+        """fields.Check that a release of the plugin has all that is set.
 
         Raises:
             GpuConstructsError: A setting that came with a later release.
@@ -325,7 +321,7 @@ class PluginConfig(_Section):
             ),
         )
         ignored = f"of the device plugin, which {release.version} would ignore or refuse; leave it out or move up"
-        refuse_first((is_late, f"{field} needs release {first} {ignored}") for is_late, field, first in late)
+        fields.refuse_first((is_late, f"{field} needs release {first} {ignored}") for is_late, field, first in late)
 
     def document(self) -> dict[str, Any]:
         """Return the content of the file; what is None is left out."""

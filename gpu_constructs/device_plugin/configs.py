@@ -13,7 +13,6 @@ from gpu_constructs.device_plugin.config import Flags, PluginConfig
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.facts.provided import GpuOffer, placement_of
 from gpu_constructs.kube import fields
-from gpu_constructs.kube.options import Check, Conflict, Options
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
 """Label that names the configuration of a node; the administrator of the cluster sets it."""
@@ -44,7 +43,7 @@ def _names(field: str, names: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Configs(Options):
+class Configs(fields.Options):
     """Named configurations, chosen by the node label ``nvidia.com/device-plugin.config``.
 
     Made by ``Configs.named(...)``, ``Configs.managed(...)`` or ``Configs.external(...)``.
@@ -66,7 +65,7 @@ class Configs(Options):
     """
 
     _NAME: ClassVar[str] = "configs"
-    _CHECKS: ClassVar[Mapping[str, Check]] = {
+    _CHECKS: ClassVar[fields.Checks] = {
         "config_map": fields.dns_subdomain,
         "configs.configs": lambda _, given: _names("configs", given),
         "default": _name,
@@ -80,10 +79,10 @@ class Configs(Options):
     flags: Flags = Flags()  # noqa: RUF009
     may_use: Sequence[Use] = ()
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         return self._conflicts_of_external() if self.delivery == "external" else self._conflicts_of_ours()
 
-    def _conflicts_of_external(self) -> Iterable[Conflict]:
+    def _conflicts_of_external(self) -> Iterable[fields.Conflict]:
         return [
             (
                 self.config_map is None or self.configs,
@@ -96,7 +95,7 @@ class Configs(Options):
             ),
         ]
 
-    def _conflicts_of_ours(self) -> Iterable[Conflict]:
+    def _conflicts_of_ours(self) -> Iterable[fields.Conflict]:
         names = list(self.configs)
         yield (
             self.config_map is not None or self.flags != Flags() or self.may_use,

@@ -11,9 +11,8 @@ from typing import Any
 from gpu_constructs.catalog.platforms import NO_VOLUME_MOUNTS, Platform
 from gpu_constructs.device_plugin.config import CONFIG_FILE, Flags, GfdFlags, PluginConfig, PluginFlags
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, object_suffix, plugin_configs
-from gpu_constructs.kube import placement
+from gpu_constructs.kube import fields, placement
 from gpu_constructs.kube.config_map import config_map, sha256
-from gpu_constructs.kube.options import Conflict, refuse_first
 
 CHECKSUM = "gpu-constructs/config-sha256"
 _AVAILABLE = "/available-configs"
@@ -241,7 +240,7 @@ def _needs(
     """
     strategies = env.get("DEVICE_LIST_STRATEGY", "").split(",")
     uses = uses | _uses_of(strategies)
-    refuse_first(_impossible(flags, uses, strategies, platform, may_use))
+    fields.refuse_first(_impossible(flags, uses, strategies, platform, may_use))
     stated = {member: _agreed(member, flags) for member in ("nvidia_driver_root", "mps_root")}
     driver_root, mps_root = stated["nvidia_driver_root"], stated["mps_root"] or defaults.mps_root
     own = {"MPS_ROOT": mps_root if "mps" in uses and stated["mps_root"] is None else None}
@@ -263,7 +262,7 @@ def _needs(
 
 def _impossible(
     flags: Sequence[Flags], uses: frozenset[str], strategies: Sequence[str], platform: Platform, may_use: frozenset[str]
-) -> Iterable[Conflict]:
+) -> Iterable[fields.Conflict]:
     """Return what cannot work on a platform."""
     return [
         (
@@ -297,5 +296,5 @@ def _agreed(member: str, flags: Sequence[Flags]) -> Any:
         f"flags.{member} must be the same in every configuration of Configs.managed, whose pods have one mount; "
         f"got {', '.join(map(repr, different))}; use Configs.named"
     )
-    refuse_first([(len(different) > 1, message)])
+    fields.refuse_first([(len(different) > 1, message)])
     return different[0]

@@ -25,7 +25,6 @@ from gpu_constructs.errors import warn
 from gpu_constructs.facts.provided import Component, Provided, placement_of
 from gpu_constructs.feature_discovery import manifests as nfd
 from gpu_constructs.kube import fields, kinds, placement
-from gpu_constructs.kube.options import Conflict, refuse_first
 from gpu_constructs.kube.placement import GPU_PRESENT
 
 _LONGEST_NAME = 63
@@ -49,7 +48,7 @@ def configs_of(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any
         flags = Flags(mig_strategy=shorthand["mig_strategy"] or "none")
         given = PluginConfig(flags=flags, sharing=shorthand["sharing"] or Sharing.none())
     else:
-        refuse_first(
+        fields.refuse_first(
             (
                 value is not None,
                 f"{keyword} must be left out beside config, got {value!r}: a setting has one place; set "
@@ -101,7 +100,7 @@ def check(given: Installation) -> None:
     fields.label_value("id", given.id)
     fields.dns_subdomain("name", given.name)
     fields.label_value("instance", given.instance)
-    refuse_first(_conflicts(given))
+    fields.refuse_first(_conflicts(given))
     if given.plugin is None and given.labeler is None:
         warn(f"{given.id}: device_plugin and gpu_feature_discovery are both False: nothing looks at a GPU")
     if given.plugin is not None:
@@ -135,11 +134,11 @@ def check_programs(
     """
     for config in plugin_configs(configs):
         config.check_release(release)
-        refuse_first(_of_the_plugin(config.flags, defaults) if has_plugin else ())
-        refuse_first(_of_gpu_feature_discovery(config.flags) if has_labeler else ())
+        fields.refuse_first(_of_the_plugin(config.flags, defaults) if has_plugin else ())
+        fields.refuse_first(_of_gpu_feature_discovery(config.flags) if has_labeler else ())
 
 
-def _conflicts(given: Installation) -> Iterable[Conflict]:
+def _conflicts(given: Installation) -> Iterable[fields.Conflict]:
     denies = given.discovery is not None and given.discovery.denies_features_of_others
     strategy = given.pods.get("update_strategy")
     surge = getattr(strategy, "max_surge", None)
@@ -192,7 +191,7 @@ def _warn_of_the_plugin(given: Installation) -> None:
         )
 
 
-def _of_the_plugin(flags: Flags, defaults: Flags) -> Iterable[Conflict]:
+def _of_the_plugin(flags: Flags, defaults: Flags) -> Iterable[fields.Conflict]:
     return [
         (
             flags.device_discovery_strategy == "vfio",
@@ -207,7 +206,7 @@ def _of_the_plugin(flags: Flags, defaults: Flags) -> Iterable[Conflict]:
     ]
 
 
-def _of_gpu_feature_discovery(flags: Flags) -> Iterable[Conflict]:
+def _of_gpu_feature_discovery(flags: Flags) -> Iterable[fields.Conflict]:
     return [
         (
             flags.use_node_feature_api is False,
@@ -259,7 +258,7 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
             program.
     """
     made = [(m["kind"], m["metadata"].get("namespace"), m["metadata"]["name"]) for m in manifests]
-    refuse_first(
+    fields.refuse_first(
         (
             made.count((kind, namespace, name)) > 1,
             f"configs must have names that no program has: {kind} {name!r} would be made twice; call the "
@@ -267,7 +266,7 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
         )
         for kind, namespace, name in made
     )
-    refuse_first(
+    fields.refuse_first(
         (
             len(name) > _LONGEST_NAME,
             f"name must be shorter: {kind} {name!r} would have {len(name)} characters of "

@@ -17,9 +17,8 @@ from gpu_constructs.device_plugin.options import (
     DevicePlugin,
     GpuFeatureDiscovery,
 )
-from gpu_constructs.kube import rbac
+from gpu_constructs.kube import fields, rbac
 from gpu_constructs.kube.container_security import container_security
-from gpu_constructs.kube.options import refuse_first
 
 MPS_CAPABLE = "nvidia.com/mps.capable"
 """Published by GPU Feature Discovery on nodes whose configuration shares GPUs by MPS."""
@@ -131,7 +130,7 @@ def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
             "flags.plugin.container_driver_root must be a directory of its own in the plugin's container; got "
             f"{inside!r}, where something else is mounted; leave it out"
         )
-        refuse_first([(is_taken, message)])
+        fields.refuse_first([(is_taken, message)])
         # Without a type: on Talos the kubelet would look for it inside its own container and refuse.
         volumes["driver-root"] = _host_path(delivery.nvidia_driver_root, None, inside, readOnly=True)
     return volumes
@@ -162,7 +161,7 @@ def _mps_control_daemon(given: Installation, delivery: Delivery, account: str | 
         "sidecar panics on processes without a command line, which host_pid=True shows it; use Configs.named, "
         "release 0.20.0 or MpsControlDaemon(host_pid=False)"
     )
-    refuse_first([(sees_all and not release.config_manager_survives_host_pid, message)])
+    fields.refuse_first([(sees_all and not release.config_manager_survives_host_pid, message)])
     privileged = container_security(privileged=True, read_only=False)
     variables = delivery.variables(besides=["MIG_STRATEGY"])
     mount_memory = {

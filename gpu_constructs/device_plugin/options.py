@@ -15,7 +15,6 @@ from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.container_security import SECURITY_CONTEXT, Rights
 from gpu_constructs.kube.env import AnyEnvValue, environment
-from gpu_constructs.kube.options import Check, Conflict, Options, refuse_first
 from gpu_constructs.kube.resources import Resources, container_resources
 
 KUBELET_DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
@@ -48,7 +47,7 @@ def _security_context(where: str, given: Mapping[str, Any]) -> None:
         fields.of_type(f"{where}[{key!r}]", value, _READ_HERE.get(key, Any))
 
 
-def _words(allowed: Sequence[str]) -> Check:
+def _words(allowed: Sequence[str]) -> fields.Check:
     return partial(fields.each, partial(fields.one_of, allowed=allowed))
 
 
@@ -58,8 +57,8 @@ def _xids(where: str, given: Xids) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Component(Options):
-    """Options of the pods of one program, where they differ from those of the chart.
+class Component(fields.Options):
+    """fields.Options of the pods of one program, where they differ from those of the chart.
 
     Attributes:
         env: Additional environment variables. Variables that silently override the configuration file are
@@ -82,7 +81,7 @@ class Component(Options):
     security_context: Mapping[str, Any] | None = None
 
     _NAME: ClassVar[str] = "component"
-    _CHECKS: ClassVar[Mapping[str, Check]] = {
+    _CHECKS: ClassVar[fields.Checks] = {
         "cdi_disable_hooks": _words(CDI_HOOKS),
         "cdi_feature_flags": _words(CDI_FEATURE_FLAGS),
         "dp_disable_healthchecks": _xids,
@@ -100,7 +99,7 @@ class Component(Options):
     _RESERVED: ClassVar[tuple[str, ...]] = _OURS
     _RIGHTS: ClassVar[Mapping[str, str]] = {"mig": "SYS_ADMIN"}
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         for name in self.env:
             where, home = f"{self._NAME}.env[{name!r}] must not be", _FLAGS.get(name)
             yield (
@@ -140,7 +139,7 @@ class Component(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DevicePlugin(Component):
-    """Options of the plugin's own pods, where they differ from those of the chart.
+    """fields.Options of the plugin's own pods, where they differ from those of the chart.
 
     Attributes:
         cdi_feature_flags: Flags for the generation of CDI specs, like ``disable-nvsandboxutils``. The plugin
@@ -181,7 +180,7 @@ class DevicePlugin(Component):
                 raise GpuConstructsError(f"device_plugin.{name} must be a list of XIDs or 'all'; got {xids!r}")
         super().__post_init__()
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         disabled, enabled = self.dp_disable_healthchecks, self.dp_enable_healthchecks
         yield from super()._conflicts()
         yield (
@@ -192,7 +191,7 @@ class DevicePlugin(Component):
         )
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """Check that a release of the plugin has all that is set.
+        """fields.Check that a release of the plugin has all that is set.
 
         Raises:
             GpuConstructsError: A setting that came with a later release.
@@ -202,7 +201,7 @@ class DevicePlugin(Component):
             f"device_plugin.cdi_disable_hooks needs release 0.20.0 of the device plugin, which {release.version} "
             "would ignore or refuse; leave it out or move up"
         )
-        refuse_first([(is_late, message)])
+        fields.refuse_first([(is_late, message)])
         for flag in self.cdi_feature_flags:
             if flag not in release.cdi_feature_flags:
                 warn(f"device_plugin.cdi_feature_flags: release {release.version} of the device plugin skips {flag!r}")
@@ -215,7 +214,7 @@ class DevicePlugin(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuFeatureDiscovery(Component):
-    """Options of GPU Feature Discovery's own pods, where they differ from those of the chart.
+    """fields.Options of GPU Feature Discovery's own pods, where they differ from those of the chart.
 
     Attributes:
         vgpu: Whether to recognise vGPUs, which takes a privileged container: they show in the whole PCI
@@ -230,7 +229,7 @@ class GpuFeatureDiscovery(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class MpsControlDaemon(Component):
-    """Options of the MPS control daemon's own pods, where they differ from those of the chart.
+    """fields.Options of the MPS control daemon's own pods, where they differ from those of the chart.
 
     The pods exist only if a configuration shares GPUs by MPS, and are always privileged: they mount memory
     into the node's file system and change the GPUs' compute mode.
@@ -248,7 +247,7 @@ class MpsControlDaemon(Component):
     # No limit: the MPS server keeps a context for each GPU, and with it dies every container it serves.
     _DEFAULT_RESOURCES: ClassVar[Resources] = {"requests": {"cpu": "10m", "memory": "64Mi"}}
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         context = self.security_context
         yield from super()._conflicts()
         yield (

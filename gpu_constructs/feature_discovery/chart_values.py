@@ -24,7 +24,7 @@ from gpu_constructs.feature_discovery.node_feature_discovery import (
 )
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.update_strategy import UpdateStrategy
-from gpu_constructs.migration.chart import Reading, snake
+from gpu_constructs.migration.chart import Reading
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.migration.converters import Converter, update_strategy
 
@@ -104,7 +104,7 @@ def node_feature_discovery(
         prometheus=("nfd.prometheus", _monitor(read)),
     )
     components: dict[str, Any] = {
-        snake(component): _component(read, component, install)
+        fields.snake(component): _component(read, component, install)
         if read.get(f"nfd.{component}.enable", component != "topologyUpdater")
         else None
         for component in _STRUCTS
@@ -144,20 +144,20 @@ def _part(read: Reading, keyword: str, section: str, make: Callable[..., Any], *
 
 def _component(read: Reading, component: str, install: _Install) -> Any:
     struct, at = _STRUCTS[component], f"nfd.{component}"
-    keyword = f"{_KEYWORD}.{snake(component)}"
+    keyword = f"{_KEYWORD}.{fields.snake(component)}"
     more: dict[str, tuple[str, Any]] = {"affinity": (f"{at}.affinity", _affinity(read, at))}
     for part, make in _PARTS.items():
         path = f"{at}.{part}"
         if part not in _SWITCHES or read.get(f"{path}.{_SWITCHES[part]}"):
             own = _of_budget(read, path) if part == "podDisruptionBudget" else _of_account(read, path, part)
-            made = _part(read, f"{keyword}.{snake(part)}", path, partial(_made, make), **own)
-            more[snake(part)] = path, made or (make() if part in _SWITCHES else None)
+            made = _part(read, f"{keyword}.{fields.snake(part)}", path, partial(_made, make), **own)
+            more[fields.snake(part)] = path, made or (make() if part in _SWITCHES else None)
     if component == "topologyUpdater":
         more["create_crds"] = f"{at}.createCRDs", read.get(f"{at}.createCRDs", False)
 
     def alone(**members: Any) -> Any:
         made = struct(**members)
-        install(**{**dict.fromkeys(map(snake, _STRUCTS)), snake(component): made})
+        install(**{**dict.fromkeys(map(fields.snake, _STRUCTS)), fields.snake(component): made})
         return made
 
     return read.struct(keyword, alone, **more)

@@ -18,9 +18,9 @@ from gpu_constructs.feature_discovery.options import (
     NfdProbe,
     NfdServiceAccount,
 )
+from gpu_constructs.kube import fields
 from gpu_constructs.kube.durations import from_go_duration
 from gpu_constructs.kube.env import AnyEnvValue
-from gpu_constructs.kube.options import Conflict
 from gpu_constructs.kube.placement import Toleration
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.kube.update_strategy import UpdateStrategy
@@ -90,7 +90,7 @@ class NfdComponent(NfdOptions):
         super().__post_init__()
         self.document()
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         name, context = self._NAME, self.security_context
         return [
             (
@@ -140,7 +140,7 @@ class NfdDeployment(NfdComponent):
     replica_count: int = 1
     pod_disruption_budget: NfdPodDisruptionBudget | None = None
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         yield from super()._conflicts()
         yield (
             self.pod_disruption_budget is not None and self.pod_disruption_budget.allows(self.replica_count) < 1,
@@ -213,7 +213,7 @@ class NfdMaster(NfdDeployment):
     nfd_api_parallelism: int | None = None
     startup_probe: NfdProbe | None = None
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         yield from super()._conflicts()
         for member, key in self._IN_FILE.items():
             yield (
@@ -262,7 +262,7 @@ class NfdWorker(NfdDaemonSet):
     mount_features_d: bool = False
     update_strategy: UpdateStrategy = UpdateStrategy.rolling_update(max_unavailable="10%")  # noqa: RUF009
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         owners = list(self.owner_refs or ())
         yield from super()._conflicts()
         yield len(set(owners)) < len(owners), f"worker.owner_refs must not repeat an owner; got {owners!r}"
@@ -340,7 +340,7 @@ class NfdTopologyUpdater(NfdDaemonSet):
     kubelet_pod_resources_sock_path: str = "/var/lib/kubelet/pod-resources/kubelet.sock"
     pod_set_fingerprint: bool = True
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         interval = self.update_interval
         span = from_go_duration("", interval) if isinstance(interval, str) else interval
         yield from super()._conflicts()

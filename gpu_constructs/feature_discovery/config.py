@@ -12,7 +12,6 @@ from gpu_constructs.catalog.nfd_labels import NfdLabels, enabled_sources
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.durations import from_go_duration
-from gpu_constructs.kube.options import Conflict, refuse_first
 from gpu_constructs.kube.placement import GPU_PRESENT
 from gpu_constructs.kube.tables import table
 
@@ -287,7 +286,7 @@ def worker_config(given: Config) -> dict[str, Any]:
     if not any(GPU_PRESENT in (rule.get("labels") or {}) for rule in rules):
         rules.insert(0, plain(_GPU_RULE))
     core = config.get("core", {})
-    refuse_first(
+    fields.refuse_first(
         [
             *_hides_the_mark("worker.config.core", core),
             *(
@@ -322,7 +321,7 @@ def master_config(
     field = "master.config.denyLabelNs" if deny is None else "master.deny_label_ns"
     election = {**_ELECTION, **config.get("leaderElection", {})}
     lease, renew, retry = (from_go_duration("", text) for text in election.values())
-    refuse_first(
+    fields.refuse_first(
         [
             *_hides_the_mark("master.config", config),
             (
@@ -352,7 +351,7 @@ def _denies_ours(domain: str) -> bool:
     return domain == _GPU_DOMAIN or (domain.startswith("*") and _GPU_DOMAIN.endswith(domain.lstrip("*")))
 
 
-def _hides_the_mark(field: str, config: Config) -> Iterator[Conflict]:
+def _hides_the_mark(field: str, config: Config) -> Iterator[fields.Conflict]:
     allowed = config.get("labelWhiteList", "")
     yield config.get("noPublish"), f"{field}.noPublish must not be true, {_WHY}"
     hides = not NfdLabels(patterns=[GPU_PRESENT], allowed=[allowed]).publishes(GPU_PRESENT)
@@ -375,7 +374,7 @@ def check_namespace(master: Config, namespace: str) -> None:
         for expression in selector.get("matchExpressions", ())
         if expression.get("key") == _NAMESPACE_NAME and expression.get("operator") == "In"
     ]
-    refuse_first(
+    fields.refuse_first(
         (namespace not in names, f"{field} must take the namespace {namespace!r} of the workers, {_WHY}; got {names}")
         for names in named
     )

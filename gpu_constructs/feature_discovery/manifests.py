@@ -20,11 +20,10 @@ from gpu_constructs.feature_discovery import config, programs
 from gpu_constructs.feature_discovery.components import NfdComponent, NfdDaemonSet, NfdDeployment, NfdMaster
 from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery
 from gpu_constructs.feature_discovery.options import NfdPodMonitor, duration_text, flags, known_flags
-from gpu_constructs.kube import placement, rbac
+from gpu_constructs.kube import fields, placement, rbac
 from gpu_constructs.kube.config_map import config_map, sha256
 from gpu_constructs.kube.container_security import POD
 from gpu_constructs.kube.labels import object_labels, selector_labels
-from gpu_constructs.kube.options import refuse_first
 from gpu_constructs.kube.pods import pod_spec, pull_secrets
 from gpu_constructs.kube.yaml_text import yaml_text
 
@@ -119,7 +118,7 @@ def _check_ports(given: NodeFeatureDiscovery, release: NodeFeatureDiscoveryRelea
         for port, number in programs.ports(component, release).items():
             field = f"{name}.{'port' if port == 'http' else f'{port}_port'}"
             other = taken.setdefault(number, field)
-            refuse_first([(other != field, f"{field} must differ from {other}{where}; both are {number}")])
+            fields.refuse_first([(other != field, f"{field} must differ from {other}{where}; both are {number}")])
 
 
 def _check_release(components: Mapping[str, NfdComponent], release: NodeFeatureDiscoveryRelease) -> None:

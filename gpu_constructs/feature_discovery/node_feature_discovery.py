@@ -24,7 +24,7 @@ from gpu_constructs.feature_discovery.options import (
     NfdProbe,
     NfdServiceAccount,
 )
-from gpu_constructs.kube.options import Conflict
+from gpu_constructs.kube import fields
 
 __all__ = [
     "NfdComponent",
@@ -87,7 +87,7 @@ class NodeFeatureDiscovery(NfdOptions):
     topology_updater: NfdTopologyUpdater | None = None
     prometheus: NfdPodMonitor | None = None
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         yield not self.components, f"{self._NAME} must have a component; pass node_feature_discovery=False for none"
 
     @property

@@ -15,7 +15,6 @@ from gpu_constructs.kube import credentials, fields
 from gpu_constructs.kube.container_security import POD_SECURITY_CONTEXT, SECURITY_CONTEXT
 from gpu_constructs.kube.durations import from_go_duration, go_duration
 from gpu_constructs.kube.env import environment
-from gpu_constructs.kube.options import Check, Conflict, Options, refuse_first
 from gpu_constructs.kube.pods import keys_among, pod_annotations, pod_labels
 from gpu_constructs.kube.resources import Resources, container_resources
 from gpu_constructs.kube.tables import table
@@ -66,7 +65,7 @@ def flags(field: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def check_flags(field: str, arguments: Sequence[str]) -> None:
-    """Check that a program has each flag, and that no option sets it.
+    """fields.Check that a program has each flag, and that no option sets it.
 
     A program that is given a flag it does not know exits, and of a flag given twice the last one counts.
 
@@ -88,17 +87,13 @@ def check_flags(field: str, arguments: Sequence[str]) -> None:
 # --- checks of values -----------------------------------------------------------------------------------------
 
 
-_NATURAL = partial(fields.whole_number, minimum=0)
-_POSITIVE = partial(fields.whole_number, minimum=1)
-
-
 def _span(where: str, given: timedelta | str, *, least: timedelta = timedelta(0), words: str = "at least zero") -> None:
     if (from_go_duration(where, given) if isinstance(given, str) else given) < least:
         raise GpuConstructsError(f"{where} must be {words}; got {given!r}")
 
 
 def _variables(where: str, given: Mapping[str, Any]) -> None:
-    refuse_first(
+    fields.refuse_first(
         (variable in _OUR_VARIABLES, f"{where} must not hold {variable!r}: this library sets it; leave it out")
         for variable in given
     )
@@ -133,7 +128,7 @@ def _init_containers(where: str, given: Sequence[Mapping[str, Any]]) -> None:
 def _one_success(where: str, probe: NfdProbe) -> None:
     got = probe.success_threshold
     message = f"{where}.success_threshold must be 1, as Kubernetes takes no other here; got {got}"
-    refuse_first([(got not in (None, 1), message)])
+    fields.refuse_first([(got not in (None, 1), message)])
 
 
 def _replicas(where: str, given: int) -> None:
@@ -149,19 +144,13 @@ def _scrape_interval(where: str, given: timedelta | str) -> None:
 
 
 def _denied_domain(where: str, given: str) -> None:
-    if given != "*":
-        fields.dns_subdomain(where, given.removeprefix("*").removeprefix("."))
+    fields.dns_subdomain(where, given.removeprefix("*").removeprefix("."))
 
 
 def _socket(where: str, given: str) -> None:
     fields.absolute_path(where, given)
     if not given.rpartition("/")[0]:
         raise GpuConstructsError(f"{where} must lie in a directory of its own, which is mounted; got {given!r}")
-
-
-def _watched_namespace(where: str, given: str) -> None:
-    if given != "*":
-        fields.dns_label(where, given)
 
 
 def _namespace(where: str, given: str) -> None:
@@ -188,17 +177,17 @@ def _feature_gates(where: str, given: Mapping[str, bool]) -> None:
     keys_among(_FEATURE_GATES)(where, given)
 
 
-CHECKS: Mapping[str, Check] = {
+CHECKS: Mapping[str, fields.Check] = {
     "affinity": keys_among(_AFFINITIES),
     "annotations": pod_annotations,
     "daemonset_annotations": pod_annotations,
-    "deny_label_ns": partial(fields.each, _denied_domain),
+    "deny_label_ns": partial(fields.each, fields.unless("*", _denied_domain)),
     "deployment_annotations": pod_annotations,
     "egress": partial(fields.each, keys_among(("ports", "to"))),
     "extra_args": check_flags,
     "extra_envs": _variables,
     "extra_label_ns": partial(fields.each, fields.dns_subdomain),
-    "failure_threshold": _POSITIVE,
+    "failure_threshold": fields.positive,
     "feature_gates": _feature_gates,
     "fullname": _fullname,
     "health_port": fields.port_number,
@@ -206,7 +195,7 @@ CHECKS: Mapping[str, Check] = {
     "image_pull_secrets": partial(fields.each, fields.dns_subdomain),
     "ingress": partial(fields.each, keys_among(("ports", "from"))),
     "init_containers": _init_containers,
-    "initial_delay_seconds": _NATURAL,
+    "initial_delay_seconds": fields.natural,
     # Stricter than the program, which would write annotations that the API server refuses.
     "instance": fields.dns_subdomain,
     "interval": partial(_span, least=timedelta.resolution, words="above zero"),
@@ -220,9 +209,9 @@ CHECKS: Mapping[str, Check] = {
     "min_available": check_amount,
     "name": fields.dns_subdomain,
     "namespace": _namespace,
-    "nfd_api_parallelism": _POSITIVE,
+    "nfd_api_parallelism": fields.positive,
     "node_selector": fields.labels,
-    "period_seconds": _POSITIVE,
+    "period_seconds": fields.positive,
     "pod_security_context": keys_among(POD_SECURITY_CONTEXT),
     "port": fields.port_number,
     "priority_class_name": fields.dns_subdomain,
@@ -230,26 +219,26 @@ CHECKS: Mapping[str, Check] = {
     "replica_count": _replicas,
     "resources": _resources,
     "resync_period": _span,
-    "revision_history_limit": _NATURAL,
+    "revision_history_limit": fields.natural,
     "scrape_interval": _scrape_interval,
     "security_context": keys_among(SECURITY_CONTEXT),
     "startup_probe": _one_success,
-    "success_threshold": _POSITIVE,
-    "timeout_seconds": _POSITIVE,
+    "success_threshold": fields.positive,
+    "timeout_seconds": fields.positive,
     "update_interval": _span,
-    "watch_namespace": _watched_namespace,
+    "watch_namespace": fields.unless("*", fields.dns_label),
 }
-"""Check of each option whose type alone does not say what is allowed, by its name in any of the structs."""
+"""fields.Check of each option whose type alone does not say what is allowed, by its name in any of the structs."""
 
 
 # --- options ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class NfdOptions(Options):
-    """Options of Node Feature Discovery or a part of it."""
+class NfdOptions(fields.Options):
+    """fields.Options of Node Feature Discovery or a part of it."""
 
-    _CHECKS: ClassVar[Mapping[str, Check]] = CHECKS
+    _CHECKS: ClassVar[fields.Checks] = CHECKS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,7 +260,7 @@ class NfdServiceAccount(NfdOptions):
     name: str | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         return [
             (
                 not self.create and self.name is None,
@@ -359,7 +348,7 @@ class NfdPodDisruptionBudget(NfdOptions):
     max_unavailable: int | str | None = None
     unhealthy_pod_eviction_policy: Literal["AlwaysAllow", "IfHealthyBudget"] = "AlwaysAllow"
 
-    def _conflicts(self) -> Iterable[Conflict]:
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         is_twice = self.min_available is not None and self.max_unavailable is not None
         yield is_twice, f"{self._NAME} takes min_available or max_unavailable, not both; leave one out"
 

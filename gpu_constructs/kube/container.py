@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
@@ -53,7 +54,7 @@ def service(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Probe(metaclass=ShortErrors):
+class Probe(fields.Options):
     """A check of a container; made by ``Probe.http_get``, ``Probe.tcp_socket`` or ``Probe.exec``.
 
     All durations are seconds. Loading a model takes minutes: give the time to ``startup_probe``
@@ -77,11 +78,12 @@ class Probe(metaclass=ShortErrors):
     timeout_seconds: int = 5
     failure_threshold: int = 3
 
-    def __post_init__(self) -> None:
-        fields.members(self, "probe")
-        fields.whole_number("probe.initial_delay_seconds", self.initial_delay_seconds, minimum=0)
-        for name in ("period_seconds", "timeout_seconds", "failure_threshold"):
-            fields.whole_number(f"probe.{name}", getattr(self, name), minimum=1)
+    _CHECKS: ClassVar[fields.Checks] = {
+        "initial_delay_seconds": fields.natural,
+        "period_seconds": fields.positive,
+        "timeout_seconds": fields.positive,
+        "failure_threshold": fields.positive,
+    }
 
     @classmethod
     @short_errors
@@ -178,15 +180,7 @@ class PlainContainer(metaclass=ShortErrors):
             GpuConstructsError: A value is not allowed, an argument is a credential in plain text, or a probe asks a
                 port that the container does not have.
         """
-        fields.image("image", self.image)
-        credentials.refuse_in_arguments("command", self.command)
-        credentials.refuse_in_arguments("args", self.args)
-        if self.working_dir is not None:
-            fields.absolute_path("working_dir", self.working_dir)
-        if self.run_as_user is not None:
-            fields.whole_number("run_as_user", self.run_as_user, minimum=0)
-        for index, capability in enumerate(self.capabilities):
-            fields.capability(f"capabilities[{index}]", capability)
+        fields.options(vars(self), _CHECKS)
         ports = named_ports(self.ports)
         return {
             "name": self.name,
@@ -206,6 +200,16 @@ class PlainContainer(metaclass=ShortErrors):
             ),
             "volumeMounts": mounts.mounted(self.volumes or {}, shared_memory=shared_memory) or None,
         }
+
+
+_CHECKS: Mapping[str, fields.Check] = {
+    "image": fields.image,
+    "command": credentials.refuse_in_arguments,
+    "args": credentials.refuse_in_arguments,
+    "working_dir": fields.absolute_path,
+    "run_as_user": fields.natural,
+    "capabilities": partial(fields.each, fields.capability),
+}
 
 
 def _probe(field: str, probe: Probe | None, ports: Mapping[str, int]) -> dict[str, Any] | None:

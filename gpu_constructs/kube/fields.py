@@ -1,4 +1,4 @@
-"""Checks of one keyword's value, each raising the house-style error."""
+"""Checks of values, each raising the house-style error, and option structs, which tables of such checks describe."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
-from typing import Any, Literal, Union, get_args, get_origin
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.errors import did_you_mean as did_you_mean
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
 _QUALIFIED_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
 _BYTES = re.compile(
     r"(?:(?:requests\.|limits\.)?(?:memory|ephemeral-storage|storage|hugepages-.+)|.+/requests\.storage)\Z"
@@ -26,6 +28,14 @@ _BYTES = re.compile(
 _UNITLESS = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)m?\Z")
 _MEBIBYTE = 2**20
 _INT32_MAX = 2**31 - 1
+Check = Callable[[str, Any], object]
+"""Raises for a value that is not allowed; the first argument is the name of the option."""
+
+Checks = Mapping[str, Check]
+Kept = Mapping[str, Callable[[Any], Any]]
+Conflict = tuple[object, str]
+"""A condition, and what is wrong if it holds."""
+
 FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("0.001"), "": Decimal(1)} | {
     unit: Decimal(base**power)
     for power, (decimal, binary) in enumerate(
@@ -51,6 +61,10 @@ def whole_number(field: str, got: object, *, minimum: int, maximum: int = _INT32
         raise GpuConstructsError(f"{field} must be at least {minimum}, got {got}{suffix}")
     if got > maximum:
         raise GpuConstructsError(f"{field} must be at most {maximum}, got {got}{suffix}")
+
+
+natural = partial(whole_number, minimum=0)
+positive = partial(whole_number, minimum=1)
 
 
 def matching(pattern: str, meaning: str) -> Callable[[str, str], None]:
@@ -96,6 +110,18 @@ quantity = matching(
 )
 
 
+def each_matching(pattern: str, meaning: str) -> Check:
+    """Return the check of a list of texts for a pattern, which raises with what the list must be."""
+    form = re.compile(pattern)
+
+    def check(field: str, got: Sequence[str]) -> None:
+        for item in got:
+            if not form.match(item):
+                raise GpuConstructsError(f"{field} must {meaning}; got {item!r}")
+
+    return check
+
+
 def dns_subdomain(field: str, got: str) -> None:
     """Raise unless a name is a DNS subdomain: DNS labels joined by dots."""
     if len(got) > 253 or not all(len(part) <= 63 and _DNS_LABEL.match(part) for part in got.split(".")):
@@ -110,6 +136,16 @@ def labels(field: str, got: Mapping[str, str]) -> None:
         if not _QUALIFIED_NAME.match(key):
             raise GpuConstructsError(f"{field} has a key that is not a label key; got {key!r}")
         label_value(f"{field}[{key!r}]", value)
+
+
+def annotation_keys(field: str, got: Mapping[str, str]) -> None:
+    """Raise unless Kubernetes takes the keys as those of annotations, whose values may be any text."""
+    labels(field, dict.fromkeys(got, ""))
+
+
+def label_key(field: str, got: str) -> None:
+    """Raise unless Kubernetes takes a text as the key of a label, an annotation or a taint."""
+    labels(field, {got: ""})
 
 
 def is_label_value(text: str) -> bool:
@@ -166,16 +202,35 @@ def absolute_path(field: str, got: str) -> None:
         raise GpuConstructsError(f"{field} must be an absolute path without '..'; got {got!r}")
 
 
-def each(check: Callable[[str, Any], None], field: str, got: Sequence[Any]) -> None:
+def each(check: Check, field: str, got: Sequence[Any]) -> None:
     """Check each item of a list."""
     for index, item in enumerate(got):
         check(f"{field}[{index}]", item)
 
 
-def path_or_nothing(field: str, got: str) -> None:
-    """Raise unless a path is absolute or empty."""
-    if got:
-        absolute_path(field, got)
+def entries(check: Check, key_check: Check | None = None) -> Check:
+    """Return the check of a mapping whose values, and keys, have checks."""
+
+    def checked(field: str, got: Mapping[str, Any]) -> None:
+        for key, value in got.items():
+            if key_check is not None:
+                key_check(f"{field} key", key)
+            check(f"{field}[{key!r}]", value)
+
+    return checked
+
+
+def unless(allowed: str, check: Check) -> Check:
+    """Return a check that takes one word as well."""
+
+    def checked(field: str, got: str) -> None:
+        if got != allowed:
+            check(field, got)
+
+    return checked
+
+
+path_or_nothing = unless("", absolute_path)
 
 
 def _typeguard_form(annotation: Any) -> Any:
@@ -255,6 +310,11 @@ def _holds_secrets(alternatives: tuple[Any, ...]) -> bool:
     return any("_IS_SECRET" in vars(option) for option in alternatives if isinstance(option, type))
 
 
+def snake(name: str) -> str:
+    """Return a name as members are called: ``deny_label_ns`` for ``denyLabelNs``."""
+    return _CAPITAL.sub("_", name).lower()
+
+
 @lru_cache(maxsize=1024)
 def hint(owner: Any, name: str) -> Any:
     """Return what the annotation of one name means: to ask for all of them at once costs more than most checks."""
@@ -279,3 +339,60 @@ def members(struct: Any, name: str) -> None:
         got = getattr(struct, member.name)
         if got is not member.default:
             of_type(f"{name}.{member.name}", got, hint(type(struct), member.name))  # type: ignore[arg-type]
+
+
+def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str = "") -> None:
+    """Check each option that has a check and a value, in the order of the checks; None is not checked.
+
+    Args:
+        given: The options.
+        checks: Checks by the name of the option.
+        prefix: What stands before the names in messages.
+    """
+    for name, check in checks.items():
+        if given.get(name) is not None:
+            check(prefix + name, given[name])
+
+
+def refuse_first(conflicts: Iterable[Conflict]) -> None:
+    """Raise the message of the first condition that holds.
+
+    Raises:
+        GpuConstructsError: A condition holds.
+    """
+    for holds, message in conflicts:
+        if holds:
+            raise GpuConstructsError(message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(metaclass=ShortErrors):
+    """Options that are checked when they are made: types, values, then combinations.
+
+    Attributes:
+        _NAME: Name of the struct in messages; by default that of the class, in lower case.
+        _CHECKS: Check of each option whose type alone does not say what is allowed; None is not checked.
+        _KEPT: What is kept of an option in place of its value, such as a copy; None stays None.
+    """
+
+    _NAME: ClassVar[str] = ""
+    _CHECKS: ClassVar[Checks] = {}
+    _KEPT: ClassVar[Kept] = {}
+
+    def __post_init__(self) -> None:
+        name = self._NAME or snake(type(self).__name__)
+        members(self, name)
+        for member in dataclasses.fields(self):
+            value = getattr(self, member.name)
+            check = self._CHECKS.get(f"{name}.{member.name}") or self._CHECKS.get(member.name)
+            if check is not None and value is not None:
+                check(f"{name}.{member.name}", value)
+        for option, keep in self._KEPT.items():
+            value = getattr(self, option)
+            if value is not None:
+                object.__setattr__(self, option, keep(value))
+        refuse_first(self._conflicts())
+
+    def _conflicts(self) -> Iterable[Conflict]:
+        """Return what options that are allowed one by one get wrong together."""
+        return ()

@@ -23,7 +23,6 @@ _Made = TypeVar("_Made")
 
 LONGEST_SHOWN = 80
 _PLAIN_KEY = re.compile(r"[\w.-]+\Z")
-_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Refused(GpuConstructsError):
@@ -253,7 +252,7 @@ class Value:
         try:
             return make(**given)
         except GpuConstructsError as error:
-            called = called or _CAPITAL.sub("_", make.__name__).lower()
+            called = called or fields.snake(make.__name__)
             raise self._located(error.problem, called, members) from None
 
     def _located(self, problem: str, called: str, members: Mapping[str, Value]) -> Refused:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 
 GPU_PRESENT = "nvidia.com/gpu.present"
@@ -32,7 +32,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toleration(metaclass=ShortErrors):
+class Toleration(fields.Options):
     """A taint that pods put up with; the words are those of Kubernetes.
 
     Give one list to the plugin, the exporter, the power limit and the workloads of a cluster: a taint that
@@ -56,16 +56,14 @@ class Toleration(metaclass=ShortErrors):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     toleration_seconds: int | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "toleration")
-        if self.operator == "Exists" and self.value is not None:
-            raise GpuConstructsError(f"toleration.value must be left out with operator 'Exists'; got {self.value!r}")
-        if self.operator == "Equal" and self.key is None:
-            raise GpuConstructsError("toleration.key is required with operator 'Equal'; got None")
-        if self.key is not None:
-            fields.labels("toleration.key", {self.key: self.value or ""})
-        if self.toleration_seconds is not None and self.effect != "NoExecute":
-            raise GpuConstructsError(f"toleration.toleration_seconds needs effect 'NoExecute'; got {self.effect!r}")
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        has_value = self.operator == "Exists" and self.value is not None
+        yield has_value, f"toleration.value must be left out with operator 'Exists'; got {self.value!r}"
+        is_keyless = self.operator == "Equal" and self.key is None
+        yield is_keyless, "toleration.key is required with operator 'Equal'; got None"
+        fields.labels("toleration.key", {} if self.key is None else {self.key: self.value or ""})
+        is_timed = self.toleration_seconds is not None and self.effect != "NoExecute"
+        yield is_timed, f"toleration.toleration_seconds needs effect 'NoExecute'; got {self.effect!r}"
 
     def to_manifest(self) -> dict[str, Any]:
         """Return the toleration as Kubernetes writes it."""
@@ -213,7 +211,7 @@ def _holds(term: Mapping[str, Any], expressions: Sequence[Mapping[str, Any]]) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taint(metaclass=ShortErrors):
+class Taint(fields.Options):
     """A taint of a node; the words are those of Kubernetes.
 
     Attributes:
@@ -229,10 +227,7 @@ class Taint(metaclass=ShortErrors):
     value: str = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
-    def __post_init__(self) -> None:
-        fields.members(self, "taint")
-        fields.labels("taint.key", {self.key: ""})
-        fields.label_value("taint.value", self.value)
+    _CHECKS: ClassVar[fields.Checks] = {"key": fields.label_key, "value": fields.label_value}
 
     @property
     def toleration(self) -> Toleration:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal, TypedDict
 
 from gpu_constructs.errors import GpuConstructsError
@@ -99,7 +98,7 @@ def _refuse(name: str, keys: Any) -> None:
         raise GpuConstructsError(f"{name} must not hold {key!r}: this library sets it; leave it out")
 
 
-def keys_among(allowed: Sequence[str]) -> Callable[[str, Mapping[str, Any]], None]:
+def keys_among(allowed: Sequence[str]) -> fields.Check:
     """Return the check that a mapping has no other keys than those."""
 
     def check(name: str, given: Mapping[str, Any]) -> None:
@@ -109,19 +108,20 @@ def keys_among(allowed: Sequence[str]) -> Callable[[str, Mapping[str, Any]], Non
     return check
 
 
-def _affinity(_: str, given: Mapping[str, Any]) -> None:
+def check_affinity(_: str, given: Mapping[str, Any]) -> None:
+    """Check the first levels of an affinity for the form of Kubernetes."""
     placement.check_affinity(given)
 
 
-CHECKS: Mapping[str, Callable[[str, Any], None]] = {
-    "affinity": _affinity,
+CHECKS: Mapping[str, fields.Check] = {
+    "affinity": check_affinity,
     "image": fields.image,
     "node_selector": fields.labels,
     "pod_annotations": pod_annotations,
     "pod_labels": pod_labels,
     "pod_security_context": keys_among(POD_SECURITY_CONTEXT),
     "priority_class_name": fields.dns_subdomain,
-    "revision_history_limit": partial(fields.whole_number, minimum=0),
+    "revision_history_limit": fields.natural,
     "security_context": keys_among(SECURITY_CONTEXT),
 }
 """Check of each option whose type alone does not say what is allowed."""
@@ -153,9 +153,7 @@ class Pods:
     update_strategy: UpdateStrategy = UpdateStrategy(type="RollingUpdate")  # noqa: RUF009
 
     def __post_init__(self) -> None:
-        for name, check in CHECKS.items():
-            if self.options.get(name) is not None:
-                check(name, self.options[name])
+        fields.options(self.options, CHECKS)
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Return the metadata of the object that runs the pods, whose labels the pods have too."""

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
 
 _PERCENT = re.compile(r"(100|[1-9]?[0-9])%\Z")
 
 
+def check_amount(field: str, value: int | str) -> None:
+    """Raise unless a value is a number of pods: a whole number from 0, or a percentage."""
+    if not isinstance(value, str):
+        fields.natural(field, value)
+    elif not _PERCENT.match(value):
+        raise GpuConstructsError(f"{field} must be a number or a percentage like '10%'; got {value!r}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class UpdateStrategy(metaclass=ShortErrors):
+class UpdateStrategy(fields.Options):
     """``UpdateStrategy.rolling_update(...)`` or ``UpdateStrategy.on_delete()``; the words are those of Kubernetes.
 
     Attributes:
@@ -30,20 +39,22 @@ class UpdateStrategy(metaclass=ShortErrors):
     max_unavailable: int | str | None = None
     max_surge: int | str | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "update_strategy")
-        for name in ("max_unavailable", "max_surge"):
-            check_amount(f"update_strategy.{name}", getattr(self, name))
-        if self.type == "OnDelete" and (self.max_unavailable is not None or self.max_surge is not None):
-            raise GpuConstructsError("update_strategy takes no numbers with OnDelete; use UpdateStrategy.on_delete()")
+    _CHECKS: ClassVar[fields.Checks] = {"max_unavailable": check_amount, "max_surge": check_amount}
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        has_numbers = (self.max_unavailable, self.max_surge) != (None, None)
+        yield (
+            self.type == "OnDelete" and has_numbers,
+            "update_strategy takes no numbers with OnDelete; use UpdateStrategy.on_delete()",
+        )
         # Kubernetes' own defaults are 1 unavailable and no surge.
         is_missing = str(1 if self.max_unavailable is None else self.max_unavailable).rstrip("%") != "0"
         is_doubled = str(self.max_surge or 0).rstrip("%") != "0"
-        if self.type == "RollingUpdate" and is_missing == is_doubled:
-            raise GpuConstructsError(
-                "update_strategy must let pods either be missing (max_unavailable) or be doubled (max_surge); got "
-                f"max_unavailable={self.max_unavailable!r}, max_surge={self.max_surge!r}"
-            )
+        yield (
+            self.type == "RollingUpdate" and is_missing == is_doubled,
+            "update_strategy must let pods either be missing (max_unavailable) or be doubled (max_surge); got "
+            f"max_unavailable={self.max_unavailable!r}, max_surge={self.max_surge!r}",
+        )
 
     @classmethod
     @short_errors
@@ -71,12 +82,3 @@ class UpdateStrategy(metaclass=ShortErrors):
         numbers = {"maxUnavailable": self.max_unavailable, "maxSurge": self.max_surge}
         given = {name: value for name, value in numbers.items() if value is not None}
         return {"type": self.type, **({"rollingUpdate": given} if given else {})}
-
-
-def check_amount(field: str, value: int | str | None) -> None:
-    """Raise unless a value is a number of pods: a whole number from 0, or a percentage."""
-    if isinstance(value, str):
-        if not _PERCENT.match(value):
-            raise GpuConstructsError(f"{field} must be a number or a percentage like '10%'; got {value!r}")
-    elif value is not None:
-        fields.whole_number(field, value, minimum=0)

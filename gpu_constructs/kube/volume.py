@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 from gpu_constructs.kube import fields, references
@@ -15,7 +15,7 @@ AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWrit
 
 
 @dataclass(frozen=True, kw_only=True)
-class VolumeClaim(metaclass=ShortErrors):
+class VolumeClaim(fields.Options):
     """A disk of its own for a workload, mounted by ``volumes={"/path": VolumeClaim(storage="100Gi")}``.
 
     A StatefulSet gets one for each of its pods (``volumeClaimTemplates``), every other kind one
@@ -34,13 +34,13 @@ class VolumeClaim(metaclass=ShortErrors):
     access_modes: Sequence[AccessMode] = ("ReadWriteOnce",)
     storage_class_name: str | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "volume_claim")
-        fields.size("volume_claim.storage", self.storage)
-        if not self.access_modes:
-            raise GpuConstructsError("volume_claim.access_modes must name at least one; got none")
-        if self.storage_class_name:
-            fields.dns_subdomain("volume_claim.storage_class_name", self.storage_class_name)
+    _CHECKS: ClassVar[fields.Checks] = {
+        "storage": fields.size,
+        "storage_class_name": fields.unless("", fields.dns_subdomain),
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        yield not self.access_modes, "volume_claim.access_modes must name at least one; got none"
 
     @property
     def serves_several_nodes(self) -> bool:

@@ -62,13 +62,8 @@ def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tup
             yield path, {**row, "releases": tuple(releases[row["releases"]] if "releases" in row else ())}
             continue
         for word in alternatives[1].split(","):
-            chosen = {**row, "into": row.get("into", "").replace("{}", snake(word), 1)}
+            chosen = {**row, "into": row.get("into", "").replace("{}", fields.snake(word), 1)}
             yield from _rows({path.replace(alternatives[0], word, 1): chosen}, releases)
-
-
-def snake(key: str) -> str:
-    """Return a key as a member is called: ``deny_label_ns`` for ``denyLabelNs``."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()
 
 
 class Reading(Values):

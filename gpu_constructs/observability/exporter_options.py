@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.env import AnyEnvValue
 from gpu_constructs.kube.pods import ProgramOptions
@@ -18,7 +19,7 @@ from gpu_constructs.observability.web_config import BasicAuth, Tls, file_name
 
 
 @dataclass(frozen=True, kw_only=True)
-class MetricsConfigMap(metaclass=ShortErrors):
+class MetricsConfigMap(fields.Options):
     """A list of metrics that somebody else keeps, in the exporter's namespace.
 
     What it holds is not known here: no dashboard and no alerts can be made for it.
@@ -36,14 +37,23 @@ class MetricsConfigMap(metaclass=ShortErrors):
     key: str = "metrics"
     is_profiled: bool = False
 
-    def __post_init__(self) -> None:
-        fields.members(self, "metrics")
-        file_name("metrics.key", self.key)
-        object.__setattr__(self, "config_map", references.name_of("metrics.config_map", self.config_map, "ConfigMap"))
+    _NAME: ClassVar[str] = "metrics"
+    _CHECKS: ClassVar[fields.Checks] = {"key": file_name}
+
+    _KEPT: ClassVar[fields.Kept] = {"config_map": partial(references.name_of, "metrics.config_map", kind="ConfigMap")}
+
+
+def _address(field: str, given: str) -> None:
+    try:
+        ipaddress.ip_address(given)
+    except ValueError:
+        raise GpuConstructsError(
+            f"{field} must be an address, or 'None' for a headless Service; got {given!r}"
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExporterService(metaclass=ShortErrors):
+class ExporterService(fields.Options):
     """The Service in front of the exporter's pods.
 
     Attributes:
@@ -63,19 +73,17 @@ class ExporterService(metaclass=ShortErrors):
     internal_traffic_policy: Literal["Cluster", "Local"] | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        fields.members(self, "service")
-        fields.labels("service.annotations", dict.fromkeys(self.annotations, ""))
-        object.__setattr__(self, "annotations", dict(self.annotations))
-        if self.cluster_ip not in (None, "None"):
-            try:
-                ipaddress.ip_address(self.cluster_ip)
-            except ValueError:
-                raise GpuConstructsError(
-                    f"service.cluster_ip must be an address, or 'None' for a headless Service; got {self.cluster_ip!r}"
-                ) from None
-        if self.cluster_ip == "None" and self.type != "ClusterIP":
-            raise GpuConstructsError(f"service.cluster_ip must not be 'None' with type {self.type!r}; leave it out")
+    _NAME: ClassVar[str] = "service"
+    _CHECKS: ClassVar[fields.Checks] = {
+        "cluster_ip": fields.unless("None", _address),
+        "annotations": fields.annotation_keys,
+    }
+
+    _KEPT: ClassVar[fields.Kept] = {"annotations": dict}
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        is_shown = self.cluster_ip == "None" and self.type != "ClusterIP"
+        yield is_shown, f"service.cluster_ip must not be 'None' with type {self.type!r}; leave it out"
 
     def to_manifest(
         self, metadata: Mapping[str, Any], selector: Mapping[str, str], *, port: int, port_name: str
@@ -92,7 +100,7 @@ class ExporterService(metaclass=ShortErrors):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DebugDump(metaclass=ShortErrors):
+class DebugDump(fields.Options):
     """Files with what the exporter read, for a bug report; they live and die with the pod.
 
     It writes two at each reading. A pod whose files outgrow ``size_limit`` is evicted.
@@ -112,10 +120,10 @@ class DebugDump(metaclass=ShortErrors):
     compression: bool = True
     size_limit: str = "1Gi"
 
-    def __post_init__(self) -> None:
-        fields.members(self, "debug_dump")
-        fields.whole_number("debug_dump.retention", self.retention, minimum=1, maximum=8760)
-        fields.size("debug_dump.size_limit", self.size_limit)
+    _CHECKS: ClassVar[fields.Checks] = {
+        "retention": partial(fields.whole_number, minimum=1, maximum=8760),
+        "size_limit": fields.size,
+    }
 
 
 class ExporterOptions(ProgramOptions, total=False):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, did_you_mean, warn
+from gpu_constructs.errors import GpuConstructsError, did_you_mean, warn
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.tables import rows
 from gpu_constructs.observability.exporter_options import MetricsConfigMap
@@ -28,7 +28,7 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric(metaclass=ShortErrors):
+class Metric(fields.Options):
     """One line of the exporter's CSV.
 
     Attributes:
@@ -50,24 +50,25 @@ class Metric(metaclass=ShortErrors):
     prometheus_type: MetricType
     help: str
 
-    def __post_init__(self) -> None:
-        fields.members(self, "metric")
-        if not _FIELD.match(self.field):
-            raise GpuConstructsError(
-                "metric.field must be a DCGM name such as 'DCGM_FI_DEV_GPU_UTIL' "
-                f"(capital letters, digits and '_'); got {self.field!r}"
-            )
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         forbidden = sorted({letter for letter in self.help if letter in ',"' or not letter.isprintable()})
-        if forbidden:
-            raise GpuConstructsError(
+        return [
+            (
+                not _FIELD.match(self.field),
+                "metric.field must be a DCGM name such as 'DCGM_FI_DEV_GPU_UTIL' "
+                f"(capital letters, digits and '_'); got {self.field!r}",
+            ),
+            (
+                forbidden,
                 f"metric.help of {self.field} must not contain {', '.join(map(repr, forbidden))}: "
-                f"the exporter reads comma-separated lines; got {self.help!r}; write ';' or another word"
-            )
-        if self.prometheus_type == "label" and self.field.startswith("DCGM_EXP_"):
-            raise GpuConstructsError(
+                f"the exporter reads comma-separated lines; got {self.help!r}; write ';' or another word",
+            ),
+            (
+                self.prometheus_type == "label" and self.field.startswith("DCGM_EXP_"),
                 f"metric.prometheus_type of {self.field} must be 'gauge': the exporter computes it and has no text to "
-                "put on other series; got 'label'"
-            )
+                "put on other series; got 'label'",
+            ),
+        ]
 
 
 _LABELS = "Labels on every series"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from gpu_constructs.catalog.sharing import GPU, Sharing
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
 from gpu_constructs.observability.metrics import release_number
 from gpu_constructs.observability.scrape import check_re2
 
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
 """The kubelet's folder with the socket that tells which device went to which pod."""
-
-_RESOURCE = re.compile(r"[a-z0-9][-a-z0-9.]*\.[a-z]+/[A-Za-z0-9][-A-Za-z0-9_.]*\Z")
 
 _SINCE = {
     "nvidia_resource_names": (3, 5, 0),
@@ -35,8 +32,25 @@ _OWN_LABELS = (
 ).split()
 
 
+def _allowed(field: str, expressions: Sequence[str]) -> None:
+    for expression in expressions:
+        label = expression.strip("^$")
+        is_own, is_several = label in _OWN_LABELS, "," in expression
+        fields.refuse_first(
+            [
+                (is_own, f"{field} must not take the label {label!r}: it would take the place of the series' own"),
+                (
+                    is_several,
+                    f"{field} must hold expressions without a comma, at which the exporter splits its list; got "
+                    f"{expression!r}; write them apart",
+                ),
+            ]
+        )
+        check_re2(field, expression)
+
+
 @dataclass(frozen=True, kw_only=True)
-class PodMapping(metaclass=ShortErrors):
+class PodMapping(fields.Options):
     """What the exporter writes on the series of a GPU that a pod holds, beside ``pod``, ``namespace``, ``container``.
 
     It asks the kubelet over a socket that belongs to root, for which it mounts a folder of the node: the pod
@@ -80,35 +94,34 @@ class PodMapping(metaclass=ShortErrors):
     gpu_id_type: Literal["uid", "device-name"] = "uid"
     kubelet_path: str = POD_RESOURCES
 
-    def __post_init__(self) -> None:
-        fields.members(self, "pod_mapping")
-        fields.absolute_path("pod_mapping.kubelet_path", self.kubelet_path)
-        for name in ("pod_label_allowlist_regex", "nvidia_resource_names"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        for expression in self.pod_label_allowlist_regex:
-            _allowed(expression)
-        for resource in self.nvidia_resource_names:
-            if not _RESOURCE.match(resource):
-                raise GpuConstructsError(
-                    "pod_mapping.nvidia_resource_names must hold resources like 'nvidia.com/gpu.shared'; "
-                    f"got {resource!r}"
-                )
-        if self.pod_label_allowlist_regex and not self.enable_pod_labels:
-            raise GpuConstructsError(
-                "pod_mapping.pod_label_allowlist_regex must be left out without enable_pod_labels=True: no label is "
-                f"taken then; got {list(self.pod_label_allowlist_regex)!r}"
-            )
-        if self.enable_dra and self.gpu_id_type != "uid":
-            raise GpuConstructsError(
-                "pod_mapping.gpu_id_type must be 'uid' with enable_dra=True: claims are found by the GPUs' UUIDs; "
-                f"got {self.gpu_id_type!r}"
-            )
+    _CHECKS: ClassVar[fields.Checks] = {
+        "pod_label_allowlist_regex": _allowed,
+        "nvidia_resource_names": fields.each_matching(
+            r"[a-z0-9][-a-z0-9.]*\.[a-z]+/[A-Za-z0-9][-A-Za-z0-9_.]*\Z",
+            "hold resources like 'nvidia.com/gpu.shared'",
+        ),
+        "kubelet_path": fields.absolute_path,
+    }
+
+    _KEPT: ClassVar[fields.Kept] = dict.fromkeys(("pod_label_allowlist_regex", "nvidia_resource_names"), tuple)
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        yield (
+            self.pod_label_allowlist_regex and not self.enable_pod_labels,
+            "pod_mapping.pod_label_allowlist_regex must be left out without enable_pod_labels=True: no label is "
+            f"taken then; got {list(self.pod_label_allowlist_regex)!r}",
+        )
+        yield (
+            self.enable_dra and self.gpu_id_type != "uid",
+            "pod_mapping.gpu_id_type must be 'uid' with enable_dra=True: claims are found by the GPUs' UUIDs; "
+            f"got {self.gpu_id_type!r}",
+        )
         for name in ("enable_pod_labels", "enable_dra"):
-            if self.virtual_gpus and getattr(self, name):
-                raise GpuConstructsError(
-                    f"pod_mapping.{name} must be left out with virtual_gpus=True: the exporter then writes one series "
-                    "for each pod and stops before it; choose one of the two"
-                )
+            yield (
+                self.virtual_gpus and getattr(self, name),
+                f"pod_mapping.{name} must be left out with virtual_gpus=True: the exporter then writes one series "
+                "for each pod and stops before it; choose one of the two",
+            )
 
     @classmethod
     @short_errors
@@ -162,20 +175,6 @@ class PodMapping(metaclass=ShortErrors):
         pods = {"apiGroups": [""], "resources": ["pods"], "verbs": verbs}
         slices = {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": verbs}
         return [*([pods] if self.reads_pods else []), *([slices] if self.enable_dra else [])]
-
-
-def _allowed(expression: str) -> None:
-    if expression.strip("^$") in _OWN_LABELS:
-        raise GpuConstructsError(
-            f"pod_mapping.pod_label_allowlist_regex must not take the label {expression.strip('^$')!r}: it would take "
-            "the place of the series' own"
-        )
-    if "," in expression:
-        raise GpuConstructsError(
-            "pod_mapping.pod_label_allowlist_regex must hold expressions without a comma, at which the exporter splits "
-            f"its list; got {expression!r}; write them apart"
-        )
-    check_re2("pod_mapping.pod_label_allowlist_regex", expression)
 
 
 def pod_mapping(given: bool | PodMapping, sharing: Sharing | None, release: str) -> PodMapping | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from functools import partial
+from typing import Any, ClassVar, Literal, get_args
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 
 ScrapeKind = Literal["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape", "annotations", "none"]
@@ -103,7 +104,7 @@ def _re2_problem(expression: str) -> str | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relabeling(metaclass=ShortErrors):
+class Relabeling(fields.Options):
     """One step of relabeling, as both operators read it.
 
     VictoriaMetrics' objects take any text in these fields and its operator complains only in its log, so they
@@ -133,30 +134,29 @@ class Relabeling(metaclass=ShortErrors):
     target_label: str | None = None
     replacement: str | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "relabeling")
-        object.__setattr__(self, "source_labels", tuple(self.source_labels))
+    _CHECKS: ClassVar[fields.Checks] = {
+        "source_labels": fields.each_matching(_LABEL_NAME.pattern, "be names of labels"),
+        "regex": check_re2,
+        "modulus": fields.positive,
+    }
+
+    _KEPT: ClassVar[fields.Kept] = {"source_labels": tuple}
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         needed, taken = (names.split() for names in _ACTIONS[self.action])
         for name in _MEMBERS:
-            is_given = getattr(self, name) not in (None, ())
-            if name in needed and not is_given:
-                raise GpuConstructsError(f"relabeling.{name} is required with action {self.action!r}")
-            if is_given and name not in (*needed, *taken):
-                raise GpuConstructsError(
-                    f"relabeling.{name} must be left out with action {self.action!r}, which ignores it; "
-                    f"got {getattr(self, name)!r}"
-                )
-        for label in self.source_labels:
-            if not _LABEL_NAME.match(label):
-                raise GpuConstructsError(f"relabeling.source_labels must be names of labels; got {label!r}")
+            got = getattr(self, name)
+            is_given = got not in (None, ())
+            yield name in needed and not is_given, f"relabeling.{name} is required with action {self.action!r}"
+            yield (
+                is_given and name not in (*needed, *taken),
+                f"relabeling.{name} must be left out with action {self.action!r}, which ignores it; got {got!r}",
+            )
         target = self.target_label or ""
         # Only here Prometheus fills in groups of the expression.
         named = _GROUP.sub("x", target) if self.action == "replace" else target
-        if self.target_label is not None and not _LABEL_NAME.match(named):
-            raise GpuConstructsError(f"relabeling.target_label must be the name of a label; got {self.target_label!r}")
-        if self.modulus is not None:
-            fields.whole_number("relabeling.modulus", self.modulus, minimum=1)
-        check_re2("relabeling.regex", self.regex or "")
+        is_named = self.target_label is None or _LABEL_NAME.match(named)
+        yield not is_named, f"relabeling.target_label must be the name of a label; got {self.target_label!r}"
 
     def to_manifest(self) -> dict[str, Any]:
         """Return the step as both operators write it."""
@@ -165,12 +165,11 @@ class Relabeling(metaclass=ShortErrors):
         return {"action": self.action, **{name: value for name, value in given.items() if value is not None}}
 
 
-_NUMBERS = {"interval_seconds": 3600, "scrape_timeout_seconds": 3600, "sample_limit": 2**31 - 1}
-"""Most of each number."""
+_SECONDS = partial(fields.whole_number, minimum=1, maximum=3600)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scrape(metaclass=ShortErrors):
+class Scrape(fields.Options):
     """How a monitoring stack learns of an exporter, and what it does with the labels.
 
     The exporter says which pod uses a GPU (``pod``, ``namespace``, ``container``). ``honor_labels`` keeps that.
@@ -207,22 +206,29 @@ class Scrape(metaclass=ShortErrors):
     metric_relabelings: Sequence[Relabeling] = ()
     sample_limit: int | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "scrape")
-        fields.labels("scrape.labels", self.labels)
-        for name, most in _NUMBERS.items():
-            if getattr(self, name) is not None:
-                fields.whole_number(f"scrape.{name}", getattr(self, name), minimum=1, maximum=most)
+    _CHECKS: ClassVar[fields.Checks] = {
+        "labels": fields.labels,
+        "interval_seconds": _SECONDS,
+        "scrape_timeout_seconds": _SECONDS,
+        "sample_limit": fields.positive,
+    }
+
+    _KEPT: ClassVar[fields.Kept] = {
+        "labels": dict,
+        "relabelings": tuple,
+        "metric_relabelings": tuple,
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         if self.scrape_timeout_seconds is not None and self.interval_seconds is not None:
             _check_timeout(self.scrape_timeout_seconds, self.interval_seconds)
-        for name, copy in (("labels", dict), ("relabelings", tuple), ("metric_relabelings", tuple)):
-            object.__setattr__(self, name, copy(getattr(self, name)))
-        said = (getattr(self, name) for name in ("labels", "relabelings", "metric_relabelings", *_NUMBERS))
-        if not self.is_object and (any(said) or not self.honor_labels):
-            raise GpuConstructsError(
-                f"scrape must hold nothing but its kind with {self.kind!r}, which makes no object to hold it; "
-                "choose another kind"
-            )
+        numbers = (self.interval_seconds, self.scrape_timeout_seconds, self.sample_limit)
+        said = any((self.labels, self.relabelings, self.metric_relabelings, *numbers, not self.honor_labels))
+        yield (
+            said and not self.is_object,
+            f"scrape must hold nothing but its kind with {self.kind!r}, which makes no object to hold it; "
+            "choose another kind",
+        )
 
     @classmethod
     def of(cls, given: ScrapeKind | Scrape, labels: Mapping[str, str] | None) -> Scrape:

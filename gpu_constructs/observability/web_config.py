@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors
 from gpu_constructs.kube import fields, references
@@ -25,7 +25,8 @@ _WEB_CONFIG_DIRECTORY = "/etc/gpu-constructs/web"
 _TLS_DIRECTORY = "/etc/gpu-constructs/tls"
 
 _BCRYPT = re.compile(r"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}\Z")
-_KEY = re.compile(r"(?!\.\Z|\.\.)[-._a-zA-Z0-9]{1,253}\Z")
+file_name = fields.matching(r"(?!\.\Z|\.\.)[-._a-zA-Z0-9]{1,253}\Z", "be letters, digits, '-', '_' or '.', no path")
+"""Raise unless a text can be the key of a ConfigMap or a Secret."""
 
 ClientAuthType = Literal[
     "NoClientCert",
@@ -39,7 +40,7 @@ _REQUIRED = ("RequireAnyClientCert", "RequireAndVerifyClientCert")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tls(metaclass=ShortErrors):
+class Tls(fields.Options):
     """A certificate for the exporter, from a Secret that exists, such as one that cert-manager keeps.
 
     None is made here: a certificate generated at synth would be another one at each synth.
@@ -73,22 +74,24 @@ class Tls(metaclass=ShortErrors):
     insecure_skip_verify: bool = False
     client_secret: str | NamedObject | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "tls")
-        for name in ("cert_filename", "key_filename", "ca_filename"):
-            if getattr(self, name) is not None:
-                file_name(f"tls.{name}", getattr(self, name))
-        if self.ca_filename is None and self.client_auth_type in _WITH_CA:
-            raise GpuConstructsError(
-                f"tls.ca_filename is required with client_auth_type={self.client_auth_type!r}, which holds clients' "
-                "certificates against it; got None"
-            )
-        object.__setattr__(self, "secret", references.name_of("tls.secret", self.secret, "Secret"))
-        if self.client_secret is not None:
-            client = references.name_of("tls.client_secret", self.client_secret, "Secret")
-            object.__setattr__(self, "client_secret", client)
-        if self.server_name is not None:
-            fields.dns_subdomain("tls.server_name", self.server_name)
+    _CHECKS: ClassVar[fields.Checks] = {
+        "cert_filename": file_name,
+        "key_filename": file_name,
+        "ca_filename": file_name,
+        "server_name": fields.dns_subdomain,
+    }
+
+    _KEPT: ClassVar[fields.Kept] = {
+        "secret": partial(references.name_of, "tls.secret", kind="Secret"),
+        "client_secret": partial(references.name_of, "tls.client_secret", kind="Secret"),
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        yield (
+            self.ca_filename is None and self.client_auth_type in _WITH_CA,
+            f"tls.ca_filename is required with client_auth_type={self.client_auth_type!r}, which holds clients' "
+            "certificates against it; got None",
+        )
 
     @property
     def requires_client_certificate(self) -> bool:
@@ -109,7 +112,7 @@ class _Silent(ShortErrors):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BasicAuth(metaclass=_Silent):
+class BasicAuth(fields.Options, metaclass=_Silent):
     """Passwords for the exporter's ``/metrics``.
 
     Attributes:
@@ -132,31 +135,34 @@ class BasicAuth(metaclass=_Silent):
     password_key: str = "password"
 
     _IS_SECRET = True
+    _CHECKS: ClassVar[fields.Checks] = {"username_key": file_name, "password_key": file_name}
+    _KEPT: ClassVar[fields.Kept] = {
+        "users": dict,
+        "secret": partial(references.name_of, "basic_auth.secret", kind="Secret"),
+    }
 
     def __post_init__(self) -> None:
         # First, since an error about the type would show what may be a password.
         _users(self.users)
-        fields.members(self, "basic_auth")
-        if not self.users:
-            raise GpuConstructsError("basic_auth.users must hold at least one user; got {}; leave basic_auth out")
+        super().__post_init__()
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        yield not self.users, "basic_auth.users must hold at least one user; got {}; leave basic_auth out"
         for user, hashed in self.users.items():
-            if not user or not user.isprintable():
-                raise GpuConstructsError(f"basic_auth.users must be named in printable letters; got {user!r}")
-            if ":" in user:
-                raise GpuConstructsError(
-                    f"basic_auth.users must be named without ':'; got one that begins with {user.partition(':')[0]!r}; "
-                    "write the name as the key and the hash as its value"
-                )
-            if not _BCRYPT.match(hashed):
-                raise GpuConstructsError(
-                    f"basic_auth.users[{user!r}] must be a bcrypt hash like '$2y$10$...'; got something else, which is "
-                    "not shown here; make it with: htpasswd -nBC 10 ''"
-                )
-        object.__setattr__(self, "users", dict(self.users))
-        for name in ("username_key", "password_key"):
-            file_name(f"basic_auth.{name}", getattr(self, name))
-        if self.secret is not None:
-            object.__setattr__(self, "secret", references.name_of("basic_auth.secret", self.secret, "Secret"))
+            yield (
+                not user or not user.isprintable(),
+                f"basic_auth.users must be named in printable letters; got {user!r}",
+            )
+            yield (
+                ":" in user,
+                f"basic_auth.users must be named without ':'; got one that begins with {user.partition(':')[0]!r}; "
+                "write the name as the key and the hash as its value",
+            )
+            yield (
+                not _BCRYPT.match(hashed),
+                f"basic_auth.users[{user!r}] must be a bcrypt hash like '$2y$10$...'; got something else, which is "
+                "not shown here; make it with: htpasswd -nBC 10 ''",
+            )
 
 
 def _users(given: object) -> None:
@@ -164,12 +170,6 @@ def _users(given: object) -> None:
         raise GpuConstructsError(
             "basic_auth.users must be a dict of names and bcrypt hashes; got something else, which is not shown here"
         )
-
-
-def file_name(field: str, got: str) -> None:
-    """Raise unless a text can be the key of a ConfigMap or a Secret."""
-    if not _KEY.match(got):
-        raise GpuConstructsError(f"{field} must be letters, digits, '-', '_' or '.', no path; got {got!r}")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from gpu_constructs.kube import fields
 from gpu_constructs.kube.config_map import SCRIPT_MODE, config_map, sha256, shell_script
 from gpu_constructs.kube.container_security import POD, container_security
 from gpu_constructs.kube.labels import object_labels, selector_labels
-from gpu_constructs.kube.options import refuse_first
 from gpu_constructs.kube.pods import daemonset
 
 Strategy = Literal["markers", "stage"]
@@ -48,7 +47,7 @@ def modules(given: Sequence[str] | None) -> str | None:
     """Return the kernel modules that must be live, as the script reads them; None for its default."""
     if given is None:
         return None
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 not given,
@@ -70,7 +69,7 @@ def modules(given: Sequence[str] | None) -> str | None:
 def devices(given: Sequence[str]) -> str:
     """Return the names of the required character devices, as the script reads them."""
     names = [name.removeprefix("/dev/") for name in given]
-    refuse_first(
+    fields.refuse_first(
         (
             not _PATH.match(f"/{name}"),
             f"required_devices[{index}] must be a name below /dev, like 'nvidiactl'; got {given[index]!r}",
@@ -86,7 +85,7 @@ def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
         stage = _stage_dir(stage, platform, apart_from=sources.values())
         return {"STAGE_DIR": stage, **{name.upper(): folder for name, folder in sources.items()}}
-    refuse_first(
+    fields.refuse_first(
         (
             value is not None,
             f"{name} must be left out with strategy 'markers', which copies nothing; got {value!r}; "
@@ -113,7 +112,7 @@ def _stage_dir(given: str | None, platform: Platform, *, apart_from: Iterable[st
     stage = DEFAULT_STAGE_DIR if given is None else given
     way_out = f"got {stage!r}; leave it out for {DEFAULT_STAGE_DIR!r}"
     _check_path("stage_dir", stage)
-    refuse_first(
+    fields.refuse_first(
         [
             *(
                 (

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.durations import from_go_duration, go_duration
-from gpu_constructs.kube.options import refuse_first
 
 CHART = "gpu-operator"
 NVIDIA_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
@@ -278,7 +277,7 @@ def flux_duration(field: str, given: timedelta | str) -> str:
         "above zero": from_go_duration(field, text) <= timedelta(0),
         "a duration in h, m, s or ms without a sign": not _FLUX_DURATION.match(text),
     }
-    refuse_first((holds, f"{field} must be {what}; got {given!r}") for what, holds in problems.items())
+    fields.refuse_first((holds, f"{field} must be {what}; got {given!r}") for what, holds in problems.items())
     return text
 
 
@@ -313,14 +312,14 @@ def _check_source(field: str, source: str) -> None:
 
 
 def _check_dependency(field: str, release: str) -> None:
-    refuse_first([(release.count("/") > 1, f"{field} must be 'name' or 'namespace/name'; got {release!r}")])
+    fields.refuse_first([(release.count("/") > 1, f"{field} must be 'name' or 'namespace/name'; got {release!r}")])
     for part in release.split("/"):
         fields.dns_subdomain(field, part)
 
 
 def _check_sync_option(field: str, option: str) -> None:
     match, name = _SYNC_OPTION.match(option), option.partition("=")[0]
-    refuse_first(
+    fields.refuse_first(
         [
             (not match, f"{field} must be 'Name=value', like 'Validate=false'; got {option!r}"),
             (name in _TAKEN_SYNC_OPTIONS, f"{field} must not be {option!r}: {_TAKEN_SYNC_OPTIONS.get(name)}"),
@@ -352,7 +351,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], object]] = {
 def _check_together(where: str, options: Mapping[str, Any]) -> None:
     source, digest = options.get("source", ""), options.get("digest")
     server, name = options.get("destination_server"), options.get("destination_name")
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 digest is not None and not is_oci(source),
@@ -373,7 +372,7 @@ def _check_together(where: str, options: Mapping[str, Any]) -> None:
 
 
 def _check_local(where: str, options: Mapping[str, Any]) -> None:
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 "://" in options["chart"],

@@ -15,8 +15,7 @@ from typing import Any
 import yaml
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import kinds
-from gpu_constructs.kube.options import refuse_first
+from gpu_constructs.kube import fields, kinds
 from gpu_constructs.kube.yaml_text import yaml_text
 from gpu_constructs.operator.delivery import CHART, NVIDIA_REPOSITORY, Made, check_release_name
 from gpu_constructs.operator.manifests import Manifest, Release
@@ -139,7 +138,7 @@ def without_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
         GpuConstructsError: The values switch it on.
     """
     operator = values.get("operator") or {}
-    refuse_first(
+    fields.refuse_first(
         (
             operator.get(key),
             f"values.operator.{key} must be false with delivery.helm, which runs no hooks; got True; leave it out, "
@@ -192,7 +191,7 @@ def _check_rendered(rendered: Sequence[Manifest], chart: str) -> None:
 
 def _check_each_once(completed: Sequence[Manifest]) -> None:
     made = Counter(map(kinds.identity_of, completed))
-    refuse_first(
+    fields.refuse_first(
         (
             made[kinds.identity_of(one)] > 1,
             f"{_FIELD} must render each object once; got {_named(one)} twice; rename or leave out the one in "

@@ -15,7 +15,7 @@ from gpu_constructs.catalog.versions import DevicePluginRelease, GpuOperatorRele
 from gpu_constructs.device_plugin.config import Flags, MigStrategy, PluginConfig
 from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube.options import refuse_first
+from gpu_constructs.kube import fields
 
 # The operator states these as variables of its containers, which beat the file: NVIDIA/gpu-operator@v26.7.0,
 # assets/state-device-plugin and assets/gpu-feature-discovery, 0500_daemonset.yaml; the roots are sourced from
@@ -89,7 +89,7 @@ def plugin_configs(
 
 
 def _check_configs(configs: Configs, release: DevicePluginRelease) -> None:
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 configs.delivery == "daemonsets",

@@ -16,7 +16,7 @@ from typing import Any, get_args
 from gpu_constructs.catalog.platforms import NO_VOLUME_MOUNTS, DeviceListStrategy, Platform
 from gpu_constructs.catalog.versions import GPU_OPERATOR, GpuOperatorRelease
 from gpu_constructs.errors import GpuConstructsError, did_you_mean
-from gpu_constructs.kube.options import refuse_first
+from gpu_constructs.kube import fields
 from gpu_constructs.kube.plain_data import at
 from gpu_constructs.kube.tables import table
 from gpu_constructs.migration.chart_values import coalesced
@@ -146,7 +146,7 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
     """Check a strategy, which comes last and wins: controllers/object_controls.go TransformDevicePlugin."""
     allowed = get_args(DeviceListStrategy)
     words, is_on = given.split(","), seen.get("cdi.enabled") is not False
-    refuse_first(
+    fields.refuse_first(
         [
             *(
                 (

@@ -17,7 +17,6 @@ from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import Provided
 from gpu_constructs.facts.readable import namespace_of
 from gpu_constructs.kube import fields
-from gpu_constructs.kube.options import refuse_first
 from gpu_constructs.kube.side_files import FOLDERS, SideFile
 from gpu_constructs.tree.construct import GpuConstruct
 from gpu_constructs.tree.held_apps import AppChecks, hold
@@ -91,7 +90,7 @@ class CapacityPlan(GpuConstruct):
             GpuConstructsError: No App, a second plan of one app, no inventory, or a word that is not allowed. At synth:
                 demand that the nodes cannot place.
         """
-        refuse_first(
+        fields.refuse_first(
             (
                 (
                     not isinstance(app, App),
@@ -114,7 +113,7 @@ class CapacityPlan(GpuConstruct):
         # The report's files are named after it.
         fields.dns_label("id", id)
         self._others = plain_manifests("other_manifests", other_manifests)
-        refuse_first(
+        fields.refuse_first(
             (
                 (
                     title is not None and not (title.strip() and title.isprintable()),

@@ -22,7 +22,7 @@ from gpu_constructs.errors import (
     take_shown_warnings,
     warn,
 )
-from gpu_constructs.kube.options import Conflict, refuse_first
+from gpu_constructs.kube import fields
 from gpu_constructs.output.examination import examined
 from gpu_constructs.output.files import SUFFIX, OutputFiles, PartlyWritten, program_name, running_program, shown
 from gpu_constructs.output.layout import add_files
@@ -204,9 +204,9 @@ def output_files(apps: Sequence[object], program: str | None) -> OutputFiles:
     """
     given = cast(Sequence[App], apps)
     try:
-        refuse_first(_wrong_arguments(apps))
+        fields.refuse_first(_wrong_arguments(apps))
         outdirs = [app.outdir for app in given]
-        refuse_first(_wrong_settings(given, outdirs, program))
+        fields.refuse_first(_wrong_settings(given, outdirs, program))
     except GpuConstructsError as error:
         raise SynthesisError([error.problem], outcome="") from None
     resolved = [Path(outdir).resolve() for outdir in outdirs]
@@ -215,7 +215,7 @@ def output_files(apps: Sequence[object], program: str | None) -> OutputFiles:
     return OutputFiles(root, resolved, named, frozenset(map(id, given)))
 
 
-def _wrong_arguments(apps: Sequence[object]) -> Iterator[Conflict]:
+def _wrong_arguments(apps: Sequence[object]) -> Iterator[fields.Conflict]:
     yield not apps, "synth must be given at least one App"
     for app in apps:
         yield (
@@ -234,7 +234,7 @@ def _wrong_arguments(apps: Sequence[object]) -> Iterator[Conflict]:
         )
 
 
-def _wrong_settings(apps: Sequence[App], outdirs: Sequence[str], program: object) -> Iterator[Conflict]:
+def _wrong_settings(apps: Sequence[App], outdirs: Sequence[str], program: object) -> Iterator[fields.Conflict]:
     yield (
         os.environ.get(_OUTDIR_VARIABLE) == "",
         f"{_OUTDIR_VARIABLE} must name a folder; it is set and empty; unset it, or name one",

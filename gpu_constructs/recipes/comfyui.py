@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import PurePosixPath
-from typing import Literal, Unpack
+from typing import ClassVar, Literal, Unpack
 
 from constructs import Construct
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
+from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.kube import credentials, fields
 from gpu_constructs.kube.container import Probe
 from gpu_constructs.kube.resources import Resources
@@ -42,7 +42,7 @@ _SAFE_IN_A_SHELL = re.compile(r"[-A-Za-z0-9_./:=,@%+]+\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComfyUILayout(metaclass=ShortErrors):
+class ComfyUILayout(fields.Options):
     """Where an image has ComfyUI, and how it takes flags.
 
     Attributes:
@@ -67,12 +67,12 @@ class ComfyUILayout(metaclass=ShortErrors):
     listens: bool = False
     fills_base_directory: bool = False
 
-    def __post_init__(self) -> None:
-        fields.members(self, "layout")
-        for name in ("base_directory", "data"):
-            fields.absolute_path(f"layout.{name}", getattr(self, name))
-        if self.flags_variable is not None:
-            fields.environment_name("layout.flags_variable", self.flags_variable)
+    _NAME: ClassVar[str] = "layout"
+    _CHECKS: ClassVar[fields.Checks] = {
+        "base_directory": fields.absolute_path,
+        "data": fields.absolute_path,
+        "flags_variable": fields.environment_name,
+    }
 
 
 LAYOUTS: Mapping[str, ComfyUILayout] = {

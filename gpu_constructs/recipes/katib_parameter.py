@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isfinite, prod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
 
 Number = int | float
@@ -17,8 +17,18 @@ ParameterType = Literal["double", "int", "discrete", "categorical"]
 Distribution = Literal["uniform", "logUniform", "normal", "logNormal"]
 
 
+def require_finite(field: str, value: object) -> None:
+    """Raise unless a value is a finite number, which Katib can compute with.
+
+    Raises:
+        GpuConstructsError: It is one of these.
+    """
+    if isinstance(value, str) or (isinstance(value, float) and not isfinite(value)):
+        raise GpuConstructsError(f"{field} must be a finite number; got {value!r}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class KatibParameter(metaclass=ShortErrors):
+class KatibParameter(fields.Options):
     """A parameter of an experiment; made by the factories below.
 
     Attributes:
@@ -43,14 +53,11 @@ class KatibParameter(metaclass=ShortErrors):
     distribution: Distribution | None = None
     values: Sequence[Number | str] = ()
 
-    def __post_init__(self) -> None:
-        fields.members(self, "parameter")
-        for name in ("min", "max", "step"):
-            require_finite(f"parameter.{name}", getattr(self, name))
-        if self.parameter_type in ("double", "int"):
-            _check_bounds(self)
-        else:
-            _check_values(self)
+    _NAME: ClassVar[str] = "parameter"
+    _CHECKS: ClassVar[fields.Checks] = dict.fromkeys(("min", "max", "step"), require_finite)
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        return _conflicts_of_bounds(self) if self.is_ordered else _conflicts_of_values(self)
 
     @classmethod
     @short_errors
@@ -118,54 +125,49 @@ class KatibParameter(metaclass=ShortErrors):
         return {"name": name, "parameterType": self.parameter_type, "feasibleSpace": space}
 
 
-def _check_bounds(parameter: KatibParameter) -> None:
-    if parameter.values:
-        raise GpuConstructsError(
-            f"parameter.values must be left out for a {parameter.parameter_type} one; give min and max, or use discrete"
-        )
+def _conflicts_of_bounds(parameter: KatibParameter) -> Iterable[fields.Conflict]:
     low, high, step = parameter.min, parameter.max, parameter.step
+    is_whole = all(isinstance(number, int) for number in (low, high, step or 1))
+    yield (
+        parameter.values,
+        f"parameter.values must be left out for a {parameter.parameter_type} one; give min and max, or use discrete",
+    )
     if low is None or high is None or not low < high:
         raise GpuConstructsError(f"parameter.min must be less than parameter.max; got {low} and {high}")
-    if parameter.parameter_type == "int" and not all(isinstance(n, int) for n in (low, high, step or 1)):
-        raise GpuConstructsError("parameter.min, max and step must be an int for an int one; use double for others")
-    if step is not None and not 0 < step <= high - low:
-        raise GpuConstructsError(f"parameter.step must be above 0 and at most max - min = {high - low}; got {step}")
-    if (parameter.distribution or "").startswith("log") and low <= 0:
-        raise GpuConstructsError(
-            f"parameter.min must be above 0 for distribution {parameter.distribution!r}; got {low}"
-        )
+    yield (
+        parameter.parameter_type == "int" and not is_whole,
+        "parameter.min, max and step must be an int for an int one; use double for others",
+    )
+    yield (
+        step is not None and not 0 < step <= high - low,
+        f"parameter.step must be above 0 and at most max - min = {high - low}; got {step}",
+    )
+    yield (
+        (parameter.distribution or "").startswith("log") and low <= 0,
+        f"parameter.min must be above 0 for distribution {parameter.distribution!r}; got {low}",
+    )
 
 
-def _check_values(parameter: KatibParameter) -> None:
-    if any(one is not None for one in (parameter.min, parameter.max, parameter.step, parameter.distribution)):
-        raise GpuConstructsError(
-            f"parameter.values must stand alone for a {parameter.parameter_type} one, without min, max, step and "
-            "distribution"
-        )
+def _conflicts_of_values(parameter: KatibParameter) -> Iterable[fields.Conflict]:
+    bounds = (parameter.min, parameter.max, parameter.step, parameter.distribution)
+    yield (
+        bounds != (None, None, None, None),
+        f"parameter.values must stand alone for a {parameter.parameter_type} one, without min, max, step and "
+        "distribution",
+    )
     if parameter.parameter_type == "discrete":
-        for index, value in enumerate(parameter.values):
-            require_finite(f"parameter.values[{index}]", value)
+        fields.each(require_finite, "parameter.values", parameter.values)
     texts = [_text(value) for value in parameter.values]
-    if not texts or "" in texts or len(set(texts)) < len(texts):
-        raise GpuConstructsError(
-            f"parameter.values must hold at least one value, and none empty or twice; got {list(parameter.values)!r}"
-        )
+    yield (
+        not texts or "" in texts or len(set(texts)) < len(texts),
+        f"parameter.values must hold at least one value, and none empty or twice; got {list(parameter.values)!r}",
+    )
 
 
 def combinations(parameters: Mapping[str, KatibParameter]) -> int | None:
     """Return how many trials ``grid`` can make of all parameters; None where one of them has no step."""
     choices = [parameter.choices for parameter in parameters.values()]
     return None if None in choices else prod(one for one in choices if one is not None)
-
-
-def require_finite(field: str, value: object) -> None:
-    """Raise unless a value is a finite number, which Katib can compute with.
-
-    Raises:
-        GpuConstructsError: It is one of these.
-    """
-    if isinstance(value, str) or (isinstance(value, float) and not isfinite(value)):
-        raise GpuConstructsError(f"{field} must be a finite number; got {value!r}")
 
 
 def _text(value: Number | str | None) -> str | None:

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields, tables
-from gpu_constructs.kube.options import refuse_first
 from gpu_constructs.kube.placement import Taint, taint_of_text
 from gpu_constructs.kube.plain_data import Shapes, at, below, plain
 from gpu_constructs.talos.installer import replacement
@@ -106,7 +105,7 @@ def _check_config(field: str, values: Document, platform: Talos, role: Role) -> 
     if platform.machine_config == "multi-document":
         _check_moved(field, values, platform)
     of_patch, taints = at(values, "machine.type"), at(values, "machine.nodeTaints")
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 of_patch not in (None, role),
@@ -187,7 +186,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
 
 def _check_image(field: str, image: object, schematic_id: str) -> None:
     text = str(image)
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 not isinstance(image, str) or not _IMAGE.match(image),
@@ -230,7 +229,7 @@ def _check_kind(field: str, kind: object, platform: Talos) -> None:
             f", a document from Talos {later[kind]} on; give its fields, where there are such, in a patch without "
             "a kind"
         )
-    refuse_first([(kind not in kinds, f"{field}.kind must be one that {platform} has; got {kind!r}{way_out}")])
+    fields.refuse_first([(kind not in kinds, f"{field}.kind must be one that {platform} has; got {kind!r}{way_out}")])
 
 
 def _deletions(field: str, value: Any, path: tuple[str, ...] = (), *, in_item: bool = False) -> Iterator[Deletion]:
@@ -337,7 +336,7 @@ def _check_once(documents: Sequence[Document]) -> None:
     of_kind = [document for document in values if document.get("kind") == "KernelModuleConfig"]
     _check_modules_once([*_listed(configs, "machine.kernel.modules"), *of_kind])
     taints = [(taint["key"], taint.get("effect")) for taint in registered_taints_of(documents)]
-    refuse_first(
+    fields.refuse_first(
         (
             taints.count(taint) > 1,
             f"config_patches must not register a taint a second time; got {taint!r}; leave one out",

@@ -8,16 +8,15 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from gpu_constructs.catalog.platforms import Talos
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
-from gpu_constructs.kube.options import refuse_first
 
 Branch = Literal["production", "lts"]
 KernelModuleType = Literal["open", "proprietary"]
@@ -137,7 +136,7 @@ def gpu_extensions(
 def _further(field: str, given: str, kernel_modules: str, branch: Branch) -> str:
     name = given.removeprefix(OWNER)
     is_nvidias = "nvidia" in name
-    refuse_first(
+    fields.refuse_first(
         [
             (
                 ":" in name or "@" in name or name.count("/") > 1,
@@ -212,7 +211,7 @@ def _keyword(name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TalosSchematic(metaclass=ShortErrors):
+class TalosSchematic(fields.Options):
     """A schematic for an Image Factory (https://factory.talos.dev); the words are those of the factory.
 
     Its identifier is computed here, without asking the factory. The order of extensions and of arguments
@@ -232,23 +231,20 @@ class TalosSchematic(metaclass=ShortErrors):
     official_extensions: Sequence[str] = ()
     extra_kernel_args: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        fields.members(self, "schematic")
-        refuse_first(
-            (
-                not re.fullmatch(r"[a-z][a-z0-9-]*/[a-z0-9.-]+", name),
-                f"schematic.official_extensions must hold names like 'siderolabs/iscsi-tools'; got {name!r}",
-            )
-            for name in self.official_extensions
+    _NAME: ClassVar[str] = "schematic"
+    _CHECKS: ClassVar[fields.Checks] = {
+        "official_extensions": fields.each_matching(
+            r"[a-z][a-z0-9-]*/[a-z0-9.-]+\Z", "hold names like 'siderolabs/iscsi-tools'"
         )
-        refuse_first(
-            (
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
+        for argument in self.extra_kernel_args:
+            yield (
                 not _KERNEL_ARGUMENT.match(argument) or argument.lower() in _UNCERTAIN,
                 "extra_kernel_args must hold one kernel argument in each item (a letter first, or a digit and a "
                 f"'=' behind it; '-' before it to remove one; no spaces); got {argument!r}",
             )
-            for argument in self.extra_kernel_args
-        )
 
     @property
     def id(self) -> str:

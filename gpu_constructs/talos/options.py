@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from gpu_constructs.catalog.platforms import Talos
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import Taint
 
@@ -22,8 +22,6 @@ OPERATOR_VALIDATOR = "nvidia.com/gpu.deploy.operator-validator"
 """Node label whose value ``false`` keeps the GPU Operator's validator off a node."""
 
 _BPF_JIT_HARDEN = "net.core.bpf_jit_harden"
-_NAME = re.compile(r"[A-Za-z0-9_-]+\Z")
-_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*(=[!-~]*)?\Z")
 _SYSCTL = re.compile(r"[!-~]+\Z")
 _GUARDED = re.compile(r"(?:.*\.)?(?:kubernetes|k8s)\.io")
 _OPEN = re.compile(r"(?:.*\.)?(?:kubelet|node)\.kubernetes\.io")
@@ -36,7 +34,7 @@ _KUBELETS_OWN = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelModule(metaclass=ShortErrors):
+class KernelModule(fields.Options):
     """A kernel module to load; the words are those of Talos.
 
     Attributes:
@@ -50,18 +48,12 @@ class KernelModule(metaclass=ShortErrors):
     name: str
     parameters: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        fields.members(self, "kernel_module")
-        if not _NAME.match(self.name):
-            raise GpuConstructsError(
-                f"kernel_module.name must be a module's name (letters, digits, '_', '-'); got {self.name!r}"
-            )
-        for parameter in self.parameters:
-            if not _PARAMETER.match(parameter):
-                raise GpuConstructsError(
-                    "kernel_module.parameters must hold one 'name=value' in each item, without spaces; "
-                    f"got {parameter!r}"
-                )
+    _CHECKS: ClassVar[fields.Checks] = {
+        "name": fields.matching(r"[A-Za-z0-9_-]+\Z", "be a module's name (letters, digits, '_', '-')"),
+        "parameters": fields.each_matching(
+            r"[A-Za-z_][A-Za-z0-9_.-]*(=[!-~]*)?\Z", "hold one 'name=value' in each item, without spaces"
+        ),
+    }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the module as Talos writes it."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 from constructs import Construct
 
 from gpu_constructs.cluster.namespace import namespace_in
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.tree.construct import GpuObject, checked
@@ -39,8 +40,14 @@ _NOT_OF_A_CLASS = ("resource", "resource_claim", "driver_capabilities", "vram")
 _CLASSES_OF_THE_CHART = ("gpu.nvidia.com", "mig.nvidia.com")
 
 
+def _memory_limit(field: str, amount: str) -> None:
+    fields.quantity(field, amount)
+    if fields.amount(amount) < _LEAST_MEMORY:
+        raise GpuConstructsError(f"{field} must be at least '1Mi', the unit of MPS; got {amount!r}")
+
+
 @dataclass(frozen=True, kw_only=True)
-class ClaimSharing(metaclass=ShortErrors):
+class ClaimSharing(fields.Options):
     """``ClaimSharing.time_slicing(...)`` or ``ClaimSharing.mps(...)``, for ``GpuResourceClaim``.
 
     Pods share a claim without it as well, by turns of the driver's default length. Both strategies are alpha in the
@@ -66,25 +73,20 @@ class ClaimSharing(metaclass=ShortErrors):
     default_pinned_device_memory_limit: str | None = None
     default_per_device_pinned_memory_limit: Mapping[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        fields.members(self, "sharing")
+    _NAME: ClassVar[str] = "sharing"
+    _CHECKS: ClassVar[fields.Checks] = {
+        "default_active_thread_percentage": partial(fields.whole_number, minimum=0, maximum=100),
+        "default_pinned_device_memory_limit": _memory_limit,
+        "default_per_device_pinned_memory_limit": fields.entries(_memory_limit),
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         for name in (name for strategy, names in _SETTINGS.items() if strategy != self.strategy for name in names):
-            if getattr(self, name) not in (None, {}):
-                raise GpuConstructsError(
-                    f"sharing.{name} must be left out with the strategy {self.strategy!r}; got {getattr(self, name)!r}"
-                )
-        if self.default_active_thread_percentage is not None:
-            share = self.default_active_thread_percentage
-            fields.whole_number("sharing.default_active_thread_percentage", share, minimum=0, maximum=100)
-        limits = {"default_pinned_device_memory_limit": self.default_pinned_device_memory_limit}
-        for gpu, limit in self.default_per_device_pinned_memory_limit.items():
-            limits[f"default_per_device_pinned_memory_limit[{gpu!r}]"] = limit
-        for name, amount in limits.items():
-            if amount is None:
-                continue
-            fields.quantity(f"sharing.{name}", amount)
-            if fields.amount(amount) < _LEAST_MEMORY:
-                raise GpuConstructsError(f"sharing.{name} must be at least '1Mi', the unit of MPS; got {amount!r}")
+            got = getattr(self, name)
+            yield (
+                got not in (None, {}),
+                f"sharing.{name} must be left out with the strategy {self.strategy!r}; got {got!r}",
+            )
 
     @classmethod
     @short_errors

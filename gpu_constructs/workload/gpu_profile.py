@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import partial
+from typing import ClassVar, Literal
 
 from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.facts.provided import Provided
 from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.placement import Toleration
@@ -19,7 +20,7 @@ _FIRST_WITH_EXTENDED_RESOURCES = "1.36"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backend(metaclass=ShortErrors):
+class Backend(fields.Options):
     """``Backend.device_plugin()``, ``Backend.dra_claims(...)`` or ``Backend.dra_extended_resource()``.
 
     Attributes:
@@ -32,10 +33,7 @@ class Backend(metaclass=ShortErrors):
     device_class: str = "gpu.nvidia.com"
     mig_device_class: str = "mig.nvidia.com"
 
-    def __post_init__(self) -> None:
-        fields.members(self, "backend")
-        for name in ("device_class", "mig_device_class"):
-            fields.dns_subdomain(f"backend.{name}", getattr(self, name))
+    _CHECKS: ClassVar[fields.Checks] = dict.fromkeys(("device_class", "mig_device_class"), fields.dns_subdomain)
 
     @classmethod
     @short_errors
@@ -102,7 +100,7 @@ class Backend(metaclass=ShortErrors):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuProfile(metaclass=ShortErrors):
+class GpuProfile(fields.Options):
     """How pods of a cluster reach its GPUs: one profile for all its workloads, one switch for all of them.
 
     Attributes:
@@ -128,12 +126,15 @@ class GpuProfile(metaclass=ShortErrors):
     runtime_class: str | NamedObject | None = None
     backend: Backend = field(default_factory=Backend.device_plugin)
 
-    def __post_init__(self) -> None:
-        fields.members(self, "profile")
-        fields.labels("profile.node_selector", self.node_selector)
-        if self.runtime_class is not None:
-            references.name_of("profile.runtime_class", self.runtime_class, "RuntimeClass")
+    _NAME: ClassVar[str] = "profile"
+    _CHECKS: ClassVar[fields.Checks] = {
+        "node_selector": fields.labels,
+        "runtime_class": partial(references.name_of, kind="RuntimeClass"),
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         self.backend.require(self.platform)
+        return ()
 
     @property
     def assumes(self) -> Provided:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 from gpu_constructs.catalog.platforms import Platform
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.kube import fields, placement
 from gpu_constructs.kube.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE
 from gpu_constructs.kube.container import Container, Probe
 from gpu_constructs.kube.env import AnyEnvValue
-from gpu_constructs.kube.pods import ImagePullPolicy, PodOptions
+from gpu_constructs.kube.pods import ImagePullPolicy, PodOptions, check_affinity
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.update_strategy import check_amount
 from gpu_constructs.kube.volume import Mountable
@@ -38,8 +39,18 @@ else:
     Gpus = object
 
 
+def _check_spread(field: str, constraint: Mapping[str, Any]) -> None:
+    for key in constraint:
+        fields.one_of(f"{field} key", key, _SPREAD)
+    fields.positive(f"{field}['maxSkew']", constraint.get("maxSkew"))
+    fields.of_type(f"{field}['topologyKey']", constraint.get("topologyKey"), str)
+    fields.labels(f"{field}['topologyKey']", {constraint["topologyKey"]: ""})
+    allowed = ("DoNotSchedule", "ScheduleAnyway")
+    fields.one_of(f"{field}['whenUnsatisfiable']", constraint.get("whenUnsatisfiable"), allowed)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Scheduling(metaclass=ShortErrors):
+class Scheduling(fields.Options):
     """Where pods run, beyond what their GPUs demand.
 
     Attributes:
@@ -60,15 +71,12 @@ class Scheduling(metaclass=ShortErrors):
     scheduler_name: str | None = None
     scheduling_gates: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        fields.members(self, "scheduling")
-        placement.check_affinity(self.affinity or {})
-        if self.scheduler_name is not None:
-            fields.dns_subdomain("scheduling.scheduler_name", self.scheduler_name)
-        for index, constraint in enumerate(self.topology_spread_constraints or ()):
-            _check_spread(f"scheduling.topology_spread_constraints[{index}]", constraint)
-        for gate in self.scheduling_gates:
-            fields.labels("scheduling.scheduling_gates", {gate: ""})
+    _CHECKS: ClassVar[fields.Checks] = {
+        "affinity": check_affinity,
+        "topology_spread_constraints": partial(fields.each, _check_spread),
+        "scheduler_name": fields.dns_subdomain,
+        "scheduling_gates": lambda name, gates: fields.labels(name, dict.fromkeys(gates, "")),
+    }
 
     def to_manifest(self, *, replicas: int, selector: Mapping[str, str]) -> dict[str, Any]:
         """Return the members of a pod that say so."""
@@ -84,18 +92,8 @@ class Scheduling(metaclass=ShortErrors):
         }
 
 
-def _check_spread(field: str, constraint: Mapping[str, Any]) -> None:
-    for key in constraint:
-        fields.one_of(f"{field} key", key, _SPREAD)
-    fields.whole_number(f"{field}['maxSkew']", constraint.get("maxSkew"), minimum=1)
-    fields.of_type(f"{field}['topologyKey']", constraint.get("topologyKey"), str)
-    fields.labels(f"{field}['topologyKey']", {constraint["topologyKey"]: ""})
-    allowed = ("DoNotSchedule", "ScheduleAnyway")
-    fields.one_of(f"{field}['whenUnsatisfiable']", constraint.get("whenUnsatisfiable"), allowed)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Strategy(metaclass=ShortErrors):
+class Strategy(fields.Options):
     """``Strategy.recreate()``, ``Strategy.rolling_update(...)`` or ``Strategy.on_delete()``; words of Kubernetes.
 
     Attributes:
@@ -114,19 +112,24 @@ class Strategy(metaclass=ShortErrors):
     max_unavailable: int | str | None = None
     partition: int | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "strategy")
-        check_amount("strategy.max_surge", self.max_surge)
-        check_amount("strategy.max_unavailable", self.max_unavailable)
-        if self.partition is not None:
-            fields.whole_number("strategy.partition", self.partition, minimum=0)
+    _CHECKS: ClassVar[fields.Checks] = {
+        "max_surge": check_amount,
+        "max_unavailable": check_amount,
+        "partition": fields.natural,
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         given = (self.max_surge, self.max_unavailable, self.partition)
-        if self.type != "RollingUpdate" and given != (None, None, None):
-            raise GpuConstructsError(f"strategy takes no numbers with {self.type}; use Strategy.rolling_update(...)")
-        if all(str(amount).rstrip("%") == "0" for amount in (self.max_surge, self.max_unavailable)):
-            raise GpuConstructsError(
-                "strategy must let pods either be missing (max_unavailable) or be doubled (max_surge); got 0 of both"
-            )
+        return [
+            (
+                self.type != "RollingUpdate" and given != (None, None, None),
+                f"strategy takes no numbers with {self.type}; use Strategy.rolling_update(...)",
+            ),
+            (
+                all(str(amount).rstrip("%") == "0" for amount in (self.max_surge, self.max_unavailable)),
+                "strategy must let pods either be missing (max_unavailable) or be doubled (max_surge); got 0 of both",
+            ),
+        ]
 
     @classmethod
     @short_errors
