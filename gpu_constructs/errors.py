@@ -45,6 +45,27 @@ class GpuConstructsError(ValueError):
         return self if self.path else GpuConstructsError(self.problem, path=path)
 
 
+_NOTHING = object()
+
+
+def refuse_if(wrong: object, what: str, must: str, got: object = _NOTHING, *, way_out: str = "") -> None:
+    """Raise if a value is wrong, with the sentence that all such errors have.
+
+    Args:
+        wrong: Whether it is.
+        what: The keyword or its member.
+        must: What it must be or do, behind "must".
+        got: The value, unless it is better not shown.
+        way_out: What to do about it.
+
+    Raises:
+        GpuConstructsError: It is wrong.
+    """
+    if wrong:
+        shown = "" if got is _NOTHING else f"; got {got!r}"
+        raise GpuConstructsError(f"{what} must {must}{shown}" + (f"; {way_out}" if way_out else ""))
+
+
 _LONGEST = 2000
 
 

@@ -16,7 +16,7 @@ from gpu_constructs.catalog.gpu_models import GpuModel, known_board
 from gpu_constructs.catalog.mig_layouts import fits
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, normal_profile, require_mig_profile
 from gpu_constructs.catalog.sharing import GPU, Sharing
-from gpu_constructs.errors import GpuConstructsError, warn
+from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube.placement import Taint
 
 _Node = TypeVar("_Node")
@@ -243,8 +243,7 @@ def _profile(resource: str) -> str:
 def _boards_of_single(name: str, board: str | None, profile: str, devices: int) -> dict[str, Any]:
     require_mig_profile("the label nvidia.com/gpu.product", profile)
     most = max((count for count in range(1, _MOST_SLICES + 1) if fits(board, {profile: count})), default=0)
-    if not most:
-        raise GpuConstructsError(f"mig_layout must hold {profile!r}, which {board} has not; describe it as a GpuNode")
+    refuse_if(not most, "mig_layout", f"hold {profile!r}, which {board} has not; describe it as a GpuNode")
     boards = -(-devices // most)
     if devices % boards:
         warn(

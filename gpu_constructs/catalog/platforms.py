@@ -11,8 +11,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES, rows
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.placement import GPU_PRESENT
+from gpu_constructs.kube import fields, placement
 
 RuntimeMode = Literal["legacy", "cdi"]
 MachineConfigShape = Literal["v1alpha1", "multi-document"]
@@ -234,7 +233,7 @@ class Talos(fields.Options):
         """Why a route does not work here; None where it does."""
         return (_USR_LOCAL_LAYOUT if self.supports_cdi else _GLIBC_LAYOUT).get(route)
 
-    gpu_node_selector: ClassVar[Mapping[str, str]] = {GPU_PRESENT: "true"}
+    gpu_node_selector: ClassVar[Mapping[str, str]] = {placement.GPU_PRESENT: "true"}
     """The labels that keep GPU pods on GPU nodes."""
 
     driver_node_labels: ClassVar[tuple[str, ...]] = tuple(

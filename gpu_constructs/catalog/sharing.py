@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors, warn
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors, warn
 from gpu_constructs.kube import fields
 
 GPU = "nvidia.com/gpu"
@@ -283,8 +283,7 @@ class Sharing(metaclass=ShortErrors):
         fields.of_type("vram", vram, str)
         fields.quantity("vram", vram)
         amount = fields.amount(vram)
-        if amount < _MEBIBYTE:
-            raise GpuConstructsError(f"vram must be at least 1Mi; got {vram!r}; write the unit, as in '8Gi'")
+        refuse_if(amount < _MEBIBYTE, "vram", "be at least 1Mi", vram, way_out="write the unit, as in '8Gi'")
         units = ceil(amount / fields.amount(self.vram_unit))
         if units > self.replicas:
             raise GpuConstructsError(

@@ -9,9 +9,8 @@ from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import DeviceGuard
 from gpu_constructs.facts.readable import Manifest, amounts, is_gpu_name, namespace_of
-from gpu_constructs.kube import pod_security
+from gpu_constructs.kube import pod_security, pod_specs
 from gpu_constructs.kube.labels import is_ours
-from gpu_constructs.kube.pod_specs import containers
 
 _NAMESPACE = ("", "Namespace")
 _LEVEL = "pod-security.kubernetes.io/enforce"
@@ -124,7 +123,7 @@ def later_pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
 
 def _refused(facts: Facts, pod: Pod, guard: DeviceGuard) -> str | None:
     """Return why a policy refuses a pod, or None."""
-    each = list(containers(pod.spec))
+    each = list(pod_specs.containers(pod.spec))
     showing = next((container for container in each if _shows_devices(container, guard)), None)
     if showing is not None:
         return f"container {showing.get('name')!r} sets {guard.variable}"

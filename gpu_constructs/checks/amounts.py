@@ -11,9 +11,7 @@ from gpu_constructs.catalog.sharing import GPU
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.readable import Manifest, is_gpu_name, quantity
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.kinds import BUILT_IN_GROUPS
-from gpu_constructs.kube.pod_specs import holds_pods
+from gpu_constructs.kube import fields, kinds, pod_specs
 
 _ANYWHERE = frozenset({"limits", "requests"})
 # The ratio of a LimitRange is between two amounts, so it has no unit.
@@ -64,9 +62,9 @@ def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
         if kind in _WITHOUT_AMOUNTS:
             continue
         sections = _ANYWHERE | _OF_KIND.get(kind, frozenset())
-        has_containers = holds_pods(manifest["apiVersion"], manifest["kind"])
+        has_containers = pod_specs.holds_pods(manifest["apiVersion"], manifest["kind"])
         # A kind unknown here may count in another unit.
-        may_have_units = not (has_containers or kind[0] in BUILT_IN_GROUPS)
+        may_have_units = not (has_containers or kind[0] in kinds.BUILT_IN_GROUPS)
         for one in _amounts(manifest, sections):
             name, is_in_section = _COUNTED.sub("", one.key, count=1), one.section in sections
             if is_in_section and "/" not in name and has_containers and one.holder:

@@ -13,8 +13,7 @@ from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import is_among
 from gpu_constructs.facts.readable import Manifest, mapping, namespace_of
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.pod_specs import containers
+from gpu_constructs.kube import fields, pod_specs
 
 KEYWORDS: Mapping[str, str] = {
     "ConfigMap": "config_maps",
@@ -200,7 +199,7 @@ def _references(facts: Facts) -> Iterator[_Reference]:
 
 def _sources(pod: Pod) -> Iterator[Manifest]:
     """Yield all that may name a ConfigMap or a Secret in a pod: variables and volumes."""
-    for container in containers(pod.spec):
+    for container in pod_specs.containers(pod.spec):
         yield from (mapping(variable.get("valueFrom")) for variable in container.get("env") or ())
         yield from container.get("envFrom") or ()
     for volume in pod.spec.get("volumes") or ():

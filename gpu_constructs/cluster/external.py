@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from constructs import Construct
 
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import refuse_if
 from gpu_constructs.facts.provided import Component, GpuRuntime, Provided
 from gpu_constructs.kube import fields
 from gpu_constructs.tree.construct import GpuConstruct, checked
@@ -87,8 +87,7 @@ class External(GpuConstruct):
 
 def _object_name(keyword: str, name: str) -> None:
     namespace, slash, own = name.rpartition("/")
-    if slash and keyword == "priority_classes":
-        raise GpuConstructsError(f"{keyword} must be names alone, for they are in no namespace; got {name!r}")
+    refuse_if(slash and keyword == "priority_classes", keyword, "be names alone, for they are in no namespace", name)
     if slash:
         fields.dns_label(keyword, namespace)
     # With a letter for the star, what is left must be a name.

@@ -9,7 +9,7 @@ from cdk8s import Chart
 from constructs import Construct
 
 from gpu_constructs.cluster.namespace_limits import Amounts, ContainerLimits, NamespaceQuota, namespace_quota
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields, references
 from gpu_constructs.tree.construct import GpuObject, checked
 from gpu_constructs.tree.manifest import Manifest
@@ -72,8 +72,7 @@ class GpuNamespace(GpuObject):
         fields.labels("labels", labels or {})
         levels = {f"pod-security.kubernetes.io/{mode}": pod_security for mode in ("enforce", "audit", "warn")}
         for key in labels or {}:
-            if key in levels:
-                raise GpuConstructsError(f"labels must not hold {key!r}; set pod_security instead")
+            refuse_if(key in levels, "labels", f"not hold {key!r}; set pod_security instead")
         quota = namespace_quota(resource_quota)
         super().__init__(scope, id)
         self.name = name

@@ -19,8 +19,7 @@ from gpu_constructs.device_plugin.installation import check_programs
 from gpu_constructs.device_plugin.options import DevicePlugin, GpuFeatureDiscovery, MpsControlDaemon
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.feature_discovery import chart_values as nfd_values
-from gpu_constructs.kube import fields, placement
-from gpu_constructs.kube.durations import from_go_duration, go_duration
+from gpu_constructs.kube import durations, fields, placement
 from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.migration.chart import Reading, chart, check_installation
 from gpu_constructs.migration.chart_values import coalesced
@@ -125,7 +124,7 @@ def _strategies_of(field: str, text: str) -> str | tuple[str, ...]:
 
 
 def _sleep_interval(field: str, text: str) -> str | timedelta:
-    return text if text == "infinite" else from_go_duration(field, text)
+    return text if text == "infinite" else durations.from_go_duration(field, text)
 
 
 def _update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | None:
@@ -204,7 +203,7 @@ def _comparable(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, timedelta):
-        return go_duration(value)
+        return durations.go_duration(value)
     return ",".join(value) if isinstance(value, tuple) else value
 
 

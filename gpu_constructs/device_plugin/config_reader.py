@@ -22,8 +22,7 @@ import yaml
 from gpu_constructs.catalog.platforms import DeviceListStrategy
 from gpu_constructs.catalog.sharing import GPU, Sharing
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.durations import from_go_duration
+from gpu_constructs.kube import durations, fields
 from gpu_constructs.kube.located_yaml import Dialect, Refused, Value, key_in_words, line_of
 
 _Config = TypeVar("_Config")
@@ -201,7 +200,7 @@ def _span(value: Value) -> Any:
             f"{value.path} must have a unit: the plugin takes {value.shown} for nanoseconds; write "
             f"'{value.shown}s' for seconds"
         )
-    return text if text == "infinite" else value.at(lambda: from_go_duration(value.path, text))
+    return text if text == "infinite" else value.at(lambda: durations.from_go_duration(value.path, text))
 
 
 def _strategies(value: Value) -> Any:

@@ -25,7 +25,6 @@ from gpu_constructs.errors import warn
 from gpu_constructs.facts.provided import Component, Provided, placement_of
 from gpu_constructs.feature_discovery import manifests as nfd
 from gpu_constructs.kube import fields, kinds, placement
-from gpu_constructs.kube.placement import GPU_PRESENT
 
 _LONGEST_NAME = 63
 _RDMA = ("gds_enabled", "gdrcopy_enabled", "mofed_enabled")
@@ -317,6 +316,6 @@ def provided(given: Installation, manifests: Manifests, made: Collection[tuple[s
 
 
 def _published_labels(given: Installation) -> tuple[str, ...]:
-    hardware = (nfd.LABELS, GPU_PRESENT) if given.discovered_by == "external" else ()
+    hardware = (nfd.LABELS, placement.GPU_PRESENT) if given.discovered_by == "external" else ()
     selected = (NODE_LABEL,) if len(given.configs.configs) != 1 else ()  # set by hand, as its documentation says
     return (*hardware, *(GFD_LABELS if given.labeler is not None else ()), *selected)

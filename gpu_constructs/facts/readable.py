@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields, kinds
-from gpu_constructs.kube.pod_specs import holds_pods
+from gpu_constructs.kube import fields, kinds, pod_specs
 
 Manifest = Mapping[str, Any]
 
@@ -86,7 +85,7 @@ def _kind_of_items(manifest: Manifest) -> Manifest | None:
 
 def _cleaned(manifest: Manifest) -> Manifest:
     api_version, kind = manifest["apiVersion"], manifest["kind"]
-    if holds_pods(api_version, kind) or (kinds.group_of(api_version), kind) in _READ:
+    if pod_specs.holds_pods(api_version, kind) or (kinds.group_of(api_version), kind) in _READ:
         made = {key: _part(key, value) for key, value in manifest.items()}
     else:
         made = dict(manifest)

@@ -18,8 +18,7 @@ from gpu_constructs.feature_discovery.options import (
     NfdProbe,
     NfdServiceAccount,
 )
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.durations import from_go_duration
+from gpu_constructs.kube import durations, fields
 from gpu_constructs.kube.env import AnyEnvValue
 from gpu_constructs.kube.placement import Toleration
 from gpu_constructs.kube.resources import Resources
@@ -342,7 +341,7 @@ class NfdTopologyUpdater(NfdDaemonSet):
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
         interval = self.update_interval
-        span = from_go_duration("", interval) if isinstance(interval, str) else interval
+        span = durations.from_go_duration("", interval) if isinstance(interval, str) else interval
         yield from super()._conflicts()
         yield (
             not span and not self.kubelet_state_dir,

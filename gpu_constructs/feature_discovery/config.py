@@ -9,17 +9,14 @@ from functools import partial
 from typing import Any
 
 from gpu_constructs.catalog.nfd_labels import NfdLabels, enabled_sources
-from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.durations import from_go_duration
-from gpu_constructs.kube.placement import GPU_PRESENT
-from gpu_constructs.kube.tables import table
+from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.kube import durations, fields, placement, tables
 
 Config = Mapping[str, Any]
 
 _GPU_RULE: Config = {
     "name": "nvidia gpu present",
-    "labels": {GPU_PRESENT: "true"},
+    "labels": {placement.GPU_PRESENT: "true"},
     "matchFeatures": [
         {
             "feature": "pci.device",
@@ -43,7 +40,7 @@ is enough. Classes: 0300 display controller, 0302 3D controller."""
 MASTER: Config = {"extraLabelNs": ["nvidia.com"]}
 """Allows labels outside NFD's own domain."""
 
-_GPU_DOMAIN, _, _GPU_NAME = GPU_PRESENT.partition("/")
+_GPU_DOMAIN, _, _GPU_NAME = placement.GPU_PRESENT.partition("/")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _ELECTION = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
 _WHY = "else no node would get nvidia.com/gpu.present and no GPU pod a node"
@@ -52,7 +49,7 @@ _OUTPUTS = ("labels", "labelsTemplate", "vars", "varsTemplate")
 
 def facts_of_files() -> Any:
     """Return the table of keys, operators and features."""
-    return table(__package__, "config.yaml")
+    return tables.table(__package__, "config.yaml")
 
 
 # --- one value ------------------------------------------------------------------------------------------------
@@ -81,11 +78,11 @@ def _type(field: str, value: Any, kind: str) -> None:
 
 def _span(field: str, value: Any) -> None:
     _type(field, value, "span")
-    from_go_duration(field, value)
+    durations.from_go_duration(field, value)
 
 
 def _logging(field: str, value: Any) -> None:
-    flags = table(__package__, "programs.yaml")["logging"]
+    flags = tables.table(__package__, "programs.yaml")["logging"]
     keys = [re.sub("_(.)", lambda letter: letter[1].upper(), flag) for flag in flags]
     _section(field, value, dict.fromkeys(keys, "text or number"))
 
@@ -102,8 +99,7 @@ def _some(field: str, value: Any, node: Any) -> None:
 
 
 def _map(field: str, value: Any, node: Any) -> None:
-    if not isinstance(value, Mapping):
-        raise GpuConstructsError(f"{field} must hold keys and values; got {value!r}")
+    refuse_if(not isinstance(value, Mapping), field, "hold keys and values", value)
     for key, member in value.items():
         _type(f"{field} key", key, "text")
         _check(f"{field}[{key!r}]", member, node)
@@ -229,8 +225,7 @@ def _check(field: str, value: Any, node: Any) -> None:
 
 
 def _section(field: str, value: Any, keys: Config) -> None:
-    if not isinstance(value, Mapping):
-        raise GpuConstructsError(f"{field} must hold keys and values; got {value!r}")
+    refuse_if(not isinstance(value, Mapping), field, "hold keys and values", value)
     for key, member in value.items():
         if key not in keys:
             near = fields.did_you_mean(key, keys) or (f"; it has {', '.join(keys)}" if keys else "")
@@ -283,7 +278,7 @@ def worker_config(given: Config) -> dict[str, Any]:
     """
     config = document("worker", given, WORKER)
     rules = config.setdefault("sources", {}).setdefault("custom", [])
-    if not any(GPU_PRESENT in (rule.get("labels") or {}) for rule in rules):
+    if not any(placement.GPU_PRESENT in (rule.get("labels") or {}) for rule in rules):
         rules.insert(0, plain(_GPU_RULE))
     core = config.get("core", {})
     fields.refuse_first(
@@ -320,7 +315,7 @@ def master_config(
     allowed = config.get("extraLabelNs", ()) if extra is None else extra
     field = "master.config.denyLabelNs" if deny is None else "master.deny_label_ns"
     election = {**_ELECTION, **config.get("leaderElection", {})}
-    lease, renew, retry = (from_go_duration("", text) for text in election.values())
+    lease, renew, retry = (durations.from_go_duration("", text) for text in election.values())
     fields.refuse_first(
         [
             *_hides_the_mark("master.config", config),
@@ -354,7 +349,7 @@ def _denies_ours(domain: str) -> bool:
 def _hides_the_mark(field: str, config: Config) -> Iterator[fields.Conflict]:
     allowed = config.get("labelWhiteList", "")
     yield config.get("noPublish"), f"{field}.noPublish must not be true, {_WHY}"
-    hides = not NfdLabels(patterns=[GPU_PRESENT], allowed=[allowed]).publishes(GPU_PRESENT)
+    hides = not NfdLabels(patterns=[placement.GPU_PRESENT], allowed=[allowed]).publishes(placement.GPU_PRESENT)
     yield hides, f"{field}.labelWhiteList must match {_GPU_NAME!r}, {_WHY}; got {allowed!r}"
 
 

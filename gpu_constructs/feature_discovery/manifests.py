@@ -20,11 +20,9 @@ from gpu_constructs.feature_discovery import config, programs
 from gpu_constructs.feature_discovery.components import NfdComponent, NfdDaemonSet, NfdDeployment, NfdMaster
 from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery
 from gpu_constructs.feature_discovery.options import NfdPodMonitor, duration_text, flags, known_flags
-from gpu_constructs.kube import fields, placement, rbac
+from gpu_constructs.kube import container_security, fields, placement, pods, rbac
 from gpu_constructs.kube.config_map import config_map, sha256
-from gpu_constructs.kube.container_security import POD
 from gpu_constructs.kube.labels import object_labels, selector_labels
-from gpu_constructs.kube.pods import pod_spec, pull_secrets
 from gpu_constructs.kube.yaml_text import yaml_text
 
 CONFIG_CHECKSUM = "gpu-constructs/config-sha256"
@@ -296,17 +294,17 @@ class _Part:
         volumes, mounts = programs.volumes(component, f"{self.of.prefix}-{self.child}-conf", self.facts)
         container = programs.container(component, given, self.of.release, self.facts)
         dns: dict[str, Any] = {"dnsPolicy": component.dns_policy} if component.dns_policy else {}
-        return pod_spec(
+        return pods.pod_spec(
             [{**container, "volumeMounts": mounts or None}],
             service_account=self.account_name,
             affinity=self.affinity(),
             hostNetwork=component.host_network or None,
             hostUsers=component.host_users,
-            imagePullSecrets=pull_secrets(given.image_pull_secrets),
+            imagePullSecrets=pods.pull_secrets(given.image_pull_secrets),
             initContainers=config.plain(component.init_containers) or None,
             nodeSelector=dict(component.node_selector) or None,
             priorityClassName=component.priority_class_name or given.priority_class_name,
-            securityContext=config.merged(POD, component.pod_security_context),
+            securityContext=config.merged(container_security.POD, component.pod_security_context),
             tolerations=self.tolerations() or None,
             volumes=volumes or None,
             **dns,

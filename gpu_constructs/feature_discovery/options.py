@@ -10,15 +10,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import credentials, fields
-from gpu_constructs.kube.container_security import POD_SECURITY_CONTEXT, SECURITY_CONTEXT
-from gpu_constructs.kube.durations import from_go_duration, go_duration
-from gpu_constructs.kube.env import environment
+from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.kube import container_security, credentials, durations, env, fields, tables, update_strategy
 from gpu_constructs.kube.pods import keys_among, pod_annotations, pod_labels
 from gpu_constructs.kube.resources import Resources, container_resources
-from gpu_constructs.kube.tables import table
-from gpu_constructs.kube.update_strategy import check_amount
 
 LONGEST_SUFFIX = "-topology-updater"
 
@@ -30,7 +25,7 @@ _PROMETHEUS_DURATION = re.compile(r"(?=.)(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+
 
 def duration_text(span: timedelta | str) -> str:
     """Return a span of time as a program reads it: text as it was given."""
-    return span if isinstance(span, str) else go_duration(span)
+    return span if isinstance(span, str) else durations.go_duration(span)
 
 
 # --- flags ------------------------------------------------------------------------------------------------------
@@ -38,7 +33,7 @@ def duration_text(span: timedelta | str) -> str:
 
 def programs() -> Any:
     """Return the table of programs."""
-    return table(__package__, "programs.yaml")
+    return tables.table(__package__, "programs.yaml")
 
 
 def known_flags(component: str) -> Mapping[str, str]:
@@ -88,7 +83,7 @@ def check_flags(field: str, arguments: Sequence[str]) -> None:
 
 
 def _span(where: str, given: timedelta | str, *, least: timedelta = timedelta(0), words: str = "at least zero") -> None:
-    if (from_go_duration(where, given) if isinstance(given, str) else given) < least:
+    if (durations.from_go_duration(where, given) if isinstance(given, str) else given) < least:
         raise GpuConstructsError(f"{where} must be {words}; got {given!r}")
 
 
@@ -98,7 +93,7 @@ def _variables(where: str, given: Mapping[str, Any]) -> None:
         for variable in given
     )
     try:
-        environment(given, visible_devices_is_managed=False)
+        env.environment(given, visible_devices_is_managed=False)
     except GpuConstructsError as error:
         raise GpuConstructsError(f"{where}: {error.problem}") from None
 
@@ -149,8 +144,7 @@ def _denied_domain(where: str, given: str) -> None:
 
 def _socket(where: str, given: str) -> None:
     fields.absolute_path(where, given)
-    if not given.rpartition("/")[0]:
-        raise GpuConstructsError(f"{where} must lie in a directory of its own, which is mounted; got {given!r}")
+    refuse_if(not given.rpartition("/")[0], where, "lie in a directory of its own, which is mounted", given)
 
 
 def _namespace(where: str, given: str) -> None:
@@ -172,8 +166,7 @@ def _fullname(where: str, given: str) -> None:
 
 
 def _feature_gates(where: str, given: Mapping[str, bool]) -> None:
-    if "NodeFeatureAPI" in given:
-        raise GpuConstructsError(f"{where} must not hold 'NodeFeatureAPI', which is always on; leave it out")
+    refuse_if("NodeFeatureAPI" in given, where, "not hold 'NodeFeatureAPI', which is always on; leave it out")
     keys_among(_FEATURE_GATES)(where, given)
 
 
@@ -204,15 +197,15 @@ CHECKS: Mapping[str, fields.Check] = {
     "kubelet_state_dir": fields.path_or_nothing,
     "labels": pod_labels,
     "liveness_probe": _one_success,
-    "max_unavailable": check_amount,
+    "max_unavailable": update_strategy.check_amount,
     "metrics_port": fields.port_number,
-    "min_available": check_amount,
+    "min_available": update_strategy.check_amount,
     "name": fields.dns_subdomain,
     "namespace": _namespace,
     "nfd_api_parallelism": fields.positive,
     "node_selector": fields.labels,
     "period_seconds": fields.positive,
-    "pod_security_context": keys_among(POD_SECURITY_CONTEXT),
+    "pod_security_context": keys_among(container_security.POD_SECURITY_CONTEXT),
     "port": fields.port_number,
     "priority_class_name": fields.dns_subdomain,
     "prometheus.labels": fields.labels,
@@ -221,7 +214,7 @@ CHECKS: Mapping[str, fields.Check] = {
     "resync_period": _span,
     "revision_history_limit": fields.natural,
     "scrape_interval": _scrape_interval,
-    "security_context": keys_among(SECURITY_CONTEXT),
+    "security_context": keys_among(container_security.SECURITY_CONTEXT),
     "startup_probe": _one_success,
     "success_threshold": fields.positive,
     "timeout_seconds": fields.positive,

@@ -12,9 +12,8 @@ from gpu_constructs.feature_discovery.components import NfdComponent, NfdTopolog
 from gpu_constructs.feature_discovery.config import merged
 from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery
 from gpu_constructs.feature_discovery.options import duration_text, programs
+from gpu_constructs.kube import env, resources
 from gpu_constructs.kube.container_security import container_security
-from gpu_constructs.kube.env import environment
-from gpu_constructs.kube.resources import container_resources
 
 _CONFIG_FOLDER = "/etc/kubernetes/node-feature-discovery"
 _SOCKET_FOLDER = "/host-var/lib/kubelet-podresources"
@@ -116,9 +115,9 @@ def container(
             *_port_arguments(component, listening),
             *component.extra_args,
         ],
-        "env": [*fields, *environment(component.extra_envs, visible_devices_is_managed=False)],
+        "env": [*fields, *env.environment(component.extra_envs, visible_devices_is_managed=False)],
         "ports": [{"name": port, "containerPort": number} for port, number in listening.items()],
-        "resources": container_resources(component.resources, default=program["resources"]),
+        "resources": resources.container_resources(component.resources, default=program["resources"]),
         "securityContext": merged(security, component.security_context),
         **dict(_probes(component, program["probes"], listening)),
     }

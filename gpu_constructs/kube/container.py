@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors
 from gpu_constructs.kube import credentials, fields
 from gpu_constructs.kube.container_security import container_security
 from gpu_constructs.kube.env import VISIBLE_DEVICES, AnyEnvValue, environment
@@ -26,8 +26,7 @@ def named_ports(given: Sequence[int] | Mapping[str, int]) -> dict[str, int]:
     for name, port in ports.items():
         fields.port_name("ports name", name)
         fields.port_number(f"ports[{name!r}]", port)
-    if len(set(ports.values())) < len(ports) or len(ports) < len(given):
-        raise GpuConstructsError(f"ports must not repeat a number; got {given!r}")
+    refuse_if(len(set(ports.values())) < len(ports) or len(ports) < len(given), "ports", "not repeat a number", given)
     return ports
 
 
@@ -97,8 +96,7 @@ class Probe(fields.Options):
                 ``failure_threshold``.
         """
         fields.of_type("probe path", path, str)
-        if not path.startswith("/"):
-            raise GpuConstructsError(f"probe path must start with '/'; got {path!r}")
+        refuse_if(not path.startswith("/"), "probe path", "start with '/'", path)
         return cls(check={"httpGet": {"path": path, "port": _port(port)}}, **timing)
 
     @classmethod

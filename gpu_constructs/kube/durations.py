@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from decimal import Decimal
 
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import refuse_if
 
 LONGEST = timedelta(microseconds=2**63 // 1000)
 """The longest span Go knows, in nanoseconds of 64 bits: 292 years."""
@@ -38,9 +38,7 @@ def from_go_duration(field: str, text: str) -> timedelta:
     Raises:
         GpuConstructsError: Go would not read it.
     """
-    if not _DURATION.match(text):
-        raise GpuConstructsError(f"{field} must be a duration with a unit, like '60s' or '1h30m'; got {text!r}")
+    refuse_if(not _DURATION.match(text), field, "be a duration with a unit, like '60s' or '1h30m'", text)
     span = sum((Decimal(number) * _NANOSECONDS[unit] for number, unit in _PART.findall(text)), Decimal(0))
-    if span >= 2**63:
-        raise GpuConstructsError(f"{field} must be a duration of at most 292 years; got {text!r}")
+    refuse_if(span >= 2**63, field, "be a duration of at most 292 years", text)
     return (-1 if text.startswith("-") else 1) * timedelta(microseconds=int(span / 1000))

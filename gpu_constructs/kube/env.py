@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors
 from gpu_constructs.kube import credentials, fields, references
 from gpu_constructs.kube.references import NamedObject
 
@@ -31,8 +31,7 @@ _FIELD_OF_MAP = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]\Z")
 
 def _key(key: str) -> None:
     fields.of_type("key", key, str)
-    if not _KEY.match(key):
-        raise GpuConstructsError(f"key must be letters, digits, '-', '_' or '.'; got {key!r}")
+    refuse_if(not _KEY.match(key), "key", "be letters, digits, '-', '_' or '.'", key)
 
 
 class AnyEnvValue(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gpu_constructs.errors import GpuConstructsError, did_you_mean
+from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
 
 _LARGEST = 2**53
@@ -68,8 +68,7 @@ def _plain_scalar(field: str, value: object) -> Any:
 def _key(field: str, key: object) -> str:
     if not isinstance(key, str):
         raise GpuConstructsError(f"{field} must have text for keys; got {key!r}")
-    if not key.isprintable():
-        raise GpuConstructsError(f"{field} must have printable text for keys; got {key!r}")
+    refuse_if(not key.isprintable(), field, "have printable text for keys", key)
     return str.__str__(key)
 
 
@@ -143,8 +142,7 @@ class Shapes:
 
     def _check_entries(self, where: str, got: Mapping[Any, Any], shape: str) -> None:
         for name, item in got.items():
-            if not isinstance(name, str):
-                raise GpuConstructsError(f"{where} must have texts for keys; got {name!r}; quote it")
+            refuse_if(not isinstance(name, str), where, "have texts for keys", name, way_out="quote it")
             if item is None:
                 continue
             place = f"{where}[{name!r}]"

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields, placement, references
-from gpu_constructs.kube.container_security import POD, POD_SECURITY_CONTEXT, SECURITY_CONTEXT
-from gpu_constructs.kube.labels import object_labels, selector_labels
+from gpu_constructs.kube import container_security, fields, labels, placement, references
 from gpu_constructs.kube.placement import Toleration
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.resources import Resources, container_resources
@@ -83,7 +81,7 @@ class ProgramOptions(AgentOptions, total=False):
 def pod_labels(name: str, given: Mapping[str, str]) -> None:
     """Check labels of pods, which must not replace those of this library."""
     fields.labels(name, given)
-    own = object_labels(selector_labels(name="", instance="", component=""), version="v")
+    own = labels.object_labels(labels.selector_labels(name="", instance="", component=""), version="v")
     _refuse(name, (key for key in given if key in own))
 
 
@@ -119,10 +117,10 @@ CHECKS: Mapping[str, fields.Check] = {
     "node_selector": fields.labels,
     "pod_annotations": pod_annotations,
     "pod_labels": pod_labels,
-    "pod_security_context": keys_among(POD_SECURITY_CONTEXT),
+    "pod_security_context": keys_among(container_security.POD_SECURITY_CONTEXT),
     "priority_class_name": fields.dns_subdomain,
     "revision_history_limit": fields.natural,
-    "security_context": keys_among(SECURITY_CONTEXT),
+    "security_context": keys_among(container_security.SECURITY_CONTEXT),
 }
 """Check of each option whose type alone does not say what is allowed."""
 
@@ -259,7 +257,7 @@ def pod_spec(
         "containers": list(containers),
         "dnsPolicy": "ClusterFirstWithHostNet" if more.get("hostNetwork") else None,
         "enableServiceLinks": False,
-        "securityContext": {**POD, **(security_context or {})},
+        "securityContext": {**container_security.POD, **(security_context or {})},
         "serviceAccountName": service_account,
         **more,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 
 _NAMES = ("cpu", "memory", "ephemeral-storage")
@@ -48,8 +48,7 @@ def _check(section: str, name: str, amount: object, *, has_gpus: bool) -> None:
             else "leave it out: this pod needs no GPU of its own, and would take one from the workloads"
         )
         raise GpuConstructsError(f"{field} must not be set here; got {amount!r}; {way_out}")
-    if isinstance(amount, bool):
-        raise GpuConstructsError(f"{field} must be a Kubernetes quantity like '500m'; got {amount!r}")
+    refuse_if(isinstance(amount, bool), field, "be a Kubernetes quantity like '500m'", amount)
     fields.amount_of(field, name, str(amount))
     if name not in _NAMES and not ("/" in name or name.startswith("hugepages-")):
         raise GpuConstructsError(

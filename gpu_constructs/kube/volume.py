@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors
 from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.references import NamedObject
 
@@ -148,8 +148,7 @@ class Volume(metaclass=ShortErrors):
             read_only: Whether the mount refuses writing.
         """
         fields.of_type("source", source, Mapping[str, Mapping[str, Any]])
-        if len(source) != 1:
-            raise GpuConstructsError(f"source must hold one source, like {{'nfs': {{...}}}}; got {dict(source)!r}")
+        refuse_if(len(source) != 1, "source", "hold one source, like {'nfs': {...}}", dict(source))
         fields.one_of("source key", next(iter(source)), _SOURCES)
         return cls(source=dict(source), read_only=read_only)
 
@@ -262,15 +261,13 @@ class Mounts:
             for path, one in given.items()
         }
         if shared_memory is not None:
-            if "/dev/shm" in volumes:
-                raise GpuConstructsError("shared_memory and volumes['/dev/shm'] must not both be given")
+            refuse_if("/dev/shm" in volumes, "shared_memory and volumes['/dev/shm']", "not both be given")
             fields.size("shared_memory", shared_memory)
             volumes["/dev/shm"] = Volume.empty_dir(medium="Memory", size_limit=shared_memory)
         made: list[dict[str, Any]] = []
         for path, volume in volumes.items():
             fields.absolute_path("volumes path", path)
-            if ":" in path:
-                raise GpuConstructsError(f"volumes path must not hold ':', which no mount takes; got {path!r}")
+            refuse_if(":" in path, "volumes path", "not hold ':', which no mount takes", path)
             name = self._name(path, volume, [mount["name"] for mount in made])
             mount: dict[str, Any] = {"name": name, "mountPath": path}
             if isinstance(volume, Volume):
@@ -312,6 +309,5 @@ def mounts(
     """
     pod = Mounts(reserved)
     mounted = pod.mounted(given, shared_memory=shared_memory)
-    if pod.claims:
-        raise GpuConstructsError("volumes must not hold a VolumeClaim here: only a GpuWorkload brings disks of its own")
+    refuse_if(pod.claims, "volumes", "not hold a VolumeClaim here: only a GpuWorkload brings disks of its own")
     return mounted, pod.sources

@@ -7,13 +7,10 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, get_type_hints
 
-from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import credentials, fields
-from gpu_constructs.kube.durations import from_go_duration
+from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.kube import credentials, durations, fields, plain_data, pods
 from gpu_constructs.kube.env import EnvValue
 from gpu_constructs.kube.placement import Toleration
-from gpu_constructs.kube.plain_data import below
-from gpu_constructs.kube.pods import Pods, ProgramOptions
 from gpu_constructs.kube.resources import Resources, container_resources
 from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.migration.chart_values import Values
@@ -28,16 +25,15 @@ Converter = Callable[[str, Any], Any]
 def _texts(field: str, given: Mapping[Any, Any]) -> None:
     for pair in given.items():
         for text in pair:
-            if not isinstance(text, str):
-                raise GpuConstructsError(f"{field} must hold text, got {text!r}; quote it")
+            refuse_if(not isinstance(text, str), field, f"hold text, got {text!r}; quote it")
 
 
 def _pod_option(field: str, given: Any) -> None:
     """Raise for what the constructs themselves do not take for an option of pods."""
     if isinstance(given, Mapping) and field in ("node_selector", "pod_annotations", "pod_labels"):
         _texts(field, given)
-    fields.of_type(field, given, get_type_hints(ProgramOptions)[field])
-    Pods(options={field: given}, image="", resources={})
+    fields.of_type(field, given, get_type_hints(pods.ProgramOptions)[field])
+    pods.Pods(options={field: given}, image="", resources={})
 
 
 def _keys_of(known: Sequence[str], field: str, given: Mapping[str, Any]) -> None:
@@ -95,9 +91,8 @@ def update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | No
 
 
 def _seconds(field: str, text: str) -> int:
-    span = from_go_duration(field, text)
-    if span % timedelta(seconds=1) or span < timedelta(0):
-        raise GpuConstructsError(f"{field} must be whole seconds; got {text!r}")
+    span = durations.from_go_duration(field, text)
+    refuse_if(span % timedelta(seconds=1) or span < timedelta(0), field, "be whole seconds", text)
     return span // timedelta(seconds=1)
 
 
@@ -158,8 +153,7 @@ def variable(given: Any) -> tuple[str, str | EnvValue]:
     if "value_from" in members:
         fields.of_type(f"{name}.valueFrom", members["value_from"], Mapping[str, Any])
         return name, EnvValue(value_from=members["value_from"])
-    if not isinstance(value, str):
-        raise GpuConstructsError(f"{name} must be text, got {value!r}; quote it")
+    refuse_if(not isinstance(value, str), name, f"be text, got {value!r}; quote it")
     credentials.refuse_variable(name, name, value, "use valueFrom.secretKeyRef")
     return name, value
 
@@ -199,7 +193,7 @@ def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, An
     kept: dict[str, dict[str, Any]] = {}
     for section, amounts in given.items():
         for name, amount in amounts.items() if isinstance(amounts, Mapping) else [(None, amounts)]:
-            place = f"{path}.{section}" if name is None else below(f"{path}.{section}", name)
+            place = f"{path}.{section}" if name is None else plain_data.below(f"{path}.{section}", name)
             # Kubernetes reads an amount of 0.1 as it reads "0.1".
             said = str(amount) if type(amount) is float else amount
             if read.accepts(place, partial(_amount, section, name, said)) and name is not None:

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.durations import from_go_duration
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if
+from gpu_constructs.kube import durations, fields
 
 Duration = int | str
 """Seconds, or a text like ``90s`` or ``1h30m``."""
@@ -154,9 +153,8 @@ def seconds(name: str, duration: Duration) -> int:
     """
     if not isinstance(duration, str):
         return duration
-    number, rest = divmod(from_go_duration(name, duration), timedelta(seconds=1))
-    if rest:
-        raise GpuConstructsError(f"{name} must be in whole seconds; got {duration!r}")
+    number, rest = divmod(durations.from_go_duration(name, duration), timedelta(seconds=1))
+    refuse_if(rest, name, "be in whole seconds", duration)
     return number
 
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.kube import fields, rbac
+from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
+from gpu_constructs.kube import env, fields, rbac
 from gpu_constructs.kube.config_map import config_map, sha256
 from gpu_constructs.kube.container_security import Rights
-from gpu_constructs.kube.env import environment
 from gpu_constructs.kube.pods import Pods
 from gpu_constructs.kube.resources import Resources, container_resources
 from gpu_constructs.observability import metrics as catalogue
@@ -119,8 +118,7 @@ def exporter_rights(*, is_profiled: bool) -> Rights:
 
 def check_address(field: str, given: str) -> None:
     """Raise unless a text is the address of a hostengine."""
-    if not _ADDRESS.match(given):
-        raise GpuConstructsError(f"{field} must be 'host:port'; got {given!r}")
+    refuse_if(not _ADDRESS.match(given), field, "be 'host:port'", given)
     fields.port_number(f"port of {field}", int(given.rpartition(":")[2]))
 
 
@@ -278,7 +276,7 @@ def _environment(exporter: Exporter, settings: DcgmSettings) -> list[dict[str, A
     return [
         *({"name": name, "value": value} for name, value in variables.items() if value is not None),
         {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-        *environment(exporter.options.get("env") or {}, visible_devices_is_managed=False),
+        *env.environment(exporter.options.get("env") or {}, visible_devices_is_managed=False),
     ]
 
 
@@ -305,6 +303,5 @@ def _volumes(exporter: Exporter, settings: DcgmSettings) -> Volumes:
 
 def _three_quarters(memory: str) -> str:
     mebibytes = int(fields.amount(memory) * 3 / 4 / 2**20)
-    if not mebibytes:
-        raise GpuConstructsError(f"resources['limits']['memory'] must leave the exporter a few MiB; got {memory!r}")
+    refuse_if(not mebibytes, "resources['limits']['memory']", "leave the exporter a few MiB", memory)
     return f"{mebibytes}MiB"

@@ -9,10 +9,8 @@ from typing import Any
 
 from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.platforms import Platform
-from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.container_security import SECURITY_CONTEXT
-from gpu_constructs.kube.placement import Toleration
+from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.kube import container_security, fields, placement
 from gpu_constructs.kube.resources import container_resources
 from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.migration.chart import Reading, chart, check_installation
@@ -37,7 +35,9 @@ from gpu_constructs.observability.web_config import Tls
 
 CHART = "dcgm-exporter"
 _MONITORING = "monitoring.coreos.com/v1"
-_CONTROL_PLANE = Toleration(key="node-role.kubernetes.io/control-plane", operator="Exists", effect="NoSchedule")
+_CONTROL_PLANE = placement.Toleration(
+    key="node-role.kubernetes.io/control-plane", operator="Exists", effect="NoSchedule"
+)
 
 
 def exporter_options(
@@ -262,7 +262,7 @@ def _security_context(read: Reading) -> dict[str, Any] | None:
 
 def _check_security(laid: Mapping[str, Any]) -> None:
     for key in laid:
-        fields.one_of("security_context key", key, SECURITY_CONTEXT)
+        fields.one_of("security_context key", key, container_security.SECURITY_CONTEXT)
     capabilities = laid.get("capabilities", {})
     fields.of_type("capabilities", capabilities, Mapping[str, Sequence[str]])
     for key in capabilities:
@@ -293,8 +293,7 @@ def _resources(read: Reading) -> dict[str, Any] | None:
 def _check_resources(given: Any) -> None:
     memory = container_resources(given, default={}).get("limits", {}).get("memory", "1Gi")
     # The construct tells the Go runtime three quarters of it, in MiB.
-    if fields.amount(memory) * 3 / 4 < 2**20:
-        raise GpuConstructsError(f"limits.memory must leave the exporter a few MiB; got {memory!r}")
+    refuse_if(fields.amount(memory) * 3 / 4 < 2**20, "limits.memory", "leave the exporter a few MiB", memory)
 
 
 def _service_account(read: Reading, mapping: bool | PodMapping) -> str | None:

@@ -13,14 +13,10 @@ from constructs import Construct
 from gpu_constructs.catalog.platforms import Kubernetes, Platform
 from gpu_constructs.catalog.versions import Unverified
 from gpu_constructs.errors import GpuConstructsError, short_errors, warn
-from gpu_constructs.kube import fields, references
-from gpu_constructs.kube.env import environment
+from gpu_constructs.kube import env, fields, placement, references, update_strategy, volume
 from gpu_constructs.kube.labels import object_labels, selector_labels
-from gpu_constructs.kube.placement import GPU_PRESENT
 from gpu_constructs.kube.pods import Pods
 from gpu_constructs.kube.resources import Resources
-from gpu_constructs.kube.update_strategy import UpdateStrategy
-from gpu_constructs.kube.volume import mounts
 from gpu_constructs.observability.exporter_options import ExporterService
 from gpu_constructs.observability.gpu_dashboard import GpuDashboard
 from gpu_constructs.observability.gpu_series import GpuSeries
@@ -177,13 +173,13 @@ class Exporter:
             image=image,
             resources=self.program.resources,
             runtime_class=platform.runtime_class,
-            node_labels={GPU_PRESENT: "true", **(node_labels or {})},
-            update_strategy=UpdateStrategy.rolling_update(max_unavailable=1),
+            node_labels={placement.GPU_PRESENT: "true", **(node_labels or {})},
+            update_strategy=update_strategy.UpdateStrategy.rolling_update(max_unavailable=1),
         )
 
     def environment(self) -> list[dict[str, Any]]:
         """Return the variables of the user."""
-        return environment(self.options.get("env") or {}, visible_devices_is_managed=False)
+        return env.environment(self.options.get("env") or {}, visible_devices_is_managed=False)
 
 
 def _check_scrape(exporter: Exporter) -> None:
@@ -250,7 +246,7 @@ def daemonset(
         GpuConstructsError: The user mounts something at a path of the exporter's own.
     """
     places = {mount["mountPath"] for _, mount in own.values()}
-    given, volumes = mounts(exporter.options.get("volumes") or {}, shared_memory=None, reserved=own)
+    given, volumes = volume.mounts(exporter.options.get("volumes") or {}, shared_memory=None, reserved=own)
     for mount in given:
         # Two slashes in front mean something else to normpath.
         if posixpath.normpath("/" + mount["mountPath"].lstrip("/")) in places:

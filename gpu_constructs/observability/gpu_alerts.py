@@ -8,7 +8,7 @@ from typing import Literal
 
 from constructs import Construct
 
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.references import NamedObject
@@ -128,8 +128,7 @@ class GpuAlerts(GpuObject):
             alert_labels=alert_labels or {},
         )
         rules = gpu_rules(watched.series, options)
-        if not rules:
-            raise GpuConstructsError("leave_out must leave a rule in; leave the GpuAlerts out for none")
+        refuse_if(not rules, "leave_out", "leave a rule in; leave the GpuAlerts out for none")
         super().__init__(scope, id)
         self.rules = tuple(dict.fromkeys(rule.name for rule in rules))
         own = object_labels(selector_labels(name="gpu-alerts", instance=id, component="alerts"))
@@ -157,8 +156,7 @@ def _check_alert_labels(labels: Mapping[str, str]) -> None:
 
 def _check_name(field: str, what: str, given: str, way_out: str) -> None:
     what = f"{what} or a regular expression"
-    if not given or not given.isprintable():
-        raise GpuConstructsError(f"{field} must be {what}; got {given!r}; {way_out}")
+    refuse_if(not given or not given.isprintable(), field, f"be {what}", given, way_out=way_out)
     check_re2(field, given, what, way_out)
 
 

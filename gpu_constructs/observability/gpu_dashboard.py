@@ -9,7 +9,7 @@ from typing import Any, Literal
 from constructs import Construct
 
 from gpu_constructs.cluster.namespace import namespace_name
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.config_map import config_map
 from gpu_constructs.kube.labels import object_labels, selector_labels
@@ -96,10 +96,8 @@ class GpuDashboard(GpuObject):
         for field, text in (("folder", folder), ("title", title)):
             if text is not None and not (text.strip() and text.isprintable()):
                 raise GpuConstructsError(f"{field} must be printable text; got {text!r}; leave it out for the default")
-        if uid is not None and not _UID.match(uid):
-            raise GpuConstructsError(f"uid must be 1 to 40 letters, digits, '-' and '_'; got {uid!r}")
-        if not _REFRESH.match(refresh):
-            raise GpuConstructsError(f"refresh must be a number and s, m, h or d, such as '1m', or ''; got {refresh!r}")
+        refuse_if(uid is not None and not _UID.match(uid), "uid", "be 1 to 40 letters, digits, '-' and '_'", uid)
+        refuse_if(not _REFRESH.match(refresh), "refresh", "be a number and s, m, h or d, such as '1m', or ''", refresh)
         # The panels are a large table: only for those who want them.
         from gpu_constructs.observability.dashboard import DEFAULT_TITLES, dashboard, json_text
 

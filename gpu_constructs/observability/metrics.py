@@ -13,8 +13,7 @@ from functools import cache
 from typing import Literal, get_args
 
 from gpu_constructs.errors import GpuConstructsError, did_you_mean, warn
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.tables import rows
+from gpu_constructs.kube import fields, tables
 from gpu_constructs.observability.exporter_options import MetricsConfigMap
 
 MetricType = Literal["gauge", "counter", "label"]
@@ -131,7 +130,7 @@ def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
     """Return each metric of a list with the list, or None if it is younger than the release, by field."""
     number = release_number(release)
     found: dict[str, tuple[Metric, str | None]] = {}
-    for row in rows(__package__, _TABLE):
+    for row in tables.rows(__package__, _TABLE):
         earlier, _, changed = row["earlier"].partition(" before ")
         kind = earlier if earlier and number < release_number(changed) else row["type"]
         is_known = number >= release_number(row["since"] or "0.0.0")
@@ -177,7 +176,7 @@ def _known_fields(release: str) -> Mapping[str, Mapping[str, str]]:
     Releases from 4.x on are held against 4.8.2, the last one whose list was read.
     """
     major = "3" if release.startswith("3.") else "4"
-    return {row["field"]: row for row in rows(__package__, "dcgm_fields.csv") if major in row["releases"]}
+    return {row["field"]: row for row in tables.rows(__package__, "dcgm_fields.csv") if major in row["releases"]}
 
 
 def require_known(field: str, prometheus_type: str, release: str, *, known_as: str) -> None:
@@ -245,7 +244,7 @@ def counters_csv(metrics: Sequence[Metric]) -> str:
 
     Groups come in a fixed order, metrics within a group in the order given.
     """
-    group_of = {row["field"]: row["group"] for row in rows(__package__, _TABLE)}
+    group_of = {row["field"]: row["group"] for row in tables.rows(__package__, _TABLE)}
     titles = list(dict.fromkeys(group_of.values()))
     groups: dict[str, list[Metric]] = {title: [] for title in (*titles[:-2], _OTHERS, *titles[-2:])}
     for metric in metrics:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from gpu_constructs.catalog import versions
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields
+from gpu_constructs.kube import env, fields
 from gpu_constructs.kube.container_security import container_security
-from gpu_constructs.kube.env import environment
 from gpu_constructs.kube.pods import Pods
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.observability.exporter import LONGEST_NAME as LONGEST_NAME
@@ -164,7 +163,7 @@ def smi_manifests(
             # Every GPU of the node without asking for one, and no more of the driver than reading takes.
             {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
             {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
-            *environment(exporter.options.get("env") or {}, visible_devices_is_managed=False),
+            *env.environment(exporter.options.get("env") or {}, visible_devices_is_managed=False),
         ],
         **probes(exporter, "/-/healthy", "/-/ready", failures),
         "securityContext": {**container_security(non_root=True), "runAsUser": user},

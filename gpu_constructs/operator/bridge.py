@@ -8,11 +8,9 @@ from typing import Any, Literal
 
 from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields
+from gpu_constructs.kube import fields, labels, pods
 from gpu_constructs.kube.config_map import SCRIPT_MODE, config_map, sha256, shell_script
 from gpu_constructs.kube.container_security import POD, container_security
-from gpu_constructs.kube.labels import object_labels, selector_labels
-from gpu_constructs.kube.pods import daemonset
 
 Strategy = Literal["markers", "stage"]
 
@@ -184,8 +182,8 @@ def manifests(
         interval_seconds: Seconds between two checks.
     """
     text = script(strategy)
-    selector = selector_labels(name=NAME, instance=id, component="validation-bridge")
-    metadata = {"name": NAME, "namespace": namespace, "labels": object_labels(selector)}
+    selector = labels.selector_labels(name=NAME, instance=id, component="validation-bridge")
+    metadata = {"name": NAME, "namespace": namespace, "labels": labels.object_labels(selector)}
     written = {name: path for name, path in directories.items() if name == "STAGE_DIR"}
     if strategy == "markers":
         written = {"VALIDATIONS_DIR": VALIDATIONS_DIR}
@@ -226,7 +224,7 @@ def manifests(
     }
     return {
         "script": config_map(metadata, {_SCRIPT: text}),
-        "Default": daemonset(
+        "Default": pods.daemonset(
             metadata=metadata,
             selector=selector,
             annotations={"gpu-constructs/script-sha256": sha256(text)},

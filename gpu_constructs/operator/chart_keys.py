@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from gpu_constructs.catalog.versions import GPU_OPERATOR, GpuOperatorRelease
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube.plain_data import Shapes, shown
 from gpu_constructs.kube.tables import table
 from gpu_constructs.migration.chart_values import Key, nearest
@@ -77,8 +77,7 @@ def check_keys(values: Mapping[str, Any], release: GpuOperatorRelease) -> None:
 def _check_section(prefix: str, values: Mapping[Any, Any], release: GpuOperatorRelease) -> None:
     for name, value in values.items():
         path = f"{prefix}{name}"
-        if not isinstance(name, str):
-            raise GpuConstructsError(f"values.{path} must have a text for its key; got {name!r}; quote it")
+        refuse_if(not isinstance(name, str), f"values.{path}", "have a text for its key", name, way_out="quote it")
         if "." in name:
             raise GpuConstructsError(
                 f"{f'values.{prefix}'.rstrip('.')}[{name!r}] must be nested: Helm takes no key apart at its dots; got "

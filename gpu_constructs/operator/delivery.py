@@ -11,8 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.durations import from_go_duration, go_duration
+from gpu_constructs.kube import durations, fields
 
 CHART = "gpu-operator"
 NVIDIA_REPOSITORY = "https://helm.ngc.nvidia.com/nvidia"
@@ -272,9 +271,9 @@ def check_release_name(release_name: str) -> None:
 
 def flux_duration(field: str, given: timedelta | str) -> str:
     """Return a span of time as Flux reads it."""
-    text = given if isinstance(given, str) else go_duration(given)
+    text = given if isinstance(given, str) else durations.go_duration(given)
     problems = {
-        "above zero": from_go_duration(field, text) <= timedelta(0),
+        "above zero": durations.from_go_duration(field, text) <= timedelta(0),
         "a duration in h, m, s or ms without a sign": not _FLUX_DURATION.match(text),
     }
     fields.refuse_first((holds, f"{field} must be {what}; got {given!r}") for what, holds in problems.items())

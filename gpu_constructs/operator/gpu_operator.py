@@ -17,10 +17,9 @@ from gpu_constructs.device_plugin.config import MigStrategy, PluginConfig, devic
 from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.device_plugin.installation import warn_of_mps
 from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.kube import credentials, fields, kinds
+from gpu_constructs.kube import credentials, fields, kinds, plain_data
 from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.placement import Toleration
-from gpu_constructs.kube.plain_data import at, plain
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.side_files import SideFile
 from gpu_constructs.kube.yaml_text import yaml_text
@@ -226,7 +225,7 @@ class GpuOperator(GpuObject):
 def _delivered(operator: GpuOperator) -> object:
     main = operator.node.try_find_child("Default")
     path = _VALUES_IN.get((main.api_group, main.kind)) if isinstance(main, Manifest) else None
-    return at(main.to_json(), path, {}) if isinstance(main, Manifest) and path else operator.values
+    return plain_data.at(main.to_json(), path, {}) if isinstance(main, Manifest) and path else operator.values
 
 
 def _made(delivery: object) -> Made:
@@ -240,7 +239,7 @@ def _made(delivery: object) -> Made:
 
 
 def _own(values: Mapping[str, Any] | None, release: versions.GpuOperatorRelease) -> dict[str, Any]:
-    own: dict[str, Any] = plain("values", values or {}, may_be_none=True)
+    own: dict[str, Any] = plain_data.plain("values", values or {}, may_be_none=True)
     if own:
         credentials.refuse_in_values(own, "name a Secret where the chart takes one, such as driver.secretEnv")
         # The table of the chart's keys is for those who name some.
@@ -278,7 +277,7 @@ def _told(
 def _configs_of_text(
     where: str, told: Mapping[str, Any], configs: Configs | None, release: versions.DevicePluginRelease
 ) -> Configs | None:
-    section = at(told, "devicePlugin.config", {}) if configs is None else {}
+    section = plain_data.at(told, "devicePlugin.config", {}) if configs is None else {}
     of_text, doubts = options.configs_of_text(section, release)
     for doubt in doubts:
         warn(f"{where}: {doubt}")

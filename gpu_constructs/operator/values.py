@@ -9,10 +9,8 @@ from typing import Any
 from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import placement
-from gpu_constructs.kube.config_map import sha256
+from gpu_constructs.kube import config_map, placement, plain_data
 from gpu_constructs.kube.placement import Toleration
-from gpu_constructs.kube.plain_data import at
 
 Values = dict[str, Any]
 
@@ -95,7 +93,7 @@ def _config(configs: Configs) -> Values:
     # A hash in an object's name, against our rule: the operator reads no ConfigMap, so nothing else restarts the
     # pods that mount it. These are the plugin's, GPU Feature Discovery's and the MPS daemon's alone
     # (controllers/object_controls.go handleDevicePluginConfig); annotations would restart the driver too.
-    digest = sha256("\0".join(text for item in data.items() for text in item))
+    digest = config_map.sha256("\0".join(text for item in data.items() for text in item))
     return {"create": True, **default, "name": f"{_CONFIG_MAP}-{digest[:8]}", "data": data}
 
 
@@ -128,7 +126,7 @@ def keywords_of(stated: Mapping[str, Any], *, config: str, mig_strategy: str) ->
         "daemonsets.tolerations": "tolerations",
         f"{NFD}.worker.tolerations": "tolerations",
     }
-    return {path: name for path, name in names.items() if at(stated, path) is not None}
+    return {path: name for path, name in names.items() if plain_data.at(stated, path) is not None}
 
 
 def merged(

@@ -16,9 +16,7 @@ from typing import Any, get_args
 from gpu_constructs.catalog.platforms import NO_VOLUME_MOUNTS, DeviceListStrategy, Platform
 from gpu_constructs.catalog.versions import GPU_OPERATOR, GpuOperatorRelease
 from gpu_constructs.errors import GpuConstructsError, did_you_mean
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.plain_data import at
-from gpu_constructs.kube.tables import table
+from gpu_constructs.kube import fields, plain_data, tables
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.operator.values import NFD
 
@@ -40,7 +38,7 @@ _REFUSAL = "{{name}} must be {must}; got {{got!r}}; {why}; leave {{name}} out"
 
 
 def _table() -> Any:
-    return table(__package__, "values_rules.yaml")
+    return tables.table(__package__, "values_rules.yaml")
 
 
 _STATES: Mapping[str, Callable[[Any], bool]] = {
@@ -62,7 +60,7 @@ class _Seen:
 
     def get(self, path: str) -> Any:
         """Return the value of a dotted key, or None."""
-        return at(self._values, path)
+        return plain_data.at(self._values, path)
 
     def keyword(self, path: str) -> str:
         """Return the keyword that stated a key, or what holds it; empty if none did."""
@@ -226,7 +224,7 @@ def _check_default_config(seen: _Seen) -> None:
 def _check_labelling_worker(seen: _Seen) -> None:
     """The operator labels only nodes that NFD's worker labelled (controllers/state_manager.go hasGPULabels)."""
     missing = _not_in(seen, _OPERANDS, _WORKER)
-    if missing and at(seen.stated, _OPERANDS) is not None:
+    if missing and plain_data.at(seen.stated, _OPERANDS) is not None:
         raise GpuConstructsError(
             f"values.{_WORKER} must hold what {seen.keyword(_OPERANDS) or _OPERANDS} holds; got no {missing[0]!r}; add "
             "it, or pass tolerations=[...], which writes both: a node with that taint would get no GPU label, and so "
@@ -251,7 +249,7 @@ def _covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
 
 
 def _of_tolerations(seen: _Seen) -> Iterator[str]:
-    for toleration in [] if at(seen.stated, _OPERANDS) is not None else _not_in(seen, _OPERANDS, _WORKER):
+    for toleration in [] if plain_data.at(seen.stated, _OPERANDS) is not None else _not_in(seen, _OPERANDS, _WORKER):
         yield (
             f"values.{_WORKER} lacks {toleration!r}, which the operands have by default: a node with that taint "
             "gets no GPU label, and so no pod of the operator; add it, if a node has it"

@@ -12,10 +12,7 @@ from cdk8s import ApiObject, App, JsonPatch, Names
 from constructs import IConstruct
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import kinds
-from gpu_constructs.kube.kinds import make_canonical
-from gpu_constructs.kube.side_files import first_line, marked
-from gpu_constructs.kube.yaml_text import manifest_text
+from gpu_constructs.kube import kinds, side_files, yaml_text
 from gpu_constructs.output.examination import Examined
 from gpu_constructs.output.files import METADATA_FILE, NEEDS_CRDS_FOLDER, SUFFIX, OutputFiles
 from gpu_constructs.output.rendering import Rendered
@@ -23,7 +20,7 @@ from gpu_constructs.output.rendering import Rendered
 NAMESPACES_FILE = "00-namespaces"
 CRDS_FILE = "01-crds"
 CLASSES_FILE = "02-classes"
-HEADER = first_line(SUFFIX)
+HEADER = side_files.first_line(SUFFIX)
 
 
 def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> list[str]:
@@ -33,8 +30,8 @@ def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> lis
     try:
         for name, manifests in _sorted_into_files(rendered).items():
             path = outdir / name
-            text = "---\n".join(map(manifest_text, manifests))
-            output.texts[path] = marked(path.name, text, output.program)
+            text = "---\n".join(map(yaml_text.manifest_text, manifests))
+            output.texts[path] = side_files.marked(path.name, text, output.program)
     except UnicodeEncodeError as error:
         held = error.object[error.start : error.end]
         return [f"{path.name}: objects must hold text that UTF-8 can write; got {held!r}; leave it out"]
@@ -42,7 +39,7 @@ def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> lis
         return [str(error)]
     if _records_metadata(checked.app):
         path = outdir / METADATA_FILE
-        output.texts[path] = marked(path.name, _metadata(checked.constructs), output.program)
+        output.texts[path] = side_files.marked(path.name, _metadata(checked.constructs), output.program)
     for construct in checked.constructs:
         for file in construct.side_files() if hasattr(construct, "side_files") else ():
             path = output.folder(file.folder, given_outdir) / file.name
@@ -51,7 +48,7 @@ def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> lis
                     f"{construct.node.path}: {file.folder}/{path.name} is written by another construct already; "
                     "give one of them another name"
                 ]
-            output.texts[path] = marked(file.name, file.text, output.program)
+            output.texts[path] = side_files.marked(file.name, file.text, output.program)
     return []
 
 
@@ -70,7 +67,7 @@ def _sorted_into_files(rendered: Rendered) -> dict[str, list[dict[str, Any]]]:
         for index in own:
             manifest = rendered.manifests[index]
             # Behind the checks, which show amounts as the user wrote them.
-            make_canonical(manifest)
+            kinds.make_canonical(manifest)
             files[_file_of(manifest, name)].append(manifest)
     return files
 

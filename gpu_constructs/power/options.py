@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gpu_constructs.errors import GpuConstructsError, did_you_mean
+from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
 
 OutOfRange = Literal["clamp", "refuse"]
@@ -123,8 +123,7 @@ def _target(key: str) -> tuple[Target, str]:
     prefix, colon, pattern = key.partition(":")
     for target, (form, description) in _FORMS.items():
         if colon and prefix == target:
-            if not form.match(pattern):
-                raise GpuConstructsError(f"limits key must be {description}; got {key!r}")
+            refuse_if(not form.match(pattern), "limits key", f"be {description}", key)
             return target, pattern
     words = ", ".join(f"'{target}:'" for target in _FORMS)
     raise GpuConstructsError(f"limits key must start with one of {words}; got {key!r}{did_you_mean(prefix, _FORMS)}")

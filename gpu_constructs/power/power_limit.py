@@ -13,7 +13,6 @@ from gpu_constructs.cluster.namespace import DEFAULT_NAMESPACE, component_namesp
 from gpu_constructs.errors import GpuConstructsError, warn
 from gpu_constructs.facts.provided import PowerCap, Provided, placement_of
 from gpu_constructs.kube import fields, placement
-from gpu_constructs.kube.placement import GPU_PRESENT
 from gpu_constructs.kube.pods import AgentOptions, Pods
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.update_strategy import UpdateStrategy
@@ -131,7 +130,7 @@ class PowerLimit(GpuObject):
             resources=RESOURCES,
             runtime_class=platform.runtime_class,
             tolerations=(placement.CRITICAL_ADDONS, placement.GPU_TAINT),
-            node_labels={GPU_PRESENT: "true"},
+            node_labels={placement.GPU_PRESENT: "true"},
         )
         for warning in check_boards(wishes, gpu_models, out_of_range=out_of_range):
             warn(f"{scope.node.path}/{id}: {warning}".lstrip("/"))

@@ -12,8 +12,7 @@ from typing import ClassVar, Literal, Unpack
 from constructs import Construct
 
 from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.kube import credentials, fields
-from gpu_constructs.kube.container import Probe
+from gpu_constructs.kube import container, credentials, fields
 from gpu_constructs.kube.resources import Resources
 from gpu_constructs.kube.volume import Mountable, VolumeClaim
 from gpu_constructs.recipes.http_server import (
@@ -201,7 +200,9 @@ class ComfyUI(HttpServer):
             ports={"http": _PORT},
             startup_probe=startup_probe("/system_stats", startup_seconds),
             # No liveness probe: a server busy with a model may be slow to answer, and a restart loses the queue.
-            readiness_probe=Probe.http_get("/system_stats", port="http", timeout_seconds=10, failure_threshold=6),
+            readiness_probe=container.Probe.http_get(
+                "/system_stats", port="http", timeout_seconds=10, failure_threshold=6
+            ),
             run_as_user=run_as_user,
             fs_group=run_as_user or None,
             **given,

@@ -11,7 +11,7 @@ from cdk8s import ApiObject
 
 from gpu_constructs.catalog.gpu_models import known_board
 from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.container import Probe
 from gpu_constructs.kube.resources import Resources
@@ -58,8 +58,7 @@ def with_defaults(
 def refuse_variables(options: WorkloadOptions, reserved: Mapping[str, str]) -> None:
     """Raise if the user sets a variable that the recipe needs for itself."""
     for name, why in reserved.items():
-        if name in (options.get("env") or {}):
-            raise GpuConstructsError(f"env[{name!r}] must be left to the recipe, {why}")
+        refuse_if(name in (options.get("env") or {}), f"env[{name!r}]", f"be left to the recipe, {why}")
 
 
 def startup_probe(path: str, seconds: int) -> Probe:

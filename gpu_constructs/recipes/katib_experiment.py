@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack
 from constructs import Construct
 
 from gpu_constructs.cluster.namespace import namespace_in
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.annotations import COLLECTOR_INJECTION as COLLECTOR_INJECTION
 from gpu_constructs.recipes.katib_parameter import KatibParameter, combinations, require_finite
@@ -204,8 +204,7 @@ def _algorithm(
         raise GpuConstructsError("algorithm_name 'cmaes' needs two parameters or more that are double or int")
     if name == "hyperband":
         for key in ("r_l", "resource_name"):
-            if key not in settings:
-                raise GpuConstructsError(f"algorithm_settings must hold {key!r} for algorithm_name 'hyperband'")
+            refuse_if(key not in settings, "algorithm_settings", f"hold {key!r} for algorithm_name 'hyperband'")
         if settings["resource_name"] not in parameters:
             raise GpuConstructsError(
                 f"algorithm_settings['resource_name'] must be one of parameters; got {settings['resource_name']!r}"
@@ -222,8 +221,7 @@ def _check_placeholders(parameters: Mapping[str, KatibParameter], container: Any
     if not parameters:
         raise GpuConstructsError("parameters must hold at least one; got none")
     for name in parameters:
-        if not _NAME.match(name):
-            raise GpuConstructsError(f"parameters key must be letters, digits, '-', '_' or '.'; got {name!r}")
+        refuse_if(not _NAME.match(name), "parameters key", "be letters, digits, '-', '_' or '.'", name)
     if script is not None and _PLACEHOLDER.search(script):
         raise GpuConstructsError(
             "trial.script must hold no ${trialParameters...}, which Katib fills in the pod only; pass it as "

@@ -8,7 +8,7 @@ from typing import Unpack
 from constructs import Construct
 
 from gpu_constructs.cluster.namespace import namespace_in
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube.volume import Mountable, VolumeClaim
 from gpu_constructs.recipes.training_pod import TrainingObject, TrainingPod, require_name
 from gpu_constructs.tree.construct import checked
@@ -87,8 +87,7 @@ class KubeflowNotebook(TrainingObject):
                 "pods of a Notebook have no place for claims, which the API server would drop; use "
                 "Backend.device_plugin() or Backend.dra_extended_resource() for it"
             )
-        if _HOME in described.volumes:
-            raise GpuConstructsError(f"pod must not mount {_HOME!r}; pass home=... for it")
+        refuse_if(_HOME in described.volumes, "pod", f"not mount {_HOME!r}; pass home=... for it")
         if _STOPPED in (options.get("annotations") or {}):
             raise GpuConstructsError(f"annotations must not hold {_STOPPED!r}; pass stopped=True or leave it out")
         own = replace(

@@ -10,16 +10,11 @@ from typing import Any, Literal, Unpack
 from cdk8s import ApiObject
 from constructs import Construct
 
-from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.kube import durations, fields
-from gpu_constructs.kube.config_map import sha256
+from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
+from gpu_constructs.kube import config_map, durations, env, fields, placement, pods, volume
 from gpu_constructs.kube.container import Container, Probe
-from gpu_constructs.kube.env import VISIBLE_DEVICES
 from gpu_constructs.kube.labels import object_labels, selector_labels
-from gpu_constructs.kube.placement import GPU_TAINT
-from gpu_constructs.kube.pods import pod_spec, pull_secrets
 from gpu_constructs.kube.resources import Resources
-from gpu_constructs.kube.volume import Mounts, Volume, VolumeClaim
 from gpu_constructs.recipes.http_server import (
     HttpServer,
     VramBudget,
@@ -210,8 +205,8 @@ class Ollama(HttpServer):
                 options,
                 env={"HOME": _DATA, "OLLAMA_MODELS": f"{_DATA}/models", **_variables(settings, options, budget)},
                 volumes={
-                    _DATA: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
-                    "/tmp": Volume.empty_dir(size_limit="10Gi"),
+                    _DATA: volume.VolumeClaim(storage=storage, storage_class_name=storage_class_name),
+                    "/tmp": volume.Volume.empty_dir(size_limit="10Gi"),
                 },
                 resources=_RESOURCES,
             ),
@@ -280,8 +275,7 @@ def _check_models(models: Sequence[str], name: str) -> None:
                 f"models[{index}] must be a name as ollama pull takes it, like 'qwen3:8b' or "
                 f"'hf.co/<user>/<repository>:<quantization>'; got {model!r}"
             )
-    if len(set(models)) < len(models):
-        raise GpuConstructsError(f"models must not repeat a name; got {list(models)!r}")
+    refuse_if(len(set(models)) < len(models), "models", "not repeat a name", list(models))
     if models and len(name) > 49:
         raise GpuConstructsError(
             f"name must have at most 49 characters beside models, whose Job bears it too; got {len(name)}"
@@ -292,24 +286,24 @@ def _pull_job(
     name: str, namespace: str, models: Sequence[str], *, image: str, user: int, options: WorkloadOptions
 ) -> dict[str, Any]:
     """Return the Job that has a server pull models; its name ends in a checksum of the rest."""
-    mounts = Mounts()
+    mounts = volume.Mounts()
     container = Container(
         name="pull",
         image=image,
         command=["sh", "-ec", _PULL, "pull"],
         args=models,
         # Without the variable an image with CUDA would be shown every GPU of the node.
-        env={"HOME": "/tmp", "OLLAMA_HOST": f"http://{name}:{_PORT}", VISIBLE_DEVICES: "void"},
-        volumes={"/tmp": Volume.empty_dir(size_limit="100Mi")},
+        env={"HOME": "/tmp", "OLLAMA_HOST": f"http://{name}:{_PORT}", env.VISIBLE_DEVICES: "void"},
+        volumes={"/tmp": volume.Volume.empty_dir(size_limit="100Mi")},
     ).to_manifest(mounts)
     labels = object_labels(selector_labels(name=name, instance=name, component="model-pull"))
     profile, selector = options.get("profile"), options.get("node_selector")
     tolerations = [*(profile.tolerations if profile else ()), *options.get("tolerations", ())]
     # The nodes that are selected may be those with GPUs.
-    tolerations = [GPU_TAINT, *tolerations] if selector else tolerations
+    tolerations = [placement.GPU_TAINT, *tolerations] if selector else tolerations
     pod = {
-        **pod_spec([container], security_context={"runAsNonRoot": True, "runAsUser": user}),
-        "imagePullSecrets": pull_secrets(options.get("image_pull_secrets", ())),
+        **pods.pod_spec([container], security_context={"runAsNonRoot": True, "runAsUser": user}),
+        "imagePullSecrets": pods.pull_secrets(options.get("image_pull_secrets", ())),
         "restartPolicy": "Never",
         "volumes": mounts.sources,
         **({"nodeSelector": dict(selector)} if selector else {}),
@@ -320,7 +314,7 @@ def _pull_job(
     # Nothing is held while it tries again: no GPU, and what was pulled so far stays with the server.
     metadata = metadata_of(name, namespace, labels, {"labels": options.get("labels")}, GpuRequest())
     spec = {"backoffLimit": 6, "template": {"metadata": {"labels": metadata["labels"]}, "spec": pod}}
-    checksum = sha256(json.dumps(spec, sort_keys=True))[:8]
+    checksum = config_map.sha256(json.dumps(spec, sort_keys=True))[:8]
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -10,8 +10,7 @@ from constructs import Construct
 
 from gpu_constructs.cluster.namespace import namespace_in
 from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.volume import Volume
+from gpu_constructs.kube import fields, volume
 from gpu_constructs.recipes.training_pod import (
     PYTORCH_IMAGE,
     RenderedPod,
@@ -124,7 +123,7 @@ class TrainingJob:
             ),
             env=_ENV,
             ports=_PORT if self.api == "PyTorchJob" else None,
-            volumes={} if "/tmp" in self.pod.volumes else {"/tmp": Volume.empty_dir(size_limit="10Gi")},
+            volumes={} if "/tmp" in self.pod.volumes else {"/tmp": volume.Volume.empty_dir(size_limit="10Gi")},
             pods_at_once=self.num_nodes if pods_at_once is None else pods_at_once,
         )
         # The training operator writes the policy of its replicas into the pods.

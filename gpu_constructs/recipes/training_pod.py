@@ -9,7 +9,7 @@ from typing import Any
 
 from gpu_constructs.catalog.gpu_models import known_board
 from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, Platform
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.config_map import config_map, sha256
 from gpu_constructs.kube.env import AnyEnvValue
@@ -305,15 +305,12 @@ def require_name(name: str, *, longest: int = LONGEST_NAME) -> None:
     fields.dns_label("name", name)
     if len(name) > longest:
         raise GpuConstructsError(f"name must have at most {longest} characters; got {len(name)}")
-    if name[0].isdigit():
-        raise GpuConstructsError(f"name must start with a letter; got {name!r}")
+    refuse_if(name[0].isdigit(), "name", "start with a letter", name)
 
 
 def _check_script(pod: TrainingPod, script: str) -> None:
-    if not script.strip():
-        raise GpuConstructsError(f"script must be the text of a Python file; got {script!r}")
-    if pod.command:
-        raise GpuConstructsError("script and command must not both be given; args go to either")
+    refuse_if(not script.strip(), "script", "be the text of a Python file", script)
+    refuse_if(pod.command, "script and command", "not both be given; args go to either")
     if len(script.encode()) > _LARGEST_SCRIPT:
         raise GpuConstructsError(
             f"script must have at most {_LARGEST_SCRIPT} bytes, which a ConfigMap holds; got "

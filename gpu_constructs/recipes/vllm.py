@@ -8,12 +8,10 @@ from typing import Unpack
 
 from constructs import Construct
 
-from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields
-from gpu_constructs.kube.container import Probe
+from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.kube import container, fields, volume
 from gpu_constructs.kube.env import AnyEnvValue
 from gpu_constructs.kube.resources import Resources
-from gpu_constructs.kube.volume import Volume, VolumeClaim
 from gpu_constructs.recipes.http_server import (
     HttpServer,
     VramBudget,
@@ -177,8 +175,8 @@ class Vllm(HttpServer):
             args=[*flags, *args],
             ports={"http": _PORT},
             startup_probe=startup_probe("/health", startup_seconds),
-            readiness_probe=Probe.http_get("/health", port="http"),
-            liveness_probe=Probe.http_get("/health", port="http", failure_threshold=6),
+            readiness_probe=container.Probe.http_get("/health", port="http"),
+            liveness_probe=container.Probe.http_get("/health", port="http", failure_threshold=6),
             shared_memory=shared_memory,
             run_as_user=run_as_user,
             fs_group=run_as_user,
@@ -193,8 +191,8 @@ class Vllm(HttpServer):
                     **({} if hf_token is None else {"HF_TOKEN": hf_token}),
                 },
                 volumes={
-                    _DATA: VolumeClaim(storage=storage, storage_class_name=storage_class_name),
-                    "/tmp": Volume.empty_dir(size_limit="10Gi"),
+                    _DATA: volume.VolumeClaim(storage=storage, storage_class_name=storage_class_name),
+                    "/tmp": volume.Volume.empty_dir(size_limit="10Gi"),
                 },
                 resources=_RESOURCES,
             ),
@@ -232,8 +230,7 @@ def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared:
             raise GpuConstructsError(
                 "gpu_memory_utilization and request.vram must not both be given; leave one of them out"
             )
-        if not 0 < given <= 1:
-            raise GpuConstructsError(f"gpu_memory_utilization must be above 0 and at most 1; got {given!r}")
+        refuse_if(not 0 < given <= 1, "gpu_memory_utilization", "be above 0 and at most 1", given)
         return f"{given:g}"
     if budget is None:
         if is_shared:
@@ -291,7 +288,4 @@ def flags_of(
 
 
 def _check_model(field: str, given: str) -> None:
-    if not _MODEL.match(given):
-        raise GpuConstructsError(
-            f"{field} must be a repository like 'Qwen/Qwen3-8B', or a path in the container; got {given!r}"
-        )
+    refuse_if(not _MODEL.match(given), field, "be a repository like 'Qwen/Qwen3-8B', or a path in the container", given)

@@ -10,8 +10,7 @@ from typing import Any, NoReturn
 
 from gpu_constructs.catalog.platforms import Talos
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields, tables
-from gpu_constructs.kube.placement import Taint, taint_of_text
+from gpu_constructs.kube import fields, placement, tables
 from gpu_constructs.kube.plain_data import Shapes, at, below, plain
 from gpu_constructs.talos.installer import replacement
 from gpu_constructs.talos.manifests import (
@@ -97,7 +96,7 @@ def _check(field: str, patch: Document, platform: Talos, role: Role, schematic_i
     check_node_labels(f"{field}: node labels", node_labels_of([values]), role)
     for key, text in node_taints_of([values]).items():
         with _within(field):
-            taint_of_text(key, text)
+            placement.taint_of_text(key, text)
 
 
 def _check_config(field: str, values: Document, platform: Talos, role: Role) -> None:
@@ -171,7 +170,7 @@ def _check_registered_taints(field: str, taints: Any) -> None:
     Shapes(table()["structs"]).check(field, taints, "[taint]")
     for index, taint in enumerate(taints):
         with _within(f"{field}[{index}]"):
-            Taint(key=taint.get("key") or "", value=taint.get("value", ""), effect=taint.get("effect", ""))
+            placement.Taint(key=taint.get("key") or "", value=taint.get("value", ""), effect=taint.get("effect", ""))
 
 
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {

@@ -10,9 +10,8 @@ from constructs import Construct
 from gpu_constructs.catalog.platforms import MachineConfigShape, Platform, Talos
 from gpu_constructs.errors import GpuConstructsError, short_errors
 from gpu_constructs.facts.provided import GpuNodes, Provided
-from gpu_constructs.kube import fields
+from gpu_constructs.kube import fields, plain_data
 from gpu_constructs.kube.placement import Taint
-from gpu_constructs.kube.plain_data import plain
 from gpu_constructs.kube.side_files import SideFile
 from gpu_constructs.kube.yaml_text import yaml_text
 from gpu_constructs.talos.installer import (
@@ -202,7 +201,9 @@ class TalosGpuNode(GpuConstruct):
             default_runtime=default_runtime,
             installer_image=image,
         )
-        documents = [plain("machine_config", document) for document in machine_config(platform, role, settings)]
+        documents = [
+            plain_data.plain("machine_config", document) for document in machine_config(platform, role, settings)
+        ]
         own = len(documents)
         if config_patches:
             # What Talos knows is for those who patch.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.catalog.platforms import Talos
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import Taint
 
@@ -90,10 +90,7 @@ def merged_sysctls(platform: Talos, given: Mapping[str, str]) -> dict[str, str]:
     """
     needed = {_BPF_JIT_HARDEN: "1"} if platform.needs_bpf_jit_harden else {}
     for key, got in given.items():
-        if not _SYSCTL.match(key):
-            raise GpuConstructsError(
-                f"sysctls must have kernel parameters like 'vm.nr_hugepages' for keys; got {key!r}"
-            )
+        refuse_if(not _SYSCTL.match(key), "sysctls", "have kernel parameters like 'vm.nr_hugepages' for keys", key)
         value = needed.get(key.replace("/", "."), got)
         if got != value:
             raise GpuConstructsError(

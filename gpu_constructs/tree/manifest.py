@@ -11,7 +11,6 @@ from constructs import Construct
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import kinds
-from gpu_constructs.kube.kinds import make_canonical
 
 Body = Mapping[str, Any]
 
@@ -116,7 +115,7 @@ class Manifest(ApiObject):
             rendered["metadata"] = _sorted({**rendered["metadata"], **more})
         body = {k: v for k, v in made.items() if k not in ("apiVersion", "kind", "metadata")}
         rendered.update(_sorted(body))
-        make_canonical(rendered)
+        kinds.make_canonical(rendered)
         return patched(rendered, self._patches, self) if self._patches else rendered
 
 

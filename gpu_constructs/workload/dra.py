@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 from constructs import Construct
 
 from gpu_constructs.cluster.namespace import namespace_in
-from gpu_constructs.errors import GpuConstructsError, short_errors
+from gpu_constructs.errors import GpuConstructsError, refuse_if, short_errors
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.tree.construct import GpuObject, checked
@@ -42,8 +42,7 @@ _CLASSES_OF_THE_CHART = ("gpu.nvidia.com", "mig.nvidia.com")
 
 def _memory_limit(field: str, amount: str) -> None:
     fields.quantity(field, amount)
-    if fields.amount(amount) < _LEAST_MEMORY:
-        raise GpuConstructsError(f"{field} must be at least '1Mi', the unit of MPS; got {amount!r}")
+    refuse_if(fields.amount(amount) < _LEAST_MEMORY, field, "be at least '1Mi', the unit of MPS", amount)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,9 @@ from cdk8s import ApiObject
 from constructs import Construct, IConstruct, IMixin
 
 from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, Platform
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, short_errors, users_line, warn
-from gpu_constructs.kube import fields
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors, users_line, warn
+from gpu_constructs.kube import fields, pod_specs
 from gpu_constructs.kube.placement import Toleration
-from gpu_constructs.kube.pod_specs import holds_pods, pod_spec_paths
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.tree.construct import GpuObject
 from gpu_constructs.tree.manifest import Manifest
@@ -210,10 +209,10 @@ def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
 
 
 def _may_hold(access: ManifestAccess, one: ApiObject) -> bool:
-    if isinstance(one, Granted) or one.kind == "List" or holds_pods(one.api_version, one.kind):
+    if isinstance(one, Granted) or one.kind == "List" or pod_specs.holds_pods(one.api_version, one.kind):
         return True
     path = access.pod_spec
-    return path is not None and bool(pod_spec_paths(one.to_json(), path))
+    return path is not None and bool(pod_specs.pod_spec_paths(one.to_json(), path))
 
 
 def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) -> None:
@@ -245,8 +244,7 @@ def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) ->
 
 def _check_shared_memory(size: str) -> None:
     fields.size("shared_memory", size)
-    if not fields.amount(size):
-        raise GpuConstructsError(f"shared_memory must be more than nothing; got {size!r}")
+    refuse_if(not fields.amount(size), "shared_memory", "be more than nothing", size)
 
 
 def _call_of_with() -> FrameType | None:

@@ -10,8 +10,7 @@ from gpu_constructs.catalog.gpu_models import known_board, product_label
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, mig_resource, require_mig_profile
 from gpu_constructs.catalog.sharing import GPU
 from gpu_constructs.errors import GpuConstructsError, warn
-from gpu_constructs.kube import fields, references
-from gpu_constructs.kube.placement import label_is, label_is_above
+from gpu_constructs.kube import fields, placement, references
 from gpu_constructs.workload.gpu_in_pod import CLAIM, GpuAllocation
 from gpu_constructs.workload.gpu_profile import Backend, GpuProfile
 from gpu_constructs.workload.gpu_request import FIRST_COMPUTE, MIG, SELECTING, GpuRequest
@@ -237,13 +236,13 @@ def node_terms(request: GpuRequest, profile: GpuProfile) -> list[list[dict[str, 
     rules, least, families = [], request.compute_capability, request.families
     is_first = least is not None and least[1] > 0 and least in FIRST_COMPUTE.values()
     if request.products:
-        rules.append(label_is("nvidia.com/gpu.product", *_product_labels(request, profile)))
+        rules.append(placement.label_is("nvidia.com/gpu.product", *_product_labels(request, profile)))
     if families and not is_first:
-        rules.append(label_is("nvidia.com/gpu.family", *families))
+        rules.append(placement.label_is("nvidia.com/gpu.family", *families))
     if request.min_mib is not None:
-        rules.append(label_is_above("nvidia.com/gpu.memory", request.min_mib - 1))
+        rules.append(placement.label_is_above("nvidia.com/gpu.memory", request.min_mib - 1))
     if is_first:
-        return [[*rules, label_is("nvidia.com/gpu.family", *_families_from(least, families))]]
+        return [[*rules, placement.label_is("nvidia.com/gpu.family", *_families_from(least, families))]]
     return [rules] if least is None else [[*rules, *term] for term in _capability_terms(*least)]
 
 
@@ -256,11 +255,11 @@ def _families_from(least: tuple[int, int] | None, families: tuple[str, ...]) -> 
 def _capability_terms(major: int, minor: int) -> list[list[dict[str, Any]]]:
     """Return the alternatives: a greater major number, or the same with a minor number that is enough."""
     if minor == 0:
-        return [[label_is_above("nvidia.com/gpu.compute.major", major - 1)]]
-    same = label_is("nvidia.com/gpu.compute.major", str(major))
+        return [[placement.label_is_above("nvidia.com/gpu.compute.major", major - 1)]]
+    same = placement.label_is("nvidia.com/gpu.compute.major", str(major))
     return [
-        [label_is_above("nvidia.com/gpu.compute.major", major)],
-        [same, label_is_above("nvidia.com/gpu.compute.minor", minor - 1)],
+        [placement.label_is_above("nvidia.com/gpu.compute.major", major)],
+        [same, placement.label_is_above("nvidia.com/gpu.compute.minor", minor - 1)],
     ]
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields, placement
+from gpu_constructs.kube import fields, placement, pod_specs
 from gpu_constructs.kube.env import VISIBLE_DEVICES
-from gpu_constructs.kube.pod_specs import model_server
 from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
 
@@ -233,7 +232,7 @@ def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[st
     Raises:
         ContainerMissingError: There is none of that name, or none at all.
     """
-    server = model_server(pod_spec)
+    server = pod_specs.model_server(pod_spec)
     # Of a KServe predictor, where the runtime brings the containers.
     main = [*([pod_spec[server]] if server else ()), *(pod_spec.get("containers") or ())]
     if not main:
@@ -256,7 +255,7 @@ def with_containers(
     for group in ("initContainers", "containers"):
         if pod.get(group):
             pod[group] = [changed(one) for one in pod[group]]
-    server = model_server(pod)
+    server = pod_specs.model_server(pod)
     if server is not None:
         pod[server] = changed(pod[server])
     return pod

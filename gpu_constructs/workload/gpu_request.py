@@ -10,7 +10,7 @@ from typing import Literal
 
 from gpu_constructs.catalog.gpu_models import GpuModel, doubt_of, is_full_name, known_board, product_label
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, memory_gb, require_mig_profile, size_of
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, warn
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, warn
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.kube.references import NamedObject
@@ -175,8 +175,7 @@ class GpuRequest(metaclass=ShortErrors):
 
 
 def _check_resource(request: GpuRequest, resource: str) -> None:
-    if request.mig_profile is not None:
-        raise GpuConstructsError("request.resource and request.mig_profile must not both be given")
+    refuse_if(request.mig_profile is not None, "request.resource and request.mig_profile", "not both be given")
     fields.labels("request.resource", {resource: ""})
     if not EXTENDED_RESOURCE.match(resource):
         raise GpuConstructsError(
@@ -296,8 +295,7 @@ def _may_reach(family: str, least: tuple[int, int]) -> bool:
 
 def _check_name(field: str, product: str) -> None:
     fields.label_value(field, product_label(product))
-    if not product_label(product) or not product.isprintable():
-        raise GpuConstructsError(f"{field} must name a board; got {product!r}")
+    refuse_if(not product_label(product) or not product.isprintable(), field, "name a board", product)
     near = doubt_of(product.removesuffix("-SHARED"))
     if near and not is_full_name(product):
         raise GpuConstructsError(

@@ -8,15 +8,12 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.kube import config_map, container_security, labels, pods, references
 from gpu_constructs.kube import fields as checks
-from gpu_constructs.kube import pods, references
 from gpu_constructs.kube.annotations import CONFIG_CHECKSUM
-from gpu_constructs.kube.config_map import sha256
 from gpu_constructs.kube.container import Container, PlainContainer, Probe, named_ports, service
-from gpu_constructs.kube.container_security import pod_security
 from gpu_constructs.kube.env import EnvValue, environment
-from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.volume import Mounts
 from gpu_constructs.workload.gpu_allocation import resource_claim_template
 from gpu_constructs.workload.gpu_in_pod import GpuAllocation, VisibleDevices
@@ -142,7 +139,7 @@ class PlainWorkload:
         text = json.dumps([content_of(one) for one in self._config_maps], sort_keys=True)
         spec = self._body["spec"]
         metadata = spec["template"]["metadata"]
-        annotations = {**(metadata["annotations"] or {}), CONFIG_CHECKSUM: sha256(text)}
+        annotations = {**(metadata["annotations"] or {}), CONFIG_CHECKSUM: config_map.sha256(text)}
         template = {**spec["template"], "metadata": {**metadata, "annotations": annotations}}
         return {**self._body, "spec": {**spec, "template": template}}
 
@@ -227,7 +224,7 @@ def _security(workload: PlainWorkload) -> Mapping[str, Any]:
     given: Mapping[str, Any] = workload.pod_spec["securityContext"]
     if given.get("fsGroup") is not None or not given.get("runAsUser") or not workload.mounts.has_disk:
         return given
-    return {**given, **pod_security(run_as_user=given["runAsUser"], fs_group=given["runAsUser"])}
+    return {**given, **container_security.pod_security(run_as_user=given["runAsUser"], fs_group=given["runAsUser"])}
 
 
 def plain_workload(
@@ -241,11 +238,11 @@ def plain_workload(
     check_options(options, allocation.profile)
     ports = named_ports(options.get("ports", ()))
     _check_name(name, run, has_service=run.has_service(ports))
-    selector = selector_labels(name=name, instance=name, component=run.kind.lower())
+    selector = labels.selector_labels(name=name, instance=name, component=run.kind.lower())
     mounts = Mounts()
     made = PlainWorkload(
         run=run,
-        metadata=metadata_of(name, namespace, object_labels(selector), options, allocation.request),
+        metadata=metadata_of(name, namespace, labels.object_labels(selector), options, allocation.request),
         selector=selector,
         pod_annotations=dict(options.get("pod_annotations") or {}),
         pod_spec=_pod_spec(name, container_of(name, {**options, "image": image}, mounts), run, selector, options),
@@ -289,8 +286,7 @@ def _check_name(name: str, run: Run, *, has_service: bool) -> None:
         raise GpuConstructsError(
             f"name of a {run.kind} must have at most {run.longest_name} characters; got {len(name)}"
         )
-    if has_service and name[0].isdigit():
-        raise GpuConstructsError(f"name must start with a letter where a Service bears it; got {name!r}")
+    refuse_if(has_service and name[0].isdigit(), "name", "start with a letter where a Service bears it", name)
 
 
 def container_of(
@@ -335,7 +331,9 @@ def pod_of(container: Mapping[str, Any], options: Mapping[str, Any], **more: Any
     return pods.pod_spec(
         [container],
         service_account=None if account is None else references.name_of("service_account", account, "ServiceAccount"),
-        security_context=pod_security(run_as_user=options.get("run_as_user"), fs_group=options.get("fs_group")),
+        security_context=container_security.pod_security(
+            run_as_user=options.get("run_as_user"), fs_group=options.get("fs_group")
+        ),
         imagePullSecrets=pods.pull_secrets(options.get("image_pull_secrets", ())),
         priorityClassName=options.get("priority_class_name"),
         **more,

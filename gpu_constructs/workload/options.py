@@ -8,14 +8,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 from gpu_constructs.catalog.platforms import Platform
-from gpu_constructs.errors import GpuConstructsError, short_errors
-from gpu_constructs.kube import fields, placement
+from gpu_constructs.errors import GpuConstructsError, refuse_if, short_errors
+from gpu_constructs.kube import fields, placement, update_strategy
 from gpu_constructs.kube.annotations import IGNORE_RULES, VISIBLE_DEVICES_CHOICE
 from gpu_constructs.kube.container import Container, Probe
 from gpu_constructs.kube.env import AnyEnvValue
 from gpu_constructs.kube.pods import ImagePullPolicy, PodOptions, check_affinity
 from gpu_constructs.kube.references import NamedObject
-from gpu_constructs.kube.update_strategy import check_amount
 from gpu_constructs.kube.volume import Mountable
 from gpu_constructs.workload.gpu_in_pod import VisibleDevices
 from gpu_constructs.workload.gpu_profile import GpuProfile
@@ -113,8 +112,8 @@ class Strategy(fields.Options):
     partition: int | None = None
 
     _CHECKS: ClassVar[fields.Checks] = {
-        "max_surge": check_amount,
-        "max_unavailable": check_amount,
+        "max_surge": update_strategy.check_amount,
+        "max_unavailable": update_strategy.check_amount,
         "partition": fields.natural,
     }
 
@@ -174,8 +173,7 @@ class Strategy(fields.Options):
             GpuConstructsError: The kind has no such strategy.
         """
         types, factories = _STRATEGIES[kind]
-        if self.type not in types:
-            raise GpuConstructsError(f"strategy of a {kind} must be {factories}; got {self.type!r}")
+        refuse_if(self.type not in types, f"strategy of a {kind}", f"be {factories}", self.type)
         numbers = {"maxSurge": self.max_surge, "maxUnavailable": self.max_unavailable, "partition": self.partition}
         if kind == "StatefulSet":
             if self.max_surge:
@@ -319,8 +317,7 @@ def metadata_of(
     labels = options.get("labels") or {}
     fields.labels("labels", labels)
     for label in own_labels:
-        if label in labels:
-            raise GpuConstructsError(f"labels must not hold {label!r}, which tells these pods from others")
+        refuse_if(label in labels, "labels", f"not hold {label!r}, which tells these pods from others")
     said = (request, options.get("ignore_rules", ()), options.get("visible_devices", "managed"))
     annotations = {**annotations_of(options.get("annotations"), *said), **(more_annotations or {})}
     made = {"name": name, "namespace": namespace, "labels": {**labels, **own_labels}}

@@ -11,9 +11,8 @@ from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import GpuNodes
 from gpu_constructs.facts.readable import Manifest
-from gpu_constructs.kube.labels import is_set_by_others
+from gpu_constructs.kube import labels, pod_specs
 from gpu_constructs.kube.placement import GPU_PRESENT
-from gpu_constructs.kube.pod_specs import node_labels_required, node_values_required
 
 PRODUCT = "nvidia.com/gpu.product"
 """Node label with the name of the boards, as GPU Feature Discovery writes it."""
@@ -39,7 +38,7 @@ def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
             continue
         if facts.is_exclusive_somewhere(resource):
             continue
-        for label, values in node_values_required(pod.spec):
+        for label, values in pod_specs.node_values_required(pod.spec):
             if label == PRODUCT and values and not any(value.endswith(_SHARED) for value in values):
                 yield Finding(
                     pod.index,
@@ -55,7 +54,7 @@ def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
     if facts.publishes(_OLD_ROLE) or _OLD_ROLE in facts.stated_node_labels:
         return
     for pod in facts.pods:
-        if any(alternatives == {_OLD_ROLE} for alternatives in node_labels_required(pod.spec)):
+        if any(alternatives == {_OLD_ROLE} for alternatives in pod_specs.node_labels_required(pod.spec)):
             yield Finding(
                 pod.index,
                 f"selects nodes by the label {_OLD_ROLE!r}, which no discovery and no kubelet sets, so its pods would "
@@ -68,7 +67,7 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
     """R12: a pod that selects a label which nothing publishes, or a value that no node has, is never scheduled."""
     yield from _values_are_those_of_nodes(facts, filter(_is_for_gpu_nodes, facts.pods))
     for pod in facts.pods:
-        for alternatives in node_labels_required(pod.spec):
+        for alternatives in pod_specs.node_labels_required(pod.spec):
             if not any(_may_be_there(facts, label) for label in alternatives):
                 label = max(alternatives, key=lambda one: (not one.startswith(_DISCOVERED), one))
                 is_discovered = label.startswith(_DISCOVERED)
@@ -76,7 +75,7 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
 
 
 def _may_be_there(facts: Facts, label: str) -> bool:
-    return facts.publishes(label) or label in facts.stated_node_labels or is_set_by_others(label)
+    return facts.publishes(label) or label in facts.stated_node_labels or labels.is_set_by_others(label)
 
 
 def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
@@ -152,7 +151,7 @@ def _selected(nodes: Sequence[_Node], spec: Manifest) -> tuple[list[_Node], bool
     given = {key for _, gpu_nodes in nodes for key in gpu_nodes.labels}
     if wanted.keys() - given:
         return [], False
-    required = (label for alternatives in node_labels_required(spec) for label in alternatives)
+    required = (label for alternatives in pod_specs.node_labels_required(spec) for label in alternatives)
     is_certain = all(label in given or label.startswith(_OF_GPU_NODES) for label in required)
     found = [(node, has) for node, has in nodes if all(has.labels.get(key, v) == v for key, v in wanted.items())]
     return found, is_certain
@@ -186,7 +185,7 @@ def _repelled(
 
 
 def _is_for_gpu_nodes(pod: Pod) -> bool:
-    required = (label for alternatives in node_labels_required(pod.spec) for label in alternatives)
+    required = (label for alternatives in pod_specs.node_labels_required(pod.spec) for label in alternatives)
     return bool(pod.asks) or any(label.startswith(_OF_GPU_NODES) for label in required)
 
 
@@ -225,13 +224,13 @@ def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> It
         for_gpu_nodes: Pods that are meant for nodes with GPUs, whose labels the app may know.
     """
     for pod in for_gpu_nodes:
-        for label, values in node_values_required(pod.spec):
+        for label, values in pod_specs.node_values_required(pod.spec):
             has = facts.stated_node_labels.get(label, frozenset())
             if not values or has & {*values}:
                 continue
             if label == PRODUCT and facts.publishes(label):
                 yield from _of_products(pod, values, facts)
-            elif has and not facts.publishes(label) and not is_set_by_others(label):
+            elif has and not facts.publishes(label) and not labels.is_set_by_others(label):
                 yield Finding(
                     pod.index,
                     f"selects nodes by the label {label!r} of {_listed(values)}; the nodes of this app have "

@@ -8,9 +8,8 @@ from gpu_constructs.checks.rules.vram_units import units_of
 from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.readable import Manifest, annotations_of, labels_of
+from gpu_constructs.kube import credentials, pod_specs
 from gpu_constructs.kube.annotations import VISIBLE_DEVICES_CHOICE
-from gpu_constructs.kube.credentials import in_container
-from gpu_constructs.kube.pod_specs import containers
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # They say which containers KServe runs. The pod is that of an InferenceService, whose runtime class counts.
@@ -68,7 +67,7 @@ def other_containers_see_no_gpu(facts: Facts) -> Iterator[Finding]:
         if not is_nvidia if runtime else facts.gpu_runtime != "default":
             continue
         holding = {id(ask.container) for ask in pod.asks}
-        for container in containers(pod.spec):
+        for container in pod_specs.containers(pod.spec):
             says = any(variable.get("name") == _VISIBLE for variable in container.get("env") or ())
             if id(container) not in holding and not says and not container.get("envFrom"):
                 yield Finding(
@@ -169,8 +168,8 @@ def _counts_memory(facts: Facts, resource: str) -> bool:
 def credentials_stay_in_secrets(facts: Facts) -> Iterator[Finding]:
     """R31: manifests end up in Git, so a credential in one is known to all who read the repository."""
     for pod in facts.pods:
-        for container in containers(pod.spec):
-            for field, found in in_container(container):
+        for container in pod_specs.containers(pod.spec):
+            for field, found in credentials.in_container(container):
                 yield Finding(
                     pod.index,
                     f"{field} of container {container.get('name')!r} must not be a credential in plain text; got "
