@@ -59,8 +59,10 @@ def chart_options(
         release=version.like if isinstance(version, versions.Unverified) else version,
         strict=strict,
         converters={
-            "as said": _as_said,
-            "sleep interval": _sleep_interval,
+            "as said": lambda field, value: value,
+            "sleep interval": lambda field, text: (
+                text if text == "infinite" else durations.from_go_duration(field, text)
+            ),
             "strategies": _strategies_of,
             "update strategy without surge": _update_strategy,
             **nfd_values.CONVERTERS,
@@ -114,17 +116,9 @@ def _served(config: PluginConfig, **installed: Any) -> None:
 # --- converters -----------------------------------------------------------------------------------------------
 
 
-def _as_said(field: str, value: str) -> str:
-    return value
-
-
 def _strategies_of(field: str, text: str) -> str | tuple[str, ...]:
     words = tuple(word.strip() for word in text.split(","))
     return words[0] if len(words) == 1 else words
-
-
-def _sleep_interval(field: str, text: str) -> str | timedelta:
-    return text if text == "infinite" else durations.from_go_duration(field, text)
 
 
 def _update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | None:
@@ -179,10 +173,6 @@ def _overrides(read: Reading, served: _Served) -> _Overrides:
     return found
 
 
-def _alone(served: _Served, setting: str, value: Any) -> None:
-    served(with_setting(PluginConfig(), setting, value))
-
-
 def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overrides) -> PluginConfig:
     """Return a file with the overriding values laid over it, as the environment does silently."""
     for setting, (path, value) in overrides.items():
@@ -195,6 +185,10 @@ def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overr
         read.contradict("mps.root", file, "flags.mps_root", config.flags.mps_root, root)
     found: PluginConfig = with_setting(config, "flags.mps_root", None)
     return found
+
+
+def _alone(served: _Served, setting: str, value: Any) -> None:
+    served(with_setting(PluginConfig(), setting, value))
 
 
 def _comparable(value: Any) -> Any:

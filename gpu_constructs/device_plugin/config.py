@@ -55,10 +55,6 @@ def device_list_strategies(
     return strategies
 
 
-def _strategies(field: str, given: Any) -> None:
-    device_list_strategies(field, given)
-
-
 def _sleep_interval(field: str, given: timedelta | str) -> None:
     fields.refuse_first(
         [
@@ -85,7 +81,7 @@ class _Section(fields.Options):
             r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/\Z", "be a domain and a slash, like 'cdi.k8s.io/'"
         ),
         "container_driver_root": fields.absolute_path,
-        "device_list_strategy": _strategies,
+        "device_list_strategy": device_list_strategies,
         "machine_type_file": fields.absolute_path,
         "mps_root": fields.absolute_path,
         "nvidia_ctk_path": fields.absolute_path,

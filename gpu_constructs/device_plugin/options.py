@@ -37,10 +37,6 @@ _READ_HERE = {"capabilities": Mapping[str, Sequence[str]] | None, "privileged": 
 _HEALTHCHECKS = ("dp_disable_healthchecks", "dp_enable_healthchecks")
 
 
-def _resources(_: str, given: Resources) -> None:
-    container_resources(given, default={})
-
-
 def _security_context(where: str, given: Mapping[str, Any]) -> None:
     for key, value in given.items():
         fields.one_of(f"{where} key", key, SECURITY_CONTEXT)
@@ -88,7 +84,7 @@ class Component(fields.Options):
         "dp_enable_healthchecks": _xids,
         "kubelet_device_plugins_dir": fields.absolute_path,
         "node_selector": fields.labels,
-        "resources": _resources,
+        "resources": lambda _, given: container_resources(given, default={}),
         "root": fields.absolute_path,
         "security_context": _security_context,
     }

@@ -23,7 +23,6 @@ from gpu_constructs.feature_discovery.node_feature_discovery import (
     NodeFeatureDiscovery,
 )
 from gpu_constructs.kube import fields
-from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.migration.chart import Reading
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.migration.converters import Converter, update_strategy
@@ -56,15 +55,10 @@ WITHOUT_THE_OUTER_CHARTS: Mapping[str, Any] = {
 _Install = Callable[..., NodeFeatureDiscovery]
 
 
-def _update_interval(field: str, text: str) -> str:
-    return text or "3s"
-
-
-def _update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | None:
-    return update_strategy(field, given or {"type": "RollingUpdate"})
-
-
-CONVERTERS: Mapping[str, Converter] = {"update interval": _update_interval, "worker update strategy": _update_strategy}
+CONVERTERS: Mapping[str, Converter] = {
+    "update interval": lambda field, text: text or "3s",
+    "worker update strategy": lambda field, given: update_strategy(field, given or {"type": "RollingUpdate"}),
+}
 """Converters that the rows of Node Feature Discovery need."""
 
 

@@ -116,10 +116,6 @@ def _class(field: str, value: Any, digits: int) -> None:
         raise GpuConstructsError(f"{field} must be the 1 to {digits} first hex digits of a class; got {value!r}")
 
 
-def _word(field: str, value: Any, table_of_words: str) -> None:
-    fields.one_of(field, value, list(facts_of_files()[table_of_words]))
-
-
 def _gone(field: str, _: Any, why: str) -> None:
     raise GpuConstructsError(f"{field} must be left out{why}")
 
@@ -201,7 +197,7 @@ _PLAIN: Mapping[str, Callable[[str, Any], None]] = {
 _WITH: Mapping[str, Callable[[str, Any, Any], None]] = {
     "$class": _class,
     "$gone": _gone,
-    "$key of": _word,
+    "$key of": lambda field, value, words: fields.one_of(field, value, list(facts_of_files()[words])),
     "$list": _list,
     "$map": _map,
     "$number": lambda field, value, minimum: fields.whole_number(field, value, minimum=minimum),

@@ -138,10 +138,6 @@ def _scrape_interval(where: str, given: timedelta | str) -> None:
         )
 
 
-def _denied_domain(where: str, given: str) -> None:
-    fields.dns_subdomain(where, given.removeprefix("*").removeprefix("."))
-
-
 def _socket(where: str, given: str) -> None:
     fields.absolute_path(where, given)
     refuse_if(not given.rpartition("/")[0], where, "lie in a directory of its own, which is mounted", given)
@@ -174,7 +170,10 @@ CHECKS: Mapping[str, fields.Check] = {
     "affinity": keys_among(_AFFINITIES),
     "annotations": pod_annotations,
     "daemonset_annotations": pod_annotations,
-    "deny_label_ns": partial(fields.each, fields.unless("*", _denied_domain)),
+    "deny_label_ns": partial(
+        fields.each,
+        fields.unless("*", lambda at, domain: fields.dns_subdomain(at, domain.removeprefix("*").removeprefix("."))),
+    ),
     "deployment_annotations": pod_annotations,
     "egress": partial(fields.each, keys_among(("ports", "to"))),
     "extra_args": check_flags,

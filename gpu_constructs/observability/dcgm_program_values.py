@@ -294,15 +294,15 @@ def _hostengine(field: str, address: str) -> str:
     return address
 
 
-def _hours(field: str, text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
-
-
 def _milliseconds(field: str, text: str) -> int:
     if not text.isdecimal() or int(text) % 1000 or not 1000 <= int(text) <= 3_600_000:
         raise GpuConstructsError(f"it must be milliseconds that make whole seconds, 1000 to 3600000; got {text!r}")
     return int(text) // 1000
 
 
-CONVERTERS: Mapping[str, Converter] = {"hostengine": _hostengine, "hours": _hours, "milliseconds": _milliseconds}
+CONVERTERS: Mapping[str, Converter] = {
+    "hostengine": _hostengine,
+    "hours": lambda field, text: int(text) if text.isdecimal() else None,
+    "milliseconds": _milliseconds,
+}
 """Converters of the rows of flags."""

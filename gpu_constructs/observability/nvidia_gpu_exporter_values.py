@@ -93,7 +93,8 @@ def _backend(field: str, text: str) -> Backend:
 def _read_flags(read: Reading) -> None:
     """Note what the exporter's flags say."""
     known = chart(NAME).flags
-    for path, flag, value in arguments(read, "extraArgs", read.get("extraArgs", ()), _takes_next):
+    given = arguments(read, "extraArgs", read.get("extraArgs", ()), lambda flag, word: not word.startswith("--"))
+    for path, flag, value in given:
         row = known.get(flag if value else flag.removeprefix("no-"), {})
         if row.get("switch") and value is None:
             read.said[f"collection.{row['into']}"] = path, not flag.startswith("no-")
@@ -106,10 +107,6 @@ def _read_flags(read: Reading) -> None:
         else:
             said = f"says {f'--{flag}' if value is None else f'--{flag}={value}'!r}"
             read.refuse(path, row.get("why_not", f"{said}, for which there is no keyword; patch the container's args"))
-
-
-def _takes_next(flag: str, word: str) -> bool:
-    return not word.startswith("--")
 
 
 def _collection(read: Reading) -> dict[str, Any]:

@@ -38,7 +38,12 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     if options is None:
         return signature
     added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=..., annotation=_as_written(annotation))
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=...,
+            annotation=getattr(annotation, "__forward_arg__", annotation),
+        )
         for name, annotation in options.__annotations__.items()
     ]
     own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
@@ -65,10 +70,6 @@ def _check_keywords(function: Callable[..., Any], given: Mapping[str, object]) -
 @cache
 def _hints(options: Any) -> dict[str, Any]:
     return get_type_hints(options)
-
-
-def _as_written(annotation: Any) -> Any:
-    return getattr(annotation, "__forward_arg__", annotation)
 
 
 def _bases(options: type) -> list[type]:
