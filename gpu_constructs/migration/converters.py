@@ -36,15 +36,6 @@ def _pod_option(field: str, given: Any) -> None:
     pods.Pods(options={field: given}, image="", resources={})
 
 
-def _keys_of(known: Sequence[str], field: str, given: Mapping[str, Any]) -> None:
-    for key in given:
-        fields.one_of(f"{field} key", key, known)
-
-
-def _one_of(words: Sequence[str], field: str, given: str) -> None:
-    fields.one_of(field, given, words)
-
-
 def _anything(field: str, given: object) -> None:
     pass
 
@@ -52,8 +43,8 @@ def _anything(field: str, given: object) -> None:
 _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "dns label": fields.dns_label,
     "dns subdomain": fields.dns_subdomain,
-    "log format": partial(_one_of, ("logfmt", "json")),
-    "log level": partial(_one_of, ("debug", "info", "warn", "error")),
+    "log format": partial(fields.one_of, allowed=("logfmt", "json")),
+    "log level": partial(fields.one_of, allowed=("debug", "info", "warn", "error")),
     "pod option": _pod_option,
     "port": fields.port_number,
     "resources": _anything,  # None at all; others are checked one by one.
@@ -77,10 +68,10 @@ def update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | No
     """Return the update strategy that Kubernetes reads there, which skips numbers beside ``OnDelete``."""
     if not given:
         return None
-    _keys_of(("type", "rollingUpdate"), "updateStrategy", given)
+    pods.keys_among(("type", "rollingUpdate"))("updateStrategy", given)
     numbers = given.get("rollingUpdate") or {}
     fields.of_type("updateStrategy.rollingUpdate", numbers, Mapping)
-    _keys_of(("maxUnavailable", "maxSurge"), "updateStrategy.rollingUpdate", numbers)
+    pods.keys_among(("maxUnavailable", "maxSurge"))("updateStrategy.rollingUpdate", numbers)
     if given.get("type") == "OnDelete":
         return UpdateStrategy.on_delete()
     return UpdateStrategy(
@@ -125,7 +116,7 @@ CONVERTERS: Mapping[str, Converter] = {
 
 def _members(what: str, names: Mapping[str, str], given: Any) -> dict[str, Any]:
     fields.of_type(what, given, Mapping[str, Any])
-    _keys_of(tuple(names), what, given)
+    pods.keys_among(tuple(names))(what, given)
     return {names[key]: value for key, value in given.items() if value is not None}
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields
+from gpu_constructs.kube import fields, pods
 from gpu_constructs.kube.plain_data import shown
 from gpu_constructs.kube.volume import Volume, mounts
 from gpu_constructs.migration.chart_values import Values
@@ -117,8 +117,7 @@ def _source(entry: Any) -> tuple[str, Mapping[str, Any]]:
 
 def _mount(key: str, entry: Any, sources: Mapping[str, Mapping[str, Any]]) -> Mount:
     fields.of_type("mount", entry, Mapping[str, Any])
-    for member in entry:
-        fields.one_of("mount key", member, ("name", "mountPath", "readOnly", "subPath"))
+    pods.keys_among(("name", "mountPath", "readOnly", "subPath"))("mount", entry)
     name, path = entry.get("name"), entry.get("mountPath")
     if name not in list(sources) or not isinstance(path, str):
         raise GpuConstructsError(

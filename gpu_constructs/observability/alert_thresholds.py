@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from typing import ClassVar
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if
+from gpu_constructs.errors import refuse_if
 from gpu_constructs.kube import durations, fields
 
 Duration = int | str
@@ -33,8 +35,30 @@ _LEVELS = ("thresholds.temperature_warning", "thresholds.temperature_critical")
 _BOARD = re.compile(r"[\w *?\[\]!().,/+-]+\Z", re.ASCII)
 
 
+def seconds(name: str, duration: Duration) -> int:
+    """Return a duration in seconds.
+
+    Raises:
+        GpuConstructsError: It cannot be read, or has a fraction of a second.
+    """
+    if not isinstance(duration, str):
+        return duration
+    number, rest = divmod(durations.from_go_duration(name, duration), timedelta(seconds=1))
+    refuse_if(rest, name, "be in whole seconds", duration)
+    return number
+
+
+def _check_duration(name: str, duration: Duration, shortest: int) -> None:
+    bounds = f"be from {shortest} seconds to 30 days"
+    refuse_if(not shortest <= seconds(name, duration) <= _LONGEST, name, bounds, duration)
+
+
+def _ratio(name: str, share: float) -> None:
+    refuse_if(not 0 < share < 1, name, "be a share above 0 and below 1, like 0.97", share)
+
+
 @dataclass(frozen=True, kw_only=True)
-class AlertThresholds(metaclass=ShortErrors):
+class AlertThresholds(fields.Options):
     """What the alerts of ``GpuAlerts`` compare with.
 
     Durations are seconds or a text like ``90s`` or ``1h30m``, in whole seconds. A window that is too short for four
@@ -98,64 +122,37 @@ class AlertThresholds(metaclass=ShortErrors):
     collection_stale: Duration = "5m"
     pending: Mapping[str, Duration] | None = None
 
-    def __post_init__(self) -> None:
-        fields.members(self, "thresholds")
+    _NAME: ClassVar[str] = "thresholds"
+    _CHECKS: ClassVar[fields.Checks] = {
+        **dict.fromkeys(_RATIOS, _ratio),
+        **{name: partial(fields.whole_number, minimum=least, maximum=most) for name, (least, most) in _NUMBERS.items()},
+        **{name: partial(_check_duration, shortest=shortest) for name, shortest in _DURATIONS.items()},
+        "vram_ignored_namespaces": partial(fields.each, fields.dns_label),
+        "pending": fields.entries(partial(_check_duration, shortest=0)),
+    }
+
+    def _conflicts(self) -> Iterable[fields.Conflict]:
         temperatures = {_LEVELS: (self.temperature_warning, self.temperature_critical)}
         for pattern, levels in (self.temperatures_by_model or {}).items():
-            if not _BOARD.match(pattern):
-                raise GpuConstructsError(
-                    f"thresholds.temperatures_by_model must have names like '*RTX 3090*' as keys; got {pattern!r}"
-                )
+            yield (
+                not _BOARD.match(pattern),
+                f"thresholds.temperatures_by_model must have names like '*RTX 3090*' as keys; got {pattern!r}",
+            )
             place = f"thresholds.temperatures_by_model[{pattern!r}]"
             temperatures[f"{place}[0]", f"{place}[1]"] = levels
         for names, (warning, critical) in temperatures.items():
             for name, value in zip(names, (warning, critical), strict=True):
                 fields.whole_number(name, value, minimum=_COOLEST, maximum=_HOTTEST)
-            if critical <= warning:
-                raise GpuConstructsError(f"{names[1]} must be above the {warning} of the warning; got {critical}")
-        for name in _RATIOS:
-            if not 0 < getattr(self, name) < 1:
-                raise GpuConstructsError(
-                    f"thresholds.{name} must be a share above 0 and below 1, like 0.97; got {getattr(self, name)!r}"
-                )
-        for name, (least, most) in _NUMBERS.items():
-            fields.whole_number(f"thresholds.{name}", getattr(self, name), minimum=least, maximum=most)
-        for index, namespace in enumerate(self.vram_ignored_namespaces):
-            fields.dns_label(f"thresholds.vram_ignored_namespaces[{index}]", namespace)
-        self._check_xids()
-        for name, shortest in _DURATIONS.items():
-            _check_duration(f"thresholds.{name}", getattr(self, name), shortest)
-        for alert, pending in (self.pending or {}).items():
-            _check_duration(f"thresholds.pending[{alert!r}]", pending, 0)
-
-    def _check_xids(self) -> None:
+            yield critical <= warning, f"{names[1]} must be above the {warning} of the warning; got {critical}"
         seen: dict[int, str] = {}
         for name in ("xid_critical", "xid_warning", "xid_ignored"):
             for xid in getattr(self, name):
                 fields.whole_number(f"thresholds.{name}", xid, minimum=1, maximum=999)
                 other = seen.setdefault(xid, name)
-                if other != name:
-                    raise GpuConstructsError(
-                        f"thresholds.{name} must not hold what {other} holds; got {xid} in both; leave one of them out"
-                    )
-
-
-def _check_duration(name: str, duration: Duration, shortest: int) -> None:
-    if not shortest <= seconds(name, duration) <= _LONGEST:
-        raise GpuConstructsError(f"{name} must be from {shortest} seconds to 30 days; got {duration!r}")
-
-
-def seconds(name: str, duration: Duration) -> int:
-    """Return a duration in seconds.
-
-    Raises:
-        GpuConstructsError: It cannot be read, or has a fraction of a second.
-    """
-    if not isinstance(duration, str):
-        return duration
-    number, rest = divmod(durations.from_go_duration(name, duration), timedelta(seconds=1))
-    refuse_if(rest, name, "be in whole seconds", duration)
-    return number
+                yield (
+                    other != name,
+                    f"thresholds.{name} must not hold what {other} holds; got {xid} in both; leave one of them out",
+                )
 
 
 def prometheus_duration(number: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -243,9 +243,7 @@ def _made(kind: Kind, options: Mapping[str, Any]) -> Delivery:
     if kind == "helm":
         _check_local(where, options)
     else:
-        for member, value in options.items():
-            if value is not None and member in _CHECKS:
-                _CHECKS[member](f"{where}.{member}", value)
+        fields.options(options, _CHECKS, f"{where}.")
         _check_together(where, options)
     return Made(kind=kind, options={key: list(v) if isinstance(v, tuple) else v for key, v in options.items()})
 
@@ -326,7 +324,7 @@ def _check_sync_option(field: str, option: str) -> None:
     )
 
 
-_CHECKS: Mapping[str, Callable[[str, Any], object]] = {
+_CHECKS: fields.Checks = {
     "source": _check_source,
     "chart": fields.matching(r"[a-z0-9]([-a-z0-9._]*[a-z0-9])?\Z", f"be a chart's name, like {CHART!r}"),
     "digest": fields.matching(r"sha256:[0-9a-f]{64}\Z", "be 'sha256:' and 64 hexadecimal digits"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_constructs.catalog import versions
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube.plain_data import at
 from gpu_constructs.operator.delivery import (
@@ -186,7 +186,7 @@ def _dependency(release: str) -> dict[str, str]:
 def _published(where: str, options: Mapping[str, Any], chart_version: str) -> str:
     """Return the release as the source writes it."""
     release = chart_version.removeprefix("v")
-    if options["source"] == NVIDIA_OCI and _numbers(release) < _numbers(FIRST_IN_NVIDIA_OCI):
+    if options["source"] == NVIDIA_OCI and versions.numbers(release) < versions.numbers(FIRST_IN_NVIDIA_OCI):
         raise GpuConstructsError(
             f"{where}.source must be {NVIDIA_REPOSITORY!r} for release {release}: NVIDIA has charts in its registry "
             f"from {FIRST_IN_NVIDIA_OCI} on; got {options['source']!r}"
@@ -199,18 +199,14 @@ def drifts_of(chart_version: str, values: Mapping[str, Any]) -> list[str]:
 
     Those that the values switch on are left out: Argo CD would never apply a change to a field it ignores.
     """
-    release = _numbers(chart_version)
+    release = versions.numbers(chart_version)
     return sorted(
         pointer
         for pointer, (since, before) in _DRIFTS.items()
-        if release >= _numbers(since)
-        and (not before or release < _numbers(before))
+        if release >= versions.numbers(since)
+        and (not before or release < versions.numbers(before))
         and not at(values, pointer.removeprefix("/spec/").split("/"))
     )
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in re.findall(r"[0-9]+", version)[:3]]
 
 
 def _nones(path: str, value: Any) -> Iterator[str]:

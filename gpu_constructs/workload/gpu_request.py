@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal
+from typing import ClassVar, Literal
 
 from gpu_constructs.catalog.gpu_models import GpuModel, doubt_of, is_full_name, known_board, product_label
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, memory_gb, require_mig_profile, size_of
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, warn
+from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.annotations import VRAM, VRAM_TYPICAL
 from gpu_constructs.kube.references import NamedObject
@@ -42,7 +42,7 @@ _COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuRequest(metaclass=ShortErrors):
+class GpuRequest(fields.Options):
     """The GPUs that one container of a pod holds.
 
     The same request becomes a limit on an extended resource with a node affinity, or a claim with CEL selectors,
@@ -96,6 +96,17 @@ class GpuRequest(metaclass=ShortErrors):
     vram_typical: str | None = None
     resource_claim: str | NamedObject | None = None
 
+    _NAME: ClassVar[str] = "request"
+    _CHECKS: ClassVar[fields.Checks] = {
+        "mig_profile": require_mig_profile,
+        "products": lambda name, products: fields.each(_check_name, name, products),
+        "min_vram": fields.size,
+        "vram": fields.size,
+        "vram_typical": fields.size,
+    }
+    # A resource has a dot where the profile has a plus: either spelling may have been given.
+    _KEPT: ClassVar[fields.Kept] = {"mig_profile": lambda profile: profile.replace("gb.", "gb+")}
+
     def __post_init__(self) -> None:
         if isinstance(self.count, float):
             raise GpuConstructsError(
@@ -103,13 +114,9 @@ class GpuRequest(metaclass=ShortErrors):
                 "with DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and ask for 1"
             )
         fields.whole_number("request.count", self.count, minimum=1, way_out="a pod without a GPU asks for none")
-        fields.members(self, "request")
+        super().__post_init__()
         if self.resource is not None:
             _check_resource(self, self.resource)
-        if self.mig_profile is not None:
-            require_mig_profile("request.mig_profile", self.mig_profile)
-            # A resource has a dot where the profile has a plus: either spelling may have been given.
-            object.__setattr__(self, "mig_profile", self.mig_profile.replace("gb.", "gb+"))
         for check in (_check_members, _check_typical, _check_claim, _check_families, _check_boards):
             check(self)
 
@@ -185,16 +192,11 @@ def _check_resource(request: GpuRequest, resource: str) -> None:
 
 
 def _check_members(request: GpuRequest) -> None:
-    for name in ("min_vram", "vram", "vram_typical"):
-        if getattr(request, name) is not None:
-            fields.size(f"request.{name}", getattr(request, name))
     least = request.min_compute_capability
     if least is not None and not _COMPUTE_CAPABILITY.match(least):
         raise GpuConstructsError(
             f"request.min_compute_capability must be like '8.9', major and minor number; got {least!r}"
         )
-    for index, product in enumerate(request.products):
-        _check_name(f"request.products[{index}]", product)
     if "all" in request.driver_capabilities and len(request.driver_capabilities) > 1:
         raise GpuConstructsError(
             f"request.driver_capabilities must be 'all' or a list without it; got {list(request.driver_capabilities)}"

@@ -260,18 +260,21 @@ def plain_workload(
     return made
 
 
+_CHECKS: checks.Checks = {
+    "priority_class_name": checks.dns_subdomain,
+    "fs_group": checks.natural,
+    "termination_grace_period_seconds": checks.natural,
+    "pod_annotations": lambda name, given: checks.annotation_keys(f"{name} key", given),
+}
+
+
 def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
     """Check the options of a pod that no other part of it checks.
 
     Raises:
         GpuConstructsError: A value is not allowed, or does not fit the cluster.
     """
-    if options.get("priority_class_name") is not None:
-        checks.dns_subdomain("priority_class_name", options["priority_class_name"])
-    for name in ("fs_group", "termination_grace_period_seconds"):
-        if options.get(name) is not None:
-            checks.whole_number(name, options[name], minimum=0)
-    checks.labels("pod_annotations key", dict.fromkeys(options.get("pod_annotations") or {}, ""))
+    checks.options(options, _CHECKS)
     shared_memory = options.get("shared_memory")
     profile.check_memory_of_mps([*(options.get("volumes") or ()), *(["/dev/shm"] if shared_memory else ())])
     if options.get("host_users") is False and not profile.backend.is_dra and not profile.platform.supports_cdi:
