@@ -290,7 +290,7 @@ class PluginConfig(_Section):
         return () if given is None else device_list_strategies("flags.plugin.device_list_strategy", given)
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """fields.Check that a release of the plugin has all that is set.
+        """Check that a release of the plugin has all that is set.
 
         Raises:
             GpuConstructsError: A setting that came with a later release.

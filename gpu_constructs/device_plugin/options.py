@@ -54,7 +54,7 @@ def _xids(where: str, given: Xids) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Component(fields.Options):
-    """fields.Options of the pods of one program, where they differ from those of the chart.
+    """Options of the pods of one program, where they differ from those of the chart.
 
     Attributes:
         env: Additional environment variables. Variables that silently override the configuration file are
@@ -135,7 +135,7 @@ class Component(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DevicePlugin(Component):
-    """fields.Options of the plugin's own pods, where they differ from those of the chart.
+    """Options of the plugin's own pods, where they differ from those of the chart.
 
     Attributes:
         cdi_feature_flags: Flags for the generation of CDI specs, like ``disable-nvsandboxutils``. The plugin
@@ -187,7 +187,7 @@ class DevicePlugin(Component):
         )
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """fields.Check that a release of the plugin has all that is set.
+        """Check that a release of the plugin has all that is set.
 
         Raises:
             GpuConstructsError: A setting that came with a later release.
@@ -210,7 +210,7 @@ class DevicePlugin(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuFeatureDiscovery(Component):
-    """fields.Options of GPU Feature Discovery's own pods, where they differ from those of the chart.
+    """Options of GPU Feature Discovery's own pods, where they differ from those of the chart.
 
     Attributes:
         vgpu: Whether to recognise vGPUs, which takes a privileged container: they show in the whole PCI
@@ -225,7 +225,7 @@ class GpuFeatureDiscovery(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class MpsControlDaemon(Component):
-    """fields.Options of the MPS control daemon's own pods, where they differ from those of the chart.
+    """Options of the MPS control daemon's own pods, where they differ from those of the chart.
 
     The pods exist only if a configuration shares GPUs by MPS, and are always privileged: they mount memory
     into the node's file system and change the GPUs' compute mode.

@@ -60,7 +60,7 @@ def flags(field: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def check_flags(field: str, arguments: Sequence[str]) -> None:
-    """fields.Check that a program has each flag, and that no option sets it.
+    """Check that a program has each flag, and that no option sets it.
 
     A program that is given a flag it does not know exits, and of a flag given twice the last one counts.
 
@@ -220,7 +220,7 @@ CHECKS: Mapping[str, fields.Check] = {
     "update_interval": _span,
     "watch_namespace": fields.unless("*", fields.dns_label),
 }
-"""fields.Check of each option whose type alone does not say what is allowed, by its name in any of the structs."""
+"""Check of each option whose type alone does not say what is allowed, by its name in any of the structs."""
 
 
 # --- options ---------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ CHECKS: Mapping[str, fields.Check] = {
 
 @dataclass(frozen=True, kw_only=True)
 class NfdOptions(fields.Options):
-    """fields.Options of Node Feature Discovery or a part of it."""
+    """Options of Node Feature Discovery or a part of it."""
 
     _CHECKS: ClassVar[fields.Checks] = CHECKS
 

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.errors import GpuConstructsError
-from gpu_constructs.kube import fields, pods, references
+from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.env import AnyEnvValue
+from gpu_constructs.kube.pods import ProgramOptions
 from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.volume import Mountable
 from gpu_constructs.observability.scrape import Scrape, ScrapeKind
@@ -125,7 +126,7 @@ class DebugDump(fields.Options):
     }
 
 
-class ExporterOptions(pods.ProgramOptions, total=False):
+class ExporterOptions(ProgramOptions, total=False):
     """Options of both exporters.
 
     Attributes:
