@@ -17,6 +17,7 @@ from gpu_constructs import (
     NamespaceQuota,
     Run,
 )
+from limits import enforce
 
 GPU, TEAM = "nvidia.com/gpu", "team"
 PROFILE = GpuProfile(platform=Kubernetes("1.34"))
@@ -54,17 +55,9 @@ def team(kept_team, cluster):
     return cluster
 
 
-def limit(cluster, manifests):
-    """Apply quotas and limits, and wait until the quotas count."""
-    for one in cluster.apply(*manifests):
-        if one["kind"] == "ResourceQuota":
-            eventually(lambda one=one: used(cluster, one["spec"]["hard"]) is not None, "the quota counts")
-
-
-def used(cluster, hard=()):
-    """Return what the namespace uses of its quota; None where the quota does not count yet."""
-    status = cluster.get("v1", "ResourceQuota", "namespace-quota", TEAM).get("status", {})
-    return status.get("used", {}) if set(status.get("hard", ())) == set(hard) or not hard else None
+def used(cluster):
+    """Return what the namespace uses of its quota."""
+    return cluster.get("v1", "ResourceQuota", "namespace-quota", TEAM)["status"]["used"]
 
 
 # --- quotas -----------------------------------------------------------------------------------------------------
@@ -97,11 +90,12 @@ def test_pods_over_a_quota_are_not_created_and_the_plan_knows(team, kubelets, qu
     plan = plans.planned(manifests, [node(8)])
     kubelets.register(*plans.nodes_of_plan(plan))
     *limits, controller = manifests
-    limit(team, limits)
+    enforce(team, limits)
     team.apply(controller)
     eventually(lambda: plans.reports(team, "FailedCreate"), "the controller reports pods that it could not create")
     plans.wait_for(team, plans.placed(plan))
-    assert (used(team), plan.all_fits) == (counts, "no")
+    eventually(lambda: used(team) == counts, f"the quota counts {counts}", state=lambda: used(team))
+    assert plan.all_fits == "no"
     assert all("exceeded quota: namespace-quota" in message for message in plans.reports(team, "FailedCreate"))
 
 
@@ -118,7 +112,7 @@ def test_what_a_quota_admits_runs_and_the_plan_knows(team, kubelets, quota, work
     manifests = plans.rendered(quota, work, namespace=TEAM)
     plan = plans.planned(manifests, nodes)
     kubelets.register(*plans.nodes_of_plan(plan))
-    limit(team, manifests[:-1])
+    enforce(team, manifests[:-1])
     team.apply(manifests[-1])
     plans.wait_for(team, {"a": 2})
     assert (plans.placed(plan), plan.all_fits, plans.reports(team, "FailedCreate")) == ({"a": 2}, "yes", [])
@@ -128,7 +122,7 @@ def test_what_a_pod_gives_back_another_one_takes(team, kubelets):
     manifests = plans.rendered(QUOTA_OF_TWO, workload("first", replicas=2), workload("second"), namespace=TEAM)
     kubelets.register(*plans.nodes_of_plan(plans.planned(manifests, [node(8)])))
     *limits, first, second = manifests
-    limit(team, limits)
+    enforce(team, limits)
     team.apply(first)
     plans.wait_for(team, {"first": 2})
     team.apply(second)
@@ -153,8 +147,7 @@ def quota_of(hard):
 
 
 def test_a_quota_on_limits_of_gpus_which_the_library_refuses_counts_nothing(team):
-    team.apply(quota_of({"limits.nvidia.com/gpu": "0", "pods": "5"}))
-    eventually(lambda: used(team, ["limits.nvidia.com/gpu", "pods"]), "the quota counts")
+    enforce(team, [quota_of({"limits.nvidia.com/gpu": "0", "pods": "5"})])
     team.create(pod({GPU: "1"}))
     eventually(lambda: used(team) == {"pods": "1"}, "the pod is counted, and its GPU is not")
 
@@ -173,20 +166,16 @@ LIMITS = ContainerLimits(max={GPU: 1, "memory": "64Gi"}, default={"memory": "16G
     ],
 )
 def test_a_container_over_its_limit_is_refused(team, manifest, sentence):
-    limit(team, plans.rendered(namespace(limit_range=LIMITS)))
+    enforce(team, plans.rendered(namespace(limit_range=LIMITS)))
     with pytest.raises(ApiError, match=sentence) as refused:
-        eventually(lambda: team.create(manifest, dry_run=True) and None, "the limit holds")
+        team.create(manifest, dry_run=True)
     assert refused.value.status == 403
 
 
 def test_containers_get_what_they_do_not_state_and_never_a_gpu(team):
-    limit(team, plans.rendered(namespace(limit_range=LIMITS)))
-
-    def found():
-        made = team.create(pod({GPU: "1"}, {}), dry_run=True)["spec"]["containers"]
-        return [one["resources"] for one in made] if "requests" in made[1]["resources"] else None
-
-    with_gpu, other = eventually(found, "the defaults are written")
+    enforce(team, plans.rendered(namespace(limit_range=LIMITS)))
+    made = team.create(pod({GPU: "1"}, {}), dry_run=True)["spec"]["containers"]
+    with_gpu, other = (one["resources"] for one in made)
     assert with_gpu == {"limits": {GPU: "1", "memory": "16Gi"}, "requests": {GPU: "1", "memory": "4Gi"}}
     assert other == {"limits": {GPU: "0", "memory": "16Gi"}, "requests": {GPU: "0", "memory": "4Gi"}}
 
@@ -194,30 +183,21 @@ def test_containers_get_what_they_do_not_state_and_never_a_gpu(team):
 def test_a_bare_maximum_would_hand_a_gpu_to_every_container(team):
     spec = {"limits": [{"type": "Container", "max": {GPU: "1"}}]}
     metadata = {"name": "bare", "namespace": TEAM}
-    team.apply({"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": spec})
-    eventually(
-        lambda: (
-            [one["resources"].get("limits") for one in team.create(pod({}, {}), dry_run=True)["spec"]["containers"]]
-            == [{GPU: "1"}] * 2
-        ),
-        "each container gets one",
-    )
+    enforce(team, [{"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": spec}])
+    made = team.create(pod({}, {}), dry_run=True)["spec"]["containers"]
+    assert [one["resources"].get("limits") for one in made] == [{GPU: "1"}] * 2
 
 
 @pytest.mark.parametrize("limits", [None, LIMITS], ids=["alone", "beside defaults"])
 def test_a_quota_on_memory_makes_pods_state_it_unless_a_default_does(team, limits):
     quota = NamespaceQuota(gpus={GPU: 4}, hard={"requests.memory": "256Gi"})
-    limit(team, plans.rendered(namespace(resource_quota=quota, limit_range=limits)))
-
-    def answer():
-        try:
-            return (
-                "memory" in team.create(pod({GPU: "1"}), dry_run=True)["spec"]["containers"][0]["resources"]["limits"]
-            )
-        except ApiError as error:
-            return "must specify requests.memory" in error.message and limits is None
-
-    eventually(answer, "the API server answers as expected")
+    enforce(team, plans.rendered(namespace(resource_quota=quota, limit_range=limits)))
+    if limits is None:
+        with pytest.raises(ApiError, match=r"must specify requests\.memory"):
+            team.create(pod({GPU: "1"}), dry_run=True)
+    else:
+        (made,) = team.create(pod({GPU: "1"}), dry_run=True)["spec"]["containers"]
+        assert "memory" in made["resources"]["limits"]
 
 
 # --- priorities ---------------------------------------------------------------------------------------------------
