@@ -1,6 +1,7 @@
 """The admission policies on a real API server: what passes, what is completed, what is refused."""
 
 import json
+from contextlib import contextmanager
 
 import pytest
 
@@ -48,8 +49,10 @@ def namespaces():
     return Testing.synth(chart)
 
 
+LINUX = {"kubernetes.io/os": "linux"}
 SURROUNDINGS = [
     *(runtime_class(name) for name in ("nvidia", "nvidia-cdi", "nvidia-legacy", "kata")),
+    runtime_class("heavy", overhead={"podFixed": {"memory": "64Mi"}}, scheduling={"nodeSelector": LINUX}),
     *namespaces(),
 ]
 
@@ -87,8 +90,20 @@ def refusal(cluster, manifest):
     return ""
 
 
-def wait_for_refusal(cluster, sentence, manifest):
-    eventually(lambda: sentence in refusal(cluster, manifest), f"the API server answers {sentence!r}")
+@contextmanager
+def holding(cluster, manifests, holds):
+    """Keep policies until the context ends: from when the API server asks them until it has forgotten them."""
+    try:
+        with cluster.keeping(*manifests) as applied:
+            eventually(holds, "the API server asks the policy")
+            yield applied
+    finally:
+        eventually(lambda: not holds(), "the API server has forgotten the policy")
+
+
+def refuses(cluster, sentence, manifest):
+    """Return a check whether the API server refuses an object with a sentence."""
+    return lambda: sentence in refusal(cluster, manifest)
 
 
 def is_as_expected(cluster, manifest, sentence):
@@ -127,8 +142,8 @@ FROM_SECRET = {"envFrom": [{"secretRef": {"name": "a"}}]}
 
 @pytest.fixture(scope="module")
 def guarded(surroundings):
-    with surroundings.keeping(*policy(DenyVisibleDevicesOverride)):
-        wait_for_refusal(surroundings, OVERRIDE, pod(container(**ALL)))
+    is_refused = refuses(surroundings, OVERRIDE, pod(container(**ALL)))
+    with holding(surroundings, policy(DenyVisibleDevicesOverride), is_refused):
         yield surroundings
 
 
@@ -224,22 +239,22 @@ def test_a_pod_with_the_runtime_class_may_not_name_its_node(guard, manifest, sen
     ],
 )
 def test_the_strict_policy_refuses_variables_that_it_cannot_see(guard, manifest, sentence):
-    guard.apply(*policy(DenyVisibleDevicesOverride, name="strict", deny_env_from=True))
-    wait_for_refusal(guard, ENV_FROM, pod(with_gpu(**FROM_SECRET), name="first", runtimeClassName="nvidia"))
-    assert is_as_expected(guard, manifest, sentence)
+    is_refused = refuses(guard, ENV_FROM, pod(with_gpu(**FROM_SECRET), name="first", runtimeClassName="nvidia"))
+    with holding(guard, policy(DenyVisibleDevicesOverride, name="strict", deny_env_from=True), is_refused):
+        assert is_as_expected(guard, manifest, sentence)
 
 
 def test_a_policy_that_warns_takes_the_pod_and_prints_why(guard):
     # The default policy leaves this namespace alone, so that only this one is asked.
     given = {"excluded_namespaces": ["default"], "validation_actions": ["Warn", "Audit"]}
-    guard.apply(*policy(DenyVisibleDevicesOverride, name="trial", **given))
     run = ("run", "probe", "--namespace=nvidia-gpu-operator", "--image=e2e.invalid/none", f"--env={VISIBLE}=all")
 
     def warned():
         answer = guard.kubectl(*run, "--dry-run=server")
         return answer if OVERRIDE in answer.stderr else None
 
-    answer = eventually(warned, "kubectl prints the sentence")
+    with holding(guard, policy(DenyVisibleDevicesOverride, name="trial", **given), warned):
+        answer = warned()
     assert (answer.status, "Warning: " in answer.stderr, "created" in answer.stdout) == (0, True, True)
 
 
@@ -296,7 +311,8 @@ def old(guard, kubelets):
     guard.create(running)
     eventually(lambda: is_running(guard, "old", "old"), "the pod runs")
     assert guard.kubectl("label", "namespace/old", f"{ALLOW_LABEL}-").status == 0
-    wait_for_refusal(guard, OVERRIDE, {**running, "metadata": {"name": "next", "namespace": "old"}})
+    is_refused = refuses(guard, OVERRIDE, {**running, "metadata": {"name": "next", "namespace": "old"}})
+    eventually(is_refused, "the API server sees that the label is gone")
     return guard
 
 
@@ -400,10 +416,19 @@ def made_for(release):
         return error.problem
 
 
+def is_injected(cluster):
+    """Check whether the API server gives a pod with a GPU the runtime class, whether or not there is one."""
+    try:
+        return "runtimeClassName" in cluster.create(pod(with_gpu()), dry_run=True)["spec"]
+    except ApiError as error:
+        return 'RuntimeClass "nvidia" not found' in error.message
+
+
 def test_the_policy_is_made_for_the_releases_that_serve_it(cluster, release):
     served = cluster.kubectl("get", "--raw", "/apis/admissionregistration.k8s.io/v1").stdout
     if "mutatingadmissionpolicies" in served:
-        assert [cluster.create(manifest)["kind"] for manifest in made_for(release)] == [MUTATING, f"{MUTATING}Binding"]
+        with holding(cluster, made_for(release), lambda: is_injected(cluster)) as made:
+            assert [one["kind"] for one in made] == [MUTATING, f"{MUTATING}Binding"]
     else:
         assert f"must have Kubernetes 1.36 or later, which serves {MUTATING}" in made_for(release)
     assert "validatingadmissionpolicies" in served
@@ -412,10 +437,8 @@ def test_the_policy_is_made_for_the_releases_that_serve_it(cluster, release):
 @pytest.fixture(scope="module")
 def injecting(surroundings):
     excluded = ["kube-system", "nvidia-gpu-operator", "gpu-monitoring"]
-    with surroundings.keeping(*injection(platform=Talos("1.13"), excluded_namespaces=excluded)):
-        eventually(
-            lambda: "runtimeClassName" in surroundings.create(pod(with_gpu()), dry_run=True)["spec"], "it is applied"
-        )
+    made = injection(platform=Talos("1.13"), excluded_namespaces=excluded)
+    with holding(surroundings, made, lambda: is_injected(surroundings)):
         yield surroundings
 
 
@@ -472,20 +495,15 @@ def test_a_gpu_pod_gets_what_it_lacks(injecting, manifest, added):
 
 @pytest.mark.since(36)
 def test_what_the_class_brings_comes_too_in_the_namespaces_that_are_named(injecting, cluster):
-    linux = {"kubernetes.io/os": "linux"}
-    more = {"overhead": {"podFixed": {"memory": "64Mi"}}, "scheduling": {"nodeSelector": linux}}
     given = {"name": "heavy", "runtime_class": "heavy", "namespaces": ["gpu-monitoring"]}
-    cluster.apply(runtime_class("heavy", **more), *injection(platform=Talos("1.13"), **given))
 
-    expected = {"runtimeClassName": "heavy", "overhead": {"memory": "64Mi"}, "nodeSelector": linux}
+    def made():
+        return cluster.create(pod(with_gpu(), namespace="gpu-monitoring"), dry_run=True)["spec"]
 
-    # The policy of the fixture may still answer first: the API server reads changed policies after a moment.
-    def brought():
-        found = cluster.create(pod(with_gpu(), namespace="gpu-monitoring"), dry_run=True)["spec"]
-        return {field: found.get(field) for field in expected} == expected
-
-    eventually(brought, "the pod has all that the class brings")
-    assert completed(cluster, pod(with_gpu()))[0] == "nvidia"
+    policies = injection(platform=Talos("1.13"), **given)
+    with holding(cluster, policies, lambda: made().get("runtimeClassName") == "heavy"):
+        assert (made()["overhead"], made()["nodeSelector"]) == ({"memory": "64Mi"}, LINUX)
+        assert completed(cluster, pod(with_gpu()))[0] == "nvidia"
 
 
 @pytest.mark.since(36)
