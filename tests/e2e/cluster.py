@@ -22,12 +22,12 @@ Found = dict[str, Any]
 T = TypeVar("T")
 
 _ONLY_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_DISCOVERY = "application/json;as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2"
 # The cluster makes them by itself, and deletes them with what they belong to.
 _NOT_OURS = frozenset({"APIService", "Event", "Lease", "EndpointSlice", "Endpoints", "ControllerRevision"})
 # Controllers put them into each namespace, the last one in builds of some distributions.
-_OWNED_BY_A_NAMESPACE = frozenset(
-    {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("ConfigMap", "openshift-service-ca.crt")}
-)
+_NEEDED_BY_PODS = (("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt"))
+_OWNED_BY_A_NAMESPACE = frozenset({*_NEEDED_BY_PODS, ("ConfigMap", "openshift-service-ca.crt")})
 
 
 class ApiError(Exception):
@@ -108,12 +108,20 @@ class Cluster:
     def apply(self, *manifests: Manifest) -> list[Found]:
         """Apply objects on the server with strict validation: namespaces and definitions first.
 
+        Wait for what the cluster adds by itself: what a pod needs of its namespace, and the API of a definition.
+
         Raises:
             ApiError: The API server refuses one.
         """
         first = ("Namespace", "CustomResourceDefinition", "PriorityClass", "RuntimeClass", "StorageClass")
         ordered = sorted(manifests, key=lambda manifest: manifest["kind"] not in first)
-        return [self._apply(manifest) for manifest in ordered]
+        applied = [self._apply(manifest) for manifest in ordered]
+        names = {kind: {one["metadata"]["name"] for one in ordered if one["kind"] == kind} for kind in first[:2]}
+        for namespace in names["Namespace"]:
+            eventually(lambda name=namespace: self._takes_pods(name), f"{namespace} has what pods need")
+        if names["CustomResourceDefinition"]:
+            eventually(lambda: names["CustomResourceDefinition"] <= self._served(), "the definitions are served")
+        return applied
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> Found:
         """Return an object.
@@ -222,7 +230,7 @@ class Cluster:
 
     # --- kubectl ----------------------------------------------------------------------------------------------
 
-    def kubectl(self, *args: str, stdin: str | None = None, folder: Path | None = None, timeout: float = 120) -> Answer:
+    def kubectl(self, *args: str, stdin: str | None = None, folder: Path | None = None, timeout: float = 300) -> Answer:
         """Run kubectl against this cluster, whatever it answers. It reads no file of the user."""
         here = folder or Path.cwd()
         for manifest in self._names.manifests_in(args, here):
@@ -230,7 +238,7 @@ class Cluster:
         command = [self.access.kubectl, *self._names.in_arguments(args, here, self.access.home / "copies")]
         return self._run(command, folder, timeout, None if stdin is None else self._names.in_text(stdin))
 
-    def shell(self, line: str, folder: Path, *, timeout: float = 120) -> Answer:
+    def shell(self, line: str, folder: Path, *, timeout: float = 300) -> Answer:
         """Run a line of shell that calls kubectl."""
         text = self._names.in_shell(line, folder, self.access.home / "copies")
         return self._run(["bash", "-c", f"set -o pipefail; {text}"], folder, timeout)
@@ -282,10 +290,11 @@ class Cluster:
             item for item in self._everything() if item["metadata"]["uid"] not in self._before and self._is_ours(item)
         ]
 
-    def reset(self, *, timeout: float = 60) -> None:
+    def reset(self, *, timeout: float = 180) -> None:
         """Delete what has come since ``remember``, and wait until it is gone."""
         end = time.monotonic() + timeout
         told: set[str] = set()
+        definitions: set[str] = set()
         while left := self.leftovers():
             if time.monotonic() > end:
                 names = [f"{item['kind']} {item['metadata']['name']}" for item in left]
@@ -295,7 +304,12 @@ class Cluster:
                 if item["metadata"]["uid"] not in told:
                     told.add(item["metadata"]["uid"])
                     self.delete(item)
+                    if item["kind"] == "CustomResourceDefinition":
+                        definitions.add(item["metadata"]["name"])
             time.sleep(0.1)
+        if definitions:
+            # The next test that brings one would take the API of before for its own.
+            eventually(lambda: not definitions & self._served(), "the definitions are served no longer")
         for namespace in filter(self._is_ours, self.list("v1", "Namespace")):
             self.delete_all("v1", "Event", namespace["metadata"]["name"])
         self._paths.clear()
@@ -370,7 +384,7 @@ class Cluster:
     def _resource(self, api_version: str, kind: str) -> tuple[str, bool]:
         if (api_version, kind) not in self._paths:
             # A definition is served a moment after it was made.
-            eventually(lambda: self._discover(api_version, kind), f"{api_version} {kind} is served", timeout=15)
+            eventually(lambda: self._discover(api_version, kind), f"{api_version} {kind} is served")
         return self._paths[api_version, kind]
 
     def _discover(self, api_version: str, kind: str) -> bool:
@@ -382,6 +396,20 @@ class Cluster:
             if "/" not in one["name"]:
                 self._paths[api_version, one["kind"]] = (one["name"], one["namespaced"])
         return (api_version, kind) in self._paths
+
+    def _served(self) -> set[str]:
+        """Return the names of the definitions whose objects kubectl finds, and of all other APIs beside ``v1``."""
+        groups = self._send("GET", "/apis", headers={"Accept": _DISCOVERY})["items"]
+        return {
+            f"{resource['resource']}.{group['metadata']['name']}"
+            for group in groups
+            for version in group["versions"]
+            for resource in version.get("resources", ())
+        }
+
+    def _takes_pods(self, namespace: str) -> bool:
+        """Check whether controllers have put into a namespace what its pods need."""
+        return all(self.find("v1", kind, name, namespace) is not None for kind, name in _NEEDED_BY_PODS)
 
     def _everything(self) -> Iterable[Found]:
         for api_version in self._versions():
@@ -413,7 +441,7 @@ def eventually(
     check: Callable[[], T],
     what: str,
     *,
-    timeout: float = 30,
+    timeout: float = 120,
     every: float = 0.1,
     state: Callable[[], Any] | None = None,
 ) -> T:

@@ -10,6 +10,7 @@ from typing import Any
 
 import dist
 import documents
+import plans
 import schemas
 from cluster import Answer, Cluster, Found, condition, eventually
 from dist import DIST, ROOT
@@ -63,7 +64,7 @@ def apply_as_in_the_readme(cluster: Cluster, name: str, *flags: str) -> Answer:
     """Apply a cluster by the commands of the README, with more flags, and return all that they print."""
     answers = []
     for command in apply_commands(name):
-        answers.append(cluster.kubectl(*command, *flags, folder=ROOT, timeout=300))
+        answers.append(cluster.kubectl(*command, *flags, folder=ROOT))
         if name == OPERATOR and command[-1].endswith("/needs-crds/"):
             cluster.apply(_RUNTIME_CLASS)
     return Answer(
@@ -121,7 +122,8 @@ def has_its_pods(controller: Found) -> bool:
         return False
     match controller["kind"]:
         case "DaemonSet":
-            return 0 < status.get("desiredNumberScheduled", 0) == status.get("numberReady", 0)
+            wanted = status.get("desiredNumberScheduled", 0)
+            return 0 < wanted == status.get("numberReady", 0) == status.get("updatedNumberScheduled", 0)
         case "Deployment":
             return status.get("updatedReplicas", 0) == status.get("replicas", 0) == spec["replicas"]
         case "StatefulSet":
@@ -141,8 +143,8 @@ def wait_for_pods(cluster: Cluster, manifests: Sequence[Found]) -> None:
     def unsettled() -> list[str]:
         return [_title(pod) for pod in cluster.pods() if not _is_settled(pod)]
 
-    eventually(lambda: not lacking(), "every controller has its pods", timeout=120, state=lacking)
-    eventually(lambda: not unsettled(), "every pod runs or waits", timeout=120, state=unsettled)
+    eventually(lambda: not lacking(), "every controller has its pods", state=lacking)
+    eventually(lambda: not unsettled(), "every pod runs or waits", state=unsettled)
 
 
 def _title(one: Found) -> str:
@@ -152,10 +154,12 @@ def _title(one: Found) -> str:
 def refusals(cluster: Cluster) -> list[str]:
     """Return what the API server said to controllers whose pods it refused.
 
-    A Namespace gets its default ServiceAccount a moment after it was made; controllers try again.
+    A Namespace gets its default ServiceAccount a moment after it was made, and admission learns of a PriorityClass a
+    moment after it was stored; controllers try again.
     """
-    said = [event["message"] for event in cluster.events("FailedCreate")]
-    return [message for message in said if 'serviceaccount "default" not found' not in message]
+    soon = ('serviceaccount "default" not found', "no PriorityClass with name")
+    said = plans.reports(cluster, "FailedCreate")
+    return [message for message in said if not any(words in message for words in soon)]
 
 
 def _is_settled(pod: Found) -> bool:
@@ -174,22 +178,31 @@ def identity(one: Found) -> tuple[Any, ...]:
     return one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]
 
 
-def versions(cluster: Cluster, name: str) -> dict[tuple[Any, ...], str]:
-    """Return the resource version of every object of a cluster."""
-    found = [
-        cluster.get(one["apiVersion"], one["kind"], one["metadata"]["name"], one["metadata"].get("namespace"))
-        for one in dist.objects(name)
-    ]
-    return {identity(one): one["metadata"]["resourceVersion"] for one in found}
+def stored(cluster: Cluster, name: str) -> dict[tuple[Any, ...], Found]:
+    """Return every object of a cluster, without what controllers report in its status."""
+    return {identity(one): _without_status(one, cluster) for one in dist.objects(name)}
 
 
-def settled_versions(cluster: Cluster, name: str) -> dict[tuple[Any, ...], str]:
-    """Return the resource versions once no controller changes an object any more."""
+def _without_status(manifest: Found, cluster: Cluster) -> Found:
+    metadata = manifest["metadata"]
+    found = cluster.get(manifest["apiVersion"], manifest["kind"], metadata["name"], metadata.get("namespace"))
+    if "status" in found:
+        # It counts reports, too; who changed anything else when stands in managedFields.
+        del found["status"], found["metadata"]["resourceVersion"]
+        managers = found["metadata"]["managedFields"]
+        found["metadata"]["managedFields"] = [one for one in managers if one.get("subresource") != "status"]
+    return found
 
-    def unchanged_for_a_second() -> dict[tuple[Any, ...], str] | None:
-        before = versions(cluster, name)
+
+def settled(cluster: Cluster, name: str) -> dict[tuple[Any, ...], Found]:
+    """Return what is stored once each claim has a volume and no controller changes an object any more."""
+    claims = [one for one in dist.objects(name) if one["kind"] == "PersistentVolumeClaim"]
+
+    def unchanged_for_a_second() -> dict[tuple[Any, ...], Found] | None:
+        before = stored(cluster, name)
         time.sleep(1)
-        return before if versions(cluster, name) == before else None
+        has_volumes = all("volumeName" in before[identity(claim)]["spec"] for claim in claims)
+        return before if has_volumes and stored(cluster, name) == before else None
 
     found = eventually(unchanged_for_a_second, "no controller changes an object any more")
     assert found is not None

@@ -14,6 +14,13 @@ from kubelet import Node, nodes_of
 Maker = Callable[[Chart], object]
 IMAGE = "e2e.invalid/none:1"
 _NAME = "app.kubernetes.io/name"
+_MAKES_PODS = (
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("batch/v1", "CronJob"),
+    ("batch/v1", "Job"),
+)
 
 
 def rendered(*makers: Maker, namespace: str = "default") -> list[Found]:
@@ -74,7 +81,7 @@ def wait_for(cluster: Cluster, expected: Mapping[str, int], waiting: Iterable[st
 
     # A Job makes another pod in place of an evicted one after ten seconds at the earliest.
     what = f"pods run as expected, {expected}"
-    eventually(is_settled, what, timeout=90, state=lambda: summary(cluster.pods()))
+    eventually(is_settled, what, state=lambda: summary(cluster.pods()))
 
 
 def _has_no_place(pod: Found) -> bool:
@@ -87,7 +94,7 @@ def _has_no_place(pod: Found) -> bool:
 def reports(cluster: Cluster, reason: str) -> list[str]:
     """Return what events with a reason say of pods and controllers that are there, and not of earlier tests."""
     there = cluster.pods()
-    for api_version, kind in (("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet"), ("batch/v1", "Job")):
+    for api_version, kind in _MAKES_PODS:
         there += cluster.list(api_version, kind)
     uids = {one["metadata"]["uid"] for one in there}
     return [event["message"] for event in cluster.events(reason) if event["involvedObject"]["uid"] in uids]

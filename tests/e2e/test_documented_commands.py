@@ -122,8 +122,10 @@ def node_for(line, world):
     labels = {"nvidia.com/gpu.deploy.operator-validator": "true"}
     new = Node("new", labels, (DEDICATED,) if line.text.endswith("dedicated-") else ())
     world.kubelets.register(new)
-    yield new.name
-    world.cluster.delete(new.manifest())
+    try:
+        yield new.name
+    finally:
+        world.cluster.delete(new.manifest())
 
 
 def pod_for(line, world):
@@ -160,7 +162,7 @@ def finish(world, namespace, name):
                 world.kubelets.finish(pod)
         return condition(world.cluster.get("batch/v1", "Job", name, namespace), "Complete").get("status") == "True"
 
-    eventually(is_complete, f"{name} is complete", timeout=60)
+    eventually(is_complete, f"{name} is complete")
 
 
 def command(line, world, node):

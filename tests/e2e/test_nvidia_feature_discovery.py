@@ -174,6 +174,8 @@ class Discovery:
         for kind, api in (("NodeFeature", NODE_FEATURE), ("RoleBinding", "rbac.authorization.k8s.io/v1")):
             for one in self.cluster.list(api, kind, NAMESPACE):
                 self.cluster.delete(one)
+        # The next test would take these rights for its own.
+        eventually(lambda: not self._has_rights(), "the rights are gone")
 
 
 def rendered(one: Case, nvidia: Nvidia, folder: Path) -> tuple[list[Found], dict[str, str]]:
@@ -230,8 +232,9 @@ def test_the_labels_belong_to_daemonset_and_pod_from_0_20_0_on(discovery, nvidia
 
 def test_labels_that_somebody_changed_come_back_with_the_next_start(discovery, tmp_path):
     with discovery.of(CASES["talos-rtx3090"], tmp_path) as gfd:
-        changed = gfd.node_feature()
+        gfd.node_feature()
         gfd.program.stop()
+        changed = gfd.node_feature()
         changed["spec"]["labels"] = {PRODUCT: "another"}
         discovery.cluster.replace(changed)
         gfd.restart()
@@ -269,5 +272,5 @@ def discovered(nvidia: Nvidia, node: GpuNode, mig_strategy: str, folder: Path) -
     driver = MockDriver(folder / "driver", nvidia.folder / "libnvidia-ml.so.1", boards_of(node))
     flags = ["--oneshot", "--use-node-feature-api=false", f"--mig-strategy={mig_strategy}", "--output-file="]
     argv = [nvidia.program("gpu-feature-discovery"), *flags]
-    done = subprocess.run(argv, env=driver.environment(), capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(argv, env=driver.environment(), capture_output=True, text=True, check=True, timeout=120)
     return dict(line.split("=", 1) for line in done.stdout.splitlines())
