@@ -126,7 +126,7 @@ class Containers:
     def __getitem__(self, container: str) -> Program:
         return self.programs[container]
 
-    def start(self, *, timeout: float = 60) -> None:
+    def start(self, *, timeout: float = 120) -> None:
         """Run the init containers one after the other, and start the others.
 
         Raises:

@@ -84,7 +84,7 @@ class Access:
             context.load_cert_chain(*self.certificate)
         bearer = token or self.token
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        return httpx.Client(base_url=self.server, headers=headers, verify=context, timeout=30, trust_env=False)
+        return httpx.Client(base_url=self.server, headers=headers, verify=context, timeout=120, trust_env=False)
 
 
 class ControlPlane:
@@ -169,7 +169,7 @@ def control_plane(
             *gates,
         )
         with_client = _Ready(access)
-        server.wait_until(with_client.is_ready, timeout=120)
+        server.wait_until(with_client.is_ready)
         start(
             release.program("kube-controller-manager"),
             f"--kubeconfig={access.kubeconfig}",
@@ -192,7 +192,7 @@ def control_plane(
             json.dumps({**_SCHEDULER, "clientConnection": {"kubeconfig": str(access.kubeconfig), "qps": 500}})
         )
         start(release.program("kube-scheduler"), f"--config={folder / 'scheduler.yaml'}", "--secure-port=0", *gates)
-        started[-2].wait_until(with_client.has_controllers, timeout=120)
+        started[-2].wait_until(with_client.has_controllers)
         yield ControlPlane(release, admission, access, started)
 
 

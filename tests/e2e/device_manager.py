@@ -21,8 +21,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 DIRECTORY = "var/lib/kubelet/device-plugins"
 _VERSION = "v1beta1"
-_SECONDS = 30
-_SECONDS_OF_A_RESTART = 2
+_SECONDS = 120
+_SECONDS_OF_A_RESTART = 5
 
 # Fields of each message in the order of their numbers, which begin with 1; * is for several, % for a map of texts
 # (kubernetes/kubelet@v0.36.3:pkg/apis/deviceplugin/v1beta1/api.proto).
@@ -163,15 +163,18 @@ class DeviceManager:
         self._server = server
 
     def stop(self) -> None:
-        """Stop to listen, and close all connections."""
+        """Stop to listen, and close all connections: no device is healthy until its plugin registers again."""
         if self._server is not None:
             self._server.stop(0).wait()
         self._server = None
         with self._lock:
             clients = list(self._clients.values())
             self._clients.clear()
+            self._unhealthy.update(self._devices)
         for client in clients:
             client.channel.close()
+            # Otherwise it could end the connection of the plugin's next registration.
+            client.follower.join()
 
     def __enter__(self) -> DeviceManager:
         self.start()
@@ -257,7 +260,7 @@ class DeviceManager:
         with self._lock:
             self._clients[client.resource] = client
             self.registrations.append((client.resource, client.endpoint))
-        client.follower.start()
+            client.follower.start()
         return _CLASSES["Empty"]()
 
     def _follow(self, client: _Client) -> None:

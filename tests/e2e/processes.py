@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -75,7 +77,7 @@ class Program:
         """Return everything that the program has printed."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def wait_until(self, ready: Callable[[], bool], *, timeout: float = 60) -> None:
+    def wait_until(self, ready: Callable[[], bool], *, timeout: float = 120) -> None:
         """Wait until the program is ready.
 
         Raises:
@@ -91,7 +93,7 @@ class Program:
                 raise ProgramError(f"{self.name} was not ready after {timeout} s: {self._tail()}")
             time.sleep(0.05)
 
-    def wait(self, timeout: float = 30) -> int:
+    def wait(self, timeout: float = 120) -> int:
         """Wait until the program ends, and return its exit status.
 
         Raises:
@@ -121,10 +123,15 @@ class Program:
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nothing listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Return a port of the loopback interface that nothing listens on.
+
+    It is none that the kernel gives to connections: one of these could take it before a program listens on it.
+    """
+    while True:
+        port = 16384 + secrets.randbelow(16384)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def is_listening(port: int) -> bool:

@@ -177,10 +177,10 @@ def test_the_validator_waits_until_the_bridge_has_staged_the_driver(node, api):
 
     node.kernel.load_driver()
     node.bridge("stage")
-    assert driver.wait(60) == 0, driver.output()
+    assert driver.wait() == 0, driver.output()
     assert variables(node.file("driver-ready")) == OF_A_STAGE
-    assert validator(node, "toolkit").wait(60) == 0
-    assert node.start(OPERAND).wait(60) == 0
+    assert validator(node, "toolkit").wait() == 0
+    assert node.start(OPERAND).wait() == 0
 
 
 def test_the_validator_waits_again_when_the_gpu_has_gone(node, api):
@@ -201,7 +201,7 @@ def test_markers_end_the_waits_of_the_pods(node):
     assert [program.exit_status for program in waiting] == [None, None]
 
     node.kernel.load_driver()
-    assert [program.wait(60) for program in waiting] == [0, 0]
+    assert [program.wait() for program in waiting] == [0, 0]
     assert variables(node.file("driver-ready")) == OF_A_HOST
 
 
@@ -214,7 +214,7 @@ def test_the_device_plugin_behind_the_markers_offers_the_gpu(node):
 def test_the_device_plugin_behind_the_staged_driver_offers_the_gpu(node, api):
     node.kernel.load_driver()
     node.bridge("stage")
-    assert validator(node, "driver", api=api).wait(60) == 0
+    assert validator(node, "driver", api=api).wait() == 0
     assert_the_plugin_offers_the_gpu(node, OF_A_STAGE)
 
 
@@ -231,7 +231,7 @@ def test_markers_that_the_validator_deletes_come_back(node):
     bridge = node.bridge("markers")["bridge"]
     both = [node.file("driver-ready"), node.file("toolkit-ready")]
     bridge.wait_until(lambda: bridge.output().count("wrote") == 2)
-    assert node.start(f"rm -f {VALIDATIONS}/*-ready").wait(60) == 0
+    assert node.start(f"rm -f {VALIDATIONS}/*-ready").wait() == 0
     bridge.wait_until(lambda: bridge.output().count("wrote") == 4)
     assert all(file.exists() for file in both)
 
