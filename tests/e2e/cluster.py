@@ -415,6 +415,8 @@ class Cluster:
         for api_version in self._versions():
             for one in self._found(_root(api_version), "resources"):
                 if {"list", "delete"} <= set(one["verbs"]) and one["kind"] not in _NOT_OURS:
+                    # The definition may be gone before an object is deleted.
+                    self._paths[api_version, one["kind"]] = (one["name"], one["namespaced"])
                     yield from self._metadata(api_version, one)
 
     def _versions(self) -> list[str]:
