@@ -44,6 +44,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in unserved]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """End what the tests of a module share before one of them runs a second time: it starts as the first one did."""
+    if getattr(item, "execution_count", 1) > 1:
+        assert isinstance(item, pytest.Function)
+        for found in item._fixtureinfo.name2fixturedefs.values():
+            for fixture in found:
+                if fixture.scope == "module":
+                    fixture.finish(item._request)
+
+
 def _is_unserved(item: pytest.Item) -> bool:
     since, callspec = item.get_closest_marker("since"), getattr(item, "callspec", None)
     release = None if callspec is None else callspec.params.get("release")

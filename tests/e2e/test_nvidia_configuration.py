@@ -15,6 +15,7 @@ import tempfile
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,8 @@ from gpu_constructs import GpuConstructsError, Sharing
 from gpu_constructs.catalog.versions import DEVICE_PLUGIN
 from gpu_constructs.device_plugin.config import Flags, GfdFlags, Imex, PluginConfig, PluginFlags
 
+# Another draw would hide a real difference.
+pytestmark = pytest.mark.flaky(reruns=0)
 quickly = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 # --- what must hold ----------------------------------------------------------

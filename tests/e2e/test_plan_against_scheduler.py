@@ -12,6 +12,8 @@ from drawn_clusters import cases
 from plan_cases import Case, kept_cases
 from plan_trial import Disagreement, Outcome, Trial, Verdict
 
+# Another draw, or another order of pods, would hide a real difference.
+pytestmark = pytest.mark.flaky(reruns=0)
 CHUNKS, CASES = 20, 11
 SEED_VARIABLE = "GPU_CONSTRUCTS_E2E_SEED"
 SEED = int(os.environ.get(SEED_VARIABLE, "0"))
