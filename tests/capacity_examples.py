@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app_tables import table
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.capacity.planned import (
@@ -22,7 +23,6 @@ from gpu_constructs.capacity.planned import (
     Seat,
     Stock,
 )
-from app_tables import table
 
 GPU = "nvidia.com/gpu"
 GIB = 1024

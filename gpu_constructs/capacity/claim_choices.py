@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.packing import Bin, Item, pack
 from gpu_constructs.capacity.planned import NodeOffer
@@ -60,23 +61,17 @@ def chosen(
 
 def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]:
     """Return a consumer once for each thing that a node may give it, in the order of its choices."""
-    where: dict[tuple[int, tuple[tuple[str, int], ...]], list[int]] = {}
-    homeless: list[int] = []
-    for number, offer in enumerate(offers):
-        given = _given(consumer, offer)
-        homeless += [] if given else [number]
-        for asks, rank in given.items():
-            where.setdefault((rank, asks), []).append(number)
+    given = [_given(consumer, offer) for offer in offers]
     # The same thing may be a better choice on one node than on another.
-    nodes: dict[tuple[tuple[str, int], ...], list[int]] = {}
-    for rank, asks in sorted(where):
-        nodes.setdefault(asks, []).extend(where[rank, asks])
+    ranked = sorted((rank, asks, number) for number, one in enumerate(given) for asks, rank in one.items())
+    nodes = grouped((asks, number) for _, asks, number in ranked)
     found = [replace(consumer, asks=dict(asks), choices=(), only_on=frozenset(those)) for asks, those in nodes.items()]
     if not found:
         wanted = [consumer.choices[0].wanted(one.allocatable) for one in offers]
         return [replace(consumer, asks=max(wanted, key=lambda one: sum(one.values())), choices=())]
     if consumer.is_for_each_node:
         # The pods of a DaemonSet that find nothing are those of one of them.
+        homeless = [number for number, one in enumerate(given) if not one]
         found[0] = replace(found[0], only_on=frozenset([*(found[0].only_on or ()), *homeless]))
     if len(found) == 1:
         return found
@@ -85,13 +80,10 @@ def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]
 
 def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], ...], int]:
     """Return what a node may give the pods, each with its place among the choices."""
-    found: dict[tuple[tuple[str, int], ...], int] = {}
-    for rank, choice in enumerate(consumer.choices):
-        asks = choice.on(offer.allocatable)
-        # A DaemonSet has one pod on the node, which takes the first choice there is.
-        if asks is not None and not (found and consumer.is_for_each_node):
-            found.setdefault(tuple(sorted(asks.items())), rank)
-    return found
+    tried = enumerate(choice.on(offer.allocatable) for choice in consumer.choices)
+    able = [(tuple(sorted(asks.items())), rank) for rank, asks in tried if asks is not None]
+    # A DaemonSet has one pod on the node, which takes the first choice there is.
+    return dict(able[:1] if consumer.is_for_each_node else reversed(able))
 
 
 class _Split:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gpu_constructs.capacity.consumer import Condition, Consumer
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.placement_keys import admits_plain_nodes, placement_key
 from gpu_constructs.capacity.plan import Plan
@@ -73,7 +74,7 @@ def conditions(matching: Matching) -> Iterator[Problem]:
         yield unchecked(
             Condition(
                 f"the label {label}, which pods select and which is not declared, is as they want it on "
-                f"{joined(list(nodes))}",
+                f"{joined([*dict.fromkeys(nodes)])}",
                 DECLARE,
             )
         )
@@ -93,17 +94,18 @@ def _of_consumer(matching: Matching, index: int) -> Iterator[Condition]:
         )
 
 
-def _undeclared(matching: Matching) -> Mapping[str, Mapping[str, None]]:
+def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
     """Return the labels that were taken as matching, each with the nodes where they were."""
     # Of each group one is asked for all.
     groups = matching.eligibility.consumer_groups[: len(matching.consumers)]
     asking = {group: index for index, group in reversed([*enumerate(groups)])}
-    found: dict[str, dict[str, None]] = {}
-    for index in sorted(asking.values()):
-        for number in sorted(matching.takers[index]):
-            for label in matching.eligibility.unknown_labels(index, matching.kinds[number][0]):
-                found.setdefault(label, {}).update(dict.fromkeys(matching.names([number])))
-    return found
+    return grouped(
+        (label, name)
+        for index in sorted(asking.values())
+        for number in sorted(matching.takers[index])
+        for label in matching.eligibility.unknown_labels(index, matching.kinds[number][0])
+        for name in matching.names([number])
+    )
 
 
 # Updates that delete a pod before they make the new one, which something that waits may overtake
@@ -144,12 +146,12 @@ def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Ite
 
 def _alike(matching: Matching, indexes: Iterable[int]) -> list[list[int]]:
     """Return consumers by what decides who overtakes whom."""
-    found: dict[object, list[int]] = {}
-    for index in indexes:
-        one = matching.consumers[index]
-        key = (matching.takers[index], frozenset(one.asks), one.priority, one.preempts)
-        found.setdefault(key, []).append(index)
-    return list(found.values())
+    asking = [(index, matching.consumers[index]) for index in indexes]
+    return [
+        *grouped(
+            ((matching.takers[index], frozenset(one.asks), one.priority, one.preempts), index) for index, one in asking
+        ).values()
+    ]
 
 
 def _deletes_first(one: Consumer) -> bool:

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from itertools import product
 from typing import NamedTuple
 
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.packing import Bin, Item, pack
 from gpu_constructs.capacity.planned import Answer, Conflict, Device, NodeOffer, PlannedDevice, Seat, VramVerdict
@@ -88,11 +89,12 @@ class DeviceMemory:
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
         """For each resource who asks for it, by the kind of the nodes."""
-        groups: dict[tuple[str, int, frozenset[int]], list[int]] = {}
-        for index, consumer in enumerate(self._matching.consumers):
-            if consumer.most_on_node:
-                for resource, asked in consumer.asks.items():
-                    groups.setdefault((resource, asked, self._matching.takers[index]), []).append(index)
+        groups = grouped(
+            ((resource, asked, self._matching.takers[index]), index)
+            for index, consumer in enumerate(self._matching.consumers)
+            if consumer.most_on_node
+            for resource, asked in consumer.asks.items()
+        )
         found: dict[str, list[list[_Guests]]] = {
             resource: [[] for _ in self._matching.kinds] for resource in self._matching.resources
         }
@@ -115,11 +117,9 @@ class DeviceMemory:
         matching = self._matching
         found: list[_Place] = []
         for number, kind in enumerate(matching.kinds):
-            alike: dict[object, list[Device]] = {}
-            for device in matching.offers[kind[0]].devices:
-                alike.setdefault(_key(device), []).append(device)
-            for devices in alike.values():
-                in_node = matching.offers[kind[0]].allocatable[devices[0].resource]
+            offer = matching.offers[kind[0]]
+            for devices in grouped((_key(device), device) for device in offer.devices).values():
+                in_node = offer.allocatable[devices[0].resource]
                 found.append(_Place(number, devices[0], in_node, matching.bins[number].count * len(devices)))
         return found
 
@@ -276,8 +276,13 @@ class DeviceMemory:
 
     def _find_reach(self, takers: frozenset[int], resource: str) -> _Reach:
         places = enumerate(self._places)
-        return _Reach.of(
-            {number: one for number, one in places if one.kind in takers and one.device.resource == resource}
+        those = {number: one for number, one in places if one.kind in takers and one.device.resource == resource}
+        return _Reach(
+            frozenset(those),
+            all(place.is_only for place in those.values()),
+            max((place.device.slots for place in those.values()), default=1),
+            sorted({most for place in those.values() if (most := _most(place.device)) is not None}),
+            {},
         )
 
 
@@ -300,17 +305,6 @@ class _Reach(NamedTuple):
     most_slots: int
     limits: Sequence[int]
     made: dict[int, frozenset[int]]
-
-    @classmethod
-    def of(cls, those: Mapping[int, _Place]) -> _Reach:
-        """Return what these devices offer, by their numbers."""
-        return cls(
-            frozenset(those),
-            all(place.is_only for place in those.values()),
-            max((place.device.slots for place in those.values()), default=1),
-            sorted({most for place in those.values() if (most := _most(place.device)) is not None}),
-            {},
-        )
 
     def with_memory(self, mib: int, places: Sequence[_Place]) -> frozenset[int]:
         """Return the devices that have as much for one pod."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.placement_keys import (
     NAME_IN_POOL,
     NODE_NAME,
@@ -161,9 +162,7 @@ def taint_text(key: str, value: str, effect: str) -> str:
 
 
 def _of_other_name(wanted: str, offered: Offered) -> str:
-    if offered.is_pool:
-        return _of_pool(f"the node {wanted}")
-    return f"is not the node {wanted}, which its pods name"
+    return _of_pool(f"the node {wanted}") if offered.is_pool else f"is not the node {wanted}, which its pods name"
 
 
 def _of_pool(wanted: str) -> str:
@@ -243,9 +242,7 @@ class Eligibility:
 
     def _accepted(self) -> Sequence[Collection[int]]:
         # What is asked for apart from resources, of which there are fewer that differ.
-        places: dict[Demands, list[int]] = {}
-        for group, one in enumerate(self._demands):
-            places.setdefault(replace(one, asks=(), most_asked=()), []).append(group)
+        places = grouped((replace(one, asks=(), most_asked=()), group) for group, one in enumerate(self._demands))
         found: list[set[int]] = [set() for _ in self._offered]
         for place, groups in places.items():
             for number in self._candidates(place):
@@ -258,18 +255,13 @@ class Eligibility:
         """Return the groups of nodes that labels leave to pods; those without a label may get it later."""
         everything: Collection[int] = range(len(self._offered))
         selected = min([everything, *map(self._having, demands.selected)], key=len)
-        found: set[int] = set()
-        for term in demands.alternatives:
-            wanted = [self._having(rule) for rule in term if rule.operator == "In"]
-            fewest: Collection[int] = min([selected, *wanted], key=len)
-            found.update(fewest)
-        return found
+        wanted = ([self._having(rule) for rule in term if rule.operator == "In"] for term in demands.alternatives)
+        return set().union(*(min([selected, *those], key=len) for those in wanted))
 
     def _having(self, rule: Rule) -> Collection[int]:
         if rule.key not in self._by_label:
-            by_value = self._by_label.setdefault(rule.key, {})
-            for number, offered in enumerate(self._offered):
-                by_value.setdefault(offered.values.get(rule.key), []).append(number)
+            values = ((offered.values.get(rule.key), number) for number, offered in enumerate(self._offered))
+            self._by_label[rule.key] = grouped(values)
         return [number for value in {None, *rule.values} for number in self._by_label[rule.key].get(value, ())]
 
     def refusal(self, consumer: int, offer: int) -> str | None:

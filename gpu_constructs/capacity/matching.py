@@ -11,6 +11,7 @@ from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.eligibility import Eligibility
+from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.packing import Bin, Item, Packing, pack
 from gpu_constructs.capacity.placement_keys import NODE_NAME, placement_key
 from gpu_constructs.capacity.planned import NodeOffer
@@ -34,15 +35,14 @@ class Packed:
 
     def lacking(self) -> dict[int, int]:
         """Return how many pods of each consumer have no place."""
-        found: dict[int, int] = {}
+        found = Counter[int]()
         for item, members in enumerate(self.members):
             rest = self.packing.unplaced.get(item, 0)
             # Who comes first is seated first.
             for consumer, pods in reversed(members):
-                if rest:
-                    found[consumer] = found.get(consumer, 0) + min(rest, pods)
-                    rest -= min(rest, pods)
-        return found
+                found[consumer] += min(rest, pods)
+                rest -= min(rest, pods)
+        return {consumer: pods for consumer, pods in found.items() if pods}
 
 
 class Matching:
@@ -108,22 +108,23 @@ class Matching:
         return Bin(tuple(has.get(name, 0) for name in self.resources), sum(self.offers[one].count for one in kind))
 
     def _kinds(self, limits: Sequence[frozenset[int]]) -> list[list[int]]:
-        by_kind: dict[object, list[int]] = {}
-        for index, group in enumerate(self.eligibility.offer_groups):
+        def key(index: int, group: int) -> object:
             open_labels = tuple(self._open_labels(one, index) for one in self._templates)
             allowed = tuple(index in only for only in limits)
-            key = (tuple(self.offers[index].devices), self.eligibility.accepted[group], open_labels, allowed)
-            by_kind.setdefault(key, []).append(index)
-        return list(by_kind.values())
+            return tuple(self.offers[index].devices), self.eligibility.accepted[group], open_labels, allowed
+
+        groups = enumerate(self.eligibility.offer_groups)
+        return [*grouped((key(index, group), index) for index, group in groups).values()]
 
     def _all_takers(self, judged: Sequence[Consumer]) -> list[frozenset[int]]:
-        taking: dict[int, set[int]] = {group: set() for group in self.eligibility.consumer_groups}
-        for number, kind in enumerate(self.kinds):
-            for group in self.eligibility.accepted[self.eligibility.offer_groups[kind[0]]]:
-                taking[group].add(number)
+        taking = grouped(
+            (group, number)
+            for number, kind in enumerate(self.kinds)
+            for group in self.eligibility.accepted[self.eligibility.offer_groups[kind[0]]]
+        )
         common = {group: frozenset(numbers) for group, numbers in taking.items()}
         groups = self.eligibility.consumer_groups
-        return [self._allowed(one, common[group]) for one, group in zip(judged, groups, strict=True)]
+        return [self._allowed(one, common.get(group, frozenset())) for one, group in zip(judged, groups, strict=True)]
 
     def _allowed(self, one: Consumer, kinds: frozenset[int]) -> frozenset[int]:
         if one.refused:
@@ -144,12 +145,12 @@ class Matching:
         return self.eligibility.unknown_labels(self._templates[index], offer)
 
     def _units(self) -> list[list[int]]:
-        found: dict[object, list[int]] = {}
-        for index, one in enumerate(self.consumers):
-            # Parts of one object with other numbers of copies are groups of their own, as those of a RayCluster.
-            key: object = (one.subject, one.copies, one.least_copies) if one.is_gang else (index,)
-            if one.pods and not one.is_for_each_node:
-                found.setdefault(key, []).append(index)
+        # Parts of one object with other numbers of copies are groups of their own, as those of a RayCluster.
+        found = grouped(
+            ((one.subject, one.copies, one.least_copies) if one.is_gang else (index,), index)
+            for index, one in enumerate(self.consumers)
+            if one.pods and not one.is_for_each_node
+        )
         return [unit for unit in found.values() if all(self.takers[index] for index in unit)]
 
     def _add_daemon(self, index: int, kind: int) -> None:
@@ -164,11 +165,8 @@ class Matching:
     @cached_property
     def nodes_of_daemons(self) -> Mapping[int, int]:
         """How many nodes have the pod of each consumer that every node gets."""
-        found: dict[int, int] = {}
-        for held, those in zip(self.bins, self.daemons, strict=True):
-            for index in those:
-                found[index] = found.get(index, 0) + held.count
-        return found
+        held = zip(self.bins, self.daemons, strict=True)
+        return summed((index, one.count) for one, those in held for index in those)
 
     def pack(self, *tiers: Mapping[int, int], guest: Item | None = None) -> Packed:
         """Find a place for so many pods of each consumer.
@@ -177,27 +175,29 @@ class Matching:
             tiers: Pods by consumer; those of a tier, and in it those given first, before the others.
             guest: One more item.
         """
-        members: dict[object, dict[int, int]] = {}
-        for number, pods in enumerate(tiers):
-            for index, count in pods.items():
-                if count:
-                    # How many a node takes at most counts for one item: all pods of such a consumer are one.
-                    is_free = self.consumers[index].most_per_node is None
-                    key: object = (number, self._sizes[index], self.takers[index]) if is_free else index
-                    those = members.setdefault(key, {})
-                    those[index] = those.get(index, 0) + count
+        counts = [(number, index, n) for number, pods in enumerate(tiers) for index, n in pods.items() if n]
+        # How many a node takes at most counts for one item: all pods of such a consumer are one.
+        together = grouped(
+            (
+                (number, self._sizes[index], self.takers[index])
+                if self.consumers[index].most_per_node is None
+                else index,
+                (index, n),
+            )
+            for number, index, n in counts
+        )
+        members = [list(summed(those).items()) for those in together.values()]
         items = [
             Item(
                 size=self._sizes[first],
-                count=sum(those.values()),
+                count=sum(count for _, count in those),
                 bins=self.takers[first],
                 most_per_bin=self.consumers[first].most_per_node,
             )
-            for those in members.values()
-            for first in [next(iter(those))]
+            for those in members
+            for first in [those[0][0]]
         ]
-        packing = pack(items if guest is None else [*items, guest], self.bins)
-        return Packed(packing, [list(those.items()) for those in members.values()])
+        return Packed(pack(items if guest is None else [*items, guest], self.bins), members)
 
     def refusals(self, index: int) -> Mapping[str, str]:
         """Return why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
@@ -219,6 +219,11 @@ class Matching:
             or "gives its claims something else"
             for one in islice((one for number in kinds for one in self.kinds[number]), _MOST_REFUSALS)
         }
+
+    def left(self, kind: int, pods: Mapping[int, int]) -> tuple[int, ...]:
+        """Return how much of each resource a node has left beside so many pods of each consumer."""
+        taken = [[count * takes for takes in self._sizes[index]] for index, count in pods.items()]
+        return tuple(has - sum(those) for has, *those in zip(self.bins[kind].size, *taken, strict=True))
 
     def names(self, kinds: Collection[int]) -> Sequence[str]:
         """Return the nodes and pools of some kinds, in the order of the inventory."""
@@ -287,8 +292,7 @@ def _selected_names(consumer: Consumer, runtime_classes: Mapping[str, Mapping[st
     demands = placement_key(consumer, runtime_classes)
     if demands.node_name:
         yield demands.node_name
-    yield from (value for key, value in demands.selector if key == HOSTNAME)
-    for rule in (rule for term in demands.alternatives for rule in term):
+    for rule in (rule for term in (demands.selected, *demands.alternatives) for rule in term):
         if rule.key in (HOSTNAME, NODE_NAME) and rule.operator == "In":
             yield from rule.values
 

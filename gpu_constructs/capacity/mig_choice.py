@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.sharing_demand import Demand, Hardware
 from gpu_constructs.catalog.mig_layouts import fits
 from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib, size_of
@@ -71,9 +72,7 @@ def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
 def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
     """Count who has a place on boards that are divided already, as they are."""
-    alike: dict[_Amounts, list[Demand]] = {}
-    for one in demands:
-        alike.setdefault(tuple(hardware.wanted(one.consumer).items()), []).append(one)
+    alike = grouped((tuple(hardware.wanted(one.consumer).items()), one) for one in demands)
     lasting, others = _comers(alike.values())
     left = Counter(hardware.devices)
     placed = [_taken_off(left, need, count) for need, count in zip(alike, lasting, strict=True)]
@@ -99,9 +98,7 @@ def _taken_off(left: Counter[str], need: _Amounts, pods: int) -> int:
 
 
 def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) -> MigChoice:
-    alike: dict[_Need, list[Demand]] = {}
-    for one in demands:
-        alike.setdefault(_need(hardware, one, guess), []).append(one)
+    alike = grouped((_need(hardware, one, guess), one) for one in demands)
     # Those that run until they are stopped first, the largest of them first.
     order = sorted(alike, key=lambda need: _size(hardware, need), reverse=True)
     lasting, others = _comers([alike[need] for need in order])
@@ -113,9 +110,7 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
     lacking = Counter[str]()
     for (need, count), pods in zip(wants, placed, strict=False):
         lacking[_called(need)] += count - pods
-    asks: dict[str, list[Demand]] = {}
-    for need in order:
-        asks.setdefault(_called(need), []).extend(alike[need])
+    asks = grouped((_called(need), one) for need in order for one in alike[need])
     has_room_to_update = all(placed[-1] == count for _, count in update)
     return MigChoice(layouts, asks, sum(placed[: len(wants)]), _listed(lacking), has_room_to_update)
 

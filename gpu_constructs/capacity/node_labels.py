@@ -17,12 +17,15 @@ from gpu_constructs.kube.placement import GPU_PCI_PRESENT, GPU_PRESENT, HOSTNAME
 MigStrategy = Literal["none", "single", "mixed"]
 
 
-# developer.nvidia.com/cuda-gpus. A generation whose boards differ has one row for each sort, by the board's name.
-_COMPUTE: tuple[tuple[str, str, tuple[int, int]], ...] = (
+# developer.nvidia.com/cuda-gpus. A generation whose boards differ has one row for each sort, by the board's name,
+# and one for the others, of which only the major number is known.
+_COMPUTE: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("Volta", r"(?:Tesla )?V100|TITAN V|Quadro GV100", (7, 0)),
+    ("Volta", "", (7,)),
     ("Turing", "", (7, 5)),
     ("Ampere", r"A100|A30(?![0-9])|A800", (8, 0)),
     ("Ampere", r"GeForce|RTX A|A2(?![0-9])|A10|A16|A40", (8, 6)),
+    ("Ampere", "", (8,)),
     ("Ada Lovelace", "", (8, 9)),
     ("Hopper", "", (9, 0)),
     ("Blackwell", r"G?B200", (10, 0)),
@@ -32,7 +35,6 @@ _COMPUTE: tuple[tuple[str, str, tuple[int, int]], ...] = (
 _OF_SHARING = re.compile(
     r"nvidia\.com/(?:gpu\.(?:count|memory|product|replicas|sharing-strategy)|mig-.*|mig\.strategy|mps\.capable)\Z"
 )
-_MAJOR_OF_ALL: Mapping[str, int] = {"Volta": 7, "Ampere": 8}
 
 
 def labels_of(
@@ -147,11 +149,8 @@ def measured_mig_mib(model: GpuModel | None, profile: str) -> int | None:
 def _architecture(model: GpuModel | None) -> dict[str, str]:
     if model is None:
         return {}
-    labels = {f"{GPU}.family": model.architecture.lower().replace(" ", "-")}
     bare = model.name.removeprefix("NVIDIA ")
-    for architecture, pattern, (major, minor) in _COMPUTE:
-        if architecture == model.architecture and re.match(pattern, bare):
-            return {**labels, f"{GPU}.compute.major": str(major), f"{GPU}.compute.minor": str(minor)}
-    if model.architecture in _MAJOR_OF_ALL:
-        labels[f"{GPU}.compute.major"] = str(_MAJOR_OF_ALL[model.architecture])
-    return labels
+    rows = (row for row in _COMPUTE if row[0] == model.architecture and re.match(row[1], bare))
+    versions = zip(("major", "minor"), next(rows, ("", "", ()))[2], strict=False)
+    compute = {f"{GPU}.compute.{part}": str(number) for part, number in versions}
+    return {f"{GPU}.family": model.architecture.lower().replace(" ", "-"), **compute}

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.device_memory import DeviceMemory
+from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.planned import NodeOffer, PlannedNode, Seat
 
@@ -45,11 +46,7 @@ class PlacedPods:
 
     def counts(self) -> dict[int, int]:
         """Return how many pods of each consumer there are."""
-        found: dict[int, int] = {}
-        for nodes in self.nodes:
-            for index, each in nodes.pods.items():
-                found[index] = found.get(index, 0) + each * nodes.number
-        return found
+        return summed((index, each * nodes.number) for nodes in self.nodes for index, each in nodes.pods.items())
 
     def key_of(self, pods: Mapping[int, int]) -> object:
         """Return what decides whether there is room for pods: the same for those that are alike."""
@@ -79,16 +76,13 @@ class PlacedPods:
     def add(self, index: int, count: int) -> int:
         """Put pods of a consumer on the first nodes that have room; return how many found none."""
         takers, size = self._matching.takers[index], self._matching.size_of(index)
-        wants = [(place, takes) for place, takes in enumerate(size) if takes]
         most = self._matching.consumers[index].most_per_node
         at = 0
         while count and at < len(self.nodes):
             nodes = self.nodes[at]
-            each = count if nodes.kind in takers else 0
-            for place, takes in wants:
-                each = min(each, nodes.left[place] // takes)
-            if most is not None:
-                each = min(each, most - nodes.pods.get(index, 0))
+            limits = [count] if most is None else [count, most - nodes.pods.get(index, 0)]
+            rooms = (left // takes for left, takes in zip(nodes.left, size, strict=True) if takes)
+            each = min([*limits, *rooms]) if nodes.kind in takers else 0
             at += 1
             if each > 0:
                 whole = min(nodes.number, count // each)
@@ -160,10 +154,6 @@ def settled(
     return placed
 
 
-def _turn(consumer: Consumer) -> tuple[int, bool]:
-    return -consumer.priority, not consumer.least_copies
-
-
 def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) -> int:
     """Return how many copies of a gang run with so many pods."""
     consumers = matching.consumers
@@ -174,7 +164,7 @@ def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) 
 def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> None:
     """Put on nodes what still has room there, in order: what always runs first, what a gang can do without last."""
     consumers, counts, full = matching.consumers, placed.counts(), set()
-    units = sorted(matching.units, key=lambda unit: _turn(consumers[unit[0]]))
+    units = sorted(matching.units, key=lambda unit: (-consumers[unit[0]].priority, not consumers[unit[0]].least_copies))
     for unit in units:
         each = {i: consumers[i].starting for i in unit}
         key = placed.key_of(each)
@@ -219,11 +209,7 @@ def _nodes(matching: Matching, packed: Packed) -> Iterator[Nodes]:
     for load in packed.packing.loads:
         missing[load.bin] -= load.count
         for pods, count in _shared_out(load.items, load.count, queues):
-            left = list(matching.bins[load.bin].size)
-            for index, each in pods.items():
-                for place, takes in enumerate(matching.size_of(index)):
-                    left[place] -= each * takes
-            yield Nodes(load.bin, count, pods, tuple(left))
+            yield Nodes(load.bin, count, pods, matching.left(load.bin, pods))
     for kind, count in enumerate(missing):
         if count:
             yield Nodes(kind, count, {}, matching.bins[kind].size)
@@ -263,9 +249,7 @@ def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list
     Kubernetes knows slots and no devices: which of a node's GPUs a pod gets, the device plugin decides. Here it is
     the one with the fewest holders, as that of NVIDIA prefers unless it is told otherwise.
     """
-    contents: list[list[tuple[Mapping[int, int], int]]] = [[] for _ in matching.kinds]
-    for nodes in placed.nodes:
-        contents[nodes.kind].append((nodes.pods, nodes.number))
+    contents = grouped((nodes.kind, (nodes.pods, nodes.number)) for nodes in placed.nodes)
     found: list[tuple[int, PlannedNode]] = []
     for number, kind in enumerate(matching.kinds):
         common = dict.fromkeys(matching.daemons[number], 1)
@@ -288,9 +272,7 @@ def seats_of(offer: NodeOffer, consumers: Sequence[Consumer], pods: Mapping[int,
     """Return who holds each device of a node that has these pods."""
     free = [device.slots for device in offer.devices]
     used = [0] * len(free)
-    by_resource: dict[str, list[int]] = {}
-    for number, device in enumerate(offer.devices):
-        by_resource.setdefault(device.resource, []).append(number)
+    by_resource = grouped((device.resource, number) for number, device in enumerate(offer.devices))
     found: list[list[Seat]] = [[] for _ in free]
     for index in sorted(pods):
         for resource, amount in sorted(consumers[index].asks.items()):

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.planned import NodeOffer
 from gpu_constructs.facts.readable import mapping, members
 from gpu_constructs.kube.labels import is_known_once_a_node_runs
@@ -61,19 +62,11 @@ class Rule:
 
     def holds(self, value: str | None) -> bool:
         """Check whether it holds for a value; None where there is no such label."""
-        match self.operator:
-            case "In":
-                return value in self.values
-            case "NotIn":
-                return value not in self.values
-            case "Exists":
-                return value is not None
-            case "DoesNotExist":
-                return value is None
-        number, bound = _integer(value or ""), _integer(self.values[0])
-        if number is None or bound is None:
-            return False
-        return number > bound if self.operator == "Gt" else number < bound
+        if self.operator in ("In", "NotIn"):
+            return (value in self.values) is (self.operator == "In")
+        if self.operator in ("Exists", "DoesNotExist"):
+            return (value is not None) is (self.operator == "Exists")
+        return _compares(self.operator, value or "", self.values[0])
 
 
 Term = tuple[Rule, ...]
@@ -95,17 +88,10 @@ class _Toleration:
         """
         if self.effect not in ("", effect) or self.key not in ("", key):
             return False
-        if self.operator == "Exists":
-            return True
-        if not self.key:
-            return False
-        if self.operator in ("", "Equal"):
-            return self.value == value
-        # Behind a feature gate from Kubernetes 1.35 on; the apiserver refuses such pods without it.
-        number, bound = _integer(value), _integer(self.value)
-        if number is None or bound is None:
-            return False
-        return (self.operator == "Lt" and number < bound) or (self.operator == "Gt" and number > bound)
+        is_equal = self.operator in ("", "Equal") and self.value == value
+        # Comparisons are behind a feature gate from Kubernetes 1.35 on; the apiserver refuses such pods without it.
+        does_for_key = self.key != "" and (is_equal or _compares(self.operator, value, self.value))
+        return self.operator == "Exists" or does_for_key
 
 
 ANY_TAINT = _Toleration("", "Exists", "", "")
@@ -120,22 +106,17 @@ class Demands:
         asks: Amount of each resource that a pod takes.
         most_asked: The most of each that one of its containers asks for.
         node_name: The node it names itself, past the scheduler; empty where it does not.
-        selector: Labels that nodes must have.
+        selected: Labels that nodes must have, as rules.
         terms: The alternatives of its node affinity; None where it has none, empty where nothing matches.
         tolerations: Tolerations of the pods.
     """
 
     asks: tuple[tuple[str, int], ...]
     node_name: str
-    selector: tuple[tuple[str, str], ...]
+    selected: Term
     terms: tuple[Term, ...] | None
     tolerations: tuple[_Toleration, ...]
     most_asked: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def selected(self) -> Term:
-        """The labels that nodes must have, as rules."""
-        return tuple(Rule(key, "In", (value,)) for key, value in self.selector)
 
     @property
     def alternatives(self) -> tuple[Term, ...]:
@@ -215,10 +196,11 @@ def placement_key(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str,
         tolerated = _TOLERATED_BY_DAEMONS if spec.get("hostNetwork") is True else _TOLERATED_BY_DAEMONS[:-1]
         tolerations += [_Toleration(key, "Exists", "", effect) for key, effect in tolerated]
     tolerations += _tolerations(scheduling.get("tolerations"))
+    selector = {*_selector(spec.get("nodeSelector")), *_selector(scheduling.get("nodeSelector"))}
     return Demands(
         asks=tuple(sorted(consumer.asks.items())),
         node_name=_text(spec.get("nodeName")),
-        selector=tuple(sorted({*_selector(spec.get("nodeSelector")), *_selector(scheduling.get("nodeSelector"))})),
+        selected=tuple(Rule(key, "In", (value,)) for key, value in sorted(selector)),
         terms=_terms(spec),
         tolerations=tuple(dict.fromkeys(tolerations)),
         most_asked=tuple(sorted((name, consumer.most_asked.get(name, count)) for name, count in consumer.asks.items())),
@@ -262,9 +244,7 @@ def _asked_for(given: Mapping[str, _Value], names: Collection[str] | None) -> It
 
 
 def _limits(offer: NodeOffer) -> dict[str, int]:
-    limits: dict[str, list[int | None]] = {}
-    for device in offer.devices:
-        limits.setdefault(device.resource, []).append(device.most_each)
+    limits = grouped((device.resource, device.most_each) for device in offer.devices)
     return {name: max(filter(None, each)) for name, each in limits.items() if None not in each}
 
 
@@ -278,11 +258,9 @@ def admits_plain_nodes(demands: Demands) -> bool:
 
 def labels_read(demands: Iterable[Demands]) -> frozenset[str]:
     """Return the labels that pods with these demands look at, ``NODE_NAME`` among them."""
-    found: set[str] = set()
-    for one in demands:
-        found |= {key for key, _ in one.selector} | {rule.key for term in one.terms or () for rule in term}
-        found |= {NODE_NAME} if one.node_name else set()
-    return frozenset(found)
+    names = (Rule(NODE_NAME, "Exists"),)
+    terms = ((one.selected, *(one.terms or ()), names if one.node_name else ()) for one in demands)
+    return frozenset(rule.key for each in terms for term in each for rule in term)
 
 
 def _selector(given: object) -> set[tuple[str, str]]:
@@ -325,3 +303,11 @@ def _integer(text: str) -> int | None:
         return None
     number = int(text)
     return number if number in _INT64 else None
+
+
+def _compares(operator: str, text: str, bound: str) -> bool:
+    """Check whether two whole numbers compare as ``Gt`` or ``Lt`` wants."""
+    number, limit = _integer(text), _integer(bound)
+    if number is None or limit is None:
+        return False
+    return (operator == "Lt" and number < limit) or (operator == "Gt" and number > limit)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.gathered import summed
 
 Answer = Literal["yes", "no", "undecided", "conditional"]
 """Whether something fits; ``undecided`` where the search gave up, ``conditional`` where it fits if conditions hold."""
@@ -80,10 +81,7 @@ class NodeOffer:
     @cached_property
     def allocatable(self) -> Mapping[str, int]:
         """How many of each resource a node has."""
-        sums: dict[str, int] = {}
-        for device in self.devices:
-            sums[device.resource] = sums.get(device.resource, 0) + device.slots
-        return sums
+        return summed((device.resource, device.slots) for device in self.devices)
 
 
 @dataclass(frozen=True)

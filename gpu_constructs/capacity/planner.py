@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from gpu_constructs.capacity.claim_choices import Chosen, chosen
@@ -14,6 +15,7 @@ from gpu_constructs.capacity.demand.consumers import consumers as consumers_of
 from gpu_constructs.capacity.demand.pod_rules import bystanders, rules_between
 from gpu_constructs.capacity.demand.present import uncounted
 from gpu_constructs.capacity.device_memory import DeviceMemory
+from gpu_constructs.capacity.gathered import summed
 from gpu_constructs.capacity.matching import Matching, Packed, with_named_nodes
 from gpu_constructs.capacity.memory_and_power import MemoryProblems, power_problems
 from gpu_constructs.capacity.packing import solver
@@ -265,23 +267,20 @@ def _stock(matching: Matching, placed: Mapping[int, int]) -> dict[str, Stock]:
             always[name] += amount * (all_pods if one.is_for_each_node else one.least_pods)
             wanted[name] += amount * all_pods
             held[name] += amount * placed.get(index, 0)
-    total = Counter[str]()
-    for offer in matching.offers:
-        total.update({name: amount * offer.count for name, amount in offer.allocatable.items()})
+    total = Counter(
+        summed((name, amount * one.count) for one in matching.offers for name, amount in one.allocatable.items())
+    )
     return {name: Stock(total[name], always[name], wanted[name], held[name]) for name in matching.resources}
 
 
 def _power(offers: Sequence[NodeOffer], rack_watts: Mapping[str, int]) -> Power:
-    racks = Counter[str]()
-    for offer in offers:
-        racks[offer.rack] += sum(one or 0 for one in offer.gpu_watts) * offer.count
+    racks = summed((offer.rack, sum(one or 0 for one in offer.gpu_watts) * offer.count) for offer in offers)
     unknown = sum(list(offer.gpu_watts).count(None) * offer.count for offer in offers)
     named = {rack: watts for rack, watts in racks.items() if rack}
     return Power(watts=sum(racks.values()), unknown=unknown, racks=named, rack_watts=dict(rack_watts))
 
 
 def _notes(matching: Matching) -> Iterator[str]:
-    for offer in matching.offers:
-        yield from (f"{offer.name}: {note}" for note in offer.notes if not isinstance(note, Condition))
-    for consumer in matching.consumers:
-        yield from (f"{consumer.title}: {note}" for note in consumer.notes if not isinstance(note, Condition))
+    of_nodes = ((one.name, note) for one in matching.offers for note in one.notes)
+    of_consumers = ((one.title, note) for one in matching.consumers for note in one.notes)
+    return (f"{name}: {note}" for name, note in chain(of_nodes, of_consumers) if not isinstance(note, Condition))

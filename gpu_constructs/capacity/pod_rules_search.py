@@ -12,13 +12,13 @@ Sources:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from gpu_constructs.capacity.demand.pod_rules import HOST, Away, Near, Rules, Spread
+from gpu_constructs.capacity.demand.pod_rules import HOST, Affinity, Rules, Spread
 from gpu_constructs.capacity.eligibility import refusal
+from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.placed_pods import Nodes, PlacedPods
 from gpu_constructs.capacity.placement_keys import (
@@ -88,7 +88,7 @@ class BetweenPods:
         self.undeclared: dict[int, list[str]] = {}
         self._groups: list[_Group] = []
         self._of_revisions = rules.of_revisions
-        self._away, self._near, self._spreads = rules.aways, rules.nears, rules.spreads
+        self._rules = rules
         self.involved = rules.involved()
         self._is_large = len([*rules.labels()]) * len(matching.offers) > _MOST_PAIRS
         if self.involved and not self._is_large:
@@ -97,23 +97,26 @@ class BetweenPods:
     def _look(self, rules: Rules) -> None:
         matching = self._matching
         offered = [offer_key(offer) for offer in matching.offers]
-        for owner, key in rules.labels():
-            if key != HOST and any(
+        self.undeclared = grouped(
+            (owner, key)
+            for owner, key in rules.labels()
+            if key != HOST
+            and any(
                 offered[at].judge(Rule(key, "Exists")) is None
                 for kind in matching.takers[owner]
                 for at in matching.kinds[kind]
-            ):
-                self.undeclared.setdefault(owner, []).append(key)
-        known = rules.without(self.undeclared)
-        self._away, self._near, self._spreads = known.aways, known.nears, known.spreads
+            )
+        )
+        self._rules = known = rules.without(self.undeclared)
         self.involved = known.involved()
         keys = sorted({key for _, key in known.labels() if key != HOST})
-        counts = Counter[tuple[int, tuple[str | None, ...], frozenset[Spread]]]()
-        for kind, those in enumerate(matching.kinds):
-            for at in those:
-                values = tuple(offered[at].values.get(key) for key in keys)
-                domains = frozenset(one for one in self._spreads if self._is_domain(one, offered[at]))
-                counts[kind, values, domains] += matching.offers[at].count
+        values = [tuple(one.values.get(key) for key in keys) for one in offered]
+        domains = [frozenset(spread for spread in known.spreads if self._is_domain(spread, one)) for one in offered]
+        counts = summed(
+            ((kind, values[at], domains[at]), matching.offers[at].count)
+            for kind, those in enumerate(matching.kinds)
+            for at in those
+        )
         self._groups = [
             _Group(kind, dict(zip(keys, values, strict=True)), count, domains)
             for (kind, values, domains), count in counts.items()
@@ -125,7 +128,7 @@ class BetweenPods:
         if not spread.honors_taints:
             demands = replace(demands, tolerations=(ANY_TAINT,))
         if not spread.honors_affinity:
-            demands = replace(demands, selector=(), terms=None)
+            demands = replace(demands, selected=(), terms=None)
         return refusal(demands, offered) is None
 
     def is_of_revisions(self, unit: Collection[int]) -> bool:
@@ -134,7 +137,7 @@ class BetweenPods:
 
     def is_near_others(self, unit: Collection[int], pods: Mapping[int, int]) -> bool:
         """Check whether consumers must be near pods that are neither their own nor among some."""
-        others = {index for one in self._near if one.owner in unit for index in one.others}
+        others = {index for one in self._rules.nears if one.owner in unit for index in one.others}
         return any(not pods.get(index) for index in others - {*unit})
 
     def search(self, least: Mapping[int, int], most: Mapping[int, int]) -> Found | None:
@@ -150,7 +153,7 @@ class BetweenPods:
         work = len(most) * sum(most.values()) * sum(group.count for group in self._groups)
         if self._is_large or work > _MOST_WORK:
             return None
-        if any(admits_plain_nodes(self._demands[one.owner]) for one in self._spreads):
+        if any(admits_plain_nodes(self._demands[one.owner]) for one in self._rules.spreads):
             found = _Search(self, least, most, has_other_nodes=True).run()
             if found.answer == "yes":
                 return found
@@ -166,10 +169,10 @@ class _Search:
     ) -> None:
         self._matching = between._matching
         self._groups = between._groups
-        self._aways, self._nears, self._spreads = between._away, between._near, between._spreads
+        self._rules = between._rules
         self._least, self._most = least, most
         self._opens = {
-            one for one in self._spreads if has_other_nodes and admits_plain_nodes(between._demands[one.owner])
+            one for one in self._rules.spreads if has_other_nodes and admits_plain_nodes(between._demands[one.owner])
         }
         consumers = self._matching.consumers
         order = sorted(
@@ -186,7 +189,7 @@ class _Search:
         seen = {state}
         stack = [self._next(state)]
         wanted = sum(self._most.values())
-        is_hopeless = any(self._is_too_little(one) for one in self._spreads)
+        is_hopeless = any(self._is_too_little(one) for one in self._rules.spreads)
         while stack:
             state = next(stack[-1], ())
             if not state:
@@ -234,14 +237,12 @@ class _Search:
             rule: The rule.
             amount: The amount of a node, by its group and its position there.
         """
-        found: dict[object, int] = {}
-        for at, group in enumerate(self._groups):
-            value = group.values.get(rule.key)
-            if rule in group.domains_of and (rule.key == HOST or value is not None):
-                for position in range(group.count):
-                    domain = (at, position) if rule.key == HOST else value
-                    found[domain] = found.get(domain, 0) + amount(at, position)
-        return found
+        return summed(
+            ((at, position) if rule.key == HOST else group.values[rule.key], amount(at, position))
+            for at, group in enumerate(self._groups)
+            if rule in group.domains_of and (rule.key == HOST or group.values[rule.key] is not None)
+            for position in range(group.count)
+        )
 
     def _emptiest(self, rule: Spread, domains: Mapping[object, int]) -> int:
         """Return the amount of the emptiest domain; of too few, or with nodes beside these, that is an empty one."""
@@ -266,14 +267,14 @@ class _Search:
 
     def _with_one(self, state: _State, index: int) -> Iterator[_State]:
         """Return the states that one more pod of a consumer makes of a state."""
-        options = []
-        for at, group in enumerate(self._groups):
-            if group.kind in self._matching.takers[index]:
-                for pods in dict.fromkeys(state[at]):
-                    if self._takes(state, at, pods, index):
-                        options.append((self._preference(state, at, pods, index), at, pods))
-        for _, at, pods in sorted(options):
-            yield _one_more(state, at, pods, index)
+        options = sorted(
+            (self._preference(state, at, pods, index), at, pods)
+            for at, group in enumerate(self._groups)
+            if group.kind in self._matching.takers[index]
+            for pods in dict.fromkeys(state[at])
+            if self._takes(state, at, pods, index)
+        )
+        return (_one_more(state, at, pods, index) for _, at, pods in options)
 
     def _filled(self, state: _State) -> _State:
         """Return a state with all pods that no rule is about and that still have room.
@@ -289,16 +290,16 @@ class _Search:
         return state
 
     def _preference(self, state: _State, at: int, pods: _Pods, index: int) -> tuple[int, int]:
-        spread = [self._in_domain(state, at, pods, one.key, one.others) for one in self._spreads if one.owner == index]
+        spread = [
+            self._in_domain(state, at, pods, one.key, one.others) for one in self._rules.spreads if one.owner == index
+        ]
         return sum(spread), sum(self._left(at, pods))
 
-    def _left(self, at: int, pods: _Pods) -> list[int]:
-        kind = self._groups[at].kind
-        left = list(self._matching.bins[kind].size)
-        for index in self._most:
-            for place, takes in enumerate(self._matching.size_of(index)):
-                left[place] -= takes * pods[index]
-        return left
+    def _mine(self, pods: _Pods) -> dict[int, int]:
+        return {index: pods[index] for index in self._most if pods[index]}
+
+    def _left(self, at: int, pods: _Pods) -> tuple[int, ...]:
+        return self._matching.left(self._groups[at].kind, self._mine(pods))
 
     def _takes(self, state: _State, at: int, pods: _Pods, index: int) -> bool:
         size = self._matching.size_of(index)
@@ -307,9 +308,9 @@ class _Search:
             return False
         return (
             all(has >= takes for has, takes in zip(self._left(at, pods), size, strict=True))
-            and all(self._keeps_away(state, at, pods, index, one) for one in self._aways)
-            and all(self._is_near(state, at, pods, one) for one in self._nears if one.owner == index)
-            and all(self._is_even(state, at, pods, one) for one in self._spreads if one.owner == index)
+            and all(self._keeps_away(state, at, pods, index, one) for one in self._rules.aways)
+            and all(self._is_near(state, at, pods, one) for one in self._rules.nears if one.owner == index)
+            and all(self._is_even(state, at, pods, one) for one in self._rules.spreads if one.owner == index)
         )
 
     def _in_domain(self, state: _State, at: int, pods: _Pods, key: str, others: frozenset[int]) -> int:
@@ -322,12 +323,12 @@ class _Search:
         same = (nodes for group, nodes in zip(self._groups, state, strict=True) if group.values[key] == value)
         return sum(_of(each, others) for nodes in same for each in nodes)
 
-    def _keeps_away(self, state: _State, at: int, pods: _Pods, index: int, rule: Away) -> bool:
+    def _keeps_away(self, state: _State, at: int, pods: _Pods, index: int, rule: Affinity) -> bool:
         if rule.owner == index and self._in_domain(state, at, pods, rule.key, rule.others):
             return False
         return index not in rule.others or not self._in_domain(state, at, pods, rule.key, frozenset([rule.owner]))
 
-    def _is_near(self, state: _State, at: int, pods: _Pods, rule: Near) -> bool:
+    def _is_near(self, state: _State, at: int, pods: _Pods, rule: Affinity) -> bool:
         values = self._groups[at].values
         if any(key != HOST and values[key] is None for key in rule.keys):
             return False
@@ -347,11 +348,11 @@ class _Search:
         return there + (rule.owner in rule.others) - self._emptiest(rule, domains) <= rule.max_skew
 
     def _placed(self, state: _State) -> PlacedPods:
-        found = []
-        for at, (group, nodes) in enumerate(zip(self._groups, state, strict=True)):
-            for pods in dict.fromkeys(nodes):
-                mine = {index: pods[index] for index in self._most if pods[index]}
-                found.append(Nodes(group.kind, nodes.count(pods), mine, tuple(self._left(at, pods))))
+        found = [
+            Nodes(group.kind, nodes.count(pods), self._mine(pods), self._left(at, pods))
+            for at, (group, nodes) in enumerate(zip(self._groups, state, strict=True))
+            for pods in dict.fromkeys(nodes)
+        ]
         return PlacedPods(self._matching, found)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from typing import Literal
 
 from gpu_constructs.capacity.conditions import unchecked
 from gpu_constructs.capacity.consumer import Condition, Consumer
+from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.packing import Shortage
 from gpu_constructs.capacity.placed_pods import PlacedPods
@@ -19,6 +20,7 @@ MOST_REPLICAS = 128
 """Turns on a GPU of which more are no way out."""
 _MOST_STRANDED = 3
 _WAY_TO_UPDATE = "leave room for its new pods beside the old ones, or delete the old ones first"
+_WAY_TO_START = "fewer or smaller pods that always run, or another node in the inventory"
 _IN_PLACE = "maxSurge 0 and maxUnavailable 1"
 _WAYS_TO_A_NODE = (
     ("taint", "give it the toleration"),
@@ -32,6 +34,19 @@ _WAYS_TO_UPDATE = {
     "DaemonSet": f"write {_IN_PLACE} in updateStrategy.rollingUpdate",
     "LeaderWorkerSet": f"write {_IN_PLACE} in rolloutStrategy.rollingUpdateConfiguration",
 }
+_NO_ROOM = {
+    "slots": (
+        "it would never start",
+        "its pod{part} needs {wanted}",
+        "its pods, which must run together, need {wanted}",
+    ),
+    "rollout": (
+        "an update would wait forever",
+        "its new pod{part} needs {wanted} before the old one gives its own back",
+        "its new pods need {wanted} before the old ones give theirs back",
+    ),
+}
+"""What is said of pods without a place: what it comes to, what one pod needs, and what several need."""
 
 
 class Problems:
@@ -65,11 +80,10 @@ class Problems:
     def of_placement(self) -> Iterator[Problem]:
         """Pods that no node would ever take."""
         for index, consumer in enumerate(self._consumers):
-            if self._matching.takers[index] or not (consumer.pods or consumer.is_for_each_node):
+            if self._matching.takers[index] or not consumer.makes_pods:
                 if index in self._matching.unsatisfied:
                     yield self._of_some_nodes(index)
-                continue
-            if consumer.refused:
+            elif consumer.refused:
                 yield Problem(
                     kind="placement",
                     subject=consumer.subject,
@@ -77,15 +91,15 @@ class Problems:
                     details=(consumer.refused,),
                     way_out="ask for what the LimitRange allows, or change that",
                 )
-                continue
-            whys = self._matching.refusals(index)
-            yield Problem(
-                kind="placement",
-                subject=consumer.subject,
-                what=f"no node of the inventory takes its pods{_of_part(consumer)}",
-                way_out=self._way_to_a_node(whys),
-                details=nodewise(whys, len(self._offers)),
-            )
+            else:
+                whys = self._matching.refusals(index)
+                yield Problem(
+                    kind="placement",
+                    subject=consumer.subject,
+                    what=f"no node of the inventory takes its pods{_of_part(consumer)}",
+                    way_out=self._way_to_a_node(whys),
+                    details=nodewise(whys, len(self._offers)),
+                )
 
     def _of_some_nodes(self, index: int) -> Problem:
         """Return what a DaemonSet does whose controller makes pods also on nodes that cannot run them."""
@@ -112,10 +126,7 @@ class Problems:
 
     def of_full_nodes(self) -> Iterator[Problem]:
         """Nodes that cannot hold what every node gets."""
-        kinds: dict[int, list[int]] = {}
-        for kind, those in self._matching.crowded.items():
-            for index in those:
-                kinds.setdefault(index, []).append(kind)
+        kinds = grouped((index, kind) for kind, those in self._matching.crowded.items() for index in those)
         for index, full in kinds.items():
             consumer = self._consumers[index]
             others = sorted({other for kind in full for other in self._matching.daemons[kind]})
@@ -226,10 +237,10 @@ class Problems:
                 first = {index: pods for index in unit if (pods := self._consumers[index].starting)}
                 if first and not room.takes(first):
                     self._told.update(unit)
-                    yield self._evicts(first, "it starts") or self._never_starts(unit, first)
+                    yield self._evicts(first, "it starts") or self._no_room("slots", first, self._takers(unit))
             new = {index: pods for index in unit if (pods := self._consumers[index].updating)}
             if new and not room.takes(new):
-                yield self._evicts(new, "an update starts") or self._update_waits(new, self._takers(new))
+                yield self._evicts(new, "an update starts") or self._no_room("rollout", new, self._takers(new))
         yield from self._updates_on_each_node(room)
 
     def _updates_on_each_node(self, room: RoomBeside) -> Iterator[Problem]:
@@ -238,7 +249,7 @@ class Problems:
                 kinds = [kind for kind, those in enumerate(self._matching.daemons) if index in those]
                 full = [kind for kind in kinds if not room.takes_on(kind, index)]
                 if full:
-                    yield self._update_waits({index: 1}, full)
+                    yield self._no_room("rollout", {index: 1}, full)
 
     def _takers(self, pods: Iterable[int]) -> list[int]:
         return sorted(frozenset[int]().union(*(self._matching.takers[index] for index in pods)))
@@ -284,38 +295,20 @@ class Problems:
             self._rooms[priority] = RoomBeside(self._matching, steady, self._effort)
         return self._rooms[priority].takes(pods)
 
-    def _never_starts(self, unit: Sequence[int], pods: Mapping[int, int]) -> Problem:
-        nodes, part = joined(self._matching.names(self._takers(unit))), _of_part(self._consumers[unit[0]])
-        what, them = f"its pod{part} needs", "it"
-        if sum(pods.values()) > 1:
-            what, them = "its pods, which must run together, need", "them"
+    def _no_room(self, kind: Literal["slots", "rollout"], pods: Mapping[int, int], kinds: Collection[int]) -> Problem:
+        """Return that pods find no place on nodes of some kinds beside what always runs."""
+        consumer, nodes = self._consumers[min(pods)], joined(self._matching.names(kinds))
+        what, alone, together = _NO_ROOM[kind]
+        needs, them = (alone, "it") if sum(pods.values()) == 1 else (together, "them")
+        asks = summed((name, n * count) for i, count in pods.items() for name, n in self._consumers[i].asks.items())
+        needs = needs.format(part=_of_part(consumer), wanted=self._in_words(asks))
         return Problem(
-            kind="slots",
-            subject=self._consumers[unit[0]].subject,
-            what="it would never start",
-            way_out="fewer or smaller pods that always run, or another node in the inventory",
-            details=(f"{what} {self._wanted(pods)}, and what always runs leaves no place for {them} on {nodes}",),
-        )
-
-    def _update_waits(self, pods: Mapping[int, int], kinds: Collection[int]) -> Problem:
-        consumer, wanted = self._consumers[min(pods)], self._wanted(pods)
-        what, them = f"its new pod{_of_part(consumer)} needs {wanted} before the old one gives its own back", "it"
-        if sum(pods.values()) > 1:
-            what, them = f"its new pods need {wanted} before the old ones give theirs back", "them"
-        nodes = joined(self._matching.names(kinds))
-        return Problem(
-            kind="rollout",
+            kind=kind,
             subject=consumer.subject,
-            what="an update would wait forever",
-            way_out=_WAYS_TO_UPDATE.get(consumer.kind, _WAY_TO_UPDATE),
-            details=(f"{what}, and what always runs leaves no place for {them} on {nodes}",),
+            what=what,
+            way_out=_WAY_TO_START if kind == "slots" else _WAYS_TO_UPDATE.get(consumer.kind, _WAY_TO_UPDATE),
+            details=(f"{needs}, and what always runs leaves no place for {them} on {nodes}",),
         )
-
-    def _wanted(self, pods: Mapping[int, int]) -> str:
-        wanted = Counter[str]()
-        for index, count in pods.items():
-            wanted.update({name: amount * count for name, amount in self._consumers[index].asks.items()})
-        return self._in_words(wanted)
 
     def _in_words(self, amounts: Mapping[str, int]) -> str:
         return joined([self._amount(name, amount) for name, amount in sorted(amounts.items())])
@@ -323,9 +316,7 @@ class Problems:
     def _amount(self, resource: str, amount: int) -> str:
         """Return an amount of a resource, and the memory of each unit if the resource counts memory."""
         unit = self._units.get(resource)
-        if unit is None:
-            return f"{amount} {resource}"
-        return f"{counted(amount, 'unit')} of {memory(unit)} ({resource})"
+        return f"{amount} {resource}" if unit is None else f"{counted(amount, 'unit')} of {memory(unit)} ({resource})"
 
     def one_by_one(self, pods: Mapping[int, int]) -> Iterator[Problem]:
         """Return which of some pods may find no place, though there is one, as the scheduler does not plan ahead.

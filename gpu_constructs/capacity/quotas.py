@@ -7,11 +7,11 @@ Source:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from gpu_constructs.capacity.consumer import Consumer, QuotaShare
+from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.matching import Matching
 from gpu_constructs.capacity.planned import Problem
 
@@ -73,10 +73,11 @@ class Quotas:
         if not consumers[unit[0]].is_gang:
             pods[unit[0]] += self._admit(unit[0], copies * consumers[unit[0]].pods_each)
             return
-        each = Counter[_Amount]()
-        for index in unit:
-            for share in consumers[index].quotas:
-                each[_amount(share)] += consumers[index].starting * share.takes
+        each = summed(
+            (_amount(share), consumers[index].starting * share.takes)
+            for index in unit
+            for share in consumers[index].quotas
+        )
         rooms = [self._left.get(amount, amount[2]) // takes for amount, takes in each.items() if takes]
         copies = min([copies, *rooms])
         for index in unit:
@@ -108,8 +109,7 @@ class Quotas:
     def problems(self) -> Iterator[Problem]:
         """Return what quotas do not admit: what always runs, what starts, what updates, then all at once."""
         always = self._lacking(lasting=True)
-        if always:
-            yield from self._of(always, lasting=True)
+        yield from self._of(always, lasting=True)
         told = set(always)
         for unit in self._matching.units if not always else ():
             first = self._consumers[unit[0]]
@@ -125,29 +125,21 @@ class Quotas:
         yield from self._of([index for index in self._lacking(lasting=False) if index not in told], lasting=False)
 
     def _of(self, lacking: Sequence[int], *, lasting: bool) -> Iterator[Problem]:
-        short: dict[_Amount, list[int]] = {}
-        wanted: dict[_Amount, int] = {}
-        for index, consumer in enumerate(self._consumers):
-            for share in consumer.quotas:
-                amount = _amount(share)
-                wanted[amount] = wanted.get(amount, 0) + self._wanted(index, lasting=lasting) * share.takes
-                if index in lacking:
-                    short.setdefault(amount, []).append(index)
-        for amount, those in short.items():
-            quota, resource, hard = amount
-            if wanted[amount] <= hard:
-                continue
-            yield Problem(
-                kind="slots" if lasting else "waiting",
-                subject=self._matching.subject_of(those),
-                what=f"{quota} admits {hard} {resource}, and what {'always runs' if lasting else 'may run at once'} "
-                f"wants {wanted[amount]}",
-                details=(
-                    f"for the rest {_not_created(resource)}, of {self._matching.named(those)} or of others that the "
-                    "quota counts",
-                ),
-                way_out=_WAY_OUT if lasting else f"leave it where work may queue; else {_WAY_OUT}",
-            )
+        shares = [(index, share) for index, one in enumerate(self._consumers) for share in one.quotas]
+        short = grouped((_amount(share), index) for index, share in shares if index in lacking)
+        wanted = summed((_amount(share), self._wanted(index, lasting=lasting) * share.takes) for index, share in shares)
+        what = "always runs" if lasting else "may run at once"
+        for (quota, resource, hard), those in short.items():
+            wants = wanted[quota, resource, hard]
+            if wants > hard:
+                who = self._matching.named(those)
+                yield Problem(
+                    kind="slots" if lasting else "waiting",
+                    subject=self._matching.subject_of(those),
+                    what=f"{quota} admits {hard} {resource}, and what {what} wants {wants}",
+                    details=(f"for the rest {_not_created(resource)}, of {who} or of others that the quota counts",),
+                    way_out=_WAY_OUT if lasting else f"leave it where work may queue; else {_WAY_OUT}",
+                )
 
 
 def _amount(share: QuotaShare) -> _Amount:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.demand.consumers import consumers
 from gpu_constructs.capacity.eligibility import refusal
-from gpu_constructs.capacity.placement_keys import Demands, Offered, labels_read, offer_key, placement_key
+from gpu_constructs.capacity.gathered import grouped
+from gpu_constructs.capacity.placement_keys import Offered, labels_read, offer_key, placement_key
 from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.capacity.planned import NodeOffer
 from gpu_constructs.capacity.problems import MOST_REPLICAS
@@ -104,10 +105,9 @@ def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, A
         )
     for index, workload in enumerate(workloads):
         _check_workload(index, workload)
-    asking = [one for one in workloads if isinstance(one, Consumer)]
     facts = Facts([one for one in workloads if not isinstance(one, Consumer)])
-    asking.extend(consumers(facts))
-    asking = [consumer for consumer in asking if consumer.asks and (consumer.pods or consumer.is_for_each_node)]
+    given = [one for one in workloads if isinstance(one, Consumer)]
+    asking = [one for one in (*given, *consumers(facts)) if one.asks and one.makes_pods]
     if not asking:
         raise GpuConstructsError(
             f"workloads must hold one that asks for GPUs; got {len(workloads)} of which none does; ask for "
@@ -139,13 +139,12 @@ def _recommend(
     settings: Settings,
 ) -> list[SharingRecommendation]:
     # Nodes that are alike get one answer: thousands cost no more than the kinds there are of them.
-    alike: dict[tuple[Hardware, frozenset[int]], list[GpuNode]] = {}
-    for node, takes in zip(inventory.nodes, _taken(inventory, asking, runtime_classes), strict=True):
-        alike.setdefault((Hardware.of(node), takes), []).append(node)
+    taken_by = zip(inventory.nodes, _taken(inventory, asking, runtime_classes), strict=True)
+    alike = grouped(((Hardware.of(node), takes), node) for node, takes in taken_by)
     gangs, boards = _gangs(asking), Counter[int]()
     refused = []
     for (hardware, takes), nodes in alike.items():
-        refused.append(_refusals(hardware, asking, takes))
+        refused.append({i: why for i in sorted(takes) if (why := hardware.refusal(asking[i])) is not None})
         count, taken = sum(node.count for node in nodes), takes - refused[-1].keys()
         boards.update({i: count * hardware.places(asking[i]) for i in taken})
         for gang in {id(gangs[i]): gangs[i] for i in taken if i in gangs}.values():
@@ -159,10 +158,6 @@ def _recommend(
         reasons = (*made.reasons, *left_out)
         found.update({node.name: replace(made, node=node.name, reasons=reasons) for node in nodes})
     return [found[node.name] for node in inventory.nodes]
-
-
-def _refusals(hardware: Hardware, asking: Sequence[Consumer], takes: Iterable[int]) -> dict[int, str]:
-    return {i: why for i in sorted(takes) if (why := hardware.refusal(asking[i])) is not None}
 
 
 def _demand(hardware: Hardware, consumer: Consumer, boards: int, gang: _Gang | None) -> Demand:
@@ -214,9 +209,8 @@ def _taken(
 ) -> list[frozenset[int]]:
     """Return for each node the consumers whose pods it takes by labels and taints."""
     # What a node offers of which resource depends on the answer that is looked for.
-    alike: dict[Demands, list[int]] = {}
-    for index, consumer in enumerate(asking):
-        alike.setdefault(placement_key(replace(consumer, asks={}), runtime_classes), []).append(index)
+    demands = (placement_key(replace(one, asks={}), runtime_classes) for one in asking)
+    alike = grouped((one, index) for index, one in enumerate(demands))
     read = labels_read(alike)
     # The label of the board has a suffix where it is shared, and pods may look for either.
     divided = [
@@ -280,8 +274,6 @@ def _reasons(found: SharingRecommendation) -> Sequence[str]:
 
 
 def _nodes_short_of_memory(plan: Plan) -> set[str]:
-    if plan.vram == "safe":
-        return set()
     return {
         node.offer.name
         for node in plan.nodes

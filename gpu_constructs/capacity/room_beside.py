@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.matching import Matching, Packed
 from gpu_constructs.capacity.packing import Item
 from gpu_constructs.capacity.placed_pods import PlacedPods
@@ -65,11 +66,11 @@ class RoomBeside:
         self._effort = effort
         self._placed = PlacedPods.of(matching, packed or matching.pack(steady))
         self._answers: dict[object, bool] = {}
-        left = [sum(one.size[place] * one.count for one in matching.bins) for place in range(len(matching.resources))]
-        for index, count in steady.items():
-            for place, takes in enumerate(matching.size_of(index)):
-                left[place] -= takes * count
-        self._left: Sequence[int] = left
+        self._left = [
+            sum(one.size[place] * one.count for one in matching.bins)
+            - sum(matching.size_of(index)[place] * count for index, count in steady.items())
+            for place in range(len(matching.resources))
+        ]
 
     def takes(self, pods: Mapping[int, int]) -> bool:
         """Check whether pods have a place for some placement of what always runs; true if it is not known."""
@@ -90,9 +91,9 @@ class RoomBeside:
 
     def _may_have_room(self, pods: Mapping[int, int], guest: Item | None = None) -> bool:
         """Check whether pods have a place for another placement of what always runs; true if it is not known."""
-        for place, left in enumerate(self._left):
-            if sum(count * self._matching.size_of(index)[place] for index, count in pods.items()) > left:
-                return False
+        sizes = [(self._matching.size_of(index), count) for index, count in pods.items()]
+        if any(sum(count * size[place] for size, count in sizes) > left for place, left in enumerate(self._left)):
+            return False
         if not self._effort.allows(len(self._steady) + len(self._matching.bins)):
             return True
         more = {} if guest else {index: self._steady.get(index, 0) + count for index, count in pods.items()}
@@ -109,11 +110,8 @@ def tiers(matching: Matching, pods: Mapping[int, int]) -> list[dict[int, int]]:
         matching: The consumers and the nodes that take them.
         pods: Pods by consumer.
     """
-    found: dict[int, dict[int, int]] = {}
-    for index, count in pods.items():
-        if count:
-            found.setdefault(matching.consumers[index].priority, {})[index] = count
-    return [found[priority] for priority in sorted(found, reverse=True)]
+    found = grouped((matching.consumers[index].priority, (index, count)) for index, count in pods.items() if count)
+    return [dict(found[priority]) for priority in sorted(found, reverse=True)]
 
 
 def placed_by_priority(matching: Matching, least: Mapping[int, int], most: Mapping[int, int]) -> PlacedPods:
@@ -204,8 +202,8 @@ class _Wave:
     size: tuple[int, ...]
     takers: frozenset[int]
     most: int | None
-    pods: int = 0
-    consumers: list[int] = field(default_factory=list)
+    pods: int
+    consumers: list[int]
 
     @property
     def places(self) -> list[int]:
@@ -249,15 +247,16 @@ def stranded(matching: Matching, pods: Mapping[int, int]) -> list[Stranded]:
 
 
 def _waves(matching: Matching, pods: Mapping[int, int]) -> list[_Wave]:
-    waves: dict[object, _Wave] = {}
-    for index, count in pods.items():
-        if count:
-            size, takers = matching.size_of(index), matching.takers[index]
-            most = matching.consumers[index].most_per_node
-            wave = waves.setdefault((size, takers, None if most is None else index), _Wave(size, takers, most))
-            wave.pods += count
-            wave.consumers.append(index)
-    return sorted(waves.values(), key=lambda one: (sum(one.size), -len(one.takers), one.consumers[0]))
+    each = [(index, matching.consumers[index].most_per_node) for index, count in pods.items() if count]
+    alike = grouped(
+        ((matching.size_of(index), matching.takers[index], None if most is None else (most, index)), index)
+        for index, most in each
+    )
+    waves = [
+        _Wave(size, takers, limit and limit[0], sum(pods[index] for index in those), those)
+        for (size, takers, limit), those in alike.items()
+    ]
+    return sorted(waves, key=lambda one: (sum(one.size), -len(one.takers), one.consumers[0]))
 
 
 def _meet(one: _Wave, other: _Wave) -> bool:

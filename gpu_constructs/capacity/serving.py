@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from gpu_constructs.capacity.eligibility import refusal, unknown_labels
 from gpu_constructs.capacity.node_labels import MigStrategy, is_of_sharing, labels_of
@@ -26,7 +26,6 @@ _MIG = "nvidia.com/mig-"
 _PRODUCT = f"{GPU}.product"
 _SHARED = "-SHARED"
 _IN_SEVERAL_WAYS = "this app shares GPUs in more than one way, and nothing says which holds here"
-_One = TypeVar("_One")
 
 
 @dataclass(frozen=True)
@@ -261,9 +260,10 @@ def _of_serving(place: _Place, reaching: Sequence[GpuOffer], notes: Sequence[str
         notes = [*notes, f"this app's device plugin is taken to run there, though nobody declares {listed}"]
     serving = sure or reaching
     different = _different([offer.sharing for offer in serving])
+    strategies = {offer.mig_strategy for offer in serving}
     return _Said(
         different,
-        _only([offer.mig_strategy for offer in serving]),
+        strategies.pop() if len(strategies) == 1 else None,
         doubt=_IN_SEVERAL_WAYS,
         notes=tuple(notes),
         names_mig_attributes=all(offer.names_mig_attributes for offer in serving),
@@ -312,10 +312,6 @@ def _is_unseen(resources: Mapping[str, Sharing]) -> bool:
 
 def _different(sharings: Sequence[Sharing]) -> tuple[Sharing, ...]:
     return tuple(one for number, one in enumerate(sharings) if one not in sharings[:number])
-
-
-def _only(said: Sequence[_One]) -> _One | None:
-    return said[0] if all(one == said[0] for one in said) else None
 
 
 # Nodes that an app knows

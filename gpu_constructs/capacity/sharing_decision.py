@@ -10,7 +10,7 @@ from math import ceil
 from typing import Literal
 
 from gpu_constructs.capacity.mig_choice import Layout, MigChoice, kept_choice, mig_choice
-from gpu_constructs.capacity.sharing_demand import Demand, Hardware, Settings, memory_slots
+from gpu_constructs.capacity.sharing_demand import Demand, Hardware, Settings, memory_slots, most_pods
 from gpu_constructs.capacity.vram import conflicts, worst_mib
 from gpu_constructs.capacity.wording import MOST_NAMED, memory_sum, some, unit_of, verb
 from gpu_constructs.catalog.gpu_models import mps_clients
@@ -150,19 +150,25 @@ class Decision:
     def _why_not_mps(self) -> str:
         each, largest = (self._mib or 0) // self._needed, self._sizes[-1][0] if self._sizes else 0
         clients = mps_clients(self._hardware.architecture)
-        if isinstance(self._settings.platform, Talos):
-            return f"it is untested on {self._settings.platform}"
-        if self._hardware.architecture in _TOO_OLD_FOR_MPS:
-            return f"it takes Volta or newer, and {self._hardware.board} is not known to be that"
-        if self._mib is None:
-            return f"it holds each client to a share of the memory, and {self._what_is_unknown()}"
-        if any(one.is_wide for one in self._demands):
-            return self._why_wide()
-        if self._needed > clients:
-            return f"it serves {clients} clients of a GPU, and {self._needed} may meet there"
-        if each < largest:
-            return f"it would hold each of {self._needed} clients to {each} MiB, and the largest takes {largest} MiB"
-        return ""
+        board = self._hardware.board
+        whys = (
+            (isinstance(self._settings.platform, Talos), f"it is untested on {self._settings.platform}"),
+            (
+                self._hardware.architecture in _TOO_OLD_FOR_MPS,
+                f"it takes Volta or newer, and {board} is not known to be that",
+            ),
+            (
+                self._mib is None,
+                f"it holds each client to a share of the memory, and {self._what_is_unknown()}",
+            ),
+            (any(one.is_wide for one in self._demands), self._why_wide()),
+            (self._needed > clients, f"it serves {clients} clients of a GPU, and {self._needed} may meet there"),
+            (
+                each < largest,
+                f"it would hold each of {self._needed} clients to {each} MiB, and the largest takes {largest} MiB",
+            ),
+        )
+        return next((why for holds, why in whys if holds), "")
 
     # What it is about, in words
 
@@ -241,10 +247,7 @@ class Decision:
     # The ways
 
     def _exclusive(self, *reasons: str) -> SharingRecommendation:
-        room, left = 0, self._hardware.gpus
-        for one in sorted(self._demands, key=lambda one: one.boards):
-            taken = min(one.pods, left // one.boards)
-            room, left = room + taken, left - taken * one.boards
+        room = most_pods(self._hardware.gpus, sorted((one.boards, one.pods) for one in self._demands))
         said = (self._count, *reasons, *self._pending(1), *self._waiting(room))
         return self._made("exclusive", Sharing.none(), said, room)
 
@@ -277,7 +280,8 @@ class Decision:
             *against,
         )
         sharing = Sharing.vram_units(vram=f"{self._mib}Mi", unit=made.unit, rename_by_default=self._is_renamed)
-        return self._made("vram-units", sharing, reasons, made.room(self._sizes))
+        room = most_pods(made.slots, [(made.of(mib), pods) for mib, pods in self._sizes])
+        return self._made("vram-units", sharing, reasons, room)
 
     def _time_slicing(self, against: Sequence[str]) -> SharingRecommendation:
         elsewhere = f"{_NOT_BOTH}: take MIG, DRA, or a second node pool with a configuration of its own"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -245,25 +245,24 @@ class MemorySlots:
         """Return the number of slots that a pod asks for."""
         return -(-mib // self.unit_mib)
 
-    def room(self, sizes: Sequence[tuple[int, int]]) -> int:
-        """Return the maximum number of pods that a board holds at a time.
 
-        Args:
-            sizes: MiB of each pod and how many there are, by rising MiB.
-        """
-        room, left = 0, self.slots
-        for mib, pods in sizes:
-            taken = min(pods, left // self.of(mib))
-            room, left = room + taken, left - taken * self.of(mib)
-        return room
+def most_pods(has: int, wants: Iterable[tuple[int, int]]) -> int:
+    """Return the maximum number of pods that find a place at a time.
+
+    Args:
+        has: Number of places.
+        wants: How many each of some pods takes, and how many such pods there are, by rising places.
+    """
+    found = 0
+    for takes, pods in wants:
+        taken = min(pods, has // takes)
+        found += taken
+        has -= taken * takes
+    return found
 
 
 def memory_slots(board_mib: int, smallest: int, largest: int) -> MemorySlots | None:
     """Return the slots that suit the smallest and the largest budget; None if there are none."""
-    for unit in _UNITS:
-        made = MemorySlots(unit, board_mib // unit)
-        is_fine = unit <= max(smallest, _SMALLEST_UNIT)
-        # Rounded up, the largest must still find the units it asks for.
-        if is_fine and 2 <= made.slots <= _MANY_UNITS and made.of(largest) <= made.slots:
-            return made
-    return None
+    made = (MemorySlots(unit, board_mib // unit) for unit in _UNITS if unit <= max(smallest, _SMALLEST_UNIT))
+    # Rounded up, the largest must still find the units it asks for.
+    return next((one for one in made if 2 <= one.slots <= _MANY_UNITS and one.of(largest) <= one.slots), None)

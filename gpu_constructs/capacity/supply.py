@@ -325,13 +325,12 @@ def _watts(node: GpuNode, labels: Mapping[str, str], provided: Sequence[Provided
     if node.power_limit is not None:
         return node.power_limit
     default = None if node.model is None else node.model.default_watts
-    for cap in (cap for one in provided for cap in one.power_caps):
-        if all(labels.get(key) == value for key, value in cap.node_selector.items()):
-            for pattern, limit in cap.limits.items():
-                if node.model is None and pattern.strip("*"):
-                    return None
-                if fnmatchcase("" if node.model is None else node.model.name, pattern):
-                    return _limit(limit, default)
+    caps = (cap for one in provided for cap in one.power_caps if cap.node_selector.items() <= labels.items())
+    for pattern, limit in (row for cap in caps for row in cap.limits.items()):
+        if node.model is None and pattern.strip("*"):
+            return None
+        if fnmatchcase("" if node.model is None else node.model.name, pattern):
+            return _limit(limit, default)
     return default
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, islice
 from typing import NamedTuple
 
+from gpu_constructs.capacity.gathered import grouped, summed
+
 Candidate = tuple[int, int, int]
 """Pods that are alike: MiB that each takes, how many there are, slots of the device that each holds."""
 
@@ -23,11 +25,8 @@ def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
     A pod takes its memory once, however many slots it holds. Where pods hold different numbers of very many slots,
     the answer may be more than the exact one, never less.
     """
-    pods: dict[int, dict[int, int]] = {}
-    for mib, count, width in candidates:
-        if mib > 0 and count > 0 and width <= slots:
-            of_width = pods.setdefault(width, {})
-            of_width[mib] = of_width.get(mib, 0) + count
+    fitting = [one for one in candidates if one[0] > 0 and one[1] > 0 and one[2] <= slots]
+    pods = {width: summed(sizes) for width, sizes in grouped((one[2], one[:2]) for one in fitting).items()}
     pieces = [piece for width, sizes in sorted(pods.items()) for piece in _greatest(slots // width, width, sizes)]
     if len(pods) == 1 or sum(width * count for _, count, width in pieces) <= slots:
         return sum(mib * count for mib, count, _ in pieces)

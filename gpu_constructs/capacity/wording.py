@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from gpu_constructs.capacity.gathered import grouped
+
 MOST_NAMED = 6
 _LONG = 200
 """Characters of a list of names, after which the rest of them is counted."""
@@ -33,12 +35,9 @@ def nodewise(whys: Mapping[str, str], nodes: int) -> tuple[str, ...]:
         whys: Why, by the name of the node; not of all.
         nodes: How many nodes and pools there are to say it of.
     """
-    together: dict[str, list[str]] = {}
-    for name, why in whys.items():
-        together.setdefault(why, []).append(name)
     said: list[str] = []
     told = 0
-    for why, names in together.items():
+    for why, names in grouped((why, name) for name, why in whys.items()).items():
         more = f"{'each of ' if len(names) > 1 else ''}{joined(names)} {why}"
         if said and len("; ".join([*said, more])) > 2 * _LONG:
             break

@@ -1,8 +1,8 @@
 import json
 
+from app_tables import objects
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
-from app_tables import objects
 
 
 def test_a_condition_is_in_the_verdict_of_every_report_with_its_way_out():

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app_tables import table
 from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.eligibility import Eligibility, vram_refusal
 from gpu_constructs.capacity.planned import Device, NodeOffer
-from app_tables import table
 
 GPU = "nvidia.com/gpu"
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from app_tables import table
 from gpu_constructs import Configs, DevicePluginChart, Flags, GpuConstructsWarning, Kubernetes, plan_capacity
 from gpu_constructs.capacity.node_labels import labels_of
 from gpu_constructs.capacity.supply import node_offers
@@ -12,7 +13,6 @@ from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.facts.provided import GpuOffer, Provided
 from gpu_constructs.feature_discovery import manifests as nfd
 from gpu_constructs.feature_discovery.node_feature_discovery import NfdWorker, NodeFeatureDiscovery
-from app_tables import table
 
 GPU = "nvidia.com/gpu"
 RTX, A100 = "NVIDIA GeForce RTX 5070 Ti", "NVIDIA A100-SXM4-40GB"

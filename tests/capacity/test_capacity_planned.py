@@ -2,10 +2,10 @@
 
 import pytest
 
+from app_tables import table
 from capacity_consumers import GPU, daemons, gpus, job, node, planned, texts, wants
 from gpu_constructs.capacity import device_memory, room_beside
 from gpu_constructs.capacity.planned import Device
-from app_tables import table
 
 CASES = table(__file__, "planned")
 

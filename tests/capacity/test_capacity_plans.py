@@ -1,10 +1,10 @@
 import pytest
 
+from app_tables import objects, table
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.kube.placement import Taint
-from app_tables import objects, table
 
 EXAMPLES = table(__file__, "plans")
 

@@ -5,10 +5,10 @@ from random import Random
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from app_tables import objects
 from depth import at_depth
 from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
-from app_tables import objects
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

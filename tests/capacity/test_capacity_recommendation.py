@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app_tables import table
 from depth import at_depth
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.recommendation import recommend_sharing
 from gpu_constructs.capacity.vram import worst_mib
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.errors import GpuConstructsError
-from app_tables import table
 
 GIB = 1024
 

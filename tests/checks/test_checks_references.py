@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from app_tables import objects, table
 from gpu_constructs import (
     EnvValue,
     External,
@@ -16,7 +17,6 @@ from gpu_constructs import (
 from gpu_constructs.catalog.platforms import Kubernetes
 from gpu_constructs.checks.references import references_exist
 from gpu_constructs.facts.app import Facts
-from app_tables import objects, table
 
 NAMING = table(__file__, "references")["what nothing in the app makes is a warning"]
 (NAMES_A_SECRET,) = objects(

@@ -2,12 +2,12 @@
 
 import pytest
 
+from app_tables import check_findings, table
 from gpu_constructs.checks.amounts import amounts_are_meant
 from gpu_constructs.checks.cluster_checks import check
 from gpu_constructs.checks.quotas import quotas_fit_and_count
 from gpu_constructs.checks.references import references_exist
 from gpu_constructs.checks.rules.table import CODES, RuleSettings
-from app_tables import check_findings, table
 
 # Those that look at what providers say; the others have their tests in test_rules.py.
 OF_PROVIDERS = RuleSettings(ignore=frozenset(CODES) - {"R05", "R07", "R08", "R12", "R14", "R25"})

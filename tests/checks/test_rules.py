@@ -5,6 +5,7 @@ from itertools import cycle, islice
 
 import pytest
 
+from app_tables import check_findings, objects, table
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.checks.rules.table import CODES, RULES, broken_rules
 from gpu_constructs.facts.app import Facts
@@ -12,7 +13,6 @@ from gpu_constructs.facts.provided import Provided
 from gpu_constructs.facts.readable import quantity
 from gpu_constructs.kube.annotations import IGNORE_RULES
 from operations import grows_with
-from app_tables import check_findings, objects, table
 
 GPU = "nvidia.com/gpu"
 ROWS, SAYS = table(__file__, "rules"), table(__file__, "rules_say")

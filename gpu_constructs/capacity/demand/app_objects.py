@@ -78,11 +78,13 @@ class App:
 
     @cached_property
     def _indexes(self) -> dict[tuple[str, str, str | None, str], int]:
-        found: dict[tuple[str, str, str | None, str], int] = {}
-        for index, ((group, kind), manifest) in enumerate(zip(self.facts.kinds, self.facts.objects, strict=True)):
-            namespace = None if kind.startswith("Cluster") or kind in _OF_NO_NAMESPACE else namespace_of(manifest)
-            found.setdefault((group, kind, namespace, name_of(manifest)), index)
-        return found
+        def key(index: int) -> tuple[str, str, str | None, str]:
+            (group, kind), manifest = self.facts.kinds[index], self.facts.objects[index]
+            is_global = kind.startswith("Cluster") or kind in _OF_NO_NAMESPACE
+            return group, kind, None if is_global else namespace_of(manifest), name_of(manifest)
+
+        # Of several with one name the first counts.
+        return {key(index): index for index in reversed(range(len(self.facts.objects)))}
 
     def as_written(self, manifest: Manifest) -> Manifest:
         """Return an object with the members too that the rules take for others and leave out; not one of a List."""
@@ -93,9 +95,11 @@ class App:
 
     def is_gpu(self, resource: str) -> bool:
         """Check whether a resource of a container is GPUs, by a device plugin or by DRA."""
-        if self.facts.is_gpu(resource) or resource in self.own_classes.values():
-            return True
-        return resource.startswith(IMPLICIT) and self.is_gpu_class(resource.removeprefix(IMPLICIT))
+        return (
+            self.facts.is_gpu(resource)
+            or resource in self.own_classes.values()
+            or (resource.startswith(IMPLICIT) and self.is_gpu_class(resource.removeprefix(IMPLICIT)))
+        )
 
     def is_gpu_class(self, name: str) -> bool:
         """Check whether a device class of DRA is GPUs."""
@@ -177,11 +181,11 @@ def priority_of(pod_spec: Mapping[str, Any], app: App) -> tuple[dict[str, Any], 
     name = pod_spec.get("priorityClassName")
     known = (app.named("scheduling.k8s.io", "PriorityClass", name) if name else app.default_priority) or {}
     preempts = (pod_spec.get("preemptionPolicy") or known.get("preemptionPolicy")) != "Never"
-    for value in (pod_spec.get("priority"), known.get("value"), _BUILT_IN.get(str(name))):
-        if isinstance(value, int) and not isinstance(value, bool):
-            return {"priority": value, "preempts": preempts}, ()
-    notes = (f"PriorityClass {name} is not in this app: taken as priority 0",) if name and not known else ()
-    return {"priority": 0, "preempts": preempts}, notes
+    values = (pod_spec.get("priority"), known.get("value"), _BUILT_IN.get(str(name)))
+    priority = next((one for one in values if isinstance(one, int) and not isinstance(one, bool)), None)
+    is_unknown = priority is None and name and not known
+    notes = (f"PriorityClass {name} is not in this app: taken as priority 0",) if is_unknown else ()
+    return {"priority": priority or 0, "preempts": preempts}, notes
 
 
 def quota_shares(pod_spec: Mapping[str, Any], takes: Mapping[str, int], namespace: str, app: App) -> list[QuotaShare]:
@@ -216,10 +220,8 @@ def device_names(asks: Mapping[str, int]) -> dict[str, int]:
 
 
 def _limits(quota: Manifest) -> Iterator[tuple[str, int]]:
-    for resource, hard in at(quota, "spec.hard").items():
-        amount = quantity(hard)
-        if amount is not None:
-            yield str(resource), int(amount)
+    amounts = ((str(resource), quantity(hard)) for resource, hard in at(quota, "spec.hard").items())
+    return ((resource, int(amount)) for resource, amount in amounts if amount is not None)
 
 
 def _scopes(quota: Manifest) -> Iterator[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -20,6 +21,7 @@ from gpu_constructs.capacity.demand.copies import pod_groups
 from gpu_constructs.capacity.demand.pod_group import PodGroup, asked, most_asked, pod_asks
 from gpu_constructs.capacity.demand.pod_rules import is_apart_by_revision, most_per_node, placement_notes
 from gpu_constructs.capacity.demand.present import present
+from gpu_constructs.capacity.gathered import summed
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.limit_range import breaches, completed
 from gpu_constructs.facts.readable import (
@@ -91,31 +93,27 @@ def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
     """Return pods as their namespace makes them, and why it refuses them."""
     manifest = app.facts.objects[index]
     group, refused = _admitted(made, namespace_of(manifest), app)
-    vram: list[int | None] = []
-    notes = []
-    for annotation in (VRAM, VRAM_TYPICAL):
-        said = annotations_of(manifest).get(annotation, group.annotations.get(annotation))
-        amount = quantity(said)
-        is_known = amount is not None and amount >= _MEBIBYTE
-        # Half a mebibyte more is one more.
-        vram.append(-(-int(amount) // _MEBIBYTE) if amount is not None and is_known else None)
-        if said is not None and not is_known:
-            notes.append(f"annotation {annotation} is not an amount of memory: {said!r}"[:200])
-    return _Holder(index, manifest, group, vram[0], vram[1], notes), refused
+    stated = {**group.annotations, **annotations_of(manifest)}
+    vram = {name: _mebibytes(stated.get(name)) for name in (VRAM, VRAM_TYPICAL)}
+    wrong = [name for name, mib in vram.items() if mib is None and stated.get(name) is not None]
+    notes = [f"annotation {name} is not an amount of memory: {stated[name]!r}"[:200] for name in wrong]
+    return _Holder(index, manifest, group, vram[VRAM], vram[VRAM_TYPICAL], notes), refused
+
+
+def _mebibytes(said: object) -> int | None:
+    amount = quantity(said)
+    # Half a mebibyte more is one more.
+    return None if amount is None or amount < _MEBIBYTE else -(-int(amount) // _MEBIBYTE)
 
 
 def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]:
     """Return pods as the LimitRanges of their namespace make them, and why they refuse them."""
     ranges = [(name_of(app.facts.objects[index]), limit) for index, limit in app.facts.limit_ranges.get(namespace, ())]
-    if not ranges:
-        return group, ""
     spec = completed(group.spec, [limit for _, limit in ranges])
     refused = next((f"LimitRange {name}: {one.text}" for name, limit in ranges for one in breaches(spec, limit)), "")
-    if group.asks is not None:
-        return group, refused
     before, after = ([asked(one, app.is_gpu) for one in containers(each)] for each in (group.spec, spec))
     given = [one for one, had, has in zip(containers(spec), before, after, strict=True) if had != has]
-    if not given:
+    if group.asks is not None or not given:
         return group, refused
     names = " and ".join(dict.fromkeys(name for name, _ in ranges))
     those = " and ".join(str(one.get("name")) for one in given)
@@ -126,20 +124,13 @@ def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]
 def _choices(group: PodGroup, claims: PodClaims, app: App) -> list[Choice]:
     """Return what a pod takes of GPUs, the best first where its claims leave a choice; nothing where it takes none."""
     given = _by_class(pod_asks(group.spec, app.is_gpu) if group.asks is None else group.asks)
-    found = []
-    for choice in claims.choices:
-        asks = {name: choice.asks.get(name, 0) + given.get(name, 0) for name in (*choice.asks, *given)}
-        found.append(replace(choice, asks={name: count for name, count in asks.items() if count}))
+    found = [replace(one, asks=dict(Counter(one.asks) + Counter(given))) for one in claims.choices]
     return found if any(one.asks for one in found) else []
 
 
 def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
     """Return resources for which Kubernetes makes a claim of a class by the name of that."""
-    found: dict[str, int] = {}
-    for resource, count in asks.items():
-        name = resource.removeprefix(IMPLICIT)
-        found[name] = found.get(name, 0) + count
-    return found
+    return summed((resource.removeprefix(IMPLICIT), count) for resource, count in asks.items())
 
 
 def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, told: Sequence[str], app: App) -> Consumer:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 from typing import Any
-
-import yaml
 
 from gpu_constructs.capacity.demand import kserve, training
 from gpu_constructs.capacity.demand.app_objects import App
@@ -23,6 +20,7 @@ from gpu_constructs.capacity.demand.pod_group import (
 )
 from gpu_constructs.facts.readable import Manifest, annotations_of, at, mapping, members, namespace_of, number, share
 from gpu_constructs.kube.kinds import group_of
+from gpu_constructs.kube.tables import table
 
 Row = Mapping[str, Any]
 """A kind in the table kinds.yaml."""
@@ -31,8 +29,7 @@ Row = Mapping[str, Any]
 @cache
 def kinds() -> Mapping[tuple[str, str], Row]:
     """Return the kinds whose pods are known, by group and kind."""
-    text = resources.files(__package__).joinpath("kinds.yaml").read_text(encoding="utf-8")
-    return {tuple(name.split("/")): row for name, row in yaml.safe_load(text).items()}
+    return {tuple(name.split("/")): row for name, row in table("gpu_constructs.capacity.demand", "kinds.yaml").items()}
 
 
 def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
@@ -93,7 +90,7 @@ def _replicated(
     spec, copies = _spec(manifest), _copies(manifest, app)
     rollout: dict[str, Any] = {}
     if rolling and at(manifest, strategy).get("type", "RollingUpdate") == "RollingUpdate":
-        rollout = _update(at(manifest, rolling), copies, surge=surge, unavailable=unavailable)
+        rollout = update(at(manifest, rolling), **copies, surge=surge, unavailable=unavailable)
     if pausable and spec.get("paused") is True:
         is_new = not number(at(manifest, "status").get("replicas"), 0)
         rollout = {"is_stopped": True, "notes": ("a paused Deployment that is new makes no pods",)} if is_new else {}
@@ -210,7 +207,7 @@ def _leader_worker_set(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     # kubernetes-sigs/lws@v0.10.0:api/leaderworkerset/v1/leaderworkerset_types.go: one group of one pod, an update
     # takes one old group away first; pkg/controllers/leaderworkerset_controller.go: a surge is no larger than the set.
     copies, template = _copies(manifest, app), at(manifest, "spec.leaderWorkerTemplate")
-    rollout = _update(at(manifest, "spec.rolloutStrategy.rollingUpdateConfiguration"), copies, surge=0, unavailable=1)
+    rollout = update(at(manifest, "spec.rolloutStrategy.rollingUpdateConfiguration"), **copies, surge=0, unavailable=1)
     size = number(template.get("size"), 1)
     for part, pods, each in leader_and_workers(template.get("leaderTemplate"), template.get("workerTemplate"), size):
         rollout["surge"] = min(rollout.get("surge", 0), copies["copies"]) * each
@@ -268,11 +265,8 @@ def _knative_copies(annotations: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(annotations: Mapping[str, Any], *names: str) -> int | None:
-    for name in names:
-        text = str(annotations.get(f"autoscaling.knative.dev/{name}", ""))
-        if text.isascii() and text.isdecimal() and len(text) < 12:
-            return int(text)
-    return None
+    texts = (str(annotations.get(f"autoscaling.knative.dev/{name}", "")) for name in names)
+    return next((int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) < 12), None)
 
 
 def _rollout(manifest: Manifest, app: App) -> Iterator[PodGroup]:
@@ -286,7 +280,7 @@ def _rollout(manifest: Manifest, app: App) -> Iterator[PodGroup]:
             # The old set goes as the new one comes.
             rollout["surge_together"] = 1
     else:
-        rollout = _update(canary, copies, surge="25%", unavailable="25%")
+        rollout = update(canary, **copies, surge="25%", unavailable="25%")
     meant = at(manifest, "spec.workloadRef")
     if spec.get("template") is None and meant:
         group = group_of(str(meant.get("apiVersion") or "apps/v1"))
@@ -312,12 +306,6 @@ def _scaled_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
         is_stopped=paused is not None and str(paused).lower() not in ("0", "f", "false"),
         notes=() if "maxReplicaCount" in spec else ("it sets no maxReplicaCount: counted as 100 jobs at a time",),
     )
-
-
-def _update(
-    rolling: Mapping[str, Any], copies: Mapping[str, int], *, surge: object, unavailable: object
-) -> dict[str, Any]:
-    return update(rolling, copies["copies"], copies["least_copies"], surge=surge, unavailable=unavailable)
 
 
 _RULES: Mapping[str, Callable[..., Iterator[PodGroup]]] = {

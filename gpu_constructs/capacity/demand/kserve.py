@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from math import inf
 from typing import Any
 
@@ -90,10 +91,9 @@ def _of_format(
     if not found:
         return {}, (f"it names no runtime, and none of this app takes its format: {_ALONE}",)
     found.sort(key=lambda each: each[:3])
-    if len(found) == 1:
-        return found[0][3], ()
     named = ", ".join(each[2] for each in found[:_NAMED]) + (" and others" if found[_NAMED:] else "")
-    return found[0][3], (f"KServe chooses its runtime among {named}: counted as {found[0][2]}",)
+    note = f"KServe chooses its runtime among {named}: counted as {found[0][2]}"
+    return found[0][3], (note,) if found[1:] else ()
 
 
 def _may_serve(runtime: Mapping[str, Any], predictor: Mapping[str, Any], protocol: object) -> bool:
@@ -128,11 +128,7 @@ def _with_runtime(component: Mapping[str, Any], runtime: Mapping[str, Any]) -> M
 
 
 def _merged_containers(base: list[Mapping[str, Any]], own: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    made = {str(container.get("name")): container for container in base}
-    for container in own:
-        name = str(container.get("name"))
-        made[name] = merged(made.get(name, {}), container)
-    return list(made.values())
+    return list(reduce(merged, ({str(one.get("name")): one} for one in (*base, *own)), {}).values())
 
 
 def _component(manifest: Manifest, part: str, component: Mapping[str, Any]) -> PodGroup:
@@ -218,9 +214,7 @@ def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple
 def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
     """Return nodes, GPUs of each worker and GPUs of the head, for so many GPUs in all."""
     if worker:
-        nodes = -(-total // worker)
-        if head >= total:
-            nodes = 1
+        nodes = 1 if head >= total else -(-total // worker)
         if nodes == 1:
             return 1, 0, total
         return nodes, worker, head or total - worker * (nodes - 1)

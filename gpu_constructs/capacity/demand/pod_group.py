@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Pods
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.facts.app import most_at_once
 from gpu_constructs.facts.readable import amounts, at, quantity, share
 from gpu_constructs.kube.pod_specs import containers
@@ -32,7 +33,7 @@ class PodGroup(Pods):
 
 
 def update(
-    rolling: Mapping[str, Any], copies: int, least: int, *, surge: object = "25%", unavailable: object = "25%"
+    rolling: Mapping[str, Any], copies: int, least_copies: int, *, surge: object = "25%", unavailable: object = "25%"
 ) -> dict[str, Any]:
     """Return how a rolling update goes on: the members ``surge``, ``surge_is_needed`` and ``notes`` of pods.
 
@@ -40,7 +41,7 @@ def update(
     """
     given = [rolling.get("maxSurge"), rolling.get("maxUnavailable")]
     extra = _first_share((given[0], surge), copies, up=True)
-    gone = _first_share((given[1], unavailable), least or copies, up=False)
+    gone = _first_share((given[1], unavailable), least_copies or copies, up=False)
     are_none = all(value is not None and share(value, 100, up=True) == 0 for value in given)
     notes = ("Kubernetes refuses it: maxSurge and maxUnavailable are both 0",) if are_none else ()
     if not extra or not copies:
@@ -114,17 +115,15 @@ def asked(container: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
 
 def most_asked(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
     """Return the most of each GPU resource that one container of a pod asks for."""
-    most: dict[str, int] = {}
-    for container in containers(pod_spec):
-        for resource, count in asked(container, is_gpu).items():
-            most[resource] = max(most.get(resource, 0), count)
-    return most
+    each = grouped(item for container in containers(pod_spec) for item in asked(container, is_gpu).items())
+    return {resource: max(counts) for resource, counts in each.items()}
 
 
 def pod_asks(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
     """Return how many of each GPU resource the scheduler sets aside for a pod."""
-    held: dict[str, dict[int, Decimal]] = {}
-    for container in containers(pod_spec):
-        for resource, count in asked(container, is_gpu).items():
-            held.setdefault(resource, {})[id(container)] = Decimal(count)
-    return {resource: int(most_at_once(pod_spec, each)) for resource, each in held.items()}
+    held = grouped(
+        (resource, (id(container), Decimal(count)))
+        for container in containers(pod_spec)
+        for resource, count in asked(container, is_gpu).items()
+    )
+    return {resource: int(most_at_once(pod_spec, dict(each))) for resource, each in held.items()}

@@ -10,6 +10,7 @@ from gpu_constructs.capacity.consumer import Condition, Consumer
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.copies import pod_groups
 from gpu_constructs.capacity.demand.present import present
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.readable import at, members, name_of, namespace_of, number
 from gpu_constructs.facts.selectors import selects
@@ -22,52 +23,36 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True)
-class Away:
-    """A consumer's pods keep out of domains with pods of others, and those out of theirs.
+class Affinity:
+    """A consumer's pods go only where pods of others are in the domain of each key, or keep out of their domains.
 
     Attributes:
         owner: The consumer.
-        key: The label whose values are the domains.
+        keys: The labels whose values are the domains; one of those that keep out.
         others: Consumers whose pods it means; it may be one of them.
-    """
-
-    owner: int
-    key: str
-    others: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Near:
-    """A consumer's pods go only where there is a pod of others in the domain of each key.
-
-    Attributes:
-        owner: The consumer.
-        keys: The labels.
-        others: Consumers whose pods all terms mean; it may be one of them.
     """
 
     owner: int
     keys: tuple[str, ...]
     others: frozenset[int]
 
+    @property
+    def key(self) -> str:
+        """The only label, or the first."""
+        return self.keys[0]
+
 
 @dataclass(frozen=True)
-class Spread:
+class Spread(Affinity):
     """A consumer's pods are spread evenly over domains.
 
     Attributes:
-        owner: The consumer.
-        key: The label whose values are the domains.
-        others: Consumers whose pods count; it may be one of them.
         max_skew: How many pods a domain may have more than the emptiest one.
         min_domains: With fewer domains the emptiest one counts as empty.
         honors_affinity: Whether only nodes that its node affinity admits are domains.
         honors_taints: Whether only nodes whose taints it tolerates are.
     """
 
-    owner: int
-    key: str
-    others: frozenset[int]
     max_skew: int
     min_domains: int
     honors_affinity: bool
@@ -86,29 +71,27 @@ class Rules:
         of_revisions: Consumers with a rule about pods of one revision only.
     """
 
-    aways: list[Away] = field(default_factory=list)
-    nears: list[Near] = field(default_factory=list)
+    aways: list[Affinity] = field(default_factory=list)
+    nears: list[Affinity] = field(default_factory=list)
     spreads: list[Spread] = field(default_factory=list)
     conditions: list[tuple[int, Condition]] = field(default_factory=list)
     of_revisions: set[int] = field(default_factory=set)
 
     def labels(self) -> Iterator[tuple[int, str]]:
         """Return the labels that rules need, each with the consumer whose rule it is."""
-        yield from ((one.owner, one.key) for one in self.aways)
-        yield from ((one.owner, one.key) for one in self.spreads)
-        yield from ((one.owner, key) for one in self.nears for key in one.keys)
+        return ((one.owner, key) for one in (*self.aways, *self.spreads, *self.nears) for key in one.keys)
 
     def without(self, labels: Mapping[int, Collection[str]]) -> Rules:
         """Return the rules that need none of some labels."""
-        return Rules(
-            [one for one in self.aways if one.key not in labels.get(one.owner, ())],
-            [one for one in self.nears if not set(one.keys) & set(labels.get(one.owner, ()))],
-            [one for one in self.spreads if one.key not in labels.get(one.owner, ())],
-        )
+
+        def is_kept(one: Affinity) -> bool:
+            return set(one.keys).isdisjoint(labels.get(one.owner, ()))
+
+        return Rules([*filter(is_kept, self.aways)], [*filter(is_kept, self.nears)], [*filter(is_kept, self.spreads)])
 
     def involved(self) -> frozenset[int]:
         """Return the consumers that rules are about."""
-        rules: list[Away | Near | Spread] = [*self.aways, *self.nears, *self.spreads]
+        rules = (*self.aways, *self.nears, *self.spreads)
         return frozenset(index for one in rules for index in (one.owner, *one.others))
 
 
@@ -121,25 +104,22 @@ def bystanders(facts: Facts, consumers: Sequence[Consumer]) -> list[Consumer]:
     """
     app = App(facts)
     known = {(one.subject, one.part) for one in consumers}
-    found = []
-    for index in present(app):
-        manifest = facts.objects[index]
-        for group in pod_groups(manifest, app):
-            has_pods = not group.is_stopped and (group.is_for_each_node or group.copies * group.pods_each > 0)
-            if has_pods and (index, group.part) not in known:
-                found.append(
-                    Consumer(
-                        subject=index,
-                        kind=str(manifest["kind"]),
-                        namespace=namespace_of(manifest),
-                        name=name_of(manifest),
-                        part=group.part,
-                        asks={},
-                        pod_spec=group.spec,
-                        labels=group.labels,
-                    )
-                )
-    return found
+    each = ((index, facts.objects[index]) for index in present(app))
+    return [
+        Consumer(
+            subject=index,
+            kind=str(manifest["kind"]),
+            namespace=namespace_of(manifest),
+            name=name_of(manifest),
+            part=group.part,
+            asks={},
+            pod_spec=group.spec,
+            labels=group.labels,
+        )
+        for index, manifest in each
+        for group in pod_groups(manifest, app)
+        if group.makes_pods and not group.is_stopped and (index, group.part) not in known
+    ]
 
 
 def rules_between(consumers: Sequence[Consumer], others: Sequence[Consumer]) -> Rules:
@@ -164,7 +144,7 @@ def rules_between(consumers: Sequence[Consumer], others: Sequence[Consumer]) -> 
 def _spread(index: int, constraint: Mapping[str, Any], others: frozenset[int]) -> Spread:
     return Spread(
         owner=index,
-        key=str(constraint.get("topologyKey")),
+        keys=(str(constraint.get("topologyKey")),),
         others=others,
         max_skew=number(constraint.get("maxSkew"), 1),
         min_domains=number(constraint.get("minDomains"), 1),
@@ -183,12 +163,9 @@ class _Everyone:
     def __init__(self, pods: Sequence[Consumer], consumers: int) -> None:
         self._pods = pods
         self._consumers = consumers
-        self._labelled: dict[tuple[str, str], list[int]] = {}
+        labels = ((item, index) for index, one in enumerate(pods) for item in one.labels.items())
+        self._labelled = grouped(each for each in labels if isinstance(each[0][1], str))
         self.found = Rules()
-        for index, one in enumerate(pods):
-            for key, value in one.labels.items():
-                if isinstance(value, str):
-                    self._labelled.setdefault((key, value), []).append(index)
 
     def read(self, index: int) -> None:
         """Read the rules of a consumer's pods."""
@@ -200,7 +177,7 @@ class _Everyone:
             # That it keeps off its own kind on a node is a limit of its own.
             who -= {index} if key == HOST else set()
             if who:
-                found.aways.append(Away(index, key, frozenset(who)))
+                found.aways.append(Affinity(index, (key,), frozenset(who)))
         is_near = self._read_near(index)
         for constraint in members(one.pod_spec.get("topologySpreadConstraints")):
             if constraint.get("whenUnsatisfiable") != "ScheduleAnyway":
@@ -220,7 +197,7 @@ class _Everyone:
             return False
         who = frozenset.intersection(*(frozenset(self._meant(index, term, "podAffinity")) for term in terms))
         if who:
-            self.found.nears.append(Near(index, tuple(str(term.get("topologyKey")) for term in terms), who))
+            self.found.nears.append(Affinity(index, tuple(str(term.get("topologyKey")) for term in terms), who))
         elif not any(noted == index for noted, _ in self.found.conditions):
             self._note(index, "a pod that its podAffinity selects, of which this app has none, runs there")
         return bool(who)

@@ -82,21 +82,21 @@ def uncounted(facts: Facts) -> list[Condition]:
         facts: The app.
     """
     app = App(facts)
-    told = []
-    for index in present(app):
-        manifest, (group, kind) = facts.objects[index], facts.kinds[index]
-        if group in _NO_PODS or is_known(manifest):
-            continue
-        resources = dict.fromkeys(_resources({**manifest, "metadata": None, "status": None}, app))
-        if resources:
-            told.append(
-                Condition(
-                    f"there is room for {kind} {namespace_of(manifest)}/{name_of(manifest)}, which asks for "
-                    f"{', '.join(resources)} and is of a kind that is not known: not counted",
-                    "leave room for it in the inventory, by fewer GPUs than there are",
-                )
-            )
-    return told
+    each = ((facts.kinds[index], facts.objects[index]) for index in present(app))
+    asking = (
+        (kind, one, ", ".join(dict.fromkeys(_resources({**one, "metadata": None, "status": None}, app))))
+        for (group, kind), one in each
+        if group not in _NO_PODS and not is_known(one)
+    )
+    return [
+        Condition(
+            f"there is room for {kind} {namespace_of(one)}/{name_of(one)}, which asks for {resources} and is of a kind "
+            "that is not known: not counted",
+            "leave room for it in the inventory, by fewer GPUs than there are",
+        )
+        for kind, one, resources in asking
+        if resources
+    ]
 
 
 def _resources(value: Any, app: App, *, are_amounts: bool = False, depth: int = 0) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.packing.problem import Bin, Filling, Item, Load, Part, Shortage, bits
 
 MOST_WORK = 1_000_000
@@ -127,10 +128,8 @@ def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
 
 def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
     """Leave out of a proof what it does not need."""
-    same: dict[object, list[int]] = {}
-    for i in items:
-        one = part.items[i]
-        same.setdefault((one.size, part.masks[i], i if one.most < one.count else None), []).append(i)
+    each = [(i, part.items[i]) for i in items]
+    same = grouped(((one.size, part.masks[i], i if one.most < one.count else None), i) for i, one in each)
     for those in reversed(same.values()) if len(same) <= MOST_SHRUNK else ():
         fewer = [i for i in items if i not in those]
         if fewer and sum(count.needs[i] for i in fewer) > _available(part, count, fewer):

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpu_constructs.capacity.gathered import grouped, summed
+
 Answer = Literal["yes", "no", "undecided"]
 
 
@@ -159,22 +161,21 @@ def split(items: Sequence[Item], bins: Sequence[Bin]) -> tuple[list[Part], list[
     masks = _masks(items, bins)
     homeless = [i for i, item in enumerate(items) if item.count > 0 and not masks[i]]
     together = _dimensions(items)
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for i, item in enumerate(items):
-        if item.count > 0 and masks[i]:
-            used = next((d for d, takes in enumerate(item.size) if takes), None)
-            groups.setdefault(() if used is None else together[used], []).append(i)
-    parts = []
-    for dimensions, members in groups.items():
-        for mask, component in _components(members, masks):
-            parts.append(
-                Part(
-                    dimensions,
-                    {i: items[i] for i in component},
-                    {i: masks[i] for i in component},
-                    {k: bins[k] for k in bits(mask)},
-                )
-            )
+    groups = grouped(
+        (next((together[d] for d, takes in enumerate(item.size) if takes), ()), i)
+        for i, item in enumerate(items)
+        if item.count > 0 and masks[i]
+    )
+    parts = [
+        Part(
+            dimensions,
+            {i: items[i] for i in component},
+            {i: masks[i] for i in component},
+            {k: bins[k] for k in bits(mask)},
+        )
+        for dimensions, members in groups.items()
+        for mask, component in _components(members, masks)
+    ]
     return parts, homeless
 
 
@@ -209,7 +210,7 @@ def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
     return together
 
 
-def _components(members: Sequence[int], masks: Sequence[int]) -> list[tuple[int, list[int]]]:
+def _components(members: Sequence[int], masks: Sequence[int]) -> Iterable[tuple[int, list[int]]]:
     """Put items together that may meet in a bin, also by way of others; return the bins of each component."""
     unions: list[int] = []
     for mask in dict.fromkeys(masks[i] for i in members):
@@ -219,10 +220,7 @@ def _components(members: Sequence[int], masks: Sequence[int]) -> list[tuple[int,
         for union in touched:
             mask |= union
         unions = [union for union in unions if not union & mask] + [mask]
-    found: dict[int, list[int]] = {}
-    for i in members:
-        found.setdefault(next(union for union in unions if union & masks[i]), []).append(i)
-    return list(found.items())
+    return grouped((next(union for union in unions if union & masks[i]), i) for i in members).items()
 
 
 _Run = tuple[int, Mapping[int, int]]
@@ -233,17 +231,11 @@ def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
     """Return what is in the bins of the problem."""
     runs: list[list[_Run]] = [[(one.count, {})] if one.count > 0 else [] for one in bins]
     for filling in fillings:
-        by_kind: dict[int, list[_Run]] = {}
-        for load in filling.loads:
-            by_kind.setdefault(load.bin, []).append((load.count, load.items))
-        for kind, loads in by_kind.items():
+        for kind, loads in grouped((load.bin, (load.count, load.items)) for load in filling.loads).items():
             runs[kind] = _overlay(runs[kind], loads)
     found: list[Load] = []
     for kind, those in enumerate(runs):
-        same: dict[tuple[tuple[int, int], ...], int] = {}
-        for count, content in those:
-            key = tuple(sorted(content.items()))
-            same[key] = same.get(key, 0) + count
+        same = summed((tuple(sorted(content.items())), count) for count, content in those)
         ordered = sorted(same.items(), key=lambda each: not each[0])
         found.extend(Load(kind, count, dict(key)) for key, count in ordered)
     return tuple(found)

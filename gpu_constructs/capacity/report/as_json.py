@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.planned import PlanData, PlannedConsumer, PlannedDevice, PlannedNode, Problem
 from gpu_constructs.capacity.report.verdict import verdict
 from gpu_constructs.capacity.report.words import is_silent, percent, rack_lines, subjects
@@ -108,9 +109,7 @@ def _device(planned: PlannedDevice) -> dict[str, Any]:
 
 
 def _eligibility(each: PlannedConsumer) -> str:
-    by_reason: dict[str, list[str]] = {}
-    for node, why in each.refusals.items():
-        by_reason.setdefault(why, []).append(node)
+    by_reason = grouped((why, node) for node, why in each.refusals.items())
     refusals = [{"why": why, "nodes": nodes} for why, nodes in by_reason.items()]
     return json.dumps({"nodes": list(each.nodes), "refusals": refusals})
 

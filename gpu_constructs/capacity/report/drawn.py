@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from gpu_constructs.capacity.planned import PlanData, PlannedNode
@@ -103,12 +104,8 @@ def fitting(text: str, width: float, size: int, weight: float = 1) -> str:
     text = words.readable(text)
     if length(text, size, weight) <= width:
         return text
-    used, kept = length("\u2026", size, weight), 0
-    for char in text:
-        used += _advance(char) * size * weight
-        if used > width:
-            break
-        kept += 1
+    ends = accumulate((_advance(char) * size * weight for char in text), initial=length("\u2026", size, weight))
+    kept = max(sum(end <= width for end in ends) - 1, 0)
     return f"{text[:kept].rstrip()}\u2026"
 
 
@@ -118,6 +115,5 @@ def length(text: str, size: int, weight: float = 1) -> float:
 
 
 def _advance(char: str) -> float:
-    if unicodedata.east_asian_width(char) in "WF":
-        return 1.05
-    return _WIDTHS.get(char, 0.74 if char.isupper() else 0.64)
+    is_wide = unicodedata.east_asian_width(char) in "WF"
+    return 1.05 if is_wide else _WIDTHS.get(char, 0.74 if char.isupper() else 0.64)

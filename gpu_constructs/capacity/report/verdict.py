@@ -64,10 +64,6 @@ def _memory(plan: PlanData) -> Statement:
     devices = [device for node in plan.nodes for device in node.devices]
     if plan.vram == "safe":
         return _safe_memory(devices, _pods(plan))
-    if plan.vram == "unknown":
-        return Statement("unknown", f"Memory is not known: {_what_is_unknown(plan)}.")
-    if plan.vram == "undecided":
-        return Statement("unknown", "Memory is undecided: the search for a placement that it allows gave up.")
     wanted = [
         (one.worst_mib / one.device.vram_mib, f"{node.title} {one.device.title}", one)
         for node in plan.nodes
@@ -78,9 +74,15 @@ def _memory(plan: PlanData) -> Statement:
     if wanted:
         _, where, device = max(wanted, key=lambda one: one[0])
         at_worst = f" At worst {percent(device.worst_mib, device.device.vram_mib or 0)} % are wanted of {where}."
-    if plan.vram == "depends":
-        return Statement("warn", f"Memory depends on who meets whom: some pods do not go together.{at_worst}")
-    return Statement("bad", f"Memory is overcommitted: wherever the pods go, it runs out somewhere.{at_worst}")
+    said = {
+        "unknown": Statement("unknown", f"Memory is not known: {_what_is_unknown(plan)}."),
+        "undecided": Statement("unknown", "Memory is undecided: the search for a placement that it allows gave up."),
+        "depends": Statement("warn", f"Memory depends on who meets whom: some pods do not go together.{at_worst}"),
+        "overcommitted": Statement(
+            "bad", f"Memory is overcommitted: wherever the pods go, it runs out somewhere.{at_worst}"
+        ),
+    }
+    return said[plan.vram]
 
 
 def _safe_memory(devices: Sequence[PlannedDevice], pods: int) -> Statement:

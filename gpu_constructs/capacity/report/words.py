@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from gpu_constructs.capacity.consumer import Condition, Consumer
+from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.planned import (
     Conflict,
     Device,
@@ -67,9 +69,7 @@ class DeviceRow(NamedTuple):
 
 def readable(text: str) -> str:
     """Return the text without what would break a line, turn its direction, or is not a character."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(map(_readable, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_readable, text))
 
 
 def _readable(char: str) -> str:
@@ -133,12 +133,11 @@ def about(node: PlannedNode) -> str:
 
 def device_rows(node: PlannedNode) -> list[DeviceRow]:
     """Return the devices of a node, those that are alike, boards aside, in one row."""
-    alike: dict[tuple[object, ...], list[PlannedDevice]] = {}
-    for planned in node.devices:
-        device = planned.device
-        key = (device.resource, device.slots, device.vram_mib, device.profile, device.vram_each_mib)
-        sums = (planned.typical_mib, planned.seated_mib, planned.worst_mib, planned.has_unknown)
-        alike.setdefault((*key, *sums, tuple(planned.seats)), []).append(planned)
+
+    def key(planned: PlannedDevice) -> PlannedDevice:
+        return replace(planned, device=replace(planned.device, gpu=0, most_each=None), seats=tuple(planned.seats))
+
+    alike = grouped((key(planned), planned) for planned in node.devices)
     return [DeviceRow(_row_title([one.device for one in group]), len(group), group[0]) for group in alike.values()]
 
 
@@ -167,13 +166,14 @@ def state(planned: PlannedDevice) -> Statement:
     vram = planned.device.vram_mib
     if vram is None:
         return Statement("unknown", "memory not known")
-    if planned.seated_mib > vram:
-        return Statement("bad", "runs out with these pods")
-    if planned.worst_mib > vram:
-        return Statement("warn", "may run out")
-    if planned.has_unknown:
-        return Statement("unknown", "not known of every pod")
-    return Statement("good", "cannot run out" if planned.worst_mib or planned.seats else "free")
+    states: tuple[tuple[bool, Level, str], ...] = (
+        (planned.seated_mib > vram, "bad", "runs out with these pods"),
+        (planned.worst_mib > vram, "warn", "may run out"),
+        (planned.has_unknown, "unknown", "not known of every pod"),
+        (bool(planned.worst_mib or planned.seats), "good", "cannot run out"),
+        (True, "good", "free"),
+    )
+    return next(Statement(level, text) for holds, level, text in states if holds)
 
 
 def fullness(planned: PlannedDevice) -> tuple[int, int, int]:
@@ -256,10 +256,8 @@ def most_urgent_first(consumers: Sequence[PlannedConsumer]) -> list[PlannedConsu
 
 def subjects(plan: PlanData) -> Mapping[int, str]:
     """Return the names of the objects that problems are about."""
-    named: dict[int, str] = {}
-    for consumer in (each.consumer for each in plan.consumers):
-        named.setdefault(consumer.subject, f"{consumer.kind} {consumer.namespace}/{consumer.name}")
-    return named
+    consumers = [each.consumer for each in reversed(plan.consumers)]
+    return {one.subject: f"{one.kind} {one.namespace}/{one.name}" for one in consumers}
 
 
 def problem_title(problem: Problem, named: Mapping[int, str]) -> str:
@@ -290,11 +288,9 @@ def conflict(plan: PlanData, found: Conflict) -> str:
 def assumptions(plan: PlanData) -> list[str]:
     """Return what was assumed of the plan, its nodes and its consumers, alike notes as one."""
     said = dict.fromkeys(plan.notes)
-    about: dict[str, dict[str, None]] = {}
-    for title, note in _notes(plan):
-        if note not in said and f"{title}: {note}" not in said:
-            about.setdefault(note, {})[title] = None
-    return [*said, *(f"{some(list(titles), 3)}: {note}" for note, titles in about.items())]
+    notes = dict.fromkeys(_notes(plan))
+    about = grouped((note, title) for title, note in notes if not said.keys() & {note, f"{title}: {note}"})
+    return [*said, *(f"{some(titles, 3)}: {note}" for note, titles in about.items())]
 
 
 def _notes(plan: PlanData) -> Iterator[tuple[str, str]]:
