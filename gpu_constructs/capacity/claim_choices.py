@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 from gpu_constructs.capacity.consumer import Consumer
@@ -47,13 +48,10 @@ def chosen(
     """
     if not offers or not any(one.choices for one in consumers):
         return Chosen(consumers)
-    variants: list[Consumer] = []
-    members: list[list[int]] = []
-    for consumer in consumers:
-        those = _variants(consumer, offers) if consumer.choices else [consumer]
-        members.append([*range(len(variants), len(variants) + len(those))])
-        variants += those
-    matching = Matching(variants, offers, runtime_classes)
+    variants = [_variants(one, offers) if one.choices else [one] for one in consumers]
+    matching = Matching([*chain.from_iterable(variants)], offers, runtime_classes)
+    numbers = iter(range(sum(map(len, variants))))
+    members = [list(islice(numbers, len(those))) for those in variants]
     # What no node takes is not a choice, but for the first of those that have no other.
     members = [[one for one in those if matching.takers[one]] or those[:1] for those in members]
     return _Split(consumers, members, matching).made()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -85,6 +84,7 @@ class DeviceMemory:
         self._matching = matching
         self._meetings: dict[object, _Meeting] = {}
         self._reach = cache(self._find_reach)
+        self._with_memory = cache(self._find_with_memory)
 
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
@@ -115,13 +115,11 @@ class DeviceMemory:
     def _places(self) -> Sequence[_Place]:
         """The devices of the cluster, those that are alike in one."""
         matching = self._matching
-        found: list[_Place] = []
-        for number, kind in enumerate(matching.kinds):
-            offer = matching.offers[kind[0]]
-            for devices in grouped((_key(device), device) for device in offer.devices).values():
-                in_node = offer.allocatable[devices[0].resource]
-                found.append(_Place(number, devices[0], in_node, matching.bins[number].count * len(devices)))
-        return found
+        return [
+            _Place(number, alike[0], offer.allocatable[alike[0].resource], matching.bins[number].count * len(alike))
+            for number, offer in enumerate(matching.offers[kind[0]] for kind in matching.kinds)
+            for alike in grouped((_key(device), device) for device in offer.devices).values()
+        ]
 
     def planned(self, kind: int, offer: NodeOffer, seats: Sequence[Sequence[Seat]]) -> list[PlannedDevice]:
         """Return the devices of a node with what the pods there take."""
@@ -204,10 +202,16 @@ class DeviceMemory:
             one_of_all = [one[1:4] for one in candidates]
             sets, are_all = conflicts(device.vram_mib, device.slots, one_of_all, limit=MOST_CONFLICTS)
             is_complete &= are_all
-            for chosen in sets:
-                pods = {candidates[number][0]: count for number, count in chosen.items()}
-                total = sum(candidates[number][1] * count for number, count in chosen.items())
-                made.append(Conflict(name, device.vram_mib, pods, total))
+            chosen = ([(candidates[number], count) for number, count in one.items()] for one in sets)
+            made += [
+                Conflict(
+                    name,
+                    device.vram_mib,
+                    pods={one[0]: count for one, count in those},
+                    together_mib=sum(one[1] * count for one, count in those),
+                )
+                for those in chosen
+            ]
         return made[: 2 * MOST_CONFLICTS], is_complete
 
     def _excess(self, place: _Place) -> float:
@@ -246,7 +250,7 @@ class DeviceMemory:
             most = 1 if consumer.is_for_each_node else consumer.most_per_node
             for (resource, asked), (takers, count) in product(consumer.asks.items(), self._groups(index, pods)):
                 reached = self._reach(takers, resource)
-                those = reached.with_memory(consumer.vram_mib or 0, self._places)
+                those = self._with_memory(reached.places, consumer.vram_mib or 0)
                 if not those:
                     return "no"
                 devices = 1 if reached.is_only else -(-asked // reached.most_slots)
@@ -281,9 +285,11 @@ class DeviceMemory:
             frozenset(those),
             all(place.is_only for place in those.values()),
             max((place.device.slots for place in those.values()), default=1),
-            sorted({most for place in those.values() if (most := _most(place.device)) is not None}),
-            {},
         )
+
+    def _find_with_memory(self, places: frozenset[int], mib: int) -> frozenset[int]:
+        most = ((number, _most(self._places[number].device)) for number in places)
+        return frozenset(number for number, has in most if has is None or has >= mib)
 
 
 _Wanted = tuple[tuple[int, int], frozenset[int], tuple[int, int] | None]
@@ -296,23 +302,11 @@ class _Reach(NamedTuple):
         places: Their numbers.
         is_only: Whether each is the only one of its node.
         most_slots: Slots of the one that has most.
-        limits: What a pod can have of them, each amount once, rising.
-        made: Those with memory enough, by how many of the limits are less.
     """
 
     places: frozenset[int]
     is_only: bool
     most_slots: int
-    limits: Sequence[int]
-    made: dict[int, frozenset[int]]
-
-    def with_memory(self, mib: int, places: Sequence[_Place]) -> frozenset[int]:
-        """Return the devices that have as much for one pod."""
-        step = bisect_left(self.limits, mib)
-        if step not in self.made:
-            enough = ((number, _most(places[number].device)) for number in self.places)
-            self.made[step] = frozenset(number for number, most in enough if most is None or most >= mib)
-        return self.made[step]
 
 
 def _most(device: Device) -> int | None:

@@ -33,16 +33,19 @@ class Packed:
     packing: Packing
     members: Sequence[Sequence[tuple[int, int]]]
 
+    def seated(self) -> Iterator[tuple[int, int, int]]:
+        """Return how many pods have a place, by item and consumer: who comes first is seated first."""
+        for item, members in enumerate(self.members):
+            left = sum(pods for _, pods in members) - self.packing.unplaced.get(item, 0)
+            for consumer, pods in members:
+                yield item, consumer, min(pods, left)
+                left -= min(pods, left)
+
     def lacking(self) -> dict[int, int]:
         """Return how many pods of each consumer have no place."""
-        found = Counter[int]()
-        for item, members in enumerate(self.members):
-            rest = self.packing.unplaced.get(item, 0)
-            # Who comes first is seated first.
-            for consumer, pods in reversed(members):
-                found[consumer] += min(rest, pods)
-                rest -= min(rest, pods)
-        return {consumer: pods for consumer, pods in found.items() if pods}
+        seats = summed((consumer, pods) for _, consumer, pods in self.seated())
+        wanted = summed(member for members in self.members for member in members)
+        return {consumer: pods - seats[consumer] for consumer, pods in wanted.items() if pods > seats[consumer]}
 
 
 class Matching:
@@ -88,12 +91,7 @@ class Matching:
         self.kinds = self._kinds([one.only_on for one in judged if one.only_on is not None])
         takers = self._all_takers(judged)
         self.takers = takers[: len(consumers)]
-        self.unsatisfied: dict[int, list[int]] = {}
-        self.uncertain: dict[int, dict[int, tuple[str, ...]]] = {}
-        for index, template in self._templates.items():
-            self.takers[index] &= takers[template]
-            self._look_at_others(index, takers[template] - self.takers[index])
-        self._refusals: dict[object, Mapping[str, str]] = {}
+        self._look_at_idle_pods(takers)
         self._names = cache(self._find_names)
         self.units = self._units()
         self.bins = [self._bin(kind) for kind in self.kinds]
@@ -131,14 +129,18 @@ class Matching:
             return frozenset()
         return kinds if one.only_on is None else frozenset(k for k in kinds if self.kinds[k][0] in one.only_on)
 
-    def _look_at_others(self, index: int, kinds: Collection[int]) -> None:
+    def _look_at_idle_pods(self, takers: Sequence[frozenset[int]]) -> None:
         """Look at nodes that get a pod of a DaemonSet, or may, and do not run it."""
-        for number in sorted(kinds):
-            labels = self._open_labels(index, self.kinds[number][0])
-            if labels:
-                self.uncertain.setdefault(index, {})[number] = labels
-            else:
-                self.unsatisfied.setdefault(index, []).append(number)
+        for index, template in self._templates.items():
+            self.takers[index] &= takers[template]
+        idle = [
+            (index, number, self._open_labels(index, self.kinds[number][0]))
+            for index, template in self._templates.items()
+            for number in sorted(takers[template] - self.takers[index])
+        ]
+        self.unsatisfied = grouped((index, number) for index, number, labels in idle if not labels)
+        uncertain = grouped((index, (number, labels)) for index, number, labels in idle if labels)
+        self.uncertain = {index: dict(those) for index, those in uncertain.items()}
 
     def _open_labels(self, index: int, offer: int) -> tuple[str, ...]:
         """Return the labels, not declared for a node, that decide whether a DaemonSet makes a pod there."""
@@ -201,15 +203,10 @@ class Matching:
 
     def refusals(self, index: int) -> Mapping[str, str]:
         """Return why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
-        groups = self.eligibility.consumer_groups
-        template = self._templates.get(index, index)
-        group = (groups[index], groups[template], self.takers[index], self.consumers[index].refused)
-        if group not in self._refusals:
-            refusing = [number for number in range(len(self.kinds)) if number not in self.takers[index]]
-            self._refusals[group] = self.refusals_of(index, refusing)
-        return self._refusals[group]
+        refusing = (number for number in range(len(self.kinds)) if number not in self.takers[index])
+        return self.refusals_of(index, refusing)
 
-    def refusals_of(self, index: int, kinds: Collection[int]) -> Mapping[str, str]:
+    def refusals_of(self, index: int, kinds: Iterable[int]) -> Mapping[str, str]:
         """Return why nodes of some kinds do not take a consumer's pods, by name; of a few of them."""
         template = self._templates.get(index, index)
         return {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 
-from gpu_constructs.capacity.gathered import grouped
+from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.sharing_demand import Demand, Hardware
 from gpu_constructs.catalog.mig_layouts import fits
 from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib, size_of
@@ -83,9 +83,8 @@ def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
         for name, number in need
     )
     placed += [_taken_off(left, need, count) for need, count in zip(alike, others, strict=True)]
-    lacking = Counter[str]()
-    for need, count, pods in zip([*alike] * 2, lasting + others, placed, strict=True):
-        lacking.update({name: number * (count - pods) for name, number in need})
+    each = zip([*alike] * 2, lasting + others, placed, strict=True)
+    lacking = summed((name, number * (count - pods)) for need, count, pods in each for name, number in need)
     layouts = tuple(dict(layout) for layout in hardware.layouts)
     return MigChoice(layouts, {}, sum(placed), _listed(lacking), has_room_to_update)
 
@@ -107,9 +106,8 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
     new = [ceil(max(one.new_for_each_board * one.node_boards for one in alike[need])) for need in order]
     update = [(need, count) for need, count in zip(order, new, strict=True) if count][:1]
     layouts, placed = divide(hardware.model_name, hardware.gpus, [*wants, *update])
-    lacking = Counter[str]()
-    for (need, count), pods in zip(wants, placed, strict=False):
-        lacking[_called(need)] += count - pods
+    each = zip(wants, placed, strict=False)
+    lacking = summed((_called(need), count - pods) for (need, count), pods in each)
     asks = grouped((_called(need), one) for need in order for one in alike[need])
     has_room_to_update = all(placed[-1] == count for _, count in update)
     return MigChoice(layouts, asks, sum(placed[: len(wants)]), _listed(lacking), has_room_to_update)
@@ -136,8 +134,7 @@ def _need(hardware: Hardware, demand: Demand, guess: str | None) -> _Need:
 
 
 def _size(hardware: Hardware, need: _Need) -> tuple[int, int, _Need]:
-    profiles = hardware.mig_profiles or ()
-    places = [profiles.index(size_of(profile) or "") for profile, _ in need[0]]
+    places = [(hardware.mig_profiles or ()).index(size_of(profile) or "") for profile, _ in need[0]]
     return need[1], max(places, default=0), need
 
 

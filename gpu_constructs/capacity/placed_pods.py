@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.device_memory import DeviceMemory
 from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.matching import Matching, Packed
+from gpu_constructs.capacity.packing import Group, overlaid
 from gpu_constructs.capacity.planned import NodeOffer, PlannedNode, Seat
-
-
-class Nodes(NamedTuple):
-    """Nodes of one kind with the same pods, beside those that every node gets.
-
-    Attributes:
-        kind: Kind of the nodes.
-        number: Number of these nodes.
-        pods: Number of pods of each consumer on every one of them.
-        left: Amount of each resource that every one has left.
-    """
-
-    kind: int
-    number: int
-    pods: Mapping[int, int]
-    left: tuple[int, ...]
 
 
 class PlacedPods:
@@ -35,7 +21,7 @@ class PlacedPods:
         nodes: All nodes of the cluster.
     """
 
-    def __init__(self, matching: Matching, nodes: Sequence[Nodes]) -> None:
+    def __init__(self, matching: Matching, nodes: Sequence[Group]) -> None:
         self._matching = matching
         self.nodes = list(nodes)
 
@@ -46,7 +32,7 @@ class PlacedPods:
 
     def counts(self) -> dict[int, int]:
         """Return how many pods of each consumer there are."""
-        return summed((index, each * nodes.number) for nodes in self.nodes for index, each in nodes.pods.items())
+        return summed((index, each * nodes.number) for nodes in self.nodes for index, each in nodes.content.items())
 
     def key_of(self, pods: Mapping[int, int]) -> object:
         """Return what decides whether there is room for pods: the same for those that are alike."""
@@ -80,14 +66,13 @@ class PlacedPods:
         at = 0
         while count and at < len(self.nodes):
             nodes = self.nodes[at]
-            limits = [count] if most is None else [count, most - nodes.pods.get(index, 0)]
-            rooms = (left // takes for left, takes in zip(nodes.left, size, strict=True) if takes)
+            limits = [count] if most is None else [count, most - nodes.content.get(index, 0)]
+            rooms = (left // takes for left, takes in zip(nodes.room, size, strict=True) if takes)
             each = min([*limits, *rooms]) if nodes.kind in takers else 0
-            at += 1
             if each > 0:
-                whole = min(nodes.number, count // each)
-                self._change(at - 1, index, size, [(each, whole)])
-                count -= whole * each
+                self.nodes[at : at + 1] = nodes.filled(index, size, each, count)
+                count -= min(count, each * nodes.number)
+            at += 1
         return count
 
     def remove(self, index: int, count: int) -> None:
@@ -97,24 +82,12 @@ class PlacedPods:
         while count and at:
             at -= 1
             nodes = self.nodes[at]
-            each = nodes.pods.get(index, 0)
+            each = nodes.content.get(index, 0)
             if each:
                 whole = min(nodes.number, count // each)
                 rest = count - whole * each if whole < nodes.number else 0
-                self._change(at, index, size, [(-each, whole), (-rest, 1)])
+                self.nodes[at : at + 1] = nodes.changed(index, size, [(-each, whole), (-rest, 1)])
                 count -= whole * each + rest
-
-    def _change(self, at: int, index: int, size: Sequence[int], changes: Sequence[tuple[int, int]]) -> None:
-        """Return some of the nodes that are alike more pods, or fewer."""
-        nodes = self.nodes[at]
-        parts, count = [], nodes.number
-        for more, number in changes:
-            if more and number:
-                pods = {**nodes.pods, index: nodes.pods.get(index, 0) + more}
-                left = tuple(has - more * takes for has, takes in zip(nodes.left, size, strict=True))
-                parts.append(Nodes(nodes.kind, number, {one: each for one, each in pods.items() if each}, left))
-                count -= number
-        self.nodes[at : at + 1] = [*parts, nodes._replace(number=count)] if count else parts
 
 
 def settled(
@@ -196,27 +169,20 @@ def _add_copies(placed: PlacedPods, each: Mapping[int, int], lacking: int) -> in
     return lacking
 
 
-def _nodes(matching: Matching, packed: Packed) -> Iterator[Nodes]:
-    queues = [[list(member) for member in members] for members in packed.members]
-    for item, queue in enumerate(queues):
-        lacking = packed.packing.unplaced.get(item, 0)
-        for member in reversed(queue):
-            less = min(lacking, member[1])
-            member[1] -= less
-            lacking -= less
-        queue.reverse()
+def _nodes(matching: Matching, packed: Packed) -> Iterator[Group]:
+    queues = grouped((item, [consumer, pods]) for item, consumer, pods in reversed([*packed.seated()]))
     missing = [one.count for one in matching.bins]
     for load in packed.packing.loads:
         missing[load.bin] -= load.count
         for pods, count in _shared_out(load.items, load.count, queues):
-            yield Nodes(load.bin, count, pods, matching.left(load.bin, pods))
+            yield Group(load.bin, count, pods, matching.left(load.bin, pods))
     for kind, count in enumerate(missing):
         if count:
-            yield Nodes(kind, count, {}, matching.bins[kind].size)
+            yield Group(kind, count, {}, matching.bins[kind].size)
 
 
 def _shared_out(
-    items: Mapping[int, int], nodes: int, queues: Sequence[list[list[int]]]
+    items: Mapping[int, int], nodes: int, queues: Mapping[int, list[list[int]]]
 ) -> Iterator[tuple[dict[int, int], int]]:
     """Return nodes of one load with the consumers that the items stand for; as many alike as there are."""
     while nodes:
@@ -249,22 +215,17 @@ def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list
     Kubernetes knows slots and no devices: which of a node's GPUs a pod gets, the device plugin decides. Here it is
     the one with the fewest holders, as that of NVIDIA prefers unless it is told otherwise.
     """
-    contents = grouped((nodes.kind, (nodes.pods, nodes.number)) for nodes in placed.nodes)
+    contents = grouped((nodes.kind, (nodes.number, nodes.content)) for nodes in placed.nodes)
     found: list[tuple[int, PlannedNode]] = []
     for number, kind in enumerate(matching.kinds):
         common = dict.fromkeys(matching.daemons[number], 1)
-        rest = contents[number][::-1]
-        for index in kind:
-            offer, first = matching.offers[index], 0
-            while first < offer.count:
-                pods, count = rest.pop()
-                taken = min(count, offer.count - first)
-                if count > taken:
-                    rest.append((pods, count - taken))
-                seats = seats_of(offer, matching.consumers, {**common, **pods})
-                devices = memory.planned(number, offer, seats)
-                found.append((index, PlannedNode(offer=offer, first=first, count=taken, devices=devices)))
-                first += taken
+        offers = [(matching.offers[index].count, index) for index in kind]
+        firsts = Counter[int]()
+        for count, index, pods in overlaid(offers, contents[number]):
+            offer = matching.offers[index]
+            devices = memory.planned(number, offer, seats_of(offer, matching.consumers, {**common, **pods}))
+            found.append((index, PlannedNode(offer=offer, first=firsts[index], count=count, devices=devices)))
+            firsts[index] += count
     return [node for _, node in sorted(found, key=lambda one: (one[0], one[1].first))]
 
 
@@ -305,18 +266,18 @@ def _dealt(
 
 def _filled(devices: Sequence[int], used: list[int], free: list[int], slots: int) -> dict[int, int]:
     """Take slots one by one, each of the device with the fewest holders; the first of several such."""
-    taken: dict[int, int] = {}
-    while slots:
-        least = min(used[number] for number in devices if free[number])
-        lowest = [number for number in devices if free[number] and used[number] == least]
-        above = min((used[number] for number in devices if free[number] and used[number] > least), default=None)
-        each = min([slots // len(lowest), *(free[number] for number in lowest)])
-        if above is not None:
-            each = min(each, above - least)
-        for number in lowest if each else lowest[:slots]:
-            some = each or 1
-            taken[number] = taken.get(number, 0) + some
-            used[number] += some
-            free[number] -= some
-            slots -= some
-    return taken
+
+    def until(level: int) -> list[int]:
+        """Return how many slots each device gives until it has so many holders."""
+        return [max(0, min(free[number], level - used[number])) for number in devices]
+
+    levels = range(max(used[number] + free[number] for number in devices) + 1)
+    level = bisect_right(levels, slots, key=lambda level: sum(until(level))) - 1
+    taken = dict(zip(devices, until(level), strict=True))
+    rest = slots - sum(taken.values())
+    for number in [one for one in devices if used[one] + taken[one] == level and free[one] > taken[one]][:rest]:
+        taken[number] += 1
+    for number, some in taken.items():
+        used[number] += some
+        free[number] -= some
+    return {number: some for number, some in taken.items() if some}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpu_constructs.capacity.planned import PlanData
-from gpu_constructs.capacity.report import as_json, as_text, drawn
+from gpu_constructs.capacity.report import as_json, written
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Plan(PlanData):
 
     def to_text(self, title: str) -> str:
         """Return the report for a terminal, at most 100 columns wide."""
-        return as_text.text(self, title)
+        return written.text(self, title)
 
     def to_json(self, title: str) -> str:
         """Return the report for other programs."""
@@ -22,8 +22,8 @@ class Plan(PlanData):
 
     def to_svg(self, title: str) -> str:
         """Return a picture: nodes and GPUs as bars of slots and memory."""
-        return drawn.svg(self, title)
+        return written.svg(self, title)
 
     def to_html(self, title: str) -> str:
         """Return the report as one page that needs no network."""
-        return drawn.html(self, title)
+        return written.html(self, title)

@@ -9,29 +9,27 @@ from itertools import chain
 from typing import Any
 
 from gpu_constructs.capacity.claim_choices import Chosen, chosen
-from gpu_constructs.capacity.conditions import conditional, conditions, races, unchecked
+from gpu_constructs.capacity.conditions import Beside, conditional, conditions, races, unchecked
 from gpu_constructs.capacity.consumer import Condition, Consumer
 from gpu_constructs.capacity.demand.consumers import consumers as consumers_of
 from gpu_constructs.capacity.demand.pod_rules import bystanders, rules_between
 from gpu_constructs.capacity.demand.present import uncounted
 from gpu_constructs.capacity.device_memory import DeviceMemory
 from gpu_constructs.capacity.gathered import summed
+from gpu_constructs.capacity.limits import MemoryProblems, Quotas, power_problems
 from gpu_constructs.capacity.matching import Matching, Packed, with_named_nodes
-from gpu_constructs.capacity.memory_and_power import MemoryProblems, power_problems
 from gpu_constructs.capacity.packing import solver
 from gpu_constructs.capacity.placed_pods import PlacedPods, seated, settled
-from gpu_constructs.capacity.plain_manifests import plain_manifests
 from gpu_constructs.capacity.plan import Plan
 from gpu_constructs.capacity.planned import Answer, NodeOffer, PlannedConsumer, Power, Problem, Stock
 from gpu_constructs.capacity.pod_rules_search import BetweenPods
-from gpu_constructs.capacity.pod_rules_verdict import Beside
 from gpu_constructs.capacity.problems import Problems
-from gpu_constructs.capacity.quotas import Quotas
 from gpu_constructs.capacity.room_beside import placed_by_priority
 from gpu_constructs.capacity.supply import node_offers
 from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.errors import short_errors
 from gpu_constructs.facts.app import Facts
+from gpu_constructs.facts.readable import plain_manifests
 from gpu_constructs.kube import fields
 
 _ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")

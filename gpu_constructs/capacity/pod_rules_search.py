@@ -12,7 +12,7 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -20,7 +20,8 @@ from gpu_constructs.capacity.demand.pod_rules import HOST, Affinity, Rules, Spre
 from gpu_constructs.capacity.eligibility import refusal
 from gpu_constructs.capacity.gathered import grouped, summed
 from gpu_constructs.capacity.matching import Matching
-from gpu_constructs.capacity.placed_pods import Nodes, PlacedPods
+from gpu_constructs.capacity.packing import Group
+from gpu_constructs.capacity.placed_pods import PlacedPods
 from gpu_constructs.capacity.placement_keys import (
     ANY_TAINT,
     Offered,
@@ -98,14 +99,7 @@ class BetweenPods:
         matching = self._matching
         offered = [offer_key(offer) for offer in matching.offers]
         self.undeclared = grouped(
-            (owner, key)
-            for owner, key in rules.labels()
-            if key != HOST
-            and any(
-                offered[at].judge(Rule(key, "Exists")) is None
-                for kind in matching.takers[owner]
-                for at in matching.kinds[kind]
-            )
+            (owner, key) for owner, key in rules.labels() if key != HOST and self._is_open(offered, owner, key)
         )
         self._rules = known = rules.without(self.undeclared)
         self.involved = known.involved()
@@ -121,6 +115,11 @@ class BetweenPods:
             _Group(kind, dict(zip(keys, values, strict=True)), count, domains)
             for (kind, values, domains), count in counts.items()
         ]
+
+    def _is_open(self, offered: Sequence[Offered], owner: int, key: str) -> bool:
+        """Check whether it is not known if all nodes that take a consumer's pods have a label."""
+        taking = (at for kind in self._matching.takers[owner] for at in self._matching.kinds[kind])
+        return any(offered[at].judge(Rule(key, "Exists")) is None for at in taking)
 
     def _is_domain(self, spread: Spread, offered: Offered) -> bool:
         """Check whether a node counts for a spread: whatever it holds, and unless told otherwise its taints."""
@@ -184,7 +183,9 @@ class _Search:
 
     def run(self) -> Found:
         """Search until all pods have a place, all states have been seen, or too many."""
-        state: _State = tuple((self._daemons(group),) * group.count for group in self._groups)
+        everyone, daemons = range(len(self._matching.consumers)), self._matching.daemons
+        alone = [tuple(int(index in daemons[group.kind]) for index in everyone) for group in self._groups]
+        state: _State = tuple((pods,) * group.count for pods, group in zip(alone, self._groups, strict=True))
         best, best_rank = state, self._rank(state)
         seen = {state}
         stack = [self._next(state)]
@@ -207,10 +208,6 @@ class _Search:
                 return Found("no" if is_hopeless else "undecided", self._placed(self._filled(best)))
             stack.append(self._next(state))
         return Found("no" if best_rank[1] < wanted else "yes", self._placed(self._filled(best)))
-
-    def _daemons(self, group: _Group) -> _Pods:
-        those = self._matching.daemons[group.kind]
-        return tuple(int(index in those) for index in range(len(self._matching.consumers)))
 
     def _is_too_little(self, rule: Spread) -> bool:
         """Check whether domains are too small for a consumer that is spread by itself, whatever else runs."""
@@ -304,10 +301,9 @@ class _Search:
     def _takes(self, state: _State, at: int, pods: _Pods, index: int) -> bool:
         size = self._matching.size_of(index)
         most = self._matching.consumers[index].most_per_node
-        if most is not None and pods[index] >= most:
-            return False
         return (
-            all(has >= takes for has, takes in zip(self._left(at, pods), size, strict=True))
+            (most is None or pods[index] < most)
+            and all(has >= takes for has, takes in zip(self._left(at, pods), size, strict=True))
             and all(self._keeps_away(state, at, pods, index, one) for one in self._rules.aways)
             and all(self._is_near(state, at, pods, one) for one in self._rules.nears if one.owner == index)
             and all(self._is_even(state, at, pods, one) for one in self._rules.spreads if one.owner == index)
@@ -324,9 +320,9 @@ class _Search:
         return sum(_of(each, others) for nodes in same for each in nodes)
 
     def _keeps_away(self, state: _State, at: int, pods: _Pods, index: int, rule: Affinity) -> bool:
-        if rule.owner == index and self._in_domain(state, at, pods, rule.key, rule.others):
-            return False
-        return index not in rule.others or not self._in_domain(state, at, pods, rule.key, frozenset([rule.owner]))
+        kept_off = rule.others if rule.owner == index else frozenset()
+        kept_off |= {rule.owner} if index in rule.others else set()
+        return not self._in_domain(state, at, pods, rule.key, kept_off)
 
     def _is_near(self, state: _State, at: int, pods: _Pods, rule: Affinity) -> bool:
         values = self._groups[at].values
@@ -349,7 +345,7 @@ class _Search:
 
     def _placed(self, state: _State) -> PlacedPods:
         found = [
-            Nodes(group.kind, nodes.count(pods), self._mine(pods), self._left(at, pods))
+            Group(group.kind, nodes.count(pods), self._mine(pods), self._left(at, pods))
             for at, (group, nodes) in enumerate(zip(self._groups, state, strict=True))
             for pods in dict.fromkeys(nodes)
         ]

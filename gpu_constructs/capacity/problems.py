@@ -66,9 +66,9 @@ class Problems:
             if self._consumers[index].least_pods
         }
         self._rooms: dict[int, RoomBeside] = {}
-        units = {(name, offer.vram_unit_mib) for offer in matching.offers for name in offer.allocatable if "/" in name}
-        several = {name for name, unit in units for other, another in units if name == other and unit != another}
-        self._units = {name: unit for name, unit in units if unit is not None and name not in several}
+        named = ((name, one.vram_unit_mib) for one in matching.offers for name in one.allocatable if "/" in name)
+        units = {name: set(those) for name, those in grouped(named).items()}
+        self._units = {name: unit for name, those in units.items() for unit in those if unit and len(those) == 1}
 
     @property
     def is_searched(self) -> bool:

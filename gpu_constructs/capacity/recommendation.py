@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -144,7 +144,7 @@ def _recommend(
     gangs, boards = _gangs(asking), Counter[int]()
     refused = []
     for (hardware, takes), nodes in alike.items():
-        refused.append({i: why for i in sorted(takes) if (why := hardware.refusal(asking[i])) is not None})
+        refused.append(_refusals(hardware, asking, takes))
         count, taken = sum(node.count for node in nodes), takes - refused[-1].keys()
         boards.update({i: count * hardware.places(asking[i]) for i in taken})
         for gang in {id(gangs[i]): gangs[i] for i in taken if i in gangs}.values():
@@ -158,6 +158,10 @@ def _recommend(
         reasons = (*made.reasons, *left_out)
         found.update({node.name: replace(made, node=node.name, reasons=reasons) for node in nodes})
     return [found[node.name] for node in inventory.nodes]
+
+
+def _refusals(hardware: Hardware, asking: Sequence[Consumer], takes: Iterable[int]) -> dict[int, str]:
+    return {i: why for i in sorted(takes) if (why := hardware.refusal(asking[i])) is not None}
 
 
 def _demand(hardware: Hardware, consumer: Consumer, boards: int, gang: _Gang | None) -> Demand:
@@ -195,13 +199,10 @@ class _Gang:
 
 def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
     """Return the gang of each consumer that wants whole boards, by its index."""
-    found: dict[tuple[int, str, str], _Gang] = {}
-    of: dict[int, _Gang] = {}
-    for index, one in enumerate(asking):
-        if one.is_gang and not devices_for(one):
-            of[index] = found.setdefault((one.subject, one.namespace, one.name), _Gang([]))
-            of[index].parts.append(one)
-    return of
+    whole = ((index, one) for index, one in enumerate(asking) if one.is_gang and not devices_for(one))
+    together = grouped(((one.subject, one.namespace, one.name), index) for index, one in whole)
+    gangs = ((those, _Gang([asking[index] for index in those])) for those in together.values())
+    return {index: gang for those, gang in gangs for index in those}
 
 
 def _taken(
@@ -249,22 +250,23 @@ def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str,
     tight, short = _nodes_short_of_memory(plan), _nodes_short_of_slots(plan)
     asking = [one.consumer for one in plan.consumers if one.consumer.asks and (one.placed or one.waiting)]
     offers = {node.offer.name: node.offer for node in plan.nodes}
-    if not (tight or short) or not _is_known(asking) or len(asking) * len(offers) > _MOST_PAIRS:
+    if not (tight or short) or not _is_looked_at(asking, len(offers)):
         return []
-    said: dict[str, list[str]] = {}
-    for node, found in zip(inventory.nodes, recommend_sharing(inventory, [*asking, *manifests]), strict=True):
-        # A pool of which pods select every node by name is not there by its own name.
-        if node.name in offers:
-            case = _Case(plan, inventory, node, offers[node.name], found, node.name in tight, node.name in short)
-            what = case.what_to_do(asking)
-            if what:
-                said.setdefault(f"{what}: {'; '.join(_reasons(found))}", []).append(node.name)
+    # A pool of which pods select every node by name is not there by its own name.
+    cases = [
+        _Case(plan, inventory, node, offers[node.name], found, node.name in tight, node.name in short)
+        for node, found in zip(inventory.nodes, recommend_sharing(inventory, [*asking, *manifests]), strict=True)
+        if node.name in offers
+    ]
+    changes = ((one, one.what_to_do(asking)) for one in cases)
+    said = grouped((f"{what}: {'; '.join(_reasons(one.found))}", one.node.name) for one, what in changes if what)
     return [f"{some(names, _MOST_NAMED)}: {what}" for what, names in list(said.items())[:_MOST]]
 
 
-def _is_known(asking: Sequence[Consumer]) -> bool:
-    """Return whether all ask for devices of the plugin; the recommendation does not know DRA."""
-    return bool(asking) and all("/" in name for one in asking for name in one.asks)
+def _is_looked_at(asking: Sequence[Consumer], nodes: int) -> bool:
+    """Return whether some ask, all for devices of the plugin; the recommendation does not know DRA."""
+    names = [name for one in asking for name in one.asks]
+    return bool(asking) and len(asking) * nodes <= _MOST_PAIRS and all("/" in name for name in names)
 
 
 def _reasons(found: SharingRecommendation) -> Sequence[str]:
@@ -337,8 +339,9 @@ class _Case(NamedTuple):
         """Return whether what always runs would have a place without sharing, by count."""
         those = [one for one in self.plan.consumers if self.node.name in one.nodes]
         reached = {name for one in those for name in one.nodes}
-        wanted = 0
-        for one in those:
-            pods = one.placed + one.waiting if one.consumer.is_for_each_node else one.consumer.least_pods
-            wanted += pods * max(one.consumer.asks.values())
+        wanted = sum(
+            (one.placed + one.waiting if one.consumer.is_for_each_node else one.consumer.least_pods)
+            * max(one.consumer.asks.values())
+            for one in those
+        )
         return wanted <= sum(each.gpus * each.count for each in self.inventory.nodes if each.name in reached)

@@ -83,7 +83,7 @@ class RoomBeside:
         """Return the same of one more pod that every node gets, which must stand on a node of its own kind."""
         size = self._matching.size_of(index)
         if (kind, size) not in self._answers:
-            here = (nodes.left for nodes in self._placed.nodes if nodes.kind == kind)
+            here = (nodes.room for nodes in self._placed.nodes if nodes.kind == kind)
             has_room = any(all(has >= takes for has, takes in zip(left, size, strict=True)) for left in here)
             guest = Item(size, 1, frozenset([kind]))
             self._answers[kind, size] = has_room or self._may_have_room({index: 1}, guest)

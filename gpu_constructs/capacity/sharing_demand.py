@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from gpu_constructs.capacity.consumer import Consumer
+from gpu_constructs.capacity.gathered import summed
 from gpu_constructs.catalog.inventory import GpuNode
 from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib, normal_profile, size_of
 from gpu_constructs.catalog.platforms import Platform
@@ -85,13 +86,10 @@ class Hardware:
     @cached_property
     def devices(self) -> Counter[str]:
         """What a node has whose boards are divided already, by resource."""
-        found = Counter[str]()
-        for layout in self.layouts:
-            for profile, count in layout:
-                found[GPU if self.is_single else mig_resource(profile)] += count
-            if not layout:
-                found[GPU] += 1
-        return found
+        parts = (part for layout in self.layouts for part in layout or (("", 1),))
+        return Counter(
+            summed((GPU if self.is_single or not name else mig_resource(name), count) for name, count in parts)
+        )
 
     @property
     def board(self) -> str:

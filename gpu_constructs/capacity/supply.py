@@ -226,11 +226,14 @@ def _of_classes(node: GpuNode, app: _App) -> tuple[list[Device], list[str]]:
     others = [name for name in whole if name != of_boards]
     if others:
         notes.append(f"a GPU counts for one device class only, so there is nothing for {', '.join(others)}")
-    devices: list[Device] = []
-    for gpu, layout in enumerate(node.layouts):
-        devices += [] if layout else [Device(of_boards, 1, node.usable_vram_mib, gpu)]
-        for profile, count in layout.items():
-            devices += [Device(MIG_CLASS, 1, _mig_mib(node, profile), gpu, profile)] * count
+    parts = ((gpu, *part) for gpu, layout in enumerate(node.layouts) for part in (layout or {"": 1}).items())
+    devices = [
+        Device(MIG_CLASS, 1, _mig_mib(node, profile), gpu, profile)
+        if profile
+        else Device(of_boards, 1, node.usable_vram_mib, gpu)
+        for gpu, profile, count in parts
+        for _ in range(count)
+    ]
     return devices, notes
 
 

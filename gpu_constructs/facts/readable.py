@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -17,6 +17,7 @@ _NUMBER = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]
 # Kubernetes takes no more of anything.
 _MOST = Decimal(2**63 - 1)
 _PERCENT = re.compile(r"([0-9]{1,9})%\Z")
+_LONGEST_SHOWN = 60
 
 # Each stands for one thing wherever the rules look.
 _MAPPINGS = frozenset(
@@ -201,3 +202,31 @@ def amounts(container: Manifest, section: str) -> Mapping[str, Any]:
     """Return the limits or requests of a container."""
     given = (container.get("resources") or {}).get(section)
     return given if isinstance(given, Mapping) else {}
+
+
+def plain_manifests(field: str, given: object) -> list[dict[str, Any]]:
+    """Return the objects; an empty document of YAML, which is None, is left out.
+
+    Raises:
+        GpuConstructsError: Not a list, or a member that is not an object.
+    """
+    if isinstance(given, Mapping):
+        raise GpuConstructsError(f"{field} must be a list of objects; got one; put it in a list: {field}=[...]")
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise GpuConstructsError(
+            f"{field} must be a list of objects as plain data; got {_shown(given)}; read the file first, by "
+            "yaml.safe_load_all(text)"
+        )
+    found = [(index, one) for index, one in enumerate(given) if one is not None]
+    for index, one in found:
+        if not isinstance(one, Mapping) or not all(isinstance(one.get(key), str) for key in ("apiVersion", "kind")):
+            raise GpuConstructsError(
+                f"{field}[{index}] must be an object of Kubernetes, a mapping with apiVersion and kind; got "
+                f"{_shown(one)}; leave it out"
+            )
+    return [dict(one) for _, one in found]
+
+
+def _shown(given: object) -> str:
+    text = repr(given)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({type(given).__name__})"

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cdk8s import App
 
-from gpu_constructs.capacity.plain_manifests import plain_manifests
 from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.cluster.gpu_rules import remember_inventory
 from gpu_constructs.errors import GpuConstructsError, short_errors, wrapped
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import Provided
-from gpu_constructs.facts.readable import namespace_of
+from gpu_constructs.facts.readable import namespace_of, plain_manifests
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.side_files import FOLDERS, SideFile
 from gpu_constructs.tree.construct import GpuConstruct

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import capacity_examples as examples
 from gpu_constructs.capacity.planned import Problem
-from gpu_constructs.capacity.report.drawn import FIRST_ROWS, html
+from gpu_constructs.capacity.report.written import FIRST_ROWS, html
 
 
 class Page(HTMLParser):

@@ -1,7 +1,7 @@
 from xml.etree import ElementTree
 
 import capacity_examples as examples
-from gpu_constructs.capacity.report.drawn import MOST_ROWS, fitting, in_lines, svg
+from gpu_constructs.capacity.report.written import MOST_ROWS, fitting, in_lines, svg
 
 S = "{http://www.w3.org/2000/svg}"
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import capacity_examples as examples
 from gpu_constructs.capacity.planned import Problem
-from gpu_constructs.capacity.report.as_text import COLUMNS, text
+from gpu_constructs.capacity.report.written import COLUMNS, text
 
 
 def test_no_plan_is_wider_than_100_columns():

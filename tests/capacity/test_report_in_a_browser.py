@@ -13,7 +13,7 @@ import pytest
 
 import capacity_examples as examples
 from chromium import chromium
-from gpu_constructs.capacity.report.drawn import html, svg
+from gpu_constructs.capacity.report.written import html, svg
 
 pytestmark = pytest.mark.system_tools
 

@@ -11,12 +11,14 @@ from gpu_constructs.capacity.consumer import Choice, Condition, Consumer, Pods
 from gpu_constructs.capacity.demand.app_objects import (
     IMPLICIT,
     App,
+    PodClaims,
+    claim_choices,
     device_names,
+    pod_claims,
     priority_of,
     quota_names,
     quota_shares,
 )
-from gpu_constructs.capacity.demand.claims import PodClaims, claim_choices, pod_claims
 from gpu_constructs.capacity.demand.copies import pod_groups
 from gpu_constructs.capacity.demand.pod_group import PodGroup, asked, most_asked, pod_asks
 from gpu_constructs.capacity.demand.pod_rules import is_apart_by_revision, most_per_node, placement_notes
@@ -182,10 +184,8 @@ def _holding(claims: PodClaims, app: App) -> list[str]:
     return [f"it holds ResourceClaim {name} too, wherever that is" for name in names]
 
 
-def _stopped_by(gates: str) -> Iterator[str]:
-    if gates:
-        yield f"the scheduling gate {gates} holds its pods back"
-    yield _STOPPED
+def _stopped_by(gates: str) -> list[str]:
+    return [*([f"the scheduling gate {gates} holds its pods back"] if gates else []), _STOPPED]
 
 
 def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
@@ -225,14 +225,21 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
     )
 
 
-def _held_by(holders: Sequence[_Holder]) -> Iterator[str]:
+def _held_by(holders: Sequence[_Holder]) -> list[str]:
     titles = [f"{holder.manifest['kind']} {name_of(holder.manifest)}" for holder in holders]
     named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if titles[_NAMED:] else "")
-    yield f"{sum(holder.pods for holder in holders)} pods hold it together: those of {named}"
-    if len(holders) > 1:
-        yield f"its node must take all of them, and only what {titles[0]} demands of a node is looked at"
-    if any(holder.group.is_for_each_node for holder in holders):
-        yield "pods of a DaemonSet that hold it stay Pending on all nodes but its own"
+    notes = (
+        (True, f"{sum(holder.pods for holder in holders)} pods hold it together: those of {named}"),
+        (
+            len(holders) > 1,
+            f"its node must take all of them, and only what {titles[0]} demands of a node is looked at",
+        ),
+        (
+            any(holder.group.is_for_each_node for holder in holders),
+            "pods of a DaemonSet that hold it stay Pending on all nodes but its own",
+        ),
+    )
+    return [note for holds, note in notes if holds]
 
 
 def _at_least(choices: Sequence[Choice]) -> dict[str, int]:

@@ -50,11 +50,10 @@ def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
         surge = min(group.surge, pods)
         together = max(min(group.surge_together, surge), 1)
         found.append(replace(group, part=part, copies=pods, least_copies=pods, surge=surge, surge_together=together))
-    for part in ("transformer", "explainer"):
-        if isinstance(spec.get(part), Mapping):
-            found.append(_component(manifest, part, mapping(spec[part])))
+    others = [part for part in ("transformer", "explainer") if isinstance(spec.get(part), Mapping)]
+    found += [_component(manifest, part, spec[part]) for part in others]
     for group in found:
-        notes = group.notes if group.part in ("transformer", "explainer") else (*group.notes, *told)
+        notes = group.notes if group.part in others else (*group.notes, *told)
         part = group.part if len(found) > 1 else ""
         yield replace(group, part=part, is_stopped=_is_stopped(manifest), notes=notes)
 

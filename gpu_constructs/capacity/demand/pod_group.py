@@ -44,9 +44,8 @@ def update(
     gone = _first_share((given[1], unavailable), least_copies or copies, up=False)
     are_none = all(value is not None and share(value, 100, up=True) == 0 for value in given)
     notes = ("Kubernetes refuses it: maxSurge and maxUnavailable are both 0",) if are_none else ()
-    if not extra or not copies:
-        return {"notes": notes}
-    return {"surge": extra, "surge_is_needed": not gone, "notes": notes}
+    rollout = {"surge": extra, "surge_is_needed": not gone} if extra and copies else {}
+    return {**rollout, "notes": notes}
 
 
 def _first_share(values: Iterable[object], of: int, *, up: bool) -> int | None:
@@ -89,10 +88,9 @@ def is_suspended(spec: Mapping[str, Any]) -> bool:
 def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
     """Return the members ``copies``, ``is_stopped`` and ``notes`` of what starts by a calendar."""
     stopped = is_suspended(spec)
-    if stopped or not overlaps:
-        return {"copies": 1, "is_stopped": stopped, "notes": ()}
-    notes = ("a run may start before the last one has ended: counted as two at a time",)
-    return {"copies": 2, "is_stopped": False, "notes": notes}
+    copies = 2 if overlaps and not stopped else 1
+    notes = ("a run may start before the last one has ended: counted as two at a time",) if copies > 1 else ()
+    return {"copies": copies, "is_stopped": stopped, "notes": notes}
 
 
 def whole_set(copies: int, least: int) -> dict[str, Any]:
@@ -103,14 +101,11 @@ def whole_set(copies: int, least: int) -> dict[str, Any]:
 
 def asked(container: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
     """Return how many of each GPU resource a container asks for; an amount that is not a number counts as 1."""
-    found = {}
-    for resource, amount in {**amounts(container, "requests"), **amounts(container, "limits")}.items():
-        known = quantity(amount) if is_gpu(resource) else 0
-        # Kubernetes refuses parts of a GPU, and a placeholder stands for one at least.
-        count = 1 if known is None or 0 < known < 1 else int(known)
-        if count > 0:
-            found[resource] = count
-    return found
+    given = {**amounts(container, "requests"), **amounts(container, "limits")}
+    known = ((resource, quantity(amount)) for resource, amount in given.items() if is_gpu(resource))
+    # Kubernetes refuses parts of a GPU, and a placeholder stands for one at least.
+    counts = ((resource, 1 if n is None or 0 < n < 1 else int(n)) for resource, n in known)
+    return {resource: count for resource, count in counts if count > 0}
 
 
 def most_asked(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:

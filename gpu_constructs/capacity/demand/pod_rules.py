@@ -141,11 +141,11 @@ def rules_between(consumers: Sequence[Consumer], others: Sequence[Consumer]) -> 
     return everyone.found
 
 
-def _spread(index: int, constraint: Mapping[str, Any], others: frozenset[int]) -> Spread:
+def _spread(index: int, constraint: Mapping[str, Any], others: set[int]) -> Spread:
     return Spread(
         owner=index,
         keys=(str(constraint.get("topologyKey")),),
-        others=others,
+        others=frozenset(others),
         max_skew=number(constraint.get("maxSkew"), 1),
         min_domains=number(constraint.get("minDomains"), 1),
         honors_affinity=constraint.get("nodeAffinityPolicy") != "Ignore",
@@ -179,11 +179,10 @@ class _Everyone:
             if who:
                 found.aways.append(Affinity(index, (key,), frozenset(who)))
         is_near = self._read_near(index)
-        for constraint in members(one.pod_spec.get("topologySpreadConstraints")):
-            if constraint.get("whenUnsatisfiable") != "ScheduleAnyway":
-                term = {**constraint, "namespaces": None, "namespaceSelector": None}
-                who = self._meant(index, term, "topologySpreadConstraints")
-                found.spreads.append(_spread(index, constraint, frozenset(who)))
+        constraints = members(one.pod_spec.get("topologySpreadConstraints"))
+        for hard in (each for each in constraints if each.get("whenUnsatisfiable") != "ScheduleAnyway"):
+            term = {**hard, "namespaces": None, "namespaceSelector": None}
+            found.spreads.append(_spread(index, hard, self._meant(index, term, "topologySpreadConstraints")))
         has_rules = is_near or (aways, spreads) != (len(found.aways), len(found.spreads))
         # A claim is not a pod.
         is_claim = one.kind == "ResourceClaim"
@@ -252,12 +251,12 @@ def is_of_revision(term: Mapping[str, Any]) -> bool:
 
 def meets(term: Mapping[str, Any], one: Consumer, other: Consumer) -> bool:
     """Check whether a term of a consumer's pods is about the pods of another one, or about its own."""
-    if other is not one and is_of_revision(term):
-        return False
-    keys = _texts(term.get("matchLabelKeys"))
-    if any(one.labels[key] != other.labels.get(key) for key in keys if key in one.labels):
-        return False
-    return _is_about(term, one.namespace, other.labels, other.namespace)
+    keys = [key for key in _texts(term.get("matchLabelKeys")) if key in one.labels]
+    return (
+        (other is one or not is_of_revision(term))
+        and all(one.labels[key] == other.labels.get(key) for key in keys)
+        and _is_about(term, one.namespace, other.labels, other.namespace)
+    )
 
 
 def _texts(value: object) -> list[str]:

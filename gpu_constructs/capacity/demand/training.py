@@ -261,19 +261,18 @@ def with_greatest_values(
     template = mapping(experiment.get("trialTemplate"))
     held = mapping(template.get("trialSpec"))
     spaces = {one.get("name"): mapping(one.get("feasibleSpace")) for one in _named(parameters)}
-    greatest = {}
-    for parameter in _named(template.get("trialParameters")):
-        space = spaces.get(str(parameter.get("reference")), {})
-        found = space.get("list")
-        numbers = [quantity(value) for value in (*(found if isinstance(found, list) else ()), space.get("max"))]
-        known = [value for value in numbers if value is not None]
-        if known:
-            greatest[parameter["name"]] = int(max(known))
-    if not greatest:
-        return held, ()
+    named = {one["name"]: spaces.get(str(one.get("reference")), {}) for one in _named(template.get("trialParameters"))}
+    known = ((name, _greatest(space)) for name, space in named.items())
+    greatest = {name: most for name, most in known if most is not None}
     used: dict[str, int] = {}
     filled = _filled(held, greatest, used, is_amount=False)
     return filled, tuple(f"trialParameters.{name} is counted as its greatest, {used[name]}" for name in sorted(used))
+
+
+def _greatest(space: Mapping[str, Any]) -> int | None:
+    listed = space.get("list")
+    numbers = (quantity(one) for one in (*(listed if isinstance(listed, list) else ()), space.get("max")))
+    return max((int(one) for one in numbers if one is not None), default=None)
 
 
 def _named(value: object) -> list[Mapping[str, Any]]:
@@ -283,15 +282,12 @@ def _named(value: object) -> list[Mapping[str, Any]]:
 def _filled(value: Any, greatest: Mapping[str, int], used: dict[str, int], *, is_amount: bool) -> Any:
     if isinstance(value, list):
         return [_filled(member, greatest, used, is_amount=False) for member in value]
-    if not isinstance(value, Mapping):
+    if isinstance(value, Mapping):
+        counted = {key: is_amount or key in _COUNTS for key, one in value.items() if isinstance(one, str)}
+        amounts = {key: counted.get(key, key in _AMOUNTS) for key in value}
+        return {key: _filled(one, greatest, used, is_amount=amounts[key]) for key, one in value.items()}
+    placeholder = _PLACEHOLDER.match(value) if is_amount and isinstance(value, str) else None
+    if placeholder is None or placeholder[1] not in greatest:
         return value
-    made = {}
-    for key, member in value.items():
-        if isinstance(member, str):
-            placeholder = _PLACEHOLDER.match(member) if is_amount or key in _COUNTS else None
-            if placeholder and placeholder[1] in greatest:
-                member = used[placeholder[1]] = greatest[placeholder[1]]
-            made[key] = member
-        else:
-            made[key] = _filled(member, greatest, used, is_amount=key in _AMOUNTS)
-    return made
+    used[placeholder[1]] = greatest[placeholder[1]]
+    return greatest[placeholder[1]]

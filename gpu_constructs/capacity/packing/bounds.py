@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
+from operator import or_
 
 from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.packing.problem import Bin, Filling, Item, Load, Part, Shortage, bits
@@ -72,12 +73,10 @@ def alike(part: Part) -> Filling | None:
     flow = _Flow([part.masks[i] for i in items], _places(part, items, part.bins), _limit(part, items), 5 * MOST_WORK)
     if not flow.send([part.items[i].count for i in items]):
         return None
-    into: dict[int, dict[int, int]] = {kind: {} for kind in part.bins}
-    for item, sent in zip(items, flow.sent, strict=True):
-        for kind, count in sent.items():
-            into[kind][item] = count
+    sent = zip(items, flow.sent, strict=True)
+    into = grouped((kind, (item, count)) for item, those in sent for kind, count in those.items())
     return Filling(
-        [load for kind, sums in into.items() for load in _spread(kind, part.bins[kind].count, sums)],
+        [load for kind, one in part.bins.items() for load in _spread(kind, one.count, dict(into.get(kind, ())))],
         {item: count for item, count in zip(items, flow.unmet, strict=True) if count},
     )
 
@@ -145,10 +144,7 @@ def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
 
 
 def _reached(part: Part, items: Sequence[int]) -> list[int]:
-    union = 0
-    for i in items:
-        union |= part.masks[i]
-    return list(bits(union))
+    return list(bits(reduce(or_, (part.masks[i] for i in items))))
 
 
 def _available(part: Part, count: _Count, items: Sequence[int]) -> int:

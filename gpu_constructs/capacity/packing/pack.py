@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple
 
 from gpu_constructs.capacity.packing import bounds
 from gpu_constructs.capacity.packing.problem import (
     Answer,
     Bin,
     Filling,
+    Group,
     Item,
     Load,
     Packing,
@@ -50,13 +50,12 @@ def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
             is_impossible = is_impossible or bool(shortage or exact)
             left_open.append(at)
     answer: Answer = "no" if is_impossible else _solved(parts, left_open, fillings)
-    unplaced = {i: items[i].count for i in homeless}
-    for filling in fillings:
-        unplaced.update(filling.unplaced)
+    lacking = [(i, items[i].count) for i in homeless]
+    lacking += [each for filling in fillings for each in filling.unplaced.items()]
     return Packing(
         answer=answer,
         loads=join(bins, fillings),
-        unplaced=dict(sorted(unplaced.items())),
+        unplaced=dict(sorted(lacking)),
         shortage=min(shortages, key=_simplest) if shortages else None,
     )
 
@@ -89,7 +88,7 @@ def greedy(part: Part) -> Filling:
     for order, spreads in [*((one, False) for one in orders), *((one, True) for one in orders[:3:2] if is_small)]:
         bins = _Bins(part, weights)
         unplaced = {i: bins.put(i, sums[i], spreads=spreads) for i in sorted(part.items, key=order)}
-        loads = [Load(kind, number, content) for kind, _, content, number in bins.groups.values()]
+        loads = [Load(kind, number, content) for kind, number, content, _ in bins.groups.values()]
         found.append(Filling(loads, {i: lacking for i, lacking in unplaced.items() if lacking}))
         looked += bins.looked
         if not found[-1].unplaced or looked > MOST_WORK:
@@ -122,15 +121,6 @@ def _scaled(weights: Sequence[int], size: Sequence[int]) -> int:
     return sum(takes * weight for takes, weight in zip(size, weights, strict=True))
 
 
-class _Group(NamedTuple):
-    """Bins that are alike, by the index of their kind."""
-
-    kind: int
-    room: tuple[int, ...]
-    content: Mapping[int, int]
-    number: int
-
-
 class _Bins:
     """Bins of a part while items are put into them.
 
@@ -146,10 +136,10 @@ class _Bins:
         self._ids = count()
         # The room of bins that still take something, the least first, and their key among the groups.
         self._queue: list[tuple[int, int]] = []
-        self.groups: dict[int, _Group] = {}
+        self.groups: dict[int, Group] = {}
         self.looked = 0
         for kind, one in part.bins.items():
-            self._add(_Group(kind, one.size, {}, one.count))
+            self._add(Group(kind, one.count, {}, one.size))
 
     def put(self, index: int, weight: int, *, spreads: bool) -> int:
         """Put an item where there is the least room for it, or copy by copy where there is the most of it.
@@ -164,7 +154,7 @@ class _Bins:
     def _put(self, index: int, weight: int, left: int, *, most_room_first: bool) -> int:
         item, mask = self._part.items[index], self._part.masks[index]
         used: list[int] = []
-        changed: list[_Group] = []
+        changed: list[Group] = []
         there = range(bisect_left(self._queue, (weight, -1)), len(self._queue))
         for at in reversed(there) if most_room_first else there:
             self.looked += 1
@@ -173,7 +163,7 @@ class _Bins:
             each = item.fit(group.room, most) if mask >> group.kind & 1 else 0
             if each > 0:
                 used.append(at)
-                changed += _filled(group, index, item.size, each, left)
+                changed += group.filled(index, item.size, each, left)
                 left -= min(left, each * group.number)
                 if not left:
                     break
@@ -183,22 +173,8 @@ class _Bins:
             self._add(group)
         return left
 
-    def _add(self, group: _Group) -> None:
+    def _add(self, group: Group) -> None:
         key = next(self._ids)
         self.groups[key] = group
         if all(has >= takes for has, takes in zip(group.room, self._least, strict=True)):
             insort(self._queue, (_scaled(self._weights, group.room), key))
-
-
-def _filled(group: _Group, index: int, size: Sequence[int], each: int, left: int) -> Iterator[_Group]:
-    """Yield what becomes of bins of which each gets so many copies of an item, as long as some are left."""
-    full = min(group.number, left // each)
-    rest = left - full * each if full < group.number else 0
-    for copies, number in ((each, full), (rest, int(rest > 0))):
-        if number:
-            room = tuple(has - takes * copies for has, takes in zip(group.room, size, strict=True))
-            content = {**group.content, index: group.content.get(index, 0) + copies}
-            yield _Group(group.kind, room, content, number)
-    untouched = group.number - full - int(rest > 0)
-    if untouched:
-        yield group._replace(number=untouched)

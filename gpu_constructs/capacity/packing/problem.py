@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache, reduce
+from operator import ge, or_
+from typing import Literal, NamedTuple, TypeVar
 
 from gpu_constructs.capacity.gathered import grouped, summed
 
@@ -35,10 +36,7 @@ class Item:
 
     def fit(self, room: tuple[int, ...], most: int) -> int:
         """Return how many of it go into a room, at most a given number."""
-        for has, takes in zip(room, self.size, strict=True):
-            if takes and has // takes < most:
-                most = has // takes
-        return most
+        return min([most, *(has // takes for has, takes in zip(room, self.size, strict=True) if takes)])
 
 
 @dataclass(frozen=True)
@@ -181,24 +179,12 @@ def split(items: Sequence[Item], bins: Sequence[Bin]) -> tuple[list[Part], list[
 
 def _masks(items: Sequence[Item], bins: Sequence[Bin]) -> list[int]:
     """Return for each item which kinds of bins take it and are large enough."""
-    # For each dimension the sizes of bins, rising, and the kinds that have at least as much.
-    large_enough: list[tuple[list[int], list[int]]] = []
-    for d in range(len(bins[0].size) if bins else 0):
-        order = sorted(range(len(bins)), key=lambda k: bins[k].size[d])
-        found = [0]
-        for k in reversed(order):
-            found.append(found[-1] | 1 << k)
-        large_enough.append(([bins[k].size[d] for k in order], found[::-1]))
-    named: dict[frozenset[int], int] = {}
-    masks = []
-    for item in items:
-        if item.bins not in named:
-            named[item.bins] = sum(1 << k for k in item.bins if bins[k].count > 0)
-        mask = named[item.bins] if item.most_per_bin != 0 else 0
-        for takes, (sizes, kinds) in zip(item.size if mask else (), large_enough, strict=False):
-            mask &= kinds[bisect_left(sizes, takes)]
-        masks.append(mask)
-    return masks
+
+    @cache
+    def mask(takers: frozenset[int], size: tuple[int, ...]) -> int:
+        return sum(1 << k for k in takers if bins[k].count > 0 and all(map(ge, bins[k].size, size)))
+
+    return [0 if item.most_per_bin == 0 else mask(item.bins, item.size) for item in items]
 
 
 def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
@@ -215,16 +201,14 @@ def _components(members: Sequence[int], masks: Sequence[int]) -> Iterable[tuple[
     unions: list[int] = []
     for mask in dict.fromkeys(masks[i] for i in members):
         touched = [union for union in unions if union & mask]
-        if len(touched) == 1 and not mask & ~touched[0]:
-            continue
-        for union in touched:
-            mask |= union
-        unions = [union for union in unions if not union & mask] + [mask]
+        unions = [*(union for union in unions if not union & mask), reduce(or_, touched, mask)]
     return grouped((next(union for union in unions if union & masks[i]), i) for i in members).items()
 
 
 _Run = tuple[int, Mapping[int, int]]
 """How many bins have the same content."""
+_One = TypeVar("_One")
+_Other = TypeVar("_Other")
 
 
 def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
@@ -232,7 +216,7 @@ def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
     runs: list[list[_Run]] = [[(one.count, {})] if one.count > 0 else [] for one in bins]
     for filling in fillings:
         for kind, loads in grouped((load.bin, (load.count, load.items)) for load in filling.loads).items():
-            runs[kind] = _overlay(runs[kind], loads)
+            runs[kind] = [(count, {**one, **more}) for count, one, more in overlaid(runs[kind], loads)]
     found: list[Load] = []
     for kind, those in enumerate(runs):
         same = summed((tuple(sorted(content.items())), count) for count, content in those)
@@ -241,17 +225,56 @@ def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
     return tuple(found)
 
 
-def _overlay(one: Sequence[_Run], other: Sequence[_Run]) -> list[_Run]:
-    """Put the content of as many bins into those that hold something of another part."""
-    both: list[_Run] = []
-    rest = list(reversed(other))
-    for count, content in one:
-        left = count
+def overlaid(
+    some: Iterable[tuple[int, _One]], others: Sequence[tuple[int, _Other]]
+) -> Iterator[tuple[int, _One, _Other]]:
+    """Pair two rows of as many things, each in runs of things that are alike, as runs of pairs that are alike."""
+    rest = list(reversed(others))
+    for left, one in some:
         while left:
-            there, added = rest.pop()
+            there, other = rest.pop()
             taken = min(left, there)
-            both.append((taken, {**content, **added}))
+            yield taken, one, other
             left -= taken
             if there > taken:
-                rest.append((there - taken, added))
-    return both
+                rest.append((there - taken, other))
+
+
+class Group(NamedTuple):
+    """Bins that are alike, with the same content.
+
+    Attributes:
+        kind: Index of their kind.
+        number: Number of these bins.
+        content: Number of each item in every one of them.
+        room: Amount of each dimension that every one has left.
+    """
+
+    kind: int
+    number: int
+    content: Mapping[int, int]
+    room: tuple[int, ...]
+
+    def changed(self, index: int, size: Sequence[int], changes: Iterable[tuple[int, int]]) -> Iterator[Group]:
+        """Return what becomes of the bins when some of them get more of an item, or fewer.
+
+        Args:
+            index: The item.
+            size: Amount that one of it takes of each dimension.
+            changes: How many more each of some bins gets, and how many bins these are.
+        """
+        left = self.number
+        for more, number in changes:
+            if more and number:
+                content = {**self.content, index: self.content.get(index, 0) + more}
+                room = tuple(has - more * takes for has, takes in zip(self.room, size, strict=True))
+                yield Group(self.kind, number, {i: count for i, count in content.items() if count}, room)
+                left -= number
+        if left:
+            yield self._replace(number=left)
+
+    def filled(self, index: int, size: Sequence[int], each: int, copies: int) -> list[Group]:
+        """Return what becomes of bins of which each gets so many copies of an item, as long as some are left."""
+        full = min(self.number, copies // each)
+        rest = copies - full * each if full < self.number else 0
+        return [*self.changed(index, size, ((each, full), (rest, 1)))]

@@ -32,9 +32,7 @@ def json_text(plan: PlanData, title: str) -> str:
     The nodes that take a consumer's pods are written once for all consumers with the same ones: ``eligibility`` of a
     consumer is an index into the list of that name.
     """
-    eligibilities: dict[str, int] = {}
-    for each in plan.consumers:
-        eligibilities.setdefault(_eligibility(each), len(eligibilities))
+    eligibilities = {one: at for at, one in enumerate(dict.fromkeys(map(_eligibility, plan.consumers)))}
     named = subjects(plan)
     content = {
         "schemaVersion": SCHEMA_VERSION,

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from gpu_constructs.capacity.planned import PlanData, PlannedDevice
-from gpu_constructs.capacity.report.words import Statement, counted, listed, percent, sentence, subjects
+from gpu_constructs.capacity.planned import PlanData
+from gpu_constructs.capacity.report.words import (
+    Statement,
+    counted,
+    first_that_holds,
+    listed,
+    percent,
+    sentence,
+    subjects,
+)
 from gpu_constructs.capacity.wording import some
 
 _NOT_SHARED = "No two pods share a device; how much memory some of them have is not known."
@@ -13,37 +19,36 @@ _NOT_SHARED = "No two pods share a device; how much memory some of them have is 
 
 def verdict(plan: PlanData) -> list[Statement]:
     """Return the sentences on whether it fits: pods, then memory, then updates and power if they matter."""
-    said = [_placement(plan)]
-    if plan.consumers:
-        said.append(_memory(plan))
     stuck = sum(problem.kind == "rollout" for problem in plan.problems)
-    if stuck:
-        said.append(Statement("bad", f"{counted(stuck, 'update')} would wait forever."))
     over = [rack for rack, most in plan.power.rack_watts.items() if plan.power.racks.get(rack, 0) > most]
-    if over:
-        which = "Rack" if len(over) == 1 else "Racks"
-        said.append(Statement("bad", f"{which} {listed(over)} may draw less than the boards do at their power limits."))
-    return said
+    which = f"{'Rack' if len(over) == 1 else 'Racks'} {listed(over)}"
+    said = (
+        (True, _placement(plan)),
+        (plan.consumers, _memory(plan)),
+        (stuck, Statement("bad", f"{counted(stuck, 'update')} would wait forever.")),
+        (over, Statement("bad", f"{which} may draw less than the boards do at their power limits.")),
+    )
+    return [statement for holds, statement in said if holds]
 
 
 def _placement(plan: PlanData) -> Statement:
-    if not plan.consumers:
-        return Statement("good", "Nothing asks for GPUs.")
-    if plan.always_fits == "no":
-        return Statement("bad", "Does not fit: not even what always runs has a place.")
-    if plan.always_fits == "undecided":
-        return Statement("unknown", "Undecided: neither a place for all that always runs was found, nor that none is.")
     condition = _condition(plan)
-    if plan.all_fits == "no":
-        waiting = sum(each.waiting for each in plan.consumers)
-        wait = f"not at once: {waiting:,} of {counted(_pods(plan), 'pod')} {'waits' if waiting == 1 else 'wait'}."
-        return Statement("warn", f"{condition}; but {wait}" if condition else f"Everything fits, but {wait}")
-    if plan.all_fits == "undecided":
-        fits = f"What always runs {condition[:1].lower()}{condition[1:]}" if condition else "What always runs fits"
-        return Statement("unknown", f"{fits}; whether everything does at once is undecided.")
-    if condition:
-        return Statement("unknown", f"{condition}.")
-    return Statement("good", "Everything fits: every pod has a place at once.")
+    waiting = sum(each.waiting for each in plan.consumers)
+    wait = f"not at once: {waiting:,} of {counted(_pods(plan), 'pod')} {'waits' if waiting == 1 else 'wait'}."
+    fits = f"What always runs {condition[:1].lower()}{condition[1:]}" if condition else "What always runs fits"
+    return first_that_holds(
+        (not plan.consumers, "good", "Nothing asks for GPUs."),
+        (plan.always_fits == "no", "bad", "Does not fit: not even what always runs has a place."),
+        (
+            plan.always_fits == "undecided",
+            "unknown",
+            "Undecided: neither a place for all that always runs was found, nor that none is.",
+        ),
+        (plan.all_fits == "no", "warn", f"{condition}; but {wait}" if condition else f"Everything fits, but {wait}"),
+        (plan.all_fits == "undecided", "unknown", f"{fits}; whether everything does at once is undecided."),
+        (condition, "unknown", f"{condition}."),
+        (True, "good", "Everything fits: every pod has a place at once."),
+    )
 
 
 def _pods(plan: PlanData) -> int:
@@ -62,36 +67,45 @@ def _condition(plan: PlanData) -> str:
 
 def _memory(plan: PlanData) -> Statement:
     devices = [device for node in plan.nodes for device in node.devices]
-    if plan.vram == "safe":
-        return _safe_memory(devices, _pods(plan))
+    pods, is_known = _pods(plan), all(one.device.vram_mib is not None for one in devices)
     wanted = [
-        (one.worst_mib / one.device.vram_mib, f"{node.title} {one.device.title}", one)
+        (one.worst_mib / one.device.vram_mib, percent(one.worst_mib, one.device.vram_mib), node, one.device)
         for node in plan.nodes
         for one in node.devices
         if one.device.vram_mib and one.worst_mib > one.device.vram_mib
     ]
-    at_worst = ""
-    if wanted:
-        _, where, device = max(wanted, key=lambda one: one[0])
-        at_worst = f" At worst {percent(device.worst_mib, device.device.vram_mib or 0)} % are wanted of {where}."
-    said = {
-        "unknown": Statement("unknown", f"Memory is not known: {_what_is_unknown(plan)}."),
-        "undecided": Statement("unknown", "Memory is undecided: the search for a placement that it allows gave up."),
-        "depends": Statement("warn", f"Memory depends on who meets whom: some pods do not go together.{at_worst}"),
-        "overcommitted": Statement(
-            "bad", f"Memory is overcommitted: wherever the pods go, it runs out somewhere.{at_worst}"
+    _, most, node, device = max(wanted, key=lambda one: one[0], default=(0, 0, None, None))
+    at_worst = f" At worst {most} % are wanted of {node.title} {device.title}." if node and device else ""
+    return first_that_holds(
+        (plan.vram == "unknown", "unknown", f"Memory is not known: {_what_is_unknown(plan)}."),
+        (
+            plan.vram == "undecided",
+            "unknown",
+            "Memory is undecided: the search for a placement that it allows gave up.",
         ),
-    }
-    return said[plan.vram]
-
-
-def _safe_memory(devices: Sequence[PlannedDevice], pods: int) -> Statement:
-    if pods and not any(one.seats for one in devices):
-        return Statement("unknown", "No pod has a place, so memory was not looked at.")
-    if pods > 1 and any(one.device.slots > 1 for one in devices):
-        return Statement("good", "Memory is safe: whichever pods meet on a device, it holds them.")
-    is_known = all(one.device.vram_mib is not None for one in devices)
-    return Statement("good", "Memory is safe: no two pods share a device." if is_known else _NOT_SHARED)
+        (
+            plan.vram == "depends",
+            "warn",
+            f"Memory depends on who meets whom: some pods do not go together.{at_worst}",
+        ),
+        (
+            plan.vram == "overcommitted",
+            "bad",
+            f"Memory is overcommitted: wherever the pods go, it runs out somewhere.{at_worst}",
+        ),
+        (
+            pods and not any(one.seats for one in devices),
+            "unknown",
+            "No pod has a place, so memory was not looked at.",
+        ),
+        (
+            pods > 1 and any(one.device.slots > 1 for one in devices),
+            "good",
+            "Memory is safe: whichever pods meet on a device, it holds them.",
+        ),
+        (is_known, "good", "Memory is safe: no two pods share a device."),
+        (True, "good", _NOT_SHARED),
+    )
 
 
 def _what_is_unknown(plan: PlanData) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from gpu_constructs.capacity.consumer import Condition, Consumer
@@ -48,6 +49,11 @@ class Statement(NamedTuple):
 
     level: Level
     text: str
+
+
+def first_that_holds(*rows: tuple[object, Level, str]) -> Statement:
+    """Return the statement of the first row whose condition holds."""
+    return next(Statement(level, text) for holds, level, text in rows if holds)
 
 
 class DeviceRow(NamedTuple):
@@ -112,7 +118,7 @@ def counted(number: int, noun: str) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """Return all names as a sentence lists them."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 # Nodes and devices
@@ -146,18 +152,13 @@ def _row_title(devices: Sequence[Device]) -> str:
         return devices[0].title
     boards = sorted({device.gpu for device in devices})
     where = f"GPU {_ranges(boards)}"
-    if devices[0].profile or len(devices) > len(boards):
-        return f"{len(devices)} \u00d7 {devices[0].profile or devices[0].resource} on {where}"
-    return where
+    what = devices[0].profile or (devices[0].resource if len(devices) > len(boards) else "")
+    return f"{len(devices)} \u00d7 {what} on {where}" if what else where
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
+    by_start = groupby(enumerate(numbers), key=lambda one: one[1] - one[0])
+    runs = [[number for _, number in run] for _, run in by_start]
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
@@ -166,14 +167,13 @@ def state(planned: PlannedDevice) -> Statement:
     vram = planned.device.vram_mib
     if vram is None:
         return Statement("unknown", "memory not known")
-    states: tuple[tuple[bool, Level, str], ...] = (
+    return first_that_holds(
         (planned.seated_mib > vram, "bad", "runs out with these pods"),
         (planned.worst_mib > vram, "warn", "may run out"),
         (planned.has_unknown, "unknown", "not known of every pod"),
-        (bool(planned.worst_mib or planned.seats), "good", "cannot run out"),
+        (planned.worst_mib or planned.seats, "good", "cannot run out"),
         (True, "good", "free"),
     )
-    return next(Statement(level, text) for holds, level, text in states if holds)
 
 
 def fullness(planned: PlannedDevice) -> tuple[int, int, int]:
@@ -294,11 +294,9 @@ def assumptions(plan: PlanData) -> list[str]:
 
 
 def _notes(plan: PlanData) -> Iterator[tuple[str, str]]:
-    for node in plan.nodes:
-        yield from ((node.offer.name, note) for note in node.offer.notes)
-    for each in plan.consumers:
-        notes = (note for note in each.consumer.notes if not isinstance(note, Condition))
-        yield from ((each.consumer.title, note) for note in notes)
+    yield from ((node.offer.name, note) for node in plan.nodes for note in node.offer.notes)
+    of_consumers = ((each.consumer.title, note) for each in plan.consumers for note in each.consumer.notes)
+    yield from ((title, note) for title, note in of_consumers if not isinstance(note, Condition))
 
 
 def rack_lines(plan: PlanData) -> list[tuple[str, int, int | None]]:
