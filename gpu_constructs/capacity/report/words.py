@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Literal, NamedTuple
 
@@ -140,8 +139,11 @@ def about(node: PlannedNode) -> str:
 def device_rows(node: PlannedNode) -> list[DeviceRow]:
     """Return the devices of a node, those that are alike, boards aside, in one row."""
 
-    def key(planned: PlannedDevice) -> PlannedDevice:
-        return replace(planned, device=replace(planned.device, gpu=0, most_each=None), seats=tuple(planned.seats))
+    def key(planned: PlannedDevice) -> object:
+        device = planned.device
+        kind = (device.resource, device.slots, device.vram_mib, device.profile, device.vram_each_mib)
+        sums = (planned.typical_mib, planned.seated_mib, planned.worst_mib, planned.has_unknown)
+        return *kind, *sums, tuple(planned.seats)
 
     alike = grouped((key(planned), planned) for planned in node.devices)
     return [DeviceRow(_row_title([one.device for one in group]), len(group), group[0]) for group in alike.values()]
