@@ -12,7 +12,7 @@ import dist
 import schemas
 
 README = dist.ROOT / "README.md"
-DOCUMENTS = (README, dist.ROOT / "CHANGELOG.md", *sorted((dist.ROOT / "docs").rglob("*.md")))
+DOCUMENTS = (*sorted(dist.ROOT.glob("*.md")), *sorted((dist.ROOT / "docs").rglob("*.md")))
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
