@@ -121,12 +121,12 @@ def test_updates_budgets_and_disks_are_as_said(chart: Chart) -> None:
 def test_the_numbers_are_the_code_s(chart: Chart) -> None:
     (server,) = gpu_pods(made(Chart(chart, "server"), liveness_probe=Probe.http_get("/", port=80), ports=[80]))
     startup, resources = server["containers"][0]["startupProbe"], server["containers"][0]["resources"]
-    assert "asks the same for ten minutes" in WORKLOAD.text
+    assert "repeats the same check for up to ten minutes" in WORKLOAD.text
     assert startup["periodSeconds"] * startup["failureThreshold"] == 600
-    assert f"An answer may take {startup['timeoutSeconds']} seconds" in WORKLOAD.text
-    assert f"get {server['terminationGracePeriodSeconds']} seconds" in WORKLOAD.text
+    assert f"A probe waits {startup['timeoutSeconds']} seconds" in WORKLOAD.text
+    assert f"have {server['terminationGracePeriodSeconds']} seconds" in WORKLOAD.text
     (job,) = made(Chart(chart, "job"), kind="Job")
-    assert "Two retries" in WORKLOAD.text
+    assert "A Job makes two retries" in WORKLOAD.text
     assert job["spec"]["backoffLimit"] == 2
     assert "ttlSecondsAfterFinished" not in job["spec"]
     assert "cpu" not in resources["limits"]
