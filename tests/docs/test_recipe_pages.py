@@ -43,17 +43,17 @@ def test_comfyui(tmp_path: Path) -> None:
     assert [port["port"] for port in of_kind("Service", made["dist-comfyui"])["spec"]["ports"]] == [8188]
     (variable,) = recipe_pages.container(made["dist-shared"])["env"]
     assert variable == {"name": "CLI_ARGS", "value": "--reserve-vram 4"}
-    assert "4015 MiB, so 4:" in page.text
+    assert "4015 MiB, so the value is 4:" in page.text
     mounts = [one for one in recipe_pages.container(made["dist-models"])["volumeMounts"] if one.get("readOnly")]
     paths = {name: f"/root/ComfyUI/models/{name}/shared" for name in ("checkpoints", "loras")}
     assert {one["subPath"]: one["mountPath"] for one in mounts} == paths
     assert len({one["name"] for one in mounts}) == 1
-    assert f"`{' '.join(recipe_pages.container(made['dist-own'])['args'])}` is added" in page.text
+    assert f"the construct adds `{' '.join(recipe_pages.container(made['dist-own'])['args'])}`" in page.text
     assert sorted(page.column("member")) == sorted(one.name for one in dataclasses.fields(comfyui.ComfyUILayout))
     (modes,) = (row[1] for row in page.table("keyword") if row[0] == "`vram_mode`")
     assert all(f"`{mode}`" in modes for mode in get_args(comfyui.VramMode))
     ((known, layout),) = comfyui.LAYOUTS.items()
-    assert f"`docker.io/{known}` is known" in page.text
+    assert f"The construct knows `docker.io/{known}`" in page.text
     assert f"`{layout.flags_variable}`" in page.text
 
 
@@ -71,7 +71,7 @@ def test_ollama(tmp_path: Path) -> None:
     assert {row[0].strip("`"): row[1] for row in page.table("variable")} == variables
     release = ollama.IMAGE.rpartition(":")[2]
     assert f"ollama/ollama@v{release}" in page.text
-    assert f"in {release} it counts" in page.text
+    assert f"in {release} it affects" in page.text
 
 
 def test_vllm(tmp_path: Path) -> None:
