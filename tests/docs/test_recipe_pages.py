@@ -101,7 +101,7 @@ def test_cuda_smoke_test(tmp_path: Path) -> None:
         assert {"job/gpu-test", f"{label}=gpu-test", "gpu-test"} & set(words)
     assert "`backoffLimit: 0`" in page.text
     assert "`hold_seconds=60` is enough" in page.text
-    assert "ten minutes and their turns" in page.text
+    assert "ten minutes plus the time of their turns" in page.text
     assert (spec["completions"], spec["backoffLimit"], spec["activeDeadlineSeconds"]) == (9, 0, 600 + 2 * 60)
     assert spec["template"]["spec"]["containers"][0]["command"] == ["sh", "-c", cuda_smoke_test.command(60)]
     assert "ttlSecondsAfterFinished" not in spec
@@ -162,11 +162,11 @@ def test_the_other_trainings_are_what_is_said(tmp_path: Path) -> None:
     assert (job["kind"], job["spec"]["trainer"]) == ("TrainJob", {"numNodes": 4, "numProcPerNode": 2})
     assert KUEUE_QUEUE in job["metadata"]["labels"]
     pod = eval(page.programs[3].partition("\n\n")[2], page.run(page.programs[3], tmp_path))
-    assert f"are {memory_fraction(pod.request)}, given as" in page.text
+    assert f"are {memory_fraction(pod.request)}, so the construct sets" in page.text
     rendered = pod.render(name="x", namespace="x", component="x", container="x")
     variables = {one["name"]: one["value"] for one in rendered.spec["containers"][0]["env"]}
     assert f"`PYTORCH_CUDA_ALLOC_CONF={variables['PYTORCH_CUDA_ALLOC_CONF']}`" in page.text
-    assert page.column("api") == list(get_args(Api))
+    assert page.column("`api`") == list(get_args(Api))
 
 
 def test_a_training_of_each_night_is_what_a_training_pod_would_be(tmp_path: Path) -> None:
