@@ -68,7 +68,7 @@ def test_pods_and_namespaces_fare_as_is_said(written: dict[str, dict[str, Any]])
     policy = written["dist-guard/ValidatingAdmissionPolicy"]
     assert len(cel.denials(policy, pod_of(refused))) == 1
     for value in ("void", "none"):
-        assert f"`{value}`" in PAGE.table("refused")[0][0]
+        assert f"`{value}`" in PAGE.table("rejected")[0][0]
         assert cel.denials(policy, pod_of([f"--env=NVIDIA_VISIBLE_DEVICES={value}"])) == []
     assert cel.selects(injection, completed[completed.index("-n") + 1])
     spec = cel.mutated(written["dist-injection/MutatingAdmissionPolicy"], pod_of(completed))["spec"]

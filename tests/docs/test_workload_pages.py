@@ -352,7 +352,7 @@ def test_namespaces(tmp_path: Path) -> None:
     assert all("research" in words for words in commands if words[2] != "priorityclass")
     assert "requests.memory" in of_kind("ResourceQuota", written)["spec"]["hard"]
     assert "memory" in of_kind("LimitRange", written)["spec"]["limits"][0]["defaultRequest"]
-    for given, key in NAMESPACES.table("given"):
+    for given, key in NAMESPACES.table("setting"):
         quota = eval(f"NamespaceQuota({given.strip('`')})", {"NamespaceQuota": NamespaceQuota})
         assert list(quota.to_manifest()) == [key.strip("`")]
     assert NAMESPACES.column("level") == list(get_args(PodSecurityLevel))
