@@ -148,7 +148,7 @@ def test_the_pods_of_each_mode_ask_for_what_is_said(tmp_path: Path) -> None:
                 given = (container.get("resources") or {}).get("limits", {})
                 asked.update({name: int(amount) for name, amount in given.items() if name.startswith("nvidia.com/")})
         assert asked == {f"nvidia.com/{resource}": count}
-        assert f"`nvidia.com/{resource}`" in ROWS["pods ask for"][MODES[number]]
+        assert f"`nvidia.com/{resource}`" in ROWS["pods request"][MODES[number]]
 
 
 def test_the_units_of_the_example_do_not_fit_together(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_the_units_of_the_example_do_not_fit_together(tmp_path: Path) -> None:
 
 
 def test_every_mode_is_said_as_in_the_table() -> None:
-    said = {mode: text.strip("`") for mode, text in ROWS["said by"].items()}
+    said = {mode: text.strip("`") for mode, text in ROWS["set by"].items()}
     known = {"Sharing": Sharing, "Backend": Backend}
     made = {mode: eval(said[mode], known) for mode in MODES if mode not in ("MIG", "vGPU")}
     assert [made[mode].strategy for mode in ("exclusive", "time-slicing", "MPS")] == ["none", "time-slicing", "mps"]
@@ -199,7 +199,7 @@ def test_the_most_slots_and_units_are_the_code_s() -> None:
 
 
 def test_mig_and_dra_are_where_it_is_said() -> None:
-    assert (ROWS["goes with"]["time-slicing"], ROWS["goes with"]["MPS"]) == ("MIG", "")
+    assert (ROWS["combines with"]["time-slicing"], ROWS["combines with"]["MPS"]) == ("MIG", "")
     device = {"nvidia.com/mig-1g.10gb": 2}
     assert not refuses(lambda: Sharing.time_slicing(resources=device))
     assert refuses(lambda: Sharing(strategy="mps", resources=device))
