@@ -181,20 +181,20 @@ def test_every_mode_is_said_as_in_the_table() -> None:
 
 def test_the_most_slots_and_units_are_the_code_s() -> None:
     for way, made in (("MPS", Sharing.mps), ("time-slicing", Sharing.time_slicing)):
-        most = int(ROWS["most for each GPU"][way])
+        most = int(ROWS["maximum for each GPU"][way])
         assert [refuses(lambda made=made, n=n: made(replicas=n)) for n in (1, 2, most, most + 1)] == [1, 0, 0, 1]
         assert made(replicas=2).fail_requests_greater_than_one
     assert "`replicas` begins at 2" in SHARING.text
-    assert "It is on by default here" in SHARING.text
-    most = int(ROWS["most for each GPU"]["slices of memory"].removesuffix(" units"))
-    many = int(re.findall(r"Above (\d+) units there is a warning", SHARING.text)[0])
-    assert f"{most} slots are the most" in SHARING.text
+    assert "The library enables this option by default" in SHARING.text
+    most = int(ROWS["maximum for each GPU"]["slices of memory"].removesuffix(" units"))
+    many = int(re.findall(r"With more than (\d+) units, `synth` warns", SHARING.text)[0])
+    assert f"at most {most} slots" in SHARING.text
     for units in (most, many + 1):
         with pytest.warns(GpuConstructsWarning):
             Sharing.vram_units(vram=f"{units}Mi", unit="1Mi")
     assert refuses(lambda: Sharing.vram_units(vram=f"{most + 1}Mi", unit="1Mi"))
     assert not refuses(lambda: Sharing.vram_units(vram=f"{many}Mi", unit="1Mi"))
-    budget, units = re.findall(r"([\d.]+Gi) asks for (\d+)\.", SHARING.text)[0]
+    budget, units = re.findall(r"([\d.]+Gi) requests (\d+)\.", SHARING.text)[0]
     assert Sharing.vram_units(vram="16303Mi").units(budget) == int(units)
 
 
@@ -229,7 +229,7 @@ FACTS = {
     "`Sharing.mps(fail_requests_greater_than_one=False)`": "honours_mps_fail_requests",
     "config-manager beside MPS with `host_pid=True`": "config_manager_survives_host_pid",
     "the attribute of a MIG device in its resource name (`mig-1g.10gb.me`)": "names_mig_attributes",
-    "GPU Feature Discovery reads its own pod, to own what it publishes": "sets_owner_references",
+    "GPU Feature Discovery reads its own pod and makes it the owner of what it publishes": "sets_owner_references",
 }
 
 
@@ -241,7 +241,7 @@ def test_the_table_of_the_plugin_s_releases_is_the_one_in_the_code() -> None:
         assert [cell == "yes" for cell in rows.pop(name)] == [getattr(one, fact) for one in releases.values()], name
     assert rows == {"Node Feature Discovery": [one.node_feature_discovery.version for one in releases.values()]}
     first, *_, last = versions.RDMA_ON_BY_DEFAULT
-    assert f"{first} to {last}, forced with `Unverified`" in PLUGIN.text
+    assert f"{first} to {last} are available only with `Unverified`" in PLUGIN.text
     (kept,) = re.findall(r"dp_disable_healthchecks=\[([\d, ]+)\]", "".join(PLUGIN.programs))
     # A GPU that must be reset is no example.
     assert not {int(xid) for xid in kept.split(",")} & set(AlertThresholds().xid_critical)

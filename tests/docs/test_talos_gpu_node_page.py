@@ -36,7 +36,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 SCHEMATIC, PATCH, DOCUMENTS = (block.text for block in documents.blocks(PAGE, "yaml"))
 MESSAGES = [block.text for block in documents.blocks(PAGE, "text")]
 # This one names a kubectl command, which has to be a whole one in a block.
-MESSAGES += re.findall(r"`(node_labels must not [^`]+)`", TEXT)
+MESSAGES += re.findall(r"`(node_labels must not [^`]+)`", " ".join(TEXT.split()))
 TALOS_LINES = [f"1.{minor}" for minor in range(10, 15)]
 
 
