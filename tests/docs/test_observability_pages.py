@@ -70,7 +70,7 @@ def test_lists_and_kinds_to_scrape_are_the_code_s() -> None:
 
 def test_the_table_of_rights_says_what_the_options_bring() -> None:
     for options, *said in DCGM.table("options"):
-        given = {} if options == "nothing said" else eval(f"dict({options.strip('`')})", {"Sharing": Sharing})
+        given = {} if options == "defaults" else eval(f"dict({options.strip('`')})", {"Sharing": Sharing})
         pod = of_kind("DaemonSet", exporter_of(**given))["spec"]["template"]["spec"]
         security = pod["containers"][0]["securityContext"]
         of_the_node = ["kubelet's folder"] * any("hostPath" in volume for volume in pod["volumes"])
@@ -125,10 +125,10 @@ def test_fields_become_the_metrics_that_are_said() -> None:
 
 
 def test_both_exporters_ask_for_what_the_table_says() -> None:
-    rows = {row[0]: row[1:] for row in SMI.table("what")}
+    rows = {row[0]: row[1:] for row in SMI.table("property")}
     ours, theirs = nvidia_gpu_exporter_pod.DEFAULT_RESOURCES, daemonset.DEFAULT_RESOURCES
     asked = [f"{each['requests']['memory']}, {each['limits']['memory']}" for each in (theirs, ours, ours)]
-    assert rows["Memory asked for, and at most"] == asked
+    assert rows["Memory request and limit"] == asked
     for name, metric in (("Energy counter", "energy_joules_total"), ("XID errors", "xid_errors_total")):
         known = [f"nvidia_smi_{metric}" in exported_metrics(backend) for backend in ("nvidia-smi", "nvml")]
         assert [cell == "yes" for cell in rows[name][1:]] == known
