@@ -296,7 +296,7 @@ def test_what_the_log_and_the_exit_codes_say_is_in_the_script() -> None:
             assert (f"        {code[1]}) hint=" if code else said) in script(), said
     assert "rounded down to whole watts" in POWER.text
     assert "the container ends with 69" in POWER.text
-    assert "64 says that" in POWER.text
+    assert "Exit code 64 means that" in POWER.text
     assert {"exit 64", "exit 69"} <= {line.strip() for line in re.findall(r"exit \d+", script())}
 
 
