@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -47,12 +48,17 @@ def code(into: str, known: Chart) -> str:
     return f"{''.join(opened)}{words[-1]}={')' * len(opened)}"
 
 
+def _with_code(text: str) -> str:
+    """A text whose calls are marked as code."""
+    return re.sub(r"\b(?:\w+=)?\w+\([^)]*\)", r"`\g<0>`", text)
+
+
 def _goes(key: Key, known: Chart) -> str:
     if key.why_not:
-        return f"refused: it {key.why_not}"
+        return f"refused: it {_with_code(key.why_not)}"
     if not key.into:
-        return f"nothing: {key.note}"
-    return f"`{code(key.into, known)}`{'; ' if key.note else ''}{key.note}"
+        return f"nothing: {_with_code(key.note)}"
+    return f"`{code(key.into, known)}`{'; ' if key.note else ''}{_with_code(key.note)}"
 
 
 def keys(name: str) -> str:
