@@ -46,7 +46,7 @@ PODS = {"Pod": (), "CronJob": ("spec", "jobTemplate", "spec", "template")}
 METADATA = ("name", "namespace", "labels", "annotations")
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _Loader(yaml.CSafeLoader):
     pass
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """YAML where ``!Run.job {completions: 2}`` is a call of a name of the package, and ``!Run.job`` the name itself."""
 
 
