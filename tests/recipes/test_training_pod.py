@@ -114,7 +114,8 @@ def test_the_pod_asks_for_as_many_units_as_it_takes():
 
 
 def test_what_could_not_run_is_refused(rows):
-    check_refusals(TrainingPod, rows)
+    too_long = {"script": "#" * 1_000_001}
+    check_refusals(TrainingPod, [*rows, (too_long, "training_pod.script must have at most 1000000 bytes")])
 
 
 def test_an_image_is_refused_whose_tag_says_that_it_has_no_kernels_for_blackwell():
