@@ -65,7 +65,7 @@ def overfull(bins: int, items: int, choice: float) -> tuple[list[Item], list[Bin
 
 
 def how(packing: Packing) -> str:
-    """Say what decided."""
+    """Return the name of the method that decided."""
     if packing.answer == "undecided":
         return "undecided"
     if packing.answer == "no":

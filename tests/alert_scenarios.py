@@ -22,7 +22,7 @@ BLANK = "9223372036854775794"
 
 
 class Wish(NamedTuple):
-    """As ``PowerLimit`` tells it."""
+    """A requested limit, with the fields of ``PowerWish``."""
 
     target: Literal["uuid", "pci", "index", "name"] | None = None
     pattern: str = ""

@@ -398,7 +398,7 @@ _BORN_WITH_A_CLUSTER = {
 }
 
 _Names = set[tuple[str, str]]
-"""Of kind and name."""
+"""Pairs of kind and name."""
 
 
 def _no_manifests(files: Mapping[Path, Sequence[Any]]) -> Iterator[str]:

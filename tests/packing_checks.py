@@ -79,7 +79,7 @@ def most(item: Item) -> int:
 
 
 def all_fit(items: list[Item], bins: list[Bin]) -> bool:
-    """Say whether all copies go into the bins, by trying everything."""
+    """Check by brute force whether all copies fit into the bins."""
     copies = [i for i, item in enumerate(items) for _ in range(item.count)]
     kinds = [k for k, b in enumerate(bins) for _ in range(b.count)]
     states = {(tuple(bins[k].size for k in kinds), ((),) * len(kinds))}

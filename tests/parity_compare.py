@@ -101,7 +101,7 @@ class Side(Names):
 
 
 def _by_container(manifest: Manifest, roles: Sequence[str]) -> str | None:
-    """Tell objects of one name apart by their program."""
+    """Return the role of an object, by the program of its container, if several objects have one name."""
     spec = ((manifest.get("spec") or {}).get("template") or {}).get("spec") or {}
     names = {container.get("name") for container in spec.get("containers") or ()}
     return next((role for role in roles if PROGRAMS.get(role.partition("@")[0]) in names), None)

@@ -134,7 +134,7 @@ def _data(manifest: Manifest) -> Mapping[str, str]:
 
 
 def _tell_file(manifest: Manifest) -> None:
-    """Say what a list of metrics holds; web configurations are told where they are read."""
+    """Write the metrics of a list by name. Web configurations are compared with the pods that read them."""
     data = manifest.pop("data", None) or {}
     for key, text in data.items():
         if key == "web-config.yaml":

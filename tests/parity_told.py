@@ -132,7 +132,7 @@ def _at(values: Any, path: str, default: Any) -> Any:
 
 
 def tell_ports(manifest: Manifest, main: Manifest, ports: dict[str, Any]) -> None:
-    """Say the ports that probes ask by number, and how pods are replaced without what Kubernetes does anyway.
+    """Write the ports of probes as numbers, and drop defaults of Kubernetes from the update strategy.
 
     Args:
         manifest: A DaemonSet.
@@ -153,7 +153,7 @@ def tell_ports(manifest: Manifest, main: Manifest, ports: dict[str, Any]) -> Non
 
 
 def tell_service(manifest: Manifest, ports: Mapping[str, Any]) -> None:
-    """Say the ports of pods by number, and nothing of what a Service does anyway."""
+    """Write the target ports of a Service as numbers, and drop its defaults."""
     spec = manifest["spec"]
     if spec.get("internalTrafficPolicy") == "Cluster":
         del spec["internalTrafficPolicy"]
@@ -163,7 +163,7 @@ def tell_service(manifest: Manifest, ports: Mapping[str, Any]) -> None:
 
 
 def tell_monitor(manifest: Manifest, own_steps: Sequence[Sequence[Step]]) -> None:
-    """Say durations in seconds, and the steps of relabeling that are ours apart from the user's.
+    """Write durations in seconds, and separate our relabeling steps from those of the user.
 
     Args:
         manifest: A ServiceMonitor or a PodMonitor.

@@ -35,7 +35,7 @@ CONFIG = "v1alpha1"
 KINDS = (CONFIG, "CRICustomizationConfig", "KernelModuleConfig", "KubeNodeConfig", "KubeletConfig", "SysctlConfig")
 _FOLLOWED = ("InstallConfig", "KernelConfig", "KernelModuleConfig", "KubeletConfig", "MachineConfig", "MachineFile")
 _NAMED = ("ClusterConfig",)
-"""Of these the keys are kept, which may hold anything."""
+"""Kinds whose keys are kept without the structure below them."""
 
 _STRUCTURE = ("additionalProperties", "enum", "items", "oneOf", "patternProperties", "properties", "required", "type")
 

@@ -85,7 +85,7 @@ def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], 
 
 
 class _Split:
-    """Gives the pods of each consumer to its choices, the first ones first."""
+    """The pods of each consumer, divided among its choices: an earlier choice gets pods first."""
 
     def __init__(self, consumers: Sequence[Consumer], members: Sequence[Sequence[int]], matching: Matching) -> None:
         self._consumers = consumers

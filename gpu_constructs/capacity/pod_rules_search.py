@@ -69,7 +69,7 @@ class _Group:
     values: Mapping[str, str | None]
     count: int
     domains_of: frozenset[Spread]
-    """Whose domains they are."""
+    """Spread constraints for which the nodes form a domain."""
 
 
 class BetweenPods:

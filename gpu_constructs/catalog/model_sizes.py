@@ -29,9 +29,9 @@ _BYTES: Sequence[tuple[str, float]] = (
 Source: vllm-project/vllm:docs/features/quantization; ggml-org/llama.cpp:tools/quantize/README.md
 """
 _LEAST_UNSAID = 0.5
-"""Of a name that says no format: some models are published with 4 bits a weight without saying so."""
+"""Least bytes of a weight if the name states no format: some publishers do not name a format of 4 bits."""
 _UNSAID = 2.0
-"""Of such a name as a rule: checkpoints come with 16 bits a weight."""
+"""Usual bytes of a weight if the name states no format: checkpoints have 16 bits a weight."""
 
 
 def least_weights(model: str, quantization: str | None = None) -> tuple[float, float] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 POD = {"seccompProfile": {"type": "RuntimeDefault"}}
-"""Of every pod of ours."""
+"""Security context of every pod that the library emits."""
 
 SECURITY_CONTEXT = (
     "allowPrivilegeEscalation appArmorProfile capabilities privileged procMount readOnlyRootFilesystem runAsGroup "

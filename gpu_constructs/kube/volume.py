@@ -61,7 +61,7 @@ _SOURCES = (
     "flocker gcePersistentDisk glusterfs hostPath image iscsi nfs persistentVolumeClaim photonPersistentDisk "
     "portworxVolume projected quobyte rbd scaleIO secret storageos vsphereVolume"
 ).split()
-"""Of a pod's volumes, in any release."""
+"""Names of the volume sources of a pod, in any release of Kubernetes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,7 +100,7 @@ class Tls(fields.Options):
 
 
 class _Silent(ShortErrors):
-    """Refuses what comes without a keyword, and does not show it."""
+    """A metaclass that rejects positional arguments without showing them, because one may be a password."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if args:

@@ -33,7 +33,7 @@ PYTORCH_IMAGE = "docker.io/pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
 """CUDA 12.8 is the first with kernels for Blackwell; images of CUDA 13 need driver 580 or later."""
 
 LONGEST_NAME = 52
-"""Of an object whose operator appends to its name: a pod's number, a checksum."""
+"""Most characters in the name of an object whose operator appends the number of a pod or a checksum."""
 
 _SCRIPT_DIRECTORY = "/train"
 _SCRIPT = "train.py"

@@ -152,7 +152,7 @@ def at_own_path(method: _Method) -> _Method:
 
 
 def _path(scope: object, id: object) -> str:
-    """Give the path of a construct that could not be made; asked for only then, since the tree is across a bridge."""
+    """Return the path of a construct that raised an error. Only errors need it: reading it crosses the jsii bridge."""
     is_named = isinstance(id, str) and id and id.isprintable()
     return f"{scope.node.path}/{id}".lstrip("/") if isinstance(scope, Construct) and is_named else ""
 

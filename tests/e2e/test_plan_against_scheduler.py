@@ -18,7 +18,7 @@ CHUNKS, CASES = 20, 11
 SEED_VARIABLE = "GPU_CONSTRUCTS_E2E_SEED"
 SEED = int(os.environ.get(SEED_VARIABLE, "0"))
 FEW, MOST_DIFFERENCES, MOST_OPEN = 4, 0.08, 0.08
-"""Of all comparisons so far how many may differ as intended, and how many may have an answer that says nothing."""
+"""Differences that are always permitted, and the largest shares of differences and of open answers."""
 SHOWN = Counter[str]()
 """What the cases of this run have shown."""
 KEPT = kept_cases()

@@ -27,7 +27,7 @@ ValidationAction = Literal["Deny", "Warn", "Audit"]
 
 
 class DenyVisibleDevicesOverride(GpuObject):
-    """Refuses pods that would see GPUs beyond those allocated to them.
+    """An admission policy that denies pods that would see GPUs beyond those allocated to them.
 
     The device plugin says by NVIDIA_VISIBLE_DEVICES which GPUs a container gets, and a value in the pod is
     stronger. Emits a ValidatingAdmissionPolicy and its binding. A namespace labelled
