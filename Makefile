@@ -1,8 +1,9 @@
 # The commands of this project. CONTRIBUTING.md explains them.
-.PHONY: synth test check e2e ci
+.PHONY: synth test check docs e2e ci
 
-synth:  ## Write dist/.
+synth:  ## Write dist/, and that of each example.
 	uv run python app.py
+	for example in examples/*/; do (cd $$example && uv run python app.py) || exit 1; done
 
 test:  ## Run the tests of the README.
 	uv run pytest -q
@@ -11,8 +12,12 @@ check:  ## Run the static checks.
 	uv run ruff check .
 	uv run ruff format --check .
 	uv run mypy
+	for app in examples/*/app.py; do uv run mypy $$app || exit 1; done
 	uv run lint-imports
 	uv run python benchmarks/sizes.py
+
+docs:  ## Build the documentation site.
+	.ci/site
 
 e2e:  ## Run the end-to-end tests on the programs that are on this machine.
 	uv run python tests/e2e/assets.py

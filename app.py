@@ -1,6 +1,6 @@
-"""Four clusters, one App each: copy the one that is nearest to yours.
+"""Four example clusters, one App each. Copy the one that is nearest to yours.
 
-``uv run python app.py`` writes them to dist/, or to the folder that CDK8S_OUTDIR names.
+``uv run python app.py`` writes them to ``dist/``, or to the folder in the environment variable CDK8S_OUTDIR.
 """
 
 import os
@@ -47,6 +47,7 @@ from gpu_constructs import (
 )
 
 BOARD, VRAM = "NVIDIA GeForce RTX 5070 Ti", "16303Mi"  # sold as 16 GB
+RTX_3090 = "NVIDIA GeForce RTX 3090"
 COMFYUI = "docker.io/yanwk/comfyui-boot:cu128-slim"
 PYTORCH = "docker.io/pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
 TRAIN = """import sys, time, torch
@@ -65,35 +66,19 @@ def cluster(name: str) -> App:
 def ollama(app: App, profile: GpuProfile, gpus: GpuRequest) -> None:
     chart = Chart(app, "ollama", namespace="ollama")
     GpuNamespace(chart, "namespace", name="ollama", pod_security="restricted")
-    Ollama(
-        chart,
-        "ollama",
-        profile=profile,
-        gpus=gpus,
-        gpu_memory=VRAM,
-        models=["llama3.2:3b"],
-        max_loaded_models=1,
-    )
+    Ollama(chart, "ollama", profile=profile, gpus=gpus, gpu_memory=VRAM, models=["llama3.2:3b"], max_loaded_models=1)
 
 
 def comfyui(app: App, profile: GpuProfile) -> None:
-    """Flux.1 takes 12 GiB while it draws, and nearly nothing before and after."""
+    """Add ComfyUI with Flux.1, which uses 12 GiB while it makes an image, and almost none before and after."""
     chart = Chart(app, "comfyui", namespace="comfyui")
     GpuNamespace(chart, "namespace", name="comfyui", pod_security="baseline")  # the image runs as root
     flux = GpuRequest(vram="12Gi", vram_typical="4Gi")
-    ComfyUI(
-        chart,
-        "comfyui",
-        image=COMFYUI,
-        profile=profile,
-        gpus=flux,
-        gpu_memory=VRAM,
-        args=["--disable-xformers"],
-    )
+    ComfyUI(chart, "comfyui", image=COMFYUI, profile=profile, gpus=flux, gpu_memory=VRAM, args=["--disable-xformers"])
 
 
 def comfyui_of_cdk8s_plus(app: App, profile: GpuProfile) -> None:
-    """The same, made with cdk8s-plus alone; the GPU is added to what is there."""
+    """Add ComfyUI as a Deployment of cdk8s-plus, to which ``GpuAccess`` adds the GPU."""
     import cdk8s_plus_27 as kplus
     from cdk8s import ApiObjectMetadata, Duration, Size
 
@@ -123,7 +108,7 @@ def comfyui_of_cdk8s_plus(app: App, profile: GpuProfile) -> None:
     )
     deployment.expose_via_service(name="comfyui")
     deployment.with_(GpuAccess(request=GpuRequest(vram="8Gi"), profile=profile))
-    # What this release of cdk8s-plus has no word for: patches of what was given a GPU take plain data.
+    # Patches apply to plain data. They set fields that this release of cdk8s-plus does not have.
     pod = "/spec/template/spec"
     ApiObject.of(deployment).add_json_patch(
         JsonPatch.add(f"{pod}/securityContext/seccompProfile", {"type": "RuntimeDefault"}),
@@ -132,7 +117,7 @@ def comfyui_of_cdk8s_plus(app: App, profile: GpuProfile) -> None:
 
 
 def kubeflow(app: App, profile: GpuProfile) -> None:
-    """One pod, as notebook, as training job and as the trial of an experiment."""
+    """Add a notebook, a training job, and an experiment that runs the same training."""
     chart = Chart(app, "kubeflow", namespace="kubeflow-user")
     pod = TrainingPod(image=PYTORCH, script=TRAIN, profile=profile, gpus=GpuRequest(vram="1Gi"))
     katib = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
@@ -151,112 +136,79 @@ def kubeflow(app: App, profile: GpuProfile) -> None:
     )
 
 
-def talos_rtx5070ti() -> App:
-    """One RTX 5070 Ti with 16 GB, shared by five; tainted for AI; metrics scraped by VictoriaMetrics."""
-    app, platform = cluster("talos-rtx5070ti"), Talos("1.12.11")
-    taint = Taint(key="dedicated", value="ai", effect="NoSchedule")
-    taints = [taint.toleration]
-    TalosGpuNode(app, "gpu-node", platform=platform, gpu_architecture="blackwell", taints=[taint])
-    chart = Chart(app, "gpu-cluster")
+def device_plugin(app: App, chart: Chart, profile: GpuProfile) -> GpuNamespace:
+    """Install the plugin, with the namespace that the exporter shares."""
     namespace, runtime_class = GpuNamespace(chart, "namespace"), NvidiaRuntimeClass(chart, "runtime-class")
-    sharing = Sharing.time_slicing(replicas=5)
     DevicePluginChart(
         app,
         "nvidia-device-plugin",
-        platform=platform,
+        platform=profile.platform,
         namespace=namespace,
         runtime_class=runtime_class,
         version="0.18.2",
-        tolerations=taints,
-        sharing=sharing,
+        tolerations=profile.tolerations,
+        sharing=profile.sharing,
     )
+    return namespace
+
+
+def dcgm_metrics(chart: Chart, profile: GpuProfile, namespace: GpuNamespace) -> None:
     exporter = DcgmExporter(
         chart,
         "dcgm-exporter",
-        platform=platform,
+        platform=profile.platform,
         namespace=namespace,
-        tolerations=taints,
-        sharing=sharing,
+        tolerations=profile.tolerations,
+        sharing=profile.sharing,
         gpu_models=[BOARD],
     )
     GpuAlerts(chart, "gpu-alerts", exporter=exporter)
-    profile = GpuProfile(platform=platform, sharing=sharing, tolerations=taints)
-    ollama(app, profile, GpuRequest(vram="8Gi", vram_typical="4Gi"))
-    comfyui(app, profile)
-    kubeflow(app, profile)
-    # Flux and Ollama at once are too much for the board: that is known here, and the report shows it.
-    CapacityPlan(app, GpuInventory(nodes=[GpuNode(name="k8s-worker4", gpu_model=BOARD)]), vram="off")
-    return app
 
 
-def talos_rtx3090() -> App:
-    """Two RTX 3090, four slots each, held at 300 W and watched; a smoke test that needs nine slots, finds eight."""
-    app, platform, namespace = cluster("talos-rtx3090"), Talos("1.10.9"), "gpu-device-plugin"
-    sharing = Sharing.time_slicing(replicas=4)
-    TalosGpuNode(app, "gpu-node", platform=platform, kernel_module_type="proprietary", default_runtime=True)
-    DevicePluginChart(app, "nvidia-device-plugin", platform=platform, namespace=namespace, sharing=sharing)
-    limit = PowerLimit(
+def power_limit(app: App, platform: Talos, namespace: str) -> PowerLimit:
+    return PowerLimit(
         Chart(app, "nvidia-powerlimit"),
         "nvidia-powerlimit",
         platform=platform,
         namespace=namespace,
         watts=300,
-        gpu_models=["NVIDIA GeForce RTX 3090"],
+        gpu_models=[RTX_3090],
     )
+
+
+def smi_metrics(app: App, platform: Talos, limit: PowerLimit) -> None:
+    """Export metrics without any privilege, and raise alerts that know the power limit."""
     chart = Chart(app, "gpu-monitoring")
-    monitoring = GpuNamespace(chart, "namespace", name="gpu-monitoring", pod_security="restricted")
-    exporter = NvidiaGpuExporter(chart, "nvidia-gpu-exporter", platform=platform, namespace=monitoring)
+    namespace = GpuNamespace(chart, "namespace", name="gpu-monitoring", pod_security="restricted")
+    exporter = NvidiaGpuExporter(chart, "nvidia-gpu-exporter", platform=platform, namespace=namespace)
     GpuAlerts(chart, "gpu-alerts", exporter=exporter, power_limit=limit)
-    CudaSmokeTest(
-        Chart(app, "gpu-test"),
-        "gpu-test",
-        slots=8,
-        namespace=namespace,
-        profile=GpuProfile(platform=platform, sharing=sharing),
-        gpus=GpuRequest(vram="512Mi"),
-    )
-    nodes = [GpuNode(name="gpu-node", gpu_model="NVIDIA GeForce RTX 3090", gpus=2)]
-    CapacityPlan(app, GpuInventory(nodes=nodes), waiting="off")  # the ninth pod is to wait
-    return app
 
 
-def talos_gpu_operator() -> App:
-    """The GPU Operator, installed by Flux, the bridge it needs until Talos 1.12, and a GPU handed out by the GiB."""
-    app, platform = cluster("talos-gpu-operator"), Talos("1.12.11")
-    TalosGpuNode(app, "gpu-node", platform=platform, gpu_architecture="blackwell", operator_validator=False)
+def smoke_test(app: App, profile: GpuProfile, namespace: str) -> None:
+    """Run nine pods at once, of which eight find a slot."""
+    chart = Chart(app, "gpu-test")
+    CudaSmokeTest(chart, "gpu-test", slots=8, namespace=namespace, profile=profile, gpus=GpuRequest(vram="512Mi"))
+
+
+def gpu_operator(app: App, profile: GpuProfile) -> None:
+    """Let Flux install the operator, with the bridge that it needs until Talos 1.12."""
     chart = Chart(app, "gpu-operator")
-    namespace, sharing = GpuNamespace(chart, "namespace"), Sharing.vram_units(vram=VRAM)
-    bridge = ValidationBridge(chart, "validation-bridge", platform=platform, namespace=namespace)
+    namespace = GpuNamespace(chart, "namespace")
+    bridge = ValidationBridge(chart, "validation-bridge", platform=profile.platform, namespace=namespace)
     GpuOperator(
         chart,
         "gpu-operator",
-        platform=platform,
+        platform=profile.platform,
         version="25.10.1",
         delivery=Delivery.flux(),
         namespace=namespace,
         bridge=bridge,
         device_list_strategy="envvar",
-        sharing=sharing,
+        sharing=profile.sharing,
     )
-    profile = GpuProfile(platform=platform, sharing=sharing)
-    ollama(app, profile, GpuRequest(vram="7Gi"))
-    comfyui_of_cdk8s_plus(app, profile)
-    CapacityPlan(app, GpuInventory(nodes=[GpuNode(name="k8s-worker4", gpu_model=BOARD)]))
-    return app
 
 
-def kubernetes_basic() -> App:
-    """Any Kubernetes whose nodes have driver and toolkit: the plugin alone, and one training job."""
-    app, platform = cluster("kubernetes-basic"), Kubernetes()
-    DevicePluginChart(
-        app,
-        "nvidia-device-plugin",
-        platform=platform,
-        namespace="nvidia-device-plugin",
-        fail_on_init_error=False,
-        node_feature_discovery=False,
-        gpu_feature_discovery=False,
-    )
+def training_job(app: App, platform: Kubernetes) -> None:
     chart = Chart(app, "gpu-training-job", namespace="training")
     GpuNamespace(chart, "namespace", name="training", pod_security="restricted")
     GpuWorkload(
@@ -272,6 +224,64 @@ def kubernetes_basic() -> App:
         run_as_user=1000,
         read_only_root_filesystem=True,
     )
+
+
+def talos_rtx5070ti() -> App:
+    """Return a cluster with an RTX 5070 Ti (16 GB) for five pods, a tainted node, and VictoriaMetrics."""
+    app, platform = cluster("talos-rtx5070ti"), Talos("1.12.11")
+    taint = Taint(key="dedicated", value="ai", effect="NoSchedule")
+    sharing = Sharing.time_slicing(replicas=5)
+    profile = GpuProfile(platform=platform, sharing=sharing, tolerations=[taint.toleration])
+    TalosGpuNode(app, "gpu-node", platform=platform, gpu_architecture="blackwell", taints=[taint])
+    chart = Chart(app, "gpu-cluster")
+    namespace = device_plugin(app, chart, profile)
+    dcgm_metrics(chart, profile, namespace)
+    ollama(app, profile, GpuRequest(vram="8Gi", vram_typical="4Gi"))
+    comfyui(app, profile)
+    kubeflow(app, profile)
+    # Flux and Ollama do not fit on the board together. The app accepts this, and the report shows it.
+    CapacityPlan(app, GpuInventory(nodes=[GpuNode(name="k8s-worker4", gpu_model=BOARD)]), vram="off")
+    return app
+
+
+def talos_rtx3090() -> App:
+    """Return a cluster with two RTX 3090, four slots each, a power limit, alerts, and a test with nine pods."""
+    app, platform, namespace = cluster("talos-rtx3090"), Talos("1.10.9"), "gpu-device-plugin"
+    profile = GpuProfile(platform=platform, sharing=Sharing.time_slicing(replicas=4))
+    TalosGpuNode(app, "gpu-node", platform=platform, kernel_module_type="proprietary", default_runtime=True)
+    DevicePluginChart(app, "nvidia-device-plugin", platform=platform, namespace=namespace, sharing=profile.sharing)
+    smi_metrics(app, platform, power_limit(app, platform, namespace))
+    smoke_test(app, profile, namespace)
+    nodes = [GpuNode(name="gpu-node", gpu_model=RTX_3090, gpus=2)]
+    CapacityPlan(app, GpuInventory(nodes=nodes), waiting="off")  # the ninth pod must wait
+    return app
+
+
+def talos_gpu_operator() -> App:
+    """Return a cluster with the GPU Operator from Flux, the bridge for Talos 1.12, and a GPU shared by GiB."""
+    app, platform = cluster("talos-gpu-operator"), Talos("1.12.11")
+    profile = GpuProfile(platform=platform, sharing=Sharing.vram_units(vram=VRAM))
+    TalosGpuNode(app, "gpu-node", platform=platform, gpu_architecture="blackwell", operator_validator=False)
+    gpu_operator(app, profile)
+    ollama(app, profile, GpuRequest(vram="7Gi"))
+    comfyui_of_cdk8s_plus(app, profile)
+    CapacityPlan(app, GpuInventory(nodes=[GpuNode(name="k8s-worker4", gpu_model=BOARD)]))
+    return app
+
+
+def kubernetes_basic() -> App:
+    """Return a cluster whose nodes have driver and toolkit: the device plugin alone, and a training job."""
+    app, platform = cluster("kubernetes-basic"), Kubernetes()
+    DevicePluginChart(
+        app,
+        "nvidia-device-plugin",
+        platform=platform,
+        namespace="nvidia-device-plugin",
+        fail_on_init_error=False,
+        node_feature_discovery=False,
+        gpu_feature_discovery=False,
+    )
+    training_job(app, platform)
     CapacityPlan(app, GpuInventory(nodes=[GpuNode(name="gpu-node")]))
     return app
 

@@ -1,8 +1,8 @@
 """cdk8s constructs that turn a Kubernetes cluster into one that runs NVIDIA GPU workloads.
 
-The names of cdk8s that most apps need (``App``, ``Chart``) are here too. Import them from here: then it does not matter
-which import comes first. Each name is imported when it is first used, so that importing the package costs nothing.
-The file ``__init__.pyi`` lists all public names.
+The package also exports the names of cdk8s that most apps need (``App``, ``Chart``). Import them from here, so that the
+order of imports does not matter. The package imports the module of a name at its first use, so the import of the
+package is fast. The file ``__init__.pyi`` lists all public names.
 """
 
 import re

@@ -45,6 +45,7 @@ from gpu_constructs.device_plugin.options import MpsControlDaemon as MpsControlD
 from gpu_constructs.errors import GpuConstructsError as GpuConstructsError
 from gpu_constructs.errors import GpuConstructsWarning as GpuConstructsWarning
 from gpu_constructs.errors import SynthesisError as SynthesisError
+from gpu_constructs.feature_discovery.chart import NodeFeatureDiscoveryChart as NodeFeatureDiscoveryChart
 from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery as NodeFeatureDiscovery
 from gpu_constructs.kube.container import Container as Container
 from gpu_constructs.kube.container import Probe as Probe

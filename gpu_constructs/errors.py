@@ -1,4 +1,4 @@
-"""The errors and warnings a user of the library sees."""
+"""The errors and warnings that users of the library see."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _Factory = TypeVar("_Factory", bound=Callable[..., Any])
 
 
 class GpuConstructsError(ValueError):
-    """Input that cannot become a correct manifest.
+    """The error for input that cannot become a correct manifest.
 
-    One line says where in the tree, which keyword, what is allowed, what came instead, and what to do.
+    Its message is one line: the construct path, the keyword, the allowed values, the given value and the solution.
 
     Attributes:
-        problem: The message without the construct path.
-        path: The construct path (``chart/child``), empty for values made outside a construct tree.
+        problem: Message without the construct path.
+        path: Construct path, such as ``chart/child``; empty for values outside of a construct tree.
     """
 
     def __init__(self, problem: str, *, path: str = "") -> None:
-        # What users gave is shown, and may be long; what it must be stands in front of it, the way out behind.
+        # A message contains values of the user, which can be long. The cut removes the middle of the message.
         problem = problem if type(self) is not GpuConstructsError else _cut(problem)
         self.problem = problem
         self.path = path
         super().__init__(f"{path}: {problem}" if path else problem)
 
     def at(self, path: str) -> GpuConstructsError:
-        """Return the same error with a construct path, unless it already names one."""
+        """Return this error with a construct path added. If it already has a path, return it unchanged."""
         return self if self.path else GpuConstructsError(self.problem, path=path)
 
 
@@ -49,21 +49,34 @@ _NOTHING = object()
 
 
 def refuse_if(wrong: object, what: str, must: str, got: object = _NOTHING, *, way_out: str = "") -> None:
-    """Raise if a value is wrong, with the sentence that all such errors have.
+    """Raise an error if a condition is true.
+
+    The message has the form "<keyword> must …, got …. <Solution>".
 
     Args:
-        wrong: Whether it is.
-        what: The keyword or its member.
-        must: What it must be or do, behind "must".
-        got: The value, unless it is better not shown.
-        way_out: What to do about it.
+        wrong: Condition under which the function raises.
+        what: Name of the keyword or of its member.
+        must: Text after "must".
+        got: Value of the user; by default the message does not show it.
+        way_out: Solution; empty by default.
 
     Raises:
-        GpuConstructsError: It is wrong.
+        GpuConstructsError: The condition is true.
     """
     if wrong:
-        shown = "" if got is _NOTHING else f"; got {got!r}"
-        raise GpuConstructsError(f"{what} must {must}{shown}" + (f"; {way_out}" if way_out else ""))
+        shown = "" if got is _NOTHING else f", got {got!r}"
+        raise GpuConstructsError(f"{what} must {must}{shown}{then(way_out)}")
+
+
+def sentence(text: str) -> str:
+    """Return a text with a capital letter at its start. A name at its start stays unchanged."""
+    first = text.split(" ", 1)[0]
+    return text[:1].upper() + text[1:] if first.isascii() and first.isalpha() and first.islower() else text
+
+
+def then(way_out: str) -> str:
+    """Return a solution as the next sentence of a message. Return an empty text if there is no solution."""
+    return f". {sentence(way_out)}" if way_out else ""
 
 
 _LONGEST = 2000
@@ -75,7 +88,7 @@ def _cut(message: str) -> str:
 
 
 def refuse_endless(given: Mapping[str, object]) -> None:
-    """Raise if arguments hold themselves, more than fits into an object, or text that no file can hold."""
+    """Raise if arguments contain themselves, have too many values, or contain text that is not valid UTF-8."""
     for name, value in given.items():
         problem = nested.problem_of(name, value)
         if problem:
@@ -83,13 +96,16 @@ def refuse_endless(given: Mapping[str, object]) -> None:
 
 
 def did_you_mean(got: object, allowed: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the nearest allowed word, or nothing."""
+    """Return a suggestion for a word that is not allowed, such as `` (did you mean 'x'?)``.
+
+    The suggestion is the most similar allowed word. Return an empty text if no allowed word is similar.
+    """
     near = difflib.get_close_matches(str(got), list(allowed), n=1, cutoff=0.6)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def wrapped(message: str) -> str:
-    """Return a message without long lines; what continues a line is indented."""
+    """Return a message with its long lines split. Each continuation of a line has an indentation."""
     lines: list[str] = []
     for line in message.split("\n"):
         further = " " * (len(line) - len(line.lstrip()) + 2)
@@ -98,20 +114,20 @@ def wrapped(message: str) -> str:
 
 
 class ShortErrors(type):
-    """Ends the traceback of refused input at the caller's line: no frame of ours but this one.
+    """A metaclass that ends the traceback of an error at the line of the caller, plus one frame of this library.
 
-    Option structs refuse members they do not have in the house style; ``_NOT_TAKEN`` says why for some.
+    It also rejects unknown members of option structs. ``_NOT_TAKEN`` contains the reasons for some of them.
     """
 
     _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """The signature of ``__init__`` for ``help`` and editors, which would see that of ``__call__`` below."""
+        """Signature of the ``__init__`` of the class, for ``help`` and editors."""
         return _signature_of(cls)
 
     def __call__(cls: type[_Made], *args: Any, **kwargs: Any) -> _Made:
-        """Make the object, or raise the error anew from here."""
+        """Create and return an object of the class. An error of its ``__init__`` gets a short traceback."""
         try:
             reasons: Mapping[str, str] = cls._NOT_TAKEN  # type: ignore[attr-defined]
             if dataclasses.is_dataclass(cls):
@@ -126,7 +142,7 @@ class ShortErrors(type):
 
 @cache
 def _signature_of(made: Any) -> inspect.Signature:
-    """Return the signature of a class, which is that of its ``__init__`` without the object itself."""
+    """Return the signature of the ``__init__`` of a class, without ``self``."""
     if made.__init__ is object.__init__:
         return inspect.Signature()
     signature = inspect.signature(made.__init__)
@@ -134,7 +150,7 @@ def _signature_of(made: Any) -> inspect.Signature:
 
 
 def short_errors(factory: _Factory) -> _Factory:
-    """Do for a factory what ``ShortErrors`` does for a class, and refuse arguments it cannot be called with."""
+    """Decorate a function so that it shortens tracebacks like ``ShortErrors`` and rejects unknown arguments."""
     signature = inspect.signature(factory)
 
     @wraps(factory)
@@ -158,24 +174,24 @@ def refuse_other_arguments(
     kind: str = "keyword",
     reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> inspect.BoundArguments:
-    """Return the arguments of a function by name.
+    """Raise if the arguments of a call do not fit the signature of the function. Return the arguments by name.
 
     Args:
         name: Name of the function or class, for messages.
-        signature: Its signature.
-        args: Arguments that are given by place.
-        kwargs: Arguments that are given by name.
-        kind: What messages call an argument that is given by name.
-        reasons: Why some names are not taken.
+        signature: Signature of the function or class.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+        kind: Term for a keyword argument in messages; ``keyword`` by default.
+        reasons: Reasons for messages, by name of an argument that does not exist; none by default.
 
     Raises:
-        GpuConstructsError: It cannot be called with the arguments, or they hold more than fits into an object.
+        GpuConstructsError: The arguments do not fit the signature, or one is larger than an object can be.
     """
     refuse_endless({**dict(zip(signature.parameters, args, strict=False)), **kwargs})
     try:
         return signature.bind(*args, **kwargs)
     except TypeError:
-        # A method's own object has no name for its callers.
+        # Messages do not mention `cls` and `self`.
         of_user = {key: one for key, one in signature.parameters.items() if key not in ("cls", "self")}
         by_place = [key for key, one in signature.parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     kinds = {parameter.kind for parameter in of_user.values()}
@@ -183,16 +199,16 @@ def refuse_other_arguments(
     if further and inspect.Parameter.VAR_POSITIONAL not in kinds:
         has = ", ".join(of_user) or "none"
         raise GpuConstructsError(
-            f"{name} takes {_taken(by_place, of_user)}; got {further[0]!r} without one; it has {has}"
+            f"{name} takes {_taken(by_place, of_user)}, got {further[0]!r} without one; it has {has}"
         )
     for key in kwargs:
         if key not in of_user and inspect.Parameter.VAR_KEYWORD not in kinds:
             why = f": {reasons[key]}" if key in reasons else did_you_mean(key, of_user)
             raise GpuConstructsError(f"{key} is not a {kind} of {name}{why}")
         if key in placed:
-            raise GpuConstructsError(f"{key} is given twice to {name}; leave one of them out")
+            raise GpuConstructsError(f"{key} is given twice to {name}. Leave one of them out")
     missing = _missing_argument(of_user, {*placed, *kwargs})
-    raise GpuConstructsError(f"{missing} is required by {name}; pass {missing}=...")
+    raise GpuConstructsError(f"{missing} is required by {name}. Pass {missing}=...")
 
 
 def _taken(by_place: Sequence[str], of_user: Collection[str]) -> str:
@@ -206,22 +222,46 @@ def _missing_argument(parameters: Mapping[str, inspect.Parameter], given: Collec
     return next(key for key in required if key not in given)
 
 
-class SynthesisError(GpuConstructsError):
-    """Everything that is wrong with the apps given to ``synth``.
+class ValuesError(GpuConstructsError):
+    """The error of ``from_helm_values`` that lists all problems of the values.
 
     Attributes:
-        problems: One line for each problem, each with its construct path.
+        problems: Messages with one problem each, in the order of the keys in the Helm values.
+    """
+
+    def __init__(self, problems: Sequence[str], *, path: str = "") -> None:
+        """Create the error.
+
+        Args:
+            problems: Messages with one problem each, at least one.
+            path: Construct path; empty by default.
+        """
+        self.problems = list(problems)
+        listed = [textwrap.indent(wrapped(_cut(problem)), "  ") for problem in self.problems]
+        heading = f"{len(listed)} problems in the values"
+        super().__init__("\n".join([heading, *listed]) if len(listed) > 1 else _cut(self.problems[0]), path=path)
+
+    def at(self, path: str) -> GpuConstructsError:
+        """Return this error with a construct path added. If it already has a path, return it unchanged."""
+        return self if self.path else ValuesError(self.problems, path=path)
+
+
+class SynthesisError(GpuConstructsError):
+    """The error of ``synth`` that lists all problems of the apps.
+
+    Attributes:
+        problems: Lines with one problem each, which begin with the construct path.
     """
 
     def __init__(
         self, problems: Sequence[str], *, outcome: str = "nothing was written", details: Sequence[str] = ()
     ) -> None:
-        """Make the error.
+        """Create the error.
 
         Args:
-            problems: The lines.
-            outcome: What that means for the files; empty where the call itself is wrong, and its one line is all.
-            details: Further lines, about the outcome.
+            problems: Lines with one problem each.
+            outcome: Effect on the files. If empty, the message is only the first problem, without a heading.
+            details: More lines about the outcome; none by default.
         """
         self.problems = list(problems)
         count = len(self.problems)
@@ -231,11 +271,14 @@ class SynthesisError(GpuConstructsError):
 
 
 class RenderingError(SynthesisError, RuntimeError):
-    """The same, raised by cdk8s' own ``app.synth()``, whose errors are ``RuntimeError``."""
+    """The error of ``app.synth()`` of cdk8s that lists all problems.
+
+    Like other errors of cdk8s, it is a ``RuntimeError``.
+    """
 
 
 class GpuConstructsWarning(UserWarning):
-    """Input that works but is likely not what the user wants."""
+    """The warning about input that works but is probably a mistake."""
 
 
 STRICT_VARIABLE = "GPU_CONSTRUCTS_STRICT"
@@ -243,17 +286,17 @@ _SWITCH = {"": False, "0": False, "false": False, "1": True, "true": True}
 
 
 def strict_by_environment() -> bool:
-    """Check whether the environment has warnings be errors.
+    """Check whether the variable ``GPU_CONSTRUCTS_STRICT`` turns warnings into errors.
 
     Raises:
-        GpuConstructsError: The variable is neither on nor off.
+        GpuConstructsError: The value of the variable is neither 1 nor 0.
     """
     given = os.environ.get(STRICT_VARIABLE, "")
     try:
         return _SWITCH[given.strip().lower()]
     except KeyError:
         raise GpuConstructsError(
-            f"{STRICT_VARIABLE} must be 1 or 0; got {given!r}; unset it to let warnings pass"
+            f"{STRICT_VARIABLE} must be 1 or 0, got {given!r}. Unset it to let warnings pass"
         ) from None
 
 
@@ -262,7 +305,7 @@ _shown: list[str] = []
 
 
 def _one_line(message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
-    """Format a warning of ours as one line, which the source of the user's line does not follow."""
+    """Return a warning of this library as one line, without the source code of the user's line."""
     if not issubclass(category, GpuConstructsWarning):
         return _format_warning(message, category, filename, lineno, line)
     of_library = filename.startswith(os.path.dirname(__file__) + os.sep)
@@ -282,7 +325,10 @@ warnings.showwarning = _shown_and_counted
 
 
 def take_shown_warnings() -> list[str]:
-    """Return the warnings that were printed since the last call, without those that a filter ignored."""
+    """Return the warnings that Python printed since the last call of this function.
+
+    Warnings that a filter ignores are not included.
+    """
     shown = list(dict.fromkeys(_shown))
     _shown.clear()
     return shown
@@ -293,7 +339,10 @@ _kept_in: list[list[str]] = []
 
 @contextmanager
 def warnings_kept_in(kept: list[str]) -> Iterator[None]:
-    """Keep what ``warn`` says meanwhile, printed or not, for who makes it an error later."""
+    """Add the messages of all ``warn`` calls in the ``with`` block to a list, so that the caller can raise errors.
+
+    The list also contains messages that Python does not print.
+    """
     _kept_in.append(kept)
     try:
         yield
@@ -302,7 +351,7 @@ def warnings_kept_in(kept: list[str]) -> Iterator[None]:
 
 
 def is_ignored(message: str) -> bool:
-    """Check whether the user's filters let ``warn`` say nothing."""
+    """Check whether the warning filters of the user ignore a message."""
     try:
         with warnings.catch_warnings(record=True) as heard:
             warn(message)
@@ -315,9 +364,9 @@ _NOT_THE_USERS = ("cdk8s", "constructs", "gpu_constructs", "jsii")
 
 
 def warn(message: str) -> None:
-    """Warn at the line of the user's code that called into this library."""
+    """Issue a warning that refers to the line of user code that calls this library."""
     _, level = _users_frame()
-    # What is one line stays one, for filters; what has lines already gets no long one.
+    # A message of one line stays one line, so that filters match it. A message of several lines gets no long lines.
     shown = _cut(wrapped(message) if "\n" in message else message)
     warnings.warn(shown, GpuConstructsWarning, stacklevel=level)
     if _kept_in:
@@ -325,7 +374,7 @@ def warn(message: str) -> None:
 
 
 def users_line() -> str:
-    """Return the line of the user's code that called into this library, as ``app.py:12``."""
+    """Return the line of user code that calls this library, such as ``app.py:12``."""
     frame, _ = _users_frame()
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 

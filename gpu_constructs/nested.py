@@ -1,4 +1,4 @@
-"""Limits of what users hand over as dicts and lists, checked before anything else looks into it."""
+"""Limits for the size and the text of dicts and lists that users pass, which the library checks first."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import Any
 
 _DEEPEST = 100
 _MOST = 100_000
-"""Values in one object, each place of a shared one counted: the largest custom resource definitions have a quarter."""
+"""Largest number of values in one object. The largest custom resource definitions have a quarter of this number.
+
+A value that occurs in several places counts several times.
+"""
 
 _TEXT_OF_ONE_VALUE = 100
-"""Characters that count as one value more."""
+"""Number of characters in a text that count as one more value in the limit ``_MOST``."""
 
 
 def problem_of(field: str, value: object) -> str | None:
-    """Return what is wrong with the size or the text of a value; None where nothing is.
+    """Return the problem with the size or the text of a value that the user passes.
 
-    A dict that stands in several places is legitimate, and is looked into once.
+    Return None if the value is valid. A dict can occur in several places.
 
     Args:
-        field: Name of the argument, for the message.
-        value: What the user gave; a list of objects is held to the limits object by object.
+        field: Name of the argument in the message.
+        value: Value that the user passes. The limits apply to each item of a list.
     """
     if not isinstance(value, list | tuple):
         return _Walk(field).problem_of(value)
@@ -33,7 +36,7 @@ class _Walk:
         self._field = field
         self._sizes: dict[int, int] = {}
         self._open: set[int] = set()
-        # What a mapping makes anew at each look must not give its identity to another.
+        # The references keep objects alive, so that no later object has the same identity.
         self._seen: list[Any] = []
 
     def problem_of(self, value: object) -> str | None:
@@ -51,9 +54,9 @@ class _Walk:
         if id(value) in self._sizes:
             return self._sizes[id(value)]
         if id(value) in self._open:
-            raise ValueError("not hold itself; got a mapping or list that does; copy what is meant")
+            raise ValueError("not contain itself, got a recursive mapping or list. Pass a copy")
         if depth == _DEEPEST:
-            raise ValueError(f"be nested at most {_DEEPEST} deep; got a mapping or list that is deeper; flatten it")
+            raise ValueError(f"have at most {_DEEPEST} nested levels, got more. Flatten it")
         self._open.add(id(value))
         self._seen.append(value)
         size = 1
@@ -61,7 +64,7 @@ class _Walk:
             size += self._size(item, depth + 1)
             if size > _MOST:
                 raise ValueError(
-                    f"hold at most {_MOST} values; got more, each place of a shared one counted; leave some out"
+                    f"contain at most {_MOST} values, got more (a shared value counts in each place). Remove some"
                 )
         self._open.remove(id(value))
         self._sizes[id(value)] = size
@@ -72,8 +75,8 @@ class _Walk:
             return 1 + len(text.encode()) // _TEXT_OF_ONE_VALUE
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"hold text that UTF-8 can write; got half of a surrogate pair, {text[error.start]!r}, in "
-                f"{text[:40]!r}; leave it out"
+                f"contain text that UTF-8 can encode, got half of a surrogate pair, {text[error.start]!r}, in "
+                f"{text[:40]!r}. Leave it out"
             ) from None
 
 

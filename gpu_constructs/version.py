@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def version() -> str:
-    """Return the version of the installed package, or of the source tree that this file lies in."""
+    """Return the version of the installed package, or of the source tree if the package is not installed."""
     try:
         return version_of("gpu-constructs")
     except PackageNotFoundError:

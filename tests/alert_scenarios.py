@@ -21,8 +21,8 @@ RTX3090 = "NVIDIA GeForce RTX 3090"
 BLANK = "9223372036854775794"
 
 
-class Wish(NamedTuple):
-    """A requested limit, with the fields of ``PowerWish``."""
+class Request(NamedTuple):
+    """A requested limit, with the fields of ``PowerRequest``."""
 
     target: Literal["uuid", "pci", "index", "name"] | None = None
     pattern: str = ""
@@ -53,19 +53,19 @@ def nvidia_smi(*, nvml: bool = True, job: str | None = JOBS["nvidia_smi"]) -> Gp
     return replace(series, metrics=frozenset(names))  # type: ignore[arg-type]
 
 
-WISHES = (
-    Wish("uuid", "GPU-special", watts=250),
-    Wish("pci", "0000:C1:00.0"),
-    Wish("index", "7", watts=200),
-    Wish("name", "*RTX 4090*", percent=80),
-    Wish(watts=300),
+REQUESTS = (
+    Request("uuid", "GPU-special", watts=250),
+    Request("pci", "0000:C1:00.0"),
+    Request("index", "7", watts=200),
+    Request("name", "*RTX 4090*", percent=80),
+    Request(watts=300),
 )
 
 
 class Agent(NamedTuple):
     """What a ``PowerLimit`` tells of itself."""
 
-    wishes: tuple[Wish, ...] = WISHES
+    requests: tuple[Request, ...] = REQUESTS
     name: str = "nvidia-powerlimit"
     namespace: str = "gpu"
     interval_seconds: int = 1800
@@ -87,8 +87,8 @@ VARIANTS: Mapping[str, tuple[GpuSeries, Options]] = {
         Options(
             AlertThresholds(),
             power={
-                "train-.*": Agent((Wish(watts=300),)),
-                ".*-1": Agent((Wish(watts=450),), "power-serve", interval_seconds=10),
+                "train-.*": Agent((Request(watts=300),)),
+                ".*-1": Agent((Request(watts=450),), "power-serve", interval_seconds=10),
             },
         ),
     ),

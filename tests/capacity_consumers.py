@@ -16,7 +16,7 @@ MIG = "nvidia.com/mig-1g.5gb"
 
 
 def wants(name: str = "a", gpus: int = 1, zone: str | None = None, **given: Any) -> Consumer:
-    """Return pods that always run; of Jobs with ``least_copies=0``."""
+    """Return long-running pods; of Jobs with ``least_copies=0``."""
     usual: dict[str, Any] = {
         "subject": sum(ord(letter) << 8 * place for place, letter in enumerate(name[:4])),
         "kind": "Deployment",

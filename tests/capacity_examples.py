@@ -83,7 +83,7 @@ def waiting() -> Plan:
 
 
 def mig() -> Plan:
-    """Four A100, divided, with MPS boards beside them and a board that nobody knows."""
+    """Four A100, divided, with MPS boards beside them and a board that no one knows."""
     return EXAMPLES["mig"]
 
 

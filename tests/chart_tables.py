@@ -6,18 +6,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from gpu_constructs.catalog import versions
 from gpu_constructs.migration.chart import Chart, chart
 from gpu_constructs.migration.chart_values import Key
 
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "coming-from-helm.md"
+RELEASES = {"nvidia-device-plugin": "device_plugin", "dcgm-exporter": "dcgm_exporter"}
 CHARTS = {"keys": "nvidia-device-plugin", "exporter-keys": "dcgm-exporter", "smi-keys": "nvidia-gpu-exporter"}
 
 
@@ -27,7 +29,11 @@ def leaves(name: str) -> dict[str, list[str]]:
         text = (TESTS / "migration" / "values-nvidia-gpu-exporter.yaml").read_text(encoding="utf-8")
         return {"1.14.0": list(_leaves(yaml.safe_load(text), chart(name)))}
     listed = yaml.safe_load((TESTS / "migration" / "leaves.yaml").read_text(encoding="utf-8"))[name]
-    return {release: f"{listed['all']} {more}".split() for release, more in listed.items() if release != "all"}
+    found: dict[str, list[str]] = {row["version"]: listed["all"].split() for row in versions.rows(RELEASES[name])}
+    for releases, more in listed.items():
+        for release in versions.releases_in(RELEASES[name], releases) if releases != "all" else ():
+            found[release] += more.split()
+    return found
 
 
 def _leaves(values: dict[str, Any], known: Chart, path: str = "") -> Iterator[str]:
@@ -61,12 +67,22 @@ def _goes(key: Key, known: Chart) -> str:
     return f"`{code(key.into, known)}`{'; ' if key.note else ''}{_with_code(key.note)}"
 
 
+def _range(name: str, releases: Sequence[str]) -> str:
+    """The releases that read a key, which follow each other: ``all``, ``from 0.18.0`` or ``to 0.18.2``."""
+    if not releases:
+        return "all"
+    known = [row["version"] for row in versions.rows(RELEASES[name])]
+    start = known.index(releases[0])
+    assert list(releases) == known[start : start + len(releases)], releases
+    return f"to {releases[-1]}" if start == 0 else f"from {releases[0]}" if releases[-1] == known[-1] else "some"
+
+
 def keys(name: str) -> str:
     """The table of a chart's keys; a section whose keys all go one way is one row."""
     known = chart(name)
     rows: list[tuple[str, str, str]] = []
     for section, paths in groupby(known.keys, key=lambda path: path.partition(".")[0]):
-        said = [(f"`{p}`", ", ".join(known.keys[p].releases) or "all", _goes(known.keys[p], known)) for p in paths]
+        said = [(f"`{p}`", _range(name, known.keys[p].releases), _goes(known.keys[p], known)) for p in paths]
         is_one = len(said) > 1 and len({row[1:] for row in said}) == 1
         rows += [(f"`{section}.*`", *said[0][1:])] if is_one else said
     return "\n".join(["| key | chart | where it goes |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)])

@@ -59,7 +59,7 @@ OF_A_MARKER = ("e2e", "slow")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out the folders of markers that nobody asked for, so that the first test starts sooner."""
+    """Leave out the folders of markers that no one asked for, so that the first test starts sooner."""
     name = collection_path.name
     if name not in OF_A_MARKER or collection_path.parent != Path(__file__).parent:
         return None

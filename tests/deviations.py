@@ -104,7 +104,7 @@ class Table:
 
     def of_warning(self, text: str) -> str | None:
         """Return the number of the row that a warning about a dropped key belongs to."""
-        said = re.match(r"values\.\S+ (?:is dropped|wins): it (.*)", text, re.S)
+        said = re.match(r"values\.\S+ (?:is dropped: it |(?=is .*, but values\.))(.*)", text, re.S)
         for deviation in self.deviations if said else ():
             if deviation.dropped and re.match(deviation.dropped, said[1], re.S):
                 return deviation.number

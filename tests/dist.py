@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -46,7 +47,7 @@ def files(folder: Path) -> dict[Path, list[Any]]:
 
 @cache
 def objects(cluster: str) -> list[Manifest]:
-    """Every object of a cluster, those of `needs-crds/` last; read once, so nobody may change them."""
+    """Every object of a cluster, those of `needs-crds/` last; read once, so no one may change them."""
     folder = DIST / cluster
     return [m for documents in (*files(folder).values(), *files(folder / NEEDS_CRDS).values()) for m in documents]
 
@@ -64,3 +65,17 @@ def all_texts(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def differences(committed: dict[str, str], written: dict[str, str]) -> list[str]:
+    """What a reviewer needs to see, file by file."""
+    found = []
+    for name in sorted(committed.keys() | written.keys()):
+        if name not in written:
+            found.append(f"dist/{name}: app.py does not write it any more")
+        elif name not in committed:
+            found.append(f"dist/{name}: app.py writes it, but it is not there")
+        else:
+            lines = (committed[name].splitlines(keepends=True), written[name].splitlines(keepends=True))
+            found.append("".join(difflib.unified_diff(*lines, f"dist/{name}", f"app.py writes {name}")))
+    return [difference for difference in found if difference]

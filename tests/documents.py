@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,9 @@ import dist
 import schemas
 
 README = dist.ROOT / "README.md"
+EXAMPLE_CLUSTERS = dist.ROOT / "docs" / "example-clusters.md"
 DOCUMENTS = (*sorted(dist.ROOT.glob("*.md")), *sorted((dist.ROOT / "docs").rglob("*.md")))
+EXAMPLES = tuple(sorted((dist.ROOT / "examples").glob("**/README.md")))
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -83,9 +86,10 @@ def links(document: Path) -> list[str]:
 
 
 def anchors(document: Path) -> set[str]:
-    """The anchors that GitHub gives to a document's headings."""
-    headings = re.findall(r"^#+ (.*)$", prose(document), re.M)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """The anchors that GitHub gives to a document's headings, and those that the site gives to names of the API."""
+    text = prose(document)
+    headings = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.M)}
+    return headings | set(re.findall(r"^::: (\S+)$", text, re.M))
 
 
 class Page:
@@ -131,3 +135,22 @@ def of_kind(kind: str, objects: list[dict[str, Any]]) -> dict[str, Any]:
     """The one object of a kind."""
     (found,) = (one for one in objects if one["kind"] == kind)
     return found
+
+
+def releases_of(title: str, known: Iterable[str]) -> list[str]:
+    """Return the releases that a cell of a table names: ``0.18.0, 0.18.1`` or ``0.17.0 to 0.17.4``."""
+    first, _, last = title.partition(" to ")
+    listed = list(known)
+    return listed[listed.index(first) : listed.index(last) + 1] if last else title.split(", ")
+
+
+def spans(releases: Iterable[str]) -> str:
+    """Return releases as tables state them, three or more in a row together: ``0.17.0 to 0.17.4, 0.20.0``."""
+    runs: list[list[str]] = []
+    for release in releases:
+        line, _, patch = release.rpartition(".")
+        if runs and runs[-1][-1] == f"{line}.{int(patch) - 1}":
+            runs[-1].append(release)
+        else:
+            runs.append([release])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in runs)

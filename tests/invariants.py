@@ -313,9 +313,9 @@ def _gpus(spec: Manifest) -> Iterator[str]:
         for name in sorted(asked):
             limit = limits.get(name)
             if not re.fullmatch(r"[1-9][0-9]*[kM]?", str(limit)):
-                yield f"limit of {name} must be a whole number of 1 or more; got {limit!r}"
+                yield f"limit of {name} must be a whole number of 1 or more, got {limit!r}"
             if name in requests and requests[name] != limit:
-                yield f"request of {name} must equal its limit {limit!r}; got {requests[name]!r}"
+                yield f"request of {name} must equal its limit {limit!r}, got {requests[name]!r}"
         visible = [v for v in container.get("env") or () if v["name"] == "NVIDIA_VISIBLE_DEVICES"]
         if asked and visible:
             yield f"container {container['name']!r} asks for a GPU and sets NVIDIA_VISIBLE_DEVICES: it would see others"

@@ -157,7 +157,7 @@ def _sub_chart(folder: Path, table: set[str]) -> Iterator[str]:
     read = {f"{NFD}.{path}" for path in _in_templates(templates)}
     mine = {path for path in table if path.startswith(f"{NFD}.")}
     sections = {path[:dot] for path in mine for dot, letter in enumerate(path) if letter == "."}
-    for path in sorted(read - mine - sections):
+    for path in sorted(read - mine - sections - {path for path, key in KEYS.items() if key.why_not}):
         yield f'lacks "{path}", which a template of the sub-chart reads'
     for path in sorted(mine - read):
         if not any(path.startswith(f"{whole}.") for whole in read):

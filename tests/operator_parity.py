@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _values(goldens: Path) -> Iterator[Check]:
-    for version in GPU_OPERATOR:
+    for version in (one for one in GPU_OPERATOR if (goldens / f"v{one}").is_dir()):
         for route, lines in ROUTES.items():
             file = goldens / f"v{version}" / f"{route}.values.yaml"
             for line in lines:

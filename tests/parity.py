@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unexplained = sum(not _run(case, is_verbose=options.verbose) for case in mapped)
     skipped = [case for case in found if case not in mapped]
     for (chart, version), count in sorted(Counter((case.chart, case.version) for case in skipped).items()):
-        print(f"SKIPPED {count} of chart {chart} {version}: this library does not read its values")
+        print(f"SKIPPED {count} of chart {chart} {version}: this command does not compare this chart")
     print(
         f"{len(mapped)} cases compared: {len(mapped) - unexplained} explained, {unexplained} not; "
         f"{len(skipped)} skipped"

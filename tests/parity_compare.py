@@ -82,7 +82,7 @@ class Side(Names):
         return side
 
     def refer(self, kind: str, name: str) -> str:
-        """Return the role of an object that is there, or the name of one that somebody else makes."""
+        """Return the role of an object that is there, or the name of one that someone else makes."""
         return self.names.get((kind, name), name)
 
     def files(self, config_map: str) -> Sequence[str]:

@@ -241,7 +241,7 @@ def _found(file: str, mounts: Sequence[Manifest], volumes: Mapping[str, Manifest
 def _exports(
     reads: Mapping[str, Any], from_api: str, files: Mapping[str, Mapping[str, str]], release: DcgmRelease
 ) -> dict[str, str]:
-    """Return the metrics that the program is told to export, or where the list is that somebody else keeps."""
+    """Return the metrics that the program is told to export, or where the list is that someone else keeps."""
     name, key = reads["map"], reads["key"]
     if from_api != "none":
         namespace, _, name = from_api.partition(":")

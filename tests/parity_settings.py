@@ -211,7 +211,7 @@ def effective(program: str, env: Mapping[str, Value], file: Fields | None, versi
     Args:
         program: One of ``PROGRAMS``.
         env: Its variables.
-        file: The leaves of its file; None when nobody can know them, so that only the variables count.
+        file: The leaves of its file; None when no one can know them, so that only the variables count.
         version: Release of the program.
     """
     found: Fields = {}

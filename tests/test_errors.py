@@ -36,7 +36,7 @@ def test_an_error_of_a_value_outside_a_construct_tree_is_the_problem_alone():
     assert error.path == ""
 
 
-def test_a_path_is_added_where_there_is_none():
+def test_a_path_is_added_if_there_is_none():
     assert str(GpuConstructsError("no").at("chart/child")) == "chart/child: no"
 
 
@@ -49,7 +49,7 @@ def test_errors_can_be_caught_as_value_errors():
         raise GpuConstructsError("no")
 
 
-def test_all_problems_of_a_synth_stand_in_one_error_a_line_each():
+def test_one_error_lists_all_problems_of_a_synth_by_line():
     error = SynthesisError(["a: one", "b: two"])
     assert str(error) == "2 problems found, nothing was written\n  a: one\n  b: two"
     assert error.problems == ["a: one", "b: two"]
@@ -61,7 +61,7 @@ def test_a_single_problem_is_counted_in_the_singular():
 
 
 def frames_of(error):
-    """What the traceback shows: the functions of the library, after the line of this file that called it."""
+    """Return the functions of the library in the traceback, after the line of this file that calls them."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if frame.filename.startswith(LIBRARY)]
     assert frames[-len(ours) :] == ours
@@ -69,7 +69,7 @@ def frames_of(error):
     return [frame.name for frame in ours]
 
 
-def test_a_refused_option_shows_the_users_line_and_one_frame_of_the_library():
+def test_a_rejected_option_shows_the_line_of_the_user_and_one_frame_of_the_library():
     for make in [
         lambda: Sharing(strategy="time_slicing"),
         lambda: Talos("1.9"),
@@ -86,7 +86,7 @@ def test_a_refused_option_shows_the_users_line_and_one_frame_of_the_library():
         assert frames_of(refused.value) == ["__call__"], make
 
 
-def test_an_option_refused_by_its_factory_shows_no_more():
+def test_an_option_that_its_factory_rejects_shows_no_more():
     for make in [
         lambda: Sharing.time_slicing(replicas=1),
         lambda: Probe.http_get("/", port=80, period_seconds=0),
@@ -100,7 +100,7 @@ def test_an_option_refused_by_its_factory_shows_no_more():
         assert frames_of(refused.value) == ["wrapper"], make
 
 
-def test_the_printed_traceback_of_a_refused_option_speaks_of_nothing_but_the_mistake():
+def test_the_traceback_of_a_rejected_option_shows_only_the_mistake():
     with pytest.raises(GpuConstructsError) as refused:
         Toleration(key=5)
     printed = "".join(traceback.format_exception(refused.value))
@@ -125,7 +125,7 @@ def test_a_shortened_error_is_the_one_that_was_raised_and_other_exceptions_keep_
     assert traceback.extract_tb(bug.value.__traceback__)[-1].name == "__init__"
 
 
-def test_what_is_not_refused_is_made():
+def test_valid_options_create_the_object():
     class Option(metaclass=ShortErrors):
         def __init__(self, *given, **more):
             self.given = (given, more)
@@ -133,7 +133,7 @@ def test_what_is_not_refused_is_made():
     assert Option(1, a=2).given == ((1,), {"a": 2})
 
 
-def test_a_member_that_an_option_does_not_have_is_refused_in_the_house_style():
+def test_an_unknown_member_of_an_option_is_rejected_in_the_house_style():
     for make, problem in [
         (lambda: Flags(migstrategy="none"), "migstrategy is not a member of Flags (did you mean 'mig_strategy'?)"),
         (lambda: Flags(migStrategy="none"), "migStrategy is not a member of Flags (did you mean 'mig_strategy'?)"),
@@ -145,9 +145,8 @@ def test_a_member_that_an_option_does_not_have_is_refused_in_the_house_style():
         (lambda: Imex(channels=[0]), "channels is not a member of Imex (did you mean 'channel_ids'?)"),
         (
             lambda: PluginConfig(resources={}),
-            "resources is not a member of PluginConfig: the plugin reads it, warns and throws it away, so resources "
-            "keep "
-            "their names; leave it out",
+            "resources is not a member of PluginConfig: the plugin reads it, warns and ignores it, so resources "
+            "keep their names. Remove it",
         ),
         (lambda: PluginConfig(version="v1"), "version is not a member of PluginConfig"),
         (lambda: Toleration(keys="a"), "keys is not a member of Toleration (did you mean 'key'?)"),
@@ -157,7 +156,7 @@ def test_a_member_that_an_option_does_not_have_is_refused_in_the_house_style():
         assert str(refused.value) == problem, (make, problem)
 
 
-def test_only_option_structs_are_held_to_their_members():
+def test_only_option_structs_reject_unknown_members():
     class Open(metaclass=ShortErrors):
         def __init__(self, **given):
             self.given = given
@@ -173,7 +172,7 @@ NOTHING = {"device_plugin": False, "gpu_feature_discovery": False, "node_feature
 
 
 def nothing_looks_at_a_gpu(scope, **given):
-    """Code of a user around a chart that warns."""
+    """Run the code of a user around a chart that warns."""
     options = {**NOTHING, **given}
     return DevicePluginChart(scope, "plugin", **options)
 
@@ -188,7 +187,7 @@ def test_a_warning_points_at_the_line_of_the_user_that_called_the_library():
     )
 
 
-def test_a_warning_is_not_led_astray_by_names_that_look_like_ours():
+def test_the_line_of_a_warning_ignores_modules_with_similar_names():
     for filename in [f"{LIBRARY}-demo/app.py", f"{LIBRARY}_demo.py", "/home/me/jsii/app.py", "<stdin>"]:
         code = compile("\n\nmake(App())", filename, "exec")
         with pytest.warns(GpuConstructsWarning) as caught:
@@ -196,31 +195,31 @@ def test_a_warning_is_not_led_astray_by_names_that_look_like_ours():
         assert [(warning.filename, warning.lineno) for warning in caught] == [(filename, 3)], filename
 
 
-def test_a_refused_chart_leaves_no_line_of_the_library_but_one_and_still_warns_where_it_was_called():
+def test_a_rejected_chart_shows_one_line_of_the_library_and_warns_at_the_call():
     with pytest.warns(GpuConstructsWarning) as caught, pytest.raises(GpuConstructsError) as refused:
         nothing_looks_at_a_gpu(App(), priority_class_name="very high")
     assert frames_of(refused.value) == ["__call__"]
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_a_call_that_does_not_fit_is_refused_in_one_line_at_the_line_of_the_caller():
+def test_an_invalid_call_is_rejected_in_one_line_at_the_line_of_the_caller():
     for make, problem in [
-        (lambda: Toleration("dedicated"), "Toleration takes everything by keyword; got 'dedicated' without one; "),
+        (lambda: Toleration("dedicated"), "Toleration takes everything by keyword, got 'dedicated' without one; "),
         (lambda: Unverified("0.21.0"), "like is required by Unverified"),
         (lambda: Sharing.mps(replica=4), "replica is not a keyword of Sharing.mps (did you mean 'replicas'?)"),
         (lambda: Sharing.mps(replicas=4, resources={}), "resources is not a keyword of Sharing.mps"),
-        (lambda: Sharing.mps(4), "Sharing.mps takes everything by keyword; got 4 without one; it has replicas"),
+        (lambda: Sharing.mps(4), "Sharing.mps takes everything by keyword, got 4 without one; it has replicas"),
         (lambda: Sharing.mps(cls=4), "cls is not a keyword of Sharing.mps"),
-        (lambda: Delivery.helm(), "chart is required by Delivery.helm; pass chart=..."),
-        (lambda: Configs.managed({}), "default is required by Configs.managed; pass default=..."),
-        (lambda: Configs.named(default="a"), "configs is required by Configs.named; pass configs=..."),
+        (lambda: Delivery.helm(), "chart is required by Delivery.helm. Pass chart=..."),
+        (lambda: Configs.managed({}), "default is required by Configs.managed. Pass default=..."),
+        (lambda: Configs.named(default="a"), "configs is required by Configs.named. Pass configs=..."),
         (
             lambda: Configs.named({}, "a"),
-            "Configs.named takes only configs without a keyword; got 'a' without one; it has",
+            "Configs.named takes only configs without a keyword, got 'a' without one; it has",
         ),
         (
             lambda: Configs.named({}, configs={}, default="a"),
-            "configs is given twice to Configs.named; leave one of them",
+            "configs is given twice to Configs.named. Leave one of them",
         ),
     ]:
         with pytest.raises(GpuConstructsError) as refused:
@@ -229,7 +228,7 @@ def test_a_call_that_does_not_fit_is_refused_in_one_line_at_the_line_of_the_call
         assert "\n" not in str(refused.value), (make, problem)
 
 
-def test_problems_are_wrapped_where_they_are_shown_and_whole_where_they_are_listed():
+def test_shown_problems_are_wrapped_and_listed_problems_are_not():
     problems = ["a/b: " + "too long " * 40 + "end", "c: short\n  its reason", "d: " + "x" * 300]
     error = SynthesisError(problems)
     assert error.problems == problems

@@ -1,4 +1,4 @@
-"""Nested data as Python objects: shared, endless, too deep or no text, wherever users hand it over."""
+"""Nested Python objects from users: shared, recursive, too deep, or with invalid text."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def deep(levels: int) -> Any:
 
 
 HOSTILE = {
-    "ninefold": (ninefold(40, {"a": "x"}), "must hold at most 100000 values; got more"),
-    "ninefold lists": ({"a": ninefold_list(40)}, "must hold at most 100000 values; got more"),
-    "long texts": (ninefold(3, "x" * 10**5), "must hold at most 100000 values; got more"),
-    "cycle": (held_by_itself(), "must not hold itself"),
-    "deep": (deep(5000), "must be nested at most 100 deep"),
-    "surrogate": ({"a": "x\ud800"}, r"must hold text that UTF-8 can write; got half of a surrogate pair, '\ud800'"),
-    "surrogate as key": ({"a\udc00": "x"}, r"must hold text that UTF-8 can write; got half of a surrogate pair"),
+    "ninefold": (ninefold(40, {"a": "x"}), "must contain at most 100000 values, got more"),
+    "ninefold lists": ({"a": ninefold_list(40)}, "must contain at most 100000 values, got more"),
+    "long texts": (ninefold(3, "x" * 10**5), "must contain at most 100000 values, got more"),
+    "cycle": (held_by_itself(), "must not contain itself"),
+    "deep": (deep(5000), "must have at most 100 nested levels"),
+    "surrogate": ({"a": "x\ud800"}, r"must contain text that UTF-8 can encode, got half of a surrogate pair, '\ud800'"),
+    "surrogate as key": ({"a\udc00": "x"}, r"must contain text that UTF-8 can encode, got half of a surrogate pair"),
 }
 
 
@@ -111,7 +111,7 @@ PLACES = {
 }
 
 
-def test_what_no_object_can_hold_is_refused_in_one_short_line():
+def test_a_value_that_no_object_can_contain_is_rejected_in_one_short_line():
     for hostile in HOSTILE:
         for place in PLACES:
             value, says = HOSTILE[hostile]
@@ -123,12 +123,12 @@ def test_what_no_object_can_hold_is_refused_in_one_short_line():
             assert len(message) < 250, (hostile, place)
 
 
-def test_a_shared_value_that_does_not_grow_is_taken():
+def test_a_shared_value_of_limited_size_is_accepted():
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}}
     shared = {"a": "b"}
     assert problem_of("values", {"one": shared, "two": [shared, shared], "three": affinity, "four": affinity}) is None
     assert problem_of("values", ninefold(5, {"a": "x"})) == (
-        "values must hold at most 100000 values; got more, each place of a shared one counted; leave some out"
+        "values must contain at most 100000 values, got more (a shared value counts in each place). Remove some"
     )
     assert problem_of("values", ninefold(4, "x")) is None
 
@@ -136,10 +136,10 @@ def test_a_shared_value_that_does_not_grow_is_taken():
 def test_a_list_of_objects_is_measured_object_by_object():
     large = ninefold(4, {"a": "x"})
     assert problem_of("manifests", [large] * 50) is None
-    assert str(problem_of("manifests", [large, held_by_itself()])).startswith("manifests[1] must not hold itself")
+    assert str(problem_of("manifests", [large, held_by_itself()])).startswith("manifests[1] must not contain itself")
 
 
-def test_each_shared_value_is_looked_into_once():
+def test_each_shared_value_is_measured_once():
     class Counted(dict):
         looks = 0
 
@@ -151,13 +151,13 @@ def test_each_shared_value_is_looked_into_once():
     assert Counted.looks == 1
 
 
-def test_any_text_that_utf_8_can_write_is_taken():
+def test_any_text_that_utf_8_can_encode_is_accepted():
     for text in ["plain", "Grüße", "🙂", "日本"]:
         assert problem_of("text", {text: [text]}) is None, text
 
 
-def test_a_long_message_keeps_its_first_words_and_the_way_out():
-    error = GpuConstructsError(f"values must be short; got {'x' * 10**6}; leave it out", path="gpu/app")
+def test_a_long_message_keeps_its_beginning_and_its_end():
+    error = GpuConstructsError(f"values must be short, got {'x' * 10**6}. Leave it out", path="gpu/app")
     assert len(str(error)) < 2100
-    assert str(error).startswith("gpu/app: values must be short; got x")
-    assert str(error).endswith("x; leave it out")
+    assert str(error).startswith("gpu/app: values must be short, got x")
+    assert str(error).endswith("x. Leave it out")

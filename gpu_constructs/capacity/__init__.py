@@ -1,1 +1,1 @@
-"""Whether what an app asks for fits the GPUs a cluster has: computed from plain data, before anything is applied."""
+"""The capacity plan: whether the pods of an app fit the GPUs of its cluster, computed from plain data."""

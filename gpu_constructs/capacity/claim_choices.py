@@ -1,8 +1,15 @@
-"""Which of several choices each node gives the pods of a claim, so that every consumer asks for one thing.
+"""The devices that pods get if their ResourceClaims list alternatives in ``firstAvailable``.
 
-kubernetes/kubernetes@v1.36.2:staging/src/k8s.io/dynamic-resource-allocation/structured/internal/stable: on each node
-the allocator takes the first choice of ``firstAvailable`` whose devices are free there. ``allocationMode: All`` takes
-every device of the node that matches, and fails there as long as one of them is taken.
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. The rest of the plan needs
+consumers that request one fixed set of devices. This module replaces a consumer that has alternatives with one
+*variant* for each alternative, and divides its pods among the variants.
+
+On each node, the allocator of Kubernetes takes the first alternative whose devices are free there. A request with
+``allocationMode: All`` takes every matching device of the node. The allocation fails while another claim holds one of
+these devices.
+
+Source:
+    kubernetes/kubernetes@v1.36.2:staging/src/k8s.io/dynamic-resource-allocation/structured/internal/stable
 """
 
 from __future__ import annotations
@@ -21,13 +28,18 @@ from gpu_constructs.capacity.planned import NodeOffer
 
 @dataclass(frozen=True)
 class Chosen:
-    """Consumers without choices.
+    """Workloads (consumers) after the plan chose devices for claims that accept several kinds of devices.
+
+    A claim can list alternatives, for example one H100 or two A100. The plan replaces such a workload by one workload
+    for each alternative, and divides the pods among them.
 
     Attributes:
-        consumers: Those given; in place of one with choices there is one for each choice that is taken.
-        is_open: Whether some pods could take something else, so that others find more room or less.
-        is_least_sure: Whether a lack of room for what always runs would hold whatever they take.
-        is_sure: Whether the same goes for all that may run.
+        consumers: Workloads whose pods each request one fixed set of devices.
+        is_open: Whether the scheduler can choose other alternatives than the plan. The plan then does not know how much
+            room remains for other pods.
+        is_least_sure: Whether every choice of alternatives leaves long-running pods without room, if this choice does.
+            Long-running pods run until someone deletes them.
+        is_sure: Whether every choice of alternatives leaves some pods without room, if this choice does.
     """
 
     consumers: Sequence[Consumer]
@@ -39,12 +51,14 @@ class Chosen:
 def chosen(
     consumers: Sequence[Consumer], offers: Sequence[NodeOffer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> Chosen:
-    """Return consumers each of which asks for one thing.
+    """Return workloads (consumers) that each request one fixed set of devices.
+
+    A workload that lists alternatives becomes one variant for each alternative. Other workloads stay unchanged.
 
     Args:
-        consumers: Everyone who asks for GPUs.
-        offers: Offers of each node or pool.
-        runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
+        consumers: Workloads whose pods request GPUs.
+        offers: Nodes and node pools with their devices.
+        runtime_classes: Field ``scheduling`` of each RuntimeClass, by name.
     """
     if not offers or not any(one.choices for one in consumers):
         return Chosen(consumers)
@@ -52,15 +66,15 @@ def chosen(
     matching = Matching([*chain.from_iterable(variants)], offers, runtime_classes)
     numbers = iter(range(sum(map(len, variants))))
     members = [list(islice(numbers, len(those))) for those in variants]
-    # What no node takes is not a choice, but for the first of those that have no other.
+    # Drop variants that no node accepts, but keep the first variant if no node accepts any variant.
     members = [[one for one in those if matching.takers[one]] or those[:1] for those in members]
     return _Split(consumers, members, matching).made()
 
 
 def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]:
-    """Return a consumer once for each thing that a node may give it, in the order of its choices."""
+    """Return one variant of a workload for each set of devices that a node can allocate, the preferred set first."""
     given = [_given(consumer, offer) for offer in offers]
-    # The same thing may be a better choice on one node than on another.
+    # The same set of devices may be the first alternative on one node, and a later alternative on another node.
     ranked = sorted((rank, asks, number) for number, one in enumerate(given) for asks, rank in one.items())
     nodes = grouped((asks, number) for _, asks, number in ranked)
     found = [replace(consumer, asks=dict(asks), choices=(), only_on=frozenset(those)) for asks, those in nodes.items()]
@@ -68,7 +82,7 @@ def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]
         wanted = [consumer.choices[0].wanted(one.allocatable) for one in offers]
         return [replace(consumer, asks=max(wanted, key=lambda one: sum(one.values())), choices=())]
     if consumer.is_for_each_node:
-        # The pods of a DaemonSet that find nothing are those of one of them.
+        # The first variant also stands for the DaemonSet pods on nodes that have none of the alternatives.
         homeless = [number for number, one in enumerate(given) if not one]
         found[0] = replace(found[0], only_on=frozenset([*(found[0].only_on or ()), *homeless]))
     if len(found) == 1:
@@ -77,15 +91,18 @@ def _variants(consumer: Consumer, offers: Sequence[NodeOffer]) -> list[Consumer]
 
 
 def _given(consumer: Consumer, offer: NodeOffer) -> dict[tuple[tuple[str, int], ...], int]:
-    """Return what a node may give the pods, each with its place among the choices."""
+    """Return the sets of devices that a node can allocate to a pod, each with its position in ``firstAvailable``.
+
+    For a DaemonSet, the result contains only the first of these sets.
+    """
     tried = enumerate(choice.on(offer.allocatable) for choice in consumer.choices)
     able = [(tuple(sorted(asks.items())), rank) for rank, asks in tried if asks is not None]
-    # A DaemonSet has one pod on the node, which takes the first choice there is.
+    # A DaemonSet has one pod on the node, which gets the first alternative that the node has.
     return dict(able[:1] if consumer.is_for_each_node else reversed(able))
 
 
 class _Split:
-    """The pods of each consumer, divided among its choices: an earlier choice gets pods first."""
+    """Divides the pods of each workload among its variants. The variant with the preferred devices gets pods first."""
 
     def __init__(self, consumers: Sequence[Consumer], members: Sequence[Sequence[int]], matching: Matching) -> None:
         self._consumers = consumers
@@ -95,7 +112,7 @@ class _Split:
         self._open = [at for at, those in enumerate(members) if len(those) > 1 and not consumers[at].is_for_each_node]
 
     def made(self) -> Chosen:
-        """Return the consumers that this comes to."""
+        """Return the workloads after the division, with the number of pods of each variant."""
         steady, is_least_sure = self._placed([one.least_pods for one in self._consumers], {})
         everything, is_sure = self._placed([one.pods for one in self._consumers], steady)
         found: list[Consumer] = []
@@ -108,11 +125,14 @@ class _Split:
         return Chosen(found, bool(self._open), is_least_sure, is_sure)
 
     def _placed(self, pods: Sequence[int], least: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-        """Return the pods of each variant, and whether a lack of room then holds for all other choices.
+        """Return the number of pods of each variant, and whether a lack of room is certain.
+
+        A lack of room is certain if no other division of the pods leaves enough room. The second result is also True if
+        all pods have room.
 
         Args:
-            pods: Pods of each consumer.
-            least: Those of each variant that stay where they are.
+            pods: Number of pods of each workload.
+            least: Number of pods of each variant that stay in this variant.
         """
         counts = {one: least.get(one, 0) for those in self._members for one in those}
         for those, count in zip(self._members, pods, strict=True):
@@ -125,27 +145,27 @@ class _Split:
         return self._matching.pack({one: n for one, n in counts.items() if one in self._able}).packing.answer
 
     def _filled(self, counts: Mapping[int, int], least: Mapping[int, int]) -> dict[int, int]:
-        """Return the pods of each variant, those without a place moved to the next choice.
+        """Return the number of pods of each variant, after pods that lack room moved to the next variant.
 
         Args:
-            counts: Pods of each variant.
-            least: Those of them that stay where they are.
+            counts: Number of pods of each variant before the move.
+            least: Number of pods of each variant that stay in this variant.
         """
         found = dict(counts)
         for at in self._open:
             those = self._members[at]
-            # What has no place in any choice is said to want the first one.
+            # Pods that lack room in every variant return to the first variant.
             for one, after in zip(those, [*those[1:], those[0]], strict=True):
                 others = {other: n for other, n in found.items() if other != one and other in self._able}
                 rest = self._matching.pack(others, {one: found[one]}).lacking().get(one, 0)
-                # The pods of a gang are not divided.
+                # Pods that must run together move to the next variant together.
                 rest = found[one] if rest and self._consumers[at].is_gang else min(rest, found[one] - least.get(one, 0))
                 found[one] -= rest
                 found[after] += rest
         return found
 
     def _are_too_many(self, counts: Sequence[int]) -> bool:
-        """Check whether so many pods of each consumer need more devices than there are, whatever each one takes."""
+        """Check whether pods need more devices than the cluster has, even if each pod gets the smallest alternative."""
         bins = [Bin((sum(one.size),), one.count) for one in self._matching.bins]
         items = []
         for consumer, count, those in zip(self._consumers, counts, self._members, strict=True):
@@ -156,7 +176,10 @@ class _Split:
 
 
 def _with_pods(consumer: Consumer, pods: int, least: int) -> Consumer:
-    """Return a consumer with so many pods; an update, whose pods may choose otherwise, is not looked at."""
+    """Return a copy of a workload with another number of pods.
+
+    The copy has no pods of updates, because the new pods of an update may get another alternative.
+    """
     if consumer.is_gang:
         return consumer if pods else replace(consumer, copies=0, least_copies=0)
     return replace(consumer, copies=pods, least_copies=min(pods, least), pods_each=1, surge=0, surge_is_needed=False)

@@ -1,4 +1,8 @@
-"""Conditions of a plan, where it says "fits, if" and not "everything fits", and what rules between pods make of it."""
+"""The conditions of a plan that answers "fits, if …", and the effect of rules between pods on the answers.
+
+A condition is a fact that the plan cannot check, for example a label that no node declares. A *consumer* is a workload
+as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until someone deletes them.
+"""
 
 from __future__ import annotations
 
@@ -20,32 +24,34 @@ from gpu_constructs.capacity.pod_rules_search import BetweenPods, Found
 from gpu_constructs.capacity.wording import has, joined, several
 
 _ONLY_THESE = Condition(
-    "the cluster has no nodes beside those of the inventory: no node selector or node affinity keeps its pods off "
-    "nodes without GPUs, where they stay Pending",
-    "write a node_selector that only nodes with GPUs match",
+    "the inventory lists all nodes of the cluster: no node selector or affinity keeps its pods off nodes without GPUs, "
+    "where they stay Pending",
+    "set a node_selector that only nodes with GPUs match",
 )
-# What no controller updates.
+# Kinds whose pods no controller updates.
 _KEPT = frozenset({"Pod", "ReplicaSet", "ReplicationController", "ResourceClaim"})
 DECLARE = "declare it with GpuNode(labels=...)"
-"""The way out of a label that no node declares."""
+"""Instruction for a label that no node declares."""
 
 
 def unchecked(condition: Condition, subject: int | None = None) -> Problem:
-    """Return a condition as the problem that a synth warns of.
+    """Return a condition as a problem of the kind ``unchecked``, for which ``synth`` prints a warning.
 
     Args:
-        condition: The condition.
-        subject: Index of the object it is about.
+        condition: Condition on which an answer of the plan depends.
+        subject: Index of the object that the condition concerns; None if it concerns no single object.
     """
     return Problem(kind="unchecked", subject=subject, what=f"it fits, if {condition}", way_out=condition.way_out)
 
 
 def conditional(plan: Plan, found: Sequence[Problem]) -> Plan:
-    """Return a plan with more conditions, under which its answers then stand.
+    """Return a copy of a plan with more conditions.
+
+    An answer "yes" becomes "conditional" if it depends on one of the conditions.
 
     Args:
-        plan: The plan.
-        found: The conditions.
+        plan: Capacity plan.
+        found: Conditions to add, as problems of the kind ``unchecked``.
     """
     together = list(dict.fromkeys([*plan.conditions, *found]))
     about = {condition.subject for condition in together}
@@ -63,10 +69,12 @@ def _answer(answer: Answer, *, is_sure: bool) -> Answer:
 
 
 def conditions(matching: Matching) -> Iterator[Problem]:
-    """Return the conditions that consumers bring along, and those that labels of nodes are.
+    """Yield a problem for each fact that the plan cannot check, such as a label that no node declares.
+
+    The facts concern nodes, workloads, and labels that pods select and no node declares.
 
     Args:
-        matching: The consumers and the nodes that take them.
+        matching: Workloads and the nodes that accept their pods.
     """
     of_nodes = ((offer.name, note) for offer in matching.offers for note in offer.notes)
     yield from (
@@ -83,7 +91,7 @@ def conditions(matching: Matching) -> Iterator[Problem]:
     for label, nodes in sorted(_undeclared(matching).items()):
         yield unchecked(
             Condition(
-                f"the label {label}, which pods select and which is not declared, is as they want it on "
+                f"the undeclared label {label}, which pods select, has a matching value on "
                 f"{joined([*dict.fromkeys(nodes)])}",
                 DECLARE,
             )
@@ -98,15 +106,15 @@ def _of_consumer(matching: Matching, index: int) -> Iterator[Condition]:
     for kind, labels in matching.uncertain.get(index, {}).items():
         names = matching.names([kind])
         yield Condition(
-            f"{joined(names)} {has(names)} no label {joined(labels)} that it selects: with it the DaemonSet makes a "
-            "pod there that stays Pending",
+            f"{joined(names)} {has(names)} no label {joined(labels)} that it selects: with the label, the "
+            "DaemonSet creates a pod there that stays Pending",
             DECLARE,
         )
 
 
 def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
-    """Return the labels that were taken as matching, each with the nodes where they were."""
-    # Of each group one is asked for all.
+    """Return the undeclared labels that the plan assumes to match, each with the names of the nodes it concerns."""
+    # The same nodes accept all workloads of a group, so one workload of each group is enough.
     groups = matching.eligibility.consumer_groups[: len(matching.consumers)]
     asking = {group: index for index, group in reversed([*enumerate(groups)])}
     return grouped(
@@ -118,20 +126,23 @@ def _undeclared(matching: Matching) -> Mapping[str, Sequence[str]]:
     )
 
 
-# Updates that delete a pod before they make the new one, which something that waits may overtake
+# Updates that delete an old pod before they create the new pod: a waiting pod may take the GPU
 
 
 def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Iterator[str]:
-    """Return a sentence where the new pods of updates may lose their GPUs to pods that wait.
+    """Yield a sentence if an update deletes an old pod before it creates the new pod.
+
+    Before the new pod exists, a waiting pod may take the GPU. The function yields nothing if no waiting pod can take
+    it.
 
     Args:
-        matching: The consumers and the nodes that take them.
-        always: Whether what always runs has a place, without which nothing is said.
-        waiting: Pods that wait when all that may run runs, by consumer.
+        matching: Workloads and the nodes that accept their pods.
+        always: Placement of the long-running pods. If some of them do not fit, the function yields nothing.
+        waiting: Number of waiting pods of each workload when all pods run.
 
     Source:
-        kubernetes/kubernetes@v1.36.2:pkg/controller/deployment/recreate.go: no new pod is made while an old one runs.
-        The deletion makes the scheduler try all waiting pods again, before the new pod exists.
+        kubernetes/kubernetes@v1.36.2:pkg/controller/deployment/recreate.go: The controller creates no new pod while an
+        old one runs. The deletion makes the scheduler try all waiting pods again before the new pod exists.
     """
     if always.packing.answer != "yes":
         return
@@ -146,16 +157,18 @@ def races(matching: Matching, always: Packed, waiting: Mapping[int, int]) -> Ite
     losers = sorted({index for some, _ in pairs for index in some})
     winners = sorted({index for _, others in pairs for index in others})
     if losers:
-        its = "its old pod before it makes the new one" if len(losers) == 1 else "old pods before it makes new ones"
+        its = "its old pod before it creates the new one" if len(losers) == 1 else "old pods before it creates new ones"
         yield (
             f"an update of {matching.named(losers)} deletes {its}, and a waiting pod of {matching.named(winners)} may "
-            "take the GPU in between; with a PriorityClass of a higher value the scheduler evicts that pod for the new "
-            "one"
+            "take the GPU first. With a higher PriorityClass, the new pod evicts that pod"
         )
 
 
 def _alike(matching: Matching, indexes: Iterable[int]) -> list[list[int]]:
-    """Return consumers by what decides who overtakes whom."""
+    """Return groups of workloads whose pods have the same chance to take a free GPU.
+
+    The workloads of a group have the same nodes, resources, priority and preemption policy.
+    """
     asking = [(index, matching.consumers[index]) for index in indexes]
     return [
         *grouped(
@@ -178,31 +191,31 @@ def _overtakes(matching: Matching, waiting: int, index: int) -> bool:
     )
 
 
-# What rules between pods make of the answers
+# The effect of rules between pods on the answers
 
 
 _RULES = "topologySpreadConstraints, podAffinity or podAntiAffinity"
 _WAY_OUT = (
-    "prefer what is required (whenUnsatisfiable: ScheduleAnyway, preferredDuringSchedulingIgnoredDuringExecution), or "
-    "another node in the inventory that the rules admit"
+    "replace required rules by preferred ones (whenUnsatisfiable: ScheduleAnyway, "
+    "preferredDuringSchedulingIgnoredDuringExecution), or add a node that the rules admit to the inventory"
 )
 _MOST_SEARCHES = 12
-"""Searches for pods that start or are updated beside what always runs."""
+"""Largest number of searches for a place next to long-running pods, for pods of Jobs and for new pods of updates."""
 
 _Answer = Literal["yes", "no", "undecided"]
 
 
 class Beside:
-    """The answers of a plan with the rules between pods.
+    """The answers of a plan that takes the rules between pods into account, such as anti-affinity.
 
     Attributes:
-        always: Whether what always runs has a place.
-        everything: Whether everything has one at once.
-        always_runs: Whether what always runs has a place, and quotas admit it.
-        all_runs: Whether the same goes for everything.
-        placed: A placement that keeps the rules; None where there are none.
-        problems: Problems of what the rules keep from running.
-        conditions: Conditions on which the answers rest.
+        always: Whether all long-running pods have a place.
+        everything: Whether all pods have a place at the same time.
+        always_runs: Whether all long-running pods have a place, and ResourceQuotas admit them.
+        all_runs: Whether all pods have a place at the same time, and ResourceQuotas admit them.
+        placed: Placement of the pods that follows the rules; None if the app has no rules between pods.
+        problems: Problems that the rules cause.
+        conditions: Conditions on which the answers depend.
     """
 
     def __init__(
@@ -220,7 +233,7 @@ class Beside:
         self.everything: _Answer = everything.packing.answer
         self.placed: PlacedPods | None = None
         self.problems: list[Problem] = []
-        clause = f"its {_RULES} find a place by the label {{}}, which is not declared for all nodes"
+        clause = f"its {_RULES} leave it a place: not all nodes declare the label {{}}"
         blank = ((i, Condition(clause.format(joined(labels)), DECLARE)) for i, labels in between.undeclared.items())
         found = [*rules.conditions, *blank]
         self.conditions = [unchecked(one, matching.consumers[index].subject) for index, one in found]
@@ -244,9 +257,9 @@ class Beside:
         self.problems += self._later(quotas.least)
 
     def _judged(self, found: Found | None, pods: Mapping[int, int], kind: Literal["slots", "waiting"]) -> _Answer:
-        """Return the answer of a search, and keep what there is to say about it."""
+        """Return the answer of a search for a placement, and record the problem or the condition that follows."""
         if found is None or found.answer == "undecided":
-            clause = f"{_RULES} allow such a placement: none was found, and not all were looked at"
+            clause = f"{_RULES} allow such a placement: the search found none before it gave up"
             self.conditions.append(unchecked(Condition(clause)))
             return "yes"
         self.placed = found.placed
@@ -254,13 +267,13 @@ class Beside:
             counts = found.placed.counts()
             lacking = {index: more for index, count in pods.items() if (more := count - counts.get(index, 0)) > 0}
             who = joined([several(self._matching.titles[index], count) for index, count in lacking.items()])
-            what = "what always runs does not fit" if kind == "slots" else "not all that may run fits at once"
+            what = "the long-running pods do not fit" if kind == "slots" else "not all pods fit at once"
             self.problems.append(
                 Problem(
                     kind=kind,
                     subject=self._matching.subject_of(lacking),
                     what=what,
-                    details=(f"there are GPUs enough, but {_RULES} leave {who} Pending",),
+                    details=(f"the GPUs suffice, but {_RULES} leave {who} Pending",),
                     way_out=_WAY_OUT,
                 )
             )
@@ -269,7 +282,7 @@ class Beside:
         return found.answer
 
     def _later(self, steady: Mapping[int, int]) -> Iterator[Problem]:
-        """Return what starts or is updated and never finds a place beside what always runs."""
+        """Yield a problem if pods of a Job or new pods of an update have no place because of rules between pods."""
         lowest = min((self._matching.consumers[i].priority for i, count in steady.items() if count), default=0)
         for first, pods, kind in islice(self._comers(steady, lowest), _MOST_SEARCHES):
             more = {index: steady.get(index, 0) + pods.get(index, 0) for index in {*steady, *pods}}
@@ -279,21 +292,25 @@ class Beside:
                     kind=kind,
                     subject=first.subject,
                     what="it would never start" if kind == "slots" else "an update would wait forever",
-                    details=(f"{_RULES} leave no place for its new pods beside what always runs",),
+                    details=(f"{_RULES} leave no place for its new pods next to the long-running pods",),
                     way_out=_WAY_OUT,
                 )
 
     def _comers(
         self, steady: Mapping[int, int], lowest: int
     ) -> Iterator[tuple[Consumer, Mapping[int, int], Literal["slots", "rollout"]]]:
-        """Return what comes beside what always runs, pods that start and new pods of updates, with its problem."""
+        """Yield pods that start together, and new pods of updates.
+
+        Each entry has the first of their workloads, the number of pods by the index of the workload, and the kind of
+        the problem if these pods have no place.
+        """
         consumers = self._matching.consumers
         for unit in self._matching.units:
             first = consumers[unit[0]]
             evicts = first.preempts and first.priority > lowest
             if evicts or self._between.involved.isdisjoint(unit) or self._between.is_of_revisions(unit):
                 continue
-            # Work that ends may let others start as long as it runs.
+            # Pods of a Job may be the pods near which other pods must run. Those then start while the Job runs.
             if not first.least_copies and not self._between.is_near_others(unit, steady):
                 yield first, {index: consumers[index].starting for index in unit}, "slots"
             new = {index: count for index in unit if (count := consumers[index].updating)}
@@ -302,7 +319,7 @@ class Beside:
 
 
 _NO_OTHER_NODES = Condition(
-    "the cluster has no nodes beside those of the inventory that its node selector admits: such a node is an "
-    "empty domain of its topologySpreadConstraints",
-    "write a node_selector that only nodes with GPUs match",
+    "the inventory lists all nodes that its node selector admits: any other node is an empty domain of its "
+    "topologySpreadConstraints",
+    "set a node_selector that only nodes with GPUs match",
 )

@@ -1,4 +1,9 @@
-"""Who asks for GPUs: pods that are alike, and how many of them there are at once."""
+"""Consumers: workloads as the plan sees them.
+
+A consumer is a set of equal pods of one object, all with the same GPU request. An object with several pod specs, such
+as a RayCluster, has one consumer for each of them. Pods of a Deployment are long-running: they run until someone
+deletes them. Pods of a Job end by themselves.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,19 @@ from typing import Any
 
 
 class Condition(str):
-    """A note on which the verdict rests: a clause that reads after "fits, if".
+    """A fact that the plan cannot check, and on which its answers depend.
 
-    A plan with one never says that everything fits. Any other note says how something was counted.
+    The text is a clause that follows "fits, if". A plan with a condition never states that everything fits. Notes that
+    are plain strings only describe how the plan counts.
 
     Attributes:
-        way_out: How to make the plan sure of it.
+        way_out: Instruction after which the plan no longer depends on the condition.
     """
 
     way_out: str
 
-    def __new__(cls, clause: str, way_out: str = "leave it where you know that it holds") -> Condition:
-        """Return the clause with its way out."""
+    def __new__(cls, clause: str, way_out: str = "ignore this if you know that it holds") -> Condition:
+        """Return a condition with the given clause and the given instruction."""
         made = super().__new__(cls, clause)
         made.way_out = way_out
         return made
@@ -27,39 +33,50 @@ class Condition(str):
 
 @dataclass(frozen=True)
 class Choice:
-    """What the claims of a pod may be given.
+    """One of several alternative sets of devices in the ResourceClaims of a pod.
 
     Attributes:
-        asks: Number of devices of each class; one at least of those in ``takes_all``.
-        takes_all: Classes of which it takes all that a node has.
+        asks: Number of devices of each DRA device class that the claims request; at least 1 for the classes in
+            ``takes_all``.
+        takes_all: Device classes of which the claims take all devices of a node (``allocationMode: All``).
     """
 
     asks: Mapping[str, int]
     takes_all: frozenset[str] = frozenset()
 
     def wanted(self, allocatable: Mapping[str, int]) -> dict[str, int]:
-        """Return what this comes to on a node that has so many of each."""
-        # Beside all devices of a class there is none for another request.
+        """Return the number of devices of each device class that the claims take on a node.
+
+        Args:
+            allocatable: Number of devices of each device class that the node has.
+        """
+        # A claim that takes all devices of a class leaves none for a second request of the pod, which then never fits.
         return {
             name: count + max(0, allocatable.get(name, 0) - 1) if name in self.takes_all else count
             for name, count in self.asks.items()
         }
 
     def on(self, allocatable: Mapping[str, int]) -> dict[str, int] | None:
-        """Return the same; None if the node has too few."""
+        """Return the number of devices of each device class that the claims take on a node.
+
+        Return None if the node has too few devices.
+
+        Args:
+            allocatable: Number of devices of each device class that the node has.
+        """
         wanted = self.wanted(allocatable)
         return wanted if all(allocatable.get(name, 0) >= count for name, count in wanted.items()) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuotaShare:
-    """What each pod takes of one amount of a ResourceQuota.
+    """The amount of a ResourceQuota that each pod of a workload uses.
 
     Attributes:
-        quota: Name of the quota in a sentence.
-        resource: Name of the amount, as the quota names it.
-        hard: The most of it that the quota admits.
-        takes: Amount of it that each pod takes.
+        quota: Name of the ResourceQuota in a sentence.
+        resource: Name of the limited amount in the quota, such as ``requests.nvidia.com/gpu``.
+        hard: Limit of the quota for this amount.
+        takes: Amount that each pod uses.
     """
 
     quota: str
@@ -70,26 +87,28 @@ class QuotaShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Pods:
-    """Pods of one pod spec, and how many there are.
+    """The pods of one pod spec, and how many of them exist.
 
-    An object has copies (the replicas of a Deployment, the trials of an Experiment, the one run of a Job), and a copy
-    has pods of this spec. What starts or is replaced as a whole is one copy, so that its parts have as many.
+    An object has copies, for example the replicas of a Deployment or the trials of an Experiment. Pods that start
+    together, or that a controller replaces together, form one copy. A gang is a copy whose pods must all run at the
+    same time, for example the workers of a training.
 
     Attributes:
-        part: Name of the pod spec among those of its object, as ``Worker``; empty if the object has one.
+        part: Name of the pod spec in its object, such as ``Worker``; empty if the object has only one pod spec.
         labels: Labels of the pods.
-        copies: Number of copies when all that may run runs, without what an update adds.
-        least_copies: Number of copies that run until they are stopped; 0 for work that ends.
+        copies: Number of copies when all pods run. It does not include the copies that an update adds.
+        least_copies: Number of copies that run until someone deletes them; 0 for work that ends, such as a Job.
         pods_each: Number of pods of this spec in a copy.
-        surge: Number of pods that an update makes before it takes old ones away.
-        surge_is_needed: Whether an update waits for such pods before any old one may go.
-        surge_together: Number of new copies that an update needs at once before any old one may go: 1 of a
-            Deployment, all of what is replaced as a whole.
-        is_gang: Whether a copy needs all its pods to run together, those of the object's other parts among them.
-        starts_with: Number of pods of this spec in a copy of a gang that are enough to start; None: all.
-        is_stopped: Whether it is suspended, paused, stopped or held by a gate: its copies run once that is taken back.
-        is_for_each_node: Whether every node that takes it gets one; copies then do not count.
-        notes: Assumptions about it, each a sentence without a full stop.
+        surge: Number of pods that an update creates before it deletes old pods.
+        surge_is_needed: Whether an update deletes no old pod before these new pods run.
+        surge_together: Number of new copies that must run before an update deletes an old pod. It is 1 for a
+            Deployment, and the number of all copies if a controller replaces them as a whole.
+        is_gang: Whether all pods of a copy must run at the same time, including pods of the object's other pod specs.
+        starts_with: Smallest number of pods of this spec with which a gang starts; None means every pod.
+        is_stopped: Whether a suspension, a pause or a scheduling gate holds the pods back. They run after it ends.
+        is_for_each_node: Whether every node that accepts the pod gets one, as for a DaemonSet. ``copies`` then does not
+            count.
+        notes: Assumptions about the pods, each a sentence without a period.
     """
 
     part: str = ""
@@ -108,60 +127,61 @@ class Pods:
 
     @property
     def pods(self) -> int:
-        """Number of pods when all that may run runs."""
+        """Number of pods when all copies run."""
         return self.copies * self.pods_each
 
     @property
     def least_pods(self) -> int:
-        """Number of pods that run until they are stopped."""
+        """Number of pods that run until someone deletes them."""
         return self.least_copies * self.pods_each
 
     @property
     def makes_pods(self) -> bool:
-        """Whether there are pods at all."""
+        """Whether the object creates any pods."""
         return self.pods > 0 or self.is_for_each_node
 
     @property
     def lasts(self) -> bool:
-        """Whether some run until they are stopped."""
+        """Whether some pods are long-running: they run until someone deletes them."""
         return self.is_for_each_node or self.least_copies > 0
 
     @property
     def starting(self) -> int:
-        """Number of pods that must have a place before any of them gets on: of a gang several."""
+        """Number of pods that must have a place before the first of them starts: 1, or more for a gang."""
         if not self.is_gang:
             return 1
         return self.pods_each if self.starts_with is None else min(self.starts_with, self.pods_each)
 
     @property
     def updating(self) -> int:
-        """Number of new pods that an update must find a place for at once, before any old one goes."""
+        """Number of new pods that must have a place at the same time before an update deletes an old pod."""
         return self.surge_together * self.starting if self.surge and self.surge_is_needed else 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Consumer(Pods):
-    """Pods of one pod spec that hold GPUs.
+    """A workload as the plan sees it: equal pods of one object that request GPUs.
 
     Attributes:
-        subject: Index of the object among those looked at.
-        kind: Kind of the object, as ``Deployment``.
+        subject: Index of the object among the objects of the app.
+        kind: Kind of the object, such as ``Deployment``.
         namespace: Namespace of the object.
         name: Name of the object.
-        asks: Extended resources that each pod takes, by the formula of the scheduler; a device class of DRA stands
-            here by its name, without a slash.
-        most_asked: The most of each that one container of a pod asks for; empty if that is all of it.
-        choices: Devices that it may be given instead, the best first, if there is more than one choice or it depends
-            on the node; ``asks`` is then the first of them.
-        only_on: Indexes of the nodes and pools that its pods may go to; None: any.
-        pod_spec: Pod spec, which decides which nodes take it.
-        refused: Reason why the API server refuses its pods; empty if it does not.
-        priority: Priority of its pods, as their PriorityClass says; the scheduler takes lower ones away for it.
-        preempts: Whether the scheduler does so.
-        most_per_node: Number of its pods that a node takes at most, if they keep apart.
-        vram_mib: Memory that a pod takes of each GPU that it holds, at most; None if it does not say.
-        typical_vram_mib: Memory that it takes most of the time; None if it does not say.
-        quotas: Shares of the quotas that count its pods.
+        asks: Amount of each extended resource that a pod requests, computed as the scheduler does. For DRA, the key is
+            the name of a device class, which has no slash, and the value is the number of its devices.
+        most_asked: Largest amount of each resource that one container requests; empty if ``asks`` has the same amounts.
+        choices: Alternative sets of devices that the pod's claims list, the preferred set first; empty if there is no
+            alternative. If there are alternatives, ``asks`` is the first of them.
+        only_on: Indices of the nodes and pools that the pods can use; None means all.
+        pod_spec: Pod spec, which decides which nodes accept the pods.
+        refused: Reason why the API server rejects the pods; empty if it accepts them.
+        priority: Priority of the pods from their PriorityClass. The scheduler evicts pods of lower priority for them.
+        preempts: Whether the scheduler evicts other pods to make room for these pods.
+        most_per_node: Largest number of these pods on one node, if their rules limit it; otherwise None.
+        vram_mib: Largest GPU memory in MiB that a pod takes on each of its GPUs; None if the pod states no memory.
+        typical_vram_mib: Usual GPU memory in MiB that a pod takes on each of its GPUs; None if the pod states no usual
+            memory.
+        quotas: Amounts of ResourceQuotas that each pod uses.
     """
 
     subject: int
@@ -183,13 +203,13 @@ class Consumer(Pods):
 
     @property
     def title(self) -> str:
-        """Name of it in a sentence."""
+        """Name of the workload in a sentence: namespace, name and, if there are several, the pod spec."""
         part = f" {self.part}" if self.part else ""
         return f"{self.namespace}/{self.name}{part}"
 
     @property
     def most_on_node(self) -> int:
-        """Number of pods that a node may have, those that an update adds among them."""
+        """Largest number of pods on one node, including those that an update adds."""
         if self.is_for_each_node:
             return 1 + self.surge
         pods = self.pods + self.surge if self.pods else 0
@@ -197,11 +217,14 @@ class Consumer(Pods):
 
     @property
     def usual_vram_mib(self) -> int | None:
-        """Memory that a pod usually takes of each GPU: as much as at most, if only that is stated."""
+        """GPU memory in MiB that a pod usually takes on each GPU. Default: the largest memory of the pod."""
         return self.vram_mib if self.typical_vram_mib is None else self.typical_vram_mib
 
     def as_it_runs(self) -> Consumer:
-        """Return the consumer, without pods if it is stopped."""
+        """Return the workload with the pods that run now.
+
+        It has no pods while a suspension, a pause or a scheduling gate holds them back.
+        """
         if not self.is_stopped:
             return self
         return replace(self, copies=0, least_copies=0, surge=0, is_for_each_node=False)

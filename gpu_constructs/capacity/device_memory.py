@@ -1,4 +1,9 @@
-"""Memory of the devices: who may meet on one, what they take together, who does not go together."""
+"""The GPU memory that pods take on each device, if several pods share the device.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. A *slot* is one unit of an
+extended resource. A device with several slots serves several pods, and Kubernetes does not add up their memory. This
+module finds the sets of pods that may meet on a device, and compares their memory with that of the device.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +24,13 @@ _MOST_PLACES = 20
 
 
 class _Place(NamedTuple):
-    """One device type of a kind of nodes, with the facts that decide which pods can share it.
+    """Equal devices on equal nodes, with the facts that decide which pods can share one of these devices.
 
     Attributes:
-        kind: Kind of the nodes.
-        device: One of those that are alike.
-        in_node: Slots of its resource that a node has, those of the device among them.
-        number: How many devices like it the cluster has.
+        kind: Index of the group of equal nodes.
+        device: One of the devices.
+        in_node: Number of slots of the device's resource on each node, including the slots of this device.
+        number: Number of such devices in the cluster.
     """
 
     kind: int
@@ -35,26 +40,30 @@ class _Place(NamedTuple):
 
     @property
     def is_only(self) -> bool:
-        """Whether the node has no other device of the resource."""
+        """Whether ``device`` is the only device of its resource on each node."""
         return self.in_node == self.device.slots
 
     def slots_of(self, asked: int) -> int:
-        """Return the fewest slots that a pod holds of the device if it holds any; the others lie on other devices."""
+        """Return the smallest number of slots that a pod must hold on one device.
+
+        All other devices of the node together provide the rest of the slots that the pod requests.
+        """
         return max(1, asked - (self.in_node - self.device.slots))
 
     def pods_of(self, asked: int) -> int:
-        """Return the maximum number of pods that can hold slots of this device."""
+        """Return the largest number of pods that can hold slots of the device at the same time."""
         return min(self.device.slots // self.slots_of(asked), self.in_node // asked)
 
 
 class _Guests(NamedTuple):
-    """Consumers that the same nodes take and that ask for as many slots.
+    """Workloads (consumers) whose pods can run on the same nodes and request the same number of slots.
 
     Attributes:
-        asked: Slots of each pod.
-        known: Consumers that say what they take, as memory, pods on a node and index, the greatest first.
-        pods: Pods of all of them on a node.
-        is_silent: Whether one does not say what it takes.
+        asked: Number of slots that each pod requests.
+        known: Entry for each workload that states its memory: memory in MiB of a pod, number of pods on a node, and
+            index of the workload. The entry with the largest memory comes first.
+        pods: Number of pods of all these workloads on a node.
+        is_silent: Whether one of the workloads states no memory.
     """
 
     asked: int
@@ -64,12 +73,12 @@ class _Guests(NamedTuple):
 
 
 class _Meeting(NamedTuple):
-    """What pods that may meet on a device take.
+    """The memory that the pods on one device can take together.
 
     Attributes:
-        worst_mib: The most, together.
-        has_unknown: Whether one that may meet another there does not say it.
-        is_held_short: Whether one is allowed less than it takes.
+        worst_mib: Largest memory in MiB that pods which can share the device take together.
+        has_unknown: Whether a pod that can share the device states no memory.
+        is_held_short: Whether MPS limits a pod to less memory than it takes.
     """
 
     worst_mib: int
@@ -78,7 +87,7 @@ class _Meeting(NamedTuple):
 
 
 class DeviceMemory:
-    """What pods take of the memory of devices, when any of those that may run runs."""
+    """The memory that pods take on devices, for every set of pods that can run at the same time."""
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
@@ -88,7 +97,7 @@ class DeviceMemory:
 
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
-        """For each resource who asks for it, by the kind of the nodes."""
+        """Workloads that request each resource. The inner lists have one entry for each group of equal nodes."""
         groups = grouped(
             ((resource, asked, self._matching.takers[index]), index)
             for index, consumer in enumerate(self._matching.consumers)
@@ -113,7 +122,7 @@ class DeviceMemory:
 
     @cached_property
     def _places(self) -> Sequence[_Place]:
-        """The devices of the cluster, those that are alike in one."""
+        """Devices of the cluster. Equal devices on equal nodes are one entry."""
         matching = self._matching
         return [
             _Place(number, alike[0], offer.allocatable[alike[0].resource], matching.bins[number].count * len(alike))
@@ -122,7 +131,13 @@ class DeviceMemory:
         ]
 
     def planned(self, kind: int, offer: NodeOffer, seats: Sequence[Sequence[Seat]]) -> list[PlannedDevice]:
-        """Return the devices of a node with what the pods there take."""
+        """Return the devices of a node with the memory that pods take there.
+
+        Args:
+            kind: Index of the group of equal nodes.
+            offer: Node.
+            seats: Slots of each device that pods hold, in the order of the node's devices.
+        """
         found: list[PlannedDevice] = []
         for device, those in zip(offer.devices, seats, strict=True):
             meeting = self._meeting(_Place(kind, device, offer.allocatable[device.resource], 0))
@@ -151,7 +166,7 @@ class DeviceMemory:
             ]
             worst = worst_mib(device.slots, [one[:3] for one in known])
             if any(width < asked for _, _, width, asked in known):
-                # What lies on other devices must find slots too.
+                # Slots that a pod holds on other devices count against the node.
                 worst = min(worst, bound(place.in_node, [(mib, pods, asked) for mib, pods, _, asked in known]))
             self._meetings[key] = _Meeting(
                 worst_mib=worst,
@@ -162,7 +177,7 @@ class DeviceMemory:
         return self._meetings[key]
 
     def conflicts(self) -> tuple[list[Conflict], bool]:
-        """Return the smallest sets of pods that do not go together, and whether there are more of them."""
+        """Return the smallest sets of pods that exceed the memory of a device, and whether more such sets exist."""
         over = [place for place in self._places if self._excess(place) > 1]
         found: dict[tuple[object, ...], Conflict] = {}
         searched: dict[tuple[object, ...], bool] = {}
@@ -185,7 +200,7 @@ class DeviceMemory:
         return " ".join(filter(None, (offer.gpu_model or offer.name, place.device.profile)))
 
     def _conflicts_on(self, place: _Place, guests: Sequence[_Guests]) -> tuple[list[Conflict], bool]:
-        """Return the smallest sets of pods that do not go together on a device, and whether there are no others."""
+        """Return the smallest sets of pods that exceed the memory of one device, and whether these are all sets."""
         device, name = place.device, self._name(place)
         candidates = sorted(
             (index, _taken(mib, device), pods, place.slots_of(group.asked), mib)
@@ -193,7 +208,7 @@ class DeviceMemory:
             for mib, pods, index in group.known
         )
         made = [
-            Conflict(f"{name} (each holder)", device.vram_each_mib, {index: 1}, mib)
+            Conflict(f"{name} (each pod)", device.vram_each_mib, {index: 1}, mib)
             for index, taken, _, _, mib in candidates
             if device.vram_each_mib is not None and taken < mib
         ]
@@ -215,17 +230,21 @@ class DeviceMemory:
         return made[: 2 * MOST_CONFLICTS], is_complete
 
     def _excess(self, place: _Place) -> float:
-        """Return the largest share of a device's memory that may be taken: at most 1 if it is enough."""
+        """Return the largest memory that pods can take on a device, divided by the memory of the device.
+
+        If the result is above 1, memory can run out. The result is also above 1 if MPS limits a pod to less memory than
+        the pod takes.
+        """
         meeting, mib = self._meeting(place), place.device.vram_mib
         most = meeting.worst_mib / mib if mib else 0.0
         return max(most, 1 + 1e-9) if meeting.is_held_short else most
 
     def verdict(self, together: Mapping[int, int]) -> VramVerdict:
-        """Return whether memory can run out.
+        """Return whether GPU memory can run out.
 
         Args:
-            together: Pods of each consumer that have a place at once, whoever else runs; of those that every node gets
-                all.
+            together: Number of pods of each workload that certainly have a place at the same time, including the pods
+                of DaemonSets.
         """
         held = [(place, self._meeting(place)) for place in self._places]
         is_unknown = any(one.has_unknown or (one.worst_mib and place.device.vram_mib is None) for place, one in held)
@@ -239,10 +258,10 @@ class DeviceMemory:
         return "depends" if fits == "yes" else "undecided"
 
     def _some_placement_fits(self, together: Mapping[int, int]) -> Answer:
-        """Return whether pods could be put on devices so that each has enough memory.
+        """Return whether a placement of the pods exists in which the memory of each device is enough for its pods.
 
-        Each device is looked at by itself, and who does not say what it takes is taken to take nothing: a ``no`` is
-        proven, a ``yes`` where pods hold slots of one device each.
+        The search treats each device on its own. Pods that state no memory count as 0. The answer ``no`` is exact. The
+        answer ``yes`` is exact if each pod holds slots of one device only.
         """
         items = Counter[_Wanted]()
         for index, pods in together.items():
@@ -271,7 +290,10 @@ class DeviceMemory:
         return pack(wanted, bins).answer
 
     def _groups(self, index: int, pods: int) -> list[tuple[frozenset[int], int]]:
-        """Return the kinds of nodes with the pods that go there: of a DaemonSet to each kind as many as it has."""
+        """Return pairs: a set of node groups that the pods of a workload can use, and the number of these pods there.
+
+        A DaemonSet has one pair for each group of nodes, with one pod on each node. Other workloads have one pair.
+        """
         takers = self._matching.takers[index]
         if not pods or not self._matching.consumers[index].is_for_each_node:
             return [(takers, pods)] if pods else []
@@ -296,12 +318,12 @@ _Wanted = tuple[tuple[int, int], frozenset[int], tuple[int, int] | None]
 
 
 class _Reach(NamedTuple):
-    """Devices that the pods of a consumer may get.
+    """The devices that the pods of a workload can get.
 
     Attributes:
-        places: Their numbers.
-        is_only: Whether each is the only one of its node.
-        most_slots: Slots of the one that has most.
+        places: Positions of the devices in the list ``DeviceMemory._places``.
+        is_only: Whether each device is the only device of its resource on its node.
+        most_slots: Largest number of slots of one device.
     """
 
     places: frozenset[int]
@@ -310,7 +332,7 @@ class _Reach(NamedTuple):
 
 
 def _most(device: Device) -> int | None:
-    """Return the memory of a device that one pod can have; None if it is not known."""
+    """Return the memory in MiB that one pod can get on a device. Return None if the memory is not known."""
     given = [mib for mib in (device.vram_mib, device.vram_each_mib) if mib is not None]
     return min(given, default=None)
 
@@ -320,7 +342,7 @@ def _key(device: Device) -> tuple[object, ...]:
 
 
 def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
-    """Return whether a pod that does not state what it takes may meet another on a device."""
+    """Return whether a pod that states no memory can share a device with another pod."""
     silent = min(((place.slots_of(one.asked), at) for at, one in enumerate(guests) if one.is_silent), default=None)
     if silent is None:
         return False
@@ -330,7 +352,10 @@ def _has_unknown(place: _Place, guests: Sequence[_Guests]) -> bool:
 
 
 def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[int, int, int]]:
-    """Return the greatest pods that can be on a device at once."""
+    """Yield the pods with the largest memory, up to the number of pods that a device can serve at the same time.
+
+    Each entry has the memory of a pod in MiB, the number of pods, and the index of the workload.
+    """
     for mib, pods, index in known:
         if most <= 0:
             return
@@ -339,5 +364,5 @@ def _first(known: Sequence[tuple[int, int, int]], most: int) -> Iterator[tuple[i
 
 
 def _taken(mib: int, device: Device) -> int:
-    """Return what a pod takes of a device, which may allow it less."""
+    """Return the memory in MiB that a pod takes on a device, at most the limit of MPS if MPS sets one."""
     return mib if device.vram_each_mib is None else min(mib, device.vram_each_mib)

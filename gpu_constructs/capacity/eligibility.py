@@ -1,4 +1,8 @@
-"""Which nodes take which pods, by the rules of the scheduler; labels that are not known beforehand are let pass."""
+"""The check of which nodes accept which pods, by the rules of kube-scheduler.
+
+A label whose value is not known until the node runs counts as matching. A *consumer* is a workload as the plan sees it:
+equal pods of one object that request GPUs.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +30,31 @@ from gpu_constructs.kube.annotations import VRAM
 _MOST_TERMS_IN_WORDS = 3
 
 
-# Judging
+# Check of one workload on one node
 
 
 def refusal(demands: Demands, offered: Offered) -> str | None:
-    """Return why a node takes no pod with such demands, even when it is empty; None if it does.
+    """Return the reason why a node accepts no pod of a workload, even if the node runs no other pods.
 
-    Memory is another matter: see ``vram_refusal``. For many of both, ``Eligibility`` is quicker.
+    Return None if the node accepts the pods. The function ignores GPU memory; see ``vram_refusal``. For many nodes and
+    workloads, ``Eligibility`` is faster.
+
+    Args:
+        demands: Facts of the pods that decide which nodes accept them.
+        offered: Facts of the node that decide which pods it accepts.
     """
     return next(_reasons(demands, offered), None)
 
 
 def unknown_labels(demands: Demands, offered: Offered) -> tuple[str, ...]:
-    """Return the labels that were taken as matching because they are not declared; none if a node refuses anyway."""
+    """Return the undeclared labels of a node that the check assumes to match.
+
+    The result is empty if the node rejects the pods in any case.
+
+    Args:
+        demands: Facts of the pods that decide which nodes accept them.
+        offered: Facts of the node that decide which pods it accepts.
+    """
     if refusal(demands, offered) is not None:
         return ()
     terms = [term for term in demands.terms or () if _judge(term, demands.selected, offered) is not False]
@@ -48,7 +64,11 @@ def unknown_labels(demands: Demands, offered: Offered) -> tuple[str, ...]:
 
 
 def vram_refusal(consumer: Consumer, offer: NodeOffer) -> str | None:
-    """Return why no GPU of a node has the memory that a pod states; None if one has, or if it is not known."""
+    """Return the reason why every GPU of a node is too small for a pod of a workload.
+
+    The function compares the memory that the pods state with the memory of the GPUs. It returns None if a GPU is large
+    enough. It also returns None if the pods state no memory, or if the memory of a GPU is not known.
+    """
     wanted = consumer.vram_mib
     if wanted is None:
         return None
@@ -58,20 +78,20 @@ def vram_refusal(consumer: Consumer, offer: NodeOffer) -> str | None:
         if not devices or len(known) < len(devices):
             continue
         mib, each = max(known, key=lambda one: min(one[0], one[0] if one[1] is None else one[1]))
-        wants = f"a pod wants {wanted}Mi ({VRAM})"
+        needs = f"but a pod needs {wanted}Mi ({VRAM})"
         if each is not None and each < min(wanted, mib):
-            return f"has GPU memory {mib}Mi, of which MPS gives each holder {each}Mi and {wants}"
+            return f"has GPU memory {mib}Mi, of which MPS allows each pod {each}Mi, {needs}"
         if mib < wanted:
-            return f"has GPU memory {mib}Mi, of which {wants}"
+            return f"has GPU memory {mib}Mi, {needs}"
     return None
 
 
 def may_share_a_node(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether a node can have labels with which it takes the pods of two DaemonSets.
+    """Return whether pods of two DaemonSets can run on the same node, for some labels of the node.
 
     Args:
-        one: Pod spec of one of them, as Kubernetes writes it.
-        other: Pod spec of the other.
+        one: Pod spec of the first DaemonSet, as in its manifest.
+        other: Pod spec of the second DaemonSet, as in its manifest.
     """
     first, second = daemon_key(one), daemon_key(other)
     return any(
@@ -107,26 +127,27 @@ def _of_resources(demands: Demands, offered: Offered) -> Iterator[str]:
         has = offered.amounts.get(resource, 0)
         if has < count:
             why = f": {offered.why_nothing}" if offered.why_nothing else ""
-            yield f"offers {has} {resource}, of which a pod wants {count}" if has else f"offers no {resource}{why}"
+            yield f"offers {has} {resource}, but a pod requests {count}" if has else f"offers no {resource}{why}"
     for resource, most in demands.most_asked:
         limit = offered.limits.get(resource, most)
         if most > limit:
-            yield f"shares GPUs so that a container gets {limit} {resource} at most, of which one asks for {most}"
+            yield f"shares GPUs so that a container gets at most {limit} {resource}, but one requests {most}"
 
 
 def _repels(taint: tuple[str, str, str], demands: Demands) -> bool:
-    # A pod that names its node is looked at by the kubelet only: kubernetes/kubernetes:pkg/kubelet/lifecycle.
+    # Only the kubelet checks a pod that names its node: kubernetes/kubernetes:pkg/kubelet/lifecycle.
     counted = ("NoExecute",) if demands.node_name else ("NoSchedule", "NoExecute")
     return taint[2] in counted and not any(one.tolerates(*taint) for one in demands.tolerations)
 
 
 def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
-    """Check whether a node has all that a term wants; None if that depends on labels that are not known.
+    """Check whether a node meets a node selector term. Return None if that depends on unknown values of labels.
 
     Args:
-        term: Rules by which the node is judged.
-        besides: Rules that must hold too, which may leave no value for such a label.
-        offered: The node.
+        term: Rules of the term. The node must meet every rule.
+        besides: Other rules that the node must meet, which the function does not check on their own. The result is
+            False if no value of an unknown label can meet the rules in ``besides`` and in ``term`` together.
+        offered: Facts of the node.
     """
     if not all(rule.is_valid for rule in term):
         return False
@@ -140,12 +161,15 @@ def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
 
 
 def _is_possible(rules: Sequence[Rule]) -> bool:
-    """Check whether a label can have a value, or be missing, so that all rules for it hold."""
+    """Check whether some value of a label meets all rules for this label.
+
+    A missing label also counts as a value, because ``NotIn`` and ``DoesNotExist`` match it.
+    """
     named = [rule.values for rule in rules if rule.operator == "In"]
     if named:
         return any(all(rule.holds(value) for rule in rules) for value in named[0])
     bounds = {op: [int(rule.values[0]) for rule in rules if rule.operator == op] for op in ("Gt", "Lt")}
-    # Rules name so many values at most that one more is free.
+    # Try one more value than the rules name, so that at least one value is in no rule.
     steps = range(1, sum(len(rule.values) for rule in rules) + 2)
     numbers = (
         [max(bounds["Gt"]) + n for n in steps] if bounds["Gt"] else [min(bounds["Lt"], default=0) - n for n in steps]
@@ -153,11 +177,11 @@ def _is_possible(rules: Sequence[Rule]) -> bool:
     return any(all(rule.holds(value) for rule in rules) for value in (None, "any", *map(str, numbers)))
 
 
-# Saying why
+# Reasons in words
 
 
 def taint_text(key: str, value: str, effect: str) -> str:
-    """Return a taint as ``kubectl`` writes it."""
+    """Return a taint in the format of ``kubectl``."""
     return f"{key}{f'={value}' if value else ''}:{effect}"
 
 
@@ -166,13 +190,13 @@ def _of_other_name(wanted: str, offered: Offered) -> str:
 
 
 def _of_pool(wanted: str) -> str:
-    return f"is a pool whose nodes have no names here, where its pods want {wanted}; declare that node by itself"
+    return f"is a pool without declared node names, but its pods select {wanted} (declare that node by itself)"
 
 
 def _of_no_term(terms: Sequence[Term], offered: Offered) -> str:
     reasons = list(dict.fromkeys(_of_term(term, offered) for term in terms))
     if len(reasons) <= 1:
-        return reasons[0] if reasons else "is matched by nothing: the node affinity of its pods has no term"
+        return reasons[0] if reasons else "matches no term: the node affinity of its pods has none"
     more = len(reasons) - _MOST_TERMS_IN_WORDS
     listed = "; ".join(reasons[:_MOST_TERMS_IN_WORDS]) + (f"; and {more} more" if more > 0 else "")
     return f"matches no term of its pods' node affinity: {listed}"
@@ -182,44 +206,46 @@ def _of_term(term: Term, offered: Offered) -> str:
     for rule in term:
         if not rule.is_valid:
             written = " ".join((rule.key, rule.operator, ",".join(rule.values))).strip()
-            return f"cannot match {written!r}, which is not a rule that Kubernetes can read"
+            return f"cannot match {written!r}, which is not a valid rule"
     refused = next((rule for rule in term if offered.judge(rule) is False), None)
     if refused is not None:
         return _in_words(refused, offered)
     keys = dict.fromkeys(rule.key for rule in term if offered.judge(rule) is None)
-    return f"has no {' or '.join(keys)} that would do: its pods want of it what no node has at once"
+    return f"cannot have the {' or '.join(keys)} that its pods select: no value meets all their rules"
 
 
 def _in_words(rule: Rule, offered: Offered) -> str:
     value = offered.values.get(rule.key)
-    wanted = " or ".join(rule.values)
+    listed = " or ".join(rule.values)
     if value == NAME_IN_POOL:
-        return _of_pool(f"{'the node' if rule.key == NODE_NAME else rule.key} {wanted}".strip())
+        return _of_pool(f"{'the node' if rule.key == NODE_NAME else rule.key} {listed}".strip())
     if rule.key == NODE_NAME:
-        other = "not be" if rule.operator == "NotIn" else "be"
-        return f"is {value}, where its pods want the node to {other} {wanted}"
+        others = f"any node except {listed}" if rule.operator == "NotIn" else listed
+        return f"is {value}, but its pods select {others}"
     has = f"has no label {rule.key}" if value is None else f"has {rule.key}={value}"
-    wants = {
-        "In": f"where its pods want {wanted or 'it empty'}",
-        "NotIn": "where its pods want another",
-        "Exists": "which its pods want",
-        "DoesNotExist": "where its pods want no such label",
-        "Gt": f"where its pods want more than {wanted}",
-        "Lt": f"where its pods want less than {wanted}",
+    selected = {
+        "In": f"but its pods select {listed or 'the empty value'}",
+        "NotIn": "but its pods select other values",
+        "Exists": "which its pods select",
+        "DoesNotExist": "but its pods select nodes without this label",
+        "Gt": f"but its pods select values above {listed}",
+        "Lt": f"but its pods select values below {listed}",
     }
-    return f"{has}, {wants[rule.operator]}"
+    return f"{has}, {selected[rule.operator]}"
 
 
-# Many of both
+# Check of many workloads on many nodes
 
 
 class Eligibility:
-    """Which of many nodes take which of many consumers' pods: each pair that differs is judged once.
+    """The check of which nodes accept which workloads, for many nodes and workloads.
+
+    It checks equal nodes and equal pods only once.
 
     Attributes:
-        consumer_groups: A number for each consumer; those with the same one go to the same nodes.
-        offer_groups: A number for each node; those with the same one take the same pods.
-        accepted: For each group of nodes the groups of consumers whose pods it takes.
+        consumer_groups: Group number of each workload (consumer). The same nodes accept all workloads of a group.
+        offer_groups: Group number of each node. All nodes of a group accept the same pods.
+        accepted: For each group of nodes, the group numbers of the workloads that these nodes accept.
     """
 
     def __init__(
@@ -241,7 +267,7 @@ class Eligibility:
         self.accepted = self._accepted()
 
     def _accepted(self) -> Sequence[Collection[int]]:
-        # What is asked for apart from resources, of which there are fewer that differ.
+        # Many workloads differ in their resources only, so one check of labels and taints serves them all.
         places = grouped((replace(one, asks=(), most_asked=()), group) for group, one in enumerate(self._demands))
         found: list[set[int]] = [set() for _ in self._offered]
         for place, groups in places.items():
@@ -252,7 +278,10 @@ class Eligibility:
         return [frozenset(those) for those in found]
 
     def _candidates(self, demands: Demands) -> Collection[int]:
-        """Return the groups of nodes that labels leave to pods; those without a label may get it later."""
+        """Return the groups of nodes whose labels can match the demands of a workload. The full check comes later.
+
+        Nodes that lack a selected label are in the result too, because they may get the label later.
+        """
         everything: Collection[int] = range(len(self._offered))
         selected = min([everything, *map(self._having, demands.selected)], key=len)
         wanted = ([self._having(rule) for rule in term if rule.operator == "In"] for term in demands.alternatives)
@@ -265,9 +294,19 @@ class Eligibility:
         return [number for value in {None, *rule.values} for number in self._by_label[rule.key].get(value, ())]
 
     def refusal(self, consumer: int, offer: int) -> str | None:
-        """Return why a node takes no pod of a consumer, by their places in the lists; None if it does."""
+        """Return the reason why a node rejects the pods of a workload. Return None if the node accepts them.
+
+        Args:
+            consumer: Index of the workload.
+            offer: Index of the node.
+        """
         return refusal(self._demands[self.consumer_groups[consumer]], self._offered[self.offer_groups[offer]])
 
     def unknown_labels(self, consumer: int, offer: int) -> tuple[str, ...]:
-        """Return the labels that were taken as matching, by the places of both in the lists."""
+        """Return the undeclared labels of a node that the check of a workload assumes to match.
+
+        Args:
+            consumer: Index of the workload.
+            offer: Index of the node.
+        """
         return unknown_labels(self._demands[self.consumer_groups[consumer]], self._offered[self.offer_groups[offer]])

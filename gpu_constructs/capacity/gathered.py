@@ -1,4 +1,4 @@
-"""Values gathered by key, in the order in which the keys come first."""
+"""Helpers that group or sum values by key. Keys keep the order in which they first occur."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _Value = TypeVar("_Value")
 
 
 def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
-    """Return the values of each key."""
+    """Return a dictionary from each key to the list of its values."""
     found: dict[_Key, list[_Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -18,7 +18,7 @@ def grouped(pairs: Iterable[tuple[_Key, _Value]]) -> dict[_Key, list[_Value]]:
 
 
 def summed(pairs: Iterable[tuple[_Key, int]]) -> dict[_Key, int]:
-    """Return the sum of the values of each key."""
+    """Return a dictionary from each key to the sum of its values."""
     found: dict[_Key, int] = {}
     for key, value in pairs:
         found[key] = found.get(key, 0) + value

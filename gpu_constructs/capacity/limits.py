@@ -1,8 +1,11 @@
-"""What keeps pods from running though nodes have slots: what quotas admit, memory of a GPU, power of a rack.
+"""The limits that affect pods although nodes have free slots: ResourceQuotas, GPU memory, and power of racks.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods are pods
+that run until someone deletes them.
 
 Source:
-    kubernetes/kubernetes@v1.36.2:staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go: over a
-    ResourceQuota the API server refuses the object, however many GPUs are free; controllers of pods then report
+    kubernetes/kubernetes@v1.36.2:staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go: The API
+    server rejects an object that exceeds a ResourceQuota, however many GPUs are free. Controllers of pods then report
     FailedCreate and try again.
 """
 
@@ -20,19 +23,19 @@ from gpu_constructs.capacity.report.words import percent
 from gpu_constructs.capacity.wording import MOST_NAMED, counted, joined, nodewise, several
 
 _Amount = tuple[str, str, int]
-"""Quota, resource and how much of it there is."""
-_WAY_OUT = "raise the quota, or ask for less"
+"""Limited amount of a quota: the name of the quota, the name of the resource, and the limit."""
+_WAY_OUT = "raise the quota, or request less"
 
 
 class Quotas:
-    """Pods that the quotas of an app admit.
+    """The number of pods that the ResourceQuotas of an app admit.
 
     Attributes:
-        least: Pods by consumer that run until they are stopped and that quotas admit.
-        most: The same when all that may run runs.
-        of_daemons: Pods that each consumer gets which every node gets.
-        admits_always: Whether all that always runs is created.
-        admits_all: Whether all that may run at once is created.
+        least: Number of admitted long-running pods of each workload.
+        most: Number of admitted pods of each workload, among all its pods.
+        of_daemons: Number of admitted pods of each DaemonSet.
+        admits_always: Whether quotas admit all long-running pods.
+        admits_all: Whether quotas admit all pods at the same time.
     """
 
     def __init__(self, matching: Matching) -> None:
@@ -55,7 +58,7 @@ class Quotas:
         self.admits_all = not self._lacking(lasting=False)
 
     def _admit(self, index: int, pods: int) -> int:
-        """Return how many of some more pods are created, and count them."""
+        """Return how many more pods of a workload quotas admit, and subtract these pods from the quotas."""
         shares = self._consumers[index].quotas
         admitted = min([pods, *(self._room(share) // share.takes for share in shares)])
         for share in shares:
@@ -66,7 +69,11 @@ class Quotas:
         return max(self._left.get(_amount(share), share.hard), 0)
 
     def _admit_unit(self, unit: Sequence[int], pods: dict[int, int], copies: int) -> None:
-        """Admit copies of what starts together; of a gang whole ones only, and the pods it can start without last."""
+        """Admit copies of a group of workloads whose pods start together, and add them to the admitted pods.
+
+        A gang is a copy whose pods must run at the same time. Quotas admit whole copies of a gang only. Pods that the
+        gang does not need to start come last.
+        """
         consumers = self._consumers
         if not consumers[unit[0]].is_gang:
             pods[unit[0]] += self._admit(unit[0], copies * consumers[unit[0]].pods_each)
@@ -84,7 +91,10 @@ class Quotas:
             pods[index] += self._admit(index, copies * (consumers[index].pods_each - consumers[index].starting))
 
     def _first_over(self, pods: Mapping[int, int], left: Mapping[_Amount, int]) -> QuotaShare | None:
-        """Return the first quota that does not admit some more pods together."""
+        """Return the first amount of a quota that is too small for the given additional pods together.
+
+        Return None if the quotas admit all these pods.
+        """
         wanted: dict[_Amount, int] = {}
         for index, count in pods.items():
             for share in self._consumers[index].quotas:
@@ -105,28 +115,32 @@ class Quotas:
         return [index for index, count in admitted.items() if count < self._wanted(index, lasting=lasting)]
 
     def problems(self) -> Iterator[Problem]:
-        """Return what quotas do not admit: what always runs, what starts, what updates, then all at once."""
+        """Yield a problem for each quota that is too small.
+
+        Problems of long-running pods come first. Problems of pods that start, of updates, and of all pods together
+        follow.
+        """
         always = self._lacking(lasting=True)
         yield from self._of(always, lasting=True)
-        told = set(always)
+        reported = set(always)
         for unit in self._matching.units if not always else ():
             first = self._consumers[unit[0]]
             if not first.least_copies:
                 share = self._first_over({i: self._consumers[i].starting for i in unit}, self._left_always)
                 if share:
-                    told.update(unit)
+                    reported.update(unit)
                     yield _later("slots", first, share, "it would never start", "its pods")
             new = {index: pods for index in unit if (pods := self._consumers[index].updating)}
             share = self._first_over(new, self._left_always)
             if share:
-                yield _later("rollout", first, share, "an update would wait forever", "new pods before the old ones go")
-        yield from self._of([index for index in self._lacking(lasting=False) if index not in told], lasting=False)
+                yield _later("rollout", first, share, "an update would wait forever", "the new pods of the update")
+        yield from self._of([index for index in self._lacking(lasting=False) if index not in reported], lasting=False)
 
     def _of(self, lacking: Sequence[int], *, lasting: bool) -> Iterator[Problem]:
         shares = [(index, share) for index, one in enumerate(self._consumers) for share in one.quotas]
         short = grouped((_amount(share), index) for index, share in shares if index in lacking)
         wanted = summed((_amount(share), self._wanted(index, lasting=lasting) * share.takes) for index, share in shares)
-        what = "always runs" if lasting else "may run at once"
+        what = "the long-running pods" if lasting else "all pods together"
         for (quota, resource, hard), those in short.items():
             wants = wanted[quota, resource, hard]
             if wants > hard:
@@ -134,9 +148,9 @@ class Quotas:
                 yield Problem(
                     kind="slots" if lasting else "waiting",
                     subject=self._matching.subject_of(those),
-                    what=f"{quota} admits {hard} {resource}, and what {what} wants {wants}",
-                    details=(f"for the rest {_not_created(resource)}, of {who} or of others that the quota counts",),
-                    way_out=_WAY_OUT if lasting else f"leave it where work may queue; else {_WAY_OUT}",
+                    what=f"{quota} admits {hard} {resource}, but {what} request {wants}",
+                    details=(f"{_rejection(resource)}: those of {who}, or of others that the quota counts",),
+                    way_out=_WAY_OUT if lasting else f"ignore this if work may queue. Otherwise, {_WAY_OUT}",
                 )
 
 
@@ -144,10 +158,14 @@ def _amount(share: QuotaShare) -> _Amount:
     return share.quota, share.resource, share.hard
 
 
-def _not_created(resource: str) -> str:
-    # The claim is made for a pod that is there already, by a controller or by the scheduler.
+def _rejection(resource: str) -> str:
+    # The controller creates a claim after the pod, so the pod exists and stays Pending.
     is_of_claims = resource.endswith("/devices")
-    return "claims are not created, and pods stay Pending" if is_of_claims else "pods are not created (FailedCreate)"
+    return (
+        "the API server rejects claims, so pods stay Pending"
+        if is_of_claims
+        else "the API server rejects pods (FailedCreate)"
+    )
 
 
 def _later(kind: Literal["slots", "rollout"], consumer: Consumer, share: QuotaShare, what: str, pods: str) -> Problem:
@@ -156,27 +174,27 @@ def _later(kind: Literal["slots", "rollout"], consumer: Consumer, share: QuotaSh
         subject=consumer.subject,
         what=what,
         details=(
-            f"{share.quota} admits {share.hard} {share.resource}, and beside what always runs that is too "
-            f"little for {pods}: {_not_created(share.resource)}",
+            f"{share.quota} admits {share.hard} {share.resource}, too little for {pods} next to the "
+            f"long-running pods: {_rejection(share.resource)}",
         ),
         way_out=_WAY_OUT,
     )
 
 
-# What may run out though every pod has a place
+# Limits that running pods can exceed: GPU memory and power
 
 
 _MOST_CONFLICTS = 3
 _STARTS: Mapping[VramVerdict, str] = {
-    "depends": "memory of a GPU may run out, depending on which pods get it",
-    "overcommitted": "memory of a GPU runs out once all pods are busy, wherever they are placed",
-    "undecided": "memory of a GPU may run out, and the search for a placement that fits gave up",
-    "unknown": "nobody can say whether memory of a GPU runs out",
+    "depends": "GPU memory may run out, depending on which pods share a GPU",
+    "overcommitted": "GPU memory runs out once all pods are busy, on every placement",
+    "undecided": "GPU memory may run out, and the search for a placement that fits gave up",
+    "unknown": "the plan cannot determine whether GPU memory runs out",
 }
 
 
 class MemoryProblems:
-    """Finds what is too much for the memory of GPUs."""
+    """Describes problems with GPU memory: pods that are too large for every GPU, and shared GPUs that may run out."""
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
@@ -191,7 +209,7 @@ class MemoryProblems:
         }
 
     def of_large_budgets(self) -> Iterator[Problem]:
-        """Pods that want more memory than any device they may get has."""
+        """Yield a problem for each workload whose pods need more memory than any device that they can get has."""
         refused: dict[object, Mapping[str, str]] = {}
         stated = [(i, one) for i, one in enumerate(self._consumers) if one.vram_mib is not None and one.makes_pods]
         for index, consumer in ((i, one) for i, one in stated if self._matching.takers[i]):
@@ -205,13 +223,16 @@ class MemoryProblems:
                 yield Problem(
                     kind="vram",
                     subject=consumer.subject,
-                    what=f"its pods{part} want more memory than any GPU that they may get",
-                    way_out="take a smaller model or quantization, or a larger GPU",
+                    what=f"its pods{part} need more memory than any GPU that they can get",
+                    way_out="use a smaller model or quantization, or a larger GPU",
                     details=nodewise(refused[key], len(nodes)),
                 )
 
     def _too_small(self, consumer: Consumer, kinds: Sequence[int]) -> Mapping[str, str]:
-        """Return why no GPU of some nodes has enough memory, for a few of them; empty if one has."""
+        """Return the reasons why no GPU of the given nodes has enough memory, by node; empty if one GPU has enough.
+
+        The result names a few nodes only.
+        """
         whys: dict[str, str] = {}
         for kind in kinds:
             offers = [self._offers[index] for index in self._matching.kinds[kind]]
@@ -228,17 +249,17 @@ class MemoryProblems:
         conflicts: Sequence[Conflict],
         waiting: Collection[int],
     ) -> Iterator[Problem]:
-        """Memory that may run out, or that nobody can add up.
+        """Yield a problem if memory of shared GPUs may run out, or if the memory of pods or boards is not known.
 
         Args:
-            verdict: Whether it can.
-            devices: Every device, with what is taken of it.
-            conflicts: Pods that do not go together.
-            waiting: Consumers some of whose pods wait for slots.
+            verdict: Whether memory can run out.
+            devices: All devices, with the memory that pods take.
+            conflicts: Sets of pods that need more memory than a device has.
+            waiting: Indices of the workloads with pods that wait for slots.
         """
         if verdict == "safe":
             return
-        others = [one for one in conflicts if not self._is_said(one)]
+        others = [one for one in conflicts if not self._is_reported(one)]
         silent = [self._matching.titles[i] for i, one in enumerate(self._consumers) if self._is_silent(i, one)]
         if conflicts and not others and not silent:
             return
@@ -249,24 +270,24 @@ class MemoryProblems:
             why, way = self._unknown(silent)
             reasons.append(why)
             ways.insert(0, way)
-        # What is too much for any GPU by itself has been said: what is left is that it is not known.
+        # Another problem already reports pods that are too large for every GPU. What remains is unknown memory.
         start = _STARTS[verdict if is_open else "unknown"]
         yield Problem(kind="vram", subject=None, what=start, way_out=", or ".join(ways), details=tuple(reasons))
 
     def _unknown(self, silent: Sequence[str]) -> tuple[str, str]:
-        """Return what is not known, and the way to state it."""
+        """Return the reason why the memory of pods or boards is not known, and the instruction how to state it."""
         if silent:
             states, which = ("states", "it") if len(silent) == 1 else ("state", "each")
-            return f"{joined(silent)} {states} no budget", f"GpuRequest(vram=...) for {which}"
+            return f"{joined(silent)} {states} no budget", f"set GpuRequest(vram=...) for {which}"
         blank = [one.name for one in self._offers if any(device.vram_mib is None for device in one.devices)]
-        return f"the memory of the GPUs of {joined(blank)} is not known", "GpuNode(vram=...)"
+        return f"the memory of the GPUs of {joined(blank)} is not known", "set GpuNode(vram=...)"
 
     def _degrees(self, devices: Sequence[PlannedDevice]) -> Iterator[str]:
-        """Return how much may be taken of the device of which most is, if that is too much."""
+        """Yield a sentence about the device whose memory pods can exceed the most; nothing if pods exceed no device."""
         known = [(one, one.device.vram_mib) for one in devices if one.device.vram_mib]
         one, mib = max(known, key=lambda one: one[0].worst_mib / one[1], default=(None, 0))
         if one and one.worst_mib > mib:
-            who = "a pod may take" if one.device.slots == 1 else "pods that may meet on one GPU take up to"
+            who = "a pod may take" if one.device.slots == 1 else "pods that can share one GPU take up to"
             yield f"{who} {one.worst_mib} of its {mib} MiB ({percent(one.worst_mib, mib)} %)"
 
     def _sets(self, conflicts: Sequence[Conflict]) -> Iterator[str]:
@@ -286,49 +307,49 @@ class MemoryProblems:
         if not conflicts:
             return []
         if all(sum(one.pods.values()) == 1 for one in conflicts):
-            return ["a smaller budget", "a nodeSelector for larger GPUs"]
+            return ["set a smaller budget", "select larger GPUs with a nodeSelector"]
         in_update = {i for one in conflicts for i, count in one.pods.items() if self._is_update(i, count)}
-        ways = ["an update that takes old pods away first (Recreate, or maxSurge 0)"] if in_update else []
-        ways.append("smaller budgets")
+        ways = ["delete old pods first in updates (Recreate, or maxSurge 0)"] if in_update else []
+        ways.append("set smaller budgets")
         if any(offer.vram_unit_mib is None for offer in self._offers if any(one.slots > 1 for one in offer.devices)):
-            ways += ["fewer slots", "Sharing.vram_units(...) where nodes have one GPU"]
-        return [*ways, "MIG"]
+            ways += ["configure fewer slots", "use Sharing.vram_units(...) on nodes with one GPU"]
+        return [*ways, "use MIG"]
 
     def _pods(self, index: int, count: int) -> str:
         while_updated = " (while it is updated)" if self._is_update(index, count) else ""
         return f"{several(self._matching.titles[index], count)}{while_updated}"
 
     def _is_update(self, index: int, count: int) -> bool:
-        """Return whether there are so many pods of a consumer only while it is updated."""
+        """Return whether a workload has so many pods only during an update."""
         consumer = self._consumers[index]
         return count > (1 if consumer.is_for_each_node else consumer.pods)
 
-    def _is_said(self, conflict: Conflict) -> bool:
-        """Return whether it is one pod that is too large wherever it goes."""
+    def _is_reported(self, conflict: Conflict) -> bool:
+        """Return whether another problem already reports the conflict: one pod that is too large for every GPU."""
         return sum(conflict.pods.values()) == 1 and not self._too_large.isdisjoint(conflict.pods)
 
     def _is_silent(self, index: int, consumer: Consumer) -> bool:
-        """Return whether pods that may meet others do not say what they take."""
+        """Return whether a workload states no memory, and its pods can share a device."""
         met = ((name, kind) in self._shared for name in consumer.asks for kind in self._matching.takers[index])
         return consumer.vram_mib is None and consumer.makes_pods and any(met)
 
 
 def power_problems(matching: Matching, power: Power) -> Iterator[Problem]:
-    """Racks whose GPUs draw more than they have, and those of which nobody can tell."""
+    """Yield a problem for each rack whose GPUs draw more power than the rack has, or an unknown amount of power."""
     boards = ((one, sum(watts is None for watts in one.gpu_watts) * one.count) for one in matching.offers)
     blank = grouped((offer.rack, (offer.name, number)) for offer, number in boards if number)
     for rack, most in power.rack_watts.items():
         draws, names = power.racks.get(rack, 0), summed(blank.get(rack, ()))
         of_blank = f"the power of {counted(sum(names.values()), 'board')} ({joined(list(names))}) is not known"
         if draws > most:
-            what = f"the GPUs of rack {rack!r} draw {draws} W at their power limits, and it has {most} W"
-            way_out = "hold them lower with PowerLimit or GpuNode(power_limit=...), or move a node"
+            what = f"the GPUs of rack {rack!r} draw {draws} W at their power limits, but it has {most} W"
+            way_out = "lower the limits with PowerLimit or GpuNode(power_limit=...), or move a node"
             yield Problem("power", None, f"{what}; {of_blank}" if names else what, way_out)
         elif names:
             yield Problem(
                 kind="power",
                 subject=None,
-                what=f"whether the GPUs of rack {rack!r} draw more than the {most} W that it has cannot be told: "
-                f"{of_blank}, and the others draw {draws} W at their power limits",
-                way_out="name the board with GpuNode(gpu_model=...), or hold it with GpuNode(power_limit=...)",
+                what=f"the GPUs of rack {rack!r} may draw more than its {most} W: {of_blank}, and the others draw "
+                f"{draws} W at their power limits",
+                way_out="name the board with GpuNode(gpu_model=...), or limit it with GpuNode(power_limit=...)",
             )

@@ -1,4 +1,9 @@
-"""Which nodes take which pods: consumers that are alike and nodes that are alike, each pair looked at once."""
+"""The nodes that accept the pods of each workload, and the search for a placement of pods on them.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Nodes that are equal for all
+workloads form a group, called a *kind* in the code, so that the plan looks at each group only once. An *offer* is a
+node or a node pool with its devices. A *packing* is an assignment of pods to nodes with enough slots.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +28,21 @@ _MOST_REFUSALS = 6
 
 @dataclass(frozen=True)
 class Packed:
-    """An answer of the packing, in terms of consumers.
+    """A packing (an assignment of pods to nodes), with the workloads that its items stand for.
+
+    The packing works with items: pods of equal size that the same nodes accept. One item can stand for several
+    workloads.
 
     Attributes:
-        packing: The answer.
-        members: For each item of the packing its consumers with their pods, in the order in which they are seated.
+        packing: Result of the packing, by item.
+        members: Workloads of each item, each with the number of its pods. Places go to workloads in this order.
     """
 
     packing: Packing
     members: Sequence[Sequence[tuple[int, int]]]
 
     def seated(self) -> Iterator[tuple[int, int, int]]:
-        """Return how many pods have a place, by item and consumer: who comes first is seated first."""
+        """Yield the index of an item, the index of a workload, and how many of its pods have a place."""
         for item, members in enumerate(self.members):
             left = sum(pods for _, pods in members) - self.packing.unplaced.get(item, 0)
             for consumer, pods in members:
@@ -42,34 +50,35 @@ class Packed:
                 left -= min(pods, left)
 
     def lacking(self) -> dict[int, int]:
-        """Return how many pods of each consumer have no place."""
+        """Return the number of pods without a place, by the index of the workload."""
         seats = summed((consumer, pods) for _, consumer, pods in self.seated())
         wanted = summed(member for members in self.members for member in members)
         return {consumer: pods - seats[consumer] for consumer, pods in wanted.items() if pods > seats[consumer]}
 
 
 class Matching:
-    """Consumers and the nodes that take their pods.
+    """The workloads (consumers) of a plan and the nodes that accept their pods.
 
     Attributes:
-        consumers: Everyone who asks for GPUs.
-        offers: Every node and pool.
-        titles: Name of each consumer in a sentence: with its kind if another one has the same name.
-        resources: Resources that are asked for or offered, in order.
-        eligibility: Which node takes whose pods, and why not.
-        kinds: Offers that are alike to all consumers, as indexes.
-        takers: For each consumer the kinds that take its pods.
-        unsatisfied: For each consumer the kinds whose nodes get a pod of its DaemonSet that never starts there.
-        uncertain: For each consumer the kinds of which that depends on labels that are not declared, each with them.
-        units: Consumers whose pods start together, in the order given: the parts of a gang, any other by itself.
-            Those that cannot start because no node takes one of them are left out, and those that every node gets.
-        daemons: For each kind those that every one of its nodes gets and has room for.
-        crowded: Kinds with no room for all that every node gets, each with those that have none.
+        consumers: Workloads whose pods request GPUs.
+        offers: Nodes and node pools with their devices.
+        titles: Name of each workload in a sentence, with its kind if another workload has the same name.
+        resources: Resources that a pod requests or a node advertises, in alphabetical order.
+        eligibility: Check of which nodes accept which workloads, with reasons.
+        kinds: Groups of nodes that are equal for all workloads, as lists of indices of ``offers``.
+        takers: Indices of the groups of nodes that accept the pods of each workload.
+        unsatisfied: Groups of nodes where a DaemonSet creates a pod that never starts, by the index of the workload.
+        uncertain: Undeclared labels that decide whether a DaemonSet creates such a pod. The keys are the index of the
+            workload and the group of nodes.
+        units: Lists of workloads whose pods start together. A workload whose pods start on their own is alone in its
+            list. DaemonSets and workloads that no node accepts are in none.
+        daemons: DaemonSets with room for their pods, for each group of nodes.
+        crowded: DaemonSets without room for their pods, by group of nodes.
 
     Source:
-        kubernetes/kubernetes@v1.36.2:pkg/controller/daemon/daemon_controller.go, NodeShouldRunDaemonPod: a DaemonSet
-        makes a pod wherever the node affinity and the tolerations of its template allow one. It looks neither at
-        resources nor at the RuntimeClass, which admission adds to the pod afterwards.
+        kubernetes/kubernetes@v1.36.2:pkg/controller/daemon/daemon_controller.go, NodeShouldRunDaemonPod: The controller
+        creates a pod wherever the node affinity and the tolerations of the template allow one. It ignores resources. It
+        also ignores the RuntimeClass, whose settings admission adds to the pod afterwards.
     """
 
     def __init__(
@@ -81,7 +90,7 @@ class Matching:
         self.consumers = consumers
         self.offers = offers
         self.titles = _titles(consumers)
-        # After the consumers, what the controller of each DaemonSet looks at.
+        # After the workloads, ``judged`` lists each DaemonSet again, as its controller sees it.
         daemons = [index for index, one in enumerate(consumers) if one.is_for_each_node]
         self._templates = {index: len(consumers) + number for number, index in enumerate(daemons)}
         judged = [*consumers, *(_as_controller_sees(consumers[index]) for index in daemons)]
@@ -130,7 +139,7 @@ class Matching:
         return kinds if one.only_on is None else frozenset(k for k in kinds if self.kinds[k][0] in one.only_on)
 
     def _look_at_idle_pods(self, takers: Sequence[frozenset[int]]) -> None:
-        """Look at nodes that get a pod of a DaemonSet, or may, and do not run it."""
+        """Record the nodes where a DaemonSet creates, or may create, a pod that cannot run there."""
         for index, template in self._templates.items():
             self.takers[index] &= takers[template]
         idle = [
@@ -143,11 +152,11 @@ class Matching:
         self.uncertain = {index: dict(those) for index, those in uncertain.items()}
 
     def _open_labels(self, index: int, offer: int) -> tuple[str, ...]:
-        """Return the labels, not declared for a node, that decide whether a DaemonSet makes a pod there."""
+        """Return the undeclared labels of a node that decide whether a DaemonSet creates a pod there."""
         return self.eligibility.unknown_labels(self._templates[index], offer)
 
     def _units(self) -> list[list[int]]:
-        # Parts of one object with other numbers of copies are groups of their own, as those of a RayCluster.
+        # Pod specs with different numbers of copies start on their own, for example those of a RayCluster.
         found = grouped(
             ((one.subject, one.copies, one.least_copies) if one.is_gang else (index,), index)
             for index, one in enumerate(self.consumers)
@@ -166,19 +175,20 @@ class Matching:
 
     @cached_property
     def nodes_of_daemons(self) -> Mapping[int, int]:
-        """How many nodes have the pod of each consumer that every node gets."""
+        """Number of nodes that run a pod of each DaemonSet, by the index of the workload."""
         held = zip(self.bins, self.daemons, strict=True)
         return summed((index, one.count) for one, those in held for index in those)
 
     def pack(self, *tiers: Mapping[int, int], guest: Item | None = None) -> Packed:
-        """Find a place for so many pods of each consumer.
+        """Return an assignment of pods to nodes with enough slots (a packing).
 
         Args:
-            tiers: Pods by consumer; those of a tier, and in it those given first, before the others.
-            guest: One more item.
+            tiers: Number of pods to place, by the index of the workload. Each tier is one such mapping. Pods of an
+                earlier tier get places before pods of a later tier. In a tier, earlier workloads get places first.
+            guest: One more item, whose pods are not in ``tiers``. Its pods get places last. Default: None.
         """
         counts = [(number, index, n) for number, pods in enumerate(tiers) for index, n in pods.items() if n]
-        # How many a node takes at most counts for one item: all pods of such a consumer are one.
+        # A limit of pods on each node applies to one item, so the pods of a workload with a limit are one item.
         together = grouped(
             (
                 (number, self._sizes[index], self.takers[index])
@@ -202,44 +212,58 @@ class Matching:
         return Packed(pack(items if guest is None else [*items, guest], self.bins), members)
 
     def refusals(self, index: int) -> Mapping[str, str]:
-        """Return why nodes do not take a consumer's pods, by the name of the node or pool; of a few of them."""
+        """Return the reasons why nodes reject the pods of a workload, by the name of the node or pool.
+
+        The result contains a few nodes only.
+        """
         refusing = (number for number in range(len(self.kinds)) if number not in self.takers[index])
         return self.refusals_of(index, refusing)
 
     def refusals_of(self, index: int, kinds: Iterable[int]) -> Mapping[str, str]:
-        """Return why nodes of some kinds do not take a consumer's pods, by name; of a few of them."""
+        """Return the reasons why nodes of the given groups reject a workload's pods, by the name of the node or pool.
+
+        The result contains a few nodes only.
+        """
         template = self._templates.get(index, index)
         return {
             self.offers[one].name: self.consumers[index].refused
             or self.eligibility.refusal(index, one)
             or self.eligibility.refusal(template, one)
-            or "gives its claims something else"
+            or "allocates other devices to its claims"
             for one in islice((one for number in kinds for one in self.kinds[number]), _MOST_REFUSALS)
         }
 
     def left(self, kind: int, pods: Mapping[int, int]) -> tuple[int, ...]:
-        """Return how much of each resource a node has left beside so many pods of each consumer."""
+        """Return the free amount of each resource on a node, in the order of ``resources``.
+
+        Args:
+            kind: Index of the group of nodes.
+            pods: Number of pods on the node, by the index of the workload.
+        """
         taken = [[count * takes for takes in self._sizes[index]] for index, count in pods.items()]
         return tuple(has - sum(those) for has, *those in zip(self.bins[kind].size, *taken, strict=True))
 
     def names(self, kinds: Collection[int]) -> Sequence[str]:
-        """Return the nodes and pools of some kinds, in the order of the inventory."""
+        """Return the names of the nodes and pools in the given groups, as the inventory orders them."""
         return self._names(frozenset(kinds))
 
     def _find_names(self, kinds: frozenset[int]) -> Sequence[str]:
         return [self.offers[i].name for i in sorted(one for number in kinds for one in self.kinds[number])]
 
     def named(self, consumers: Iterable[int]) -> str:
-        """Return some consumers as a list in a sentence."""
+        """Return the names of some workloads as a list in a sentence."""
         return joined([self.titles[index] for index in consumers])
 
     def subject_of(self, consumers: Iterable[int]) -> int | None:
-        """Return the object that some consumers are of; None if there are several."""
+        """Return the index of the object to which some workloads belong.
+
+        Return None if they belong to several objects.
+        """
         subjects = {self.consumers[index].subject for index in consumers}
         return subjects.pop() if len(subjects) == 1 else None
 
     def size_of(self, index: int) -> tuple[int, ...]:
-        """Return what one pod of a consumer takes, by the order of the resources."""
+        """Return the amount of each resource that a pod of a workload requests, in the order of ``resources``."""
         return self._sizes[index]
 
 
@@ -254,25 +278,25 @@ def _resources(consumers: Sequence[Consumer], offers: Sequence[NodeOffer]) -> tu
 
 
 def _as_controller_sees(consumer: Consumer) -> Consumer:
-    """Return a DaemonSet's pods with what their controller looks at only."""
+    """Return the workload of a DaemonSet, reduced to the fields that the DaemonSet controller reads."""
     spec = {key: value for key, value in consumer.pod_spec.items() if key != "runtimeClassName"}
     return replace(consumer, asks={}, most_asked={}, pod_spec=spec)
 
 
-# Nodes of a pool that pods select by name: each name is that of one node at most
+# Pools with nodes that pods select by name: each name stands for at most one node
 
 
 def with_named_nodes(
     consumers: Sequence[Consumer], offers: Sequence[NodeOffer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[NodeOffer]:
-    """Return nodes and pools, with one node of a pool by itself for each name that pods want.
+    """Return nodes and pools, in which each node that pods select by name is separate from its pool.
 
-    A name that no node of the inventory has may be that of a node of any pool.
+    If a name belongs to no node of the inventory, a node of any pool may have it.
 
     Args:
-        consumers: Everyone who asks for GPUs.
-        offers: Offers of each node or pool.
-        runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
+        consumers: Workloads whose pods request GPUs.
+        offers: Nodes and node pools with their devices.
+        runtime_classes: Field ``scheduling`` of each RuntimeClass, by name.
     """
     if all(one.count == 1 for one in offers):
         return list(offers)
@@ -295,11 +319,11 @@ def _selected_names(consumer: Consumer, runtime_classes: Mapping[str, Mapping[st
 
 
 def _apart(pool: NodeOffer, wanted: Sequence[str]) -> Iterator[NodeOffer]:
-    # A host name declared for a pool is that of one of its nodes.
+    # A hostname that a pool declares is the name of one of its nodes.
     labels = {key: value for key, value in pool.labels.items() if key != HOSTNAME}
     names = wanted[: pool.count]
     for name in names:
-        note = f"pods select it by name: taken as a node of the pool {pool.name}"
+        note = f"pods select it by name: the plan assumes a node of the pool {pool.name}"
         notes = (note,) if pool.devices else (note, *pool.notes)
         yield replace(pool, name=name, count=1, labels={**labels, HOSTNAME: name}, notes=notes)
     if len(names) < pool.count:

@@ -1,4 +1,8 @@
-"""Which MIG devices nodes that are alike are divided into for what goes on them."""
+"""The choice of MIG devices for the boards of a node, by the pods that run there.
+
+A MIG profile, such as ``1g.5gb``, is a size of MIG devices. A layout is the number of MIG devices of each profile on a
+board. A demand is a workload with the memory that its pods need on equal nodes.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +21,19 @@ Layouts = tuple[dict[str, int], ...]
 Layout = Mapping[str, int] | Sequence[Mapping[str, int]]
 _Amounts = tuple[tuple[str, int], ...]
 _Need = tuple[_Amounts, int]
-"""What a pod takes: MIG devices by profile, or else how many whole boards."""
+"""Devices that a pod takes: the number of MIG devices of each profile, and the number of whole boards."""
 
 
 @dataclass(frozen=True)
 class MigChoice:
-    """The devices of a node, and who should ask for which.
+    """The MIG devices of a node, and the resource that each workload should request.
 
     Attributes:
-        layouts: Profiles and how many of each, of every board.
-        asks: Consumers by the name of what they should ask for.
-        pods: Number of pods that a node holds at a time.
-        missing: Devices that a node lacks for pods that may come to it, as ``2 x nvidia.com/mig-1g.5gb``.
-        has_room_to_update: Whether there is a device left for the new pod of an update.
+        layouts: Layout of each board: the number of MIG devices of each profile.
+        asks: Workloads by the resource that they should request.
+        pods: Number of pods that have a device on a node at the same time.
+        missing: Devices that a node lacks for its pods, such as ``2 x nvidia.com/mig-1g.5gb``.
+        has_room_to_update: Whether a device remains for the new pod of an update.
     """
 
     layouts: Layouts
@@ -40,14 +44,17 @@ class MigChoice:
 
     @property
     def layout(self) -> Layout | None:
-        """The same in one mapping where all boards are divided alike; None if there are none."""
+        """Layout of all boards if all have the same layout, otherwise a list with the layout of each board.
+
+        The value is None if no board exists.
+        """
         if not self.layouts:
             return None
         return self.layouts[0] if all(one == self.layouts[0] for one in self.layouts) else self.layouts
 
     @property
     def in_words(self) -> str:
-        """Division of the boards, in words."""
+        """Text that lists the MIG devices of the boards."""
         each = [", ".join(f"{count} x {part}" for part, count in one.items()) or "a whole GPU" for one in self.layouts]
         if len(set(each)) == 1:
             return each[0]
@@ -55,13 +62,21 @@ class MigChoice:
 
 
 def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
-    """Divide for what is said; who says nothing gets the largest devices with which all have one."""
+    """Return a MIG layout for the boards of a node, and the resource that each workload should request.
+
+    The MIG devices have the memory that the pods state. Pods that state no memory get the largest devices with which
+    all pods still find a device.
+
+    Args:
+        hardware: Boards of a node.
+        demands: Workloads of the node.
+    """
     guesses: list[str | None] = [None, *reversed(parts(hardware.model_name, hardware.mig_profiles or ()))]
     is_silent = any(one.mib is None for one in demands)
     made: MigChoice | None = None
     for guess in guesses if is_silent else guesses[-1:]:
         tried = _choice(hardware, demands, guess)
-        # Room for an update is worth smaller devices only where it is found.
+        # Prefer smaller devices to the first attempt only if they leave room for an update.
         if made is None or made.missing:
             made = tried
         if not tried.missing and tried.has_room_to_update:
@@ -71,7 +86,12 @@ def mig_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
 
 def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
-    """Count who has a place on boards that are divided already, as they are."""
+    """Return the MIG layout that the inventory declares, and how many pods get a device with this layout.
+
+    Args:
+        hardware: Boards of a node, with their declared layouts.
+        demands: Workloads of the node.
+    """
     alike = grouped((tuple(hardware.wanted(one.consumer).items()), one) for one in demands)
     lasting, others = _comers(alike.values())
     left = Counter(hardware.devices)
@@ -90,7 +110,7 @@ def kept_choice(hardware: Hardware, demands: Sequence[Demand]) -> MigChoice:
 
 
 def _taken_off(left: Counter[str], need: _Amounts, pods: int) -> int:
-    """Take what pods need off what is left; return how many of them find it."""
+    """Subtract the devices that pods need from the free devices. Return how many of the pods get them."""
     placed = min([pods, *(left[name] // number for name, number in need)])
     left.subtract({name: number * placed for name, number in need})
     return placed
@@ -98,11 +118,11 @@ def _taken_off(left: Counter[str], need: _Amounts, pods: int) -> int:
 
 def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) -> MigChoice:
     alike = grouped((_need(hardware, one, guess), one) for one in demands)
-    # Those that run until they are stopped first, the largest of them first.
+    # Long-running pods come first, the largest before the others.
     order = sorted(alike, key=lambda need: _size(hardware, need), reverse=True)
     lasting, others = _comers([alike[need] for need in order])
     wants = [*zip(order * 2, lasting + others, strict=True)]
-    # An update gets what is left; of updates one at a time, that of the largest.
+    # An update gets the remaining devices. One update runs at a time, so reserve devices for the largest.
     new = [ceil(max(one.new_for_each_board * one.node_boards for one in alike[need])) for need in order]
     update = [(need, count) for need, count in zip(order, new, strict=True) if count][:1]
     layouts, placed = divide(hardware.model_name, hardware.gpus, [*wants, *update])
@@ -114,7 +134,7 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
 
 
 def _comers(groups: Collection[Sequence[Demand]]) -> tuple[list[int], list[int]]:
-    """Return how many pods of each group come to a node: those that run until they are stopped, and the others."""
+    """Return two numbers of pods on a node for each group of workloads: the long-running pods, and the other pods."""
     lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in groups]
     most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in groups]
     return lasting, [every - first for every, first in zip(most, lasting, strict=True)]
@@ -146,27 +166,32 @@ def _called(need: _Need) -> str:
 
 
 def parts(model_name: str, profiles: Sequence[str]) -> list[str]:
-    """Return the profiles that are less than the whole board, the smallest first."""
+    """Return the MIG profiles that are smaller than the whole board, the smallest first."""
     size = {profile: mig_vram_mib(model_name, profile) for profile in profiles[:-1]}
     return sorted(size, key=lambda profile: (size[profile], profiles.index(profile)))
 
 
 def smallest_part(model_name: str, profiles: Sequence[str], mib: int) -> str | None:
-    """Return the smallest profile that holds so much memory; None if only the whole board does."""
+    """Return the smallest MIG profile with at least the given memory in MiB.
+
+    Return None if only the whole board has so much memory.
+    """
     return next((part for part in parts(model_name, profiles) if mib <= mig_vram_mib(model_name, part)), None)
 
 
 def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> tuple[Layouts, list[int]]:
-    """Divide boards for the wants, the first ones first, each on the first boards that have room.
+    """Return a layout of boards that has devices for the given pods, until the boards are full.
+
+    Pods that come first in the list get devices first. Each pod goes to the first board with room.
 
     Args:
-        model_name: The board.
+        model_name: Name of the board.
         boards: Number of boards.
-        wants: What each of some pods takes, and how many pods these are.
+        wants: Groups of equal pods. Each entry has the devices or boards that one pod takes, and the number of pods.
 
     Returns:
-        Profiles and how many of each, of every board; empty for one that is not divided. Then how many pods of each
-        want have a device.
+        The layout of each board: the number of MIG devices of each profile, or an empty mapping for a whole board.
+        Then, for each entry of ``wants``, the number of pods that get a device.
     """
     layouts: list[dict[str, int] | None] = [{} for _ in range(boards)]
     placed = [0] * len(wants)
@@ -177,7 +202,10 @@ def divide(model_name: str, boards: int, wants: Sequence[tuple[_Need, int]]) -> 
 
 
 def _is_placed(model_name: str, layouts: list[dict[str, int] | None], need: _Need) -> bool:
-    """Find room for one more pod; a board that is taken whole is None."""
+    """Return whether the boards have room for one more pod. If they have, add its devices to the layouts.
+
+    If a pod takes a whole board, the layout of this board becomes None.
+    """
     devices, boards = need
     if not devices:
         empty = [board for board, layout in enumerate(layouts) if layout == {}][:boards]

@@ -1,4 +1,4 @@
-"""The labels that a node with GPUs will have: those of the kubelet and of the two feature discoveries."""
+"""The labels that the kubelet, Node Feature Discovery and GPU Feature Discovery set on a GPU node."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gpu_constructs.kube.placement import GPU_PCI_PRESENT, GPU_PRESENT, HOSTNAME
 MigStrategy = Literal["none", "single", "mixed"]
 
 
-# developer.nvidia.com/cuda-gpus. A generation whose boards differ has one row for each sort, by the board's name,
-# and one for the others, of which only the major number is known.
+# Compute capabilities from developer.nvidia.com/cuda-gpus: architecture, pattern of the board name, and version.
+# If the boards of an architecture differ, its last row matches all other boards and has the major version only.
 _COMPUTE: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("Volta", r"(?:Tesla )?V100|TITAN V|Quadro GV100", (7, 0)),
     ("Volta", "", (7,)),
@@ -44,14 +44,15 @@ def labels_of(
     declared: Mapping[str, str] | None = None,
     nfd: NfdLabels | None = None,
 ) -> dict[str, str]:
-    """Return the labels of a node, without those that are not known before it runs.
+    """Return the labels of a node that the plan can derive before the node runs.
 
     Args:
-        node: The node, or a pool: its nodes' names are not known.
-        sharing: Sharing that the device plugin and GPU Feature Discovery are configured with.
-        mig_strategy: MIG strategy that they are configured with.
-        declared: Labels that are set by hand, which win over derived ones. None: those of the inventory.
-        nfd: Labels that the app's own Node Feature Discovery publishes. None: it is not known which there are.
+        node: Node or node pool. For a pool, the result has no hostname.
+        sharing: Sharing of GPUs in the configuration of the device plugin and of GPU Feature Discovery.
+        mig_strategy: MIG strategy in the configuration of the device plugin and of GPU Feature Discovery.
+        declared: Labels that a user or another program sets. They override derived labels. None: the labels in the
+            inventory.
+        nfd: Labels that the app's Node Feature Discovery publishes. None: the plan does not know them.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/lm
@@ -66,14 +67,14 @@ def labels_of(
 
 
 def is_of_sharing(label: str) -> bool:
-    """Check whether a label hangs on how the device plugin shares the GPUs of a node, or calls MIG devices."""
+    """Check whether the value of a label depends on GPU sharing or on the names of MIG resources."""
     return _OF_SHARING.match(label) is not None
 
 
 def single_profile(layouts: Sequence[Mapping[str, int]]) -> str | None:
-    """Return the one MIG profile of a node on which the strategy ``single`` works; None if it does not.
+    """Return the MIG profile of a node if the MIG strategy ``single`` works there. Otherwise, return None.
 
-    Every board must be divided, all into devices of one profile.
+    The strategy works if every board has MIG devices, and all MIG devices have the same profile.
     """
     profiles = {profile for layout in layouts for profile in layout}
     return next(iter(profiles)) if len(profiles) == 1 and all(layouts) else None
@@ -82,17 +83,17 @@ def single_profile(layouts: Sequence[Mapping[str, int]]) -> str | None:
 def _discovered(node: GpuNode, sharing: Sharing, mig_strategy: MigStrategy) -> dict[str, str]:
     layouts = node.layouts
     is_divided = any(layouts)
-    # One board with MIG, and GPU Feature Discovery gives up on a node that is to share by MPS.
+    # GPU Feature Discovery labels nothing on a node with MPS if one board has MIG.
     if is_divided and sharing.strategy == "mps":
         return {}
     labels = {"nvidia.com/mps.capable": str(sharing.strategy == "mps").lower(), **_mig(node, mig_strategy)}
     model = node.model
-    # Boards that are not divided decide, where there are both.
+    # If only some boards have MIG devices, the labels describe the other boards.
     is_shareable = not all(layouts)
     labels |= _resource(GPU, sharing if is_shareable else None, model, len(layouts), node.vram_mib)
     labels |= _architecture(model)
     if mig_strategy == "single" and is_divided:
-        # A board's memory is no MIG device's.
+        # The memory label describes MIG devices here, not boards.
         labels.pop(f"{GPU}.memory", None)
         labels |= _single(node, sharing)
     if mig_strategy == "mixed":
@@ -100,7 +101,7 @@ def _discovered(node: GpuNode, sharing: Sharing, mig_strategy: MigStrategy) -> d
             count = sum(layout.get(profile, 0) for layout in layouts)
             memory = measured_mig_mib(model, profile)
             labels |= _resource(mig_resource(profile), sharing, model, count, memory, profile)
-    # Node Feature Discovery drops the others (nfd-master, "ignoring label").
+    # Node Feature Discovery drops labels with invalid values (nfd-master, "ignoring label").
     return {key: value for key, value in labels.items() if fields.is_label_value(value)}
 
 
@@ -122,7 +123,10 @@ def _single(node: GpuNode, sharing: Sharing) -> dict[str, str]:
 def _resource(
     resource: str, sharing: Sharing | None, model: GpuModel | None, count: int, mib: int | None, profile: str = ""
 ) -> dict[str, str]:
-    """Return the labels of one resource; without sharing those of MIG-enabled boards, which have no replicas."""
+    """Return the labels of one resource.
+
+    If ``sharing`` is None, the labels describe MIG-enabled boards, which have 0 replicas.
+    """
     replicas = 0 if sharing is None else sharing.resources.get(resource, 1)
     labels = {
         f"{resource}.count": str(count),
@@ -139,7 +143,10 @@ def _resource(
 
 
 def measured_mig_mib(model: GpuModel | None, profile: str) -> int | None:
-    """Return a MIG device's memory where it was measured: the name's gigabytes are only what it has at most."""
+    """Return the measured memory in MiB of a MIG device. Return None if no measurement exists.
+
+    The name of a profile states only an upper bound of the memory.
+    """
     if model is None:
         return None
     mib, size = mig_vram_mib(model.name, profile), size_of(profile)

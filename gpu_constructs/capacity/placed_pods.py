@@ -1,4 +1,9 @@
-"""Which pods are on which nodes: what a packing says, changed pod by pod."""
+"""The pods on each node: a placement, to which code can add single pods and from which it can remove them.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
+someone deletes them. A gang is a set of pods that must all run at the same time. A *packing* is an assignment of pods
+to nodes with enough slots.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +20,10 @@ from gpu_constructs.capacity.planned import NodeOffer, PlannedNode, Seat
 
 
 class PlacedPods:
-    """Pods on nodes.
+    """A placement: the pods on each node of the cluster.
 
     Attributes:
-        nodes: All nodes of the cluster.
+        nodes: Groups of nodes that have the same pods.
     """
 
     def __init__(self, matching: Matching, nodes: Sequence[Group]) -> None:
@@ -27,15 +32,19 @@ class PlacedPods:
 
     @classmethod
     def of(cls, matching: Matching, packed: Packed) -> PlacedPods:
-        """Read them off a packing."""
+        """Return the placement that corresponds to a packing."""
         return cls(matching, [*_nodes(matching, packed)])
 
     def counts(self) -> dict[int, int]:
-        """Return how many pods of each consumer there are."""
+        """Return the number of placed pods by the index of the workload."""
         return summed((index, each * nodes.number) for nodes in self.nodes for index, each in nodes.content.items())
 
     def key_of(self, pods: Mapping[int, int]) -> object:
-        """Return what decides whether there is room for pods: the same for those that are alike."""
+        """Return a key for a set of pods. Sets of pods with equal keys fit in the same places.
+
+        Args:
+            pods: Number of pods by the index of the workload.
+        """
         matching = self._matching
         return tuple(
             (
@@ -48,11 +57,11 @@ class PlacedPods:
         )
 
     def copy(self) -> PlacedPods:
-        """Return another one that can be changed."""
+        """Return a copy of the placement that the caller can change."""
         return PlacedPods(self._matching, self.nodes)
 
     def add_all(self, pods: Mapping[int, int]) -> bool:
-        """Put pods on nodes if all have room; return whether they have."""
+        """Place all the given pods, or none of them if one has no room. Return whether the pods have places."""
         before = list(self.nodes)
         if any(self.add(index, count) for index, count in pods.items()):
             self.nodes = before
@@ -60,7 +69,7 @@ class PlacedPods:
         return True
 
     def add(self, index: int, count: int) -> int:
-        """Put pods of a consumer on the first nodes that have room; return how many found none."""
+        """Place pods of a workload on the first nodes with room. Return the number of pods without room."""
         takers, size = self._matching.takers[index], self._matching.size_of(index)
         most = self._matching.consumers[index].most_per_node
         at = 0
@@ -76,7 +85,7 @@ class PlacedPods:
         return count
 
     def remove(self, index: int, count: int) -> None:
-        """Take pods of a consumer off the last nodes that have some."""
+        """Remove pods of a workload from the last nodes that have such pods."""
         size = self._matching.size_of(index)
         at = len(self.nodes)
         while count and at:
@@ -97,14 +106,16 @@ def settled(
     most: Mapping[int, int],
     urgent: PlacedPods | None = None,
 ) -> PlacedPods:
-    """Return who has a place when all that may run runs: what always runs first, gangs with what they start with.
+    """Return the placement in which all pods run that can run at the same time.
+
+    Long-running pods get places first. A gang gets places only if all pods that it needs to start have one.
 
     Args:
-        matching: The consumers and the nodes that take them.
-        always: Places of what always runs.
-        everything: Places of everything.
-        most: Pods by consumer that may run at once and that quotas admit.
-        urgent: Places by priority, if priorities differ.
+        matching: Workloads and the nodes that accept their pods.
+        always: Packing of the long-running pods.
+        everything: Packing of all pods.
+        most: Number of pods that quotas admit, by the index of the workload.
+        urgent: Placement by priority; None if all pods have a place or the same priority.
     """
     placed = PlacedPods.of(matching, everything)
     if everything.packing.answer == "yes":
@@ -120,7 +131,7 @@ def settled(
         if consumers[unit[0]].is_gang:
             copies = _copies(matching, unit, counts)
             for i in unit:
-                # What work that ends can do without may be enough for others to start.
+                # A Job starts without these pods, so they leave their places to other work that needs them to start.
                 each = consumers[i].pods_each if consumers[i].least_copies else consumers[i].starting
                 placed.remove(i, max(0, counts.get(i, 0) - copies * each))
     _admit(matching, placed, most)
@@ -128,14 +139,17 @@ def settled(
 
 
 def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) -> int:
-    """Return how many copies of a gang run with so many pods."""
+    """Return the number of copies of a gang that can start with the given number of pods."""
     consumers = matching.consumers
     starts = [(i, consumers[i].starting) for i in unit]
     return min([consumers[unit[0]].copies, *(counts.get(i, 0) // pods for i, pods in starts if pods)])
 
 
 def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> None:
-    """Put on nodes what still has room there, in order: what always runs first, what a gang can do without last."""
+    """Add pods that still have room to the placement.
+
+    Pods of higher priority come first, then long-running pods. Pods that a gang does not need to start come last.
+    """
     consumers, counts, full = matching.consumers, placed.counts(), set()
     units = sorted(matching.units, key=lambda unit: (-consumers[unit[0]].priority, not consumers[unit[0]].least_copies))
     for unit in units:
@@ -158,7 +172,7 @@ def _admit(matching: Matching, placed: PlacedPods, most: Mapping[int, int]) -> N
 
 
 def _add_copies(placed: PlacedPods, each: Mapping[int, int], lacking: int) -> int:
-    """Put as many copies of a gang on nodes as have room; return how many have none."""
+    """Place as many copies of a gang as have room. Return the number of copies without room."""
     some = lacking
     while some:
         if placed.add_all({i: some * count for i, count in each.items()}):
@@ -184,7 +198,16 @@ def _nodes(matching: Matching, packed: Packed) -> Iterator[Group]:
 def _shared_out(
     items: Mapping[int, int], nodes: int, queues: Mapping[int, list[list[int]]]
 ) -> Iterator[tuple[dict[int, int], int]]:
-    """Return nodes of one load with the consumers that the items stand for; as many alike as there are."""
+    """Yield the number of pods of each workload on a node, with the number of nodes that have exactly these pods.
+
+    A packing assigns items to nodes. An item can stand for several workloads with equal pods, so this function divides
+    the places of each item among them.
+
+    Args:
+        items: Number of pods of each item on a node.
+        nodes: Number of nodes with these items.
+        queues: Workloads of each item with their pods that still need a node. The function takes pods from the end.
+    """
     while nodes:
         for item in items:
             while not queues[item][-1][1]:
@@ -206,14 +229,14 @@ def _shared_out(
         nodes -= max(alike, 1)
 
 
-# Who sits where: from the pods of each node to its devices
+# Devices of pods: from the pods on a node to the pods on each of its devices
 
 
 def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list[PlannedNode]:
-    """Return every node with its pods, in the order of the inventory.
+    """Return every node with its pods on its devices, in the order in which the inventory lists the nodes.
 
-    Kubernetes knows slots and no devices: which of a node's GPUs a pod gets, the device plugin decides. Here it is
-    the one with the fewest holders, as that of NVIDIA prefers unless it is told otherwise.
+    Kubernetes counts slots only, and the device plugin chooses the device of a pod. This function chooses the device
+    with the fewest used slots, as NVIDIA's plugin does by default.
     """
     contents = grouped((nodes.kind, (nodes.number, nodes.content)) for nodes in placed.nodes)
     found: list[tuple[int, PlannedNode]] = []
@@ -230,7 +253,13 @@ def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list
 
 
 def seats_of(offer: NodeOffer, consumers: Sequence[Consumer], pods: Mapping[int, int]) -> list[list[Seat]]:
-    """Return who holds each device of a node that has these pods."""
+    """Return the slots of each device that pods hold, on a node with the given pods.
+
+    Args:
+        offer: Node with its devices.
+        consumers: Workloads of the plan.
+        pods: Number of pods on the node, by the index of the workload.
+    """
     free = [device.slots for device in offer.devices]
     used = [0] * len(free)
     by_resource = grouped((device.resource, number) for number, device in enumerate(offer.devices))
@@ -245,13 +274,24 @@ def seats_of(offer: NodeOffer, consumers: Sequence[Consumer], pods: Mapping[int,
 def _dealt(
     devices: Sequence[int], used: list[int], free: list[int], pods: int, amount: int
 ) -> dict[int, tuple[int, int]]:
-    """Deal slots to pods that ask for as many each; return holders and slots of each device, and take these off it."""
+    """Assign slots of devices to pods that each request the same amount.
+
+    Args:
+        devices: Indices of the devices.
+        used: Number of used slots of each device, which the function updates.
+        free: Number of free slots of each device, which the function updates.
+        pods: Number of pods.
+        amount: Number of slots that each pod requests.
+
+    Returns:
+        For each device, the number of pods that hold slots of it, and the number of these slots.
+    """
     if amount == 1:
         return {number: (slots, slots) for number, slots in _filled(devices, used, free, pods).items()}
     found: dict[int, tuple[int, int]] = {}
     while pods:
         open_ones = [number for number in devices if free[number]]
-        # They take turns: as many pods as there are devices leave each with as many more.
+        # A round has one pod for each device. Together, these pods add the same number of slots to every device.
         rounds = min(pods // len(open_ones), min(free[number] for number in open_ones) // amount)
         if rounds:
             taken, holders = _filled(open_ones, used, free, rounds * len(open_ones) * amount), 0
@@ -265,10 +305,13 @@ def _dealt(
 
 
 def _filled(devices: Sequence[int], used: list[int], free: list[int], slots: int) -> dict[int, int]:
-    """Take slots one by one, each of the device with the fewest holders; the first of several such."""
+    """Assign slots one by one, each on the device with the fewest used slots. Return the number of new slots by device.
+
+    If several devices have the fewest used slots, the first of them gets the slot.
+    """
 
     def until(level: int) -> list[int]:
-        """Return how many slots each device gives until it has so many holders."""
+        """Return the number of slots that each device adds until it has the given number of used slots."""
         return [max(0, min(free[number], level - used[number])) for number in devices]
 
     levels = range(max(used[number] + free[number] for number in devices) + 1)

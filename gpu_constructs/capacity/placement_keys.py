@@ -1,4 +1,8 @@
-"""What of pods and nodes decides which nodes take which pods, read from manifests in a form that can be compared."""
+"""The facts of pods and nodes that decide which nodes accept which pods.
+
+Two kinds of objects contain these facts: ``Demands`` for the pods of a workload, and ``Offered`` for a node. Both are
+hashable, so that the plan checks equal pods and equal nodes only once. A *consumer* is a workload as the plan sees it.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,14 @@ from gpu_constructs.kube.labels import is_known_once_a_node_runs
 from gpu_constructs.kube.placement import HOSTNAME
 
 NODE_NAME = "field metadata.name"
-"""Stands among labels for the name of the node itself; no label has a blank in its key."""
+"""Key of rules for the name of the node. It contains a space, so it is never the key of a label."""
 
 NAME_IN_POOL = "\0"
-"""Stands for the name of a node of a pool, which has one but none that is declared; no label has such a value."""
+"""Value that stands for the unknown name of a node in a pool. It is never a valid label value."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
-# kubernetes/kubernetes:pkg/controller/daemon/util/daemonset_util.go; the last one for pods in the host's network.
+# kubernetes/kubernetes:pkg/controller/daemon/util/daemonset_util.go. The last taint is for pods with host network only.
 _TOLERATED_BY_DAEMONS = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -43,7 +47,13 @@ _Value = TypeVar("_Value", str, int)
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule for one label, or for the node's name, as an affinity writes it."""
+    """A rule for the value of one node label, or for the node's name, as in a node selector term of a node affinity.
+
+    Attributes:
+        key: Key of the label, or ``NODE_NAME``.
+        operator: Operator of the rule, such as ``In``.
+        values: Values of the rule; empty for ``Exists`` and ``DoesNotExist``.
+    """
 
     key: str
     operator: str
@@ -51,7 +61,7 @@ class Rule:
 
     @cached_property
     def is_valid(self) -> bool:
-        """Whether Kubernetes can read it; a term with one that it cannot matches nothing."""
+        """Whether Kubernetes accepts the rule. A node selector term with an invalid rule matches no node."""
         if self.key.startswith("field "):
             return self.key == NODE_NAME and self.operator in ("In", "NotIn") and len(self.values) == 1
         if self.operator in ("In", "NotIn"):
@@ -61,7 +71,7 @@ class Rule:
         return self.operator in ("Gt", "Lt") and len(self.values) == 1 and _integer(self.values[0]) is not None
 
     def holds(self, value: str | None) -> bool:
-        """Check whether it holds for a value; None where there is no such label."""
+        """Check whether a node whose label has this value meets the rule. None stands for a missing label."""
         if self.operator in ("In", "NotIn"):
             return (value in self.values) is (self.operator == "In")
         if self.operator in ("Exists", "DoesNotExist"):
@@ -70,7 +80,7 @@ class Rule:
 
 
 Term = tuple[Rule, ...]
-"""Rules that must all hold."""
+"""Rules of a node selector term. A node must meet every rule."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +91,7 @@ class _Toleration:
     effect: str
 
     def tolerates(self, key: str, value: str, effect: str) -> bool:
-        """Check whether pods with it put up with a taint.
+        """Check whether pods with this toleration tolerate a taint.
 
         Source:
             kubernetes/kubernetes:staging/src/k8s.io/api/core/v1/toleration.go
@@ -89,26 +99,27 @@ class _Toleration:
         if self.effect not in ("", effect) or self.key not in ("", key):
             return False
         is_equal = self.operator in ("", "Equal") and self.value == value
-        # Comparisons are behind a feature gate from Kubernetes 1.35 on; the apiserver refuses such pods without it.
+        # ``Gt`` and ``Lt`` need a feature gate (Kubernetes 1.35 and later). Otherwise the API server rejects the pod.
         does_for_key = self.key != "" and (is_equal or _compares(self.operator, value, self.value))
         return self.operator == "Exists" or does_for_key
 
 
 ANY_TAINT = _Toleration("", "Exists", "", "")
-"""Puts up with every taint."""
+"""Toleration for every taint."""
 
 
 @dataclass(frozen=True)
 class Demands:
-    """All of a consumer that decides which nodes take its pods: consumers with equal demands go to the same ones.
+    """The facts of a workload that decide which nodes accept its pods. Equal objects match the same nodes.
 
     Attributes:
-        asks: Amount of each resource that a pod takes.
-        most_asked: The most of each that one of its containers asks for.
-        node_name: The node it names itself, past the scheduler; empty where it does not.
-        selected: Labels that nodes must have, as rules.
-        terms: The alternatives of its node affinity; None where it has none, empty where nothing matches.
+        asks: Amount of each resource that a pod requests.
+        node_name: Field ``nodeName``, which bypasses the scheduler; empty if the pod spec does not set it.
+        selected: Rules of the node selector. A node must meet every rule.
+        terms: Alternative terms of the required node affinity. None: the pod has no node affinity. Empty: the node
+            affinity matches no node.
         tolerations: Tolerations of the pods.
+        most_asked: Largest amount of each resource that one container of the pod requests.
     """
 
     asks: tuple[tuple[str, int], ...]
@@ -120,23 +131,24 @@ class Demands:
 
     @property
     def alternatives(self) -> tuple[Term, ...]:
-        """The alternatives of its node affinity; one that always holds if it has none."""
+        """Alternative terms of the node affinity. If the pods have none: one term that every node meets."""
         return ((),) if self.terms is None else self.terms
 
 
 @dataclass(frozen=True)
 class Offered:
-    """All of a node that decides which pods it takes: nodes that are equal in this take the same.
+    """The facts of a node that decide which pods it accepts. Nodes with equal objects accept the same pods.
 
     Attributes:
-        name: Name of the node; empty for a pool, and if no pod asks for it.
-        labels: Its labels.
+        name: Name of the node; empty for a pool, or if no pod selects a node by name.
+        labels: Labels of the node.
         taints: Key, value and effect of each taint.
-        allocatable: Number of each resource that it has.
-        is_pool: Whether it stands for several nodes, whose names are not declared.
-        most_each: The most of each resource that a container may ask for, where more is refused.
-        why_nothing: Reason why it offers nothing at all, if that is known.
-        absent: Labels that it does not have unless they are declared, though others like them may appear later.
+        allocatable: Number of slots of each resource.
+        is_pool: Whether the object stands for several nodes without declared names.
+        most_each: Largest amount of each resource that a container can request, if the device plugin sets a limit.
+        why_nothing: Reason why the node advertises no GPU; empty if it advertises one, or if the reason is not known.
+        absent: Labels that the node has only if the user declares them. Programs publish other labels of the same
+            domain.
     """
 
     name: str
@@ -150,28 +162,28 @@ class Offered:
 
     @cached_property
     def values(self) -> Mapping[str, str]:
-        """Its labels by key, and its name."""
+        """Values of the node's labels by key, together with the name of the node."""
         if self.is_pool:
             return {HOSTNAME: NAME_IN_POOL, NODE_NAME: NAME_IN_POOL, **dict(self.labels)}
         return {NODE_NAME: self.name, **dict(self.labels)}
 
     @cached_property
     def amounts(self) -> Mapping[str, int]:
-        """What it has of each resource."""
+        """Number of slots of the node by resource."""
         return dict(self.allocatable)
 
     @cached_property
     def limits(self) -> Mapping[str, int]:
-        """The most of each resource that a container may ask for."""
+        """Largest amount that a container can request, by resource."""
         return dict(self.most_each)
 
     def judge(self, rule: Rule) -> bool | None:
-        """Check whether a rule holds; None if it is not known."""
+        """Check whether the node meets a rule. Return None if the value of the label is not known."""
         value = self.values.get(rule.key)
         if value is None and rule.key not in self.absent and is_known_once_a_node_runs(rule.key):
             return None
         if value == NAME_IN_POOL and rule.operator == "NotIn":
-            # For all nodes of the pool but, it may be, one.
+            # The rule holds for all nodes of the pool except possibly one.
             return None
         return rule.holds(value)
 
@@ -180,14 +192,15 @@ class Offered:
 
 
 def placement_key(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None) -> Demands:
-    """Return what decides which nodes take a consumer's pods; equal keys get equal answers of every function here.
+    """Return the facts of a workload that decide which nodes accept its pods.
 
-    ``vram_refusal`` alone also looks at ``vram_mib``.
+    All functions of the plan give the same answer for equal results. The exception is ``vram_refusal``, which also
+    reads ``vram_mib``.
 
     Args:
-        consumer: The consumer.
-        runtime_classes: The member ``scheduling`` of the RuntimeClasses that are known, by name: admission adds what
-            the class of the pods demands.
+        consumer: Workload.
+        runtime_classes: Field ``scheduling`` of each known RuntimeClass, by name. Admission adds it to the pods.
+            Default: None, for no RuntimeClass.
     """
     spec = consumer.pod_spec
     scheduling = (runtime_classes or {}).get(_text(spec.get("runtimeClassName"))) or {}
@@ -208,7 +221,7 @@ def placement_key(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str,
 
 
 def daemon_key(pod_spec: Mapping[str, Any]) -> Demands:
-    """Return what decides which nodes take the pods of a DaemonSet with this pod spec."""
+    """Return the facts that decide which nodes accept the pods of a DaemonSet with the given pod spec."""
     return placement_key(
         Consumer(subject=0, kind="DaemonSet", namespace="", name="", asks={}, pod_spec=pod_spec, is_for_each_node=True)
     )
@@ -217,12 +230,15 @@ def daemon_key(pod_spec: Mapping[str, Any]) -> Demands:
 def offer_key(
     offer: NodeOffer, read: Collection[str] | None = None, resources: Collection[str] | None = None
 ) -> Offered:
-    """Return what decides which pods a node takes; equal keys get equal answers of every function but ``vram_refusal``.
+    """Return the facts of a node that decide which pods it accepts.
+
+    All functions of the plan give the same answer for equal results. The exception is ``vram_refusal``, which also
+    reads the memory of devices.
 
     Args:
-        offer: The node.
-        read: Labels that pods look at, as ``labels_read`` gives them. Nodes that differ in others only get equal keys.
-        resources: Resources that pods ask for.
+        offer: Node or node pool.
+        read: Labels that pods select, from ``labels_read``. The result contains no other labels. None means all labels.
+        resources: Resources that pods request. The result contains no other resources. None means all resources.
     """
     is_pool = offer.count > 1
     has_name = read is None or NODE_NAME in read
@@ -239,7 +255,10 @@ def offer_key(
 
 
 def _asked_for(given: Mapping[str, _Value], names: Collection[str] | None) -> Iterator[tuple[str, _Value]]:
-    """Return the members that are asked for; all of them if it is not known which are."""
+    """Yield the entries of a dictionary whose key is among the given names.
+
+    Yield all entries if ``names`` is None.
+    """
     return ((name, value) for name, value in given.items() if names is None or name in names)
 
 
@@ -249,7 +268,7 @@ def _limits(offer: NodeOffer) -> dict[str, int]:
 
 
 def admits_plain_nodes(demands: Demands) -> bool:
-    """Check whether a Linux node without taints and without further labels is one that pods may go to."""
+    """Check whether pods can run on a Linux node that has no taints and no labels of a GPU node."""
     return not demands.node_name and any(
         all(rule.is_valid and rule.holds(_PLAIN_NODE.get(rule.key)) for rule in (*demands.selected, *term))
         for term in demands.alternatives
@@ -257,7 +276,7 @@ def admits_plain_nodes(demands: Demands) -> bool:
 
 
 def labels_read(demands: Iterable[Demands]) -> frozenset[str]:
-    """Return the labels that pods with these demands look at, ``NODE_NAME`` among them."""
+    """Return the labels that the given pods select. ``NODE_NAME`` is among them if a pod selects a node name."""
     names = (Rule(NODE_NAME, "Exists"),)
     terms = ((one.selected, *(one.terms or ()), names if one.node_name else ()) for one in demands)
     return frozenset(rule.key for each in terms for term in each for rule in term)
@@ -306,7 +325,7 @@ def _integer(text: str) -> int | None:
 
 
 def _compares(operator: str, text: str, bound: str) -> bool:
-    """Check whether two whole numbers compare as ``Gt`` or ``Lt`` wants."""
+    """Check whether two whole numbers meet the operator ``Gt`` or ``Lt``. Other texts do not meet it."""
     number, limit = _integer(text), _integer(bound)
     if number is None or limit is None:
         return False

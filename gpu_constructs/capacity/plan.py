@@ -1,4 +1,4 @@
-"""A capacity plan with its reports."""
+"""The capacity plan of an app, with methods that return it as a report."""
 
 from __future__ import annotations
 
@@ -10,20 +10,36 @@ from gpu_constructs.capacity.report import as_json, written
 
 @dataclass(frozen=True)
 class Plan(PlanData):
-    """Where everything goes and what does not fit, as data and as reports."""
+    """The capacity plan of an app: the placement of all pods and the problems, as data and as reports."""
 
     def to_text(self, title: str) -> str:
-        """Return the report for a terminal, at most 100 columns wide."""
+        """Return the report as text for a terminal, at most 100 columns wide.
+
+        Args:
+            title: Title of the report.
+        """
         return written.text(self, title)
 
     def to_json(self, title: str) -> str:
-        """Return the report for other programs."""
+        """Return the report as JSON, for other programs.
+
+        Args:
+            title: Title of the report.
+        """
         return as_json.json_text(self, title)
 
     def to_svg(self, title: str) -> str:
-        """Return a picture: nodes and GPUs as bars of slots and memory."""
+        """Return the report as an SVG picture with bars for the slots and the memory of each GPU.
+
+        Args:
+            title: Title of the report.
+        """
         return written.svg(self, title)
 
     def to_html(self, title: str) -> str:
-        """Return the report as one page that needs no network."""
+        """Return the report as one HTML page that loads nothing from the network.
+
+        Args:
+            title: Title of the report.
+        """
         return written.html(self, title)

@@ -1,4 +1,8 @@
-"""What nodes offer to pods, and what a capacity plan says of both, as plain data."""
+"""The data classes of a capacity plan: the devices of nodes, the pods on them, and the problems.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. A *slot* is one unit of an
+extended resource that a node advertises. Long-running pods run until someone deletes them.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +15,35 @@ from gpu_constructs.capacity.consumer import Consumer
 from gpu_constructs.capacity.gathered import summed
 
 Answer = Literal["yes", "no", "undecided", "conditional"]
-"""Whether something fits; ``undecided`` where the search gave up, ``conditional`` where it fits if conditions hold."""
+"""Answer to the question whether pods fit.
+
+``undecided`` means that the search gave up. ``conditional`` means that they fit under conditions that the plan lists.
+"""
 
 VramVerdict = Literal["safe", "depends", "overcommitted", "unknown", "undecided"]
-"""Whether memory can run out: never; by the bad luck of who meets whom; on every placement; nobody says what is taken;
-the search gave up."""
+"""Answer to the question whether GPU memory can run out.
+
+- ``safe``: It cannot run out.
+- ``depends``: It can run out in some placements of the pods.
+- ``overcommitted``: It can run out in every placement of the pods.
+- ``unknown``: The plan does not know the memory of a pod or a board.
+- ``undecided``: The search for a placement with enough memory gave up.
+"""
 
 
 @dataclass(frozen=True)
 class Device:
-    """What the scheduler hands out: a GPU, or a part of one that the hardware divides off.
+    """A unit of hardware that the kubelet allocates: a GPU or a MIG device.
 
     Attributes:
-        resource: Name under which it is advertised, as ``nvidia.com/gpu``; a device class of DRA by its name.
-        slots: Number of containers that may hold it at a time.
-        vram_mib: Memory that its holders have together; None if it is not known.
+        resource: Name of the extended resource, such as ``nvidia.com/gpu``, or of the DRA device class.
+        slots: Number of slots of the device: the number of containers that can use it at the same time.
+        vram_mib: Memory of the device in MiB, which all its pods share; None if it is not known.
         gpu: Index of the board in the node.
-        profile: The MIG profile; empty for a whole board.
-        vram_each_mib: The most that one holder may take, if something enforces it, as MPS does.
-        most_each: The most slots that a container may ask for, if the plugin refuses more.
+        profile: MIG profile; empty for a whole board.
+        vram_each_mib: Memory limit in MiB of each pod on the device, if MPS enforces one; otherwise None.
+        most_each: Largest number of slots that a container can request, if the device plugin sets a limit; otherwise
+            None.
     """
 
     resource: str
@@ -42,27 +56,28 @@ class Device:
 
     @property
     def title(self) -> str:
-        """Name of it beside its node."""
+        """Name of the device in a sentence about its node."""
         return f"GPU {self.gpu}" + (f" {self.profile}" if self.profile else "")
 
 
 @dataclass(frozen=True)
 class NodeOffer:
-    """A node, or a pool of nodes that are alike.
+    """A node, or a pool of equal nodes, with the devices that it advertises.
 
     Attributes:
         name: Name of the node or the pool.
-        count: Nodes in the pool.
+        count: Number of nodes in the pool; 1 for a node.
         devices: Devices of each node.
-        labels: Labels that are declared, and those that GPU Feature Discovery and the kubelet will write.
-        taints: Taints, as Kubernetes writes them.
+        labels: Labels that the user declares, and labels that GPU Feature Discovery and the kubelet will set.
+        taints: Taints as in the manifest of a Node.
         gpu_model: Name of the board, as ``nvidia-smi`` prints it; empty if it is not known.
-        sharing: Sharing of its GPUs, in words, as ``time-slicing x 5``; empty if they are not shared.
-        vram_unit_mib: Memory that a slot stands for, where slots count memory.
-        gpu_watts: Power limits of its boards; None where one is not known.
-        rack: Name of its rack; empty if it is not declared.
-        notes: Assumptions about it, each a sentence without a full stop.
-        absent: Labels that it is known not to have, though others of their domain may appear later.
+        sharing: Text that describes how pods share the GPUs, such as ``time-slicing x 5``; empty if they do not.
+        vram_unit_mib: Memory in MiB that one slot stands for, if slots count memory; otherwise None.
+        gpu_watts: Power limit of each board in watts; None for a board with an unknown limit.
+        rack: Name of the rack; empty if the inventory names none.
+        notes: Assumptions about the node, each a sentence without a period.
+        absent: Labels that the node has only if the user declares them. Programs publish other labels of the same
+            domain.
     """
 
     name: str
@@ -80,22 +95,23 @@ class NodeOffer:
 
     @cached_property
     def allocatable(self) -> Mapping[str, int]:
-        """How many of each resource a node has."""
+        """Number of slots of each resource on each node."""
         return summed((device.resource, device.slots) for device in self.devices)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that does not fit.
+    """A problem of the plan: pods that do not fit, or a condition under which they fit.
 
     Attributes:
-        kind: ``placement`` (a pod has no node), ``slots`` (too few of a resource), ``rollout`` (an update would wait
-            without end), ``waiting`` (not all can run at once), ``vram`` (memory may run out), ``power`` (more than a
-            rack may draw), ``unchecked`` (a condition that the plan cannot look at: it fits, if that holds).
-        subject: Index of the object it is about; None where it is about no single one.
-        what: What is wrong.
-        way_out: What to do.
-        details: Why, node by node.
+        kind: Kind of the problem. ``placement``: no node accepts a pod. ``slots``: a resource has too few slots.
+            ``rollout``: an update would wait forever. ``waiting``: not all pods can run at the same time. ``vram``:
+            memory may run out. ``power``: the boards of a rack exceed its power limit. ``unchecked``: the pods fit only
+            under a condition that the plan cannot check.
+        subject: Index of the object that has the problem; None if the problem concerns several objects or none.
+        what: Text of the problem.
+        way_out: Instruction that solves the problem.
+        details: Reasons, for example one for each node.
     """
 
     kind: Literal["placement", "slots", "rollout", "waiting", "vram", "power", "unchecked"]
@@ -106,18 +122,18 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """What is wrong and why, in one sentence."""
+        """Problem and its reasons as one sentence."""
         return f"{self.what}: {'; '.join(self.details)}" if self.details else self.what
 
 
 @dataclass(frozen=True)
 class Seat:
-    """Slots of one device that the pods of one consumer hold.
+    """The slots of one device that the pods of one workload hold.
 
     Attributes:
-        consumer: Index of the consumer in the plan.
-        pods: How many of its pods hold it.
-        slots: How many slots they hold together.
+        consumer: Index of the workload in ``Plan.consumers``.
+        pods: Number of pods that hold slots of the device.
+        slots: Number of slots that these pods hold together.
     """
 
     consumer: int
@@ -127,15 +143,15 @@ class Seat:
 
 @dataclass(frozen=True)
 class PlannedDevice:
-    """A device with who sits on it.
+    """A device with the pods that use it.
 
     Attributes:
-        device: The device.
-        seats: Who holds it, in one placement that is possible.
-        typical_mib: Memory that those take most of the time; some may not be known.
-        seated_mib: Memory that those take at most, together.
-        worst_mib: Memory that the greediest pods which may meet here take together.
-        has_unknown: Whether one of those that may meet here does not say what it takes.
+        device: Device of a node.
+        seats: Slots that pods hold in one possible placement, with one entry for each workload.
+        typical_mib: Memory in MiB that these pods usually take together. Pods that state no memory count as 0.
+        seated_mib: Largest memory in MiB that these pods take together. Pods that state no memory count as 0.
+        worst_mib: Largest memory in MiB that any set of pods which can share the device takes together.
+        has_unknown: Whether a pod that can share the device states no memory.
     """
 
     device: Device
@@ -147,19 +163,19 @@ class PlannedDevice:
 
     @property
     def used_slots(self) -> int:
-        """Slots that are held."""
+        """Number of slots that pods hold on the device."""
         return sum(seat.slots for seat in self.seats)
 
 
 @dataclass(frozen=True)
 class PlannedNode:
-    """Nodes of one pool with the same pods on them.
+    """Nodes of one pool that have the same pods, or a single node.
 
     Attributes:
-        offer: The node or the pool.
-        first: Number of the first of these nodes in the pool, from 0.
-        count: How many there are.
-        devices: The devices of each of them.
+        offer: Node or pool with its devices.
+        first: Position in the pool of the first of these nodes, from 0.
+        count: Number of these nodes.
+        devices: Devices of each of these nodes, with their pods.
     """
 
     offer: NodeOffer
@@ -169,13 +185,13 @@ class PlannedNode:
 
     @property
     def watts(self) -> int | None:
-        """What the boards of each draw together at their power limits; None where one is not known."""
+        """Power in watts of all boards of one node at their power limits. It is None if a limit is not known."""
         watts = self.offer.gpu_watts
         return None if None in watts else sum(each or 0 for each in watts)
 
     @property
     def title(self) -> str:
-        """What they are called: the pool's name with their numbers, where it has several."""
+        """Name of the nodes: the name of the pool, and their positions if the pool has several nodes."""
         if self.offer.count == 1:
             return self.offer.name
         last = self.first + self.count - 1
@@ -184,14 +200,14 @@ class PlannedNode:
 
 @dataclass(frozen=True)
 class PlannedConsumer:
-    """A consumer with what becomes of it.
+    """A workload with the result of its placement.
 
     Attributes:
-        consumer: The consumer.
-        placed: Pods that have a place when all runs at once.
-        waiting: Pods that wait then.
-        nodes: Names of the nodes and pools that would take its pods.
-        refusals: Why each other one would not, by its name.
+        consumer: Workload whose pods request GPUs.
+        placed: Number of pods that run if all pods of the plan start.
+        waiting: Number of pods that stay Pending if all pods of the plan start.
+        nodes: Names of the nodes and pools that accept its pods.
+        refusals: Reason why a node rejects its pods, by the name of the node or pool.
     """
 
     consumer: Consumer
@@ -203,13 +219,15 @@ class PlannedConsumer:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Consumers that together want more memory than a device has, and none fewer of them does.
+    """A smallest set of pods that together need more memory than a device has.
+
+    If one pod of the set is absent, the other pods fit the device.
 
     Attributes:
-        device: What the device is called, as ``NVIDIA GeForce RTX 5070 Ti``.
-        vram_mib: Memory of the device.
-        pods: Pods of each consumer, by its index.
-        together_mib: What they want.
+        device: Name of the device, such as ``NVIDIA GeForce RTX 5070 Ti``.
+        vram_mib: Memory of the device in MiB.
+        pods: Number of pods by the index of the workload in ``Plan.consumers``.
+        together_mib: Memory in MiB that these pods need together.
     """
 
     device: str
@@ -220,13 +238,13 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Stock:
-    """One resource in the whole cluster.
+    """The slots of one resource in the whole cluster.
 
     Attributes:
-        total: How many there are.
-        always: How many are held by what runs until it is stopped.
-        wanted: How many are wanted when all that may run runs.
-        placed: How many of those have a place.
+        total: Number of slots that the nodes advertise.
+        always: Number of slots that long-running pods request.
+        wanted: Number of slots that all pods request together.
+        placed: Number of slots that pods hold, if all pods that fit run.
     """
 
     total: int
@@ -236,19 +254,19 @@ class Stock:
 
     @property
     def left(self) -> int:
-        """How many nobody holds when all that fits runs."""
+        """Number of free slots if all pods that fit run."""
         return self.total - self.placed
 
 
 @dataclass(frozen=True)
 class Power:
-    """What boards draw at their power limits.
+    """The power of the boards at their power limits.
 
     Attributes:
-        watts: Power of all boards; those that are not known are left out.
-        unknown: How many boards those are.
-        racks: Watts of each rack.
-        rack_watts: What each rack may draw, where it is declared.
+        watts: Sum of the known power limits in watts.
+        unknown: Number of boards with an unknown power limit.
+        racks: Sum of the known power limits in watts, by rack.
+        rack_watts: Power in watts that each rack allows, for racks with a declared limit.
     """
 
     watts: int
@@ -259,22 +277,22 @@ class Power:
 
 @dataclass(frozen=True)
 class PlanData:
-    """Where everything goes, and what does not fit.
+    """The placement of all pods, and the problems of the plan.
 
     Attributes:
-        nodes: Every node, those alike in one.
-        consumers: Everyone who asks for GPUs.
-        stock: Every resource that is offered or asked for.
-        always_fits: Whether what runs until somebody stops it has a place.
-        all_fits: Whether everything has a place at once.
-        vram: Whether memory can run out.
-        conflicts: The smallest sets of pods that do not go together, the most important first.
-        has_more_conflicts: Whether there are others beyond these.
-        power: What the boards draw.
-        problems: What does not fit.
-        advice: What could be better, each a sentence without a full stop.
-        notes: What was assumed, each a sentence without a full stop.
-        conditions: What the verdict rests on and the plan cannot look at: it fits, if that holds.
+        nodes: Nodes of the cluster. Nodes of a pool that have the same pods are one entry.
+        consumers: Workloads whose pods request GPUs, with the result of their placement.
+        stock: Slots of every resource that a node advertises or a pod requests.
+        always_fits: Whether all long-running pods have a place. Long-running pods run until someone deletes them.
+        all_fits: Whether all pods have a place at the same time.
+        vram: Whether GPU memory can run out.
+        conflicts: Smallest sets of pods that need more memory than a device has. Sets with the fewest pods come first.
+        has_more_conflicts: Whether more conflicts exist than ``conflicts`` lists.
+        power: Power of the boards at their power limits.
+        problems: Problems that the plan found.
+        advice: Possible improvements, each a sentence without a period.
+        notes: Assumptions of the plan, each a sentence without a period.
+        conditions: Conditions on which the answers depend and that the plan cannot check.
     """
 
     nodes: Sequence[PlannedNode]

@@ -1,4 +1,8 @@
-"""Makes the plan: places pods, adds up slots, memory and power, and says what was assumed."""
+"""The capacity planner: computes whether the pods of an app fit the GPU nodes of its cluster.
+
+It places the pods on nodes, adds up slots, memory and power, and records assumptions. A *consumer* is a workload as the
+plan sees it: equal pods of one object that request GPUs. Long-running pods run until someone deletes them.
+"""
 
 from __future__ import annotations
 
@@ -34,37 +38,40 @@ from gpu_constructs.kube import fields
 
 _ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")
 _LONGEST = 600
-"""Characters of a sentence."""
+"""Largest number of characters of a sentence in the plan."""
 _LEAST = 20
-"""Characters of a detail that says anything."""
+"""Smallest number of characters of a shortened detail. A shorter detail is of no use."""
 
 
 @short_errors
 def plan_capacity(manifests: Iterable[Mapping[str, Any] | None], inventory: GpuInventory) -> Plan:
-    """Plan objects that no app of cdk8s makes: a chart that Helm rendered, what Kustomize builds, a cluster's own.
+    """Return the capacity plan of plain manifests, without a cdk8s app and without Node.js.
 
-    How GPUs are shared the nodes say: ``GpuNode(sharing=...)``. Nothing is written, and no Node.js runs.
+    The manifests can come from ``helm template``, ``kustomize build`` or ``kubectl get -o json``. The function writes
+    no file. The manifests of a device plugin do not show how nodes share their GPUs, so specify it with
+    ``GpuNode(sharing=...)``.
 
     Args:
-        manifests: The objects, as plain data; members of a ``List`` count, and None, an empty document, does not.
-        inventory: The GPU nodes.
+        manifests: Kubernetes objects as plain data. The plan reads the items of a ``List``. It skips None, which stands
+            for an empty YAML document.
+        inventory: GPU nodes of the cluster.
 
     Returns:
-        The plan, which ``to_text(title)``, ``to_json``, ``to_svg`` and ``to_html`` write out.
+        The plan. Its methods ``to_text(title)``, ``to_json``, ``to_svg`` and ``to_html`` return reports.
 
     Raises:
-        GpuConstructsError: No inventory, or something that is not an object of Kubernetes.
+        GpuConstructsError: If ``inventory`` is not a GpuInventory, or a manifest is not a Kubernetes object.
     """
     fields.arguments(plan_capacity, {"inventory": inventory})
     return plan(Facts(plain_manifests("manifests", manifests), (), inventory), inventory)
 
 
 def plan(facts: Facts, inventory: GpuInventory) -> Plan:
-    """Compute what becomes of everything in an app that asks for GPUs.
+    """Return the capacity plan of an app.
 
     Args:
-        facts: The app.
-        inventory: The GPU nodes of its cluster.
+        facts: Objects of the app and the facts that its constructs declare.
+        inventory: GPU nodes of the cluster.
     """
     consumers = consumers_of(facts)
     classes = {name for consumer in consumers for name in consumer.asks if "/" not in name}
@@ -78,7 +85,7 @@ def plan(facts: Facts, inventory: GpuInventory) -> Plan:
     made = conditional(made, [unchecked(one) for one in uncounted(facts)])
     if not made.problems:
         return made
-    # Asked for only where something does not fit.
+    # Only a plan with problems needs advice.
     from gpu_constructs.capacity.recommendation import advice
 
     return replace(made, advice=[_cut(one) for one in advice(made, inventory, manifests)])
@@ -91,14 +98,14 @@ def plan_of(
     rack_watts: Mapping[str, int],
     others: Sequence[Consumer] = (),
 ) -> Plan:
-    """Compute the plan of consumers and nodes; without advice.
+    """Return the plan for workloads and nodes, without advice.
 
     Args:
-        consumers: Everyone who asks for GPUs.
-        offers: Offers of each node or pool.
-        runtime_classes: The member ``scheduling`` of RuntimeClasses, by name.
-        rack_watts: Watts that each rack may draw.
-        others: Pods of the app that ask for no GPU, to which rules between pods may refer.
+        consumers: Workloads whose pods request GPUs.
+        offers: Nodes and node pools with their devices.
+        runtime_classes: Field ``scheduling`` of each RuntimeClass, by name.
+        rack_watts: Power in watts that each rack allows.
+        others: Workloads of the app that request no GPU. Rules between pods can refer to their pods.
     """
     offers = with_named_nodes(consumers, offers, runtime_classes)
     choice = chosen([one.as_it_runs() for one in consumers], offers, runtime_classes)
@@ -114,7 +121,7 @@ def plan_of(
     placed = {**counts, **quotas.of_daemons}
     lacking = {index: count for index, most in quotas.most.items() if (count := most - placed.get(index, 0))}
     always_fits, all_fits = _answers(matching, quotas, beside)
-    # Which of those that wait get a place is not known.
+    # If some pods wait, the plan does not know which of them get the free places.
     sure = counts if beside.all_runs else quotas.least if beside.always_runs else {}
     memory = DeviceMemory(matching)
     nodes = seated(matching, memory, placed_pods)
@@ -129,7 +136,7 @@ def plan_of(
     )
     devices = [device for node in nodes for device in node.devices]
     found += [*of_memory.of_meetings(verdict, devices, conflicts, lacking), *power_problems(matching, power)]
-    # Of claims with choices it is another matter: not all splits were tried.
+    # If pods can choose among devices, the plan did not try all choices, and a solver does not help.
     answers = [verdict] if choice.is_open else [verdict, always_fits, all_fits]
     made = Plan(
         nodes=nodes,
@@ -150,7 +157,7 @@ def plan_of(
 
 
 def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed, Packed]:
-    """Return where what always runs has its places, and all that may run."""
+    """Return a placement of the long-running pods, and a placement of all pods that quotas admit."""
     always = _known(matching.pack(quotas.least), is_sure=choice.is_least_sure)
     if all(quotas.most[index] <= count for index, count in quotas.least.items()):
         return always, always
@@ -160,14 +167,20 @@ def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed,
 
 
 def _known(packed: Packed, *, is_sure: bool) -> Packed:
-    """Return an answer as undecided where a lack of room may be that of one choice among several."""
+    """Return an assignment of pods to nodes, with the answer "undecided" if its answer "no" may be wrong.
+
+    The answer "no" may be wrong if pods can choose among devices: another choice may leave room.
+    """
     if is_sure or packed.packing.answer != "no":
         return packed
     return replace(packed, packing=replace(packed.packing, answer="undecided"))
 
 
 def _by_priority(matching: Matching, quotas: Quotas, everything: Packed) -> PlacedPods | None:
-    """Return who has a place by priority; None where there is one for all, or priorities decide nothing."""
+    """Return the placement in which pods of higher priority get places first.
+
+    The result is None if all pods have a place, or if all have the same priority.
+    """
     if everything.packing.answer == "yes" or len({matching.consumers[index].priority for index in quotas.most}) < 2:
         return None
     return placed_by_priority(matching, quotas.least, quotas.most)
@@ -182,7 +195,7 @@ def _of_places(
     *,
     may_look: bool,
 ) -> list[Problem]:
-    """Return what has no place: of what always runs, else beside it and of all that may run."""
+    """Return the problems of pods that have no place. Problems of long-running pods come first."""
     if always.packing.answer == "no":
         return [problems.of_what_always_runs(always, urgent)]
     beside = list(problems.beside(always)) if may_look else []
@@ -190,14 +203,14 @@ def _of_places(
 
 
 def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer, Answer]:
-    """Return whether what always runs has a place, and whether everything has."""
+    """Return whether all long-running pods have a place, and whether all pods have a place at the same time."""
     lost = _lost(matching)
     always: Answer = "no" if any(one.lasts for one in lost) or not quotas.admits_always else beside.always
     return always, "no" if lost or not quotas.admits_all else beside.everything
 
 
 def _lost(matching: Matching) -> list[Consumer]:
-    """Return those whose pods no node takes or has room for, whatever else runs."""
+    """Return the workloads with pods that cannot run on the nodes, even if the app had no other workloads."""
     able = {index for unit in matching.units for index in unit}
     crowded = {index for those in matching.crowded.values() for index in those} | set(matching.unsatisfied)
     return [
@@ -209,10 +222,10 @@ def _lost(matching: Matching) -> list[Consumer]:
 
 
 def _without_solver(answers: Collection[str]) -> Iterator[str]:
-    """Return how to decide what neither counts nor simple rules do, if the solver is missing."""
+    """Yield a hint to install the solver, if an answer is "undecided" and the solver is not installed."""
     if "undecided" in answers and not solver.is_installed():
         yield (
-            "neither counts nor simple rules decide it, and the solver that does is not installed: "
+            "only the solver can decide whether this fits, and it is not installed. Run "
             "pip install 'gpu-constructs[plan]'"
         )
 
@@ -221,12 +234,12 @@ def _unsearched(problems: Problems, choice: Chosen) -> Iterator[Problem]:
     moves = any(one.pods and (one.updating or not one.least_copies) for one in choice.consumers)
     if (choice.is_open and moves) or not problems.is_searched:
         yield unchecked(
-            Condition("those updates and jobs that were not looked at find a place beside what always runs")
+            Condition("the updates and jobs that the plan did not check also fit next to the long-running pods")
         )
 
 
 def _short(problem: Problem) -> Problem:
-    """Truncate the problem's text."""
+    """Return a problem whose texts have at most ``_LONGEST`` characters."""
     what = _cut(problem.what)
     details, room = problem.details, _LONGEST - len(what) - len(": ")
     if len("; ".join(details)) > room:
@@ -239,7 +252,7 @@ def _cut(text: str, most: int = _LONGEST) -> str:
 
 
 def _wanted(matching: Matching, index: int) -> int:
-    """Return how many pods there are when all that may run runs."""
+    """Return the number of pods of a workload if all its pods run."""
     consumer = matching.consumers[index]
     if consumer.is_for_each_node:
         kinds = [*matching.takers[index], *matching.unsatisfied.get(index, ())]

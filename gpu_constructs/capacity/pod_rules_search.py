@@ -1,13 +1,18 @@
-"""Where pods may go beside one another: hard topology spread and required affinities, as kube-scheduler filters nodes.
+"""A search for a placement that follows the rules between pods: required topology spread, affinity and anti-affinity.
+
+It accepts and rejects nodes as kube-scheduler does. A *consumer* is a workload as the plan sees it: equal pods of one
+object that request GPUs. A *domain* is the set of nodes that have the same value of the label in ``topologyKey``. The
+*owner* of a rule is the workload whose pod spec contains it. The *others* of a rule are the workloads whose pods its
+label selector matches.
 
 Sources:
-    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/podtopologyspread/filtering.go: a node must have the
-    key, and its domain at most ``maxSkew`` pods more than the emptiest domain, the new pod among them. Nodes that the
-    node affinity refuses are not domains; nodes that are full or tainted are.
+    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/podtopologyspread/filtering.go: A node must have the
+    label in ``topologyKey``. With the new pod, its domain may have at most ``maxSkew`` pods more than the domain with
+    the fewest pods. Nodes that the node affinity rejects belong to no domain. Full and tainted nodes belong to domains.
 
-    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/interpodaffinity/filtering.go: anti-affinity holds for
-    both sides; affinity needs one pod that all terms select in each of their domains, unless no pod anywhere is such
-    and the pod itself is.
+    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/interpodaffinity/filtering.go: Anti-affinity also
+    keeps later pods away from the pod that declares it. Affinity needs one pod that all terms select in each of their
+    domains. The exception is the first such pod in the cluster.
 """
 
 from __future__ import annotations
@@ -32,28 +37,28 @@ from gpu_constructs.capacity.placement_keys import (
 )
 
 _MOST_STATES = 4_000
-"""Placements that are looked at before the search gives up."""
+"""Number of visited placements after which the search gives up."""
 _MOST_HOPELESS = 300
-"""The same where not all pods have a place, so that only the best placement is looked for."""
+"""Number of visited placements after which the search gives up, if it is certain that not all pods fit."""
 _MOST_PAIRS = 100_000
-"""Rules times nodes and pools up to which it is looked at which nodes are whose domains."""
+"""Largest product of rules and nodes for which a search runs. A pool counts as one node."""
 _MOST_WORK = 3_000_000
-"""Nodes times consumers times pods up to which there is a search at all."""
+"""Largest product of nodes, workloads and pods for which a search runs."""
 
 _Pods = tuple[int, ...]
-"""How many pods of each consumer a node has."""
+"""Number of pods of each workload on a node, by the index of the workload."""
 _State = tuple[tuple[_Pods, ...], ...]
-"""For each group of nodes what its nodes have, in order."""
+"""Pods of each node. The outer tuple has one entry for each group of nodes."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
+    """The result of a search for a placement.
 
     Attributes:
-        answer: Whether all pods have a place; ``undecided`` where the search gave up.
-        placed: The best placement that was found.
-        is_alone: Whether that holds only if the cluster has no nodes beside those of the inventory.
+        answer: Whether all pods have a place; ``undecided`` if the search gave up.
+        placed: Best placement that the search found.
+        is_alone: Whether the answer is correct only if all nodes of the cluster are in the inventory.
     """
 
     answer: Literal["yes", "no", "undecided"]
@@ -63,22 +68,28 @@ class Found:
 
 @dataclass(frozen=True)
 class _Group:
-    """Nodes that are alike to all rules, but for their names."""
+    """Nodes that are equal for all rules between pods, except for their names.
+
+    Attributes:
+        kind: Index of the group of equal nodes in ``Matching.kinds``.
+        values: Values of the labels that rules use as ``topologyKey``; None for a missing label.
+        count: Number of the nodes.
+    """
 
     kind: int
     values: Mapping[str, str | None]
     count: int
     domains_of: frozenset[Spread]
-    """Spread constraints for which the nodes form a domain."""
+    """Spread constraints for which the nodes belong to a domain."""
 
 
 class BetweenPods:
-    """The rules between the pods of some consumers, and placements that keep them.
+    """The rules between the pods of the workloads in a plan, and a search for placements that follow the rules.
 
     Attributes:
-        undeclared: For each consumer the labels that its rules need and whose value is not known; these rules
-            are left out.
-        involved: Consumers that a rule is about, on either side.
+        undeclared: Labels that rules use as ``topologyKey`` and whose value is not known, by the index of the workload.
+            The search ignores rules with such labels.
+        involved: Indices of the workloads that contain a rule or that the label selector of a rule matches.
     """
 
     def __init__(self, matching: Matching, rules: Rules, runtime_classes: Mapping[str, Mapping[str, Any]]) -> None:
@@ -117,12 +128,16 @@ class BetweenPods:
         ]
 
     def _is_open(self, offered: Sequence[Offered], owner: int, key: str) -> bool:
-        """Check whether it is not known if all nodes that take a consumer's pods have a label."""
+        """Check whether a node that accepts the pods of a workload may lack a label."""
         taking = (at for kind in self._matching.takers[owner] for at in self._matching.kinds[kind])
         return any(offered[at].judge(Rule(key, "Exists")) is None for at in taking)
 
     def _is_domain(self, spread: Spread, offered: Offered) -> bool:
-        """Check whether a node counts for a spread: whatever it holds, and unless told otherwise its taints."""
+        """Check whether a node belongs to a domain of a spread constraint.
+
+        The fields ``nodeAffinityPolicy`` and ``nodeTaintsPolicy`` of the constraint decide whether node affinity and
+        taints matter.
+        """
         demands = replace(self._demands[spread.owner], asks=(), most_asked=())
         if not spread.honors_taints:
             demands = replace(demands, tolerations=(ANY_TAINT,))
@@ -131,23 +146,31 @@ class BetweenPods:
         return refusal(demands, offered) is None
 
     def is_of_revisions(self, unit: Collection[int]) -> bool:
-        """Check whether a rule of some consumers is about pods of one revision only, so that an update is another."""
+        """Check whether a rule of the given workloads counts only pods of the same revision.
+
+        Such a rule counts the old and the new pods of an update separately.
+        """
         return not self._of_revisions.isdisjoint(unit)
 
     def is_near_others(self, unit: Collection[int], pods: Mapping[int, int]) -> bool:
-        """Check whether consumers must be near pods that are neither their own nor among some."""
+        """Check whether the given workloads have an affinity to pods of another workload that does not run.
+
+        Args:
+            unit: Indices of the workloads.
+            pods: Number of running pods, by the index of the workload.
+        """
         others = {index for one in self._rules.nears if one.owner in unit for index in one.others}
         return any(not pods.get(index) for index in others - {*unit})
 
     def search(self, least: Mapping[int, int], most: Mapping[int, int]) -> Found | None:
-        """Look for a place for all pods.
+        """Return a placement of all pods, or the best placement that the search finds.
 
         Args:
-            least: Pods by consumer that matter more.
-            most: All pods by consumer.
+            least: Number of pods that get places first, by the index of the workload.
+            most: Number of all pods, by the index of the workload.
 
         Returns:
-            What was found; None where there are too many nodes and pods to look.
+            Result of the search; None if the cluster has too many nodes and pods for a search.
         """
         work = len(most) * sum(most.values()) * sum(group.count for group in self._groups)
         if self._is_large or work > _MOST_WORK:
@@ -161,7 +184,10 @@ class BetweenPods:
 
 
 class _Search:
-    """All orders in which kube-scheduler could place pods, each state once."""
+    """A search over all orders in which kube-scheduler can place pods.
+
+    A state is the number of pods of each workload on each node. The search visits each state at most once.
+    """
 
     def __init__(
         self, between: BetweenPods, least: Mapping[int, int], most: Mapping[int, int], *, has_other_nodes: bool
@@ -182,7 +208,10 @@ class _Search:
         self._free = [index for index in order if index not in between.involved]
 
     def run(self) -> Found:
-        """Search until all pods have a place, all states have been seen, or too many."""
+        """Return a placement of all pods, or the best placement found.
+
+        The search ends when all pods have a place, when no state remains, or when it has visited too many states.
+        """
         everyone, daemons = range(len(self._matching.consumers)), self._matching.daemons
         alone = [tuple(int(index in daemons[group.kind]) for index in everyone) for group in self._groups]
         state: _State = tuple((pods,) * group.count for pods, group in zip(alone, self._groups, strict=True))
@@ -210,7 +239,7 @@ class _Search:
         return Found("no" if best_rank[1] < wanted else "yes", self._placed(self._filled(best)))
 
     def _is_too_little(self, rule: Spread) -> bool:
-        """Check whether domains are too small for a consumer that is spread by itself, whatever else runs."""
+        """Check whether even empty domains of a spread constraint are too small for the pods of its workload."""
         index = rule.owner
         if rule.others != {index}:
             return False
@@ -228,11 +257,12 @@ class _Search:
         return sum(min(each, highest) for each in domains.values()) < self._most.get(index, 0)
 
     def _domains(self, rule: Spread, amount: Callable[[int, int], int]) -> dict[object, int]:
-        """Return an amount of each domain of a rule.
+        """Return the sum of an amount over the nodes of each domain of a spread constraint.
 
         Args:
-            rule: The rule.
-            amount: The amount of a node, by its group and its position there.
+            rule: Spread constraint.
+            amount: Function that returns the amount of a node. Its arguments are the group of the node and the node's
+                position in the group.
         """
         return summed(
             ((at, position) if rule.key == HOST else group.values[rule.key], amount(at, position))
@@ -242,7 +272,11 @@ class _Search:
         )
 
     def _emptiest(self, rule: Spread, domains: Mapping[object, int]) -> int:
-        """Return the amount of the emptiest domain; of too few, or with nodes beside these, that is an empty one."""
+        """Return the smallest amount among the domains of a spread constraint.
+
+        The result is 0 if there are fewer domains than ``minDomains``, or if nodes outside of the inventory can be
+        domains.
+        """
         is_short = len(domains) < rule.min_domains or rule in self._opens
         return 0 if is_short else min(domains.values(), default=0)
 
@@ -254,16 +288,19 @@ class _Search:
         return sum(min(counts[index], least) for index, least in self._least.items()), sum(counts.values())
 
     def _next(self, state: _State) -> Iterator[_State]:
-        """Return the states that one more pod makes of a state: of any consumer that rules are about, else the next."""
+        """Yield the states that have one pod more than the given state.
+
+        The pod belongs to any workload that a rule concerns, or to the first of the other workloads that lacks pods.
+        """
         counts = self._counts(state)
         turns = [index for index in self._turns if counts[index] < self._most[index]]
         free = [index for index in self._free if counts[index] < self._most[index]]
-        # Pods that no rule is about take their turns in one order: another one leads to the same states.
+        # Without rules, the order of pods does not affect the result, so place these workloads in one order only.
         for index in [*turns, *free[:1]]:
             yield from self._with_one(state, index)
 
     def _with_one(self, state: _State, index: int) -> Iterator[_State]:
-        """Return the states that one more pod of a consumer makes of a state."""
+        """Yield the states that have one more pod of the given workload, on any node that accepts it."""
         options = sorted(
             (self._preference(state, at, pods, index), at, pods)
             for at, group in enumerate(self._groups)
@@ -274,10 +311,7 @@ class _Search:
         return (_one_more(state, at, pods, index) for _, at, pods in options)
 
     def _filled(self, state: _State) -> _State:
-        """Return a state with all pods that no rule is about and that still have room.
-
-        The search ends at the first of them that has none.
-        """
+        """Return a copy of the given state, with more pods of the workloads that no rule concerns."""
         for index in self._free:
             for _ in range(self._most[index] - self._counts(state)[index]):
                 fuller = next(self._with_one(state, index), None)
@@ -310,7 +344,7 @@ class _Search:
         )
 
     def _in_domain(self, state: _State, at: int, pods: _Pods, key: str, others: frozenset[int]) -> int:
-        """Count pods in the domain of a node."""
+        """Return the number of pods of the workloads in ``others`` that run in the domain of a node."""
         if key == HOST:
             return _of(pods, others)
         value = self._groups[at].values[key]

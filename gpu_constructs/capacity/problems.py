@@ -1,4 +1,8 @@
-"""What does not fit, in words: who, where, why, and what to do."""
+"""The problems of a capacity plan as texts: which pods do not fit, on which nodes, why, and what to do.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
+someone deletes them.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +21,22 @@ from gpu_constructs.capacity.room_beside import Effort, RoomBeside, evicted, str
 from gpu_constructs.capacity.wording import counted, has, joined, memory, nodewise
 
 MOST_REPLICAS = 128
-"""Turns on a GPU of which more are no way out."""
+"""Largest number of replicas of a GPU that advice recommends."""
 _MOST_STRANDED = 3
-_WAY_TO_UPDATE = "leave room for its new pods beside the old ones, or delete the old ones first"
-_WAY_TO_START = "fewer or smaller pods that always run, or another node in the inventory"
+_WAY_TO_UPDATE = "leave room for new pods next to the old ones, or delete the old ones first"
+_WAY_TO_START = "run fewer long-running pods, or add a node to the inventory"
 _IN_PLACE = "maxSurge 0 and maxUnavailable 1"
 _WAYS_TO_A_NODE = (
-    ("taint", "give it the toleration"),
-    ("of which a pod wants", "{smaller}"),
-    ("offers no ", "ask for what nodes offer ({offered}), change sharing or mig_layout"),
-    ("its pods want", "select labels that nodes have, or declare them with GpuNode(labels=...)"),
+    ("taint", "add the toleration"),
+    ("but a pod requests", "{smaller}"),
+    ("offers no ", "request what nodes offer ({offered}), or change sharing or mig_layout"),
+    ("its pods select", "select labels that nodes have, or declare them with GpuNode(labels=...)"),
 )
-"""Words in the reasons why nodes refuse a pod, and what to do then."""
+"""Advice for pods that no node accepts: words in the reason of a node, and the advice if the reason has these words."""
 _WAYS_TO_UPDATE = {
-    "Deployment": f"write strategy.type 'Recreate', or {_IN_PLACE}",
-    "DaemonSet": f"write {_IN_PLACE} in updateStrategy.rollingUpdate",
-    "LeaderWorkerSet": f"write {_IN_PLACE} in rolloutStrategy.rollingUpdateConfiguration",
+    "Deployment": f"set strategy.type 'Recreate', or {_IN_PLACE}",
+    "DaemonSet": f"set {_IN_PLACE} in updateStrategy.rollingUpdate",
+    "LeaderWorkerSet": f"set {_IN_PLACE} in rolloutStrategy.rollingUpdateConfiguration",
 }
 _NO_ROOM = {
     "slots": (
@@ -42,21 +46,24 @@ _NO_ROOM = {
     ),
     "rollout": (
         "an update would wait forever",
-        "its new pod{part} needs {wanted} before the old one gives its own back",
-        "its new pods need {wanted} before the old ones give theirs back",
+        "its new pod{part} needs {wanted} before the old pod releases its own",
+        "its new pods need {wanted} before the old pods release theirs",
     ),
 }
-"""What is said of pods without a place: what it comes to, what one pod needs, and what several need."""
+"""Texts about pods that have no place: the problem, the reason for one pod, and the reason for several pods."""
 
 
 class Problems:
-    """Finds them, one kind after the other, in the numbers of a plan."""
+    """Describes the problems of a plan. Each public method covers one kind of problem.
+
+    Call ``beside`` before ``of_waiting``, which skips the workloads that ``beside`` reported.
+    """
 
     def __init__(self, matching: Matching) -> None:
         self._matching = matching
         self._consumers = matching.consumers
         self._offers = matching.offers
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._lower_than = cache(self._find_lower)
         self._effort = Effort()
         self._steady = {
@@ -72,13 +79,13 @@ class Problems:
 
     @property
     def is_searched(self) -> bool:
-        """Whether all was looked for that might have no place beside what always runs."""
+        """Whether the plan checked all pods for a place next to the long-running pods, within its limit of work."""
         return not self._effort.is_spent
 
-    # A pod by itself
+    # Pods that no node accepts
 
     def of_placement(self) -> Iterator[Problem]:
-        """Pods that no node would ever take."""
+        """Yield a problem for each workload whose pods no node accepts."""
         for index, consumer in enumerate(self._consumers):
             if self._matching.takers[index] or not consumer.makes_pods:
                 if index in self._matching.unsatisfied:
@@ -87,22 +94,22 @@ class Problems:
                 yield Problem(
                     kind="placement",
                     subject=consumer.subject,
-                    what="its pods are refused",
+                    what="a LimitRange rejects its pods",
                     details=(consumer.refused,),
-                    way_out="ask for what the LimitRange allows, or change that",
+                    way_out="request what the LimitRange allows, or change it",
                 )
             else:
                 whys = self._matching.refusals(index)
                 yield Problem(
                     kind="placement",
                     subject=consumer.subject,
-                    what=f"no node of the inventory takes its pods{_of_part(consumer)}",
+                    what=f"no node of the inventory accepts its pods{_of_part(consumer)}",
                     way_out=self._way_to_a_node(whys),
                     details=nodewise(whys, len(self._offers)),
                 )
 
     def _of_some_nodes(self, index: int) -> Problem:
-        """Return what a DaemonSet does whose controller makes pods also on nodes that cannot run them."""
+        """Return the problem of a DaemonSet that creates pods on some nodes that cannot run them."""
         consumer, kinds = self._consumers[index], self._matching.unsatisfied[index]
         whys = nodewise(self._matching.refusals_of(index, kinds), len(self._matching.names(kinds)))
         return Problem(
@@ -110,43 +117,43 @@ class Problems:
             subject=consumer.subject,
             what="some pods of the DaemonSet stay Pending",
             details=(
-                "a DaemonSet makes a pod on every node that its node selector, node affinity and tolerations admit, "
-                "whatever the pod asks for",
+                "a DaemonSet creates a pod on every node that its node selector, affinity and tolerations admit, "
+                "whatever the pod requests",
                 *whys,
             ),
-            way_out=f"write a node_selector that only nodes with {joined(sorted(consumer.asks))} match",
+            way_out=f"set a node_selector that only nodes with {joined(sorted(consumer.asks))} match",
         )
 
     def _way_to_a_node(self, whys: Mapping[str, str]) -> str:
         reasons = " ".join(whys.values())
         offered = ", ".join(sorted({name for offer in self._offers for name in offer.allocatable})) or "nothing"
-        smaller = "a smaller vram" if self._units else "ask for less in one pod and for more pods"
+        smaller = "set a smaller vram" if self._units else "request less in each pod and run more pods"
         ways = [way.format(smaller=smaller, offered=offered) for words, way in _WAYS_TO_A_NODE if words in reasons]
-        return ", or ".join([*ways, "add a node to the inventory that takes it"])
+        return ", or ".join([*ways, "add a node that accepts it to the inventory"])
 
     def of_full_nodes(self) -> Iterator[Problem]:
-        """Nodes that cannot hold what every node gets."""
+        """Yield a problem for each DaemonSet whose pod has no room on some of its nodes."""
         kinds = grouped((index, kind) for kind, those in self._matching.crowded.items() for index in those)
         for index, full in kinds.items():
             consumer = self._consumers[index]
             others = sorted({other for kind in full for other in self._matching.daemons[kind]})
-            beside = f" beside {self._matching.named(others)}" if others else ""
+            beside = f" next to {self._matching.named(others)}" if others else ""
             yield Problem(
                 kind="slots",
                 subject=consumer.subject,
-                what=f"every node that takes it is to have its pod, which needs {self._in_words(consumer.asks)}, and "
+                what=f"every node that accepts it gets a pod, which needs {self._in_words(consumer.asks)}, but "
                 f"{joined(self._matching.names(full))} {has(self._matching.names(full))} no room for it{beside}",
-                way_out="select fewer nodes, or have the pods ask for no GPU: what only watches GPUs needs none",
+                way_out="select fewer nodes, or remove the GPU request: pods that only watch GPUs need none",
             )
 
-    # All that always runs
+    # Long-running pods
 
     def of_what_always_runs(self, packed: Packed, urgent: PlacedPods | None) -> Problem:
-        """Return that there is too little for what runs until it is stopped.
+        """Return the problem that the long-running pods need more than the nodes have.
 
         Args:
-            packed: What was found out about it.
-            urgent: Pods that have a place by their priority; None where priorities decide nothing.
+            packed: Placement of the long-running pods, as far as they fit.
+            urgent: Placement by priority; None if all pods have a place or the same priority.
         """
         lacking = packed.lacking()
         by_priority = ""
@@ -157,7 +164,7 @@ class Problems:
         return Problem(
             kind="slots",
             subject=self._matching.subject_of(lacking),
-            what="what always runs does not fit",
+            what="the long-running pods do not fit",
             way_out=self._way_to_slots(packed),
             details=(f"{self._shortage(packed, lacking)}{by_priority}",),
         )
@@ -175,25 +182,25 @@ class Problems:
         shortage = packed.packing.shortage
         if shortage is None:
             some = f"{self._some_of(lacking)} {_wait(lacking)}"
-            return f"however pods are placed, some have no place; in the best way found {some}"
+            return f"on every placement, some pods have no place; on the best one found, {some}"
         who = sorted({index for item in shortage.items for index, _ in packed.members[item]})
         titles, nodes = self._matching.named(who), self._matching.names(shortage.bins)
-        want, have = "wants" if len(who) == 1 else "want", f"{joined(nodes)} {has(nodes)}"
+        verb, have = "requests" if len(who) == 1 else "request", f"{joined(nodes)} {has(nodes)}"
         has_room = f"{have} {shortage.available}{' together' if len(nodes) > 1 and shortage.available else ''}"
         if shortage.dimension is None:
-            return f"{titles} {want} {counted(shortage.needed, 'place')}, and {has_room}"
+            return f"{titles} {verb} {counted(shortage.needed, 'place')}, but {has_room}"
         resource = self._matching.resources[shortage.dimension]
         if shortage.at_least is None or shortage.at_least == 1:
-            return f"{titles} {want} {self._amount(resource, shortage.needed)}, and {has_room}"
+            return f"{titles} {verb} {self._amount(resource, shortage.needed)}, but {has_room}"
         take, each = ("takes", "") if shortage.needed == 1 else ("take", " each")
         return (
             f"{counted(shortage.needed, 'pod')} of {titles} {take} {self._amount(resource, shortage.at_least)} or more"
-            f"{each}, and {have} room for {shortage.available or 'no'} such pod{'' if shortage.available == 1 else 's'}"
+            f"{each}, but {have} room for {shortage.available or 'no'} such pod{'' if shortage.available == 1 else 's'}"
         )
 
     def _way_to_slots(self, packed: Packed) -> str:
         better = self._way_by_sharing(packed)
-        return ", or ".join([*([better] if better else []), "fewer pods", "another node in the inventory"])
+        return ", or ".join([*([better] if better else []), "run fewer pods", "add a node to the inventory"])
 
     def _way_by_sharing(self, packed: Packed) -> str | None:
         shortage = packed.packing.shortage
@@ -201,42 +208,48 @@ class Problems:
             return None
         place, resource = shortage.dimension, self._matching.resources[shortage.dimension]
         if resource in self._units:
-            return f"smaller vram (GpuRequest(vram=...), {memory(self._units[resource])} a unit)"
+            return f"set a smaller vram (GpuRequest(vram=...), {memory(self._units[resource])} a unit)"
         if "/" not in resource or shortage.at_least not in (None, 1) or not self._shares(packed, shortage, place):
             return None
         slots, devices = self._slots_of(resource, shortage.bins)
-        # What every node gets has slots of its own.
+        # DaemonSet pods hold slots of each node too.
         replicas = -(-(shortage.needed + slots - shortage.available) // devices) if devices else MOST_REPLICAS + 1
-        what = "more slots" if slots > devices else "GPUs that pods share"
-        sharing = f"Sharing.time_slicing(replicas={replicas}) for plugin and GpuProfile"
-        return f"{what} with {sharing}, which divides no memory" if replicas <= MOST_REPLICAS else None
+        what = "configure more slots" if slots > devices else "let pods share GPUs"
+        sharing = f"Sharing.time_slicing(replicas={replicas}) for the device plugin and the GpuProfile"
+        return f"{what} with {sharing} (pods then share the memory)" if replicas <= MOST_REPLICAS else None
 
     def _slots_of(self, resource: str, kinds: Iterable[int]) -> tuple[int, int]:
-        """Return how many slots and how many devices some kinds of nodes have of a resource."""
+        """Return the number of slots and the number of devices of a resource on the given groups of nodes."""
         offers = [self._offers[index] for kind in kinds for index in self._matching.kinds[kind]]
         slots = [(one.slots, offer.count) for offer in offers for one in offer.devices if one.resource == resource]
         return sum(each * count for each, count in slots), sum(count for _, count in slots)
 
     def _shares(self, packed: Packed, shortage: Shortage, place: int) -> bool:
-        """Return whether more slots help: two slots of a GPU are not two GPUs, nor boards for the ranks of a gang."""
+        """Return whether more slots on each GPU solve a lack of slots.
+
+        They do not help if a pod requests several slots, because two slots of one GPU are not two GPUs. They do not
+        help pods that must run together either, because each of them needs its own board.
+        """
         members = [index for item in shortage.items for index, _ in packed.members[item]]
         asked = {self._matching.size_of(index)[place] for index in members}
         return asked == {1} and not any(self._consumers[index].is_gang for index in members)
 
-    # What comes and goes
+    # Pods of Jobs and updates, next to long-running pods
 
     def beside(self, always: Packed) -> Iterator[Problem]:
-        """Return what finds no place beside what always runs: new pods of an update, work that ends.
+        """Yield the problems of pods that find no place next to the long-running pods.
+
+        Such pods are the new pods of an update, and the pods of work that ends, such as a Job.
 
         Args:
-            always: Where what always runs has its places.
+            always: Placement of the long-running pods.
         """
         room = RoomBeside(self._matching, self._steady, self._effort, always)
         for unit in self._matching.units:
             if not self._consumers[unit[0]].least_copies:
                 first = {index: pods for index in unit if (pods := self._consumers[index].starting)}
                 if first and not room.takes(first):
-                    self._told.update(unit)
+                    self._reported.update(unit)
                     yield self._evicts(first, "it starts") or self._no_room("slots", first, self._takers(unit))
             new = {index: pods for index in unit if (pods := self._consumers[index].updating)}
             if new and not room.takes(new):
@@ -255,27 +268,35 @@ class Problems:
         return sorted(frozenset[int]().union(*(self._matching.takers[index] for index in pods)))
 
     def _evicts(self, pods: Mapping[int, int], start: str) -> Problem | None:
-        """Return the always-running pods that lose their places to others; None if the scheduler evicts none."""
+        """Return the problem that given pods evict long-running pods. Return None if they evict none.
+
+        Args:
+            pods: Number of new pods by the index of the workload.
+            start: Beginning of the problem's text.
+        """
         consumer = self._consumers[min(pods)]
         kinds, names = frozenset(self._takers(pods)), frozenset(name for i in pods for name in self._consumers[i].asks)
         lower, are_daemons = self._lower_than(consumer.priority, kinds, names)
         if not consumer.preempts or not lower:
             return None
-        # What every node gets goes with its node, so that no packing tells.
+        # A DaemonSet pod cannot move to another node, so no search can show whether it loses its place.
         if not are_daemons and not self._has_room_above(consumer.priority, pods):
             return None
         gone = evicted(self._matching, self._steady, pods)
-        self._told.update(gone)
+        self._reported.update(gone)
         return Problem(
             kind="waiting",
             subject=consumer.subject,
-            what=f"{start} only in place of what always runs with a lower priority",
-            way_out="leave it where that is meant; else fewer pods that always run, or another node in the inventory",
-            details=(f"the scheduler evicts pods of {self._matching.named(gone) or lower}, which wait then",),
+            what=f"{start} only in place of long-running pods with a lower priority",
+            way_out=f"ignore this if you intend it. Otherwise, {_WAY_TO_START}",
+            details=(f"the scheduler evicts pods of {self._matching.named(gone) or lower}, which then wait",),
         )
 
     def _find_lower(self, priority: int, kinds: frozenset[int], names: frozenset[str]) -> tuple[str, bool]:
-        """Return what always runs on some nodes with a lower priority, and whether every node gets one of it."""
+        """Return the names of workloads with long-running pods below a priority, and whether one is a DaemonSet.
+
+        Only workloads count that can use nodes of the groups ``kinds`` and request one of the resources ``names``.
+        """
         lower = [
             index
             for index, one in enumerate(self._consumers)
@@ -287,7 +308,7 @@ class Problems:
         return self._matching.named(lower), any(self._consumers[index].is_for_each_node for index in lower)
 
     def _has_room_above(self, priority: int, pods: Mapping[int, int]) -> bool:
-        """Return whether pods have a place beside what always runs with a priority or more; true if unknown."""
+        """Return whether pods may have room next to the long-running pods with at least the given priority."""
         if priority not in self._rooms:
             if not self._effort.allows(len(self._steady) + len(self._matching.bins)):
                 return True
@@ -296,7 +317,7 @@ class Problems:
         return self._rooms[priority].takes(pods)
 
     def _no_room(self, kind: Literal["slots", "rollout"], pods: Mapping[int, int], kinds: Collection[int]) -> Problem:
-        """Return that pods find no place on nodes of some kinds beside what always runs."""
+        """Return the problem that pods have no room next to the long-running pods on the given groups of nodes."""
         consumer, nodes = self._consumers[min(pods)], joined(self._matching.names(kinds))
         what, alone, together = _NO_ROOM[kind]
         needs, them = (alone, "it") if sum(pods.values()) == 1 else (together, "them")
@@ -307,22 +328,22 @@ class Problems:
             subject=consumer.subject,
             what=what,
             way_out=_WAY_TO_START if kind == "slots" else _WAYS_TO_UPDATE.get(consumer.kind, _WAY_TO_UPDATE),
-            details=(f"{needs}, and what always runs leaves no place for {them} on {nodes}",),
+            details=(f"{needs}, but the long-running pods leave no place for {them} on {nodes}",),
         )
 
     def _in_words(self, amounts: Mapping[str, int]) -> str:
         return joined([self._amount(name, amount) for name, amount in sorted(amounts.items())])
 
     def _amount(self, resource: str, amount: int) -> str:
-        """Return an amount of a resource, and the memory of each unit if the resource counts memory."""
+        """Return an amount of a resource as text, with the memory of a slot if slots count memory."""
         unit = self._units.get(resource)
         return f"{amount} {resource}" if unit is None else f"{counted(amount, 'unit')} of {memory(unit)} ({resource})"
 
     def one_by_one(self, pods: Mapping[int, int]) -> Iterator[Problem]:
-        """Return which of some pods may find no place, though there is one, as the scheduler does not plan ahead.
+        """Yield a condition for pods that fit together, but may lack room if the scheduler places them one by one.
 
         Args:
-            pods: Pods by consumer, which have a place together.
+            pods: Number of pods by the index of the workload. These pods fit together.
         """
         for found in stranded(self._matching, pods)[:_MOST_STRANDED]:
             who, others = self._matching.named(found.consumers), self._matching.named(found.others)
@@ -330,36 +351,37 @@ class Problems:
             how = "together" if found.are_smaller else "elsewhere"
             yield unchecked(
                 Condition(
-                    f"the pods of {others} are put {how}: else {who}, of {pod} a pod, {has(found.consumers)} no place, "
-                    "as kube-scheduler does not plan ahead",
-                    "give one of them nodes of its own, by labels and a node_selector",
+                    f"kube-scheduler, which does not plan ahead, places the pods of {others} {how}: otherwise {who}, "
+                    f"with {pod} in each pod, {has(found.consumers)} no place",
+                    "give one of them its own nodes, with labels and a node_selector",
                 ),
                 self._matching.subject_of(found.consumers),
             )
 
     def of_waiting(self, packed: Packed, lacking: Mapping[int, int]) -> Iterator[Problem]:
-        """Not everything that may run has a place at once.
+        """Yield a problem if not all pods have a place at the same time.
 
         Args:
-            packed: What was found out about all of it.
-            lacking: Pods that wait, by consumer.
+            packed: Placement of all pods, as far as they fit.
+            lacking: Number of waiting pods by the index of the workload.
         """
-        waiting = {index: count for index, count in lacking.items() if index not in self._told}
+        waiting = {index: count for index, count in lacking.items() if index not in self._reported}
         if not waiting or packed.packing.answer == "yes":
             return
         some = self._some_of(waiting)
-        wait = "a pod waits" if sum(waiting.values()) == 1 else "pods wait"
-        what = f"when all that may run runs, {wait} as Pending ({some})"
+        stay = "a pod stays" if sum(waiting.values()) == 1 else "pods stay"
+        what = f"not all pods fit at once: {stay} Pending ({some})"
         if packed.packing.answer == "undecided":
             what = (
-                f"it was not found out whether all that may run fits at once; in the best way found some wait ({some})"
+                "the plan does not know whether all pods fit at once; on the best placement found, "
+                f"{stay} Pending ({some})"
             )
         is_proven = packed.packing.answer != "undecided" and packed.packing.shortage is not None
         yield Problem(
             kind="waiting",
             subject=self._matching.subject_of(waiting),
             what=what,
-            way_out=f"leave it where work may queue; else {self._way_to_slots(packed)}",
+            way_out=f"ignore this if work may queue. Otherwise, {self._way_to_slots(packed)}",
             details=(self._shortage(packed, waiting),) if is_proven else (),
         )
 

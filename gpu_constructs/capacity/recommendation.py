@@ -1,4 +1,8 @@
-"""Which way of sharing suits the nodes of a cluster and what is to run on them; where a plan lacks room, as advice."""
+"""Recommendations how nodes share their GPUs, and advice for nodes of a plan that lack slots or memory.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. A *gang* is a set of pods
+that must all run at the same time, such as the ranks of a training.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,7 @@ _MOST = 3
 _MOST_NAMED = 3
 _MOST_REASONS = 3
 _MOST_PAIRS = 100_000
-"""Consumers times nodes that are looked at: of a whole fleet nothing is advised."""
+"""Largest product of workloads and nodes for which a plan contains advice."""
 
 
 @short_errors
@@ -44,48 +48,58 @@ def recommend_sharing(
     trusted_cuda_services: bool = False,
     platform: Platform | None = None,
 ) -> list[SharingRecommendation]:
-    """Recommend how to share the GPUs of each node, with the numbers that lead there.
+    """Return a recommendation how each node shares its GPUs, with the numbers that lead to it.
 
-    The safer way wins: a GPU of its own for each pod where there are enough, MIG where pods must be kept apart,
-    slots that count memory where the scheduler can add it up, which takes one GPU in each node and a budget for each
-    workload (``GpuRequest(vram=...)``), turns on a GPU otherwise. Slots are as many as what always runs takes, the
-    least with which work starts, and the new pod of an update; what else there is may queue. Pods that run together,
-    as the ranks of a training do, share no board. Pods are taken to spread evenly over the nodes that take them; what
-    a node does besides is not known here.
+    The function prefers the safer mode. It tries these modes in order:
+
+    1. Exclusive GPUs, if there is one for each pod.
+    2. MIG, if pods need isolation or request MIG devices, or if a node mixes large and small pods.
+    3. MPS, if ``trusted_cuda_services`` is True and the board supports it.
+    4. Slots that count memory, if the node has one GPU and each workload states ``GpuRequest(vram=...)``.
+    5. Time-slicing.
+
+    The number of slots is enough for three groups of pods: pods that run until you delete them, pods that a Job needs
+    to start, and the new pod of one update at a time. Other pods may queue. Pods that run together, such as the workers
+    of a training, never share a board. The function assumes that pods spread evenly over the nodes that accept them,
+    and that the nodes run nothing else.
 
     Args:
-        inventory: The nodes with GPUs. Boards that it divides by MIG stay as they are; how else it says they are shared
-            now does not count, but for what a request of several slots means.
-        workloads: Manifests as plain data, of any kind that makes pods, or the consumers a capacity plan made of
-            them. Those that ask for no GPU do not count.
-        isolation: The workloads are of users who do not trust each other, or have a latency to keep: nothing in a
-            manifest says so. They then share no board but by MIG.
-        trusted_cuda_services: The workloads are small CUDA services of one owner who can live with a fault of one of
-            them ending all: nothing in a manifest says so. MPS is recommended for nothing else. It holds each to an
-            equal share of the memory.
-        platform: What the nodes run. None: not known; MPS is untested on Talos and not recommended there.
+        inventory: GPU nodes. Boards with a MIG layout keep it. The function ignores ``GpuNode(sharing=...)``, with one
+            exception: if the slots of a node count memory, a request for several slots is a request for memory of one
+            GPU.
+        workloads: Workloads of the nodes: manifests as plain data of any kind that creates pods, or entries of
+            ``Plan.consumers`` (their attribute ``consumer``). The function ignores workloads that request no GPU.
+        isolation: Whether pods must not affect each other: their users do not trust each other, or their latency
+            matters. If True, pods share a board by MIG only. Default: False.
+        trusted_cuda_services: Whether the workloads are small CUDA services of one owner, and a fault in one of them
+            may end every service. Only if True does the function recommend MPS, which limits each service to an equal
+            share of the memory. Default: False.
+        platform: Platform of the nodes. On Talos, the function does not recommend MPS, because it is untested there.
+            Default: None, for an unknown platform.
 
     Returns:
-        One for each node and pool, in the order of the inventory.
+        One recommendation for each node and pool, in the order of the inventory.
 
     Raises:
-        GpuConstructsError: No inventory, no workload, something that is neither manifest nor consumer, nothing that
-            asks for GPUs, isolation for services that trust each other.
+        GpuConstructsError: If ``inventory`` is not a GpuInventory, or ``platform`` is not a platform. If ``workloads``
+            is empty, has an entry that is neither a manifest nor a consumer, or requests no GPUs. If ``isolation`` and
+            ``trusted_cuda_services`` are both True.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:README.md, cmd/mps-control-daemon/mps/device.go
     """
     if not isinstance(inventory, GpuInventory):
         raise GpuConstructsError(
-            f"inventory must be a GpuInventory; got {inventory!r}; pass GpuInventory(nodes=[GpuNode(name=...)])"
+            f"inventory must be a GpuInventory, got {inventory!r}. Pass GpuInventory(nodes=[GpuNode(name=...)])"
         )
     fields.of_type("isolation", isolation, bool)
     fields.of_type("trusted_cuda_services", trusted_cuda_services, bool)
     if platform is not None and not isinstance(platform, Talos | Kubernetes):
-        raise GpuConstructsError(f"platform must be Talos(...) or Kubernetes(...); got {platform!r}")
+        raise GpuConstructsError(f"platform must be Talos(...) or Kubernetes(...), got {platform!r}")
     if isolation and trusted_cuda_services:
         raise GpuConstructsError(
-            "isolation and trusted_cuda_services exclude each other: MPS keeps no fault apart; got both; leave one out"
+            "isolation must be False with trusted_cuda_services, because MPS does not isolate faults, got True. "
+            "Leave one out"
         )
     asking, runtime_classes = _asking(workloads)
     settings = Settings(isolation, trusted_cuda_services, platform)
@@ -93,15 +107,15 @@ def recommend_sharing(
 
 
 def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, Any]]]:
-    """Return the consumers that ask for GPUs, and the scheduling of the RuntimeClasses by name."""
+    """Return the workloads that request GPUs, and the field ``scheduling`` of each RuntimeClass by name."""
     if not isinstance(workloads, list | tuple):
         raise GpuConstructsError(
-            f"workloads must be a list of manifests or of consumers of a capacity plan; got {type(workloads).__name__}"
+            f"workloads must be a list of manifests or of consumers of a capacity plan, got {type(workloads).__name__}"
         )
     if not workloads:
         raise GpuConstructsError(
-            "workloads must hold at least one manifest; got none; pass what is to run, as "
-            "yaml.safe_load_all(...) or Testing.synth(chart) gives it"
+            "workloads must contain at least one manifest, got none. Pass manifests, for example those of "
+            "Testing.synth(chart)"
         )
     for index, workload in enumerate(workloads):
         _check_workload(index, workload)
@@ -110,8 +124,8 @@ def _asking(workloads: object) -> tuple[list[Consumer], dict[str, Mapping[str, A
     asking = [one for one in (*given, *consumers(facts)) if one.asks and one.makes_pods]
     if not asking:
         raise GpuConstructsError(
-            f"workloads must hold one that asks for GPUs; got {len(workloads)} of which none does; ask for "
-            "nvidia.com/gpu in the limits of a container"
+            f"workloads must contain a workload that requests GPUs, got {len(workloads)} without a GPU request. "
+            "Set a GPU limit in a container"
         )
     classes = {
         str(manifest["metadata"].get("name")): manifest.get("scheduling") or {}
@@ -128,7 +142,7 @@ def _check_workload(index: int, workload: object) -> None:
         shown = f"a mapping with {sorted(map(str, workload))}" if isinstance(workload, Mapping) else repr(workload)
         raise GpuConstructsError(
             f"workloads[{index}] must be a manifest, a mapping with apiVersion and kind, or a consumer of a "
-            f"capacity plan; got {shown}; pass what Testing.synth(chart) gives for a chart"
+            f"capacity plan, got {shown}. Pass what Testing.synth(chart) gives for a chart"
         )
 
 
@@ -138,7 +152,7 @@ def _recommend(
     runtime_classes: Mapping[str, Mapping[str, Any]],
     settings: Settings,
 ) -> list[SharingRecommendation]:
-    # Nodes that are alike get one answer: thousands cost no more than the kinds there are of them.
+    # Compute one answer for all equal nodes, so that a large cluster takes no longer than a small one.
     taken_by = zip(inventory.nodes, _taken(inventory, asking, runtime_classes), strict=True)
     alike = grouped(((Hardware.of(node), takes), node) for node, takes in taken_by)
     gangs, boards = _gangs(asking), Counter[int]()
@@ -154,7 +168,7 @@ def _recommend(
         whys.update({i: why for i in takes & gangs.keys() if (why := gangs[i].refusal(hardware))})
         demands = [_demand(hardware, asking[i], boards[i], gangs.get(i)) for i in sorted(takes - whys.keys())]
         made = Decision(hardware, demands, settings, boards_in_all=inventory.gpus).made()
-        left_out = [f"{asking[i].title} is left out here: {why}" for i, why in whys.items()]
+        left_out = [f"{asking[i].title} does not count here: {why}" for i, why in whys.items()]
         reasons = (*made.reasons, *left_out)
         found.update({node.name: replace(made, node=node.name, reasons=reasons) for node in nodes})
     return [found[node.name] for node in inventory.nodes]
@@ -176,7 +190,14 @@ def _demand(hardware: Hardware, consumer: Consumer, boards: int, gang: _Gang | N
 
 @dataclass
 class _Gang:
-    """Parts of an object whose pods run together, each on boards of its own: NCCL has no two ranks on one."""
+    """Workloads of one object whose pods run together, each pod on its own board.
+
+    NCCL, the communication library of NVIDIA, allows one rank on each board.
+
+    Attributes:
+        parts: Workloads of the object, one for each pod spec.
+        boards: Number of boards on all nodes that accept the pods.
+    """
 
     parts: list[Consumer]
     boards: int = 0
@@ -186,19 +207,19 @@ class _Gang:
         return sum(part.pods_each for part in self.parts)
 
     def refusal(self, hardware: Hardware) -> str | None:
-        """Return why the pods never start on the nodes that take them; None if they may."""
+        """Return the reason why the pods never start on the nodes that accept them. Return None if they can start."""
         starting = [(part, part.pods_each if part.starts_with is None else part.starts_with) for part in self.parts]
         wanted = sum(pods * hardware.boards_for(part) for part, pods in starting)
         if self.ranks == 1 or wanted <= self.boards:
             return None
         return (
-            f"its {sum(pods for _, pods in starting)} pods run together and want a GPU each, {wanted} in all, and the "
-            f"nodes that take them have {self.boards}"
+            f"its {sum(pods for _, pods in starting)} pods run together and need a GPU each, {wanted} in all, but the "
+            f"nodes that accept them have {self.boards}"
         )
 
 
 def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
-    """Return the gang of each consumer that wants whole boards, by its index."""
+    """Return the gang of each workload whose pods run together and need whole boards, by the index of the workload."""
     whole = ((index, one) for index, one in enumerate(asking) if one.is_gang and not devices_for(one))
     together = grouped(((one.subject, one.namespace, one.name), index) for index, one in whole)
     gangs = ((those, _Gang([asking[index] for index in those])) for those in together.values())
@@ -208,12 +229,12 @@ def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
 def _taken(
     inventory: GpuInventory, asking: Sequence[Consumer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[frozenset[int]]:
-    """Return for each node the consumers whose pods it takes by labels and taints."""
-    # What a node offers of which resource depends on the answer that is looked for.
+    """Return for each node the indices of the workloads whose pods it accepts by its labels and taints."""
+    # The resources that a node offers depend on the recommendation, so the check ignores them.
     demands = (placement_key(replace(one, asks={}), runtime_classes) for one in asking)
     alike = grouped((one, index) for index, one in enumerate(demands))
     read = labels_read(alike)
-    # The label of the board has a suffix where it is shared, and pods may look for either.
+    # Sharing adds a suffix to the product label of a board. Pods may select the label with or without the suffix.
     divided = [
         replace(node, mig_strategy=node.mig_strategy or "mixed")
         if any(node.layouts)
@@ -236,41 +257,49 @@ def _taken(
     return [taken_by(one) | taken_by(other) for one, other in zip(whole, shared, strict=True)]
 
 
-# What a plan is advised
+# Advice for a plan
 
 
 def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a few sentences on how to share the nodes where something does not fit.
+    """Return a few sentences how to share the GPUs of nodes that lack slots or memory.
 
     Args:
-        plan: The plan.
-        inventory: The nodes it is made for.
-        manifests: RuntimeClasses, which decide where pods go.
+        plan: Capacity plan.
+        inventory: GPU nodes of the plan.
+        manifests: RuntimeClasses of the app, which affect where pods can run.
     """
     tight, short = _nodes_short_of_memory(plan), _nodes_short_of_slots(plan)
     asking = [one.consumer for one in plan.consumers if one.consumer.asks and (one.placed or one.waiting)]
     offers = {node.offer.name: node.offer for node in plan.nodes}
     if not (tight or short) or not _is_looked_at(asking, len(offers)):
         return []
-    # A pool of which pods select every node by name is not there by its own name.
+    # If pods select every node of a pool by name, the plan has no entry with the name of the pool.
     cases = [
         _Case(plan, inventory, node, offers[node.name], found, node.name in tight, node.name in short)
         for node, found in zip(inventory.nodes, recommend_sharing(inventory, [*asking, *manifests]), strict=True)
         if node.name in offers
     ]
     changes = ((one, one.what_to_do(asking)) for one in cases)
-    said = grouped((f"{what}: {'; '.join(_reasons(one.found))}", one.node.name) for one, what in changes if what)
-    return [f"{some(names, _MOST_NAMED)}: {what}" for what, names in list(said.items())[:_MOST]]
+    nodes_by_change = grouped(
+        (f"{what}: {'; '.join(_reasons(one.found))}", one.node.name) for one, what in changes if what
+    )
+    return [f"{some(names, _MOST_NAMED)}: {what}" for what, names in list(nodes_by_change.items())[:_MOST]]
 
 
 def _is_looked_at(asking: Sequence[Consumer], nodes: int) -> bool:
-    """Return whether some ask, all for devices of the plugin; the recommendation does not know DRA."""
+    """Return whether the plan gets advice.
+
+    It gets none if no workload requests GPUs, if there are too many nodes and workloads, or if a workload uses DRA.
+    """
     names = [name for one in asking for name in one.asks]
     return bool(asking) and len(asking) * nodes <= _MOST_PAIRS and all("/" in name for name in names)
 
 
 def _reasons(found: SharingRecommendation) -> Sequence[str]:
-    """Return the reasons to print; the first one, the demand, matters for exclusive GPUs only."""
+    """Return the reasons of a recommendation that the advice of a plan contains.
+
+    The first reason is the number of pods and GPUs. The function omits it, unless the recommendation is exclusive GPUs.
+    """
     first = 0 if found.mode == "exclusive" else 1
     return found.reasons[first : first + _MOST_REASONS]
 
@@ -290,7 +319,17 @@ def _nodes_short_of_slots(plan: Plan) -> set[str]:
 
 
 class _Case(NamedTuple):
-    """A node, what the plan lacks there, and how it is best shared."""
+    """A node with the recommendation for it, and what the node lacks in the plan.
+
+    Attributes:
+        plan: Capacity plan.
+        inventory: GPU nodes of the plan.
+        node: Node or pool of the inventory.
+        offer: Node or pool with its devices, as in the plan.
+        found: Recommendation for the node.
+        is_tight: Whether the memory of a device may run out.
+        is_short: Whether pods lack slots.
+    """
 
     plan: Plan
     inventory: GpuInventory
@@ -301,7 +340,10 @@ class _Case(NamedTuple):
     is_short: bool
 
     def what_to_do(self, asking: Sequence[Consumer]) -> str | None:
-        """Return what to change; None if it is so already, or would not help."""
+        """Return the instruction how to share the GPUs of the node, as a clause.
+
+        Return None if the node already shares its GPUs in this way, or if the change does not help.
+        """
         is_divided = any(device.profile for device in self.offer.devices)
         slots = max((device.slots for device in self.offer.devices), default=1)
         if self.found.mode == "mig":
@@ -311,7 +353,7 @@ class _Case(NamedTuple):
             return None
         if self.found.mode == "exclusive":
             helps = self.is_tight and slots > 1 and self._has_gpus_enough()
-            return "give each pod a GPU of its own with Sharing.none()" if helps else None
+            return "give each pod its own GPU with Sharing.none()" if helps else None
         return self._by_units(slots) if self.found.mode == "vram-units" else self._by_turns(slots, asking)
 
     def _by_units(self, slots: int) -> str | None:
@@ -320,7 +362,7 @@ class _Case(NamedTuple):
         if counts_memory or not (self.is_tight or (self.is_short and slots < sharing.replicas)):
             return None
         unit = "" if sharing.vram_unit == _USUAL_UNIT else f", unit={sharing.vram_unit!r}"
-        return f"share it by Sharing.vram_units(vram='{self.node.usable_vram_mib}Mi'{unit}{self._renamed})"
+        return f"share it with Sharing.vram_units(vram='{self.node.usable_vram_mib}Mi'{unit}{self._renamed})"
 
     def _by_turns(self, slots: int, asking: Sequence[Consumer]) -> str | None:
         replicas = self.found.sharing.replicas
@@ -329,14 +371,14 @@ class _Case(NamedTuple):
         helps = is_safer or (self.is_short and slots < replicas <= MOST_REPLICAS)
         if self.found.mode != "time-slicing" or not helps:
             return None
-        return f"share it by Sharing.time_slicing(replicas={replicas}{self._renamed})"
+        return f"share it with Sharing.time_slicing(replicas={replicas}{self._renamed})"
 
     @property
     def _renamed(self) -> str:
         return ", rename_by_default=True" if self.found.sharing.rename_by_default else ""
 
     def _has_gpus_enough(self) -> bool:
-        """Return whether what always runs would have a place without sharing, by count."""
+        """Return whether there is a whole GPU for each request of the long-running pods."""
         those = [one for one in self.plan.consumers if self.node.name in one.nodes]
         reached = {name for one in those for name in one.nodes}
         wanted = sum(

@@ -1,11 +1,14 @@
-"""Who has a place where there are few: beside what always runs, by priority and eviction, and who comes one by one.
+"""The pods that have a place if nodes are full: next to other pods, by priority and eviction, and one by one.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
+someone deletes them. A *packing* is a search for a placement of pods on nodes.
 
 Sources:
-    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/queuesort/priority_sort.go: of pods that wait the one
-    with the highest priority is tried first, also where its policy is ``Never``.
+    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/queuesort/priority_sort.go: The scheduler tries the
+    waiting pod with the highest priority first, even if its preemption policy is ``Never``.
 
-    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go: a pod evicts
-    pods with lower priority only, the lowest first, unless its policy is ``Never``; what it need not evict stays.
+    kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go: A pod evicts
+    only pods with lower priority, the lowest first, unless its policy is ``Never``. It evicts no more than it needs.
 """
 
 from __future__ import annotations
@@ -21,25 +24,31 @@ from gpu_constructs.capacity.packing import Item
 from gpu_constructs.capacity.placed_pods import PlacedPods
 
 MOST_SEARCHES = 30_000
-"""Consumers and kinds of nodes in all packings that look for a place beside what always runs."""
+"""Number of workloads and groups of equal nodes, added up over all searches, after which no search starts."""
 _MOST_STEPS = 200_000
-"""Nodes looked at, after which nothing is said."""
+"""Number of visited nodes after which the check of a one-by-one placement gives up."""
 
 
 @dataclass
 class Effort:
-    """What was looked at in all packings so far.
+    """The amount of work that the searches for room have done so far.
+
+    A limit of this work ends the searches in very large clusters.
 
     Attributes:
-        searched: Number of consumers and kinds of nodes.
-        is_spent: Whether something was not looked for, as that was enough.
+        searched: Number of workloads and groups of equal nodes, added up over all searches.
+        is_spent: Whether the limit prevented a search.
     """
 
     searched: int = 0
     is_spent: bool = False
 
     def allows(self, more: int) -> bool:
-        """Check whether a packing may be made, and count it."""
+        """Check whether the limit allows another search, and add its work.
+
+        Args:
+            more: Number of workloads and groups of equal nodes of the search.
+        """
         if self.searched > MOST_SEARCHES:
             self.is_spent = True
             return False
@@ -48,18 +57,18 @@ class Effort:
 
 
 class RoomBeside:
-    """The places that pods which always run leave."""
+    """The room that long-running pods leave to other pods."""
 
     def __init__(
         self, matching: Matching, steady: Mapping[int, int], effort: Effort, packed: Packed | None = None
     ) -> None:
-        """Look at what they leave.
+        """Place the long-running pods, and compute what they leave.
 
         Args:
-            matching: The consumers and the nodes that take them.
-            steady: Pods that always run, by consumer.
-            effort: Effort of all that is looked for.
-            packed: Places of these pods, if they are known already.
+            matching: Workloads and the nodes that accept their pods.
+            steady: Number of long-running pods by the index of the workload.
+            effort: Work of all searches of the plan.
+            packed: Placement of the long-running pods. Default: None, to compute it.
         """
         self._matching = matching
         self._steady = steady
@@ -73,14 +82,27 @@ class RoomBeside:
         ]
 
     def takes(self, pods: Mapping[int, int]) -> bool:
-        """Check whether pods have a place for some placement of what always runs; true if it is not known."""
+        """Check whether pods have room in some placement of the long-running pods.
+
+        Return True if the search gave up.
+
+        Args:
+            pods: Number of pods by the index of the workload.
+        """
         key = self._placed.key_of(pods)
         if key not in self._answers:
             self._answers[key] = self._placed.copy().add_all(pods) or self._may_have_room(pods)
         return self._answers[key]
 
     def takes_on(self, kind: int, index: int) -> bool:
-        """Return the same of one more pod that every node gets, which must stand on a node of its own kind."""
+        """Check whether a node of a group has room for one more pod of a DaemonSet.
+
+        Return True if the search gave up.
+
+        Args:
+            kind: Index of the group of equal nodes.
+            index: Index of the workload of the DaemonSet.
+        """
         size = self._matching.size_of(index)
         if (kind, size) not in self._answers:
             here = (nodes.room for nodes in self._placed.nodes if nodes.kind == kind)
@@ -90,7 +112,10 @@ class RoomBeside:
         return self._answers[kind, size]
 
     def _may_have_room(self, pods: Mapping[int, int], guest: Item | None = None) -> bool:
-        """Check whether pods have a place for another placement of what always runs; true if it is not known."""
+        """Check whether pods have room if the long-running pods move to other nodes.
+
+        Return True if the search gave up.
+        """
         sizes = [(self._matching.size_of(index), count) for index, count in pods.items()]
         if any(sum(count * size[place] for size, count in sizes) > left for place, left in enumerate(self._left)):
             return False
@@ -104,23 +129,25 @@ class RoomBeside:
 
 
 def tiers(matching: Matching, pods: Mapping[int, int]) -> list[dict[int, int]]:
-    """Return pods by their priority, the highest first.
+    """Return pods in groups of equal priority, the highest priority first.
 
     Args:
-        matching: The consumers and the nodes that take them.
-        pods: Pods by consumer.
+        matching: Workloads and the nodes that accept their pods.
+        pods: Number of pods by the index of the workload.
     """
     found = grouped((matching.consumers[index].priority, (index, count)) for index, count in pods.items() if count)
     return [dict(found[priority]) for priority in sorted(found, reverse=True)]
 
 
 def placed_by_priority(matching: Matching, least: Mapping[int, int], most: Mapping[int, int]) -> PlacedPods:
-    """Return which pods run when all that may run is there: what always runs came first, then the rest.
+    """Return the placement in which pods of higher priority get places first.
+
+    The long-running pods start first. Then all other pods start, and evict pods of lower priority if they need to.
 
     Args:
-        matching: The consumers and the nodes that take them.
-        least: Pods by consumer that run until they are stopped.
-        most: The same when all that may run runs.
+        matching: Workloads and the nodes that accept their pods.
+        least: Number of long-running pods by the index of the workload.
+        most: Number of all pods by the index of the workload.
     """
     placed = PlacedPods.of(matching, matching.pack({}))
     for tier in tiers(matching, least):
@@ -141,12 +168,12 @@ def placed_by_priority(matching: Matching, least: Mapping[int, int], most: Mappi
 
 
 def evicted(matching: Matching, steady: Mapping[int, int], pods: Mapping[int, int]) -> dict[int, int]:
-    """Return which of the pods that always run go when others of a higher priority come.
+    """Return how many long-running pods of each workload the scheduler evicts for new pods of a higher priority.
 
     Args:
-        matching: The consumers and the nodes that take them.
-        steady: Pods by consumer that always run.
-        pods: Pods by consumer that come.
+        matching: Workloads and the nodes that accept their pods.
+        steady: Number of long-running pods by the index of the workload.
+        pods: Number of new pods of a higher priority, by the index of the workload.
     """
     after = _evicting(matching, steady, pods).counts()
     remain = {index: after.get(index, 0) - pods.get(index, 0) for index in steady}
@@ -154,7 +181,10 @@ def evicted(matching: Matching, steady: Mapping[int, int], pods: Mapping[int, in
 
 
 def _evicting(matching: Matching, there: Mapping[int, int], pods: Mapping[int, int]) -> PlacedPods:
-    """Return pods beside those that have their priority or a higher one, and what then is left for the others."""
+    """Return the placement after new pods evicted pods of lower priority.
+
+    Pods of lower priority then keep only the places that remain.
+    """
     priority = min(matching.consumers[index].priority for index in pods)
     stronger = {index: count for index, count in there.items() if matching.consumers[index].priority >= priority}
     weaker = {index: count for index, count in there.items() if index not in stronger}
@@ -165,7 +195,7 @@ def _evicting(matching: Matching, there: Mapping[int, int], pods: Mapping[int, i
 
 
 def _with(matching: Matching, placed: PlacedPods, more: Mapping[int, int]) -> PlacedPods:
-    """Return as many more pods as have a place beside all that are there."""
+    """Return the placement with as many of the new pods as have room next to the pods that run."""
     there = placed.counts()
     made = PlacedPods.of(matching, matching.pack(there, more))
     found = made.counts()
@@ -178,16 +208,16 @@ def _with(matching: Matching, placed: PlacedPods, more: Mapping[int, int]) -> Pl
     return made
 
 
-# One by one, as the scheduler sees them: it does not plan ahead
+# One-by-one placement: the scheduler does not plan ahead for later pods
 
 
 class Stranded(NamedTuple):
-    """Pods that find no place when they come last.
+    """Pods that have no room if the scheduler places them last.
 
     Attributes:
-        consumers: Consumers whose pods these are.
-        others: Consumers whose pods came before, to nodes that would have done for them.
-        are_smaller: Whether a pod of some of those takes less.
+        consumers: Indices of the workloads of these pods.
+        others: Indices of the workloads whose pods the scheduler placed before, on nodes that these pods can use.
+        are_smaller: Whether pods of ``others`` request less than these pods.
     """
 
     consumers: Sequence[int]
@@ -197,7 +227,15 @@ class Stranded(NamedTuple):
 
 @dataclass
 class _Wave:
-    """Consumers whose pods are alike, and how many these are."""
+    """Equal pods that the check of a one-by-one placement treats as one entry.
+
+    Attributes:
+        size: Amount of each resource that a pod requests.
+        takers: Groups of nodes that accept the pods.
+        most: Largest number of these pods on a node; None if there is no limit.
+        pods: Number of the pods.
+        consumers: Indices of their workloads.
+    """
 
     size: tuple[int, ...]
     takers: frozenset[int]
@@ -210,22 +248,28 @@ class _Wave:
         return [place for place, takes in enumerate(self.size) if takes]
 
     def room(self, left: Sequence[int], has: int) -> int:
-        """Return how many more a node takes that has some."""
+        """Return the number of further pods that fit on a node.
+
+        Args:
+            left: Free amount of each resource on the node.
+            has: Number of these pods that already run on the node.
+        """
         room = min(left[place] // self.size[place] for place in self.places)
         return room if self.most is None else min(room, self.most - has)
 
 
 def stranded(matching: Matching, pods: Mapping[int, int]) -> list[Stranded]:
-    """Place pods one after the other on the node with most left of what they take, small ones before large ones.
+    """Return the pods that have no room if the scheduler places all pods one by one in a bad order.
 
-    Of pods of one size those with more nodes to go to come first: the worst order for the others.
+    Small pods come before large pods, and each pod goes to the node with the most room. Among pods of the same size,
+    those that more nodes accept come first. In this order, the last pods find the least room.
 
     Args:
-        matching: The consumers and the nodes that take them.
-        pods: Number of pods of each consumer.
+        matching: Workloads and the nodes that accept their pods.
+        pods: Number of pods by the index of the workload.
 
     Returns:
-        The pods that find no place then; none if there are too many nodes and pods to look at.
+        The pods that have no room; empty if the cluster has too many nodes and pods for this check.
     """
     waves = _waves(matching, pods)
     if len(waves) < 2:
@@ -264,9 +308,9 @@ def _meet(one: _Wave, other: _Wave) -> bool:
 
 
 def _place(wave: _Wave, nodes: list[dict[tuple[int, ...], int]], most_steps: int) -> tuple[int, int]:
-    """Return how many pods have no place, and how many nodes were looked at."""
+    """Return the number of pods that have no room on the nodes, and the number of visited nodes."""
     places, each = wave.places, sum(wave.size)
-    # What is left, turned around: the most first; then the kind, how many nodes, how many of these pods they have.
+    # Negative sum of the room (the most room comes first), group of nodes, room, pods of the wave, number of nodes.
     queue = [
         (-sum(left[place] for place in places), kind, left, 0, number)
         for kind in sorted(wave.takers)
@@ -284,7 +328,7 @@ def _place(wave: _Wave, nodes: list[dict[tuple[int, ...], int]], most_steps: int
         if room < 1:
             done.append((kind, left, number))
             continue
-        # They take turns; several at once where no other node has as much left.
+        # Each pod goes to the node with the most room. Place several pods at once while this node stays the best one.
         turns = (queue[0][0] - free) // each if queue else room
         some = min(number, lacking)
         turns = max(1, min(turns, room, lacking // some))

@@ -1,6 +1,6 @@
-"""How the device plugins of an app serve a node: which one reaches it, and what it makes of its GPUs.
+"""The device plugin that runs on a node, and how pods share the GPUs there.
 
-The same question of any DaemonSet: ``nodes_taking`` returns the known nodes that its pods reach.
+``nodes_taking`` returns the known nodes that accept the pods of any DaemonSet.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from gpu_constructs.facts.provided import GpuNodes, GpuOffer, Provided
 
 CONFIG_CHOICE = "nvidia.com/device-plugin.config"
 
-# Only the user sets them, though they stand in domains of discoveries.
+# Labels that only the user sets. Feature discovery programs publish other labels of the same domain.
 _SET_BY_HAND = frozenset((CONFIG_CHOICE, "nvidia.com/gpu.workload.config"))
 _MIG = "nvidia.com/mig-"
 _PRODUCT = f"{GPU}.product"
 _SHARED = "-SHARED"
-_IN_SEVERAL_WAYS = "this app shares GPUs in more than one way, and nothing says which holds here"
+_IN_SEVERAL_WAYS = "this app shares GPUs in several ways, and nothing specifies which one applies here"
 
 
 @dataclass(frozen=True)
 class Service:
-    """How a device plugin serves a node.
+    """How the device plugin of a node advertises its GPUs.
 
     Attributes:
-        sharing: How it shares GPUs.
-        mig_strategy: How it calls MIG devices.
-        notes: What was assumed.
-        is_running: Whether its pods come up there at all.
-        is_as_observed: Whether labels that were read from the node still hold.
-        names_mig_attributes: Whether MIG devices with attributes have them in their resource name under ``mixed``.
+        sharing: Sharing of the GPUs.
+        mig_strategy: MIG strategy, which decides the resource names of MIG devices.
+        notes: Assumptions about the device plugin, each a sentence without a period.
+        is_running: Whether the pods of the device plugin run on the node.
+        is_as_observed: Whether the labels in the inventory still describe the node.
+        names_mig_attributes: Whether resource names contain the attributes of MIG devices if the MIG strategy is
+            ``mixed``.
     """
 
     sharing: Sharing
@@ -50,17 +51,18 @@ class Service:
 
 
 @dataclass(frozen=True)
-class _Said:
-    """What the app says of the device plugin of a node.
+class _PluginFacts:
+    """The facts that the app declares about the device plugin of a node.
 
     Attributes:
-        sharings: The ways in which it may share GPUs; none where nothing is said.
-        mig_strategy: How it calls MIG devices; None where nothing or more than one thing is said.
-        doubt: Why the sharing is not known.
-        failure: Why none serves the node; empty where one does.
-        notes: What was assumed.
-        is_sure: Whether it is known which pods serve the node.
-        names_mig_attributes: Whether MIG devices with attributes have them in their resource name under ``mixed``.
+        sharings: Possible ways to share GPUs; empty if the app declares none.
+        mig_strategy: MIG strategy; None if the app declares none or several.
+        doubt: Reason why the sharing is not known.
+        failure: Reason why no device plugin of the app runs on the node; empty if one does.
+        notes: Assumptions about the device plugin, each a sentence without a period.
+        is_sure: Whether the plan knows which pods of the device plugin run on the node.
+        names_mig_attributes: Whether resource names contain the attributes of MIG devices if the MIG strategy is
+            ``mixed``.
     """
 
     sharings: tuple[Sharing, ...] = ()
@@ -75,95 +77,99 @@ class _Said:
 def service_of(
     node: GpuNode, provided: Sequence[Provided], labels: Mapping[str, str], taints: Sequence[Mapping[str, str]]
 ) -> Service:
-    """Return how a node is served.
+    """Return how the device plugin of a node advertises its GPUs.
 
     Args:
-        node: The node.
-        provided: What the app's constructs say of themselves.
-        labels: All that are known of the node but those that hang on how it is served.
-        taints: Of the node.
+        node: Node or node pool.
+        provided: Facts that the constructs of the app declare.
+        labels: Known labels of the node, without those that depend on the sharing of GPUs.
+        taints: Taints of the node.
 
     Raises:
-        GpuConstructsError: The node says one thing of its sharing, and the app's plugin there does another.
+        GpuConstructsError: If ``GpuNode.sharing`` differs from the sharing of the app's device plugin on the node.
     """
-    said = _said(_Place(node, provided, labels, taints), provided)
-    if said.is_sure and is_stated(node) and _looks(node.sharing) != _looks(said.sharings[0]):
+    plugin = _plugin_facts(_Place(node, provided, labels, taints), provided)
+    if plugin.is_sure and is_stated(node) and _looks(node.sharing) != _looks(plugin.sharings[0]):
         raise GpuConstructsError(
-            f"gpu_node.sharing of {node.name!r} must be what the app's device plugin makes of its GPUs, "
-            f"{in_full(said.sharings[0])}; got {in_full(node.sharing or Sharing.none())}; leave it out, and give the "
-            "sharing to the DevicePluginChart or GpuOperator, and to the GpuProfile"
+            f"gpu_node.sharing of {node.name!r} must be {in_full(plugin.sharings[0])}, as in the app's device plugin, "
+            f"got {in_full(node.sharing or Sharing.none())}. Leave it out, and set the sharing in the "
+            "DevicePluginChart or GpuOperator, and in the GpuProfile"
         )
-    notes = said.notes
-    if said.failure and node.sharing is None:
-        return Service(Sharing.none(), "none", (said.failure,), is_running=False)
-    if said.failure:
-        # Who says how its GPUs are shared knows of a plugin that runs, and who saw it shared has seen one.
-        seen = "as it was seen to be" if node.is_observed else "as sharing= of the node says"
-        notes = (*notes, f"{said.failure}: taken to be served by another, {seen}")
-        said = _Said()
-    sharing, of_sharing = _sharing(node, said)
-    strategy, of_strategy = _strategy(node, said)
+    notes = plugin.notes
+    if plugin.failure and node.sharing is None:
+        return Service(Sharing.none(), "none", (plugin.failure,), is_running=False)
+    if plugin.failure:
+        # If the inventory specifies a sharing, a device plugin runs on the node.
+        seen = "as the inventory observed it" if node.is_observed else "as sharing= of the node specifies"
+        notes = (*notes, f"{plugin.failure}: the plan assumes another plugin, {seen}")
+        plugin = _PluginFacts()
+    sharing, of_sharing = _sharing(node, plugin)
+    strategy, of_strategy = _strategy(node, plugin)
     return Service(
         sharing,
         strategy or "none",
-        (*notes, *_of_change(node, said), *of_sharing, *of_strategy),
+        (*notes, *_of_change(node, plugin), *of_sharing, *of_strategy),
         is_as_observed=_looks(sharing) == _looks(node.sharing) and strategy == (node.mig_strategy or strategy),
-        names_mig_attributes=said.names_mig_attributes,
+        names_mig_attributes=plugin.names_mig_attributes,
     )
 
 
 def is_stated(node: GpuNode) -> bool:
-    """Check whether a node says how its GPUs are to be shared, not only how they were seen."""
+    """Check whether the user sets the sharing of a node in the inventory. An observed inventory does not count."""
     return node.sharing is not None and not node.is_observed
 
 
-def _strategy(node: GpuNode, said: _Said) -> tuple[MigStrategy | None, list[str]]:
-    stated: tuple[MigStrategy | None, ...] = (node.mig_strategy, said.mig_strategy)
+def _strategy(node: GpuNode, plugin: _PluginFacts) -> tuple[MigStrategy | None, list[str]]:
+    stated: tuple[MigStrategy | None, ...] = (node.mig_strategy, plugin.mig_strategy)
     strategy = next((one for one in (reversed(stated) if node.is_observed else stated) if one is not None), None)
     if strategy is not None or not any(node.layouts):
         return strategy, []
     note = (
-        "nothing in this app says by which strategy MIG devices are called here: taken as mixed; declare it with "
+        "nothing in this app specifies the MIG strategy of this node: the plan assumes mixed. Declare it with "
         "mig_strategy= of the node"
     )
     return "mixed", [note]
 
 
-def _sharing(node: GpuNode, said: _Said) -> tuple[Sharing, list[str]]:
-    """Return how a node shares its GPUs; of several ways that the app names the one with the most slots."""
+def _sharing(node: GpuNode, plugin: _PluginFacts) -> tuple[Sharing, list[str]]:
+    """Return the sharing of a node, and the assumptions of the plan about it.
+
+    If several ways to share are possible, the result is the one with the most slots.
+    """
     if node.sharing is not None and is_stated(node):
         return node.sharing, []
-    if node.sharing is not None and not said.sharings:
-        # No label says so, and it is the plugin's default.
+    if node.sharing is not None and not plugin.sharings:
+        # No label shows this option, so assume the default of the plugin, False.
         return replace(node.sharing, fail_requests_greater_than_one=False), []
-    if len(said.sharings) == 1:
-        return said.sharings[0], []
-    able = [one for one in said.sharings if one.strategy != "mps" or not any(node.layouts)]
-    # A guess must not refuse pods.
+    if len(plugin.sharings) == 1:
+        return plugin.sharings[0], []
+    able = [one for one in plugin.sharings if one.strategy != "mps" or not any(node.layouts)]
+    # An assumption must not make the plan reject pods, so ignore this option.
     most = max(able, key=lambda one: sum(one.resources.values()), default=Sharing.none())
     guess = replace(most, fail_requests_greater_than_one=False)
-    return guess, [f"{said.doubt}: taken as {in_full(guess)}; declare it with sharing= of the node"]
+    return guess, [f"{plugin.doubt}: the plan assumes {in_full(guess)}. Declare it with sharing= of the node"]
 
 
-def _of_change(node: GpuNode, said: _Said) -> Iterator[str]:
+def _of_change(node: GpuNode, plugin: _PluginFacts) -> Iterator[str]:
     if not node.is_observed:
         return
-    if node.sharing is not None and said.sharings and _looks(node.sharing) not in map(_looks, said.sharings):
-        will = " or ".join(map(in_full, said.sharings))
-        yield f"its GPUs were seen as {in_full(node.sharing)}, and this app makes them {will}, which counts"
-    if node.mig_strategy is not None and said.mig_strategy not in (None, node.mig_strategy):
+    if node.sharing is not None and plugin.sharings and _looks(node.sharing) not in map(_looks, plugin.sharings):
+        will = " or ".join(map(in_full, plugin.sharings))
+        yield f"the inventory observed {in_full(node.sharing)} GPUs, but the plan uses {will}, which this app sets"
+    if node.mig_strategy is not None and plugin.mig_strategy not in (None, node.mig_strategy):
         yield (
-            f"its MIG strategy was seen as {node.mig_strategy}, and this app makes it {said.mig_strategy}, which counts"
+            f"the inventory observed the MIG strategy {node.mig_strategy}, but the plan uses {plugin.mig_strategy}, "
+            "which this app sets"
         )
 
 
 def _looks(sharing: Sharing | None) -> object:
-    """Return all of a sharing that the labels of a node tell."""
+    """Return those properties of a sharing that the labels of a node show."""
     return None if sharing is None else (sharing.strategy, dict(sharing.resources), sharing.rename_by_default)
 
 
 def in_words(sharing: Sharing) -> str:
-    """Return a sharing as a phrase; empty where there is none."""
+    """Return a sharing as a phrase, such as ``time-slicing x 5``; empty for exclusive GPUs."""
     if sharing.vram_unit is not None:
         return f"{sharing.replicas} units of {sharing.vram_unit}"
     parts = [
@@ -174,15 +180,15 @@ def in_words(sharing: Sharing) -> str:
 
 
 def in_full(sharing: Sharing) -> str:
-    """Return a sharing as a phrase, with what it calls the resource."""
+    """Return a sharing as a phrase that also states whether resource names end in ``.shared``."""
     return (in_words(sharing) or "exclusive") + (" with names that end in .shared" if sharing.rename_by_default else "")
 
 
-# What the app says
+# Facts that the app declares
 
 
 class _Place:
-    """A node as the pods of device plugins see it."""
+    """The labels and taints of a node that decide where the pods of device plugins run."""
 
     def __init__(
         self,
@@ -193,7 +199,7 @@ class _Place:
     ) -> None:
         known = {key: value for key, value in labels.items() if not is_of_sharing(key)}
         product = labels.get(_PRODUCT, "").removesuffix(_SHARED)
-        # Shared or not, the board is this one; MIG makes other names of it.
+        # The product label has the suffix ``-SHARED`` or not, depending on the sharing. MIG also changes the label.
         products = (product, product + _SHARED) if product and not any(node.layouts) else ()
         self._offered = [
             replace(
@@ -206,29 +212,32 @@ class _Place:
         self.config = labels.get(CONFIG_CHOICE, "")
 
     def refusal(self, offer: GpuOffer) -> str | None:
-        """Return why no pod of a plugin runs here; None where one does, or nothing is known of its pods."""
+        """Return the reason why no pod of a device plugin runs on the node.
+
+        The result is None if a pod runs there, or if the pod spec of the plugin is not known.
+        """
         if offer.pod_spec is None:
             return None
         refusals = [refusal(daemon_key(offer.pod_spec), one) for one in self._offered]
         return None if None in refusals else refusals[0]
 
     def doubts(self, offer: GpuOffer) -> list[str]:
-        """Return the labels that a plugin's pods want, that are not declared and that nothing in the app publishes."""
+        """Return the labels that a plugin's pods select, and that neither the node nor the app sets."""
         demands = daemon_key(offer.pod_spec or {})
         unknown = dict.fromkeys(label for one in self._offered for label in unknown_labels(demands, one))
         return [label for label in unknown if not any(one.publishes(label) for one in self._provided)]
 
 
-def _said(place: _Place, provided: Sequence[Provided]) -> _Said:
-    """Return what is said of a node by the plugins that reach it, those of others among them."""
+def _plugin_facts(place: _Place, provided: Sequence[Provided]) -> _PluginFacts:
+    """Return the facts about the device plugins on a node, including plugins that other charts install."""
     if any(one.gpu_offers for one in provided):
-        said = _of_offers(place, [one.gpu_offers for one in provided if one.gpu_offers])
+        plugin = _of_offers(place, [one.gpu_offers for one in provided if one.gpu_offers])
         others = [one for one in provided if one.gpu_resources and not one.gpu_offers]
-        return _of_resources(others) if said.failure and others else said
+        return _of_resources(others) if plugin.failure and others else plugin
     return _of_resources([one for one in provided if one.gpu_resources])
 
 
-def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _Said:
+def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _PluginFacts:
     refusals: dict[str, None] = {}
     notes: list[str] = []
     reaching: list[GpuOffer] = []
@@ -240,28 +249,31 @@ def _of_offers(place: _Place, plugins: Sequence[Sequence[GpuOffer]]) -> _Said:
         notes += _of_config(place.config, chosen) if len(there) > 1 else ()
         reaching += chosen
     if not reaching:
-        return _Said(failure=f"this app's device plugin does not run there: {'; '.join(refusals)}")
+        return _PluginFacts(failure=f"this app's device plugin does not run there: {'; '.join(refusals)}")
     return _of_serving(place, reaching, notes)
 
 
 def _of_config(config: str, chosen: Sequence[GpuOffer]) -> Iterator[str]:
     if config and chosen[0].config not in ("", config):
         yield (
-            f"{CONFIG_CHOICE}={config} names no configuration of this app's device plugin, which starts with "
-            f"{chosen[0].config!r} while its config-manager restarts again and again"
+            f"{CONFIG_CHOICE}={config} names no configuration of this app's device plugin: it starts with "
+            f"{chosen[0].config!r}, and its config-manager restarts repeatedly"
         )
 
 
-def _of_serving(place: _Place, reaching: Sequence[GpuOffer], notes: Sequence[str]) -> _Said:
+def _of_serving(place: _Place, reaching: Sequence[GpuOffer], notes: Sequence[str]) -> _PluginFacts:
     doubts = [place.doubts(offer) for offer in reaching]
     sure = [offer for offer, labels in zip(reaching, doubts, strict=True) if not labels]
     if not sure:
         listed = ", ".join(dict.fromkeys(label for labels in doubts for label in labels))
-        notes = [*notes, f"this app's device plugin is taken to run there, though nobody declares {listed}"]
+        notes = [
+            *notes,
+            f"the plan assumes that this app's device plugin runs there, although the node does not declare {listed}",
+        ]
     serving = sure or reaching
     different = _different([offer.sharing for offer in serving])
     strategies = {offer.mig_strategy for offer in serving}
-    return _Said(
+    return _PluginFacts(
         different,
         strategies.pop() if len(strategies) == 1 else None,
         doubt=_IN_SEVERAL_WAYS,
@@ -272,9 +284,10 @@ def _of_serving(place: _Place, reaching: Sequence[GpuOffer], notes: Sequence[str
 
 
 def _configurations(offers: Sequence[GpuOffer], config: str) -> list[GpuOffer]:
-    """Return those of one plugin that may serve a node which its pods reach.
+    """Return the configurations of a device plugin that may apply to a node on which its pods run.
 
-    config-manager's init container always takes the default. A label that names no configuration ends its sidecar only.
+    The init container of config-manager always applies the default configuration. If the label of the node names no
+    configuration, only the sidecar stops.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:cmd/config-manager/main.go, observed with 0.18.2 and 0.20.0
@@ -286,27 +299,27 @@ def _configurations(offers: Sequence[GpuOffer], config: str) -> list[GpuOffer]:
     )
 
 
-def _of_resources(plugins: Sequence[Provided]) -> _Said:
+def _of_resources(plugins: Sequence[Provided]) -> _PluginFacts:
     sharings: list[Sharing] = []
     is_mixed = False
     for one in plugins:
         resources = one.gpu_resources
         if _is_unseen(resources):
-            return _Said(
-                mig_strategy=one.mig_strategy, doubt="the configuration of this app's device plugin is not seen"
+            return _PluginFacts(
+                mig_strategy=one.mig_strategy, doubt="this app does not contain the configuration of its device plugin"
             )
         is_mixed = is_mixed or any(name.startswith(_MIG) for name in resources)
         shared = [one for one in resources.values() if one.strategy != "none"]
-        # Whole GPUs that are not shared, where GPUs are shared too, are those of another configuration.
+        # If a plugin advertises exclusive and shared GPUs, they come from different configurations.
         is_split = GPU in resources and resources[GPU] not in shared and any(GPU in one.resources for one in shared)
         sharings += [*shared, *([Sharing.none()] if is_split or not shared else [])]
     if not sharings:
-        return _Said(doubt="no device plugin of the app says how GPUs are shared")
-    return _Said(_different(sharings), "mixed" if is_mixed else None, doubt=_IN_SEVERAL_WAYS)
+        return _PluginFacts(doubt="no device plugin of the app specifies the sharing of GPUs")
+    return _PluginFacts(_different(sharings), "mixed" if is_mixed else None, doubt=_IN_SEVERAL_WAYS)
 
 
 def _is_unseen(resources: Mapping[str, Sharing]) -> bool:
-    """Check whether a plugin with a configuration of another author may advertise anything."""
+    """Check whether the app uses a device plugin, but does not contain the configuration of this plugin."""
     return f"{GPU}.shared" in resources and resources[f"{GPU}.shared"].strategy == "none"
 
 
@@ -314,18 +327,18 @@ def _different(sharings: Sequence[Sharing]) -> tuple[Sharing, ...]:
     return tuple(one for number, one in enumerate(sharings) if one not in sharings[:number])
 
 
-# Nodes that an app knows
+# Known nodes of an app
 
 
 def nodes_taking(
     pod_spec: Mapping[str, Any], inventory: GpuInventory | None, configured: Sequence[GpuNodes]
 ) -> frozenset[str]:
-    """Return the names of known nodes that take the pods of a DaemonSet.
+    """Return the names of the known nodes that accept the pods of a DaemonSet.
 
     Args:
-        pod_spec: Pod spec, as Kubernetes writes it.
-        inventory: The GPU nodes; None where they are not declared.
-        configured: Nodes whose configuration the app makes, which stand for themselves without an inventory.
+        pod_spec: Pod spec of the DaemonSet, as in its manifest.
+        inventory: GPU nodes; None if the app declares none.
+        configured: Node configurations of the app. If the inventory is None, each stands for a node.
     """
     demands = daemon_key(pod_spec)
     return frozenset(node.name for node in _known(inventory, configured) if refusal(demands, offer_key(node)) is None)
@@ -333,7 +346,7 @@ def nodes_taking(
 
 def _known(inventory: GpuInventory | None, configured: Sequence[GpuNodes]) -> Iterator[NodeOffer]:
     for node in inventory.nodes if inventory is not None else ():
-        # How its GPUs are shared, and so what these labels say, is not settled here.
+        # The sharing of the GPUs is not known here, so omit the labels that depend on it.
         labels = {key: value for key, value in labels_of(node, Sharing.none()).items() if not is_of_sharing(key)}
         taints = [taint.to_manifest() for taint in node.taints]
         yield NodeOffer(name=node.name, count=node.count, devices=(), labels=labels, taints=taints)

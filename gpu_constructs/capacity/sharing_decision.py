@@ -1,4 +1,7 @@
-"""The rule by which a way of sharing is chosen for nodes that are alike."""
+"""The rules that choose how equal nodes share their GPUs.
+
+A *demand* is a workload with the pods and the memory that it needs on these nodes.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +25,24 @@ Mode = Literal["exclusive", "mig", "mps", "time-slicing", "vram-units"]
 _TOO_OLD_FOR_MPS = ("", "Maxwell", "Pascal")
 _MOST_SETS = 3
 _MOST_STEPS = 2_000
-_NOT_BOTH = "one GPU alone and another shared, on one node, is not to be had of the device plugin"
+_NOT_BOTH = "the device plugin cannot share one GPU of a node and keep another one exclusive"
 _NOT_SEVERAL = "several slots are not several GPUs"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharingRecommendation:
-    """How the GPUs of a node, or of each node of a pool, are best shared.
+    """A recommendation how to share the GPUs of a node, or of each node of a pool.
 
     Attributes:
         node: Name of the node or the pool.
-        mode: In a word; ``vram-units`` is time-slicing whose slots count memory.
-        sharing: What to pass to the device plugin and to ``GpuProfile``.
-        mig_layout: Under ``mig`` the profiles and how many of each, as ``GpuNode.mig_layout`` takes it: one mapping
-            where all boards are divided alike, else one for each board, empty for a board that stays whole. None
-            under the other modes.
-        reasons: What led here, and what to watch, each a sentence without a full stop.
-        workloads: Those that go on the node, as ``namespace/name``.
-        pods_at_once: How many of their pods one node holds at a time, at most.
+        mode: Mode of sharing; ``vram-units`` is time-slicing with slots that count memory.
+        sharing: Sharing to pass to the device plugin and to ``GpuProfile``.
+        mig_layout: Layout for ``GpuNode(mig_layout=...)`` if the mode is ``mig``; otherwise None. If all boards have
+            the same layout, it is one mapping from MIG profiles to numbers of devices. Otherwise it is a list with one
+            such mapping for each board, empty for a board without MIG devices.
+        reasons: Reasons and warnings, each a sentence without a period.
+        workloads: Workloads that can run on the node, as ``namespace/name``.
+        pods_at_once: Largest number of their pods that one node runs at the same time.
     """
 
     node: str
@@ -52,18 +55,18 @@ class SharingRecommendation:
 
 
 class Decision:
-    """The choice of a way of sharing for nodes that are alike."""
+    """The choice how equal nodes share their GPUs."""
 
     def __init__(
         self, hardware: Hardware, demands: Sequence[Demand], settings: Settings, *, boards_in_all: int
     ) -> None:
-        """Add up what goes on the nodes.
+        """Add up what the pods of the nodes need.
 
         Args:
-            hardware: What the nodes have.
-            demands: What goes on them.
-            settings: What the user says.
-            boards_in_all: Boards of the cluster.
+            hardware: Boards of each node.
+            demands: Workloads of the nodes.
+            settings: Settings that the user specifies.
+            boards_in_all: Number of boards in the cluster.
         """
         self._hardware = hardware
         self._demands = demands
@@ -71,42 +74,42 @@ class Decision:
         self._boards_in_all = boards_in_all
         self._load = _total(one.load_for_each_board * one.boards for one in demands)
         self._least = _total(one.least_for_each_board * one.boards for one in demands)
-        # Slots of a board with which all has started, and an update, one at a time, has room.
+        # Number of slots of a board with which all pods can start, and one update at a time can run.
         new = max((one.new_for_each_board * one.boards for one in demands), default=Fraction())
         self._needed = ceil(self._load + new)
         self._comers = ceil(_total(one.most_for_each_board for one in demands) * hardware.gpus)
         known = [(one.mib, one) for one in demands if one.mib is not None]
         self._sizes = sorted((mib, one.pods) for mib, one in known)
-        # Those that may meet, what an update adds among them.
+        # Pods that can share a board, including those that an update adds.
         self._meeting = sorted((mib, one.pods + one.new_pods, 1) for mib, one in known)
         self._unknown = [one.consumer.title for one in demands if one.mib is None]
-        # What it all turns on: memory of the board, where it and all that is taken of it are known.
+        # Memory of a board; None if the memory of the board or of a pod is not known.
         self._mib = None if self._unknown else hardware.mib
         self._is_big = [self._takes_half(one) for one in demands]
         self._is_mixed = hardware.gpus > 1 and any(self._is_big) and not all(self._is_big)
 
     def _takes_half(self, demand: Demand) -> bool:
-        """Return whether a pod takes half of a board, or more than one board."""
+        """Return whether a pod takes at least half of a board, or more than one board."""
         half = (self._hardware.mib or 0) / 2
         return demand.is_wide or bool(half and demand.mib and demand.mib >= half)
 
     def made(self) -> SharingRecommendation:
-        """Return how the nodes are best shared; without their name."""
+        """Return the recommendation for the nodes. Its attribute ``node`` is empty."""
         if self._hardware.layouts:
             return self._kept()
         if not self._demands:
-            return self._made("exclusive", Sharing.none(), ("none of the workloads goes on its nodes",), 0)
+            return self._made("exclusive", Sharing.none(), ("none of the workloads runs on its nodes",), 0)
         if any(one.devices for one in self._demands):
-            return self._mig("they ask for MIG devices")
+            return self._mig("they request MIG devices")
         if self._load <= 1:
-            return self._exclusive("there are GPUs enough without sharing")
+            return self._exclusive("the GPUs suffice without sharing")
         if self._settings.isolation and self._hardware.mig_profiles:
-            return self._mig("MIG keeps pods on one board apart")
+            return self._mig("MIG isolates pods on one board")
         if alone := self._why_alone():
             return self._exclusive(alone)
         if self._settings.isolation:
-            why = "has no MIG" if self._hardware.mig_profiles == () else "is not known to have MIG"
-            return self._exclusive(f"{self._hardware.board} {why}, and nothing else keeps pods on one board apart")
+            why = "does not support MIG" if self._hardware.mig_profiles == () else "may not support MIG"
+            return self._exclusive(f"{self._hardware.board} {why}, and nothing else isolates pods on one board")
         if self._is_mixed and self._hardware.mig_profiles:
             return self._mig(_NOT_BOTH)
         return self._shared()
@@ -117,69 +120,69 @@ class Decision:
             why_not = self._why_not_mps()
             if not why_not:
                 return self._mps()
-            against = (f"MPS is not for these: {why_not}",)
+            against = (f"MPS does not suit them: {why_not}",)
         return self._vram_units(against) or self._time_slicing(against)
 
-    # What the numbers say
+    # Reasons from the numbers
 
     @property
     def _is_renamed(self) -> bool:
         return any(name.endswith(".shared") for one in self._demands for name in one.consumer.asks)
 
     def _why_wide(self) -> str:
-        """Return why slots do not serve some of them; empty if they serve all."""
+        """Return the reason why slots of a shared GPU are of no use for some pods; empty if they suit all pods."""
         wide = [one for one in self._demands if one.is_wide]
         several = [one.consumer.title for one in wide if one.boards > 1]
         if several:
-            return f"{some(several)} {verb('ask', several)} for several GPUs in a pod, and {_NOT_SEVERAL}"
+            return f"{some(several)} {verb('request', several)} several GPUs in a pod, and {_NOT_SEVERAL}"
         together = [one.consumer.title for one in wide]
-        return f"the pods of {some(together)} run together and want a GPU each: {_NOT_SEVERAL}" if wide else ""
+        return f"the pods of {some(together)} run together and need a GPU each: {_NOT_SEVERAL}" if wide else ""
 
     def _why_alone(self) -> str:
-        """Return why no two pods can share a board; empty if some can."""
+        """Return the reason why no two pods can share a board; empty if some pods can."""
         if all(one.is_wide for one in self._demands):
             return self._why_wide()
         if self._mib is None:
             return ""
         if all(self._is_big):
-            return f"each of them takes half of the {self._mib} MiB of {self._hardware.board} or more"
+            return f"each of them takes at least half of the {self._mib} MiB of {self._hardware.board}"
         two = [mib for mib, pods in self._sizes for _ in range(min(pods, 2))][:2]
         what = f"even the smallest, {memory_sum(two)}, are more than the {self._mib} MiB of {self._hardware.board}"
-        return f"no two of them go together: {what}" if sum(two) > self._mib else ""
+        return f"no two of them fit together: {what}" if sum(two) > self._mib else ""
 
     def _why_not_mps(self) -> str:
         each, largest = (self._mib or 0) // self._needed, self._sizes[-1][0] if self._sizes else 0
         clients = mps_clients(self._hardware.architecture)
         board = self._hardware.board
         whys = (
-            (isinstance(self._settings.platform, Talos), f"it is untested on {self._settings.platform}"),
+            (isinstance(self._settings.platform, Talos), f"the library has not tested it on {self._settings.platform}"),
             (
                 self._hardware.architecture in _TOO_OLD_FOR_MPS,
-                f"it takes Volta or newer, and {board} is not known to be that",
+                f"it needs Volta or newer, and {board} may be older",
             ),
             (
                 self._mib is None,
-                f"it holds each client to a share of the memory, and {self._what_is_unknown()}",
+                f"it limits each client to a share of the memory, but {self._what_is_unknown()}",
             ),
             (any(one.is_wide for one in self._demands), self._why_wide()),
-            (self._needed > clients, f"it serves {clients} clients of a GPU, and {self._needed} may meet there"),
+            (self._needed > clients, f"it serves {clients} clients on a GPU, but {self._needed} can share one"),
             (
                 each < largest,
-                f"it would hold each of {self._needed} clients to {each} MiB, and the largest takes {largest} MiB",
+                f"it would limit each of {self._needed} clients to {each} MiB, but the largest takes {largest} MiB",
             ),
         )
         return next((why for holds, why in whys if holds), "")
 
-    # What it is about, in words
+    # Sentences about the demand
 
     @property
     def _count(self) -> str:
         pods = sum(one.pods for one in self._demands)
         boards = max(one.total_boards for one in self._demands)
-        where = "the cluster has" if boards == self._boards_in_all else "the nodes that take them have"
+        where = "the cluster has" if boards == self._boards_in_all else "the nodes that accept them have"
         gpus = sum(one.pods * one.boards for one in self._demands)
         what = "GPUs" if gpus == pods else f"{gpus} GPUs"
-        return f"{'1 pod asks' if pods == 1 else f'{pods} pods ask'} for {what} at once and {where} {boards}"
+        return f"{'1 pod requests' if pods == 1 else f'{pods} pods request'} {what} at once, and {where} {boards}"
 
     def _waiting(self, room: int) -> Iterator[str]:
         more = self._comers - room
@@ -187,26 +190,26 @@ class Decision:
         who = f": {some(queueing)} may queue" if queueing else ""
         if more > 0:
             wait = "waits" if more == 1 else "wait"
-            yield f"a node holds {room} of them at a time, and {more} that may come to it {wait}{who}"
+            yield f"a node holds {room} of them at a time, and {more} more {wait}{who}"
 
     def _pending(self, slots: int, taken: Sequence[int] = (), unit: str = "") -> Iterator[str]:
-        """Return what has no place for good.
+        """Yield the reasons why some pods stay Pending.
 
         Args:
-            slots: Slots of a board.
-            taken: Slots that a pod of each demand takes; by default its boards.
-            unit: What a slot is called if it is not a place.
+            slots: Number of slots of a board.
+            taken: Number of slots that a pod of each demand takes. Default: the number of boards that it takes.
+            unit: Word for a slot if slots count memory; otherwise empty.
         """
         each = list(zip(self._demands, taken or [one.boards for one in self._demands], strict=True))
         least = _total(one.least_for_each_board * count for one, count in each)
         if least > slots and unit:
             yield (
-                f"what always runs takes {ceil(least)} of the {slots} {unit}, so some of it stays Pending: give it "
+                f"the long-running pods take {ceil(least)} of the {slots} {unit}, so some stay Pending: give them "
                 "less memory, or another GPU"
             )
         elif least > slots:
             wanted, has = ceil(least * self._hardware.gpus), self._hardware.gpus * slots
-            yield f"what always runs wants {wanted} places of a node that has {has}, so some of it stays Pending"
+            yield f"the long-running pods need {wanted} places on a node that has {has}, so some stay Pending"
         else:
             yield from self._stuck(one for one, count in each if least + one.new_for_each_board * count > slots)
 
@@ -215,19 +218,19 @@ class Decision:
         names = [one.consumer.title for one in those if one.new_pods]
         if names:
             yield (
-                f"an update of {some(names)} finds no place for a new pod beside the old one: write strategy.type "
+                f"an update of {some(names)} finds no place for a new pod next to the old one: set strategy.type "
                 "'Recreate', or maxSurge 0"
             )
 
     def _apart(self, most: int, slots: int, taken: Sequence[int], unit: str, shown: int = 1) -> str:
-        """Return the smallest sets that are too much; empty if there are none.
+        """Return a list of the smallest sets of pods that are too large for a board, as text; empty if no set is.
 
         Args:
-            most: What there is.
-            slots: How many pods may meet.
-            taken: What a pod of each demand takes.
-            unit: Unit in which that is shown.
-            shown: How much one of these is.
+            most: Memory of the board, in MiB or in slots.
+            slots: Largest number of pods that share the board.
+            taken: Memory of a pod of each demand, in the same unit.
+            unit: Name of the unit in the text.
+            shown: Divisor from the unit of ``taken`` to the unit in the text. Default: 1.
         """
         pods = [(mib, one.pods, 1) for mib, one in zip(taken, self._demands, strict=True)]
         sets = []
@@ -240,24 +243,24 @@ class Decision:
         return ", ".join(sets)
 
     def _what_is_unknown(self) -> str:
-        pods = f"{some(self._unknown)} {verb('say', self._unknown)} nothing of memory" if self._unknown else ""
+        pods = f"{some(self._unknown)} {verb('state', self._unknown)} no memory" if self._unknown else ""
         board = "the memory of the board is not known" if self._hardware.mib is None else ""
         return " and ".join(filter(None, (pods, board)))
 
-    # The ways
+    # Recommendations
 
     def _exclusive(self, *reasons: str) -> SharingRecommendation:
         room = most_pods(self._hardware.gpus, sorted((one.boards, one.pods) for one in self._demands))
-        said = (self._count, *reasons, *self._pending(1), *self._waiting(room))
-        return self._made("exclusive", Sharing.none(), said, room)
+        reasons = (self._count, *reasons, *self._pending(1), *self._waiting(room))
+        return self._made("exclusive", Sharing.none(), reasons, room)
 
     def _mps(self) -> SharingRecommendation:
         mib, largest, room = self._mib or 0, self._sizes[-1][0], min(self._hardware.gpus * self._needed, self._comers)
         reasons = (
             f"{self._count}: {self._needed} replicas",
-            f"MPS holds each to {mib // self._needed} of the {mib} MiB of {self._hardware.board}, and the largest "
+            f"MPS limits each to {mib // self._needed} of the {mib} MiB of {self._hardware.board}, and the largest "
             f"takes {largest} MiB",
-            "a fault of one of them may end all on that GPU",
+            "a fault in one of them may end all pods on that GPU",
             *self._waiting(room),
         )
         return self._made("mps", Sharing.mps(replicas=self._needed, rename_by_default=self._is_renamed), reasons, room)
@@ -275,7 +278,7 @@ class Decision:
         reasons = (
             self._count,
             keeps + (f"; {apart} wait for each other" if apart else ""),
-            f"pods then ask for units: {some(asked)} (GpuRequest(vram=...) under that profile does so)",
+            f"pods then request units: {some(asked)} (GpuRequest(vram=...) with that profile does so)",
             *self._pending(made.slots, units, "units"),
             *against,
         )
@@ -284,7 +287,7 @@ class Decision:
         return self._made("vram-units", sharing, reasons, room)
 
     def _time_slicing(self, against: Sequence[str]) -> SharingRecommendation:
-        elsewhere = f"{_NOT_BOTH}: take MIG, DRA, or a second node pool with a configuration of its own"
+        elsewhere = f"{_NOT_BOTH}: use MIG, DRA, or a second node pool with its own configuration"
         mixed = (elsewhere,) if self._is_mixed else ()
         if wide := self._why_wide():
             return self._exclusive(wide, *mixed, *against)
@@ -294,10 +297,8 @@ class Decision:
         most = self._mib // self._sizes[0][0]
         if most < replicas:
             replicas = most
-            capped = [
-                f"{self._mib} MiB hold no more than {most} even of the smallest, {memory_sum(self._sizes[0][:1])} each"
-            ]
-        # From how many on they can be too much: never from one, which fits alone.
+            capped = [f"{self._mib} MiB hold at most {most} of the smallest, {memory_sum(self._sizes[0][:1])} each"]
+        # ``safe``: largest number of pods whose memory fits the board, whichever pods meet there.
         mib = self._mib
         safe = bisect_left(range(2, replicas + 1), True, key=lambda n: worst_mib(n, self._meeting) > mib) + 1
         if safe >= 2 and self._least <= safe:
@@ -310,14 +311,14 @@ class Decision:
             return self._sliced(safe, f"{what}; {more}", *mixed, *against)
         if safe < 2 and self._least <= 1:
             why = (
-                f"the two largest, {memory_sum(self._largest(2))}, are more than the {mib} MiB of {board}, and what "
-                "runs until somebody stops it has GPUs enough without sharing"
+                f"the two largest, {memory_sum(self._largest(2))}, are more than the {mib} MiB of {board}, and "
+                "without sharing the GPUs suffice for the long-running pods"
             )
             return self._exclusive(why, *mixed, *against)
         worst = worst_mib(replicas, self._meeting)
         why = (
-            f"memory may run out: the {replicas} largest that may meet take {worst} MiB, {100 * worst // mib} % of the "
-            f"{mib} MiB of {board}, and the scheduler does not keep them apart"
+            f"memory may run out: the {replicas} largest take {worst} MiB, {100 * worst // mib} % of the "
+            f"{mib} MiB of {board}, and the scheduler may place them together"
         )
         return self._sliced(replicas, *capped, why, *mixed, *against)
 
@@ -325,50 +326,47 @@ class Decision:
         return [mib for mib, pods, _ in reversed(self._meeting) for _ in range(min(pods, count))][:count]
 
     def _of_unknown(self, replicas: int) -> Iterator[str]:
-        """Return what is not known, and what the rest says all the same."""
+        """Yield sentences about unknown memory, and about pods that are certainly too large together."""
         mib, board = self._hardware.mib, self._hardware.board
         ways = [
-            *(["state GpuRequest(vram=...)"] if self._unknown else []),
-            *([] if mib else ["pass vram= for the node"]),
+            *(["set GpuRequest(vram=...)"] if self._unknown else []),
+            *([] if mib else ["set vram= of the node"]),
         ]
         shown, unit = unit_of(one.mib for one in self._demands if one.mib is not None)
         apart = mib and self._apart(mib, replicas, [one.mib or 0 for one in self._demands], unit, shown)
         if apart:
             yield (
-                f"memory may run out: {apart} do not go together on the {mib} MiB of {board}, and the scheduler does "
-                "not keep them apart"
+                f"memory may run out: {apart} do not fit together on the {mib} MiB of {board}, and the scheduler may "
+                "place them together"
             )
-        yield (
-            f"{self._what_is_unknown()}, so whether it is enough for {replicas} at once cannot be told: "
-            f"{' and '.join(ways)}"
-        )
+        yield (f"{self._what_is_unknown()}, so it may not suffice for {replicas} pods at once: {' and '.join(ways)}")
 
     def _sliced(self, replicas: int, *reasons: str) -> SharingRecommendation:
         replicas = min(replicas, MOST_SLOTS)
         sharing = Sharing.time_slicing(replicas=replicas, rename_by_default=self._is_renamed)
         room = min(self._hardware.gpus * replicas, sum(one.pods for one in self._demands))
-        said = (f"{self._count}: {replicas} replicas", *reasons, *self._pending(replicas), *self._waiting(room))
-        return self._made("time-slicing", sharing, said, room)
+        reasons = (f"{self._count}: {replicas} replicas", *reasons, *self._pending(replicas), *self._waiting(room))
+        return self._made("time-slicing", sharing, reasons, room)
 
     def _mig(self, why: str) -> SharingRecommendation:
         made = mig_choice(self._hardware, self._demands)
         if not any(made.layouts) and not any(one.devices for one in self._demands):
-            return self._exclusive("those that take whole boards leave none to divide")
+            return self._exclusive("the pods that take whole boards leave none for MIG devices")
         reasons = (
             self._count,
-            f"{why}: with the MIG strategy 'mixed', {self._hardware.board} gives {made.in_words}",
+            f"{why}: with the MIG strategy 'mixed', {self._hardware.board} offers {made.in_words}",
             *self._lacking(made),
-            *(f"{some([one.consumer.title for one in who])} should ask for {it}" for it, who in made.asks.items()),
+            *(f"{some([one.consumer.title for one in who])} should request {it}" for it, who in made.asks.items()),
         )
         return self._made("mig", Sharing.none(), reasons, made.pods, made.layout)
 
     def _kept(self) -> SharingRecommendation:
-        """Return that boards stay as the inventory divides them: pods ask for their devices by name."""
+        """Return the recommendation to keep the MIG layout that the inventory declares."""
         made = kept_choice(self._hardware, self._demands)
         strategy, board = "single" if self._hardware.is_single else "mixed", self._hardware.board
         reasons = (
-            f"the inventory divides it: with the MIG strategy '{strategy}', {board} gives {made.in_words}",
-            *([] if self._demands else ["none of the workloads goes on its nodes"]),
+            f"the inventory sets its layout: with the MIG strategy '{strategy}', {board} offers {made.in_words}",
+            *([] if self._demands else ["none of the workloads runs on its nodes"]),
             *self._lacking(made),
         )
         return self._made("mig", Sharing.none(), reasons, made.pods, made.layout)
@@ -388,7 +386,7 @@ class Decision:
 
     def _lacking(self, made: MigChoice) -> Iterator[str]:
         if made.missing:
-            yield f"a node lacks {', '.join(made.missing)} for pods that may come to it"
+            yield f"a node lacks {', '.join(made.missing)} for its pods"
         if not made.has_room_to_update:
             yield from self._stuck(self._demands)
 

@@ -1,4 +1,8 @@
-"""What a choice of sharing turns on: the boards of nodes that are alike, and what the pods that go there want."""
+"""The facts that decide how nodes share GPUs: the boards of a node, and what the pods there need.
+
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. The facts hold for all equal
+nodes, so the library decides only once for them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from gpu_constructs.catalog.sharing import GPU
 
 _MIG = "nvidia.com/mig-"
 
-# In MiB, the first that serves: what is small wastes little, what is usual reads well.
+# Sizes of a slot in MiB, in order of preference. Small slots waste little memory, and usual sizes are easy to read.
 _UNITS = (1024, 512, 256, 128, 2048, 4096, 8192)
 _SMALLEST_UNIT = 128
 _MANY_UNITS = 256
@@ -25,12 +29,12 @@ _MANY_UNITS = 256
 
 @dataclass(frozen=True)
 class Settings:
-    """What only the user knows.
+    """The settings of ``recommend_sharing``, which only the user knows.
 
     Attributes:
-        isolation: Whether pods must be kept apart.
-        trusted_cuda_services: Whether MPS may serve them.
-        platform: What the nodes run; None where it is not known.
+        isolation: Whether pods must not affect each other. Default: False.
+        trusted_cuda_services: Whether the pods may share GPUs by MPS. Default: False.
+        platform: Platform of the nodes; None if it is not known. Default: None.
     """
 
     isolation: bool = False
@@ -40,17 +44,18 @@ class Settings:
 
 @dataclass(frozen=True)
 class Hardware:
-    """What counts of a node beside its name and its labels.
+    """The boards of a node, without the facts that do not affect sharing, such as its name and labels.
 
     Attributes:
-        model_name: The board; empty where it is not known.
-        architecture: Architecture of the board.
-        gpus: Boards of a node.
-        mib: Memory of a board, or of the MIG device that stands for one; None where it is not known.
-        mig_profiles: What a board may be divided into; None where it is not known.
-        counts_memory: Whether a request of several slots means memory.
-        layouts: How the inventory divides each board; empty where it divides none.
-        is_single: Whether their devices are asked for as GPUs are.
+        model_name: Name of the board; empty if it is not known.
+        architecture: Architecture of the board; empty if it is not known.
+        gpus: Number of boards of the node.
+        mib: Memory of a board in MiB; None if it is not known. If ``is_single`` is True, memory of the smallest MIG
+            device.
+        mig_profiles: MIG profiles that the board supports; None if they are not known.
+        counts_memory: Whether slots count memory, so that a request for several slots is a request for memory.
+        layouts: MIG layout of each board in the inventory; empty if the inventory sets no layout.
+        is_single: Whether pods request MIG devices as ``nvidia.com/gpu`` (MIG strategy ``single``).
     """
 
     model_name: str
@@ -64,7 +69,7 @@ class Hardware:
 
     @classmethod
     def of(cls, node: GpuNode) -> Hardware:
-        """Return the hardware of a node."""
+        """Return the boards of a node, as far as they affect sharing."""
         layouts = tuple(tuple(layout.items()) for layout in node.layouts) if any(node.layouts) else ()
         is_single = bool(layouts) and node.mig_strategy == "single"
         mib = node.usable_vram_mib
@@ -85,7 +90,7 @@ class Hardware:
 
     @cached_property
     def devices(self) -> Counter[str]:
-        """What a node has whose boards are divided already, by resource."""
+        """Number of MIG devices and whole boards of a node that has a MIG layout, by resource."""
         parts = (part for layout in self.layouts for part in layout or (("", 1),))
         return Counter(
             summed((GPU if self.is_single or not name else mig_resource(name), count) for name, count in parts)
@@ -93,32 +98,38 @@ class Hardware:
 
     @property
     def board(self) -> str:
-        """What a board is called in a sentence."""
+        """Name of a board in a sentence."""
         if not self.model_name:
             return "a board"
         return f"{'an' if self.model_name.startswith('N') else 'a'} {self.model_name}"
 
     def boards_for(self, consumer: Consumer) -> int:
-        """Return the number of whole GPUs that a pod asks for; slots that count memory are one."""
+        """Return the number of whole GPUs that a pod of a workload requests.
+
+        If slots count memory, the result is 1, because all requested slots are on one GPU.
+        """
         whole = sum(count for name, count in consumer.asks.items() if not name.startswith(_MIG))
         return 1 if self.counts_memory else max(1, whole)
 
     def wanted(self, consumer: Consumer) -> dict[str, int]:
-        """Return what a pod takes of boards that are divided already, by resource."""
+        """Return the amount of each resource that a pod of a workload requests on boards with a MIG layout."""
         named = {mig_resource(profile): count for profile, count in devices_for(consumer)}
         return named or {GPU: self.boards_for(consumer)}
 
     def places(self, consumer: Consumer) -> int:
-        """Return the number of boards of a node, or of devices if it is divided already, that a consumer's pods use."""
+        """Return the number of boards of a node that the pods of a workload can use.
+
+        If the boards have a MIG layout, the result is the number of MIG devices that the pods can use.
+        """
         return min(self.devices[name] for name in self.wanted(consumer)) if self.layouts else self.gpus
 
     def refusal(self, consumer: Consumer) -> str | None:
-        """Return why these boards do not serve a consumer's pods; None if they do."""
+        """Return the reason why the pods of a workload cannot use these boards. Return None if they can."""
         lacking = self._lacking_as_divided(consumer) if self.layouts else self._lacking(consumer)
         if lacking or devices_for(consumer) or (consumer.vram_mib or 0) <= (self.mib or consumer.vram_mib or 0):
             return lacking
         what = f"a MIG device of {self.board}" if self.is_single else self.board
-        return f"each of its pods takes {consumer.vram_mib} MiB, and {what} has {self.mib} MiB"
+        return f"each of its pods takes {consumer.vram_mib} MiB, but {what} has {self.mib} MiB"
 
     def _lacking_as_divided(self, consumer: Consumer) -> str | None:
         wanted = self.wanted(consumer)
@@ -126,20 +137,20 @@ class Hardware:
             return None
         has = ", ".join(f"{count} x {name}" for name, count in self.devices.items())
         asks = " and ".join(name if count == 1 else f"{count} x {name}" for name, count in wanted.items())
-        return f"it asks for {asks}, and a node, divided as it is, has {has}"
+        return f"it requests {asks}, but a node with its MIG layout has {has}"
 
     def _lacking(self, consumer: Consumer) -> str | None:
         for profile, _ in devices_for(consumer):
             if size_of(profile) not in (self.mig_profiles or ()):
-                return f"it asks for {mig_resource(profile)}, which {self.board} is not known to give"
+                return f"it requests {mig_resource(profile)}, which {self.board} may not support"
         if devices_for(consumer) or self.boards_for(consumer) <= self.gpus:
             return None
         has = "1 GPU" if self.gpus == 1 else f"{self.gpus} GPUs"
-        return f"each of its pods asks for {self.boards_for(consumer)} GPUs, and a node has {has}"
+        return f"each of its pods requests {self.boards_for(consumer)} GPUs, but a node has {has}"
 
 
 def devices_for(consumer: Consumer) -> tuple[tuple[str, int], ...]:
-    """Return the MIG devices that a pod asks for by name, by profile."""
+    """Return the MIG devices that a pod of a workload requests by name, as pairs of profile and number."""
     return tuple(
         (normal_profile(name.removeprefix(_MIG)), count)
         for name, count in consumer.asks.items()
@@ -149,14 +160,15 @@ def devices_for(consumer: Consumer) -> tuple[tuple[str, int], ...]:
 
 @dataclass(frozen=True)
 class Demand:
-    """What the pods of a consumer want of nodes that are alike.
+    """The GPU boards and the GPU memory that the pods of a workload need on equal nodes.
 
     Attributes:
-        consumer: The consumer.
-        boards: Whole boards that a pod takes.
-        total_boards: Boards of all nodes that take its pods; of those divided already, devices.
-        node_boards: The same of each of these nodes here.
-        ranks: Pods that run together, each of which wants boards of its own; 1 of those that run by themselves.
+        consumer: Workload of the pods.
+        boards: Number of whole boards that a pod takes.
+        total_boards: Number of boards (or MIG devices, if the inventory sets a layout) of all nodes that accept the
+            pods.
+        node_boards: Number of boards (or MIG devices, if the inventory sets a layout) of each of these nodes.
+        ranks: Number of pods that run together, each on its own boards; 1 for pods that run alone.
     """
 
     consumer: Consumer
@@ -167,68 +179,68 @@ class Demand:
 
     @cached_property
     def devices(self) -> tuple[tuple[str, int], ...]:
-        """MIG devices that a pod asks for by name."""
+        """MIG devices that a pod requests by name, as pairs of profile and number."""
         return devices_for(self.consumer)
 
     @property
     def is_wide(self) -> bool:
-        """Whether slots of one board do not serve it."""
+        """Whether the slots of one board are not enough for a pod, or for the pods that run together."""
         return self.boards > 1 or self.ranks > 1
 
     @property
     def pods(self) -> int:
-        """Pods that may meet on a node."""
+        """Number of pods that one node may run: 1 for a DaemonSet, otherwise all pods of the workload."""
         return 1 if self.consumer.is_for_each_node else self.consumer.pods
 
     @property
     def new_pods(self) -> int:
-        """Pods that an update makes before any old one may go."""
+        """Number of pods that an update creates before it deletes an old pod."""
         return self.consumer.updating if self.pods else 0
 
     @property
     def mib(self) -> int | None:
-        """What each takes of a board; None where nobody says."""
+        """Memory in MiB that a pod takes on each of its boards. It is None if the pod states no memory."""
         return self.consumer.vram_mib or None
 
     @property
     def starting_pods(self) -> int:
-        """Pods that run until somebody stops them, or those without which work does not start."""
+        """Number of pods that run until someone deletes them, or that a Job needs to start."""
         return max(self.consumer.least_pods, min(self.consumer.starting, self.consumer.pods))
 
     @property
     def most_for_each_board(self) -> Fraction:
-        """How many of its pods come to a board when they spread evenly."""
+        """Number of pods on each board, if all pods spread evenly over the boards."""
         return self._spread(self.consumer.pods)
 
     @property
     def load_for_each_board(self) -> Fraction:
-        """The same of those with which all has started: what else there is may queue."""
+        """Number of pods on each board that must run so that all work starts. Other pods may queue."""
         return self._spread(self.starting_pods)
 
     @property
     def least_for_each_board(self) -> Fraction:
-        """The same of those that run until somebody stops them."""
+        """Number of pods on each board that run until someone deletes them."""
         return self._spread(self.consumer.least_pods)
 
     @property
     def new_for_each_board(self) -> Fraction:
-        """The same of those that an update adds."""
+        """Number of pods that an update adds on each board."""
         return self._spread(self.new_pods) if self.new_pods else Fraction()
 
     def _spread(self, pods: int) -> Fraction:
         return Fraction(1, self.node_boards) if self.consumer.is_for_each_node else Fraction(pods, self.total_boards)
 
 
-# Slots that count memory, so that the scheduler adds up what pods take
+# Slots that count memory: the scheduler then adds up the memory of pods
 
 
 @dataclass(frozen=True)
 class MemorySlots:
-    """Slots of one size.
+    """The slots of a board, if each slot stands for the same amount of memory.
 
     Attributes:
-        unit_mib: Memory that a slot stands for.
-        slots: How many a board has.
+        unit_mib: Memory in MiB that a slot stands for.
+        slots: Number of slots of a board.
     """
 
     unit_mib: int
@@ -236,20 +248,21 @@ class MemorySlots:
 
     @property
     def unit(self) -> str:
-        """The memory of a slot, as Kubernetes writes it."""
+        """Memory of a slot as a Kubernetes quantity."""
         return f"{self.unit_mib // 1024}Gi" if self.unit_mib % 1024 == 0 else f"{self.unit_mib}Mi"
 
     def of(self, mib: int) -> int:
-        """Return the number of slots that a pod asks for."""
+        """Return the number of slots that a pod with the given memory in MiB requests."""
         return -(-mib // self.unit_mib)
 
 
 def most_pods(has: int, wants: Iterable[tuple[int, int]]) -> int:
-    """Return the maximum number of pods that find a place at a time.
+    """Return the largest number of pods that have room at the same time.
 
     Args:
-        has: Number of places.
-        wants: How many each of some pods takes, and how many such pods there are, by rising places.
+        has: Number of slots.
+        wants: Entry for each group of equal pods: slots that a pod takes, and number of pods. Groups whose pods take
+            the fewest slots come first.
     """
     found = 0
     for takes, pods in wants:
@@ -260,7 +273,16 @@ def most_pods(has: int, wants: Iterable[tuple[int, int]]) -> int:
 
 
 def memory_slots(board_mib: int, smallest: int, largest: int) -> MemorySlots | None:
-    """Return the slots that suit the smallest and the largest budget; None if there are none."""
+    """Return how to divide the memory of a board into slots. Return None if no size of slots suits all pods.
+
+    A slot should not be larger than the smallest pod, because a pod takes whole slots. The largest pod must fit the
+    board.
+
+    Args:
+        board_mib: Memory of the board in MiB.
+        smallest: Memory of the smallest pod in MiB.
+        largest: Memory of the largest pod in MiB.
+    """
     made = (MemorySlots(unit, board_mib // unit) for unit in _UNITS if unit <= max(smallest, _SMALLEST_UNIT))
-    # Rounded up, the largest must still find the units it asks for.
+    # A pod takes whole slots, so the largest pod may need more slots than the board has.
     return next((one for one in made if 2 <= one.slots <= _MANY_UNITS and one.of(largest) <= one.slots), None)

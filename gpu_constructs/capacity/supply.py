@@ -1,4 +1,7 @@
-"""What the nodes of an inventory offer to pods, by what is declared of them and what the app does to them."""
+"""The devices, labels and taints that the nodes of an inventory have after the user applies the app.
+
+An *offer* is a node or a node pool with the devices that it advertises.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +40,14 @@ _MOST_DEVICES = 7
 
 @dataclass(frozen=True)
 class _App:
-    """What an app does to all nodes.
+    """The facts of an app that apply to all nodes.
 
     Attributes:
-        provided: What its constructs say of themselves.
-        classes: Classes of DRA that pods ask for.
-        nodes: Labels and taints that its configuration of GPU nodes gives them.
-        open_labels: Labels that only some of its configurations give, so that they are left open.
-        open_taints: The same of taints.
+        provided: Facts that the constructs of the app declare.
+        classes: DRA device classes that pods request.
+        nodes: Labels and taints from the app's configuration of GPU nodes.
+        open_labels: Labels that some, but not all, of the app's node configurations set.
+        open_taints: Taints that some, but not all, of the app's node configurations set.
     """
 
     provided: Sequence[Provided]
@@ -68,14 +71,15 @@ def node_offers(
     device_classes: Collection[str] = (),
     unpublished: Collection[str] = (),
 ) -> list[NodeOffer]:
-    """Return what each node or pool of an inventory offers, in its order.
+    """Return each node or pool with the devices that it advertises, in the order of the inventory.
 
     Args:
-        inventory: The nodes.
-        provided: What the app's constructs say of themselves: sharing, MIG strategies, node configuration, power.
-        device_classes: Classes of DRA that pods ask for. Where no device plugin of the app runs they stand in place of
-            its resources; a board never counts for both.
-        unpublished: Labels that the app's own discovery is known not to publish.
+        inventory: GPU nodes.
+        provided: Facts that the constructs of the app declare: sharing, MIG strategies, node configuration, power.
+            Default: none.
+        device_classes: DRA device classes that pods request. A node without a device plugin has devices of these
+            classes. A board never has both a plugin's resource and a device class. Default: none.
+        unpublished: Labels that the app's feature discovery never publishes. Default: none.
     """
     app = _app(provided, tuple(sorted(device_classes)))
     offers = [_offer(node, app) for node in inventory.nodes]
@@ -95,9 +99,9 @@ def _offer(given: GpuNode, app: _App) -> NodeOffer:
         plugin = replace(
             plugin, sharing=Sharing.none(), mig_strategy="none", notes=plugin.notes if app.has_plugin else ()
         )
-        devices, said = _of_classes(node, app)
+        devices, remarks = _of_classes(node, app)
     else:
-        devices, said = _of_plugin(node, plugin, app.classes)
+        devices, remarks = _of_plugin(node, plugin, app.classes)
     labels = labels_of(node, plugin.sharing, plugin.mig_strategy, declared, app.nfd_labels)
     return NodeOffer(
         name=node.name,
@@ -110,7 +114,7 @@ def _offer(given: GpuNode, app: _App) -> NodeOffer:
         vram_unit_mib=plugin.sharing.vram_unit_mib if devices else None,
         gpu_watts=(_watts(node, labels, app.provided),) * node.gpus,
         rack=node.rack or "",
-        notes=tuple(dict.fromkeys([*_left_open(given, app), *of_label, *plugin.notes, *said])),
+        notes=tuple(dict.fromkeys([*_left_open(given, app), *of_label, *plugin.notes, *remarks])),
     )
 
 
@@ -118,7 +122,7 @@ def _offer(given: GpuNode, app: _App) -> NodeOffer:
 
 
 def _of_plugin(node: GpuNode, plugin: Service, classes: Sequence[str]) -> tuple[list[Device], list[str]]:
-    """Return what the plugin advertises, and what was assumed."""
+    """Return the devices that the device plugin advertises on a node, and the assumptions about them."""
     if not plugin.is_running:
         return [], []
     if why := _why_nothing(node, plugin):
@@ -126,14 +130,14 @@ def _of_plugin(node: GpuNode, plugin: Service, classes: Sequence[str]) -> tuple[
     notes = [*_of_guessed_memory(node), *_of_service(node, plugin)]
     if classes:
         notes.append(
-            f"a device plugin serves its GPUs, so there is nothing for {', '.join(classes)}; keep the plugin's "
-            "pods off nodes for DRA, by node_selector= or a taint"
+            f"a device plugin serves its GPUs, so it has no devices for {', '.join(classes)}. Keep the plugin's pods "
+            "off nodes for DRA with node_selector= or a taint"
         )
     return [*_devices(node, plugin)], notes
 
 
 def _why_nothing(node: GpuNode, plugin: Service) -> str:
-    """Return why the plugin advertises nothing; empty if it does.
+    """Return the reason why the device plugin advertises no device on a node; empty if it advertises some.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/device_map.go, cmd/mps-control-daemon/mps/daemon.go
@@ -142,16 +146,19 @@ def _why_nothing(node: GpuNode, plugin: Service) -> str:
     if any(layouts) and plugin.sharing.strategy == "mps":
         return "MPS does not share GPUs of a node with MIG: its device plugin offers nothing"
     if any(layouts) and plugin.mig_strategy == "single" and single_profile(layouts) is None:
-        why = "not every GPU is divided" if not all(layouts) else "there is more than one MIG profile"
-        return f"{why}, with which the MIG strategy single does not work: the device plugin offers nothing"
+        why = "not every GPU has MIG devices" if not all(layouts) else "the node has several MIG profiles"
+        return f"the MIG strategy single does not work, because {why}: the device plugin offers nothing"
     least = _clients_exceeded(node, plugin.sharing)
     if least is not None and node.model is not None:
-        return f"MPS serves {least} clients of {node.model.name}, and {_exits(plugin.sharing)}"
+        return f"MPS serves {least} clients on {node.model.name}, and {_exits(plugin.sharing)}"
     return ""
 
 
 def _clients_exceeded(node: GpuNode, sharing: Sharing) -> int | None:
-    """Return how many clients MPS serves, if there are more replicas; of a board that is not known the fewest."""
+    """Return the largest number of MPS clients of a board if the sharing has more replicas. Otherwise, return None.
+
+    For an unknown board, it is the smallest number among all boards that support MPS.
+    """
     least = mps_clients("Volta" if node.model is None else node.model.architecture)
     return least if sharing.strategy == "mps" and sharing.resources[GPU] > least else None
 
@@ -161,20 +168,20 @@ def _exits(sharing: Sharing) -> str:
 
 
 def _of_service(node: GpuNode, plugin: Service) -> Iterator[str]:
-    """Return what was assumed of the plugin."""
+    """Yield the assumptions about the device plugin of a node."""
     least = _clients_exceeded(node, plugin.sharing)
     if least is not None:
-        clause = f"its GPUs have compute capability 7.5 or more: of older ones MPS serves {least} clients"
+        clause = f"its GPUs have compute capability 7.5 or more: on older ones MPS serves {least} clients"
         yield Condition(f"{clause}, and {_exits(plugin.sharing)}", "declare gpu_model=")
     if any(node.layouts) and plugin.mig_strategy == "none":
         yield (
-            "the device plugin's MIG strategy is none: it hands out divided GPUs whole, of which a container uses one "
-            "MIG device"
+            "the device plugin's MIG strategy is none: it allocates whole GPUs, on which a container uses one MIG "
+            "device"
         )
     nameless = [one for one in _profiles(node) if one != size_of(one)]
     if nameless and not plugin.names_mig_attributes and plugin.mig_strategy == "mixed":
         yield (
-            f"this release of the device plugin leaves the attributes of {', '.join(nameless)} out of the resource "
+            f"this release of the device plugin omits the attributes of {', '.join(nameless)} from the resource "
             "name (NVIDIA/k8s-device-plugin#1807)"
         )
 
@@ -183,7 +190,7 @@ def _devices(node: GpuNode, plugin: Service) -> Iterator[Device]:
     strategy, sharing = plugin.mig_strategy, plugin.sharing
     for gpu, layout in enumerate(node.layouts):
         if not layout or strategy == "none":
-            # CUDA takes one MIG device of a divided board, and nothing says which.
+            # On a board with MIG devices, CUDA uses one device, and which one is not known. Assume the smallest.
             mib = min((_mig_mib(node, profile) for profile in layout), default=node.usable_vram_mib)
             yield _slots(GPU, sharing, mib, gpu, node.vram_mib)
             continue
@@ -201,7 +208,7 @@ def _slots(
     resource: str, sharing: Sharing, mib: int | None, gpu: int, total_mib: int | None, profile: str = ""
 ) -> Device:
     replicas = sharing.resources.get(resource, 1)
-    # The daemon divides the memory of the board, whatever else is on it.
+    # The MPS daemon divides the memory of the whole board.
     each = total_mib // replicas if sharing.strategy == "mps" and replicas > 1 and total_mib is not None else None
     # NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/rm.go
     most = 1 if replicas > 1 and sharing.fail_requests_greater_than_one else None
@@ -214,18 +221,21 @@ def _mig_mib(node: GpuNode, profile: str) -> int:
 
 def _of_guessed_memory(node: GpuNode) -> list[str]:
     guessed = [profile for profile in _profiles(node) if measured_mig_mib(node.model, profile) is None]
-    return [f"the memory of MIG devices {', '.join(guessed)} is the most that their name allows"] if guessed else []
+    return [f"the memory of MIG devices {', '.join(guessed)} is an upper bound from their names"] if guessed else []
 
 
 def _of_classes(node: GpuNode, app: _App) -> tuple[list[Device], list[str]]:
-    """Return boards and MIG devices as a driver of DRA publishes them, each for one class only."""
+    """Return the boards and MIG devices that a DRA driver publishes, and the assumptions about them.
+
+    Each device counts for one device class only.
+    """
     whole = [name for name in app.classes if name != MIG_CLASS]
     of_boards = GPU_CLASS if GPU_CLASS in whole or not whole else whole[0]
     where = "here" if app.has_plugin else "in this app"
-    notes = [f"no device plugin {where}: its GPUs are taken to come by DRA, as {of_boards}", *_of_guessed_memory(node)]
+    notes = [f"no device plugin {where}: the plan assumes DRA devices of class {of_boards}", *_of_guessed_memory(node)]
     others = [name for name in whole if name != of_boards]
     if others:
-        notes.append(f"a GPU counts for one device class only, so there is nothing for {', '.join(others)}")
+        notes.append(f"a GPU counts for one device class only, so the node has none for {', '.join(others)}")
     parts = ((gpu, *part) for gpu, layout in enumerate(node.layouts) for part in (layout or {"": 1}).items())
     devices = [
         Device(MIG_CLASS, 1, _mig_mib(node, profile), gpu, profile)
@@ -237,7 +247,7 @@ def _of_classes(node: GpuNode, app: _App) -> tuple[list[Device], list[str]]:
     return devices, notes
 
 
-# Labels and taints of the app's node configuration
+# Labels and taints from the node configuration of the app
 
 
 def _app(provided: Sequence[Provided], classes: Sequence[str]) -> _App:
@@ -260,8 +270,8 @@ def _left_open(node: GpuNode, app: _App) -> Iterator[str]:
     for what, missing in (("labels", labels), ("taints", taints)):
         if missing:
             yield (
-                f"the app configures nodes in different ways, and nothing says which is this one: none of their {what} "
-                f"is counted ({', '.join(missing)}); declare them with {what}= of the node"
+                f"the app has several node configurations, and nothing assigns one to this node: the plan ignores "
+                f"their {what} ({', '.join(missing)}). Declare them with {what}= of the node"
             )
 
 
@@ -271,38 +281,42 @@ def _taints(node: GpuNode, configured: GpuNodes) -> tuple[Mapping[str, str], ...
     return (*own, *(dict(taint) for taint in configured.taints if (taint["key"], taint["effect"]) not in named))
 
 
-# MIG by a label: how the MIG manager divides a node
+# The MIG layout that MIG manager applies because of a node label
 
 
 def _divided_by_label(
     node: GpuNode, provided: Sequence[Provided], labels: Mapping[str, str]
 ) -> tuple[GpuNode, list[str]]:
-    """Return a node as its label says it is divided, unless the inventory says how it is, and what was assumed.
+    """Return a node with the MIG layout that its label ``nvidia.com/mig.config`` names, and the assumptions about it.
+
+    A layout in the inventory takes precedence over the label.
 
     Args:
-        node: The node.
-        provided: Facts that the app's constructs declare.
+        node: Node of the inventory.
+        provided: Facts that the constructs of the app declare.
         labels: Labels of the node.
     """
     config = labels.get(MIG_CONFIG, "")
     if config in ("", "all-disabled") or node.mig_layout is not None or node.mig_profiles == ():
         return node, []
-    way_out = "declare it with mig_layout= of the node"
+    way_out = "Declare the layout with mig_layout= of the node"
     if not any(one.has_mig_manager for one in provided):
-        return node, [f"nothing in this app divides GPUs by {MIG_CONFIG}={config}: taken as whole; {way_out}"]
+        return node, [f"nothing in this app applies {MIG_CONFIG}={config}: the plan assumes whole GPUs. {way_out}"]
     layout = _layout(None if node.model is None else node.model.name, config)
     if layout is None:
-        return node, [f"{MIG_CONFIG}={config} names a configuration that is not known here: taken as whole; {way_out}"]
+        return node, [f"{MIG_CONFIG}={config} names an unknown configuration: the plan assumes whole GPUs. {way_out}"]
     try:
         divided = replace(node, mig_layout=layout)
     except GpuConstructsError as error:
-        return node, [f"{MIG_CONFIG}={config} does not go with the node, which is taken as whole: {error.problem}"]
+        return node, [f"{MIG_CONFIG}={config} does not suit the node, so the plan assumes whole GPUs: {error.problem}"]
     listed = " and ".join(f"{count} x {profile}" for profile, count in layout.items())
-    return divided, [f"each of its GPUs is divided into {listed}, as {MIG_CONFIG}={config} says"]
+    return divided, [f"each of its GPUs has {listed}, as {MIG_CONFIG}={config} specifies"]
 
 
 def _layout(board: str | None, config: str) -> Mapping[str, int] | None:
-    """Return the MIG devices that a configuration makes of each board; None where that is not known.
+    """Return the MIG devices that a configuration of MIG manager creates on each board.
+
+    Return None if the configuration is not known.
 
     Source:
         NVIDIA/mig-parted@v0.9.1:deployments/systemd/config-default.yaml

@@ -1,4 +1,9 @@
-"""What pods that meet on one device take of its memory, in whole MiB: nothing in Kubernetes counts it."""
+"""Sums of the memory that pods take on one device, in whole MiB.
+
+Kubernetes does not count GPU memory, so pods on a shared device can take more than it has. A *candidate* is a set of
+equal pods that can use the device. A *slot* is one unit of the device's resource. The functions answer two questions:
+the largest sum of memory, and the smallest sets of pods that exceed the memory.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +18,21 @@ from typing import NamedTuple
 from gpu_constructs.capacity.gathered import grouped, summed
 
 Candidate = tuple[int, int, int]
-"""Pods that are alike: MiB that each takes, how many there are, slots of the device that each holds."""
+"""Equal pods: memory in MiB of each pod, number of pods, and number of slots that each pod holds."""
 
 _MOST_SUMS = 500_000
 _MOST_TIED = 20
 
 
 def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
-    """Return the most memory that pods which may meet on a device take together.
+    """Return the largest memory in MiB that pods which can share a device take together.
 
-    A pod takes its memory once, however many slots it holds. Where pods hold different numbers of very many slots,
-    the answer may be more than the exact one, never less.
+    A pod takes its memory once, however many slots it holds. The function chooses the pods that fit the slots and take
+    the most memory (a knapsack problem). If the exact search takes too long, the result is an upper bound.
+
+    Args:
+        slots: Number of slots of the device.
+        candidates: Pods that can use the device.
     """
     fitting = [one for one in candidates if one[0] > 0 and one[1] > 0 and one[2] <= slots]
     pods = {width: summed(sizes) for width, sizes in grouped((one[2], one[:2]) for one in fitting).items()}
@@ -34,6 +43,10 @@ def worst_mib(slots: int, candidates: Sequence[Candidate]) -> int:
 
 
 def _greatest(most: int, width: int, sizes: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+    """Yield the pods with the largest memory, until their number is ``most``.
+
+    Each entry has the memory in MiB of a pod, the number of pods, and the slots of a pod.
+    """
     for mib in sorted(sizes, reverse=True):
         count = min(most, sizes[mib])
         if count:
@@ -42,7 +55,8 @@ def _greatest(most: int, width: int, sizes: dict[int, int]) -> Iterator[tuple[in
 
 
 def _knapsack(slots: int, pieces: Sequence[tuple[int, int, int]]) -> int:
-    # (slots, MiB) of the sums of which no other takes fewer slots and more memory, by rising slots.
+    """Return the largest memory in MiB of pods that together hold at most the given number of slots."""
+    # Slots and MiB of sets of pods, by rising slots. It omits a set if another one has more memory in as few slots.
     best, sums = [(0, 0)], 0
     for mib, width in _halved(pieces):
         sums += len(best)
@@ -58,7 +72,10 @@ def _knapsack(slots: int, pieces: Sequence[tuple[int, int, int]]) -> int:
 
 
 def _halved(pieces: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
-    """Return bundles of pods that are alike, from which every number of them can be put together."""
+    """Yield memory and slots of bundles of 1, 2, 4, … equal pods.
+
+    Every number of equal pods is a combination of some bundles. The knapsack search thus has fewer items.
+    """
     for mib, count, width in pieces:
         bundle = 1
         while count > 0:
@@ -69,11 +86,14 @@ def _halved(pieces: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]
 
 
 def bound(slots: int, pieces: Iterable[tuple[int, int, int]]) -> int:
-    """Return memory that pods in so many slots do not exceed, as if pods could be divided.
+    """Return an upper bound of the memory in MiB that pods take in the given number of slots.
+
+    The function counts as if half a pod could take half of its slots and half of its memory. The slots are then always
+    full.
 
     Args:
-        slots: The slots.
-        pieces: MiB of each pod, number of pods and slots of each pod.
+        slots: Number of slots.
+        pieces: Entry for each set of equal pods: memory in MiB of each pod, number of pods, and slots of each pod.
     """
     total = 0
     for mib, count, width in sorted(pieces, key=lambda one: -one[0] / one[2]):
@@ -81,7 +101,7 @@ def bound(slots: int, pieces: Iterable[tuple[int, int, int]]) -> int:
         total += mib * whole
         slots -= width * whole
         if whole < count:
-            # Part of a pod: there is none, but nothing whole makes more of the slots that are left.
+            # Whole pods cannot use the remaining slots better than this part of a pod.
             return total + mib * slots // width
     return total
 
@@ -89,19 +109,20 @@ def bound(slots: int, pieces: Iterable[tuple[int, int, int]]) -> int:
 def conflicts(
     vram_mib: int, slots: int, candidates: Sequence[Candidate], *, limit: int = 20, budget: int = 20_000
 ) -> tuple[list[dict[int, int]], bool]:
-    """Return the smallest sets of pods that want more memory than a device has.
+    """Return the smallest sets of pods that need more memory than a device has.
+
+    If one pod of such a set is absent, the other pods fit the device.
 
     Args:
-        vram_mib: Memory of the device.
-        slots: Slots of the device.
-        candidates: Pods that may meet there.
-        limit: The most sets to return.
-        budget: The most steps of the search.
+        vram_mib: Memory of the device in MiB.
+        slots: Number of slots of the device.
+        candidates: Pods that can share the device.
+        limit: Largest number of sets to return. Default: 20.
+        budget: Largest number of search steps. Default: 20,000.
 
     Returns:
-        Each set, the number of pods by the index of the candidate: together they want more memory than there is, and
-        without any one of them they do not. The fewest pods first, then what wants most, then the lowest index. Then
-        whether there are no others.
+        The sets, and whether these are all sets. Each set maps the index of a candidate to its number of pods in the
+        set. Sets with the fewest pods come first, then sets with the most memory, then sets with the lowest indices.
     """
     pods = [
         _Pods(mib, width, min(count, slots // width), index)
@@ -120,7 +141,14 @@ def conflicts(
 
 @dataclass(frozen=True)
 class _Pods:
-    """Pods of one candidate."""
+    """Equal pods that can use the device.
+
+    Attributes:
+        mib: Memory in MiB of each pod.
+        width: Number of slots that each pod holds.
+        count: Number of pods.
+        index: Index of the candidate.
+    """
 
     mib: int
     width: int
@@ -132,15 +160,15 @@ _Chosen = tuple[int, "_Chosen"] | None
 
 
 class _Way(NamedTuple):
-    """Part of a set of pods.
+    """An incomplete set of pods, to which the search adds further pods.
 
     Attributes:
-        rest: Number of pods still to choose.
-        mib: Memory of those chosen.
-        used: Slots of those chosen.
-        place: Candidate to take from.
-        taken: Number of pods taken from that candidate.
-        chosen: Candidates of those chosen.
+        rest: Number of pods that the set still lacks.
+        mib: Memory in MiB of the chosen pods.
+        used: Number of slots of the chosen pods.
+        place: Position of the candidate from which the search chooses the next pod.
+        taken: Number of pods that the search chose from this candidate.
+        chosen: Candidates of the chosen pods.
     """
 
     rest: int
@@ -160,7 +188,11 @@ def _counted(chosen: _Chosen) -> dict[int, int]:
 
 
 class _Search:
-    """Best first, greatest pods first: such a set is one whose last pod is the first that is too much."""
+    """A search for the smallest sets of pods that exceed the memory of a device.
+
+    It extends the set with the highest upper bound of memory first (best-first search), and tries large pods first. A
+    set is complete when its last pod exceeds the memory.
+    """
 
     def __init__(self, vram_mib: int, slots: int, pods: Sequence[_Pods], budget: int) -> None:
         self.gave_up = False
@@ -170,23 +202,26 @@ class _Search:
         self._narrowest = list(accumulate((one.width for one in reversed(pods)), min))[::-1]
 
     def _of_first(self, pods: int) -> int:
-        """Return the memory of so many of the greatest pods."""
+        """Return the memory in MiB of the given number of pods, the largest pods first."""
         place = bisect_left(self._counts, pods)
         return self._sums[place] - (self._counts[place] - pods) * self._pods[place - 1].mib if place else 0
 
     def sets(self) -> Iterator[tuple[int, int, _Chosen]]:
-        """Return the number of pods, the memory and the indexes of every set, fewest pods and most memory first."""
+        """Yield the number of pods, the memory in MiB and the candidates of every set.
+
+        Sets with the fewest pods come first, then sets with the most memory.
+        """
         total = self._counts[-1]
         if self._of_first(total) <= self._vram_mib:
             return
         fewest = bisect_left(range(total + 1), True, key=lambda pods: self._of_first(pods) > self._vram_mib)
         for pods in range(fewest, min(total, self._slots // self._narrowest[0]) + 1):
             if self._sums[-1] - self._of_first(total - pods + 1) > self._vram_mib:
-                return  # Even the smallest are too much without one of them.
+                return  # The smallest pods exceed the memory even without one of them.
             yield from self._of_size(pods)
 
     def _of_size(self, pods: int) -> Iterator[tuple[int, int, _Chosen]]:
-        # Bound of the memory, pods still to choose, tie-breaker.
+        # Bound of the memory, number of pods to choose, tie-breaker.
         heap = [(0, pods, 0, _Way(pods))]
         number = 0
         while heap and not self.gave_up:
@@ -210,7 +245,10 @@ class _Search:
                     heapq.heappush(heap, (-bound_of_way, each.rest, -number, each))
 
     def _bound(self, way: _Way) -> int | None:
-        """Return the most that such a set can want; None if there is none."""
+        """Return the most memory in MiB that a set of pods can need once the search has added the missing pods.
+
+        Return None if no pods can complete the set.
+        """
         if not way.rest:
             return way.mib if way.used <= self._slots else None
         if way.mib > self._vram_mib or way.place == len(self._pods):

@@ -1,4 +1,4 @@
-"""Lists and amounts as sentences have them, the long ones cut."""
+"""Functions that turn lists and amounts into text for sentences, and shorten long lists."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from gpu_constructs.capacity.gathered import grouped
 
 MOST_NAMED = 6
 _LONG = 200
-"""Characters of a list of names, after which the rest of them is counted."""
+"""Largest number of characters of a list of names. A longer list ends with the number of further names."""
 
 
 def joined(words: Sequence[str]) -> str:
-    """Return the first few words, joined as in a sentence."""
+    """Return the first few words as text, with commas and "and", and the number of further words."""
     few, length = 0, 0
     while few < min(len(words), MOST_NAMED) and (not few or length + len(words[few]) <= _LONG):
         length += len(words[few]) + 2
@@ -23,61 +23,67 @@ def joined(words: Sequence[str]) -> str:
 
 
 def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return the first names and the number of the others."""
+    """Return the first ``most`` names as text, and the number of further names."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def nodewise(whys: Mapping[str, str], nodes: int) -> tuple[str, ...]:
-    """Return why for each node, nodes of one reason together.
+    """Return clauses of a sentence, each with a reason and the names of the nodes to which it applies.
 
     Args:
-        whys: Why, by the name of the node; not of all.
-        nodes: How many nodes and pools there are to say it of.
+        whys: Reason by the name of the node. Nodes that share a reason become one clause.
+        nodes: Number of all nodes and pools that have a reason, including nodes that ``whys`` does not list.
     """
-    said: list[str] = []
-    told = 0
+    clauses: list[str] = []
+    named = 0
     for why, names in grouped((why, name) for name, why in whys.items()).items():
         more = f"{'each of ' if len(names) > 1 else ''}{joined(names)} {why}"
-        if said and len("; ".join([*said, more])) > 2 * _LONG:
+        if clauses and len("; ".join([*clauses, more])) > 2 * _LONG:
             break
-        said.append(more)
-        told += len(names)
-    return (*said, f"and {nodes - told} more") if nodes > told else tuple(said)
+        clauses.append(more)
+        named += len(names)
+    return (*clauses, f"and {nodes - named} more") if nodes > named else tuple(clauses)
 
 
 def has(nodes: Sequence[object]) -> str:
-    """Return the verb that goes with names."""
+    """Return the verb "has" for one node, and "have" for several."""
     return "has" if len(nodes) == 1 else "have"
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural if it needs one."""
+    """Return a number with its noun. The noun is in the plural if the number is not 1."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def several(title: str, pods: int) -> str:
-    """Return the title of a consumer with a number of its pods."""
+    """Return the title of a workload. If the number of its pods is not 1, this number precedes the title."""
     return title if pods == 1 else f"{pods} x {title}"
 
 
 def memory(mib: int) -> str:
-    """Return memory as Kubernetes writes it."""
+    """Return an amount of memory in MiB as a Kubernetes quantity, such as ``4Gi``."""
     return f"{mib}Mi" if mib % 1024 else f"{mib // 1024}Gi"
 
 
 def unit_of(sizes: Iterable[int]) -> tuple[int, str]:
-    """Return a unit in which all sizes in MiB are whole, and its name."""
+    """Return the unit GiB if all sizes are whole GiB; otherwise the unit MiB.
+
+    The result is the size of the unit in MiB, and its name.
+
+    Args:
+        sizes: Sizes in MiB.
+    """
     return (1024, "GiB") if all(mib % 1024 == 0 for mib in sizes) else (1, "MiB")
 
 
 def verb(plural: str, names: Sequence[str]) -> str:
-    """Return a verb as it goes with names."""
+    """Return a verb in the form for the given names: singular for one name, plural for several."""
     return plural if len(names) > 1 else f"{plural}s"
 
 
 def memory_sum(sizes: Sequence[int]) -> str:
-    """Return the sum of sizes in MiB, with its terms if they are few."""
+    """Return a sum of sizes in MiB as text. If it has few terms, the text lists them."""
     if len(sizes) > MOST_NAMED:
         return f"{sum(sizes)} MiB in all"
     unit, name = unit_of(sizes)

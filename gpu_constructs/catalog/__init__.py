@@ -1,1 +1,1 @@
-"""Facts with sources: releases, platforms, GPU boards, MIG profiles, and the nodes of a cluster."""
+"""Facts about releases, platforms, GPU boards and MIG profiles, with their sources, and the inventory of a cluster."""

@@ -1,6 +1,7 @@
-"""What is known of GPU boards by the name that ``nvidia-smi`` gives them.
+"""Facts about GPU boards (physical cards), by the name that ``nvidia-smi`` prints.
 
-For checks and estimates before anything runs. Board makers vary limits, so what runs on a node asks the driver.
+The library uses them for checks and estimates at synth. Board makers change limits, so programs on a node query the
+driver instead.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from typing import NamedTuple
 
 _MPS_CLIENTS = 48
 _MPS_CLIENTS_OF = {"Maxwell": 16, "Pascal": 16, "Volta": 16}
-# What GPU Feature Discovery strips from a board's name before it makes a label of it.
+# Characters that GPU Feature Discovery removes from the name of a board for its label.
 _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
 
 
 def mps_clients(architecture: str) -> int:
-    """Return how many clients of MPS the device plugin's control daemon allows on a GPU.
+    """Return the largest number of MPS clients that the MPS control daemon of the device plugin allows on a GPU.
 
-    It allows 48 from compute capability 7.5 on, whatever the driver does, and exits where it is told of more.
+    From compute capability 7.5 on, the daemon allows 48 clients. For earlier GPUs, it allows 16. It exits if the
+    configuration sets more.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/device.go
@@ -29,15 +31,15 @@ def mps_clients(architecture: str) -> int:
 
 
 class GpuModel(NamedTuple):
-    """A board; None where it is not known.
+    """Facts about a GPU board. An unknown number is None.
 
     Attributes:
-        name: As ``nvidia-smi`` prints it.
-        architecture: NVIDIA's name of the chip's generation.
-        vram_mib: Memory that ``nvidia-smi`` shows in all, which is less than what is sold.
-        default_watts: The power limit it comes with.
-        min_watts: The lowest power limit it takes.
-        max_watts: The highest power limit that a board of this name was seen to take.
+        name: Name that ``nvidia-smi`` prints.
+        architecture: Name of the architecture, such as ``Ampere``.
+        vram_mib: Total memory that ``nvidia-smi`` prints, in MiB. It is less than the advertised memory.
+        default_watts: Default power limit, in watts.
+        min_watts: Lowest power limit that the board accepts, in watts.
+        max_watts: Highest power limit that a source reports for a board of this name, in watts.
     """
 
     name: str
@@ -48,7 +50,7 @@ class GpuModel(NamedTuple):
     max_watts: int | None
 
     def watts_in_words(self) -> str:
-        """Return the range of its power limit as a phrase; empty where neither end is known."""
+        """Return the range of the power limit as text. Return an empty text if both ends of the range are unknown."""
         if self.min_watts is not None and self.max_watts is not None:
             return f"{self.min_watts} to {self.max_watts} W"
         if self.min_watts is not None:
@@ -56,11 +58,12 @@ class GpuModel(NamedTuple):
         return "" if self.max_watts is None else f"{self.max_watts} W or less"
 
 
-# Captured output of nvidia-smi, but for: the 3090's lower end (influxdata/telegraf, test data of its nvidia_smi
-# input), the 5070 Ti's default (its makers' data sheets), the A10G's memory (inferred). A maximum is the highest
-# that was seen; makers of the 5070 Ti allow up to 116 %, which is not one number. Where boards of one name have
-# different memory (3060, 3080, 4060 Ti, 5060 Ti), none is known. Professional boards with GDDR memory are as shipped:
-# ECC, which takes a sixteenth, is off on workstation boards and on in the data centre.
+# Source: captured output of nvidia-smi, with three exceptions: the minimum of the 3090 (influxdata/telegraf, test data
+# of its nvidia_smi input), the default of the 5070 Ti (data sheets of board makers) and the memory of the A10G
+# (inferred). A maximum is the highest value in a source. Makers of the 5070 Ti allow up to 116 % of different defaults,
+# so it has none. Boards with the same name and different memory (3060, 3080, 4060 Ti, 5060 Ti) have None. Professional
+# boards with GDDR memory have their default setting of ECC, which takes a sixteenth of the memory: off for workstation
+# boards, on for data center boards.
 _MODELS = (
     ("NVIDIA GeForce RTX 2080 SUPER", "Turing", 8192, 250, 105, 350),
     ("NVIDIA GeForce RTX 3060", "Ampere", None, 170, None, None),
@@ -115,16 +118,16 @@ _MODELS = (
 )
 
 GPU_MODELS: Mapping[str, GpuModel] = MappingProxyType({row[0]: GpuModel(*row) for row in _MODELS})
-"""The boards that are known, by name."""
+"""Boards that this library knows, by name."""
 
 _VENDOR = "NVIDIA "
 _FULL_NAMES = ("NVIDIA", "Tesla", "Quadro", "GRID", "TITAN")
-# Notebook chips before the RTX boards end in M or MX, or have a number of three digits.
+# Names of notebook GPUs before RTX end in M or MX, or have three digits.
 _GEFORCE = r"GeForce (?:(RTX|GTX|GTS|GT|MX) ?)?([0-9]{3,4})(?:MX?)?(?: |\Z)"
-# No workstation board has such a number: theirs end in two zeros.
+# Model numbers of workstation boards end in two zeros, so these patterns match only GeForce boards.
 _GEFORCE_NUMBER = r"(?:RTX [2-9]0[5-9]0|GTX 1[06][5-9]0)(?: |\Z)"
 _TITAN = r"(?:GeForce GTX )?T(?i:itan)(?: |\Z)"
-# Volta and later. A dash and digits behind the name is a virtual GPU's profile (A40-48Q), which is another matter.
+# Volta and later. A name with a dash and digits is a vGPU profile (A40-48Q), which does not match.
 _PROFESSIONAL = (
     r"(?:Tesla )?(?:V100S?|T4|A2|A10G?|A16|A30X?|A40|A100X?|A800|L2|L4|L20|L40[SG]?|H20|H100|H200|H800|GH200"
     r"|B200|B300|GB200|GB300)(?![0-9A-Za-z]|-[0-9])"
@@ -144,24 +147,33 @@ _BY_WORDS = {_words(name): board for name, board in GPU_MODELS.items()}
 
 
 def board_called(name: str) -> GpuModel | None:
-    """Return what is known of a board by its name, however much of the makers' names stands in it."""
+    """Return the board with a name. Return None if the library does not know the board.
+
+    The name can omit ``NVIDIA``, ``GeForce`` and ``Tesla``, and the case does not matter.
+    """
     return _BY_WORDS.get(_words(name))
 
 
 def near_boards(name: str) -> str:
-    """Return `` (did you mean 'x' or 'y'?)`` for boards that a name may stand for, or nothing."""
+    """Return the end of a message that suggests boards with similar names, such as `` (did you mean 'x'?)``.
+
+    Return an empty text if no board has a similar name.
+    """
     glued = {"".join(words): board.name for words, board in _BY_WORDS.items()}
     near = _boards_with_words_of(name) or [glued[one] for one in get_close_matches("".join(_words(name)), glued, n=2)]
     return f" (did you mean {' or '.join(map(repr, near[:4]))}?)" if near else ""
 
 
 def is_full_name(name: str) -> bool:
-    """Check whether a board's name begins as those that a driver reports."""
+    """Check whether the name of a board begins like the names that the NVIDIA driver reports."""
     return name.startswith(_FULL_NAMES)
 
 
 def doubt_of(name: str) -> str | None:
-    """Return None for a name that a board may have, else the boards that may be meant, as ``near_boards`` does."""
+    """Return a suggestion if the name of a board is probably wrong, in the form of ``near_boards``.
+
+    Return None if the library knows the board, or if the name can be that of an unknown board.
+    """
     if board_called(name) is not None or (is_full_name(name) and not _boards_with_words_of(name)):
         return None
     return near_boards(name)
@@ -173,9 +185,10 @@ def _boards_with_words_of(name: str) -> list[str]:
 
 
 def has_profiling_metrics(name: str) -> bool | None:
-    """Check whether DCGM gives profiling metrics (``DCGM_FI_PROF_*``) of a board; None where the name does not tell.
+    """Check whether DCGM supports profiling metrics (``DCGM_FI_PROF_*``) for a board.
 
-    It does for data-centre and workstation boards since Volta, and for GeForce boards since Blackwell.
+    Return None if the name is unknown. DCGM supports these metrics for data center and workstation boards since Volta,
+    and for GeForce boards since Blackwell.
 
     Source:
         NVIDIA/dcgm-exporter issues 152, 365, 404, 506; NVIDIA/DCGM issue 234
@@ -194,12 +207,15 @@ def has_profiling_metrics(name: str) -> bool | None:
 
 
 def known_board(product: str) -> GpuModel | None:
-    """Return what is known of a board, in whatever case and as ``nvidia-smi`` or a node label has its name."""
+    """Return the board for a product name, as ``nvidia-smi`` or a node label states it.
+
+    Return None if the library does not know the board.
+    """
     return board_called(product.removesuffix("-SHARED"))
 
 
 def product_label(product: str) -> str:
-    """Return a board's name as GPU Feature Discovery writes it into ``nvidia.com/gpu.product``, without ``-SHARED``."""
+    """Return the value of the node label ``nvidia.com/gpu.product`` for a board, without the suffix ``-SHARED``."""
     model = known_board(product)
     name = product if model is None else model.name
     return "-".join(_NOT_IN_LABELS.sub("", name).split()).removesuffix("-SHARED")

@@ -1,4 +1,4 @@
-"""The GPU nodes a cluster has, for the checks and plans that must know how many GPUs there are and of what kind."""
+"""The inventory of GPU nodes in a cluster, which checks and capacity plans use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpu_constructs.catalog.gpu_models import GpuModel, board_called, near_board
 from gpu_constructs.catalog.mig_layouts import layout_problem
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES, normal_profile, require_mig_profile
 from gpu_constructs.catalog.sharing import Sharing
-from gpu_constructs.errors import GpuConstructsError, short_errors
+from gpu_constructs.errors import GpuConstructsError, short_errors, then
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.placement import Taint
 
@@ -23,35 +23,34 @@ _MOST_BOARDS = 128
 
 @dataclass(frozen=True, kw_only=True)
 class GpuNode(fields.Options):
-    """A node with GPUs of one kind, or a pool of such nodes that are alike.
+    """A GPU node, or a pool of equal GPU nodes, that the user declares.
 
     Attributes:
-        name: Name of the node or the pool, as ``talos-1`` or ``a100-pool``.
-        gpu_model: The board, one of ``gpu_models.GPU_MODELS``, as ``nvidia-smi`` prints it or a node label has it, with
-            or without ``NVIDIA`` and ``GeForce``, in whatever case. None where it is not known.
-        gpus: Boards in each node; 1 by default, 128 at most.
-        count: Nodes of this kind; 1 by default.
-        vram: Memory of one board (``24Gi``), at most what is known of the model. None: what is known of the model.
-        vram_reserved: Memory of each board that no pod gets, for a display or the driver (``500Mi``). None by default:
-            pods get all of it.
-        sharing: How pods share the node's GPUs. None by default: as the device plugin of the app says.
-        mig_layout: The MIG devices that each board is divided into, as ``{"1g.5gb": 2, "3g.20gb": 1}``; or a list with
-            one such mapping for each board, an empty one for a board that is not divided. None: none is.
-        mig_strategy: How the device plugin advertises MIG devices: ``single`` as ``nvidia.com/gpu``, ``mixed`` as
-            ``nvidia.com/mig-1g.5gb``. None by default: as the device plugin of the app says.
-        labels: Labels of the node, beyond those that GPU Feature Discovery and the kubelet write; none by default.
+        name: Name of the node or the pool, such as ``talos-1`` or ``a100-pool``.
+        gpu_model: Name of the board from ``gpu_models.GPU_MODELS``, as ``nvidia-smi`` or a node label states it. The
+            case does not matter, and the name can omit ``NVIDIA`` and ``GeForce``. None (the default) stands for an
+            unknown board.
+        gpus: Number of boards in each node, from 1 (the default) to 128.
+        count: Number of nodes in the pool; 1 by default.
+        vram: Memory of one board, such as ``24Gi``. The default and the maximum are the memory of the model.
+        vram_reserved: Memory of each board that pods cannot use, for example because of a display or the driver, such
+            as ``500Mi``; none by default.
+        sharing: Sharing of the GPUs of the node; by default the setting of the device plugin in the app.
+        mig_layout: Number of MIG devices on each board by profile, such as ``{"1g.5gb": 2, "3g.20gb": 1}``, or a list
+            of mappings, one for each board. An empty mapping is a board without MIG; by default no board uses MIG.
+        mig_strategy: MIG strategy of the device plugin: ``single`` (``nvidia.com/gpu``) or ``mixed``
+            (``nvidia.com/mig-1g.5gb``); by default the setting of the device plugin in the app.
+        labels: Labels of the node, besides the labels that GPU Feature Discovery and the kubelet set; none by default.
         taints: Taints of the node; none by default.
-        power_limit: Watts that each board is held at, within what is known of the model. None by default: what it comes
-            with.
-        rack: Rack of the node, as in ``GpuInventory.rack_watts``. None by default: not known.
-        is_observed: Whether sharing, strategy and labels were read from a running cluster: what the device plugin of
-            the app says goes before them. False by default.
+        power_limit: Power limit of each board in watts, in the range that the model allows; by default the default
+            limit of the model.
+        rack: Name of the rack, as in ``GpuInventory.rack_watts``; None (the default) if the rack is unknown.
+        is_observed: Whether ``sharing``, ``mig_strategy`` and ``labels`` describe a running cluster; False by default.
+            If True, the settings of the device plugin in the app replace them.
 
     Raises:
-        GpuConstructsError: A model that is not known, an amount that is none, fewer than one GPU or node, memory or
-            watts that the board does not have, MIG devices that it cannot be divided into or that are shared by MPS,
-            slots that count memory which a board does not have or of several boards, labels or taints that Kubernetes
-            would not take.
+        GpuConstructsError: A value has an invalid format, the board is unknown, or the board does not support the
+            memory, the power limit, the MIG devices or the sharing.
     """
 
     name: str
@@ -82,8 +81,8 @@ class GpuNode(fields.Options):
         _refuse_one_alone("gpu_node.taints", self.taints, Taint)
         if isinstance(self.mig_layout, str):
             raise GpuConstructsError(
-                f"gpu_node.mig_layout must be a mapping of profiles to numbers, or a list of such; got "
-                f"{self.mig_layout!r}; write {{{self.mig_layout!r}: 1}}"
+                "gpu_node.mig_layout must be a mapping of profiles to numbers, or a list of mappings, got "
+                f"{self.mig_layout!r}. Write {{{self.mig_layout!r}: 1}}"
             )
         fields.whole_number("gpu_node.gpus", self.gpus, minimum=1, maximum=_MOST_BOARDS)
         fields.whole_number("gpu_node.count", self.count, minimum=1)
@@ -94,22 +93,22 @@ class GpuNode(fields.Options):
         for (key, effect), count in Counter((taint.key, taint.effect) for taint in self.taints).items():
             yield (
                 count > 1,
-                f"gpu_node.taints must have each key once for an effect; got {key!r} with {effect!r} twice; "
-                "Kubernetes takes one value for them",
+                f"gpu_node.taints must have different keys for an effect, got {key!r} with {effect!r} twice. Remove "
+                "one of them",
             )
-        # To look for near ones takes long.
+        # The search for similar names is slow.
         if self.gpu_model is not None and self.model is None:
             yield (
                 True,
-                f"gpu_node.gpu_model must be a board of gpu_models.GPU_MODELS; got {self.gpu_model!r}"
-                f"{near_boards(self.gpu_model)}; leave it out and pass vram='...' for another",
+                f"gpu_node.gpu_model must be a board of gpu_models.GPU_MODELS, got {self.gpu_model!r}"
+                f"{near_boards(self.gpu_model)}. For another board, pass vram='...' instead",
             )
         yield from self._conflicts_of_vram()
         yield from self._conflicts_of_units()
         yield from self._conflicts_of_power()
         yield (
             self.rack is not None and not (self.rack.strip() and self.rack.isprintable()),
-            f"gpu_node.rack must be a name of printable characters; got {self.rack!r}",
+            f"gpu_node.rack must be a name of printable characters, got {self.rack!r}",
         )
 
     def _conflicts_of_vram(self) -> Iterator[fields.Conflict]:
@@ -118,24 +117,24 @@ class GpuNode(fields.Options):
             if amount is not None:
                 yield (
                     fields.amount(amount) < MEBIBYTE and (name == "vram" or fields.amount(amount) != 0),
-                    f"gpu_node.{name} must be at least 1Mi; got {amount!r}; write the unit, as in '24Gi'",
+                    f"gpu_node.{name} must be at least 1Mi, got {amount!r}. Write the unit, as in '24Gi'",
                 )
         model = self.model
         if model and model.vram_mib is not None and self.vram is not None:
             yield (
                 fields.amount(self.vram) > model.vram_mib * MEBIBYTE,
-                f"gpu_node.vram must be at most the {model.vram_mib}Mi that {model.name} has; got {self.vram!r}; "
-                f"leave it out, or pass '{model.vram_mib}Mi'; leave gpu_model out for a board that differs",
+                f"gpu_node.vram must be at most the {model.vram_mib}Mi that {model.name} has, got {self.vram!r}. Pass "
+                f"at most '{model.vram_mib}Mi', or leave gpu_model out for a different board",
             )
         if self.vram_reserved is not None:
             yield (
                 self.vram_mib is None,
-                "gpu_node.vram_reserved is taken off the memory of a board, which is not known here; got "
-                f"{self.vram_reserved!r}; pass vram='...' too",
+                "gpu_node.vram_reserved needs a board with a known memory, got "
+                f"{self.vram_reserved!r}. Pass vram='...' too",
             )
             yield (
                 (self.usable_vram_mib or 0) < 1,
-                f"gpu_node.vram_reserved must be less than the {self.vram_mib}Mi that a board has; got "
+                f"gpu_node.vram_reserved must be less than the {self.vram_mib}Mi that a board has, got "
                 f"{self.vram_reserved!r}",
             )
 
@@ -145,16 +144,16 @@ class GpuNode(fields.Options):
             return
         yield (
             self.gpus > 1,
-            "gpu_node.gpus must be 1 with Sharing.vram_units, since a pod may get units of several boards; got "
-            f"{self.gpus}; use Sharing.time_slicing or Sharing.none",
+            "gpu_node.gpus must be 1 with Sharing.vram_units, because a pod can get slots of several boards, got "
+            f"{self.gpus}. Use Sharing.time_slicing or Sharing.none",
         )
         if usable is not None:
             is_unit_small = usable >= 2 * sharing.vram_unit_mib
-            right = f"pass vram='{usable}Mi' to Sharing.vram_units" if is_unit_small else "take a smaller unit"
+            right = f"pass vram='{usable}Mi' to Sharing.vram_units" if is_unit_small else "use a smaller unit"
             yield (
                 sharing.replicas * sharing.vram_unit_mib > usable,
-                f"gpu_node.sharing must hand out no more than the {usable}Mi that pods get of a board; got "
-                f"{sharing.replicas} units of {sharing.vram_unit}; {right}",
+                f"gpu_node.sharing must advertise at most the {usable}Mi that pods can use on a board, got "
+                f"{sharing.replicas} units of {sharing.vram_unit}{then(right)}",
             )
 
     def _conflicts_of_power(self) -> Iterator[fields.Conflict]:
@@ -162,13 +161,14 @@ class GpuNode(fields.Options):
         if model is not None and limit is not None:
             yield (
                 not (model.min_watts or limit) <= limit <= (model.max_watts or limit),
-                f"gpu_node.power_limit must be watts that {model.name} takes ({model.watts_in_words()}); got {limit}",
+                f"gpu_node.power_limit must be watts that {model.name} supports ({model.watts_in_words()}), got "
+                f"{limit}",
             )
 
     def _check_mig(self) -> None:
         if self.mig_strategy is not None and self.mig_profiles == () and not self.mig_layout:
             raise GpuConstructsError(
-                f"gpu_node.mig_strategy must be left out for {self.model and self.model.name}, which has no MIG; got "
+                f"gpu_node.mig_strategy must be None for {self.model and self.model.name}, which has no MIG, got "
                 f"{self.mig_strategy!r}"
             )
         if isinstance(self.mig_layout, Mapping):
@@ -176,8 +176,8 @@ class GpuNode(fields.Options):
         elif self.mig_layout is not None:
             if len(self.mig_layout) != self.gpus:
                 raise GpuConstructsError(
-                    f"gpu_node.mig_layout must be one mapping, or one for each of the node's {self.gpus} boards; "
-                    f"got {len(self.mig_layout)}; write {{}} for a board that is not divided"
+                    f"gpu_node.mig_layout must be one mapping, or one for each of the node's {self.gpus} boards, "
+                    f"got {len(self.mig_layout)}. Write {{}} for a board without MIG"
                 )
             numbered = enumerate(self.mig_layout)
             frozen = [self._checked_layout(f"gpu_node.mig_layout[{number}]", one) for number, one in numbered]
@@ -187,19 +187,19 @@ class GpuNode(fields.Options):
     def _check_sharing_of_mig(self, profiles: Mapping[str, None]) -> None:
         shares = self.sharing or Sharing.none()
         named = "mps" if shares.strategy == "mps" else "vram_units"
-        beside = "" if all(self.layouts) else " beside boards that are not divided"
+        beside = "" if all(self.layouts) else " and boards without MIG"
         fields.refuse_first(
             (
                 (
                     profiles and (shares.strategy == "mps" or shares.vram_unit is not None),
-                    f"gpu_node.mig_layout must be left out with Sharing.{named}, which does not share MIG devices; use "
+                    f"gpu_node.mig_layout must be None with Sharing.{named}, which does not share MIG devices. Use "
                     "Sharing.time_slicing for them",
                 ),
                 (
                     profiles and self.mig_strategy == "single" and (len(profiles) > 1 or beside),
-                    "gpu_node.mig_layout must divide every board into devices of one profile with mig_strategy "
-                    f"'single'; got {' and '.join(map(repr, profiles))}{beside}, of which the device plugin advertises "
-                    "none; use 'mixed'",
+                    "gpu_node.mig_layout must have one and the same profile on all boards with mig_strategy 'single', "
+                    f"got {' and '.join(map(repr, profiles))}{beside}, which the device plugin does not advertise. Use "
+                    "'mixed'",
                 ),
             )
         )
@@ -212,38 +212,39 @@ class GpuNode(fields.Options):
             normal[normal_profile(profile)] = normal.get(normal_profile(profile), 0) + count
         problem = layout_problem(None if self.model is None else self.model.name, normal)
         if problem is not None:
-            raise GpuConstructsError(
-                f"{name} must be devices that the board can be divided into; got {normal}: {problem}"
-            )
+            raise GpuConstructsError(f"{name} must be MIG devices that fit on the board, got {normal}: {problem}")
         return normal
 
     @property
     def model(self) -> GpuModel | None:
-        """What is known of the board."""
+        """Facts about the board. None if the board is unknown."""
         return None if self.gpu_model is None else board_called(self.gpu_model)
 
     @property
     def vram_mib(self) -> int | None:
-        """Memory of one board in MiB; None where it is not known."""
+        """Memory of one board, in MiB. None if it is unknown."""
         if self.vram is not None:
             return int(fields.amount(self.vram) / MEBIBYTE)
         return None if self.model is None else self.model.vram_mib
 
     @property
     def usable_vram_mib(self) -> int | None:
-        """Memory of one board in MiB that pods get; None where it is not known."""
+        """Memory of one board that pods can use, in MiB. None if it is unknown."""
         if self.vram_mib is None or self.vram_reserved is None:
             return self.vram_mib
         return self.vram_mib - ceil(fields.amount(self.vram_reserved) / MEBIBYTE)
 
     @property
     def mig_profiles(self) -> tuple[str, ...] | None:
-        """The MIG profiles of the board, none where it has no MIG; None where it is not known."""
+        """MIG profiles that the board supports; empty if it does not support MIG, and None for an unknown board."""
         return None if self.model is None else MIG_PROFILES.get(self.model.name)
 
     @property
     def layouts(self) -> tuple[Mapping[str, int], ...]:
-        """The MIG devices of each board by profile, with a plus before its attributes; empty for one not divided."""
+        """Numbers of MIG devices by MIG profile, such as ``1g.10gb+me``, as one mapping for each board.
+
+        A mapping is empty if the board has no MIG devices.
+        """
         if self.mig_layout is None or isinstance(self.mig_layout, Mapping):
             return (self.mig_layout or {},) * self.gpus
         return tuple(self.mig_layout)
@@ -251,15 +252,16 @@ class GpuNode(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuInventory(fields.Options):
-    """All nodes with GPUs of one cluster.
+    """All GPU nodes of one cluster.
 
     Attributes:
-        nodes: The nodes and pools, each name once.
-        rack_watts: Watts that the boards of a rack may draw together, by the rack's name; none by default. A rack that
-            is not named has no such limit.
+        nodes: Nodes and pools with different names.
+        rack_watts: Power limit of all boards in a rack together, in watts, by name of the rack. By default no rack has
+            a limit.
 
     Raises:
-        GpuConstructsError: No node, a name that is there twice, or a rack that no node stands in.
+        GpuConstructsError: There is no node, two nodes have the same name, or ``rack_watts`` contains a rack in which
+            no node is.
     """
 
     nodes: Sequence[GpuNode]
@@ -273,31 +275,30 @@ class GpuInventory(fields.Options):
         super().__post_init__()
 
     def _conflicts(self) -> Iterator[fields.Conflict]:
-        yield not self.nodes, "gpu_inventory.nodes must hold at least one GpuNode; got none"
+        yield not self.nodes, "gpu_inventory.nodes must have at least one GpuNode, got none"
         for name, count in Counter(node.name for node in self.nodes).items():
             yield (
                 count > 1,
-                f"gpu_inventory.nodes must have names of their own; got {name!r} twice; use count= for nodes that are "
-                "alike",
+                f"gpu_inventory.nodes must have different names, got {name!r} twice. Use count= for equal nodes",
             )
         racks = list(dict.fromkeys(node.rack for node in self.nodes if node.rack is not None))
         for rack in self.rack_watts:
             yield (
                 rack not in racks,
-                f"gpu_inventory.rack_watts must name racks of nodes; got {rack!r}{fields.did_you_mean(rack, racks)}; "
-                "say rack= of the nodes that stand in it",
+                f"gpu_inventory.rack_watts must name racks of nodes, got {rack!r}{fields.did_you_mean(rack, racks)}. "
+                "Set rack= of the nodes in it",
             )
 
     @classmethod
     @short_errors
     def from_file(cls, path: str | Path) -> GpuInventory:
-        """Read an inventory from a file of YAML, as ``from_yaml`` does; its errors begin with the file's name.
+        """Return the inventory in a YAML file, in the format of ``from_yaml``. Errors begin with the filename.
 
         Args:
-            path: The file.
+            path: Path of the file.
 
         Raises:
-            GpuConstructsError: A file that cannot be read, or as ``from_yaml``.
+            GpuConstructsError: The file is not readable, or ``from_yaml`` rejects its content.
         """
         fields.of_type("path", path, str | Path)
         path = Path(path)
@@ -310,17 +311,17 @@ class GpuInventory(fields.Options):
     @classmethod
     @short_errors
     def from_yaml(cls, text: str) -> GpuInventory:
-        """Read an inventory from YAML: the keys are the members of ``GpuInventory`` and ``GpuNode``.
+        """Return the inventory in a YAML text, whose keys are the attributes of ``GpuInventory`` and ``GpuNode``.
 
-        ``sharing`` has ``strategy`` (``none``, ``time-slicing``, ``vram-units``, ``mps``) beside the keywords of that
-        factory of ``Sharing``; a taint has the members of ``Taint``.
+        ``sharing`` has the key ``strategy`` (``none``, ``time-slicing``, ``vram-units`` or ``mps``) and the keywords of
+        that class method of ``Sharing``. A taint has the attributes of ``Taint``.
 
         Args:
-            text: The YAML.
+            text: Inventory as YAML, without anchors and tags.
 
         Raises:
-            GpuConstructsError: A key that there is not or that is given twice, a value that ``GpuInventory`` or
-                ``GpuNode`` refuses, text that is not plain YAML. Each with its line.
+            GpuConstructsError: The text is not YAML, a key is unknown or a duplicate, or ``GpuInventory`` or
+                ``GpuNode`` rejects a value. The message states the line.
         """
         from gpu_constructs.catalog import inventory_file
 
@@ -329,20 +330,21 @@ class GpuInventory(fields.Options):
     @classmethod
     @short_errors
     def from_nodes(cls, nodes: str | Path | Mapping[str, Any]) -> GpuInventory:
-        """Take the nodes with GPUs of a running cluster, as GPU Feature Discovery labels them.
+        """Create an inventory from the nodes of a running cluster and their labels from GPU Feature Discovery.
 
-        A node that is cordoned or not ready is taken too: its taints keep pods off. How a node shares its GPUs is what
-        it was seen to do (``GpuNode.is_observed``): what the device plugin of the app says goes before it. Of what
-        labels do not say: a plan lets containers ask for several slots of a shared GPU where only labels tell how it is
-        shared; under the MIG strategy ``single`` there are as few boards as can hold the devices, under ``mixed`` the
-        devices are spread evenly where that can be. Warns of a node that does not offer what its labels promise, and of
-        one whose GPUs cannot be told.
+        The result includes cordoned nodes and nodes that are not ready, with their taints. The settings of the device
+        plugin in the app replace the sharing that the labels state (``GpuNode.is_observed``). Labels do not state
+        everything, so the method makes three assumptions. Containers can request several slots. A node with the MIG
+        strategy ``single`` has the smallest possible number of boards. A node with ``mixed`` has its MIG devices spread
+        evenly over the boards if possible. The method warns if a node advertises a different number of GPUs than its
+        labels state, or has unknown GPUs.
 
         Args:
-            nodes: What ``kubectl get nodes -o json`` prints, as text or read, or a ``Path`` of a file of it.
+            nodes: Output of ``kubectl get nodes -o json``, as text, as parsed JSON, or as the ``Path`` of a file.
 
         Raises:
-            GpuConstructsError: No list of nodes, no node with GPUs, MIG devices that its boards cannot hold.
+            GpuConstructsError: The value is not a list of nodes, no node has a GPU, or the boards of a node cannot
+                have its MIG devices.
         """
         from gpu_constructs.catalog.inventory_of_nodes import gpu_nodes
 
@@ -352,24 +354,24 @@ class GpuInventory(fields.Options):
 
     @property
     def gpus(self) -> int:
-        """How many boards there are."""
+        """Number of boards in all nodes."""
         return sum(node.gpus * node.count for node in self.nodes)
 
     @property
     def has_single_gpu_nodes_only(self) -> bool:
-        """Whether no node has a second GPU."""
+        """Whether every node in the inventory has only one GPU."""
         return all(node.gpus == 1 for node in self.nodes)
 
     @property
     def vram_mib(self) -> int | None:
-        """Memory of the largest board whose memory is known, in MiB."""
+        """Memory of the board with the most known memory, in MiB. None if the memory of all boards is unknown."""
         return max((node.vram_mib for node in self.nodes if node.vram_mib is not None), default=None)
 
     def slots(self, sharing: Sharing) -> int:
-        """How many containers may hold a GPU, a slot of a shared one or a MIG device, at a time and at most.
+        """Return the total number of slots, which are the units of ``nvidia.com/gpu`` that all nodes advertise.
 
         Args:
-            sharing: That of the nodes which say none themselves, or of which it was only read.
+            sharing: Sharing for the nodes without their own ``sharing``, and for nodes whose ``is_observed`` is True.
         """
         return sum(
             node.count
@@ -381,15 +383,17 @@ class GpuInventory(fields.Options):
 
 def _refuse_one_alone(field: str, got: object, kind: type) -> None:
     if isinstance(got, kind):
-        raise GpuConstructsError(f"{field} must be a list of {kind.__name__}; got one alone; put it in a list: [...]")
+        raise GpuConstructsError(
+            f"{field} must be a list of {kind.__name__}, got a single one. Put it in a list: [...]"
+        )
 
 
 def _text_of(path: Path, field: str, language: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        # A path with a null byte, and text that is not UTF-8, are not an OSError.
-        reason = error.strerror if isinstance(error, OSError) else "it is not a file of UTF-8 text"
+        # A null byte in the path raises a ValueError, and so does a file that is not UTF-8.
+        reason = error.strerror if isinstance(error, OSError) else "not a UTF-8 text file"
         raise GpuConstructsError(
-            f"{field} must be a file of {language} that can be read; got {str(path)!r}: {reason}"
+            f"{field} must be a file of {language} that is readable, got {str(path)!r}: {reason}"
         ) from None

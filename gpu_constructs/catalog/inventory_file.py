@@ -1,6 +1,6 @@
-"""Reads an inventory from YAML; whatever is wrong with it has its line.
+"""Reader of inventories in YAML. Each error states a line.
 
-The structs to fill are passed in, so that their module may import this one.
+The caller passes the class ``GpuInventory``, because its module imports this module.
 """
 
 from __future__ import annotations
@@ -28,15 +28,19 @@ _STRATEGIES: Mapping[str, Callable[..., Sharing]] = {
 
 
 def read(text: str, inventory: type[_Inventory]) -> _Inventory:
-    """Return the inventory that a text holds.
+    """Return the inventory in a YAML text.
+
+    Args:
+        text: YAML text.
+        inventory: Class of the inventory.
 
     Raises:
-        GpuConstructsError: It holds no inventory.
+        GpuConstructsError: The text is not a valid inventory.
     """
     fields.of_type("text", text, str)
     top = _InventoryFile().root(text)
     if top is None:
-        raise GpuConstructsError("text is empty; write nodes: with a list of nodes, each with its name")
+        raise GpuConstructsError("text is empty. Write nodes: with a list of nodes, each with its name")
     try:
         _check_names(top)
         made: _Inventory = top.struct(inventory)
@@ -46,7 +50,7 @@ def read(text: str, inventory: type[_Inventory]) -> _Inventory:
 
 
 def _check_names(top: Value) -> None:
-    """Raise for a name that two nodes have; what else is wrong is found by reading."""
+    """Raise if two nodes in a file have the same name. This function does not check anything else."""
     nodes = top.items().get("nodes")
     lines: dict[str, int] = {}
     for node in nodes.elements() if nodes and isinstance(nodes.node, yaml.SequenceNode) else ():
@@ -55,8 +59,8 @@ def _check_names(top: Value) -> None:
             continue
         if name.node.value in lines:
             raise node.refuse(
-                f"{node.path}.name must be its own; got {name.shown} as on line {lines[name.node.value]}; use count: "
-                "for nodes that are alike"
+                f"{node.path}.name must be unique, got {name.shown} as on line {lines[name.node.value]}. Use count: "
+                "for equal nodes"
             )
         lines[name.node.value] = node.line
 
@@ -64,7 +68,7 @@ def _check_names(top: Value) -> None:
 def _sharing(value: Value) -> Sharing:
     strategy = value.items().get("strategy")
     if strategy is None:
-        raise value.refuse(f"{value.path}.strategy is required: one of {', '.join(map(repr, _STRATEGIES))}")
+        raise value.refuse(f"{value.path}.strategy is missing. Set it to one of {', '.join(map(repr, _STRATEGIES))}")
     name = strategy.as_hinted(str)
     strategy.at(lambda: fields.one_of(f"{value.path}.strategy", name, tuple(_STRATEGIES)))
     called, where = f"sharing.{name.replace('-', '_')}", f"{value.path} with strategy {name!r}"
@@ -73,7 +77,7 @@ def _sharing(value: Value) -> Sharing:
 
 
 class _InventoryFile(Dialect):
-    """Plain YAML, without anchors."""
+    """The rules of an inventory file: plain YAML without anchors."""
 
     deepest = 8
     called = "an inventory"
@@ -81,10 +85,16 @@ class _InventoryFile(Dialect):
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {Sharing: _sharing}
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return that anchors and aliases must be written out; None for anything else."""
+        """Return the end of the message about an anchor or an alias in the file.
+
+        Return None if the item of YAML syntax is not an anchor or an alias.
+        """
         is_anchored = isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)
-        return "have no anchors or aliases; write the value out" if is_anchored else None
+        return "have no anchors or aliases. Write the value out" if is_anchored else None
 
     def is_whole_number(self, read: Any, written: str) -> bool:
-        """Return whether a scalar is a whole number for every reader: they differ over 010, 1_000 and 1:30."""
+        """Check whether every YAML parser reads a scalar in the file as the same whole number.
+
+        For example, 010, 1_000 and 1:30 are different numbers or text in different parsers.
+        """
         return super().is_whole_number(read, written) and bool(_WHOLE_NUMBER.match(written))

@@ -1,4 +1,6 @@
-"""Reads an inventory from the nodes of a running cluster: what GPU Feature Discovery and the device plugin say of them.
+"""Reader of inventories from the labels and allocatable resources of the nodes of a running cluster.
+
+GPU Feature Discovery writes the labels, and the device plugin advertises the resources.
 
 Source: NVIDIA/k8s-device-plugin@v0.20.0:internal/lm/resource.go, internal/lm/mig-strategy.go
 """
@@ -21,10 +23,10 @@ from gpu_constructs.kube.placement import Taint
 
 _Node = TypeVar("_Node")
 
-_WAY_OUT = "pass what 'kubectl get nodes -o json' prints"
+_WAY_OUT = "Pass what 'kubectl get nodes -o json' prints"
 _MIG = "nvidia.com/mig-"
-# So the GPU Operator marks what it takes off a node for a while: NVIDIA/gpu-operator@v26.7.0:controllers/
-# state_manager.go, addGPUStateLabels
+# Labels with which the GPU Operator pauses its components on a node:
+# NVIDIA/gpu-operator@v26.7.0:controllers/state_manager.go, addGPUStateLabels
 _DEPLOY = "nvidia.com/gpu.deploy."
 _PAUSED = "paused-for-"
 _SHARED = ".shared"
@@ -37,13 +39,13 @@ _MOST_STEPS = 50_000
 
 @dataclass(frozen=True)
 class _Resource:
-    """What labels say of one resource of a node.
+    """An extended resource of a node, as the node labels describe it.
 
     Attributes:
-        count: GPUs or MIG devices.
-        replicas: Slots of each.
-        strategy: How they are shared; ``none`` where they are not.
-        is_renamed: Whether slots have ``.shared`` behind the resource's name.
+        count: Number of GPUs or MIG devices.
+        replicas: Number of slots of each device; 1 if pods do not share it.
+        strategy: Sharing strategy: ``none``, ``time-slicing`` or ``mps``.
+        is_renamed: Whether the resource name of the slots ends in ``.shared``.
     """
 
     count: int
@@ -53,21 +55,21 @@ class _Resource:
 
 
 def gpu_nodes(nodes: str | Mapping[str, Any], make: Callable[..., _Node]) -> list[_Node]:
-    """Return the nodes with GPUs.
+    """Return the nodes of a cluster that have GPUs.
 
     Args:
-        nodes: What ``kubectl get nodes -o json`` prints, as text or read.
-        make: Makes a node of its members.
+        nodes: Output of ``kubectl get nodes -o json``, as text or parsed.
+        make: Class ``GpuNode``. The function calls it with the attributes of each node.
 
     Raises:
-        GpuConstructsError: They are not nodes, or none has GPUs.
+        GpuConstructsError: The value is not a list of nodes, or no node has a GPU.
     """
     items = _items(nodes)
     found = [node for item in items if (node := _gpu_node(item, make)) is not None]
     if not found:
         raise GpuConstructsError(
-            f"nodes must have GPUs on one node at least; got {len(items)} nodes without labels nvidia.com/gpu.* and "
-            "without nvidia.com/ resources; run the device plugin with GPU Feature Discovery first"
+            f"nodes must include at least one GPU node, got {len(items)} nodes without labels nvidia.com/gpu.* and "
+            "without nvidia.com/ resources. Run the device plugin with GPU Feature Discovery first"
         )
     return found
 
@@ -77,20 +79,20 @@ def _items(nodes: str | Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         try:
             nodes = json.loads(nodes)
         except (ValueError, RecursionError) as error:
-            raise GpuConstructsError(f"nodes must be JSON; got text that is none: {error}; {_WAY_OUT}") from None
+            raise GpuConstructsError(f"nodes must be JSON, got other text: {error}. {_WAY_OUT}") from None
     items = nodes.get("items") if isinstance(nodes, Mapping) else None
     if not isinstance(nodes, Mapping) or nodes.get("kind") not in ("List", "NodeList") or not isinstance(items, list):
         got = nodes.get("kind") if isinstance(nodes, Mapping) else type(nodes).__name__
-        raise GpuConstructsError(f"nodes must be a List of nodes; got {got!r}; {_WAY_OUT}")
+        raise GpuConstructsError(f"nodes must be a List of nodes, got {got!r}. {_WAY_OUT}")
     for number, item in enumerate(items):
-        # The items of a NodeList say no kind.
+        # The items of a NodeList have no kind.
         if (
             not isinstance(item, Mapping)
             or item.get("kind", "Node") != "Node"
             or not _mapping(item, "metadata").get("name")
         ):
             got = item.get("kind") if isinstance(item, Mapping) else item
-            raise GpuConstructsError(f"nodes.items[{number}] must be a Node with a name; got {got!r}; {_WAY_OUT}")
+            raise GpuConstructsError(f"nodes.items[{number}] must be a Node with a name, got {got!r}. {_WAY_OUT}")
     return items
 
 
@@ -138,7 +140,7 @@ def _given(name: str, labels: Mapping[str, str], allocatable: Mapping[str, int])
         given |= _memory(labels.get("nvidia.com/gpu.memory", ""), model)
     given["sharing"] = _sharing(resources)
     strategy = labels.get("nvidia.com/mig.strategy")
-    # The operator says one for boards without MIG too.
+    # The GPU Operator sets the label for boards without MIG too.
     if strategy in ("single", "mixed") and MIG_PROFILES.get(board or "") != ():
         given["mig_strategy"] = strategy
     if divided:
@@ -154,14 +156,14 @@ def _given(name: str, labels: Mapping[str, str], allocatable: Mapping[str, int])
 def _warn_of_unknown(name: str, labels: Mapping[str, str]) -> None:
     if labels.get("nvidia.com/gpu.present") == "true" or "nvidia.com/gpu.product" in labels:
         product = labels.get("nvidia.com/gpu.product", "no product")
-        warn(
-            f"node {name!r} is left out: it has a GPU, but its labels ({product}) and resources do not say what it "
-            "offers"
-        )
+        warn(f"node {name!r} is ignored: it has a GPU, but its labels ({product}) and resources do not describe it")
 
 
 def _labelled(labels: Mapping[str, str]) -> dict[str, _Resource]:
-    """Return what GPU Feature Discovery says of each resource."""
+    """Return the extended resources that the labels of a node describe, by name of the resource.
+
+    GPU Feature Discovery sets the labels.
+    """
     found: dict[str, _Resource] = {}
     for key in labels:
         resource = key.removesuffix(".count")
@@ -182,13 +184,16 @@ def _labelled(labels: Mapping[str, str]) -> dict[str, _Resource]:
 
 
 def _advertised(name: str, allocatable: Mapping[str, int]) -> dict[str, _Resource]:
-    """Return what the device plugin advertises, for a node without GPU Feature Discovery."""
+    """Return the extended resources that the device plugin advertises on a node, by name of the resource.
+
+    The caller uses this function instead of ``_labelled`` if the node has no labels of GPU Feature Discovery.
+    """
     found: dict[str, _Resource] = {}
     for resource, amount in allocatable.items():
         if amount and resource.endswith(_SHARED):
             warn(
-                f"node {name!r} advertises {amount} of {resource}, and no label says how many devices they are; taken "
-                "for slots of one; run GPU Feature Discovery"
+                f"node {name!r} advertises {amount} of {resource}, and no label states the number of devices, so they "
+                "count as slots of one device. Run GPU Feature Discovery"
             )
             if amount > 1:
                 found[resource.removesuffix(_SHARED)] = _Resource(1, amount, "time-slicing", is_renamed=True)
@@ -202,7 +207,10 @@ def _number(text: str) -> int:
 
 
 def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping[str, int]) -> None:
-    """Warn of a node that does not offer what its labels promise; of one divided by MIG they do not tell whole GPUs."""
+    """Warn if a node advertises a different number of slots than its labels state.
+
+    On a node with the MIG strategy ``mixed``, the labels do not state the number of boards without MIG.
+    """
     is_mixed = any(resource != GPU for resource in resources)
     for resource, one in resources.items():
         if resource == GPU and is_mixed:
@@ -211,13 +219,16 @@ def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping
         offered, promised = allocatable.get(called, 0), one.count * one.replicas
         if offered != promised:
             warn(
-                f"node {name!r} offers {offered} of {called}, but its labels say {promised}; the inventory takes the "
-                "labels: look whether a GPU is unhealthy or the device plugin is not running"
+                f"node {name!r} advertises {offered} of {called}, but its labels state {promised}, which the inventory "
+                "uses. Check that all GPUs are healthy and that the device plugin runs"
             )
 
 
 def _memory(label: str, model: GpuModel | None) -> dict[str, str]:
-    """Return the memory of the label, unless the board is known to have as much or less."""
+    """Return the memory of a board that a node label states, as the option ``vram``.
+
+    Return an empty dict if the facts about the board state the same memory or less.
+    """
     mib, known = _number(label), None if model is None else model.vram_mib
     return {"vram": f"{mib}Mi"} if mib and (known is None or mib < known) else {}
 
@@ -243,12 +254,16 @@ def _profile(resource: str) -> str:
 def _boards_of_single(name: str, board: str | None, profile: str, devices: int) -> dict[str, Any]:
     require_mig_profile("the label nvidia.com/gpu.product", profile)
     most = max((count for count in range(1, _MOST_SLICES + 1) if fits(board, {profile: count})), default=0)
-    refuse_if(not most, "mig_layout", f"hold {profile!r}, which {board} has not; describe it as a GpuNode")
+    refuse_if(
+        not most,
+        "mig_layout",
+        f"not contain {profile!r}, which {board} does not support. Describe the node as a GpuNode",
+    )
     boards = -(-devices // most)
     if devices % boards:
         warn(
-            f"node {name!r} has {devices} MIG devices of {profile!r} and no label says on how many boards; taken for "
-            f"{boards}, of which each holds {most} at most"
+            f"node {name!r} has {devices} MIG devices of {profile!r}, and no label states the number of boards. The "
+            f"inventory assumes {boards} with at most {most} on each"
         )
     each, more = divmod(devices, boards)
     return {"gpus": boards, "mig_layout": [{profile: each + (number < more)} for number in range(boards)]}
@@ -257,7 +272,10 @@ def _boards_of_single(name: str, board: str | None, profile: str, devices: int) 
 def _boards_of_mixed(
     board: str | None, devices: Mapping[str, int], whole: _Resource, offered: int, *, is_counted: bool
 ) -> dict[str, Any]:
-    """Return the boards that hold the devices, beside those not divided; as few as possible if no label counts them."""
+    """Return the options of a node with the MIG strategy ``mixed``: number of boards, and MIG devices of each board.
+
+    If no label states the number of boards, the function assumes as few as possible.
+    """
     undivided = min(offered // whole.replicas, whole.count if is_counted else offered)
     boards = whole.count
     if not is_counted:
@@ -266,15 +284,18 @@ def _boards_of_mixed(
     if layouts is None:
         listed = " and ".join(f"{count} x {profile!r}" for profile, count in devices.items())
         raise GpuConstructsError(
-            f"mig_layout must be devices that the boards can be divided into; got {listed} for {boards - undivided} x "
-            f"{board or 'an unknown board'}; wait until GPU Feature Discovery has looked again, or describe the node "
+            f"mig_layout must be MIG devices that fit on the boards, got {listed} for {boards - undivided} x "
+            f"{board or 'an unknown board'}. Wait for the next update of GPU Feature Discovery, or describe the node "
             "as a GpuNode"
         )
     return {"mig_strategy": "mixed", "gpus": boards, "mig_layout": [*layouts, *[{}] * undivided]}
 
 
 def _spread(board: str | None, devices: Mapping[str, int], boards: int) -> list[dict[str, int]] | None:
-    """Return devices by board, the same on each if possible; None if they do not fit or the search gives up."""
+    """Distribute the MIG devices of a node over its boards. Return the number of devices by profile for each board.
+
+    The boards get the same devices if possible. Return None if the search finds no supported layout.
+    """
     if boards < 1 or sum(int(profile[0]) * count for profile, count in devices.items()) > boards * _MOST_SLICES:
         return None
     order = sorted(devices, key=lambda profile: (-int(profile[0]), profile))
@@ -292,7 +313,7 @@ def _fits(board: str | None, layout: frozenset[tuple[str, int]]) -> bool:
 
 
 def _place(board: str | None, wanted: Sequence[str], layouts: list[dict[str, int]], steps: Iterator[int]) -> bool:
-    """Add the devices to the layouts, each to the first that holds it beside the others."""
+    """Assign each MIG device to a board by changing ``layouts``. Return whether the search finds an assignment."""
     if not wanted:
         return True
     profile, *rest = wanted

@@ -1,4 +1,8 @@
-"""Which MIG devices a board can be divided into at once: each takes parts of its memory that lie side by side."""
+"""Combinations of MIG devices that a board supports.
+
+The memory of a board has slices of equal size. Each MIG device takes adjacent slices. A layout is the number of MIG
+devices on a board, by MIG profile. Attributes of a profile are suffixes such as ``+me``.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +15,22 @@ _MOST_COMPUTE_SLICES = 7
 
 
 class Placement(NamedTuple):
-    """Where a board takes devices of a profile.
+    """The memory slices of a board that a MIG device of one profile can take.
 
     Attributes:
-        width: Parts of the board's memory that a device takes.
-        starts: Numbers of the part that may be its first.
+        width: Number of adjacent memory slices that the device takes.
+        starts: Numbers of the memory slices that can be the first slice of the device. The first slice of a board is 0.
     """
 
     width: int
     starts: tuple[int, ...]
 
 
-# By the places of the profiles in MIG_PROFILES. The last eighth of memory goes to what has two or more.
-# Source: nvidia-smi mig -lgipp of A30, A100 and H100 as in NVIDIA Multi-Instance GPU User Guide, "Creating GPU
-# Instances"; NVIDIA/go-nvml@v0.13.3-0:pkg/nvml/mock/gpus/a30.go and a100.go (h100.go and later ones differ from what
-# boards say). That H200, B200 and later are divided like these is from the guide's fractions and numbers of devices.
+# The placements are in the order of the profiles in MIG_PROFILES. Only a device with two or more memory slices can use
+# the last slice.
+# Source: output of nvidia-smi mig -lgipp for A30, A100 and H100 in NVIDIA Multi-Instance GPU User Guide, "Creating GPU
+# Instances"; NVIDIA/go-nvml@v0.13.3-0:pkg/nvml/mock/gpus/a30.go and a100.go (h100.go and later files differ from the
+# output of boards). For H200, B200 and later, the fractions and numbers of devices in the guide imply the placements.
 _IN_EIGHTHS = (
     Placement(1, (0, 1, 2, 3, 4, 5, 6)),
     Placement(2, (0, 2, 4, 6)),
@@ -47,7 +52,10 @@ _ATTRIBUTES_OF_RTX_PRO_6000 = (
 
 
 def placements(model_name: str | None) -> Mapping[str, Placement] | None:
-    """Return where a board takes each profile, without attributes; None where its profiles are not known."""
+    """Return the possible placements of MIG devices on a board, by MIG profile. Return None if they are unknown.
+
+    The profiles have no attributes, because devices with and without attributes take the same slices.
+    """
     profiles = MIG_PROFILES.get(model_name or "")
     if not profiles:
         return None if profiles is None else {}
@@ -55,7 +63,10 @@ def placements(model_name: str | None) -> Mapping[str, Placement] | None:
 
 
 def profiles_of(model_name: str) -> tuple[str, ...]:
-    """Return the profiles of a board with their attributes; none where it has no MIG or nothing is known."""
+    """Return the MIG profiles that a board supports, including those with attributes.
+
+    Return an empty tuple if the board is unknown or does not support MIG.
+    """
     profiles = MIG_PROFILES.get(model_name, ())
     if len(profiles) == len(_IN_EIGHTHS):
         attributes: Sequence[tuple[str, ...]] = _ATTRIBUTES_IN_EIGHTHS
@@ -70,12 +81,12 @@ def _unknown_profile(model_name: str, profile: str, known: Sequence[str]) -> str
 
 
 def layout_problem(model_name: str | None, layout: Mapping[str, int]) -> str | None:
-    """Return why a board cannot be divided so, as the end of a sentence about it; None where it can.
+    """Return the reason why a board does not support a layout of MIG devices. Return None if it supports the layout.
 
     Args:
-        model_name: The board, as in ``GPU_MODELS``. Where it is None or its profiles are not known, only what holds for
-            every board counts.
-        layout: How many devices of each profile, which must be some board's.
+        model_name: Name of the board, as in ``GPU_MODELS``. If it is None, or the profiles of the board are unknown,
+            the function checks only the limits that all boards have.
+        layout: Number of MIG devices by profile. Each profile must exist on a board.
     """
     layout = {normal_profile(profile): count for profile, count in layout.items() if count}
     slices = sum(_compute_slices(profile) * count for profile, count in layout.items())
@@ -96,7 +107,7 @@ def layout_problem(model_name: str | None, layout: Mapping[str, int]) -> str | N
 
 
 def fits(model_name: str | None, layout: Mapping[str, int]) -> bool:
-    """Check whether a board can be divided so."""
+    """Check whether a board supports a layout of MIG devices."""
     return layout_problem(model_name, layout) is None
 
 
@@ -105,15 +116,18 @@ def _compute_slices(profile: str) -> int:
 
 
 def _engines_problem(layout: Mapping[str, int]) -> str | None:
-    """Return what is wrong with the engines for video: one device has those there is only one of, or all of them."""
+    """Return the problem if several MIG devices of a layout need the media engines of the board.
+
+    Only one MIG device of a board can have the media engines. Return None if there is no problem.
+    """
     extended = [profile for profile in layout if profile.endswith(("+me", "+me.all"))]
     if sum(layout[profile] for profile in extended) > 1:
         return f"only one device of a board has the media extensions of {' and '.join(map(repr, extended))}"
     others = [profile for profile in layout if not profile.endswith(("+me.all", "-me"))]
     if others and any(profile.endswith("+me.all") for profile in extended):
         return (
-            f"{extended[0]!r} takes all media engines of the board, so every other device must do without, like "
-            f"'{size_of(others[0])}-me'; {others[0]!r} does not"
+            f"{extended[0]!r} takes all media engines of the board, so all other devices need a profile without them, "
+            f"like '{size_of(others[0])}-me', not {others[0]!r}"
         )
     return None
 
@@ -130,14 +144,17 @@ def _placement_problem(model_name: str, where: Mapping[str, Placement], layout: 
             beside = devices[:number]
             others = " and ".join(f"{beside.count(profile)} x {profile!r}" for profile in dict.fromkeys(beside))
             return (
-                f"no place is left for {last!r} beside {others}: of the {max(place.width for place in where.values())} "
-                f"parts of memory of {model_name} it takes {spans[number].width} from number {starts} on"
+                f"{last!r} does not fit beside {others}: of the {max(place.width for place in where.values())} memory "
+                f"slices of {model_name}, it takes {spans[number].width} from number {starts} on"
             )
     return None
 
 
 def _have_place(devices: Sequence[Placement], taken: int = 0) -> bool:
-    """Check whether all devices have a place where no parts, as bits, are taken twice."""
+    """Check whether all devices fit on a board such that no two devices take the same memory slice.
+
+    ``taken`` is a bit mask of the slices that other devices take.
+    """
     if not devices:
         return True
     first, *rest = devices

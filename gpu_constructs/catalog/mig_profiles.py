@@ -1,4 +1,7 @@
-"""The profiles by which Multi-Instance GPU (MIG) divides a board."""
+"""Profiles of MIG (Multi-Instance GPU) devices, with their memory, by board.
+
+A profile such as ``1g.10gb+me`` names the compute slices, the memory, and after the plus the attributes of a device.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from gpu_constructs.catalog.gpu_models import GPU_MODELS
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 
-# Memory in GB that a profile of so many compute slices has on one board or another: NVIDIA/mig-parted@v0.9.1,
-# deployments/ and the profiles its code names.
+# Memory sizes of all profiles in GB, by number of compute slices: NVIDIA/mig-parted@v0.9.1, deployments/ and the
+# profiles in its code.
 _MEMORY = {
     1: (5, 6, 10, 12, 16, 18, 20, 23, 24, 34, 35, 36, 45, 47, 67, 70),
     2: (10, 12, 20, 24, 32, 35, 36, 45, 47, 48, 67, 70),
@@ -48,18 +51,18 @@ MIG_PROFILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("NVIDIA RTX 6000 Ada Generation", "NVIDIA RTX A6000", "Tesla T4"), ()),
     }
 )
-"""The MIG profiles of a board without their attributes, none for a board without MIG; others are not known.
+"""MIG profiles, without attributes, by name of the board. A board that does not support MIG has no entry.
 
-By their place: one of a seventh, one of a seventh with two parts of memory, two, three, four sevenths, the whole; of
-boards in four parts one, two, all.
+A board with seven compute slices has profiles with 1, 1 (and twice the memory), 2, 3, 4 and 7 slices, in this order. A
+board with four compute slices has profiles with 1, 2 and 4 slices.
 
 Source: NVIDIA/mig-parted@v0.9.1:deployments/container/nvidia-mig-manager-example-hopper.yaml and -example.yaml,
 NVIDIA/mig-parted@bd7160f:deployments/systemd/config-default.yaml; NVIDIA Multi-Instance GPU User Guide, "Supported MIG
 Profiles"
 """
 
-# MiB that nvidia-smi shows of the devices of each profile, by architecture and largest profile: the least of several
-# drivers, None where it was not seen.
+# Memory of a device of each profile in MiB, by architecture and largest profile. The value is the smallest one that
+# nvidia-smi prints with several drivers, or None for an unknown value.
 # Source: output of nvidia-smi mig -lgip in NVIDIA/mig-parted issues and pull requests 101 (H100 NVL), 120 (H200), 166
 # and 187 (B200), NVIDIA/gpu-operator 1303 (GB200), GoogleCloudPlatform/container-engine-accelerators 564 and
 # bigstack-oss/cubecos 312 (RTX PRO 6000), and in many places for A30 and A100;
@@ -82,44 +85,49 @@ _ATTRIBUTES = re.compile(r"([0-9]g\.[0-9]+gb)((?:[+.-](?:me\.all|me|gfx))*)\Z")
 
 
 def require_mig_profile(field: str, got: str) -> None:
-    """Raise if no board has a profile.
+    """Raise unless a text is a MIG profile of at least one board.
 
     Raises:
-        GpuConstructsError: With the nearest one.
+        GpuConstructsError: No board has the profile. The message suggests a similar one.
     """
     match = _ATTRIBUTES.match(got)
     if match is None or match[1] not in _SIZES:
-        # Another number of slices and another memory make another profile, however few letters differ.
+        # A useful suggestion has the same number of slices or the same memory.
         slices, _, memory = got.partition("g.")
         alike = [one for one in _SIZES if one.startswith(f"{slices}g.") or one.endswith(f".{memory}")]
         near = fields.did_you_mean(got, alike if memory else _SIZES)
         raise GpuConstructsError(
-            f"{field} must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me'; got {got!r}{near}"
+            f"{field} must be a MIG profile of a board, like '1g.10gb' or '1g.10gb+me', got {got!r}{near}"
         )
 
 
 def size_of(profile: str) -> str | None:
-    """Return a profile without its attributes, whatever follows; None where the text is none."""
+    """Return the MIG profile at the start of a text, without its attributes.
+
+    Return None if the text does not start with a MIG profile.
+    """
     match = _SIZE.match(profile)
     return match[0] if match else None
 
 
 def normal_profile(profile: str) -> str:
-    """Return a profile as NVIDIA writes it, whose resources have a dot where it has a plus."""
+    """Convert a MIG profile in a resource name, such as ``1g.10gb.me``, to the form of NVIDIA tools, ``1g.10gb+me``."""
     return profile.replace("gb.", "gb+")
 
 
 def memory_gb(size: str) -> int:
-    """Return the memory that a profile names, which a device has at most."""
+    """Return the memory in the name of a MIG profile, in GB. A device of the profile can have less memory."""
     return int(size.partition("g.")[2].removesuffix("gb"))
 
 
 def mig_vram_mib(model_name: str | None, profile: str) -> int:
-    """Return the MiB that a MIG device has: what is known of the board's, else what its name says, which is the most.
+    """Return the memory of a MIG device of a profile, in MiB.
+
+    If the memory is unknown, the result is the memory in the name of the profile, which is an upper limit.
 
     Args:
-        model_name: The board, as in ``GPU_MODELS``; None where it is not known.
-        profile: With or without attributes, which take no memory.
+        model_name: Name of the board, as in ``GPU_MODELS``; None for an unknown board.
+        profile: Name of the profile, with or without attributes, which take no memory.
     """
     size = size_of(profile) or ""
     profiles, most = MIG_PROFILES.get(model_name or "", ()), memory_gb(size) * 1024
@@ -131,5 +139,5 @@ def mig_vram_mib(model_name: str | None, profile: str) -> int:
 
 
 def mig_resource(profile: str) -> str:
-    """Return the extended resource of a profile under the MIG strategy ``mixed``: ``+`` is not allowed in one."""
+    """Return the name of the extended resource for devices of a MIG profile, with the MIG strategy ``mixed``."""
     return f"nvidia.com/mig-{profile.replace('+', '.')}"

@@ -1,4 +1,4 @@
-"""The least memory that the weights of a language model take, by the model's name."""
+"""Estimates of the memory for the weights of a language model, from the name of the model."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from collections.abc import Sequence
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:([0-9]{1,3})x)?([0-9]{1,4}(?:\.[0-9]{1,2})?)b(?![a-z0-9])")
 _LEAST_OF_ROUNDED = 0.93
-"""A name rounds: what is called 7B may have 6.6 billion weights."""
+"""Smallest ratio of the number of weights to the rounded number in the name of a model.
+
+For example, a 7B model can have 6.6 billion weights.
+"""
 _EXPERTS_SHARE = 0.8
-"""Experts have layers in common: 8x7B has 46.7 billion weights, and 8x22B 141."""
+"""Ratio of the number of weights to the product in a name such as 8x7B, because the experts share some weights.
+
+8x7B has 46.7 billion weights instead of 56, and 8x22B has 141 billion instead of 176.
+"""
 _MOST_EXPERTS_COUNTED = 8
-"""Above, as in Llama 4 of 16x17B, the second number counts the weights that are in use at once."""
+"""Largest number of experts for which the product in a name such as 8x7B states the total number of weights.
+
+In the name 16x17B of Llama 4, the second number is the number of active weights.
+"""
 
 _BYTES: Sequence[tuple[str, float]] = (
     (r"aqlm|quip|bitnet|1\.58|exl[23]|[12][-_]?bits?|w[12]a|iq[12]|q2|tq[12]", 0.19),
@@ -24,36 +33,36 @@ _BYTES: Sequence[tuple[str, float]] = (
     (r"bf16|fp16|f16", 2.0),
     (r"fp32|f32|float32", 4.0),
 )
-"""Least bytes of a weight by what a name or a flag says of its format.
+"""Smallest number of bytes that a weight takes, by a pattern that matches the quantization format in a name or a flag.
 
 Source: vllm-project/vllm:docs/features/quantization; ggml-org/llama.cpp:tools/quantize/README.md
 """
-_LEAST_UNSAID = 0.5
-"""Least bytes of a weight if the name states no format: some publishers do not name a format of 4 bits."""
-_UNSAID = 2.0
-"""Usual bytes of a weight if the name states no format: checkpoints have 16 bits a weight."""
+_LEAST_BYTES = 0.5
+"""Smallest number of bytes for a weight if the name states no format, because some names omit a 4-bit format."""
+_USUAL_BYTES = 2.0
+"""Usual number of bytes for a weight if the name states no format. Most checkpoints have 16 bits for a weight."""
 
 
 def least_weights(model: str, quantization: str | None = None) -> tuple[float, float] | None:
-    """Return the gigabytes that a model's weights take for certain, and those that they take as a rule.
+    """Return the smallest and the usual amount of memory for the weights of a model, in GB.
 
     Args:
-        model: Name of the model, as a repository of Hugging Face or of Ollama.
-        quantization: Format that a server is told to use.
+        model: Name of the model in the registry of Hugging Face or Ollama.
+        quantization: Quantization format in the arguments of the server; None if the arguments state no format.
 
     Returns:
-        Both numbers; None where the name tells no size.
+        Both amounts, or None if the name states no size.
     """
     name = model.casefold()
     counts = [_billions(*found.groups()) for found in _SIZE.finditer(name)]
     if not counts:
         return None
     billions = min(counts) * _LEAST_OF_ROUNDED
-    said = [amount for text in (name, (quantization or "").casefold()) for form, amount in _BYTES if _has(form, text)]
-    if quantization and not said:
-        said = [_BYTES[0][1]]
-    least = min(said, default=_LEAST_UNSAID)
-    return billions * least, billions * min(said, default=_UNSAID)
+    sizes = [amount for text in (name, (quantization or "").casefold()) for form, amount in _BYTES if _has(form, text)]
+    if quantization and not sizes:
+        sizes = [_BYTES[0][1]]
+    least = min(sizes, default=_LEAST_BYTES)
+    return billions * least, billions * min(sizes, default=_USUAL_BYTES)
 
 
 def _billions(experts: str | None, number: str) -> float:

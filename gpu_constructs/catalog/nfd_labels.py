@@ -1,4 +1,4 @@
-"""Node labels that a Node Feature Discovery publishes, derived from its configuration files.
+"""Node labels that Node Feature Discovery publishes, derived from its configuration files.
 
 Source: kubernetes-sigs/node-feature-discovery@v0.17.3 and @v0.19.0, source, pkg/nfd-worker/nfd-worker.go.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 Config = Mapping[str, Any]
 
 DOMAIN = "feature.node.kubernetes.io/"
-"""The domain of its own labels."""
+"""Prefix of the labels of Node Feature Discovery."""
 
 _NAMES: Mapping[str, Sequence[str]] = {
     "cpu": (
@@ -27,7 +27,7 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "storage": ("nonrotationaldisk",),
     "system": ("os_release.ID", "os_release.VERSION_ID", "os_release.VERSION_ID.major", "os_release.VERSION_ID.minor"),
 }
-"""Names by source, behind the source's own name and a dash."""
+"""Names of labels by feature source of Node Feature Discovery. A label is ``<source>-<name>``."""
 
 _KERNEL_OPTIONS = ("NO_HZ", "NO_HZ_IDLE", "NO_HZ_FULL", "PREEMPT")
 _WILDCARD = re.compile(r"[*?[]")
@@ -35,13 +35,16 @@ _STATIC_RULES = ("rdma.available", "rdma.capable")
 
 
 class _Bus(NamedTuple):
-    """How the labels of a bus are composed: the chosen fields in this order, joined by underscores.
+    """The format of the labels for devices on a bus (PCI or USB).
+
+    A label contains the values of selected fields, joined by underscores, and an ending such as ``.present``.
 
     Attributes:
-        fields: Shell pattern of each field.
-        endings: What follows.
-        classes: Device classes that are labelled by default, each by the first digits.
-        chosen: Fields that are chosen by default.
+        fields: Shell patterns that match the values of a field, by field, in the order in which the label contains the
+            fields.
+        endings: Endings of the labels, such as ``.present``. Each ending results in a separate label.
+        classes: First digits of the device classes for which Node Feature Discovery publishes labels by default.
+        chosen: Fields that the label contains by default.
     """
 
     fields: Mapping[str, str]
@@ -67,18 +70,18 @@ _BUSES: Mapping[str, _Bus] = {
 
 
 class NfdLabels(NamedTuple):
-    """Node labels that a Node Feature Discovery publishes by itself.
+    """The node labels that an installation of Node Feature Discovery publishes.
 
     Attributes:
-        patterns: Shell patterns of the labels.
-        allowed: Regular expressions; the name behind the slash must match each of them.
+        patterns: Shell patterns. The installation can publish a label if a pattern matches it.
+        allowed: Regular expressions. The part of a label after the slash must match each of them.
     """
 
     patterns: Sequence[str]
     allowed: Sequence[str] = ()
 
     def publishes(self, label: str) -> bool:
-        """Check whether a node can get a label."""
+        """Check whether this installation of Node Feature Discovery can publish a node label."""
         name = label.rpartition("/")[2]
         return any(_fits(label, pattern) for pattern in self.patterns) and all(
             _matches(expression, name) for expression in self.allowed
@@ -86,27 +89,29 @@ class NfdLabels(NamedTuple):
 
 
 def _fits(label: str, pattern: str) -> bool:
-    # Most patterns are ruled out before they are compiled.
+    # The comparison of the prefix is fast, and it excludes most patterns.
     return label.startswith(_WILDCARD.split(pattern, maxsplit=1)[0]) and fnmatchcase(label, pattern)
 
 
 def is_of_a_source(label: str) -> bool:
-    """Check whether a label has the form of those that the sources of Node Feature Discovery publish themselves."""
+    """Check whether a node label has the format of labels from the feature sources of Node Feature Discovery."""
     return label.startswith(tuple(f"{DOMAIN}{source}-" for source in (*_NAMES, *_BUSES)))
 
 
 def nfd_labels(worker: Config, master: Config) -> NfdLabels:
-    """Return the labels that a worker and a master publish.
+    """Return the node labels that the programs nfd-worker and nfd-master of one installation publish.
 
-    Labels that the source ``local`` reads from files of the node, and those of other objects, are not among them.
+    The result does not include two groups of labels: those that the source ``local`` reads from files on the node, and
+    those from NodeFeature and NodeFeatureRule objects.
 
     Args:
-        worker: The whole configuration file of the worker, with all defaults that are not the program's own.
-        master: The same of the master.
+        worker: Content of the configuration file of nfd-worker, including the defaults of the chart.
+        master: Content of the configuration file of nfd-master, including the defaults of the chart.
     """
     core, sources = _section(worker, "core"), _section(worker, "sources")
-    enabled = enabled_sources(core.get("labelSources", core.get("sources")))
-    # A source without features has nothing to make labels of.
+    # The worker prefers the old name of the list.
+    enabled = enabled_sources(core.get("sources", core.get("labelSources")))
+    # A source without features has no labels.
     enabled &= enabled_sources(core.get("featureSources")) | {"custom"}
     names = [f"{source}-{name}" for source in enabled for name in _names(source, _section(sources, source))]
     patterns = [DOMAIN + name for name in names]
@@ -118,7 +123,10 @@ def nfd_labels(worker: Config, master: Config) -> NfdLabels:
 
 
 def labels_of_rules(rules: Iterable[Config]) -> Iterator[str]:
-    """Yield patterns of the labels that rules write, as the worker's file and NodeFeatureRules have them."""
+    """Yield patterns of the node labels that rules of Node Feature Discovery create.
+
+    A rule comes from an nfd-worker configuration or from a NodeFeatureRule.
+    """
     for rule in rules:
         for key in (*(rule.get("labels") or ()), *_templated(rule.get("labelsTemplate"))):
             yield key if "/" in key else DOMAIN + key
@@ -144,18 +152,21 @@ def _names(source: str, config: Config) -> Iterator[str]:
 def _names_of_bus(bus: _Bus, config: Config) -> Iterator[str]:
     chosen = [field for field in bus.fields if field in _list(config, "deviceLabelFields", bus.chosen)]
     for prefix in _list(config, "deviceClassWhitelist", bus.classes):
-        # Without the class in the label each of the classes makes the same one.
+        # If the label does not contain the class, all classes have the same label.
         patterns = {**bus.fields, "class": f"{str(prefix).lower()}{bus.fields['class'][len(str(prefix)) :]}"}
         name = "_".join(patterns[field] for field in chosen or bus.chosen)
         yield from (f"{name}{ending}" for ending in bus.endings)
 
 
 def enabled_sources(given: object) -> set[str]:
-    """Return the sources that a list enables: ``all`` for those on by default, and a leading dash for one less."""
+    """Return the feature sources of Node Feature Discovery that a list in its configuration enables.
+
+    ``all`` enables the default sources, and a name with a leading dash disables a source.
+    """
     enabled: set[str] = set()
     for source in given if isinstance(given, Sequence) and not isinstance(given, str) else ("all",):
         if source == "all":
-            # fake is off unless it is named.
+            # The source "fake" is not a default source.
             enabled |= {*_NAMES, *_BUSES, "custom"}
         elif str(source).startswith("-"):
             enabled.discard(str(source)[1:])
@@ -179,4 +190,4 @@ def _matches(expression: str, name: str) -> bool:
         with warnings.catch_warnings(action="ignore"):
             return re.search(expression, name) is not None
     except re.error:
-        return True  # Go's syntax is not Python's; what Python cannot read is left to Go.
+        return True  # The expression is valid in Go only, so it may match.

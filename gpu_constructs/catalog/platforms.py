@@ -1,4 +1,8 @@
-"""What differs between Talos releases and plain Kubernetes, in one place: constructs ask, none tests a version."""
+"""Platforms: releases of Talos Linux, and Kubernetes on any other operating system.
+
+A platform is the operating system of the nodes with its release. Constructs read the differences between platforms from
+the attributes of these classes, and never compare versions. A route is a method to install GPU support in a cluster.
+"""
 
 from __future__ import annotations
 
@@ -21,43 +25,41 @@ TALOS_GPU_EXTENSIONS = (
     "nonfree-kmod-nvidia-production",
     "nonfree-kmod-nvidia-lts",
 )
-"""System extensions with kernel modules; Talos labels a node ``extensions.talos.dev/<name>`` for each."""
+"""System extensions with NVIDIA kernel modules. Talos sets the node label ``extensions.talos.dev/<name>`` for each."""
 
 
 Route = Literal["device-plugin", "device-plugin-cdi", "gpu-operator", "gpu-operator-bridge", "dra"]
 ROUTES: Mapping[Route, str] = {
-    "device-plugin": "the device plugin alone, devices by environment (DevicePluginChart)",
-    "device-plugin-cdi": "the device plugin alone, devices by CDI (DevicePluginChart, device_list_strategy='cdi-cri')",
-    "gpu-operator": "the GPU Operator alone (GpuOperator)",
-    "gpu-operator-bridge": "the GPU Operator beside a ValidationBridge (GpuOperator, ValidationBridge)",
+    "device-plugin": "the device plugin, with devices in environment variables (DevicePluginChart)",
+    "device-plugin-cdi": "the device plugin, with devices by CDI (DevicePluginChart, device_list_strategy='cdi-cri')",
+    "gpu-operator": "the GPU Operator without a bridge (GpuOperator)",
+    "gpu-operator-bridge": "the GPU Operator with a ValidationBridge (GpuOperator, ValidationBridge)",
     "dra": "NVIDIA's DRA driver",
 }
-"""The ways to bring GPUs into a cluster."""
+"""Description of each route for messages. A route is a method to install GPU support in a cluster."""
 
-_NO_CDI_PATHS = (
-    "until Talos 1.12 driver libraries and nvidia-ctk lie where no CDI spec looks for them (siderolabs/talos#13021)"
-)
+_NO_CDI_PATHS = "up to Talos 1.12, CDI specs do not find the driver libraries and nvidia-ctk (siderolabs/talos#13021)"
 _GLIBC_LAYOUT: Mapping[Route, str] = {
     "device-plugin-cdi": _NO_CDI_PATHS,
     "gpu-operator": (
-        "until Talos 1.12 no folder holds both driver libraries and nvidia-smi, so the operator's validator never "
-        "passes (siderolabs/extensions#527)"
+        "up to Talos 1.12, no folder contains both the driver libraries and nvidia-smi, so the validator of the "
+        "operator fails (siderolabs/extensions#527)"
     ),
-    "dra": f"its devices are handed out by CDI, and {_NO_CDI_PATHS}",
+    "dra": f"it uses CDI, and {_NO_CDI_PATHS}",
 }
 _USR_LOCAL_LAYOUT: Mapping[Route, str] = {
     "gpu-operator-bridge": (
-        "from Talos 1.13 on the operator's own validator passes with driver.enabled=false, toolkit.enabled=false and "
-        "hostPaths.driverInstallDir=/usr/local, and a bridge would hide what it finds; leave the bridge out"
+        "from Talos 1.13 on, a bridge hides what the validator of the operator finds. Leave the bridge out, and set "
+        "driver.enabled=false, toolkit.enabled=false and hostPaths.driverInstallDir=/usr/local"
     ),
 }
 
 
 class _TalosLine(NamedTuple):
-    """A release line of Talos.
+    """A minor release of Talos, such as 1.12.
 
-    Until 1.12 the driver's libraries lie under /usr/local/glibc, where neither the operator's validator nor a generated
-    CDI spec looks; since 1.13 they lie under /usr/local/lib and containerd reads /run/cdi.
+    Up to 1.12, the driver libraries are in /usr/local/glibc. The validator of the GPU Operator and generated CDI specs
+    do not search there. Since 1.13, the libraries are in /usr/local/lib, and containerd reads /run/cdi.
     """
 
     line: str
@@ -76,17 +78,17 @@ _TALOS_VERSION = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+(?:-(?:alpha|beta|rc)\.
 
 @dataclass(frozen=True)
 class Talos(fields.Options):
-    """A cluster of Talos Linux nodes.
+    """A Kubernetes cluster whose nodes run Talos Linux.
 
-    The NVIDIA driver and the container toolkit come as system extensions. The toolkit registers a
-    containerd runtime named ``nvidia`` that is not the default one, so every GPU pod names a runtime class.
+    System extensions provide the NVIDIA driver and the container toolkit. The toolkit registers a containerd runtime
+    with the name ``nvidia``, which is not the default runtime. So every GPU pod sets a runtime class.
 
     Attributes:
-        version: ``"1.10"`` to ``"1.14"``; a patch release (``"1.12.4"``), or one before it (``"1.14.0-rc.1"``), is
-            taken for its line.
+        version: Minor release of Talos from ``"1.10"`` to ``"1.14"``, or a patch release or prerelease of one, such as
+            ``"1.12.4"`` or ``"1.14.0-rc.1"``; ``"1.12"`` by default.
 
     Raises:
-        GpuConstructsError: The version is none we know.
+        GpuConstructsError: The library does not support the version.
     """
 
     version: str = "1.12"
@@ -96,8 +98,8 @@ class Talos(fields.Options):
     def _conflicts(self) -> Iterable[fields.Conflict]:
         yield (
             not _TALOS_VERSION.match(self.version) or self.line not in _TALOS,
-            f"platform.version must be one of {', '.join(map(repr, _TALOS))} or a patch release of them; "
-            f"got {self.version!r}; take the nearest of them to the Talos you run",
+            f"platform.version must be one of {', '.join(map(repr, _TALOS))} or a patch release of them, "
+            f"got {self.version!r}. Pass the one that is nearest to your Talos release",
         )
 
     @property
@@ -109,151 +111,155 @@ class Talos(fields.Options):
 
     @property
     def line(self) -> str:
-        """The release line: ``1.12`` for ``v1.12.4``."""
+        """Minor release of Talos, such as ``1.12`` for ``v1.12.4``."""
         return ".".join(self.version.removeprefix("v").split(".")[:2])
 
     @property
     def kubernetes(self) -> str:
-        """The Kubernetes release this Talos line installs by default."""
+        """Kubernetes release that the minor release of Talos installs by default."""
         return self._facts.kubernetes
 
     brings_driver: ClassVar[bool] = True
-    """Whether driver and container toolkit belong to the nodes' image: nothing else may install them."""
+    """Whether the image of the nodes contains the driver and the container toolkit, so that no pod can install them."""
 
     runtime_class: ClassVar[str | None] = "nvidia"
-    """The runtime class GPU pods need: the extension's handler is not containerd's default."""
+    """Name of the RuntimeClass that GPU pods need, because the ``nvidia`` runtime is not the default one."""
 
     device_list_strategy: ClassVar[tuple[DeviceListStrategy, ...]] = ("envvar",)
-    """How the plugin hands devices to the runtime: by environment, which every Talos toolkit honours.
+    """Device list strategies of the device plugin: environment variables, which every release of Talos supports.
 
-    CDI specs name host paths that do not exist until 1.12; from 1.13 on CDI is possible, and asked for
-    explicitly.
+    Up to 1.12, CDI specs contain host paths that do not exist. From 1.13 on, the user can select a CDI strategy.
     """
 
     accepts_volume_mounts: ClassVar[bool] = False
-    """Whether the toolkit takes devices from mounts: off by default, and Talos' file of settings is read-only.
+    """Whether the toolkit accepts devices as volume mounts. False is the default of the toolkit, which Talos keeps.
 
     Source:
         siderolabs/extensions@v1.12.11:nvidia-gpu/nvidia-container-toolkit/nvidia-container-runtime
     """
 
     device_discovery_strategy: ClassVar[DeviceDiscoveryStrategy | None] = "nvml"
-    """How GPUs are found: through NVML; ``auto`` probes host paths that Talos does not have."""
+    """Device discovery strategy of the device plugin. ``auto`` does not work, because it probes missing host paths."""
 
     @property
     def supports_cdi(self) -> bool:
-        """Whether a CDI spec written by the plugin can work."""
+        """Whether CDI specs of the device plugin work."""
         return self.runtime_mode == "cdi"
 
     @property
     def runtime_mode(self) -> RuntimeMode:
-        """How the toolkit extension's runtime brings a driver into a container.
+        """Mode in which the NVIDIA runtime injects the driver into a container.
 
-        ``legacy`` runs nvidia-container-cli; ``cdi`` reads the spec that the node writes at boot.
+        ``legacy`` runs nvidia-container-cli. ``cdi`` reads the CDI spec that the node writes at boot.
         """
         return self._facts.runtime_mode
 
     @property
     def driver_install_dir(self) -> str | None:
-        """The folder that holds libraries and programs of the driver alike; None where there is none."""
+        """Folder on the node with the libraries and programs of the driver. None if they are in different folders."""
         return "/usr/local" if self.supports_cdi else None
 
     @property
     def driver_library_path(self) -> str | None:
-        """Where the extension puts the driver's libraries on the node."""
+        """Folder on the node with the libraries of the driver."""
         return "/usr/local/lib" if self.supports_cdi else "/usr/local/glibc/usr/lib"
 
     driver_program_path: ClassVar[str | None] = "/usr/local/bin"
-    """Where the extension puts nvidia-smi on the node."""
+    """Folder on the node with nvidia-smi."""
 
     @property
     def machine_config(self) -> MachineConfigShape:
-        """The shape of a machine configuration patch: one v1alpha1 document, or one document for each matter."""
+        """Format of a machine configuration patch: one v1alpha1 document, or several documents of different kinds."""
         return self._facts.machine_config
 
     @property
     def needs_bpf_jit_harden(self) -> bool:
-        """Whether the sysctl net.core.bpf_jit_harden must be 1: nvidia-container-cli loads a BPF program."""
+        """Whether the sysctl ``net.core.bpf_jit_harden`` must be 1, because nvidia-container-cli loads BPF programs."""
         return self.runtime_mode == "legacy"
 
     @property
     def has_gdrdrv(self) -> bool:
-        """Whether there is an extension with the kernel module of GDRCopy."""
+        """Whether a system extension provides the kernel module of GDRCopy."""
         return self._facts.has_gdrdrv
 
     @property
     def node_taints_reach_workers(self) -> bool:
-        """Whether taints of the machine configuration are there when a worker registers.
+        """Whether the taints in the machine configuration take effect on worker nodes of the Kubernetes cluster.
 
-        Before, the worker set them later by its own rights, which NodeRestriction refuses (siderolabs/talos#13443).
+        In older releases, the worker sets the taints after its registration, and the admission plugin NodeRestriction
+        rejects this change (siderolabs/talos#13443).
         """
         return self.machine_config == "multi-document"
 
     pod_security_default: ClassVar[str | None] = "baseline"
-    """The Pod Security level Talos enforces on namespaces that state none."""
+    """Pod Security level that Talos enforces in namespaces without a level."""
 
     @property
     def mig_needs_privileged(self) -> bool:
-        """Whether the extension's toolkit lets only privileged containers watch MIG devices.
+        """Whether the container toolkit gives access to the state of MIG devices to privileged containers only.
 
-        True for the toolkit releases 1.18 to 1.20.0 (NVIDIA/nvidia-container-toolkit#1740).
+        This is True for Talos releases with a toolkit release from 1.18 to 1.20.0
+        (NVIDIA/nvidia-container-toolkit#1740).
         """
         return self._facts.mig_needs_privileged
 
     @property
     def mps_is_doubtful(self) -> bool:
-        """Whether MPS is reported not to start (NVIDIA/k8s-device-plugin#1614, on 1.12)."""
+        """Whether users report that MPS does not start (NVIDIA/k8s-device-plugin#1614, on Talos 1.12)."""
         return self._facts.mps_is_doubtful
 
     @property
     def nvidia_driver_root(self) -> str | None:
-        """Where the driver's files lie on the node, for a CDI spec written by the plugin."""
+        """Root folder of the driver files on the node, which the device plugin uses to write CDI specs."""
         return self.driver_install_dir
 
     def dev_root_of(self, driver_root: str | None) -> str | None:
-        """Return the root of the device nodes that the device plugin must use beside a driver root.
+        """Return the value of the device plugin option ``nvidiaDevRoot``, the root folder of the device nodes.
 
-        The plugin takes the driver root by default (NVIDIA/k8s-device-plugin@v0.20.0:api/config/v1/config.go). Talos
-        has no ``/usr/local/dev``: CDI specs and device specs would name device nodes that do not exist.
+        The default of the plugin is the driver root (NVIDIA/k8s-device-plugin@v0.20.0:api/config/v1/config.go). Talos
+        has no ``/usr/local/dev``, so CDI specs would contain device nodes that do not exist.
 
         Args:
-            driver_root: Root of the driver's files on the node.
+            driver_root: Root folder of the driver files on the node.
 
         Returns:
-            ``/``, or None if the plugin's default works.
+            ``/``, or None if the default of the plugin works.
         """
         return "/" if driver_root and PurePosixPath(driver_root).is_relative_to("/usr/local") else None
 
     @property
     def gpu_operator_needs_bridge(self) -> bool:
-        """Whether the GPU Operator's own validator can never pass and needs the validation bridge."""
+        """Whether the GPU Operator needs the validation bridge, because its validator always fails otherwise."""
         return self.refusal_of("gpu-operator") is not None
 
     def refusal_of(self, route: Route) -> str | None:
-        """Why a route does not work here; None where it does."""
+        """Return the reason why a route does not work on the platform. Return None if it works.
+
+        A route is a method to install GPU support in a cluster.
+        """
         return (_USR_LOCAL_LAYOUT if self.supports_cdi else _GLIBC_LAYOUT).get(route)
 
     gpu_node_selector: ClassVar[Mapping[str, str]] = {placement.GPU_PRESENT: "true"}
-    """The labels that keep GPU pods on GPU nodes."""
+    """Node labels that GPU pods require."""
 
     driver_node_labels: ClassVar[tuple[str, ...]] = tuple(
         f"extensions.talos.dev/{extension}" for extension in TALOS_GPU_EXTENSIONS
     )
-    """Labels of which a node with an installed driver carries one, before any pod runs on it."""
+    """Node labels of a node with a driver. The operating system sets one of them before any pod runs."""
 
 
 @dataclass(frozen=True)
 class Kubernetes(fields.Options):
-    """A cluster whose nodes have the driver and the container toolkit installed some other way.
+    """A Kubernetes cluster whose administrator installs the driver and the container toolkit on the nodes.
 
-    Nothing is assumed: no runtime class, no discovery of nodes; constructs take ``runtime_class=`` and
-    ``node_selector=``. What is emitted today is the same for every release and valid on all of them.
+    The library assumes no runtime class and no node labels. Pass ``runtime_class=`` and ``node_selector=`` to the
+    constructs if the cluster needs them. The manifests are the same for every release, and valid on each of them.
 
     Attributes:
-        version: Kubernetes release, ``"1.27"`` to the newest we check with, which is the default.
+        version: Kubernetes release, from ``"1.27"`` to the newest supported one, which is the default.
 
     Raises:
-        GpuConstructsError: The version is none we know.
+        GpuConstructsError: The library does not support the version.
     """
 
     version: str = KUBERNETES_RELEASES[-1]
@@ -266,69 +272,74 @@ class Kubernetes(fields.Options):
 
     @property
     def kubernetes(self) -> str:
-        """The Kubernetes release itself."""
+        """Kubernetes release of the cluster."""
         return self.version
 
     brings_driver: ClassVar[bool] = False
-    """Whether the nodes' image cannot do without its own: not known here."""
+    """Whether the image of the nodes contains the driver. False, because a driver container is also possible."""
 
     runtime_class: ClassVar[str | None] = None
-    """None: the nodes' default runtime is taken to know NVIDIA devices."""
+    """RuntimeClass of GPU pods. None, because the library expects NVIDIA as the default runtime of the nodes."""
 
     device_list_strategy: ClassVar[tuple[DeviceListStrategy, ...]] = ()
-    """Empty: the plugin's own default applies."""
+    """Device list strategies of the device plugin. Empty, so that the default of the plugin applies."""
 
     accepts_volume_mounts: ClassVar[bool] = True
-    """Whether the toolkit takes devices from mounts is up to the nodes."""
+    """Whether the toolkit accepts devices as volume mounts, which depends on the settings of the nodes."""
 
     device_discovery_strategy: ClassVar[DeviceDiscoveryStrategy | None] = None
-    """None: the plugin's own default applies."""
+    """Device discovery strategy of the device plugin. None, so that the default of the plugin applies."""
 
     supports_cdi: ClassVar[bool] = True
-    """CDI is up to the nodes."""
+    """Whether CDI specs of the device plugin work, which depends on the settings of the nodes."""
 
     pod_security_default: ClassVar[str | None] = None
-    """None: the API server's own default, which is to enforce nothing, may have been changed."""
+    """Pod Security level in namespaces without a level. None, because an administrator can change it."""
 
     mig_needs_privileged: ClassVar[bool] = False
-    """SYS_ADMIN is enough for the toolkit."""
+    """Whether a container must be privileged to read the state of MIG devices. False, because SYS_ADMIN is enough.
+    """
 
     mps_is_doubtful: ClassVar[bool] = False
-    """Nothing is known against it."""
+    """Whether users report that MPS does not start."""
 
     driver_install_dir: ClassVar[str | None] = None
-    """None: where the driver lies is not known."""
+    """Folder on the node with the driver. None, because the library does not know it."""
 
     driver_library_path: ClassVar[str | None] = None
-    """None: where the driver lies is not known."""
+    """Folder on the node with the libraries of the driver. None, because the library does not know it."""
 
     driver_program_path: ClassVar[str | None] = None
-    """None: where the driver lies is not known."""
+    """Folder on the node with nvidia-smi. None, because the library does not know it."""
 
     has_gdrdrv: ClassVar[bool] = True
-    """GDRCopy is up to the nodes."""
+    """Whether the nodes can have GDRCopy, which depends on their administrator."""
 
     nvidia_driver_root: ClassVar[str | None] = "/"
-    """The root of the node's file system, for a CDI spec written by the plugin."""
+    """Root folder of the driver files on the node, which the device plugin uses to write CDI specs."""
 
     def dev_root_of(self, driver_root: str | None) -> str | None:
-        """Return None: the plugin's default, the driver root, also suits a driver container."""
+        """Return None, so that the device plugin uses its default: the root folder of the driver."""
         return None
 
     gpu_operator_needs_bridge: ClassVar[bool] = False
-    """The operator's validator is taken to work."""
+    """Whether the GPU Operator needs the validation bridge, because its validator always fails otherwise.
+    """
 
     def refusal_of(self, route: Route) -> str | None:
-        """Why a route does not work here; None where it does."""
+        """Return the reason why a route does not work on the platform. Return None if it works.
+
+        A route is a method to install GPU support in a cluster.
+        """
         if route == "dra" and KUBERNETES_RELEASES.index(self.version) < KUBERNETES_RELEASES.index(_FIRST_WITH_DRA):
-            return f"the API resource.k8s.io/v1 is served from Kubernetes {_FIRST_WITH_DRA} on"
+            return f"Kubernetes serves the API resource.k8s.io/v1 from {_FIRST_WITH_DRA} on"
         return None
 
     gpu_node_selector: ClassVar[Mapping[str, str]] = {}
-    """Empty: the resource request alone leads a pod to a GPU node."""
+    """Node labels that GPU pods require. Empty, because a resource request already limits a pod to GPU nodes."""
 
     driver_node_labels: ClassVar[tuple[str, ...]] = ()
-    """None is known."""
+    """Node labels of a node with a driver. Empty, because the library knows none."""
 
 
 _FIRST_WITH_DRA = "1.34"
@@ -338,21 +349,21 @@ DEFAULT_PLATFORM = Talos("1.12")
 
 
 def routes(platform: Platform) -> tuple[Route, ...]:
-    """Return the routes that work on a platform."""
+    """Return the routes (methods to install GPU support) that work on a platform."""
     return tuple(route for route in ROUTES if platform.refusal_of(route) is None)
 
 
 def require(platform: Platform, route: Route) -> None:
-    """Raise if a route does not work on a platform.
+    """Raise unless a route (a method to install GPU support) works on a platform.
 
     Raises:
-        GpuConstructsError: With the reason and the routes that do work there.
+        GpuConstructsError: The route does not work. The message states the reason and the routes that work.
     """
     why = platform.refusal_of(route)
     if why:
         listed = "; ".join(ROUTES[other] for other in routes(platform))
         raise GpuConstructsError(
-            f"platform {platform} does not go with {ROUTES[route]}: {why}. Supported there: {listed}"
+            f"platform {platform} does not support {ROUTES[route]}: {why}. Supported there: {listed}"
         )
 
 
@@ -360,7 +371,7 @@ NO_VOLUME_MOUNTS = (
     "the container toolkit there does not accept devices as volume mounts "
     "(accept-nvidia-visible-devices-as-volume-mounts is false)"
 )
-"""Why the strategy ``volume-mounts`` gives containers no GPU where a platform does not accept it."""
+"""Reason in messages why a platform does not support the device list strategy ``volume-mounts``."""
 
 DeviceListStrategy = Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"]
 DeviceDiscoveryStrategy = Literal["auto", "nvml", "tegra"]

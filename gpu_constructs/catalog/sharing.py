@@ -1,4 +1,8 @@
-"""How the pods of a node share its GPUs."""
+"""Sharing of GPUs between pods: time-slicing, time-slicing with memory units, and MPS.
+
+A slot is one unit of an extended resource, such as ``nvidia.com/gpu``, that a node advertises. With sharing, a node
+advertises several slots for each GPU.
+"""
 
 from __future__ import annotations
 
@@ -12,43 +16,47 @@ from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, sh
 from gpu_constructs.kube import fields
 
 GPU = "nvidia.com/gpu"
-"""The resource of whole GPUs, and of MIG devices under the strategy ``single``."""
+"""Extended resource of whole GPUs, and of MIG devices with the MIG strategy ``single``."""
 
 _SHARED_SUFFIX = ".shared"
 _LONGEST_NAME = 63
 _MIG_DEVICE = re.compile(r"nvidia\.com/mig-[0-9]+g\.[0-9]+gb(?:[.-][a-z]+)*\Z")
 _MEBIBYTE = 1024 * 1024
-# NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go looks at every free slot for each slot it hands out: a
-# thousand of them are a moment, sixteen thousand half a minute.
+# NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go iterates over all free slots for each slot that it allocates.
+# A thousand slots take an instant, sixteen thousand take half a minute.
 _MANY_UNITS = 1024
-# A slot of a GPU on NUMA node 1 or later takes 66 bytes of the list that the plugin sends to the kubelet, which reads
-# 4 MiB of it at most, the default of gRPC (observed with 0.20.0: 65,536 slots are 4,314,266 bytes).
+# In the list that the plugin sends to the kubelet, a slot of a GPU on NUMA node 1 or later takes 66 bytes. The kubelet
+# reads at most 4 MiB, the default of gRPC. A measurement with 0.20.0: 65,536 slots take 4,314,266 bytes.
 MOST_SLOTS = 63_550
 _MOST_REPLICAS = {
     "time-slicing": (MOST_SLOTS, "the kubelet does not read a longer list of slots from the plugin"),
     "mps": (
         48,
-        "MPS serves 48 clients of a GPU (16 below compute capability 7.5); use Sharing.time_slicing for more",
+        "MPS serves 48 clients of a GPU (16 below compute capability 7.5). Use Sharing.time_slicing for more",
     ),
 }
-"""The most slots of a device by strategy, and what to say about more."""
+"""Largest number of slots of a device, and the reason for the limit in messages, by sharing strategy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sharing(metaclass=ShortErrors):
-    """How many pods may hold one GPU: ``Sharing.none()``, ``.time_slicing()``, ``.vram_units()`` or ``.mps()``.
+    """The sharing of GPUs between pods, with the settings of the NVIDIA device plugin.
+
+    Create one with ``Sharing.none``, ``Sharing.time_slicing``, ``Sharing.vram_units`` or ``Sharing.mps``.
 
     Attributes:
-        strategy: ``none``, ``time-slicing`` or ``mps``.
-        resources: Slots that each device of a resource is advertised as; empty without sharing.
-        fail_requests_greater_than_one: Whether a container that asks for more than one slot is refused.
-        rename_by_default: Whether slots are advertised under the resource's name with ``.shared`` behind it.
-        vram_unit: The memory that each slot stands for, where slots count memory (``1Gi``). None: they count turns. The
-            plugin does not know of it.
+        strategy: Sharing strategy: ``none``, ``time-slicing`` or ``mps``.
+        resources: Number of slots of each GPU or MIG device, by name of the extended resource; empty if pods do not
+            share GPUs.
+        fail_requests_greater_than_one: Whether the plugin rejects containers that request more than one slot.
+        rename_by_default: Whether the plugin adds ``.shared`` to the names of shared resources.
+        vram_unit: GPU memory that one slot represents, such as ``1Gi``. None if slots do not represent memory. Only
+            this library uses this setting, not the plugin.
 
     Raises:
-        GpuConstructsError: A resource that the plugin does not advertise, fewer than 2 slots, more than 48
-            under MPS, MIG devices under MPS, a unit of memory with anything but time-slicing of whole GPUs.
+        GpuConstructsError: The plugin does not advertise a resource, or the number of slots is out of range. Also
+            raised if MPS shares MIG devices, or if ``vram_unit`` has a value but the strategy is not time-slicing of
+            whole GPUs.
     """
 
     strategy: Literal["none", "time-slicing", "mps"]
@@ -68,17 +76,17 @@ class Sharing(metaclass=ShortErrors):
             (
                 (
                     self.vram_unit is not None and self.strategy != "time-slicing",
-                    f"sharing.vram_unit needs the strategy 'time-slicing', got {self.strategy!r}; use "
+                    f"sharing.vram_unit needs the strategy 'time-slicing', got {self.strategy!r}. Use "
                     "Sharing.vram_units",
                 ),
                 (
                     not is_shared and further != ({}, False, False),
-                    "sharing without a strategy takes nothing else; use Sharing.none()",
+                    "sharing must have no other options without a strategy. Use Sharing.none()",
                 ),
                 (
                     is_shared and not (isinstance(self.resources, Mapping) and self.resources),
-                    f"{name}.resources must name what is shared, like {{{GPU!r}: 4}}; got {self.resources!r}; "
-                    "use Sharing.none() for exclusive GPUs",
+                    f"{name}.resources must name the shared resources, like {{{GPU!r}: 4}}, got {self.resources!r}. "
+                    "Use Sharing.none() for exclusive GPUs",
                 ),
             )
         )
@@ -93,35 +101,34 @@ class Sharing(metaclass=ShortErrors):
     def _conflicts_of_units(self, name: str) -> Iterable[fields.Conflict]:
         yield (
             list(self.resources) != [GPU],
-            f"{name}.resources must be {GPU!r} alone with vram_unit, since a node with MIG devices has several "
-            f"memories; got {', '.join(map(repr, self.resources))}",
+            f"{name}.resources must be {GPU!r} alone with vram_unit, because MIG devices differ in memory, got "
+            f"{', '.join(map(repr, self.resources))}",
         )
         yield (
             self.fail_requests_greater_than_one,
-            f"{name}.fail_requests_greater_than_one must be False with vram_unit, where a container asks for as "
-            "many slots as it takes memory; leave it out",
+            f"{name}.fail_requests_greater_than_one must be False with vram_unit, because containers request several "
+            "slots. Leave it out",
         )
 
     def _conflicts_of(self, where: str, resource: object) -> Iterable[fields.Conflict]:
-        # To look for a near one takes long.
+        # The search for similar names is slow.
         if not isinstance(resource, str) or (resource != GPU and not _MIG_DEVICE.match(resource)):
             near = fields.did_you_mean(resource, (GPU, "nvidia.com/mig-1g.5gb"))
             yield (
                 True,
-                f"{where} must hold {GPU!r} or MIG devices like 'nvidia.com/mig-1g.5gb', which are all the plugin "
-                f"advertises; got {resource!r}{near}",
+                f"{where} must name {GPU!r} or MIG devices like 'nvidia.com/mig-1g.5gb', got {resource!r}{near}",
             )
         yield (
             resource != GPU and self.strategy == "mps",
-            f"{where} must be {GPU!r}: MPS does not share MIG devices; got {resource!r}; "
-            "use Sharing.time_slicing for them",
+            f"{where} must be {GPU!r}: MPS does not share MIG devices, got {resource!r}. "
+            "Use Sharing.time_slicing for them",
         )
         added = _SHARED_SUFFIX if self.rename_by_default else ""
         why = f" with rename_by_default, which adds {added!r}" if added else ""
         longest = _LONGEST_NAME - len(added)
         yield (
             len(str(resource)) > longest,
-            f"{where} must have names of at most {longest} characters{why}; got {resource!r}",
+            f"{where} must have names of at most {longest} characters{why}, got {resource!r}",
         )
 
     def _check_replicas(self, name: str, resource: str, replicas: object) -> None:
@@ -133,7 +140,7 @@ class Sharing(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def none(cls) -> Sharing:
-        """Return each GPU to one container at a time."""
+        """Create a setting in which containers do not share GPUs. Only one container at a time can use a GPU."""
         return cls(strategy="none")
 
     @classmethod
@@ -146,22 +153,26 @@ class Sharing(metaclass=ShortErrors):
         fail_requests_greater_than_one: bool = True,
         rename_by_default: bool = False,
     ) -> Sharing:
-        """Let containers take turns on each GPU. Memory is neither divided nor protected.
+        """Create a setting for time-slicing: the containers on a GPU run one after the other for short times.
 
-        A node advertises GPUs times replicas. Two slots may be two turns on one GPU: they are never more
-        GPU than one slot.
+        Containers that share a GPU can use all its memory, because time-slicing does not isolate memory.
+
+        A node advertises ``replicas`` slots for each GPU. A container with two slots gets no larger share of a GPU
+        than a container with one slot.
 
         Args:
-            replicas: Slots for each GPU, 2 or more; short for ``resources={"nvidia.com/gpu": replicas}``.
-            resources: Slots for each device of a resource, for MIG devices (``nvidia.com/mig-1g.5gb``, with
-                the MIG strategy ``mixed``) or several resources.
-            fail_requests_greater_than_one: Refuse containers that ask for several slots. The plugin's own
-                default is False; ours is True because such a request is always a misunderstanding.
-            rename_by_default: Advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``.
+            replicas: Number of slots of each GPU, from 2 to 63550. It is short for
+                ``resources={"nvidia.com/gpu": replicas}``.
+            resources: Number of slots of each device, by name of the resource. Use it for several resources, or for
+                MIG devices with the MIG strategy ``mixed``, such as ``nvidia.com/mig-1g.5gb``.
+            fail_requests_greater_than_one: Whether the plugin rejects containers that request several slots. True by
+                default, because several slots have no benefit; the default of the plugin is False.
+            rename_by_default: Whether nodes advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``; False
+                by default.
 
         Raises:
-            GpuConstructsError: Both or neither of replicas and resources, a number of slots that is not an int
-                from 2 to 63550, a resource that the plugin does not advertise.
+            GpuConstructsError: The user sets both or neither of ``replicas`` and ``resources``, the slots of a
+                resource are not an int from 2 to 63550, or the plugin does not advertise a resource.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:README.md, "Shared Access to GPUs"
@@ -176,22 +187,23 @@ class Sharing(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def vram_units(cls, *, vram: str, unit: str = "1Gi", rename_by_default: bool = False) -> Sharing:
-        """Let containers take turns on a GPU, and let the scheduler add up their memory.
+        """Create a setting for time-slicing in which each slot represents a unit of GPU memory.
 
-        A GPU is advertised as ``vram / unit`` slots, rounded down, and ``GpuRequest(vram="8Gi")`` asks for as many as
-        it takes, rounded up: what does not fit beside the others waits as Pending. Nothing holds a pod to what it
-        asked for once it runs. Right only where every node has one GPU: of several the plugin may give a pod slots
-        of two, and it sees both.
+        A GPU has ``vram / unit`` slots, rounded down. ``GpuRequest(vram="8Gi")`` requests 8Gi of memory as slots,
+        rounded up. Kubernetes keeps a pod pending until the GPU has enough free slots. Nothing limits the memory of a
+        running pod. Use this setting only if every node has one GPU. If a node has several, the plugin can allocate
+        slots of two GPUs to one pod. The pod then has access to both GPUs.
 
         Args:
-            vram: Memory of the GPU, less what shall stay free (``16303Mi``, as ``nvidia-smi`` shows it).
-            unit: Memory that a slot stands for, in whole MiB.
-            rename_by_default: Advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``: what asks for
-                ``nvidia.com/gpu`` and means a whole GPU then gets none.
+            vram: Memory of one GPU that pods can use, as a quantity. Take the total memory that ``nvidia-smi`` prints,
+                such as ``16303Mi``, and subtract the memory that must stay free, for example for a display.
+            unit: Memory that one slot represents, as a quantity of whole MiB; ``1Gi`` by default.
+            rename_by_default: Whether nodes advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``; False
+                by default. If True, pods that request a whole GPU as ``nvidia.com/gpu`` stay pending.
 
         Raises:
-            GpuConstructsError: An amount that is none, a unit that is more than half the memory, or so small that
-                there are more than 63550 slots.
+            GpuConstructsError: An amount is not a quantity, the unit is more than half of the memory, or there are
+                more than 63550 slots.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/allocate.go, internal/plugin/server.go
@@ -202,18 +214,18 @@ class Sharing(metaclass=ShortErrors):
         replicas = int(fields.amount(vram) // fields.amount(unit))
         if replicas < 2:
             raise GpuConstructsError(
-                f"sharing.vram_units.vram must be at least two units of {unit!r}; got {vram!r}; take a smaller unit, "
-                "or use Sharing.none() for exclusive GPUs"
+                f"sharing.vram_units.vram must be at least two units of {unit!r}, got {vram!r}. Use a smaller unit, or "
+                "Sharing.none() for exclusive GPUs"
             )
         if replicas > MOST_SLOTS:
             raise GpuConstructsError(
-                f"sharing.vram_units.unit must give at most {MOST_SLOTS} slots, more than which the kubelet does not "
-                f"read from the plugin; got {unit!r}, {replicas} of {vram!r}; take a larger unit"
+                f"sharing.vram_units.unit must give at most {MOST_SLOTS} slots, the limit of the kubelet, got "
+                f"{unit!r}, {replicas} of {vram!r}. Use a larger unit"
             )
         if replicas > _MANY_UNITS:
             warn(
-                f"sharing.vram_units makes {replicas} slots of {unit!r} of each GPU, and the plugin looks at all that "
-                "are free for each one that it hands out, so large pods start late; take a larger unit"
+                f"sharing.vram_units makes {replicas} slots of {unit!r} for each GPU, and the plugin iterates over all "
+                "free slots for each allocation, so large pods start late. Use a larger unit"
             )
         return cls(
             strategy="time-slicing",
@@ -231,20 +243,21 @@ class Sharing(metaclass=ShortErrors):
         fail_requests_greater_than_one: bool = True,
         rename_by_default: bool = False,
     ) -> Sharing:
-        """Let containers use each GPU at once through the Multi-Process Service (MPS).
+        """Create a setting for MPS (Multi-Process Service), with which containers use a GPU at the same time.
 
-        Each slot gets its part of the GPU's memory and threads. The chart adds the MPS control daemon, a
-        privileged pod on every node that shares this way; it puts the GPUs into the compute mode
-        ``EXCLUSIVE_PROCESS``. A workload gets the daemon's ``/dev/shm``, so it must not mount its own.
+        Each slot has an equal part of the memory and of the threads of the GPU. ``DevicePluginChart`` adds the MPS
+        control daemon, a privileged pod on every node with this setting. The daemon sets the compute mode of the GPUs
+        to ``EXCLUSIVE_PROCESS``. A workload gets ``/dev/shm`` from the daemon, so it must not mount another one.
 
         Args:
-            replicas: Slots for each GPU, 2 to 48 (16 at most on GPUs before compute capability 7.5).
-            fail_requests_greater_than_one: Refuse containers that ask for several slots. True in the plugin
-                too; only releases from 0.20.0 can be told otherwise.
-            rename_by_default: Advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``.
+            replicas: Number of slots of each GPU, from 2 to 48. GPUs before compute capability 7.5 support 16.
+            fail_requests_greater_than_one: Whether the plugin rejects containers that request several slots; True by
+                default, as in the plugin. False needs release 0.20.0 of the plugin or later.
+            rename_by_default: Whether nodes advertise ``nvidia.com/gpu.shared`` instead of ``nvidia.com/gpu``; False
+                by default.
 
         Raises:
-            GpuConstructsError: Replicas is not an int from 2 to 48.
+            GpuConstructsError: ``replicas`` is not an int from 2 to 48.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/device.go, README.md "With CUDA MPS"
@@ -258,47 +271,46 @@ class Sharing(metaclass=ShortErrors):
 
     @property
     def replicas(self) -> int:
-        """How many slots each whole GPU is advertised as; 1 when it is not shared."""
+        """Number of slots of each whole GPU; 1 if pods do not share GPUs."""
         return self.resources.get(GPU, 1)
 
     @property
     def vram_unit_mib(self) -> int | None:
-        """The memory that each slot stands for in MiB; None where slots count turns."""
+        """GPU memory that one slot represents, in MiB. None if slots do not represent memory."""
         return None if self.vram_unit is None else int(fields.amount(self.vram_unit) // _MEBIBYTE)
 
     @short_errors
     def units(self, vram: str) -> int:
-        """Return how many slots a container asks for that takes so much memory.
+        """Return the number of slots that a pod requests for an amount of GPU memory, rounded up.
 
         Args:
-            vram: What it takes, as a quantity; part of a unit counts as a whole one.
+            vram: GPU memory as a quantity.
 
         Raises:
-            GpuConstructsError: Slots count turns here, an amount that is none, or more than a GPU has.
+            GpuConstructsError: Slots do not represent memory, the amount is not a quantity, or the amount is more than
+                the memory of a GPU.
         """
         if self.vram_unit is None:
-            raise GpuConstructsError(
-                f"units are of Sharing.vram_units alone; got a sharing of strategy {self.strategy!r}"
-            )
+            raise GpuConstructsError(f"units needs Sharing.vram_units, got the strategy {self.strategy!r}")
         fields.of_type("vram", vram, str)
         fields.quantity("vram", vram)
         amount = fields.amount(vram)
-        refuse_if(amount < _MEBIBYTE, "vram", "be at least 1Mi", vram, way_out="write the unit, as in '8Gi'")
+        refuse_if(amount < _MEBIBYTE, "vram", "be at least 1Mi", vram, way_out="Write the unit, as in '8Gi'")
         units = ceil(amount / fields.amount(self.vram_unit))
         if units > self.replicas:
             raise GpuConstructsError(
-                f"vram must be at most {self.replicas} units of {self.vram_unit}, which is all that is handed out of a "
-                f"GPU; got {vram!r}, which is {units}; take less, or a larger GPU"
+                f"vram must be at most {self.replicas} units of {self.vram_unit}, the total of a GPU, got {vram!r}, "
+                f"which is {units}. Request less, or use a larger GPU"
             )
         return units
 
     @property
     def gpu_resource(self) -> str:
-        """The resource name that a container asks for under this sharing."""
+        """Name of the extended resource that a container requests for a GPU."""
         return self.resource_name(GPU)
 
     def resource_name(self, resource: str) -> str:
-        """The name under which a resource is advertised with this sharing."""
+        """Return the name under which nodes advertise an extended resource if pods share it with these settings."""
         return resource + _SHARED_SUFFIX if self.rename_by_default and resource in self.resources else resource
 
 
@@ -307,11 +319,11 @@ def _check_mebibytes(field: str, given: str) -> None:
     fields.quantity(field, given)
     amount = fields.amount(given)
     if amount < _MEBIBYTE or amount % _MEBIBYTE:
-        raise GpuConstructsError(f"{field} must be whole MiB, at least one; got {given!r}; write '1Gi' or '512Mi'")
+        raise GpuConstructsError(f"{field} must be whole MiB, at least one, got {given!r}. Write '1Gi' or '512Mi'")
 
 
 def _slots(name: str, replicas: int | None, resources: Mapping[str, int] | None) -> Mapping[str, int]:
     if (replicas is None) == (resources is None):
         got = "neither" if replicas is None else "both"
-        raise GpuConstructsError(f"{name} takes either replicas or resources; got {got}")
+        raise GpuConstructsError(f"{name} must have either replicas or resources, got {got}")
     return {GPU: replicas} if replicas is not None else resources or {}

@@ -1,26 +1,37 @@
-"""The upstream releases that each of our releases was checked with, and what differs between them.
+"""Upstream releases that this library supports, and the differences between them.
 
-Every release names where its image tag was read; the tags of the two base images were read in public
-Dockerfiles. No registry was asked. Digests are never invented: pass ``image=`` with a digest to pin one.
+Each release states the source of its image tag. The tags of the two base images come from public Dockerfiles. The
+library contains no digests. To use a digest, pass ``image=``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 
+if TYPE_CHECKING:
+    from packaging.version import Version
 
-def numbers(version: str) -> list[int]:
-    """Return the numbers of a release without what comes behind them."""
-    return [int(part) for part in re.findall(r"[0-9]+", version)[:3]]
+
+@cache
+def comparable(version: str) -> Version:
+    """Return the version number in the name of a release, without the text after the number.
+
+    A custom build and a release candidate have the features of their release. So ``0.20.1-mybuild`` counts as 0.20.1,
+    and ``26.7.0-rc.1`` counts as 26.7.0. A text without a number counts as release 0.
+    """
+    from packaging.version import Version
+
+    found = re.match(r"v?([0-9]+(?:\.[0-9]+)*)", version)
+    return Version(found[1] if found else "0")
 
 
 class NodeFeatureDiscoveryRelease(NamedTuple):
@@ -28,20 +39,22 @@ class NodeFeatureDiscoveryRelease(NamedTuple):
 
     Attributes:
         version: Release without the leading v.
-        image: ``repository:tag`` of all its programs.
-        has_http_health: One port 8080 serves ``/healthz`` and metrics (from 0.18.0); before, gRPC health is
-            on 8082, but for the garbage collector, and metrics are on 8081.
-        has_owner_refs: The worker is told who owns what it publishes (from 0.19.0); before, always its pod
-            and DaemonSet.
-        watches_pods: The topology updater lists and watches the pods of its node (from 0.19.0); before, it
-            asked for each.
-        awaits_topology_definition: The topology updater waits for its custom resource definition (from
-            0.19.0); before, it failed without.
-        source: Where the facts were read.
+        image: Image of all programs, as ``repository:tag``.
+        definitions: Release of Node Feature Discovery with the same custom resource definitions.
+        has_http_health: Whether port 8080 serves ``/healthz`` and metrics (from 0.18.0). Older releases serve gRPC
+            health checks on port 8082, except the garbage collector, and metrics on port 8081.
+        has_owner_refs: Whether a flag sets the owners of the objects that nfd-worker creates (from 0.19.0). In older
+            releases, the owners are always the pod and the DaemonSet of nfd-worker.
+        watches_pods: Whether the topology updater watches the pods of its node (from 0.19.0). Older releases read each
+            pod.
+        awaits_topology_definition: Whether the topology updater waits for its custom resource definition (from 0.19.0).
+            Older releases exit without it.
+        source: Source of the facts.
     """
 
     version: str
     image: str
+    definitions: str
     has_http_health: bool
     has_owner_refs: bool
     watches_pods: bool
@@ -49,19 +62,23 @@ class NodeFeatureDiscoveryRelease(NamedTuple):
     source: str
 
     def is_at_least(self, version: str) -> bool:
-        """Check whether this release is that one or a later one."""
-        return numbers(self.version) >= numbers(version)
+        """Check whether this release is not older than the given release."""
+        return comparable(self.version) >= comparable(version)
 
     def require(self, field: str, first: str) -> None:
-        """Raise if a later release brought the option.
+        """Raise if the release does not support an option.
+
+        Args:
+            field: Name of the option in the message.
+            first: First release that supports the option.
 
         Raises:
-            GpuConstructsError: This release is older than the first one that knows it.
+            GpuConstructsError: The release is older than the first one that supports the option.
         """
         if not self.is_at_least(first):
             raise GpuConstructsError(
-                f"{field} needs Node Feature Discovery {first}, and this is {self.version}; leave it out or take a "
-                "later release of the device plugin"
+                f"{field} needs Node Feature Discovery {first}, got {self.version}. Leave it out, or use a later "
+                "release of the device plugin"
             )
 
 
@@ -70,34 +87,55 @@ class DevicePluginRelease(NamedTuple):
 
     Attributes:
         version: Release without the leading v.
-        image: ``repository:tag`` of all its programs.
-        node_feature_discovery: The NFD release that NVIDIA's chart bundles with it.
-        sets_owner_references: GFD makes its DaemonSet and pod the owners of what it publishes, so it reads
-            its pod (from 0.19.0).
-        has_infinite_sleep_interval: GFD takes ``infinite`` for its sleep interval (from 0.19.0).
-        has_shared_devices_allocation_policy: The plugin knows ``packed`` beside ``distributed`` (from 0.20.0).
-        cdi_feature_flags: What the plugin reads in ``CDI_FEATURE_FLAGS``; it skips all else.
-        has_cdi_disable_hooks: The plugin reads ``CDI_DISABLE_HOOKS`` (from 0.20.0).
-        honours_mps_fail_requests: ``failRequestsGreaterThanOne: false`` means something under MPS (from
-            0.20.0); before, it was always true.
-        names_mig_attributes: A MIG device with attributes has them in its resource name under the MIG strategy
-            ``mixed`` (from 0.20.0); before, ``1g.10gb+me`` was advertised as ``nvidia.com/mig-1g.10gb``
+        image: Image of all programs, as ``repository:tag``.
+        node_feature_discovery: Release of Node Feature Discovery that the library installs with the plugin. It is the
+            bundled release, or 0.17.3 if the Helm chart of the plugin bundles a release before 0.17.
+        bundled_node_feature_discovery: Release of Node Feature Discovery in the Helm chart of the plugin.
+        kubernetes: Range of the Kubernetes releases that the Helm chart of the plugin accepts.
+        sets_owner_references: Whether GPU Feature Discovery reads its pod, to set its DaemonSet and pod as owners of
+            its objects (from 0.19.0).
+        has_infinite_sleep_interval: Whether GPU Feature Discovery accepts the sleep interval ``infinite`` (from
+            0.19.0).
+        has_gdrcopy_enabled: Whether the plugin reads ``gdrcopyEnabled`` (from 0.18.0).
+        has_enabled_healthchecks: Whether the plugin reads ``DP_ENABLE_HEALTHCHECKS`` (from 0.18.0).
+        has_shared_devices_allocation_policy: Whether the plugin supports the policy ``packed`` besides
+            ``distributed`` (from 0.20.0).
+        cdi_feature_flags: Flags in ``CDI_FEATURE_FLAGS`` that the plugin supports. It ignores all others. Releases
+            before 0.18.2 support no flags.
+        has_cdi_disable_hooks: Whether the plugin reads ``CDI_DISABLE_HOOKS`` (from 0.20.0).
+        honours_mps_fail_requests: Whether the plugin supports ``failRequestsGreaterThanOne: false`` with MPS (from
+            0.20.0). Older releases treat it as true.
+        hands_out_rdma: Whether the plugin passes GDS, GDRCopy and MOFED devices to every container by default (0.19.0
+            to 0.19.2). Containers then fail on nodes without such devices (NVIDIA/k8s-device-plugin#1692).
+        names_mig_attributes: Whether resource names contain the attributes of MIG devices with the MIG strategy
+            ``mixed`` (from 0.20.0). Older releases advertise ``1g.10gb+me`` as ``nvidia.com/mig-1g.10gb``
             (NVIDIA/k8s-device-plugin#1807).
-        config_manager_survives_host_pid: config-manager skips processes without a command line, which it
-            meets under ``hostPID`` (from 0.20.0); before, it panicked.
-        source: Where the facts were read.
+        chart_shows_mps_host_pid: Whether the MPS control daemon of the Helm chart runs with ``hostPID`` by default
+            (from 0.18.0). In older charts, it never does.
+        config_manager_needs_label: Whether config-manager can wait forever on a node without its label (before
+            0.18.2).
+        config_manager_survives_host_pid: Whether config-manager works with ``hostPID`` (from 0.20.0). Older releases
+            panic at processes without a command line.
+        source: Source of the facts.
     """
 
     version: str
     image: str
     node_feature_discovery: NodeFeatureDiscoveryRelease
+    bundled_node_feature_discovery: str
+    kubernetes: str
     sets_owner_references: bool
     has_infinite_sleep_interval: bool
+    has_gdrcopy_enabled: bool
+    has_enabled_healthchecks: bool
     has_shared_devices_allocation_policy: bool
     cdi_feature_flags: tuple[str, ...]
     has_cdi_disable_hooks: bool
     honours_mps_fail_requests: bool
+    hands_out_rdma: bool
     names_mig_attributes: bool
+    chart_shows_mps_host_pid: bool
+    config_manager_needs_label: bool
     config_manager_survives_host_pid: bool
     source: str
 
@@ -106,18 +144,43 @@ class ExporterRelease(NamedTuple):
     """A release of dcgm-exporter or of nvidia_gpu_exporter.
 
     Attributes:
-        version: Release of the program, without the leading v; never an image tag by itself. The chart of
-            nvidia_gpu_exporter counts one major release further.
-        behaves_like: The known release whose metrics and labels it has: itself, unless it is unverified.
-        image: ``repository:tag``. The tag of dcgm-exporter is DCGM release, exporter release and base system; the
-            image of nvidia_gpu_exporter that reads the driver's library has ``-nvml`` behind the tag.
-        source: Where the facts were read.
+        version: Release of the program without the leading v. It is not the image tag. The major version of the Helm
+            chart of nvidia_gpu_exporter is one higher.
+        behaves_like: Supported release with the same metrics and labels: the release itself, or ``Unverified.like``.
+        image: Image as ``repository:tag``. The tag of dcgm-exporter contains the DCGM release, the exporter release and
+            the base system. The tag of nvidia_gpu_exporter ends in ``-nvml`` for the image that uses NVML.
+        source: Source of the facts.
+        kubernetes: Range of the Kubernetes releases that the Helm chart accepts. Empty for nvidia_gpu_exporter, as are
+            all further attributes.
+        writes_to_image: Whether the start script writes to the image: the cache of the linker up to 4.5.2, and the
+            capability of the program up to 4.6.0.
+        chart_file: List of metrics in the image that the Helm chart passes to the exporter.
+        chart_mounts_list: Whether the Helm chart mounts its own list of metrics in place of ``chart_file`` (from
+            3.6.0).
+        chart_list_lacks: Metrics that are in the list of the image but not in the list of the Helm chart, as names of
+            DCGM fields.
+        chart_list_counts: Metrics that are counters in the list of the Helm chart but not in the list of the image, as
+            names of DCGM fields.
+        default_file_pcie: Fields of PCIe traffic in ``default-counters.csv``, with ``{}`` for TX or RX, if the Helm
+            chart uses another file (3.x).
+        chart_hardens: Whether the Helm chart drops all capabilities, sets requests and limits, and tolerates the taint
+            of control planes (from 4.7.0).
+        chart_memory_limit: Memory limit in the Helm chart. Empty if the chart sets none.
     """
 
     version: str
     behaves_like: str
     image: str
     source: str
+    kubernetes: str = ""
+    writes_to_image: bool = False
+    chart_file: str = ""
+    chart_mounts_list: bool = False
+    chart_list_lacks: Sequence[str] = ()
+    chart_list_counts: Sequence[str] = ()
+    default_file_pcie: str = ""
+    chart_hardens: bool = False
+    chart_memory_limit: str = ""
 
 
 class GpuOperatorRelease(NamedTuple):
@@ -125,33 +188,46 @@ class GpuOperatorRelease(NamedTuple):
 
     Attributes:
         version: Release without the leading v.
-        behaves_like: The known release whose chart keys it has: itself, unless it is unverified.
-        node_feature_discovery: The release of the bundled chart of Node Feature Discovery.
-        device_plugin: The release of the device plugin that it runs.
-        source: Where the facts were read.
+        behaves_like: Supported release with the same chart keys: the release itself, or ``Unverified.like``.
+        node_feature_discovery: Release of the bundled chart of Node Feature Discovery.
+        device_plugin: Release of the device plugin that the operator installs.
+        dcgm_exporter: Release of the DCGM exporter that the operator installs.
+        kubernetes: Range of the Kubernetes releases that the chart accepts.
+        uses_cdi_by_default: Whether the chart enables CDI by default (from 25.10.0).
+        reads_version_of_talos: Whether the operator can parse a Talos version such as v1.12.6. Release 26.3.0 cannot
+            (NVIDIA/gpu-operator#2239).
+        source: Source of the facts.
     """
 
     version: str
     behaves_like: str
     node_feature_discovery: str
     device_plugin: DevicePluginRelease
+    dcgm_exporter: str
+    kubernetes: str
+    uses_cdi_by_default: bool
+    reads_version_of_talos: bool
     source: str
 
     def is_at_least(self, version: str) -> bool:
-        """Check whether this release is that one or a later one."""
-        return numbers(self.version) >= numbers(version)
+        """Check whether this release is not older than the given release."""
+        return comparable(self.version) >= comparable(version)
 
 
 @dataclass(frozen=True)
 class Unverified(fields.Options):
-    """A release that this library has not checked: rendered like a known one, at the user's own risk.
+    """An upstream release that this library does not support, which the user runs at their own risk.
 
-    ``Unverified("0.20.1", like="0.20.0")`` uses the image tag of 0.20.1 and the behaviour of 0.20.0.
+    ``Unverified("0.20.1", like="0.20.0")`` uses the image tag of 0.20.1 with the manifests for 0.20.0.
 
     Attributes:
-        version: The release to run, without a leading v.
-        like: The known release whose behaviour to assume.
-        image: ``repository:tag`` when it does not follow the known release's pattern.
+        version: Release to run, without a leading v.
+        like: Supported release with the same options.
+        image: Image as ``repository:tag``, if its tag differs from that of the supported release in more than the
+            version.
+
+    Raises:
+        GpuConstructsError: The version does not have the form of a release, or the image has no tag.
     """
 
     version: str
@@ -163,39 +239,52 @@ class Unverified(fields.Options):
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
         is_release = re.match(r"[0-9]+\.[0-9]", self.version)
-        yield not is_release, f"version must be a release like '0.20.1', without a 'v'; got {self.version!r}"
+        yield not is_release, f"version must be a release like '0.20.1', without a 'v', got {self.version!r}"
         fields.label_value("version", self.version)
 
 
 @cache
 def rows(table: str) -> list[dict[str, Any]]:
-    """Return the rows of a table of ``releases.json``."""
+    """Return the rows of a table of upstream releases in ``releases.json``."""
     tables: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("releases.json").read_text())
     return tables[table]
 
 
+def releases_in(table: str, releases: str, column: str = "version") -> tuple[str, ...]:
+    """Return the releases that are in a table of ``releases.json`` and in a range of versions.
+
+    Args:
+        table: Name of the table.
+        releases: Range as a version specifier of Python packages, for example ``>=0.18.1,<0.20``.
+        column: Column that the range limits: the release itself, or a release that it bundles.
+    """
+    from packaging.specifiers import SpecifierSet
+
+    return tuple(row["version"] for row in rows(table) if row[column] in SpecifierSet(releases))
+
+
 def _plugin(row: Mapping[str, Any]) -> DevicePluginRelease:
-    flags, companion = tuple(row["cdi_feature_flags"]), _NODE_FEATURE_DISCOVERY[row["node_feature_discovery"]]
+    flags, companion = tuple(row["cdi_feature_flags"]), NODE_FEATURE_DISCOVERY[row["node_feature_discovery"]]
     return DevicePluginRelease(**{**row, "cdi_feature_flags": flags, "node_feature_discovery": companion})
 
 
 def _operator(row: Mapping[str, Any]) -> GpuOperatorRelease:
-    like, version = row["device_plugin"]["like"], row["device_plugin"]["version"]
-    plugin = DEVICE_PLUGIN[like] if like == version else DEVICE_PLUGIN[like]._replace(version=version)
-    return GpuOperatorRelease(**{**row, "device_plugin": plugin}, behaves_like=row["version"])
+    return GpuOperatorRelease(
+        **{**row, "device_plugin": DEVICE_PLUGIN[row["device_plugin"]]}, behaves_like=row["version"]
+    )
 
 
 def _exporters(table: str) -> Mapping[str, ExporterRelease]:
     return {row["version"]: ExporterRelease(**row, behaves_like=row["version"]) for row in rows(table)}
 
 
-_NODE_FEATURE_DISCOVERY = {row["version"]: NodeFeatureDiscoveryRelease(**row) for row in rows("node_feature_discovery")}
+NODE_FEATURE_DISCOVERY: Mapping[str, NodeFeatureDiscoveryRelease] = {
+    row["version"]: NodeFeatureDiscoveryRelease(**row) for row in rows("node_feature_discovery")
+}
+DEFAULT_NODE_FEATURE_DISCOVERY = "0.19.0"
+
 DEVICE_PLUGIN: Mapping[str, DevicePluginRelease] = {row["version"]: _plugin(row) for row in rows("device_plugin")}
 DEFAULT_DEVICE_PLUGIN = "0.20.0"
-
-RDMA_ON_BY_DEFAULT = ("0.19.0", "0.19.1", "0.19.2")
-"""Releases of the device plugin that hand GDS, GDRCopy and MOFED devices to every container unless told not to,
-which fails where a node has none (NVIDIA/k8s-device-plugin#1692)."""
 
 DCGM_EXPORTER = _exporters("dcgm_exporter")
 DEFAULT_DCGM_EXPORTER = "4.8.3"
@@ -206,59 +295,56 @@ DEFAULT_NVIDIA_GPU_EXPORTER = "1.14.0"
 GPU_OPERATOR: Mapping[str, GpuOperatorRelease] = {row["version"]: _operator(row) for row in rows("gpu_operator")}
 DEFAULT_GPU_OPERATOR = "26.7.0"
 
-FAILS_ON_TALOS = ("26.3.0",)
-"""Releases of the GPU Operator that cannot read a Talos version such as v1.12.6 (NVIDIA/gpu-operator#2239)."""
-
 FIRST_GPU_OPERATOR_FOR_CDI_ON_TALOS = "26.3.1"
-"""The first release that Sidero documents for Talos 1.13 and later."""
+"""First release of the GPU Operator that the documentation of Talos names for Talos 1.13 and later."""
 
 BUSYBOX_IMAGE = "docker.io/library/busybox:1.37.0"
-"""A shell and nothing else, for the validation bridge (Docker official image, release 1.37.0)."""
+"""Image with a shell for the validation bridge (Docker official image, release 1.37.0)."""
 
 DEBIAN_IMAGE = "docker.io/library/debian:bookworm-20250929-slim"
-"""A glibc system small enough to carry the injected nvidia-smi, which is linked against glibc."""
+"""Small image with glibc, which the injected nvidia-smi needs."""
 
 KUBERNETES_RELEASES = tuple(f"1.{minor}" for minor in range(27, 38))
-"""The Kubernetes releases whose schemas every manifest is checked with."""
+"""Kubernetes releases that this library supports. The tests validate every manifest with their schemas."""
 
-_Release = TypeVar("_Release", DevicePluginRelease, ExporterRelease, GpuOperatorRelease)
+_Release = TypeVar("_Release", DevicePluginRelease, ExporterRelease, GpuOperatorRelease, NodeFeatureDiscoveryRelease)
 
 
 def release_of(known: Mapping[str, _Release], version: str | Unverified, what: str) -> _Release:
-    """Look up a release.
+    """Return the facts about a release of a component, for a version that the user specifies.
 
     Args:
-        known: One of this module's tables.
-        version: A version of the table, or an ``Unverified`` one.
-        what: The component's name for the message.
+        known: Table of the releases of a component.
+        version: Version in the table, or an ``Unverified`` one.
+        what: Name of the component in messages.
 
     Raises:
-        GpuConstructsError: The table does not hold the version, or the image of an unverified one cannot be
-            told from its version.
+        GpuConstructsError: The table does not contain the version, or the image of an unverified release does not
+            follow from its version.
     """
     if not isinstance(version, Unverified):
         if version not in known:
-            raise GpuConstructsError(_unknown(known, version, f"version of {what}", can_be_forced=True))
+            raise GpuConstructsError(_unknown(known, version, what, "version", can_be_forced=True))
         return known[version]
     if version.like not in known:
-        raise GpuConstructsError(_unknown(known, version.like, f"version.like of {what}", can_be_forced=False))
+        raise GpuConstructsError(_unknown(known, version.like, what, "version.like", can_be_forced=False))
     release, image = known[version.like], version.image
     tag = "" if isinstance(release, GpuOperatorRelease) else release.image.rpartition(":")[2]
     fields.refuse_first(
         (
             (
                 version.version in known,
-                f"version of {what} must not be Unverified for a release that this library knows; "
-                f"got {version.version!r}; pass version={version.version!r}",
+                f"version of {what} must be text for a supported release, got {version.version!r}. Pass "
+                f"version={version.version!r}",
             ),
             (
                 not tag and image is not None,
-                f"version.image is not for {what}, whose images are values of its chart; got {image!r}",
+                f"version.image must be None for {what}, whose chart values set the images, got {image!r}",
             ),
             (
                 tag and image is None and tag != f"v{release.version}",
-                f"version.image of {what} is required for a release we have not checked, since its tag names more "
-                f"than the release; got None, e.g. image={getattr(release, 'image', None)!r}",
+                f"version.image of {what} must be an image for an unverified release, because its tag contains more "
+                f"than the release, got None. Pass for example image={getattr(release, 'image', None)!r}",
             ),
         )
     )
@@ -268,22 +354,29 @@ def release_of(known: Mapping[str, _Release], version: str | Unverified, what: s
     return release._replace(**changed)
 
 
-def _unknown(known: Mapping[str, _Release], version: str, field: str, *, can_be_forced: bool) -> str:
-    problem = f"{field} must be one of {', '.join(map(repr, known))}; got {version!r}"
+def _unknown(known: Mapping[str, _Release], version: str, what: str, field: str, *, can_be_forced: bool) -> str:
+    problem = f"{field} of {what} must be one of {', '.join(map(repr, known))}, got {version!r}"
     bare = version.removeprefix("v")
     if bare in known:
         return f"{problem} (did you mean {bare!r}?)"
     if not re.fullmatch(r"[0-9]+(\.[0-9]+)+", bare):
         return problem + fields.did_you_mean(version, known)
     oldest = next(iter(known))
-    if numbers(bare) < numbers(oldest):
-        return f"{problem}; it is older than anything supported: move up to {oldest!r} or later"
+    if comparable(bare) < comparable(oldest):
+        changes = _changes(what, bare, oldest)
+        return f"{problem}, which is older than all supported releases{changes}. Use {oldest!r} or later"
     if not can_be_forced:
         return problem
-    if bare in RDMA_ON_BY_DEFAULT and known is DEVICE_PLUGIN:
-        problem += "; it hands GDS, GDRCopy and MOFED devices to every container (NVIDIA/k8s-device-plugin#1692)"
     line = bare.rpartition(".")[0]
     newest = known[next((other for other in reversed(list(known)) if other.startswith(f"{line}.")), list(known)[-1])]
     is_plain = isinstance(newest, GpuOperatorRelease) or newest.image.endswith(f":v{newest.version}")
     image = "" if is_plain else ", image='...'"
-    return f"{problem}; force it with Unverified({bare!r}, like={newest.version!r}{image})"
+    return f"{problem}. Force it with Unverified({bare!r}, like={newest.version!r}{image})"
+
+
+def _changes(what: str, version: str, oldest: str) -> str:
+    """Return the sentence on what changes between an old release and the oldest supported release, without a period."""
+    known = [row for row in rows("changes") if row["of"] == what]
+    later = [row["what"] for row in known if comparable(version) < comparable(row["since"])]
+    changes = "; ".join(later) or (f"{oldest} reads the same values" if known else "")
+    return f". Release {changes}" if changes else ""

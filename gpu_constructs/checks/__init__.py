@@ -1,1 +1,1 @@
-"""Checks over all objects of an app."""
+"""The checks that ``synth`` runs on all objects of an app."""

@@ -1,10 +1,15 @@
-"""Pods that Pod Security or a policy of the app would refuse."""
+"""Checks for pods that Pod Security or an admission policy in the app rejects.
+
+A provider is a construct that declares its effects on the cluster. A guard is an admission policy that rejects pods
+with access to GPUs that the kubelet does not allocate to them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from gpu_constructs.errors import then
 from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import DeviceGuard
@@ -14,7 +19,7 @@ from gpu_constructs.kube.labels import is_ours
 
 _NAMESPACE = ("", "Namespace")
 _LEVEL = "pod-security.kubernetes.io/enforce"
-# What they say is completed by objects of other namespaces.
+# These kinds create no pods. Objects in other namespaces use their pod specs.
 _NO_PODS = {
     ("serving.kserve.io", "ClusterServingRuntime"),
     ("serving.kserve.io", "ServingRuntime"),
@@ -28,15 +33,20 @@ def _labels(namespace: Manifest) -> Mapping[str, Any]:
 
 
 def _default_level(facts: Facts) -> str | None:
+    """Return the Pod Security level of namespaces that set no level.
+
+    Return None if no construct declares the platform.
+    """
     return next((offer.pod_security_default for offer in facts.provided if offer.pod_security_default), None)
 
 
 def _what_holds(stated: str | None, default: str | None) -> str:
-    return f"enforces {stated!r}" if stated else f"states no Pod Security level, so {default!r} holds"
+    """Return a clause for a message that states the Pod Security level of a namespace."""
+    return f"enforces {stated!r}" if stated else f"sets no Pod Security level, so {default!r} applies"
 
 
 def pods_satisfy_their_namespace(facts: Facts) -> Iterator[Finding]:
-    """Find pods that the Pod Security level of their namespace refuses."""
+    """Find pods that the Pod Security level of their namespace rejects."""
     default = _default_level(facts)
     levels: dict[str, tuple[str | None, tuple[int, ...]]] = {"default": (None, ())} if default else {}
     for index, namespace in facts.of_kind(_NAMESPACE):
@@ -48,17 +58,19 @@ def pods_satisfy_their_namespace(facts: Facts) -> Iterator[Finding]:
         if violations:
             yield Finding(
                 pod.index,
-                f"pods would be refused: namespace {namespace_of(pod.manifest)!r}{' of {0}' if made_by else ''} "
-                f"{_what_holds(stated, default)}, and {'; '.join(violations)}; {_way_to_satisfy(pod, level)}",
+                "the API server would reject the pods: namespace "
+                f"{namespace_of(pod.manifest)!r}{' of {0}' if made_by else ''} "
+                f"{_what_holds(stated, default)}, and {'; '.join(violations)}{then(_way_to_satisfy(pod, level))}",
                 made_by,
             )
 
 
 def _way_to_satisfy(pod: Pod, level: Literal["baseline", "restricted"]) -> str:
+    """Return the instruction in a message that states how a pod can satisfy a Pod Security level."""
     if is_ours(pod.manifest):
         return (
-            "leave out the options that need these rights (run_as_user=... names a workload's user that is not root) "
-            "or choose another GpuNamespace(pod_security=...)"
+            "remove the options that need these rights (set run_as_user=... for a user other than root), or use "
+            "another GpuNamespace(pod_security=...)"
         )
     return (
         f"write {', '.join(pod_security.ways_out(pod.spec, level))} in the pod, or give its namespace another {_LEVEL}"
@@ -66,7 +78,7 @@ def _way_to_satisfy(pod: Pod, level: Literal["baseline", "restricted"]) -> str:
 
 
 def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
-    """Find namespaces whose Pod Security level refuses pods that a construct brings later."""
+    """Find namespaces whose Pod Security level rejects pods that a controller of the app creates in the cluster."""
     default = _default_level(facts)
     wanted = {name: index for index, offer in enumerate(facts.provided) for name in offer.privileged_namespaces}
     for index, namespace in facts.of_kind(_NAMESPACE):
@@ -74,14 +86,14 @@ def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
         if name in wanted and (stated or default) not in (None, "privileged"):
             yield Finding(
                 index,
-                f"{_what_holds(stated, default)}, under which the pods that {{0}} brings would be refused, since they "
-                "mount host paths; make it GpuNamespace(pod_security='privileged')",
+                f"{_what_holds(stated, default)}, which rejects the pods that {{0}} creates later, because they mount "
+                "host paths. Use GpuNamespace(pod_security='privileged')",
                 providers=(wanted[name],),
             )
 
 
 def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
-    """Yield each policy with the constructs' index and the namespaces that it leaves alone."""
+    """Yield each admission policy with the index of the construct that emits it, and the namespaces that it exempts."""
     for index, offer in enumerate(facts.provided):
         guard = offer.device_guard
         if guard is not None:
@@ -92,7 +104,7 @@ def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
 
 
 def pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
-    """Find pods that a policy against GPUs beside the scheduler refuses."""
+    """Find pods with access to GPUs that an admission policy of the app rejects."""
     for provider, guard, left_alone in _guards(facts):
         for pod in facts.pods:
             namespace = namespace_of(pod.manifest)
@@ -102,27 +114,27 @@ def pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
             if why:
                 yield Finding(
                     pod.index,
-                    f"pods would be refused by {{0}}: {why}; {_let_through(guard, namespace)}",
+                    f"pods would not pass the policy of {{0}}: {why}{then(_let_through(guard, namespace))}",
                     providers=(provider,),
                 )
 
 
 def later_pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
-    """Find policies that would refuse pods which a construct brings later."""
+    """Find admission policies that reject pods that a controller of the app creates in the cluster."""
     for provider, guard, left_alone in _guards(facts):
         for index, offer in enumerate(facts.provided):
             for namespace in offer.privileged_namespaces:
                 if namespace not in left_alone:
                     yield Finding(
                         None,
-                        f"brings pods to namespace {namespace!r} that see every GPU, and {{1}} would refuse them; "
-                        f"{_let_through(guard, namespace)}",
+                        f"creates pods in namespace {namespace!r} with access to every GPU, and {{1}} would reject "
+                        f"them{then(_let_through(guard, namespace))}",
                         providers=(index, provider),
                     )
 
 
 def _refused(facts: Facts, pod: Pod, guard: DeviceGuard) -> str | None:
-    """Return why a policy refuses a pod, or None."""
+    """Return the reason why an admission policy rejects a pod. Return None if the policy admits the pod."""
     each = list(pod_specs.containers(pod.spec))
     showing = next((container for container in each if _shows_devices(container, guard)), None)
     if showing is not None:
@@ -131,12 +143,12 @@ def _refused(facts: Facts, pod: Pod, guard: DeviceGuard) -> str | None:
     if runtime_class not in guard.runtime_classes:
         return None
     under = f"under runtimeClassName {runtime_class!r}"
-    # A runtime of KServe, or one of Trainer, may add what is not written here.
+    # A runtime of KServe or Kubeflow Trainer completes the pod spec.
     is_whole = facts.kinds[pod.index][0] not in ("serving.kserve.io", "trainer.kubeflow.org")
     if guard.requires_gpu and is_whole and not any(map(_has_gpu_limit, each)):
-        return f"no container asks for a GPU {under}"
+        return f"no container requests a GPU {under}"
     if guard.requires_gpu and pod.spec.get("nodeName"):
-        return f"it names its node {under}"
+        return f"it sets nodeName {under}"
     from_elsewhere = [one.get("name") for one in each if one.get("envFrom") and guard.variable not in _names(one)]
     if guard.forbids_env_from and from_elsewhere:
         return f"container {from_elsewhere[0]!r} has envFrom {under}"
@@ -148,17 +160,20 @@ def _names(container: Manifest) -> list[object]:
 
 
 def _shows_devices(container: Manifest, guard: DeviceGuard) -> bool:
+    """Check whether a container sets the environment variable that selects its visible GPUs to a harmful value."""
     variables = container.get("env") or ()
     shown = [one.get("valueFrom") or one.get("value") or "" for one in variables if one.get("name") == guard.variable]
     return any(value not in guard.harmless_values for value in shown)
 
 
 def _has_gpu_limit(container: Manifest) -> bool:
+    """Check whether a container sets a limit above 0 for GPUs."""
     return any(is_gpu_name(name) and str(count) != "0" for name, count in amounts(container, "limits").items())
 
 
 def _let_through(guard: DeviceGuard, namespace: str) -> str:
+    """Return the instruction in a message that states how to exempt a namespace from an admission policy."""
     return (
-        f"where they have to see every GPU, add {namespace!r} to its excluded_namespaces, or label the namespace with "
+        f"if they need access to every GPU, add {namespace!r} to its excluded_namespaces, or label the namespace with "
         f"GpuNamespace(..., labels={{{guard.allow_label!r}: 'true'}})"
     )

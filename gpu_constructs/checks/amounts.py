@@ -1,4 +1,4 @@
-"""Names and amounts of resources on objects of any kind."""
+"""Checks of all objects for misspelled names of GPU resources, and for amounts of memory or storage without a unit."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gpu_constructs.facts.readable import Manifest, is_gpu_name, quantity
 from gpu_constructs.kube import fields, kinds, pod_specs
 
 _ANYWHERE = frozenset({"limits", "requests"})
-# The ratio of a LimitRange is between two amounts, so it has no unit.
+# maxLimitRequestRatio of a LimitRange is a ratio of two amounts, so it has no unit.
 _OF_KIND: Mapping[tuple[str, str], frozenset[str]] = {
     ("", "LimitRange"): frozenset({"default", "defaultRequest", "max", "min"}),
     ("", "PersistentVolume"): frozenset({"capacity"}),
     ("", "ResourceQuota"): frozenset({"hard"}),
 }
 _WITHOUT_AMOUNTS = frozenset({("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap"), ("", "Secret")})
-# What stands under these keys is not a resource, whatever it is called.
+# Endings of keys whose values do not contain resources.
 _OTHER_NAMES = ("labels", "annotations", "selector", "status")
 _BESIDE_NAME = frozenset({"nominalQuota", "quantity"})
 _DEEPEST = 60
@@ -38,13 +38,13 @@ _MIG = re.compile(r"(?:mig)?(?:([1-7])c)?([1-7])g([0-9]+)gb((?:me|all|gfx)*)(?:s
 
 
 class _Amount(NamedTuple):
-    """One amount of a resource.
+    """An amount of a resource, and its place in a manifest.
 
     Attributes:
-        section: Key of the mapping that holds it: ``limits``.
-        key: Name of the resource there.
-        amount: As it is written.
-        holder: What has the amount, for a message.
+        section: Key of the mapping that contains the amount, such as ``limits``.
+        key: Name of the resource.
+        amount: Value of the amount in the manifest.
+        holder: Text that names the container in messages; empty if the amount is not in a container.
     """
 
     section: str
@@ -57,13 +57,13 @@ class _Amount(NamedTuple):
 
 
 def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
-    """Check for resource names that are nearly those of GPUs, and for sizes without a unit."""
+    """Find probably misspelled names of GPU resources, and amounts of memory or storage without a unit."""
     for index, (manifest, kind) in enumerate(zip(facts.objects, facts.kinds, strict=True)):
         if kind in _WITHOUT_AMOUNTS:
             continue
         sections = _ANYWHERE | _OF_KIND.get(kind, frozenset())
         has_containers = pod_specs.holds_pods(manifest["apiVersion"], manifest["kind"])
-        # A kind unknown here may count in another unit.
+        # The fields of an unknown kind can have another unit.
         may_have_units = not (has_containers or kind[0] in kinds.BUILT_IN_GROUPS)
         for one in _amounts(manifest, sections):
             name, is_in_section = _COUNTED.sub("", one.key, count=1), one.section in sections
@@ -77,7 +77,7 @@ def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
 
 
 def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
-    """Return what may be an amount of a resource, wherever it is in an object."""
+    """Yield the values at any depth of an object that can be amounts of a resource."""
     waiting: list[tuple[Any, str, str, int]] = [(manifest, "", "", 0)]
     while waiting:
         value, section, holder, depth = waiting.pop()
@@ -88,7 +88,7 @@ def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
             continue
         if isinstance(value.get("name"), str):
             holder = f" of container {value['name']!r}" if "image" in value else holder
-            # As Kueue bounds a resource, and Spark asks for one.
+            # A quota of Kueue and a request of Spark have the name and the amount in two keys.
             yield from (_Amount(section, value["name"], value[key], holder) for key in _BESIDE_NAME & value.keys())
         for key, member in value.items():
             if isinstance(member, Mapping | list):
@@ -99,35 +99,37 @@ def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
 
 
 def _may_count(is_in_section: bool, key: str) -> bool:
+    """Check whether a key in a manifest can be the name of a resource."""
     return is_in_section or key == "sizeLimit" or "nvid" in key.lower()
 
 
 def _unknown(index: int, one: _Amount) -> Iterator[Finding]:
-    """Check a name without a domain, of which the API server takes its own only."""
+    """Find a resource name that has no domain and that Kubernetes does not define. The API server rejects the name."""
     if one.key in _OF_CONTAINERS or one.key.startswith(_HUGE_PAGES):
         return
     meant = _meant(one.key)
-    near = f"; write {meant!r}" if meant else fields.did_you_mean(one.key, _OF_CONTAINERS)
+    near = f". Write {meant!r}" if meant else fields.did_you_mean(one.key, _OF_CONTAINERS)
     yield Finding(
         index,
-        f"{one} must name {', '.join(_OF_CONTAINERS)} or a resource with a domain, such as {GPU!r}; Kubernetes refuses "
+        f"{one} must name {', '.join(_OF_CONTAINERS)} or a resource with a domain, such as {GPU!r}. Kubernetes rejects "
         f"{one.key!r}{near}",
     )
 
 
 def _misnamed(facts: Facts, index: int, one: _Amount, name: str) -> Iterator[Finding]:
-    """Check a name that may be meant for one of a GPU resource."""
+    """Find a resource name that is probably a misspelled name of a GPU resource."""
     meant = None if facts.is_gpu(name) else _meant(name)
     if meant is not None and not _is_renamed(facts, name):
         yield Finding(
             index,
-            f"{one} names no resource that NVIDIA's device plugin advertises; write {one.key.replace(name, meant)!r}, "
-            f"or declare it with External(app, 'existing', gpu_resources=[{name!r}]) where another plugin does",
+            f"{one} is not a resource that the NVIDIA device plugin advertises. Write "
+            f"{one.key.replace(name, meant)!r}, "
+            f"or declare it with External(app, 'existing', gpu_resources=[{name!r}]) if another plugin advertises it",
         )
 
 
 def _is_renamed(facts: Facts, name: str) -> bool:
-    """Check whether a DeviceClass, or a configuration file of a plugin, brings the name into being."""
+    """Check whether a DeviceClass or a configuration file in the app defines a resource name."""
     classes = (manifest.get("spec") for _, manifest in facts.of_kind(("resource.k8s.io", "DeviceClass")))
     if any(isinstance(spec, Mapping) and spec.get("extendedResourceName") == name for spec in classes):
         return True
@@ -138,14 +140,17 @@ def _is_renamed(facts: Facts, name: str) -> bool:
 
 
 def _meant(name: str) -> str | None:
-    """Return the GPU resource that a name is nearly; None for that name itself and for any other resource."""
+    """Return the correct name of a GPU resource for a misspelled name.
+
+    Return None if the name is correct or stands for something else.
+    """
     if is_gpu_name(name):
         return None
     domain, slash, rest = name.lower().rpartition("/")
     if not slash:
         rest = _WITHOUT_SLASH.sub("", rest, count=1)
     elif rest.startswith("nvidia-gpu") and domain.endswith("kubernetes.io"):
-        # What Kubernetes itself had until 1.10.
+        # The resource name in Kubernetes up to 1.10.
         return GPU
     elif not any(difflib.get_close_matches(part, ["nvidia"], cutoff=0.8) for part in domain.split(".")):
         return None

@@ -1,4 +1,7 @@
-"""Facts that only the whole app knows, checked over plain manifests of any origin."""
+"""The function that runs all checks that compare the objects of an app with each other.
+
+A finding is a problem that a check reports, with its message and the object that has it.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ Manifest = Mapping[str, Any]
 def check(
     manifests: Sequence[Manifest], provided: Sequence[Provided], settings: RuleSettings = DEFAULT_SETTINGS
 ) -> list[Finding]:
-    """Run every check, the rules for objects with GPUs last.
+    """Return the problems that all checks find. The problems from the rules for GPU workloads come last.
 
     Args:
-        manifests: All objects of one App.
-        provided: What its constructs say they provide.
-        settings: Which rules to leave out, and what the GPU nodes are.
+        manifests: All manifests of the app.
+        provided: Declarations of the constructs about their effects on the cluster.
+        settings: Codes of the rules to ignore, and the inventory of GPU nodes.
     """
     facts = Facts(manifests, provided, settings.inventory)
     found = [finding.about(facts.origins) for each in _CHECKS for finding in each(facts)]

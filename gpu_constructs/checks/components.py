@@ -1,4 +1,8 @@
-"""Objects and components that must be there, and be there once; node labels that constructs need or refuse."""
+"""Checks for missing and duplicate objects, components and node labels.
+
+A component is a program that runs on the GPU nodes of a cluster, such as the device plugin. A provider is a construct
+that declares its effects on the cluster.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from gpu_constructs.kube.placement import GPU_PRESENT
 
 
 def components_run_once(facts: Facts) -> Iterator[Finding]:
-    """Find components that two constructs bring to every GPU node."""
+    """Find components, such as the device plugin, that two constructs of the app run on every GPU node."""
     for index, offer in enumerate(facts.provided):
         if not offer.is_alone:
             continue
@@ -22,14 +26,14 @@ def components_run_once(facts: Facts) -> Iterator[Finding]:
             if other != index and both and not (rival.is_alone and other < index):
                 yield Finding(
                     None,
-                    f"brings {listed(both)} to every GPU node, and so does {{1}}; keep one of the two, or switch the "
-                    "component off in one of them",
+                    f"runs {listed(both)} on every GPU node, and so does {{1}}. Remove one of the two, or disable the "
+                    "component in one of them",
                     providers=(index, other),
                 )
 
 
 def needed_components_are_there(facts: Facts) -> Iterator[Finding]:
-    """Find constructs that lack a component beside them."""
+    """Find constructs that need a component, such as the device plugin, that the app does not have."""
     there = {component for offer in facts.provided for component in offer.components}
     for index, offer in enumerate(facts.provided):
         for component, way_out in offer.needs.items():
@@ -38,28 +42,28 @@ def needed_components_are_there(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
-    """Find components that do not go together."""
+    """Find constructs that do not work together with a component that the app has."""
     for index, offer in enumerate(facts.provided):
         for component, why in offer.refuses.items():
             for other, rival in enumerate(facts.provided):
                 if component in rival.components:
                     yield Finding(
                         None,
-                        f"does not go with {COMPONENTS[component]}, which {{1}} is: {why}",
+                        f"does not work with {COMPONENTS[component]}, which {{1}} runs: {why}",
                         providers=(index, other),
                     )
 
 
 def drivers_are_looked_for_where_they_are_staged(facts: Facts) -> Iterator[Finding]:
-    """Find operators whose validator looks past the folder that a bridge fills."""
+    """Find GPU Operators that search for the driver files in one folder, although the app copies them to another."""
     staged = [(index, offer.stages_driver_in) for index, offer in enumerate(facts.provided) if offer.stages_driver_in]
     for index, offer in enumerate(facts.provided):
         for bridge, folder in staged:
-            # Of one that only was declared nothing is known.
+            # The folder of an operator in External is unknown.
             if "gpu-operator" in offer.components and offer.is_alone and offer.driver_install_dir != folder:
                 yield Finding(
                     None,
-                    f"its validator does not look in {folder}, where {{1}} puts the driver's files; hand the bridge to "
+                    f"its validator does not search {folder}, where {{1}} copies the driver files. Pass the bridge to "
                     "it: GpuOperator(..., bridge=...)",
                     providers=(index, bridge),
                 )
@@ -69,13 +73,14 @@ _RUNTIME_CLASS = ("node.k8s.io", "RuntimeClass")
 
 
 def _has(nodes: GpuNodes, label: str) -> bool:
+    """Check whether the configuration of nodes sets a label, as ``key=value``."""
     key, _, value = label.partition("=")
     return nodes.labels.get(key) == value
 
 
 def wanted_node_labels_are_set(facts: Facts) -> Iterator[Finding]:
-    """Find node labels that a construct wants and no node has."""
-    # A pattern for all labels of NVIDIA says nothing about this one.
+    """Find node labels that a construct needs and that no node configuration in the app sets."""
+    # A declaration of the pattern nvidia.com/* does not imply a specific label.
     by_hand = [offer for offer in facts.provided if "gpu-operator" not in offer.components]
     declared = [label for offer in by_hand for label in offer.node_labels if label.rstrip("*") != "nvidia.com/"]
     nodes = facts.gpu_nodes
@@ -88,66 +93,71 @@ def wanted_node_labels_are_set(facts: Facts) -> Iterator[Finding]:
                 who = "{1} does not set" if without else "nothing in this app sets"
                 yield Finding(
                     None,
-                    f"wants the node label {label}, which {who}: {else_happens}",
+                    f"needs the node label {label}, which {who}: {else_happens}",
                     providers=(index, *without[:1]),
                     is_warning=True,
                 )
 
 
 def unwanted_node_labels_are_not_set(facts: Facts) -> Iterator[Finding]:
-    """Find node labels with which a construct cannot work."""
+    """Find node labels in node configurations of the app that prevent a construct from working."""
     for index, offer in enumerate(facts.provided):
         for label, why in offer.unwanted_node_labels.items():
             for node, gpu_nodes in facts.gpu_nodes:
                 if _has(gpu_nodes, label):
                     yield Finding(
                         None,
-                        f"cannot work with the node label {label}, which {{1}} sets: {why}",
+                        f"does not work with the node label {label}, which {{1}} sets: {why}",
                         providers=(index, node),
                         is_warning=True,
                     )
 
 
 def labels_of_the_operator_are_left_to_it(facts: Facts) -> Iterator[Finding]:
-    """Find nodes that are given a label which the operator sets itself."""
+    """Find node configurations in the app that set a node label that the GPU Operator manages."""
     operators = [index for index, offer in enumerate(facts.provided) if "gpu-operator" in offer.components]
     for node, gpu_nodes in facts.gpu_nodes:
         if operators and GPU_PRESENT in gpu_nodes.labels:
             yield Finding(
                 None,
-                f"gives nodes the label {GPU_PRESENT}, which {{1}} sets and removes by what it finds: the two undo "
-                "each other's; leave it to the operator",
+                f"sets the node label {GPU_PRESENT}, which {{1}} also sets and removes, so the two overwrite each "
+                "other. Leave it to the operator",
                 providers=(node, operators[0]),
                 is_warning=True,
             )
 
 
 def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
-    """Find objects of one identity, but for those of which another check tells."""
-    # Of what two charts of one sort both make, one sentence tells.
-    told = Counter(identity for offer in facts.provided for identity in offer.makes)
+    """Find objects that the app emits twice.
+
+    The function omits those that ``charts_make_objects_of_their_own`` finds.
+    """
+    reported = Counter(identity for offer in facts.provided for identity in offer.makes)
     seen: dict[tuple[str, str, str, str], int] = {}
     for index, (manifest, (group, kind)) in enumerate(zip(facts.objects, facts.kinds, strict=True)):
         namespace, name = manifest["metadata"].get("namespace"), manifest["metadata"].get("name", "")
         first = seen.setdefault((group, kind, namespace or "default", name), index)
-        told[group, kind, namespace or "", name] -= 1
-        if first != index and told[group, kind, namespace or "", name] < 0:
+        reported[group, kind, namespace or "", name] -= 1
+        if first != index and reported[group, kind, namespace or "", name] < 0:
             where = f" in namespace {namespace!r}" if namespace else ""
             yield Finding(
                 index,
-                f"{kind} {name!r}{where} is already made by {{0}}; make it once and hand it to the others",
+                f"{kind} {name!r}{where} already exists in {{0}}. Create it once, and pass it to the others",
                 (first,),
             )
 
 
 def namespaces_exist(facts: Facts) -> Iterator[Finding]:
-    """Find namespaces that objects are in, or pods of constructs go to, and that nothing makes or declares."""
+    """Find namespaces that the objects of an app need and that the app neither creates nor declares.
+
+    The function also checks the namespaces of pods that controllers of the app create in the cluster.
+    """
     known: set[object] = {*kinds.NAMESPACES_OF_EVERY_CLUSTER, *_names(facts, ("", "Namespace"))}
     known.update(name for offer in facts.provided for name in offer.namespaces)
 
     def is_new(namespace: object) -> bool:
         is_unknown = bool(namespace) and namespace not in known
-        # One finding for each is enough.
+        # Each namespace has one finding.
         known.add(namespace)
         return is_unknown
 
@@ -157,19 +167,20 @@ def namespaces_exist(facts: Facts) -> Iterator[Finding]:
             yield Finding(index, f"namespace {namespace!r} is {_missing_namespace(namespace)}")
     for provider, offer in enumerate(facts.provided):
         for namespace in filter(is_new, offer.privileged_namespaces):
-            problem = f"namespace {namespace!r}, which its pods go to, is {_missing_namespace(namespace)}"
+            problem = f"namespace {namespace!r}, which its pods need, is {_missing_namespace(namespace)}"
             yield Finding(None, problem, providers=(provider,))
 
 
 def _missing_namespace(name: str) -> str:
+    """Return the message for a namespace that the app neither creates nor declares."""
     return (
-        f"not in this app; add GpuNamespace(chart, 'namespace', name={name!r}) or declare it with "
+        f"not in this app. Add GpuNamespace(chart, 'namespace', name={name!r}) or declare it with "
         f"External(app, 'existing', namespaces=[{name!r}])"
     )
 
 
 def runtime_classes_exist(facts: Facts) -> Iterator[Finding]:
-    """Find runtime classes that pods name and nothing makes or declares, and those that two make."""
+    """Find RuntimeClasses that do not exist, and RuntimeClasses that both the app and another tool create."""
     elsewhere = {name: index for index, offer in enumerate(facts.provided) for name in offer.runtime_classes}
     known = {*elsewhere, *_names(facts, _RUNTIME_CLASS)}
     for pod in facts.pods:
@@ -177,19 +188,21 @@ def runtime_classes_exist(facts: Facts) -> Iterator[Finding]:
         if wanted and wanted not in known:
             yield Finding(
                 pod.index,
-                f"runtime_class {wanted!r} is used but no RuntimeClass of that name is in this app; add an "
+                f"runtime_class {wanted!r} has no RuntimeClass object in this app. Add an "
                 f"NvidiaRuntimeClass, declare it with External(app, 'existing', runtime_classes=[{wanted!r}]), or "
-                "pass platform=Kubernetes() where the nodes' default runtime knows NVIDIA devices",
+                "pass platform=Kubernetes() if the NVIDIA runtime is the default of the nodes",
             )
     for index, manifest in facts.of_kind(_RUNTIME_CLASS):
         name = manifest["metadata"].get("name")
         if name in elsewhere:
             yield Finding(
                 index,
-                f"RuntimeClass {name!r} comes from {{0}} already, and two owners undo each other's; leave one out",
+                f"RuntimeClass {name!r} already comes from {{0}}, and two owners overwrite each other. Remove one of "
+                "them",
                 providers=(elsewhere[name],),
             )
 
 
 def _names(facts: Facts, kind: tuple[str, str]) -> Iterator[str]:
+    """Yield the names of all objects of one kind in the app."""
     return (manifest["metadata"].get("name") for _, manifest in facts.of_kind(kind))

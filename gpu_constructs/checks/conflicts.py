@@ -1,4 +1,7 @@
-"""What two constructs of an app contradict each other in."""
+"""Checks for contradictions between two constructs of an app.
+
+A provider is a construct that declares its effects on the cluster, such as the extended resources that it advertises.
+"""
 
 from __future__ import annotations
 
@@ -25,25 +28,25 @@ _MADE_ONCE = {
     "RuntimeClass": "one NvidiaRuntimeClass to both",
     "CustomResourceDefinition": "node_feature_discovery='external' to the second",
 }
-"""What is handed to two charts of the device plugin that would both make an object of a kind."""
+"""Solutions if two charts of the device plugin emit the same object, by kind of the object."""
 
 
 def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
-    """Find charts that bring the device plugin, or GPU Feature Discovery, to one node twice."""
+    """Find pairs of charts that run the device plugin or GPU Feature Discovery on the same node."""
     for one, other, both in _charts(facts):
         meeting = _meeting(facts, one, other) if both else None
         if meeting:
             yield Finding(
                 None,
-                f"brings {listed(both)} to nodes of {{1}} too, where they would replace each other's devices; leave "
-                f"one out, use Configs.named(...), or {_APART}",
+                f"runs {listed(both)} on nodes of {{1}} too, where each replaces the devices of the other. Remove one, "
+                f"use Configs.named(...), or {_APART}",
                 providers=(one, other),
                 is_warning=meeting == "perhaps",
             )
 
 
 def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
-    """Find charts for different nodes that make the same objects."""
+    """Find pairs of charts for different nodes that emit objects with the same names."""
     for one, other, both in _charts(facts):
         shared = sorted(set(facts.provided[one].makes) & set(facts.provided[other].makes))
         if shared and not (both and _meeting(facts, one, other) == "surely"):
@@ -53,14 +56,14 @@ def charts_make_objects_of_their_own(facts: Facts) -> Iterator[Finding]:
                 ways_out.append("another name= to the second")
             yield Finding(
                 None,
-                f"makes {len(shared)} objects that {{1}} makes too, {shared[0][1]} {shared[0][3]!r} among them; pass "
+                f"emits {len(shared)} objects that {{1}} emits too, such as {shared[0][1]} {shared[0][3]!r}. Pass "
                 f"{', '.join(ways_out)}",
                 providers=(other, one),
             )
 
 
 def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
-    """Return each pair of charts of the device plugin, with what both run on the nodes they select."""
+    """Yield each pair of device plugin charts in the app, with the components that both charts contain."""
     charts = [index for index, offer in enumerate(facts.provided) if offer.makes]
     for one, other in combinations(charts, 2):
         theirs = facts.provided[other].components
@@ -68,27 +71,27 @@ def _charts(facts: Facts) -> Iterator[tuple[int, int, list[Component]]]:
 
 
 def gpus_are_profiled_by_one(facts: Facts) -> Iterator[Finding]:
-    """Find exporters of which one at a time can profile the GPUs of a node."""
+    """Find pairs of exporters that profile GPUs of the same node. Only one program can profile a GPU at a time."""
     return _in_each_others_way(
         facts,
         [index for index, offer in enumerate(facts.provided) if offer.profiles_gpus],
-        "exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs {1} profiles too, and only one can at a time: "
-        f"the other fails; leave them out of one's metrics, or {_APART}",
+        "exports profiling metrics (DCGM_FI_PROF_*) of GPUs that {1} profiles too, which only one can do at a time. "
+        f"Remove them from the metrics of one, or {_APART}",
     )
 
 
 def power_limits_are_kept_by_one(facts: Facts) -> Iterator[Finding]:
-    """Find agents that would set the limits of one GPU in turn."""
+    """Find pairs of constructs that set the power limits of the same GPUs."""
     return _in_each_others_way(
         facts,
         [index for index, offer in enumerate(facts.provided) if offer.power_caps],
-        "limits the power of GPUs on nodes that {1} limits too, so they would set their limits in turn; join them with "
+        "sets power limits on nodes of {1} too, so each overwrites the limits of the other. Combine them with "
         f"limits={{...}}, or {_APART}",
     )
 
 
 def _in_each_others_way(facts: Facts, constructs: Sequence[int], problem: str) -> Iterator[Finding]:
-    """Return a finding for each two of some constructs that may run on one node."""
+    """Yield a problem for each pair of the given constructs whose pods can run on the same node."""
     for pair in combinations(constructs, 2):
         meeting = _meeting(facts, *pair)
         if meeting:
@@ -96,22 +99,22 @@ def _in_each_others_way(facts: Facts, constructs: Sequence[int], problem: str) -
 
 
 def exporters_know_of_sharing(facts: Facts) -> Iterator[Finding]:
-    """Find exporters that name one pod of a GPU that several hold."""
+    """Find exporters whose metrics name only one pod for each GPU, although several pods share a GPU."""
     for index, offer in enumerate(facts.provided):
         if offer.names_one_pod:
             for other, plugin in _plugins_beside(facts, offer):
                 if any(one.sharing.strategy != "none" for one in plugin):
                     yield Finding(
                         None,
-                        "names one of the pods that share a GPU, since it is not told that {1} shares GPUs; pass it "
-                        "the same sharing=, or a PodMapping of your own",
+                        "names only one of the pods that share a GPU, because it has no sharing= but {1} shares GPUs. "
+                        "Pass the same sharing=, or a PodMapping",
                         providers=(index, other),
                         is_warning=True,
                     )
 
 
 def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
-    """Find what was told of another sharing than the device plugin of its nodes has."""
+    """Find constructs whose sharing settings differ from those of the device plugin on the same nodes."""
     for index, offer in enumerate(facts.provided):
         if offer.assumed_sharing is None or _is_shared_by_all(facts, offer.assumed_sharing):
             continue
@@ -122,7 +125,8 @@ def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
 
             yield Finding(
                 None,
-                f"takes GPUs as {in_full(offer.assumed_sharing)}, and {{1}} advertises them as {in_full(has[0])}; pass "
+                f"expects GPUs as {in_full(offer.assumed_sharing)}, but {{1}} advertises them as {in_full(has[0])}. "
+                "Pass "
                 "one Sharing to both",
                 providers=(index, plugins[0][0]),
                 is_warning=True,
@@ -130,20 +134,24 @@ def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_shared_by_all(facts: Facts, sharing: Sharing) -> bool:
-    """Check whether each plugin of the app has a sharing, which takes less than asking for the nodes of each."""
+    """Check whether every device plugin in the app has the given sharing settings.
+
+    This check is faster than a comparison of the nodes of each plugin.
+    """
     advertised = _advertised(sharing)
     return all(_advertised(one.sharing) == advertised for plugin in facts.provided for one in plugin.gpu_offers)
 
 
 def _advertised(sharing: Sharing) -> Sharing:
-    """Return a sharing without what no metric and no label tells of it."""
+    """Return the given sharing settings, without the settings that do not change metrics and labels."""
     return replace(sharing, fail_requests_greater_than_one=False)
 
 
 def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOffer]]]:
-    """Return how the device plugins advertise the GPUs of the nodes that a construct's pods may run on.
+    """Return the configurations of the device plugins that run on the nodes of a construct.
 
-    Nothing, where a plugin is there of which nothing is known.
+    Each item has the index of the construct that runs the plugin, and its configurations. The list is empty if the app
+    has a plugin with unknown configurations.
     """
     found: list[tuple[int, list[GpuOffer]]] = []
     for index, plugin in enumerate(facts.provided):
@@ -161,9 +169,10 @@ def _plugins_beside(facts: Facts, offer: Provided) -> list[tuple[int, list[GpuOf
 
 
 def platforms_are_one(facts: Facts) -> Iterator[Finding]:
-    """Find constructs made for another platform than the nodes, or than most constructs, of the app have.
+    """Find constructs whose platform (operating system and release) differs from that of the nodes.
 
-    Nodes may have different releases while an upgrade lasts; what runs on a node is for one of them.
+    If the app configures no nodes, the function compares each construct with the platform of most constructs. During an
+    upgrade, nodes can have different releases. A construct then has the platform of one of its nodes.
     """
     of_nodes: list[tuple[int, Platform]] = []
     of_others: list[tuple[int, Platform]] = []
@@ -181,37 +190,40 @@ def platforms_are_one(facts: Facts) -> Iterator[Finding]:
 def _of_another_platform(
     facts: Facts, at: int, platform: Platform, references: Iterable[tuple[int, Platform]]
 ) -> Iterator[Finding]:
+    """Yield a problem if the platform of a construct differs from all given platforms."""
     for other, reference in references:
         if _may_meet(facts, at, other) and not _need_nothing_of(facts, at, platform, reference):
             both_talos = isinstance(platform, Talos) and isinstance(reference, Talos)
-            # Until 1.12 the driver lies elsewhere, and nothing hands it out by CDI.
+            # Up to Talos 1.12, the driver is in another folder, and CDI does not work.
             has_other_layout = both_talos and platform.supports_cdi != reference.supports_cdi
             yield Finding(
                 None,
-                f"platform must be the same for all that is on a node; got {platform}, and {{1}} has {reference}; "
-                f"pass {type(reference).__name__}({reference.version!r}) here too, or {_APART}",
+                f"platform must be that of the nodes, got {platform}, but {{1}} has {reference}. "
+                f"Pass {type(reference).__name__}({reference.version!r}) here too, or {_APART}",
                 providers=(at, other),
                 is_warning=not has_other_layout or facts.provided[at].is_workload,
             )
 
 
 def _line(platform: Platform) -> str:
+    """Return the release line of a platform in words, such as ``Talos 1.13``."""
     return platform.line if isinstance(platform, Talos) else "Kubernetes"
 
 
 def _need_nothing_of(facts: Facts, at: int, *platforms: Platform) -> bool:
-    """Check whether a construct may name no runtime class, as one for plain Kubernetes does, beside one for Talos."""
+    """Check whether a construct works on two platforms because its pods need no runtime class on either of them."""
     names_differ = len({platform.runtime_class for platform in platforms}) > 1
     return names_differ and (facts.provided[at].is_workload or facts.gpu_runtime in ("default", "cdi"))
 
 
 def _may_meet(facts: Facts, one: int, other: int) -> bool:
+    """Check whether pods of two constructs can run on the same node."""
     has_pods = facts.provided[one].runs_on and facts.provided[other].runs_on
     return not has_pods or _meeting(facts, one, other) is not None
 
 
 def gpu_clusters_are_not_on_talos(facts: Facts) -> Iterator[Finding]:
-    """Find a GPUCluster of the GPU Operator in an app for Talos.
+    """Find GPUCluster objects of the GPU Operator, which do not work on Talos.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:cmd/nvidia-validator/driver.go, manifests/state-dra-driver/0500_daemonset.yaml
@@ -221,13 +233,13 @@ def gpu_clusters_are_not_on_talos(facts: Facts) -> Iterator[Finding]:
     for index, _ in facts.of_kind(("nvidia.com", "GPUCluster")) if talos else ():
         yield Finding(
             index,
-            f"cannot work on {talos}: the operator's validator tells its DRA driver the root '/', and the driver lies "
-            "in /usr/local; make a ClusterPolicy, or install the DRA driver by its own chart",
+            f"does not work on {talos}: the operator passes the root '/' to its DRA driver, but the driver is in "
+            "/usr/local. Use a ClusterPolicy, or install the DRA driver with its own chart",
         )
 
 
 def one_priority_class_is_the_default(facts: Facts) -> Iterator[Finding]:
-    """Find a second PriorityClass for all pods that name none, which the API server refuses.
+    """Find PriorityClasses with ``globalDefault: true`` besides the first one. The API server rejects them.
 
     Source:
         kubernetes/kubernetes:plugin/pkg/admission/priority/admission.go
@@ -237,17 +249,18 @@ def one_priority_class_is_the_default(facts: Facts) -> Iterator[Finding]:
     for index in defaults[1:]:
         yield Finding(
             index,
-            "must not have globalDefault: true beside {0}, since a cluster has one default; set it on one of the two",
+            "must not have globalDefault: true beside {0}, because a cluster has only one default. Set it in one of "
+            "the two",
             (defaults[0],),
         )
 
 
 _WITHOUT_SIDECAR = ("None", "Push")
-"""Collectors for which Katib adds no container to a trial's pod."""
+"""Kinds of Katib metrics collectors that add no container to the pods of a trial."""
 
 
 def katib_can_collect(facts: Facts) -> Iterator[Finding]:
-    """Find experiments whose trials get no collector, or one that their namespace refuses.
+    """Find Katib Experiments that cannot collect metrics, and metrics collectors that their namespace rejects.
 
     Source:
         kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/pod/inject_webhook.go, and the namespaceSelector of its webhook in
@@ -265,14 +278,14 @@ def katib_can_collect(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 index,
                 "its trials would end without metrics: Katib adds its collector only in a namespace with a label that "
-                f"{{0}} lacks; pass GpuNamespace(labels={COLLECTOR_INJECTION!r})",
+                f"{{0}} does not have. Pass GpuNamespace(labels={COLLECTOR_INJECTION!r})",
                 (at,),
             )
         if labels.get("pod-security.kubernetes.io/enforce") == "restricted" and kind != "Custom":
             yield Finding(
                 index,
-                "its namespace, made by {0}, enforces 'restricted', which refuses Katib's collector, and with it the "
-                "trials' pods, unless KatibConfig has injectSecurityContext: true; pass "
+                "its namespace, from {0}, enforces 'restricted', which rejects the pods with the collector of Katib "
+                "unless KatibConfig has injectSecurityContext: true. Pass "
                 "GpuNamespace(pod_security='baseline')",
                 (at,),
                 is_warning=True,
@@ -280,7 +293,10 @@ def katib_can_collect(facts: Facts) -> Iterator[Finding]:
 
 
 def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
-    """Find ways to NVIDIA's runtime that a policy leaves out: it judges images by their pod's runtime class."""
+    """Find pods that use the NVIDIA runtime but that an admission policy for GPUs does not check.
+
+    The policy checks only the pods of the RuntimeClasses that the user specifies.
+    """
     guards = [
         (index, offer.device_guard)
         for index, offer in enumerate(facts.provided)
@@ -293,8 +309,8 @@ def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
             if offer.gpu_runtime == "default":
                 yield Finding(
                     None,
-                    f"judges pods with runtime class {judged} alone, and {{1}} makes that runtime the "
-                    f"default: an image with {guard.variable}=all sees every GPU; leave default_runtime=True out",
+                    f"checks only pods with runtime class {judged}, but {{1}} makes that runtime the default, so an "
+                    f"image with {guard.variable}=all has access to every GPU. Leave default_runtime=True out",
                     providers=(index, other),
                     is_warning=True,
                 )
@@ -302,15 +318,18 @@ def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
             if name not in guarded:
                 yield Finding(
                     None,
-                    f"judges pods with runtime class {judged} alone, and RuntimeClass {name!r} of this app leads to "
-                    f"NVIDIA's runtime too; pass runtime_class={[*guard.runtime_classes, name]!r}",
+                    f"checks only pods with runtime class {judged}, but RuntimeClass {name!r} of this app uses the "
+                    f"NVIDIA runtime too. Pass runtime_class={[*guard.runtime_classes, name]!r}",
                     providers=(index,),
                     is_warning=True,
                 )
 
 
 def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"] | None:
-    """Check whether pods of two providers come to one node; None where they do not."""
+    """Return ``surely`` or ``perhaps`` if pods of two constructs run on the same node with this certainty.
+
+    Return None if they never run on the same node.
+    """
     meeting = [
         (first, second)
         for first in facts.provided[one].runs_on
@@ -319,25 +338,26 @@ def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"]
     ]
     if not meeting:
         return None
-    # Taints, of which the app need not know, may keep them apart.
+    # With different tolerations, a taint that the app does not declare can separate the pods.
     return "surely" if any(_tolerations(a) == _tolerations(b) for a, b in meeting) else "perhaps"
 
 
 def _tolerations(placement: Mapping[str, Any]) -> list[str]:
+    """Return a sorted list of texts, one for each toleration of a pod spec, to compare two pod specs."""
     return sorted(map(repr, placement.get("tolerations") or ()))
 
 
 def nodes_in_common(facts: Facts, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Check whether there can be a node that takes the pods of both.
+    """Check whether one node can run the pods of two DaemonSets.
 
-    Nodes that the app knows prove the opposite: where each runs on some of them, and no node takes both.
+    The result is False if each DaemonSet runs on some declared nodes of the app, and no declared node runs both.
 
     Args:
-        facts: The app.
-        one: What decides which nodes take the pods of one: ``nodeSelector``, ``affinity`` and ``tolerations``.
-        other: The same for the other.
+        facts: Facts about the app.
+        one: Fields of the first pod spec that determine its nodes: ``nodeSelector``, ``affinity``, ``tolerations``.
+        other: The same fields of the second pod spec.
     """
-    # Only an app with two agents of a sort needs the rules of the scheduler.
+    # The following import is slow, and only few apps need it.
     from gpu_constructs.capacity.eligibility import may_share_a_node
     from gpu_constructs.capacity.serving import nodes_taking
 

@@ -1,4 +1,4 @@
-"""What the LimitRanges and ResourceQuotas of an app refuse of its own pods, and what quotas do not count."""
+"""Checks that pods and volume claims do not exceed the LimitRanges and ResourceQuotas in the app."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ _OF_CLASS = ".storageclass.storage.k8s.io/requests.storage"
 _OF_PODS = frozenset({"pods", "count/pods"})
 _REQUESTED = frozenset({"cpu", "memory", "ephemeral-storage"})
 _MIG = "nvidia.com/mig-"
-# kubernetes/kubernetes:pkg/quota/v1/evaluator/core/pods.go: a quota on one of these has every container state it.
+# If a ResourceQuota limits one of the following resources, every container must set an amount of it:
+# kubernetes/kubernetes:pkg/quota/v1/evaluator/core/pods.go
 _DEMANDED = {
     **{resource: ("requests", resource) for resource in ("cpu", "memory")},
     **{f"{part}.{resource}": (part, resource) for part in ("requests", "limits") for resource in ("cpu", "memory")},
 }
-# A runtime, or an operator's own defaults, add what is not written in these.
+# In objects of these groups, a runtime or an operator adds fields to the pod specs.
 _COMPLETED = ("serving.kserve.io", "trainer.kubeflow.org")
 
 _Limit = tuple[int, Manifest]
@@ -31,13 +32,13 @@ _Limit = tuple[int, Manifest]
 
 @dataclass(frozen=True)
 class _Bound:
-    """One key of a quota.
+    """One limit of a ResourceQuota.
 
     Attributes:
-        index: Of the ResourceQuota.
-        key: As it is written.
-        most: What it allows, as it is written.
-        number: The same as a number.
+        index: Index of the ResourceQuota among the objects of the app.
+        key: Key of the limit, such as ``requests.cpu``.
+        most: Value of the limit, as text in the manifest.
+        number: Value of the limit, as a number.
     """
 
     index: int
@@ -47,7 +48,10 @@ class _Bound:
 
     @property
     def counts(self) -> tuple[str, str] | None:
-        """The section and the resource of containers that it counts; None where it counts something else."""
+        """Section of ``resources`` and resource name of the container amounts that the limit counts.
+
+        For example, ``("requests", "cpu")``. None if the limit does not count amounts of containers.
+        """
         for section in ("requests", "limits"):
             if self.key.startswith(f"{section}."):
                 return None if self.key == _OF_CLAIMS else (section, self.key.removeprefix(f"{section}."))
@@ -56,7 +60,7 @@ class _Bound:
 
 
 def pods_fit_their_namespace(facts: Facts) -> Iterator[Finding]:
-    """Compare the pods of each namespace with what the app says of it."""
+    """Find pods that a LimitRange rejects, and pods that lack an amount that a ResourceQuota requires."""
     for pod in facts.pods if facts.limit_ranges or facts.quotas else ():
         namespace = namespace_of(pod.manifest)
         limits = [one for one in facts.limit_ranges.get(namespace, ()) if one[1].get("type") == "Container"]
@@ -67,21 +71,24 @@ def pods_fit_their_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _above_the_most(pod: Pod, limits: list[_Limit]) -> Iterator[Finding]:
+    """Yield a problem for each amount of a pod that a LimitRange rejects."""
     for index, limit in limits:
-        told: set[tuple[str | None, str]] = set()
+        reported: set[tuple[str | None, str]] = set()
         for breach in breaches(pod.spec, limit):
-            if breach.bound == "max" and (breach.container, breach.resource) not in told:
-                told.add((breach.container, breach.resource))
+            if breach.bound == "max" and (breach.container, breach.resource) not in reported:
+                reported.add((breach.container, breach.resource))
                 yield Finding(
                     pod.index,
-                    f"pods would be refused: {breach.section}[{breach.resource!r}] of container {breach.container!r} "
+                    f"the API server would reject the pods: {breach.section}[{breach.resource!r}] of container "
+                    f"{breach.container!r} "
                     f"is {breach.given}, and {{0}} allows a container of namespace {namespace_of(pod.manifest)!r} at "
-                    f"most {breach.allowed}; ask for less, or raise ContainerLimits(max=...)",
+                    f"most {breach.allowed}. Request less, or raise ContainerLimits(max=...)",
                     (index,),
                 )
 
 
 def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> Iterator[Finding]:
+    """Yield a problem for each amount that a ResourceQuota requires and that a container does not set."""
     for index, key in quotas:
         section, resource = _DEMANDED[key]
         if _states(pod.spec, section, resource) or any(resource in defaults(limit, section) for _, limit in limits):
@@ -90,25 +97,27 @@ def _unstated(pod: Pod, quotas: list[tuple[int, str]], limits: list[_Limit]) -> 
             if not _states(container, section, resource):
                 yield Finding(
                     pod.index,
-                    f"pods would be refused: container {container.get('name')!r} states no {section}[{resource!r}], "
-                    f"which {{0}} demands of every container of namespace {namespace_of(pod.manifest)!r} by {key!r}; "
-                    "state it, or give a default with GpuNamespace(limit_range=ContainerLimits(default=...))",
+                    f"the API server would reject the pods: container {container.get('name')!r} does not set "
+                    f"{section}[{resource!r}], which {{0}} requires of every container of namespace "
+                    f"{namespace_of(pod.manifest)!r} with {key!r}. Set it, or set a default with "
+                    "GpuNamespace(limit_range=ContainerLimits(default=...))",
                     (index,),
                 )
 
 
 def _states(holder: Manifest, section: str, resource: str) -> bool:
-    # Kubernetes takes the limit for the request where that is not given.
+    """Check whether a container sets an amount of a resource in its limits or requests."""
+    # Kubernetes copies the limit to a missing request.
     return any(resource in amounts(holder, part) for part in {section, "limits"})
 
 
 def quotas_fit_and_count(facts: Facts) -> Iterator[Finding]:
-    """Compare what each workload asks for with the quotas of its namespace."""
+    """Find workloads and volume claims that exceed a ResourceQuota, and GPUs that no ResourceQuota counts."""
     bounds = _bounds(facts)
     if not bounds:
         return
     for pod in (*facts.pods, *facts.completed_pods):
-        # A runtime is completed by what uses it, maybe in another namespace.
+        # A training or serving runtime creates no pods. The objects that use it can be in other namespaces.
         if not facts.kinds[pod.index][1].endswith("Runtime"):
             for bound in bounds.get(namespace_of(pod.manifest), ()):
                 yield from _larger_than(pod, bound)
@@ -119,6 +128,7 @@ def quotas_fit_and_count(facts: Facts) -> Iterator[Finding]:
 
 
 def _bounds(facts: Facts) -> dict[str, list[_Bound]]:
+    """Return the limits of the ResourceQuotas in the app, by namespace. ResourceQuotas with scopes are not included."""
     bounds: dict[str, list[_Bound]] = {}
     for namespace, quotas in facts.quotas.items():
         each = [(index, key, most, quantity(most)) for index, key, most in quotas]
@@ -127,7 +137,10 @@ def _bounds(facts: Facts) -> dict[str, list[_Bound]]:
 
 
 def _asked(pod: Pod, bound: _Bound) -> Decimal:
-    """Return the least that a quota counts for one pod: defaults of the namespace may add to it."""
+    """Return the smallest amount that a limit of a ResourceQuota counts for one pod.
+
+    Default amounts of the namespace can increase it.
+    """
     if bound.key in _OF_PODS:
         return Decimal(1)
     if bound.counts is None:
@@ -139,7 +152,11 @@ def _asked(pod: Pod, bound: _Bound) -> Decimal:
 
 
 def _stated(holder: Manifest, section: str, resource: str) -> Decimal | None:
-    # Kubernetes takes the limit for the request where that is not given.
+    """Return the amount of a resource that a container sets in its limits or requests.
+
+    Return None if it sets none.
+    """
+    # Kubernetes copies the limit to a missing request.
     given = amounts(holder, section).get(resource)
     if given is None and section == "requests":
         given = amounts(holder, "limits").get(resource)
@@ -147,17 +164,23 @@ def _stated(holder: Manifest, section: str, resource: str) -> Decimal | None:
 
 
 def _larger_than(pod: Pod, bound: _Bound) -> Iterator[Finding]:
+    """Yield a problem if a single pod exceeds a limit of a ResourceQuota."""
     asked = _asked(pod, bound)
     if asked > bound.number:
         yield Finding(
             pod.index,
-            f"pods would be refused: one counts {_shown(asked)} of {bound.key!r}, and {{0}} allows all pods of "
-            f"namespace {namespace_of(pod.manifest)!r} {bound.most} together; ask for less, or raise the quota",
+            f"the API server would reject the pods: one pod counts {_shown(asked)} of {bound.key!r}, but {{0}} allows "
+            f"all pods of namespace {namespace_of(pod.manifest)!r} only {bound.most} together. Request less, or raise "
+            "the quota",
             (bound.index,),
         )
 
 
 def _shown(number: Decimal) -> str:
+    """Return an amount of a resource as text.
+
+    An amount of whole gibibytes or mebibytes gets the unit ``Gi`` or ``Mi``.
+    """
     for factor, unit in ((2**30, "Gi"), (2**20, "Mi")):
         if number >= factor and not number % factor:
             return f"{number // factor}{unit}"
@@ -165,8 +188,8 @@ def _shown(number: Decimal) -> str:
 
 
 def _workloads(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
-    """Check what all pods that a workload runs at once count."""
-    # Only an app with quotas needs to know how many pods each kind makes.
+    """Find workloads whose pods together exceed a limit of a ResourceQuota."""
+    # These imports are slow, and only an app with quotas needs them.
     from gpu_constructs.capacity.demand.app_objects import App
     from gpu_constructs.capacity.demand.copies import pod_groups
 
@@ -180,8 +203,9 @@ def _workloads(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Findin
             if together > bound.number and all(asked <= bound.number for asked, _ in each):
                 yield Finding(
                     index,
-                    f"its {pods} pods count {_shown(Decimal(together))} of {bound.key!r}, and {{0}} allows all pods of "
-                    f"namespace {namespace_of(manifest)!r} {bound.most} together, so some would be refused; run fewer, "
+                    f"its {pods} pods count {_shown(Decimal(together))} of {bound.key!r}, but {{0}} allows all pods of "
+                    f"namespace {namespace_of(manifest)!r} only {bound.most} together, so the API server would reject "
+                    "some. Run fewer, "
                     "or raise the quota",
                     (bound.index,),
                     is_warning=True,
@@ -189,6 +213,7 @@ def _workloads(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Findin
 
 
 def _claims(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
+    """Find volume claims that exceed a limit of a ResourceQuota."""
     for index, namespace, spec in _volume_claims(facts):
         counted = {_OF_CLAIMS, f"{spec.get('storageClassName')}{_OF_CLASS}"}
         asked = _stated(spec, "requests", "storage")
@@ -196,14 +221,15 @@ def _claims(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
             if asked is not None and bound.key in counted and asked > bound.number:
                 yield Finding(
                     index,
-                    f"its volume claim would be refused: it asks for {amounts(spec, 'requests')['storage']}, and {{0}} "
-                    f"allows all claims of namespace {namespace!r} {bound.most} together by {bound.key!r}; ask for "
-                    "less, or raise the quota",
+                    "the API server would reject its volume claim: it requests "
+                    f"{amounts(spec, 'requests')['storage']}, but {{0}} allows all claims of namespace {namespace!r} "
+                    f"only {bound.most} together with {bound.key!r}. Request less, or raise the quota",
                     (bound.index,),
                 )
 
 
 def _volume_claims(facts: Facts) -> Iterator[tuple[int, str, Manifest]]:
+    """Yield the volume claims of an app, each with the index of its object, its namespace and its spec."""
     for index, manifest in facts.of_kind(("", "PersistentVolumeClaim")):
         yield index, namespace_of(manifest), manifest.get("spec") or {}
     for index, manifest in facts.of_kind(("apps", "StatefulSet")):
@@ -212,7 +238,7 @@ def _volume_claims(facts: Facts) -> Iterator[tuple[int, str, Manifest]]:
 
 
 def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterator[Finding]:
-    """Check for GPUs under names that a quota on GPUs does not count."""
+    """Find GPU resources that no ResourceQuota of a namespace counts, although one counts other GPU resources."""
     counted = {bound.counts[1]: bound for bound in bounds if bound.counts and bound.counts[0] == "requests"}
     of_gpus = {resource: bound for resource, bound in counted.items() if facts.is_gpu(resource)}
     if not of_gpus:
@@ -222,14 +248,17 @@ def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterat
         keys = ", ".join(f"requests.{name}".replace("*", "<profile>") for name in missed)
         yield Finding(
             next(iter(of_gpus.values())).index,
-            f"limits GPUs as {', '.join(sorted(of_gpus))} only, and a quota counts each name for itself, so pods take "
-            f"any number of {' and '.join(missed)}; add {keys}, 0 where none is allowed",
+            f"limits GPUs as {', '.join(sorted(of_gpus))} only, and a quota counts each name separately, so pods can "
+            f"take any number of {' and '.join(missed)}. Add {keys}, with 0 to forbid them",
             is_warning=True,
         )
 
 
 def _missed(facts: Facts, namespace: str, counted: Collection[str]) -> list[str]:
-    """Return the names of GPUs of pods and nodes that are not counted; a star is for profiles that nothing names."""
+    """Return the names of the GPU resources that no ResourceQuota of a namespace counts.
+
+    A name with ``*`` stands for MIG profiles that are not known.
+    """
     asks = [ask for pod in (*facts.gpu_pods, *facts.completed_pods) for ask in pod.asks]
     names = {ask.resource for ask in asks if namespace_of(ask.pod.manifest) == namespace} | set(_advertised(facts))
     patterns = sorted(name for name in names if name.endswith("*"))
@@ -238,7 +267,7 @@ def _missed(facts: Facts, namespace: str, counted: Collection[str]) -> list[str]
 
 
 def _advertised(facts: Facts) -> Iterator[str]:
-    """Return the names of GPUs on the nodes, where the configuration of the plugin is known."""
+    """Yield the names of the GPU resources that device plugins with a known configuration advertise."""
     for offer in (one for provider in facts.provided for one in provider.gpu_offers):
         yield offer.sharing.gpu_resource
         yield from (offer.sharing.resource_name(name) for name in offer.sharing.resources if name.startswith(_MIG))

@@ -1,4 +1,4 @@
-"""Objects that pods, and objects of operators, name: whether the app, or somebody else, provides them."""
+"""Checks that all ConfigMaps, Secrets and other objects exist that pods and custom resources refer to."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ KEYWORDS: Mapping[str, str] = {
     "Secret": "secrets",
     "ServiceAccount": "service_accounts",
 }
-"""The keyword of ``External`` that declares objects of each kind."""
+"""Keyword argument of ``External`` that declares existing objects, by their kind."""
 
 _EVERYWHERE = "*"
 _BUILT_IN: Mapping[str, Sequence[str]] = {
     "ConfigMap": ("kube-root-ca.crt",),
     "PriorityClass": ("system-cluster-critical", "system-node-critical"),
-    # Kubeflow makes the others in the namespace of each profile.
+    # Kubeflow creates default-editor and default-viewer in the namespace of each profile.
     "ServiceAccount": ("default", "default-editor", "default-viewer"),
 }
-# Objects that others make: of the paths, the first that holds a name counts.
+# Kinds of the objects that operators create, with the paths to their name. The first path with a value applies.
 _PRODUCED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("bitnami.com", "SealedSecret"): ("Secret", "spec.template.metadata.name", "metadata.name"),
     ("cert-manager.io", "Certificate"): ("Secret", "spec.secretName"),
@@ -49,7 +49,7 @@ _PRODUCED: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 _IN_EVERY_NAMESPACE = frozenset({"Bundle", "ClusterExternalSecret"})
 
-# Names outside of pods, by their path.
+# Kinds and paths of the references in other objects than pods.
 _NAMED: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "ServiceAccount"): ("Secret", "imagePullSecrets.*.name"),
     ("batch.volcano.sh", "Job"): ("PriorityClass", "spec.priorityClassName"),
@@ -76,14 +76,14 @@ _KIND_OF: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class _Reference:
-    """One object that another names.
+    """A reference of an object to another object.
 
     Attributes:
-        index: Of the object that names it.
-        kind: Of the object that is named.
-        namespace: Where it has to be; empty for what is in none.
-        name: Its name.
-        keys: Keys that it must have.
+        index: Index of the object that contains the reference, among the objects of the app.
+        kind: Kind of the referenced object.
+        namespace: Namespace of the referenced object; empty for a cluster-scoped one.
+        name: Name of the referenced object.
+        keys: Keys that the referenced object must have; none by default.
     """
 
     index: int
@@ -97,53 +97,59 @@ class _Reference:
 
 
 _Known = Mapping[tuple[str, str], Mapping[str, frozenset[str] | None]]
-"""By kind and namespace the names of objects that are there, each with its keys; None where they are not known."""
+"""Objects that exist: by kind and namespace, a mapping from the name to the keys. None stands for unknown keys."""
 
 
 def references_exist(facts: Facts) -> Iterator[Finding]:
-    """Check that something provides each object that is named, with the keys that are named."""
+    """Find references to objects, or to keys in them, that the app neither creates nor declares."""
     wanted = list(dict.fromkeys(_references(facts)))
     known = _known(facts) if wanted else {}
-    told: set[tuple[str, str, str]] = set()
+    reported: set[tuple[str, str, str]] = set()
     for one in wanted:
         identity = (one.kind, one.namespace, one.name)
         names = [name for place in (one.namespace, _EVERYWHERE) for name in known.get((one.kind, place), ())]
         if is_among(one.name, names):
             yield from _missing_keys(one, known)
-        elif identity not in told:
-            told.add(identity)
+        elif identity not in reported:
+            reported.add(identity)
             yield _missing(one, names)
 
 
 def _missing(one: _Reference, names: list[str]) -> Finding:
+    """Return the problem for a reference to an object that the app neither creates nor declares."""
     near = next((name for name in names if _is_slip(one.name, name)), None)
     declared = f"{one.namespace}/{one.name}" if one.namespace else one.name
     way_out = f"declare it with External(app, 'existing', {KEYWORDS[one.kind]}=[{declared!r}])"
     if near is not None:
         return Finding(
-            one.index, f"names {one}, which is not there but {near!r} is; write {near!r}, or {way_out} where both exist"
+            one.index,
+            f"references {one}, which does not exist, but {near!r} does. Write {near!r}, or {way_out} if both exist",
         )
     return Finding(
         one.index,
-        f"names {one}, which nothing in this app makes{fields.did_you_mean(one.name, names)}; add it, or {way_out}",
+        f"references {one}, which this app does not create{fields.did_you_mean(one.name, names)}. Add it, or {way_out}",
         is_warning=True,
     )
 
 
 def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
+    """Yield a problem for each key that a reference needs and that the referenced object does not have."""
     has = known.get((one.kind, one.namespace), {}).get(one.name)
-    # What has none yet is filled by somebody else.
+    # Another program fills an object without keys.
     for key in one.keys if has else ():
         if has and key not in has:
             yield Finding(
                 one.index,
-                f"names key {key!r} of {one}, which does not have it{fields.did_you_mean(key, has)}; it has "
-                f"{', '.join(sorted(has)[:5])}; name one of its keys, or make the reference optional",
+                f"references key {key!r} of {one}, which does not have it{fields.did_you_mean(key, has)}; it has "
+                f"{', '.join(sorted(has)[:5])}. Name one of its keys, or make the reference optional",
             )
 
 
 def _is_slip(got: str, known: str) -> bool:
-    """Check whether names differ by one letter too many, too few, wrong or swapped, in a word that is not a number."""
+    """Check whether two names probably differ by a typing error.
+
+    This means one added, missing, wrong or swapped letter. A different digit is not a typing error.
+    """
     start = _in_common(got, known)
     end = _in_common(got[start:][::-1], known[start:][::-1])
     one, other = got[start : len(got) - end], known[start : len(known) - end]
@@ -153,11 +159,15 @@ def _is_slip(got: str, known: str) -> bool:
 
 
 def _in_common(one: str, other: str) -> int:
+    """Return the number of characters that two texts have in common at their start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _made_by(manifest: Manifest, of: tuple[str, str]) -> Iterator[tuple[str, str, str, frozenset[str] | None]]:
-    """Yield what an object is or has made: kind, namespace, name, and the keys where they are known."""
+    """Yield the kind, namespace, name and keys of an object, or of each object that an operator creates for it.
+
+    The keys are None if they are not known.
+    """
     (group, kind), name, namespace = of, str(manifest["metadata"].get("name")), namespace_of(manifest)
     if group == "" and kind in KEYWORDS:
         sections = (manifest.get(section) for section in ("data", "stringData", "binaryData"))
@@ -172,11 +182,12 @@ def _made_by(manifest: Manifest, of: tuple[str, str]) -> Iterator[tuple[str, str
 
 
 def _known(facts: Facts) -> _Known:
+    """Return all objects that the app creates or declares, with their keys."""
     found: dict[tuple[str, str], dict[str, frozenset[str] | None]] = defaultdict(dict)
     for manifest, of in zip(facts.objects, facts.kinds, strict=True):
         for made, namespace, name, has in _made_by(manifest, of):
             there = found[made, namespace]
-            # What two make has the keys of both, and those of an operator are not known.
+            # If two objects create the same object, its keys are unknown.
             there[name] = has if name not in there else None
     declared = [one for offer in facts.provided for one in offer.objects.items()]
     for kind, names in (*_BUILT_IN.items(), *declared):
@@ -187,10 +198,11 @@ def _known(facts: Facts) -> _Known:
 
 
 def _references(facts: Facts) -> Iterator[_Reference]:
+    """Yield all references to other objects in pods and custom resources of the app."""
     for pod in facts.pods:
         is_in_none = pod.manifest["kind"].startswith("Cluster")
         for one in _of_pod(pod):
-            # What serves every namespace names objects of whichever uses it.
+            # The pods of a cluster-scoped runtime reference objects in the namespace of the job or service.
             if one.kind == "PriorityClass" or not is_in_none:
                 yield one
     for index, manifest in enumerate(facts.objects):
@@ -198,7 +210,7 @@ def _references(facts: Facts) -> Iterator[_Reference]:
 
 
 def _sources(pod: Pod) -> Iterator[Manifest]:
-    """Yield all that may name a ConfigMap or a Secret in a pod: variables and volumes."""
+    """Yield the parts of a pod spec that can refer to ConfigMaps and Secrets: environment variables and volumes."""
     for container in pod_specs.containers(pod.spec):
         yield from (mapping(variable.get("valueFrom")) for variable in container.get("env") or ())
         yield from container.get("envFrom") or ()
@@ -207,6 +219,8 @@ def _sources(pod: Pod) -> Iterator[Manifest]:
 
 
 def _of_pod(pod: Pod) -> Iterator[_Reference]:
+    """Yield the references of a pod to other objects."""
+
     def named(kind: str, name: object, *keys: object) -> Iterator[_Reference]:
         return _reference(pod.index, kind, namespace_of(pod.manifest), name, keys)
 
@@ -223,6 +237,7 @@ def _of_pod(pod: Pod) -> Iterator[_Reference]:
 
 
 def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iterator[_Reference]:
+    """Yield the references of an object to other objects that are not in a pod spec."""
     namespace = namespace_of(manifest)
     if known in _NAMED:
         kind, path = _NAMED[known]
@@ -239,6 +254,7 @@ def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iter
 
 
 def _of_scraper(index: int, namespace: str, value: Any, depth: int = 0) -> Iterator[_Reference]:
+    """Yield the references in the spec of a ServiceMonitor or a similar object."""
     for key, member in value.items() if isinstance(value, Mapping) else enumerate(_list(value)):
         of = mapping(member)
         kind = _OF_SCRAPERS.get(str(key))
@@ -251,17 +267,23 @@ def _of_scraper(index: int, namespace: str, value: Any, depth: int = 0) -> Itera
 def _reference(
     index: int, kind: str, namespace: str, name: object, keys: tuple[object, ...] = ()
 ) -> Iterator[_Reference]:
-    # What Katib or a template puts in later is not known yet.
+    """Yield a reference to an object with a given name.
+
+    Yield nothing if the name contains a placeholder that a template replaces later.
+    """
+    # Katib or a template replaces a placeholder in the name later.
     if isinstance(name, str) and name and not re.search(r"[${]", name):
         named = tuple(key for key in keys if isinstance(key, str) and not re.search(r"[${]", key))
         yield _Reference(index, kind, "" if kind == "PriorityClass" else namespace, name, named)
 
 
 def _list(value: object) -> list[Any]:
+    """Return a list unchanged, and an empty list for other values."""
     return value if isinstance(value, list) else []
 
 
 def _texts(value: Any, steps: list[str]) -> Iterator[str]:
+    """Yield the texts at a path of keys in a manifest. The step ``*`` stands for every item of a list."""
     if not steps:
         if isinstance(value, str) and value:
             yield value

@@ -1,4 +1,7 @@
-"""Which pods of an app the scrape objects beside them reach."""
+"""A check for metrics endpoints that two scrape objects cover.
+
+A scrape object selects the pods that a metrics collector scrapes, for example a ServiceMonitor or a VMPodScrape.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _WITH_PODS = frozenset({"DaemonSet", "Deployment", "Job", "Pod", "ReplicaSet", "
 
 
 def targets_are_scraped_once(facts: Facts) -> Iterator[Finding]:
-    """Find objects that scrape one port twice."""
+    """Find pairs of scrape objects, such as ServiceMonitors, that cover the same port of the same pods."""
     scraped = [
         (index, targets)
         for index, targets in scrape_targets(facts).items()
@@ -34,15 +37,15 @@ def targets_are_scraped_once(facts: Facts) -> Iterator[Finding]:
             if both:
                 yield Finding(
                     index,
-                    f"scrapes port {both[0].port} of {{0}}, and so does {{1}}: every series would be there twice, also "
-                    "where the VictoriaMetrics operator converts a Prometheus object; keep one of the two, or annotate "
-                    f"one with {SCRAPED_TWICE}=intended where they are for two stores",
+                    f"scrapes port {both[0].port} of {{0}}, and so does {{1}}: every series exists twice, also if the "
+                    "VictoriaMetrics operator converts one from the other. Remove one of the two, or annotate one "
+                    f"with {SCRAPED_TWICE}=intended if they are for two stores",
                     others=(both[0].pods, other),
                 )
 
 
 class Target(NamedTuple):
-    """A port, path and query of the pods that one object makes."""
+    """A metrics endpoint of the pods of one object: the index of the object, and its port, path and query."""
 
     pods: int
     port: str
@@ -51,9 +54,10 @@ class Target(NamedTuple):
 
 
 def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
-    """Return what each scrape object reaches, both by index; what is not in the app is not seen.
+    """Return the metrics endpoints that each scrape object covers, by index of the scrape object.
 
-    Selectors by expression are taken for reaching nothing, and so is an endpoint that keeps only some of its targets.
+    Scrape objects with selector expressions have an empty set. The result omits endpoints with relabeling rules that
+    keep or drop targets.
     """
     found: dict[int, set[Target]] = {}
     for kind, endpoints in _KINDS.items():
@@ -65,14 +69,16 @@ def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
 
 
 def _chooses(endpoint: Manifest) -> bool:
+    """Check whether relabeling rules of an endpoint keep or drop targets."""
     steps = endpoint.get("relabelings") or endpoint.get("relabelConfigs") or ()
     return any(str(step.get("action")).lower().startswith(("keep", "drop")) for step in steps)
 
 
 def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> bool:
+    """Check whether a scrape object selects pods or Services with given labels in a namespace."""
     spec = scrape["spec"]
     selector, places = spec.get("selector") or {}, spec.get("namespaceSelector") or {}
-    # An empty selector takes everything; where there is none, Prometheus' operator refuses the object.
+    # An empty selector matches everything. The Prometheus operator rejects an object without a selector.
     is_there = spec.get("selector") is not None or str(scrape.get("kind")).startswith("VM")
     if selector.get("matchExpressions") or not is_there:
         return False
@@ -82,7 +88,10 @@ def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> boo
 
 
 def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
-    """Return a target with its port by number, so that names and numbers compare."""
+    """Return a metrics endpoint of a pod with the number of its port.
+
+    The function replaces a port name by its number, so that equal endpoints are equal values.
+    """
     ports = [one for container in containers(pod.spec) for one in container.get("ports") or ()]
     number = next((one.get("containerPort") for one in ports if port is not None and port == one.get("name")), port)
     params = endpoint.get("params") or {}
@@ -91,6 +100,7 @@ def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
 
 
 def _selected(facts: Facts, takes: Callable[[Mapping[str, str], str], bool]) -> Iterator[Pod]:
+    """Yield the pods of the app that a function accepts by their labels and namespace."""
     for pod in facts.pods:
         is_known = pod.manifest["kind"] in _WITH_PODS
         if is_known and takes(labels_of({"metadata": pod.metadata}), namespace_of(pod.manifest)):
@@ -98,13 +108,15 @@ def _selected(facts: Facts, takes: Callable[[Mapping[str, str], str], bool]) -> 
 
 
 def _pods(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iterator[Target]:
+    """Yield the metrics endpoints that a PodMonitor or a VMPodScrape covers."""
     port = endpoint.get("port") or endpoint.get("portNumber") or endpoint.get("targetPort")
     for pod in _selected(facts, partial(_selects, scrape)):
         yield _numbered(pod, port, endpoint)
 
 
 def _behind_services(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iterator[Target]:
-    # Both operators look at targetPort only where there is no port.
+    """Yield the metrics endpoints that a ServiceMonitor or a VMServiceScrape covers, through Services."""
+    # Both operators use targetPort only if the endpoint has no port.
     theirs = None if endpoint.get("port") else endpoint.get("targetPort")
     for _, service in facts.of_kind(("", "Service")):
         selector = at(service, "spec").get("selector") or {"": ""}
@@ -117,4 +129,5 @@ def _behind_services(facts: Facts, scrape: Manifest, endpoint: Manifest) -> Iter
 
 
 def _is_behind(place: str, selector: Mapping[str, str], labels: Mapping[str, str], namespace: str) -> bool:
+    """Check whether a Service selects pods with given labels in a namespace."""
     return namespace == place and selector.items() <= labels.items()

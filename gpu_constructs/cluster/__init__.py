@@ -1,1 +1,1 @@
-"""What a cluster needs once: namespaces, limits, priority and runtime classes, admission policies, rules."""
+"""Objects that a cluster needs once, such as namespaces, priority classes, runtime classes and admission policies."""

@@ -1,4 +1,4 @@
-"""Things a cluster has that the app does not create."""
+"""`External`: a declaration of objects in the cluster that the app does not create."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from gpu_constructs.tree.construct import GpuConstruct, checked
 
 
 class External(GpuConstruct):
-    """Declares what the cluster has from elsewhere, so that ``synth`` does not miss it. Emits nothing."""
+    """A declaration of what the cluster already contains, so that ``synth`` does not report it as missing.
+
+    Emits nothing.
+    """
 
     @checked
     def __init__(
@@ -33,29 +36,30 @@ class External(GpuConstruct):
         components: Sequence[Component] = (),
         gpu_runtime: GpuRuntime | None = None,
     ) -> None:
-        """Declare it.
+        """Declare the objects, node labels and components that the app does not create.
 
         Args:
-            scope: The App, or anything in it; one declaration serves the whole App.
-            id: Say who provides it: ``gpu-operator``, ``talos-node-labels``.
-            runtime_classes: RuntimeClass objects, as the GPU Operator makes ``nvidia``.
-            node_labels: Labels on nodes, as the GPU Operator or Talos' ``machine.nodeLabels`` set
-                ``nvidia.com/gpu.present``; a trailing ``*`` stands for the rest of the key.
-            namespaces: Namespaces.
-            config_maps: ConfigMaps, as ``team/settings`` or, in whichever namespace, ``settings``; a trailing ``*``
-                stands for the rest of the name.
-            priority_classes: PriorityClass objects.
-            secrets: Secrets, likewise: ``team/hugging-face``, or ``*`` where no Secret is made by this app.
-            service_accounts: ServiceAccounts, likewise.
-            gpu_resources: Names under which other device plugins advertise GPUs: ``nvidia.com/gpu-a100``.
-            components: What runs on the GPU nodes already, as ``node-feature-discovery`` or a
-                ``validation-bridge`` of another app.
-            gpu_runtime: How containers get at their GPUs: ``runtime-class`` where each GPU pod must name one,
-                ``default`` where NVIDIA's is the nodes' default runtime, ``cdi`` where the device plugin hands
-                them out by CDI. None: what the objects of the app let on.
+            scope: The App, or a construct in the App. One declaration applies to the whole App.
+            id: ID of the construct. Use the name of the tool that creates the objects, for example ``gpu-operator``.
+            runtime_classes: Names of RuntimeClass objects, for example ``nvidia``, which the GPU Operator creates.
+            node_labels: Keys of node labels, for example ``nvidia.com/gpu.present``, which the GPU Operator or
+                ``machine.nodeLabels`` of Talos sets. A trailing ``*`` matches the rest of the key.
+            namespaces: Names of Namespaces.
+            config_maps: Names of ConfigMaps: ``team/settings`` with the namespace, or ``settings`` for any namespace. A
+                trailing ``*`` matches the rest of the name.
+            priority_classes: Names of PriorityClass objects.
+            secrets: Names of Secrets, written like those of ``config_maps``. Use ``*`` if the app creates no Secret.
+            service_accounts: Names of ServiceAccounts, written like those of ``config_maps``.
+            gpu_resources: Names of extended resources that other device plugins advertise for GPUs, for example
+                ``nvidia.com/gpu-a100``.
+            components: Names of components that already run on the GPU nodes, for example ``node-feature-discovery``,
+                or ``validation-bridge`` if another app has one.
+            gpu_runtime: Method by which containers get their GPUs. ``runtime-class``: each GPU pod must set a runtime
+                class. ``default``: the NVIDIA runtime is the default of the nodes. ``cdi``: the device plugin allocates
+                GPUs through CDI. None, the default: the library derives it from the objects of the app.
 
         Raises:
-            GpuConstructsError: A name that Kubernetes would not take.
+            GpuConstructsError: If Kubernetes would reject a name.
         """
         for name in runtime_classes:
             fields.dns_subdomain("runtime_classes", name)
@@ -71,7 +75,7 @@ class External(GpuConstruct):
             for name in names:
                 _object_name(keyword, name)
         fields.labels("gpu_resources", dict.fromkeys(gpu_resources, ""))
-        # With a letter for the star, what is left must be a key.
+        # A key with a trailing star is valid if it is valid with a letter in place of the star.
         fields.labels("node_labels", {re.sub(r"(?<=.)\*\Z", "x", label): "" for label in node_labels})
         super().__init__(scope, id)
         self.provides = Provided(
@@ -87,8 +91,13 @@ class External(GpuConstruct):
 
 def _object_name(keyword: str, name: str) -> None:
     namespace, slash, own = name.rpartition("/")
-    refuse_if(slash and keyword == "priority_classes", keyword, "be names alone, for they are in no namespace", name)
+    refuse_if(
+        slash and keyword == "priority_classes",
+        keyword,
+        "be names without a namespace, because PriorityClasses are cluster-scoped",
+        name,
+    )
     if slash:
         fields.dns_label(keyword, namespace)
-    # With a letter for the star, what is left must be a name.
+    # A name with a trailing star is valid if it is valid with a letter in place of the star.
     fields.dns_subdomain(keyword, re.sub(r"\*\Z", "x", own))

@@ -1,4 +1,4 @@
-"""Hands the rules to an app, so that every way to render it runs them."""
+"""`GpuRules`: checks of an app's objects, which run each time cdk8s renders the app."""
 
 from __future__ import annotations
 
@@ -20,30 +20,32 @@ _SETTINGS, _INVENTORY = "_gpu_rules", "_gpu_inventory"
 
 
 class GpuRules(metaclass=ShortErrors):
-    """The rules for objects with GPUs, on every object of an app, whoever wrote it.
+    """The rules that check objects with GPUs. They apply to every object of an app, even one of another library.
 
-    Our ``synth`` runs them anyway. So do ``app.synth()`` and ``app.synth_yaml()`` of an app that holds constructs of
-    this library. ``GpuRules.enforce(app)`` has any app and ``Testing.synth(chart)`` run them, and says which to leave
-    out.
+    ``gpu_constructs.synth`` always checks the rules. If the app contains constructs of this library, ``app.synth()``
+    and ``app.synth_yaml()`` check them too. Call ``GpuRules.enforce(app)`` for an app that contains none, for
+    ``Testing.synth(chart)``, or to ignore some rules.
     """
 
     @staticmethod
     @short_errors
     def enforce(app: App, *, ignore: Sequence[str] = (), inventory: GpuInventory | None = None) -> None:
-        """Have every rendering of an app fail where a rule is broken, and warn where one may be.
+        """Check the rules each time cdk8s renders an app. Raise an error if an object breaks a rule.
+
+        If the check cannot determine whether an object breaks a rule, it causes a warning.
 
         Args:
-            app: The App. Called again for the same one, the later settings replace the earlier ones.
-            ignore: Codes of rules to leave out for the whole app; one object leaves some out by the annotation
-                ``gpu-constructs/ignore-rules``.
-            inventory: The GPU nodes of the cluster; without it, that of a ``CapacityPlan``. With neither, rules that
-                count GPUs or look at their model say less.
+            app: The App. A second call for the same App replaces the earlier settings.
+            ignore: Codes of rules, such as ``R13``, to ignore in the whole app. To ignore rules for one object, use its
+                annotation ``gpu-constructs/ignore-rules``.
+            inventory: GPU nodes of the cluster. None, the default: the nodes of a ``CapacityPlan`` in the app. If there
+                is none, rules that compare objects with the nodes cannot report all problems.
 
         Raises:
-            GpuConstructsError: No App, or a code that no rule has.
+            GpuConstructsError: If ``app`` is not an App, or ``ignore`` contains an unknown code.
         """
         if not isinstance(app, App):
-            raise GpuConstructsError(f"app must be a cdk8s App; got {type(app).__name__}; pass the App of the charts")
+            raise GpuConstructsError(f"app must be a cdk8s App, got {type(app).__name__}. Pass the App of the charts")
         fields.arguments(GpuRules.enforce, {"ignore": ignore, "inventory": inventory})
         require_codes("ignore", ignore)
         setattr(app, _SETTINGS, RuleSettings(ignore=frozenset(ignore), inventory=inventory))
@@ -56,12 +58,12 @@ class GpuRules(metaclass=ShortErrors):
 
 
 def remember_inventory(app: App, inventory: GpuInventory) -> None:
-    """Have the rules look at an inventory where they are told of no other."""
+    """Set the GPU nodes that the rules of an app use if the user specifies no other nodes."""
     setattr(app, _INVENTORY, inventory)
 
 
 def settings_of(app: App) -> RuleSettings:
-    """Return how an app is to be checked."""
+    """Return the ignored rules and the GPU nodes for the checks of an app."""
     settings: RuleSettings = getattr(app, _SETTINGS, DEFAULT_SETTINGS)
     if settings.inventory is None:
         settings = settings._replace(inventory=getattr(app, _INVENTORY, None))

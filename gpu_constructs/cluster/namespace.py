@@ -1,4 +1,4 @@
-"""The namespace that GPU components or workloads live in."""
+"""`GpuNamespace`: the namespace of GPU components or workloads."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ QUOTA_NAME = "namespace-quota"
 LIMITS_NAME = "container-limits"
 
 STATES_NO_NAMESPACE = "_gpu_constructs_states_no_namespace"
-"""On a Chart: neither it nor a workload in it states a namespace."""
+"""Attribute of a Chart. If it is set, neither the Chart nor a workload in it sets a namespace, and ``synth`` warns."""
 
 PodSecurityLevel = Literal["privileged", "baseline", "restricted"]
 
 
 class GpuNamespace(GpuObject):
-    """A Namespace with its Pod Security level stated, and what its pods may take.
+    """A Namespace with an explicit Pod Security level, and with optional resource limits for its pods.
 
-    Emits one Namespace with the labels ``pod-security.kubernetes.io/enforce``, ``audit`` and ``warn``; with
-    ``resource_quota`` a ResourceQuota ``namespace-quota`` in it, with ``limit_range`` a LimitRange
+    Emits a Namespace with the labels ``pod-security.kubernetes.io/enforce``, ``audit`` and ``warn``. With
+    ``resource_quota`` it also emits a ResourceQuota ``namespace-quota``, and with ``limit_range`` a LimitRange
     ``container-limits``.
     """
 
@@ -45,25 +45,26 @@ class GpuNamespace(GpuObject):
         resource_quota: NamespaceQuota | Amounts | None = None,
         limit_range: ContainerLimits | None = None,
     ) -> None:
-        """Make the namespace.
+        """Create the namespace.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            name: Name of the Namespace; by default the one NVIDIA's operator users know.
-            pod_security: Pod Security Standards level, set for enforce, audit and warn. ``privileged`` by
-                default, since plugin, discovery and exporter mount host paths, which ``baseline`` forbids,
-                and Talos enforces ``baseline`` on every namespace that says nothing.
-            labels: Further labels.
-            resource_quota: The most that all its pods may hold together; a mapping holds Kubernetes' own keys,
-                as ``{"requests.nvidia.com/gpu": 4}``. None: no quota. One on cpu or memory makes every pod state
-                them, so give ``limit_range`` with defaults beside it.
-            limit_range: The most that each container may take, and what one that says nothing gets. None: no
-                limits.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            name: Name of the Namespace. ``nvidia-gpu-operator`` by default, the usual name for the NVIDIA GPU Operator.
+            pod_security: Pod Security level for ``enforce``, ``audit`` and ``warn``. ``privileged`` by default, because
+                the device plugin, GPU Feature Discovery and the exporter mount host paths. ``baseline`` forbids host
+                paths. Talos enforces ``baseline`` on each namespace that sets no level.
+            labels: Labels to add to the Namespace.
+            resource_quota: Limit for all pods of the namespace together: a ``NamespaceQuota``, or a mapping with the
+                keys of a ResourceQuota, for example ``{"requests.nvidia.com/gpu": 4}``. None, the default: no quota.
+                With a quota on ``cpu`` or ``memory``, Kubernetes rejects pods that do not set them. In that case, also
+                set a ``limit_range`` with defaults.
+            limit_range: Limits for each container, and defaults for a container that sets no resources. None, the
+                default: no LimitRange.
 
         Raises:
-            GpuConstructsError: The name is not a DNS label, the level unknown, a label restates the level, or a quota
-                key is one that Kubernetes does not count.
+            GpuConstructsError: If the name is not a DNS label, the level is unknown, ``labels`` contains a label of the
+                level, or Kubernetes does not count a key of the quota.
 
         Source:
             Kubernetes documentation, "Pod Security Admission"
@@ -72,7 +73,7 @@ class GpuNamespace(GpuObject):
         fields.labels("labels", labels or {})
         levels = {f"pod-security.kubernetes.io/{mode}": pod_security for mode in ("enforce", "audit", "warn")}
         for key in labels or {}:
-            refuse_if(key in levels, "labels", f"not hold {key!r}; set pod_security instead")
+            refuse_if(key in levels, "labels", f"not contain {key!r}. Set pod_security instead")
         quota = namespace_quota(resource_quota)
         super().__init__(scope, id)
         self.name = name
@@ -103,10 +104,10 @@ class GpuNamespace(GpuObject):
 
 
 def namespace_name(namespace: object) -> str:
-    """Return the name of a namespace handed over as text or as an object.
+    """Return the name of a namespace that the user passed as text or as an object.
 
     Raises:
-        GpuConstructsError: It is not a DNS label, or no namespace at all.
+        GpuConstructsError: If the text is not a DNS label, or the object is not a Namespace.
     """
     if isinstance(namespace, str):
         fields.dns_label("namespace", namespace)
@@ -116,12 +117,13 @@ def namespace_name(namespace: object) -> str:
 
 
 def namespace_in(scope: Construct, given: object) -> str:
-    """Return the name of a workload's namespace: the one given, else its chart's, else ``default``.
+    """Return the name of a workload's namespace: the user's namespace, otherwise that of its chart or ``default``.
 
-    A chart whose workloads go to ``default`` because nothing states a namespace is remembered: ``synth`` warns of it.
+    If the result is ``default`` because neither the user nor the chart sets a namespace, mark the chart so that
+    ``synth`` warns.
 
     Raises:
-        GpuConstructsError: It is not a DNS label, or no namespace at all.
+        GpuConstructsError: If the text is not a DNS label, or the object is not a Namespace.
     """
     if given is not None:
         return namespace_name(given)
@@ -133,28 +135,29 @@ def namespace_in(scope: Construct, given: object) -> str:
 
 
 def component_namespace(namespace: object, *, allow_default: bool = False) -> str:
-    """Return the name of the namespace that a GPU component was told to live in.
+    """Return the name of the namespace for a GPU component, such as the device plugin.
 
     Raises:
-        GpuConstructsError: It is ``default`` without leave, no DNS label, or no namespace at all.
+        GpuConstructsError: If the text is not a DNS label, the object is not a Namespace, or the name is ``default``
+            and the component does not allow it.
     """
     name = namespace_name(namespace)
     if name == "default" and not allow_default:
         raise GpuConstructsError(
-            "namespace must not be 'default': GPU components need a namespace whose Pod Security level is "
-            f"privileged; leave it out for {DEFAULT_NAMESPACE!r} or name one of your own"
+            "namespace must not be 'default', because GPU components need the Pod Security level privileged. Leave "
+            f"it out for {DEFAULT_NAMESPACE!r} or use another namespace"
         )
     return name
 
 
 def require_privileged(field: str, namespace: object, why: str) -> None:
-    """Raise if the Pod Security level of a ``GpuNamespace`` refuses pods with host paths.
+    """Raise an error if the Pod Security level of a ``GpuNamespace`` rejects pods with host paths.
 
     Raises:
-        GpuConstructsError: Its level is ``baseline`` or ``restricted``.
+        GpuConstructsError: If the level is ``baseline`` or ``restricted``.
     """
     if isinstance(namespace, GpuNamespace) and namespace.pod_security != "privileged":
         raise GpuConstructsError(
-            f"{field} must be privileged, since {why}; got GpuNamespace {namespace.name!r} with "
-            f"pod_security={namespace.pod_security!r}; pass pod_security='privileged' there"
+            f"{field} must be privileged, because {why}, got GpuNamespace {namespace.name!r} with "
+            f"pod_security={namespace.pod_security!r}. Set pod_security='privileged' for it"
         )

@@ -1,4 +1,4 @@
-"""What the pods of one namespace may take: its ResourceQuota and its LimitRange."""
+"""Resource limits for the pods of one namespace: its ResourceQuota and its LimitRange."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 
 DEVICE_CLASS_SUFFIX = ".deviceclass.resource.k8s.io/devices"
-"""Behind the name of a DeviceClass: the quota key of devices that claims hold."""
+"""Suffix of a quota key for devices of resource claims. The key starts with the name of a DeviceClass."""
 
 _NVIDIA = "nvidia.com/"
 _DEFAULTED = ("cpu", "memory", "ephemeral-storage")
@@ -37,38 +37,41 @@ def _check_resource(where: str, name: str) -> None:
         fields.label_key(where, name)
     else:
         raise GpuConstructsError(
-            f"{where} must not hold {name!r}: every container that states none would get one; "
-            "let the containers that need it ask for it"
+            f"{where} must not contain {name!r}, because every container without a value would get one. Request it in "
+            "the containers that need it"
         )
 
 
 def _check_amount(where: str, name: str, amount: int | str) -> None:
     fields.amount_of(where, name, str(amount))
     if _NVIDIA in name and not str(amount).isdigit():
-        raise GpuConstructsError(f"{where} must be a whole number, for Kubernetes divides no GPU; got {amount!r}")
+        raise GpuConstructsError(
+            f"{where} must be a whole number, because Kubernetes cannot divide a GPU, got {amount!r}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamespaceQuota(fields.Options):
-    """How much all pods of a namespace may hold together.
+    """The maximum of GPUs and other resources that all pods of a namespace together may request.
 
-    A quota on ``requests.cpu``, ``limits.memory`` or the like makes every pod state that amount: one that
-    does not is refused. Give ``ContainerLimits`` with defaults beside it. A quota on GPUs asks nothing of
-    pods without one.
+    With a quota on a key such as ``requests.cpu`` or ``limits.memory``, Kubernetes rejects each pod that does not set
+    that amount. In that case, also use ``ContainerLimits`` with defaults. A quota on GPUs does not affect pods that
+    request no GPU.
 
     Attributes:
-        gpus: GPUs by the name that pods ask for them, as ``{"nvidia.com/gpu": 4}``. Each name is counted for
-            itself: ``nvidia.com/gpu.shared`` and ``nvidia.com/mig-1g.10gb`` need entries of their own.
-            0 allows none.
-        device_classes: Devices that claims may hold, by DeviceClass, as ``{"gpu.nvidia.com": 4}``.
-        hard: Everything else, by Kubernetes' own keys: ``requests.cpu``, ``limits.memory``, ``pods``.
+        gpus: Number of GPUs by resource name, for example ``{"nvidia.com/gpu": 4}``. Kubernetes counts each name
+            separately: ``nvidia.com/gpu.shared`` and ``nvidia.com/mig-1g.10gb`` need their own entries. The number 0
+            forbids the resource.
+        device_classes: Number of devices that resource claims may allocate, by DeviceClass, for example
+            ``{"gpu.nvidia.com": 4}``.
+        hard: Amounts of other resources, by the keys of a ResourceQuota: ``requests.cpu``, ``limits.memory``, ``pods``.
 
     Raises:
-        GpuConstructsError: Nothing is limited, an amount is none, a key counts twice, or Kubernetes would
-            take a key of ``hard`` and never count it.
+        GpuConstructsError: If the quota limits nothing, an amount is invalid, two options set the same key, or
+            Kubernetes would accept a key of ``hard`` but never count it.
 
     Source:
-        kubernetes/kubernetes:pkg/quota/v1/evaluator/core/pods.go (extended resources are counted by request)
+        kubernetes/kubernetes:pkg/quota/v1/evaluator/core/pods.go (Kubernetes counts extended resources by request)
     """
 
     gpus: Mapping[str, int] = field(default_factory=dict)
@@ -85,16 +88,15 @@ class NamespaceQuota(fields.Options):
         for name in self.gpus:
             yield (
                 not name.startswith(_NVIDIA),
-                f"resource_quota.gpus must hold names like {GPU!r}, as pods ask for them; got {name!r}; "
-                "other keys go into hard",
+                f"resource_quota.gpus must contain names like {GPU!r}, got {name!r}. Put other keys in hard",
             )
             fields.label_key("resource_quota.gpus", name)
         counted = self._counted()
         for key, amount in self.hard.items():
             _check_key(key)
             _check_amount(f"resource_quota.hard[{key!r}]", key, amount)
-            yield key in counted, f"resource_quota.hard must not hold {key!r}, which gpus or device_classes set"
-        yield not counted and not self.hard, "resource_quota must limit something; leave it out for no quota"
+            yield key in counted, f"resource_quota.hard must not contain {key!r}, which 'gpus' or 'device_classes' set"
+        yield not counted and not self.hard, "resource_quota must contain at least one limit. Leave it out for no quota"
 
     def _counted(self) -> dict[str, int]:
         return {f"requests.{name}": count for name, count in self.gpus.items()} | {
@@ -102,26 +104,27 @@ class NamespaceQuota(fields.Options):
         }
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the quota's ``hard`` as Kubernetes writes it."""
+        """Return the field ``spec.hard`` of the ResourceQuota."""
         return {key: str(amount) for key, amount in {**self._counted(), **self.hard}.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerLimits(fields.Options):
-    """What each container of a namespace may take, and what one that says nothing gets.
+    """The maximum for each container of a namespace, and the defaults for a container that sets no resources.
 
-    Where ``max`` names a resource and ``default`` does not, Kubernetes takes the maximum as default: a bare
-    maximum of one GPU hands a GPU to every container. So for each GPU in ``max`` a default of 0 is written.
+    If a resource is in ``max`` and not in ``default``, Kubernetes uses the maximum as the default. A maximum of one GPU
+    would therefore allocate a GPU to every container. To prevent this, the LimitRange sets a default of 0 for each GPU
+    resource in ``max``.
 
     Attributes:
-        max: The most one container may take, as ``{"nvidia.com/gpu": 1, "memory": "64Gi"}``.
-        default: Limits of a container that states none; cpu, memory or ephemeral-storage.
-        default_request: Requests of a container that states none, likewise; Kubernetes takes ``default``
-            where this says nothing.
+        max: Upper limits for one container by resource, for example ``{"nvidia.com/gpu": 1, "memory": "64Gi"}``.
+        default: Limits of a container that sets none. The resources are ``cpu``, ``memory`` and ``ephemeral-storage``.
+        default_request: Requests of a container that sets none, for the same resources. For a resource that is not in
+            this mapping, Kubernetes uses the value of ``default``.
 
     Raises:
-        GpuConstructsError: Nothing is limited, an amount is none, a default is an extended resource, or the
-            request is above the limit, or the limit above the maximum.
+        GpuConstructsError: If the limits are empty, an amount is invalid, a default is for an extended resource, a
+            request is above its limit, or a limit is above its maximum.
 
     Source:
         kubernetes/kubernetes:pkg/apis/core/v1/defaults.go, plugin/pkg/admission/limitranger/admission.go
@@ -141,14 +144,14 @@ class ContainerLimits(fields.Options):
                 ceiling = ceilings.get(name, amount)
                 yield (
                     fields.amount(str(amount)) > fields.amount(str(ceiling)),
-                    f"limit_range.{low}[{name!r}] must be at most limit_range.{high}[{name!r}], {ceiling}; got "
+                    f"limit_range.{low}[{name!r}] must be at most limit_range.{high}[{name!r}] ({ceiling}), got "
                     f"{amount}",
                 )
         is_empty = not (self.max or self.default or self.default_request)
-        yield is_empty, "limit_range must limit something; leave it out for no limits"
+        yield is_empty, "limit_range must contain at least one limit. Leave it out for no limits"
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the one item of the LimitRange."""
+        """Return the item of ``spec.limits`` of the LimitRange."""
         none = {name: "0" for name in self.max if "/" in name}
         item = {
             "max": self._written("max"),
@@ -162,21 +165,23 @@ class ContainerLimits(fields.Options):
 
 
 def _check_key(key: str) -> None:
-    """Raise for keys with a domain that Kubernetes stores and never counts."""
+    """Raise an error for a quota key that Kubernetes stores but never counts, because of its domain."""
     name = key.removeprefix("limits.").removeprefix("requests.")
     if key.startswith("count/") or key.endswith(_SUFFIXES_WITH_A_SLASH) or "/" not in name:
         return
     if not key.startswith("requests."):
         raise GpuConstructsError(
-            f"resource_quota.hard must not hold {key!r}, which Kubernetes takes and never counts; "
-            f"write {'requests.' + name!r}" + (f", or gpus={{{name!r}: …}}" if name.startswith(_NVIDIA) else "")
+            f"resource_quota.hard must not contain {key!r}, which Kubernetes accepts but never counts. Use "
+            f"{'requests.' + name!r}" + (f", or gpus={{{name!r}: …}}" if name.startswith(_NVIDIA) else "")
         )
 
 
 def namespace_quota(given: NamespaceQuota | Amounts | None) -> NamespaceQuota | None:
-    """Return a quota handed over as such or as Kubernetes' own keys.
+    """Return a quota of the user as a ``NamespaceQuota``. Return None if the user sets no quota.
+
+    The user can also pass a mapping with the keys of a ResourceQuota.
 
     Raises:
-        GpuConstructsError: As ``NamespaceQuota``.
+        GpuConstructsError: If ``NamespaceQuota`` raises it.
     """
     return given if isinstance(given, NamespaceQuota) or given is None else NamespaceQuota(hard=given)

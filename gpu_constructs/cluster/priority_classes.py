@@ -1,4 +1,4 @@
-"""Which GPU pods give way to which: three priority classes."""
+"""`GpuPriorityClasses`: three priority classes that rank GPU pods."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ from gpu_constructs.tree.manifest import Manifest
 Tier = Literal["serving", "notebook", "batch"]
 
 DEFAULT_VALUES: Mapping[Tier, int] = {"serving": 100_000, "notebook": 10_000, "batch": 1_000}
-"""Above 0, which pods without a class have, so that what was classed is not evicted for what was not; a factor
-of ten apart, so that classes of one's own fit between; far below 1,000,000,000, where system classes begin."""
+"""Priorities of the classes. All are above 0, the priority of pods that have no class.
+
+Pods that have no class therefore never evict pods of these classes. The values differ by a factor of ten, which leaves
+room for classes of the user. System classes begin at 1,000,000,000.
+"""
 
 _HIGHEST = 1_000_000_000
 _LOWEST = -(2**31)
 _DESCRIPTIONS: Mapping[Tier, str] = {
-    "serving": "GPU pods that answer requests: they come before notebooks and batch jobs.",
-    "notebook": "GPU pods that somebody sits at: they come before batch jobs and after serving.",
-    "batch": "GPU jobs that can start anew: they give way to notebooks and serving.",
+    "serving": "GPU pods that answer requests. They take precedence over notebooks and batch jobs.",
+    "notebook": "GPU pods for interactive work. They take precedence over batch jobs, but not over serving.",
+    "batch": "GPU jobs that can restart. Notebooks and serving take precedence over them.",
 }
 
 
 class GpuPriorityClasses(GpuObject):
-    """Three PriorityClasses: serving before notebooks before batch jobs.
+    """Three PriorityClasses for GPU pods: servers rank above notebooks, and notebooks rank above batch jobs.
 
-    Emits the PriorityClasses ``<prefix>-serving``, ``<prefix>-notebook`` and ``<prefix>-batch``, which have no
-    namespace; none is the default of the cluster. Preemption looks at whatever a pod lacks, so a pod of a class
-    that preempts evicts pods without a class for cpu or memory too, not for a GPU alone.
+    Emits the PriorityClasses ``<prefix>-serving``, ``<prefix>-notebook`` and ``<prefix>-batch``. They are
+    cluster-scoped, and none of them is the default of the cluster. The scheduler evicts pods for any resource that a
+    new pod lacks. A pod of these classes can therefore also evict pods that have no class because it needs CPU or
+    memory.
 
     Attributes:
-        serving: Name for ``priority_class_name=`` of servers.
-        notebook: Name for ``priority_class_name=`` of notebooks.
-        batch: Name for ``priority_class_name=`` of jobs.
+        serving: Name of the class for servers. Pass it as ``priority_class_name``.
+        notebook: Name of the class for notebooks.
+        batch: Name of the class for batch jobs.
     """
 
     @checked
@@ -51,20 +55,20 @@ class GpuPriorityClasses(GpuObject):
         values: Mapping[Tier, int] | None = None,
         never_preempting: Sequence[Tier] = ("batch",),
     ) -> None:
-        """Make the classes.
+        """Create the three PriorityClasses.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            prefix: What their names start with.
-            values: Priorities that differ from 100000, 10000 and 1000. Cluster Autoscaler adds no node for pods
-                below -10.
-            never_preempting: Those whose pods wait in the queue rather than evict others; batch jobs by
-                default, which can wait.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            prefix: Prefix of the names of the classes.
+            values: Priorities that replace the defaults 100000, 10000 and 1000. Cluster Autoscaler adds no node for
+                pods with a priority below -10.
+            never_preempting: Classes whose pods wait and do not evict others. The default is ``batch``, because batch
+                jobs can wait.
 
         Raises:
-            GpuConstructsError: The prefix makes no name, or is Kubernetes' own; the values are not serving above
-                notebook above batch, or are above 1,000,000,000.
+            GpuConstructsError: If the prefix results in an invalid name or a name that Kubernetes reserves, if the
+                values do not rank serving above notebook above batch, or if a value is above 1,000,000,000.
 
         Source:
             Kubernetes documentation, "Pod Priority and Preemption"
@@ -72,16 +76,20 @@ class GpuPriorityClasses(GpuObject):
         fields.dns_subdomain("prefix", prefix)
         fields.dns_subdomain("prefix", f"{prefix}-notebook")
         if f"{prefix}-".startswith("system-"):
-            raise GpuConstructsError(f"prefix must not start with 'system-', which Kubernetes reserves; got {prefix!r}")
+            raise GpuConstructsError(f"prefix must not start with 'system-', which Kubernetes reserves, got {prefix!r}")
         chosen = {**DEFAULT_VALUES, **(values or {})}
         for tier, value in chosen.items():
             fields.whole_number(
-                f"values[{tier!r}]", value, minimum=_LOWEST, maximum=_HIGHEST, way_out="higher ones are the system's"
+                f"values[{tier!r}]",
+                value,
+                minimum=_LOWEST,
+                maximum=_HIGHEST,
+                way_out="Higher values belong to the system",
             )
         for higher, lower in pairwise(DEFAULT_VALUES):
             if chosen[higher] <= chosen[lower]:
                 raise GpuConstructsError(
-                    f"values[{higher!r}] must be above values[{lower!r}], {chosen[lower]}; got {chosen[higher]}"
+                    f"values[{higher!r}] must be above values[{lower!r}] ({chosen[lower]}), got {chosen[higher]}"
                 )
         super().__init__(scope, id)
         names = {tier: f"{prefix}-{tier}" for tier in DEFAULT_VALUES}

@@ -1,4 +1,4 @@
-"""The runtime class that leads a pod to the NVIDIA container runtime."""
+"""`NvidiaRuntimeClass`: the runtime class that selects the NVIDIA container runtime."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from gpu_constructs.tree.manifest import Manifest
 
 
 class NvidiaRuntimeClass(GpuObject):
-    """A RuntimeClass whose handler is the containerd runtime of the NVIDIA container toolkit.
+    """A RuntimeClass whose handler is the NVIDIA container runtime in containerd.
 
-    Emits one RuntimeClass, which has no namespace. A cluster needs it once: ``DevicePluginChart`` makes it
-    unless it is handed one, and the GPU Operator makes its own.
+    Emits one RuntimeClass, which is cluster-scoped. A cluster needs it only once. ``DevicePluginChart`` creates it
+    unless you pass an existing one. The GPU Operator creates its own.
     """
 
     @checked
     def __init__(self, scope: Construct, id: str, *, name: str = "nvidia", handler: str = "nvidia") -> None:
-        """Make the runtime class.
+        """Create the runtime class.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            name: What pods write as ``runtimeClassName``.
-            handler: The runtime's name in containerd's configuration. ``nvidia`` is what Talos' toolkit
-                extension and NVIDIA's own toolkit register.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            name: Name of the RuntimeClass, which pods use as ``runtimeClassName``.
+            handler: Name of the runtime in the configuration of containerd. ``nvidia`` by default. The toolkit
+                extension of Talos and the toolkit of NVIDIA register this name.
 
         Raises:
-            GpuConstructsError: The name is not a DNS subdomain or the handler is not a DNS label.
+            GpuConstructsError: If the name is not a DNS subdomain or the handler is not a DNS label.
 
         Source:
             siderolabs/extensions:nvidia-gpu/nvidia-container-toolkit/10-nvidia-container-runtime.part
@@ -51,7 +51,10 @@ class NvidiaRuntimeClass(GpuObject):
 
 
 def runtime_class_name(given: object, platform: Platform) -> str | None:
-    """Return the ``runtimeClassName`` of a GPU pod: what was asked for, else what the platform needs."""
+    """Return the ``runtimeClassName`` of a GPU pod: the name that the user sets, otherwise the name for the platform.
+
+    Return None if the platform needs none.
+    """
     if given is None:
         return platform.runtime_class
     return references.name_of("runtime_class", given, "RuntimeClass")

@@ -1,1 +1,1 @@
-"""The NVIDIA device plugin: advertises GPUs to the kubelet."""
+"""Constructs for the NVIDIA device plugin, which advertises the GPUs of a node to the kubelet."""

@@ -1,4 +1,8 @@
-"""One installation of the device plugin, and what the pods of its image have in common, as plain manifests."""
+"""The options of an installation of the device plugin, and a builder of the DaemonSets of its programs.
+
+The programs are the device plugin, GPU Feature Discovery and the MPS control daemon. Each program has its own
+DaemonSet.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ _ONE_FOR_A_NODE = ("device-plugin", "mps-control-daemon")
 
 DiscoveredBy = Literal["chart", "external", "none"]
 Volumes = Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]
-"""Source and mount of each volume."""
+"""Volumes by name: the volume source in the pod, and the mount in the container."""
 
 
 def _by_name(variables: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -38,24 +42,25 @@ def _field_variable(name: str, path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Installation:
-    """What is installed.
+    """The options of one installation of the device plugin, after the library has checked them.
 
     Attributes:
-        id: Id of the chart.
+        id: ID of the chart.
         name: Prefix of the names of all objects.
-        instance: Instance of the labels.
+        instance: Value of the instance label.
         namespace: Namespace of all objects.
         platform: Platform of the nodes.
         release: Release of the device plugin.
-        configs: Configurations.
-        defaults: Settings for configurations that do not state them.
-        plugin: Options of the plugin, or None without it.
-        labeler: Options of GPU Feature Discovery, or None without it.
+        configs: Configurations of the plugin that nodes can select.
+        defaults: Default settings of the flags that a configuration does not set.
+        plugin: Options of the plugin; None if the chart does not install it.
+        labeler: Options of GPU Feature Discovery; None if the chart does not install it.
         daemon: Options of the MPS control daemon.
-        discovery: Options of Node Feature Discovery, or None if it is not installed here.
-        discovered_by: What runs Node Feature Discovery: this chart, something external, or nothing.
-        runtime_class: Name of the RuntimeClass of the pods, or None for the nodes' default runtime.
-        pods: Options of the user for all pods.
+        discovery: Options of Node Feature Discovery; None if the chart does not install it.
+        discovered_by: Installer of Node Feature Discovery: this chart (``chart``), another one (``external``), or
+            nothing (``none``).
+        runtime_class: Name of the RuntimeClass of the pods. None: the default runtime of the nodes.
+        pods: Options that apply to the pods of all programs.
     """
 
     id: str
@@ -75,7 +80,10 @@ class Installation:
     pods: Mapping[str, Any]
 
     def pods_of(self, component: Component, node_labels: Mapping[str, str] | None = None) -> Pods:
-        """Return the pods of one program: the options of all, and its own on top.
+        """Return the pod settings of a program. Options of the program override the options of all pods.
+
+        The options of all pods come from the chart (``self.pods``), and ``component`` contains the options of the
+        program.
 
         Raises:
             GpuConstructsError: An option has a value that is not allowed.
@@ -96,19 +104,22 @@ class Installation:
         )
 
     def selector(self, label: str, suffix: str = "") -> dict[str, str]:
-        """Return the labels that tell these pods from all others.
+        """Return the labels that identify the pods of a component.
 
-        Those of the default configuration are the same with and without others beside it: a selector cannot
-        be changed.
+        Kubernetes does not allow a change of the selector of a DaemonSet. So the labels of the default configuration
+        stay the same if the user adds other configurations.
         """
         return selector_labels(name=APP, instance=self.instance, component=f"{label}{suffix}")
 
     def metadata(self, label: str, *, name: str) -> dict[str, Any]:
-        """Return the metadata of an object that serves all configurations."""
+        """Return the metadata of an object that belongs to all configurations."""
         return {"name": name, "namespace": self.namespace, "labels": object_labels(self.selector(label))}
 
     def affinity(self) -> Mapping[str, Any] | None:
-        """Return the affinity of all pods: the user's, else one for the nodes that have GPUs."""
+        """Return the affinity of all pods.
+
+        The result is the option of the user. If there is none, it is an affinity for nodes with GPUs.
+        """
         given = self.pods.get("affinity")
         if given is not None:
             placement.check_affinity(given)
@@ -123,10 +134,12 @@ class Installation:
 
 
 def security_context(given: Installation, component: Component, delivery: Delivery) -> dict[str, Any]:
-    """Return the security context of a main container: the user's own, else the rights in use.
+    """Return the security context of the main container of a program.
+
+    The result is the option of the user. If there is none, it grants the rights that the configuration needs.
 
     Raises:
-        GpuConstructsError: The user's own lacks something.
+        GpuConstructsError: The option of the user lacks a right.
     """
     needed = component.rights(delivery.uses, given.platform)
     own = component.security_context
@@ -135,8 +148,8 @@ def security_context(given: Installation, component: Component, delivery: Delive
     if not needed.are_in(own):
         why = ", ".join(component.needs_rights_for(delivery.uses))
         raise GpuConstructsError(
-            f"{component._NAME}.security_context must hold {needed} for {why}; got {dict(own)!r}; leave it out for "
-            "what the configuration needs"
+            f"{component._NAME}.security_context must hold {needed} for {why}, got {dict(own)!r}. Remove it to get "
+            "the rights that the configuration needs"
         )
     return dict(own)
 
@@ -144,11 +157,14 @@ def security_context(given: Installation, component: Component, delivery: Delive
 def environment(
     component: Component, delivery: Delivery, variables: Mapping[str, str], fields: Mapping[str, str]
 ) -> list[Any]:
-    """Return the variables of a main container: those of every program, its own, and the user's."""
+    """Return the environment variables of the main container of a program.
+
+    They consist of variables for all programs, variables for this program, and variables of the user.
+    """
     ours = {
         "CONFIG_FILE": CONFIG_FILE,
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-        # These pods look at every GPU without taking one, so they ask for no resource.
+        # These pods need access to all GPUs but do not allocate one, so they request no GPU resource.
         "NVIDIA_VISIBLE_DEVICES": "all",
         **({"NVIDIA_MIG_MONITOR_DEVICES": "all"} if "mig" in delivery.uses else {}),
         **variables,
@@ -171,19 +187,19 @@ def daemonset(
     init_containers: Sequence[Mapping[str, Any]] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the DaemonSet around one main container.
+    """Return the DaemonSet of a program, whose pods have one main container.
 
     Args:
-        given: The installation.
+        given: Options of the installation.
         component: Options of the program.
-        delivery: What its pods read.
-        container: Fields of the main container, but for those that all have.
+        delivery: Configuration that the pods read, with the rights and mounts that it needs.
+        container: Fields of the main container, besides the fields that the function sets for every program.
         name: Name of the DaemonSet.
-        label: Component in the labels.
+        label: Value of the component label.
         volumes: Volumes of the main container.
-        node_labels: Node labels to select in any case.
-        init_containers: Containers that run before, given the main container.
-        more: Further arguments of the pod spec.
+        node_labels: Node labels that the pods require, besides those in the options.
+        init_containers: Containers that run before the main container.
+        more: Other arguments of ``Pods.spec``.
     """
     pods = given.pods_of(component, node_labels)
     mounts = [{"name": volume, **mount} for volume, (_, mount) in volumes.items()]
@@ -206,12 +222,16 @@ def daemonset(
 
 
 def _affinity(given: Installation, component: str, delivery: Delivery) -> Mapping[str, Any] | None:
-    """Return the affinity of a DaemonSet, whose pods wait until those of another configuration are gone.
+    """Return the affinity of a DaemonSet, with a rule that prevents two configurations on one node.
 
-    The exit of an old plugin removes the socket of a new one, and the kubelet then marks all GPUs of the node
-    unhealthy (NVIDIA/k8s-device-plugin@v0.20.0:internal/plugin/server.go,
-    kubernetes/kubernetes:pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go). An old MPS control daemon ends
-    the server that a new one started.
+    If a node changes its configuration, the new pods start only after the old pods end.
+
+    An old plugin removes the socket of a new one when it exits. The kubelet then marks all GPUs of the node as
+    unhealthy. An old MPS control daemon stops the server that a new one started.
+
+    Source:
+        NVIDIA/k8s-device-plugin@v0.20.0:internal/plugin/server.go;
+        kubernetes/kubernetes:pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go
     """
     affinity = placement.with_node_expressions(given.affinity(), delivery.node_expressions)
     if not delivery.rivals or component not in _ONE_FOR_A_NODE:
@@ -230,7 +250,11 @@ def _shared(main: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _config_manager(delivery: Delivery, main: Mapping[str, Any], *, process: str | None) -> dict[str, Any]:
-    """Return config-manager: once before the main container, then beside it, telling it to read anew."""
+    """Return a config-manager container, which selects the configuration file for the node.
+
+    As an init container, it selects the file before the program starts. As a sidecar, it selects another file after a
+    change of the node label, and sends a signal to the program.
+    """
     variables = {
         **(delivery.config_manager or {}),
         "ONESHOT": str(process is None).lower(),
@@ -243,7 +267,7 @@ def _config_manager(delivery: Delivery, main: Mapping[str, Any], *, process: str
         "name": f"{base}-{'init' if process is None else 'sidecar'}",
         "command": ["config-manager"],
         "env": _by_name([*env, _field_variable("NODE_NAME", "spec.nodeName")]),
-        # It signals a process that may be privileged, and such a one listens to its equals only.
+        # Only a privileged process can send a signal to a privileged process.
         "securityContext": main["securityContext"] if process else container_security(),
         "volumeMounts": delivery.mounts(writes=True),
         **_shared(main),

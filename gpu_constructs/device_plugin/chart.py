@@ -1,4 +1,4 @@
-"""The device plugin with everything it needs, as one chart."""
+"""A chart with the device plugin and the components that it needs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from gpu_constructs.kube import kinds
 from gpu_constructs.kube.pod_specs import pod_specs
 from gpu_constructs.kube.pods import AgentOptions
 from gpu_constructs.kube.references import NamedObject
-from gpu_constructs.tree.construct import GpuChart, checked, from_values
+from gpu_constructs.tree.construct import GpuChart, ReadsHelmValues, checked, from_values
 from gpu_constructs.tree.manifest import Manifest
 
 _KINDS: Mapping[Any, tuple[str, str, str]] = {
@@ -50,23 +50,25 @@ _KINDS: Mapping[Any, tuple[str, str, str]] = {
 Surroundings = dict[str, tuple[Any, str]]
 
 
-class DevicePluginChart(GpuChart):
-    """Makes the GPUs of a cluster schedulable: NVIDIA's device plugin, standalone, with node discovery.
+class DevicePluginChart(ReadsHelmValues, GpuChart):
+    """A chart that makes the GPUs of a cluster schedulable, with the device plugin of NVIDIA.
 
-    Emits, into one file: Namespace and RuntimeClass when given by name; the NFD custom resource definitions;
-    a ConfigMap ``nvidia-device-plugin-config`` and a DaemonSet ``nvidia-device-plugin``, for several
-    configurations one pair each; with GPU Feature Discovery as many DaemonSets
-    ``nvidia-device-plugin-gpu-feature-discovery`` and their rights; where a configuration shares by MPS the
-    DaemonSet ``nvidia-device-plugin-mps-control-daemon``; with Node Feature Discovery its master, garbage
-    collector and worker, which also publish the node label ``nvidia.com/gpu.present``.
+    Emits these objects into one file:
+
+    - the Namespace and the RuntimeClass, if you pass their names.
+    - a ConfigMap ``nvidia-device-plugin-config`` and a DaemonSet ``nvidia-device-plugin``. Several configurations have
+      one pair each.
+    - for GPU Feature Discovery, as many DaemonSets ``nvidia-device-plugin-gpu-feature-discovery``, and their RBAC.
+    - the DaemonSet ``nvidia-device-plugin-mps-control-daemon``, if a configuration shares GPUs by MPS.
+    - for Node Feature Discovery, its CRDs, master, garbage collector and worker. It publishes the node label
+      ``nvidia.com/gpu.present``.
 
     Attributes:
-        provides: The node labels it publishes and the GPU resources it advertises, checked by ``synth``.
-        api_object: The plugin's DaemonSet; that of GPU Feature Discovery where there is no plugin; else
-            the first object.
+        provides: Node labels and GPU resources of the chart. ``synth`` compares them with the rest of the app.
+        api_object: DaemonSet of the plugin, otherwise that of GPU Feature Discovery, otherwise the first object.
 
     Source:
-        NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, deployments/helm/nvidia-device-plugin
+        NVIDIA/k8s-device-plugin@v0.17.0 to @v0.20.0, deployments/helm/nvidia-device-plugin
     """
 
     @checked
@@ -93,52 +95,55 @@ class DevicePluginChart(GpuChart):
         allow_default_namespace: bool = False,
         **pods: Unpack[AgentOptions],
     ) -> None:
-        """Make the chart.
+        """Create the objects of the chart.
 
-        The options of pods are those of every GPU pod of the chart. By default the pods have the priority class
-        ``system-node-critical``, as in NVIDIA's chart, since no GPU pod starts without the plugin. They request 10m
-        CPU and 64Mi and have a limit of 512Mi and no CPU limit, which would only delay allocations; the MPS control
-        daemon has no limit, since with it every container it serves would die. They tolerate
-        ``CriticalAddonsOnly`` too, and run on the nodes that Node Feature Discovery found; an empty ``affinity``
-        takes every node, and several configurations add their own condition to it. ``tolerations`` also reach Node
-        Feature Discovery, ``node_selector`` does not. For the name of a ``runtime_class``, or the platform's, the
-        chart makes the RuntimeClass; a given ``NvidiaRuntimeClass`` it uses. ``update_strategy`` must not surge.
+        The options of pods apply to all pods of GPU programs in the chart. The default of ``priority_class_name`` is
+        ``system-node-critical``, as in the chart of NVIDIA, because no GPU pod starts without the plugin. The default
+        of ``resources`` is a request of 10m CPU and 64Mi, and a limit of 512Mi. It has no CPU limit, which would only
+        delay allocations. The MPS control daemon has no limit, because all its clients end with it.
+
+        The pods also tolerate ``CriticalAddonsOnly``. Their default ``affinity`` selects the nodes that Node Feature
+        Discovery found. An empty affinity selects all nodes. Several configurations add their own condition to it.
+        ``tolerations`` also apply to Node Feature Discovery, and ``node_selector`` does not. If ``runtime_class`` is a
+        name or the platform has one, the chart creates the RuntimeClass. It does not create a given
+        ``NvidiaRuntimeClass``. ``update_strategy`` must not surge.
 
         Args:
             scope: The cdk8s App.
-            id: Chart id: the file's name in dist/.
-            namespace: A name, for which the chart makes a privileged Namespace (but for ``kube-system``,
-                which exists), or a ``GpuNamespace`` or cdk8s-plus Namespace that it uses as it is.
-            platform: ``Talos("1.12")`` or ``Kubernetes()``; decides every default below that says so.
-            version: Release of the plugin, ``"0.18.2"``, ``"0.19.3"`` or ``"0.20.0"``; it brings the matching
-                releases of GPU and Node Feature Discovery. The newest by default.
+            id: ID of the chart, and name of its file in ``dist/``.
+            namespace: Name of a namespace that the chart creates with the Pod Security level ``privileged``, or a
+                ``GpuNamespace`` or cdk8s-plus Namespace. The chart does not create ``kube-system``, which exists.
+            platform: Platform of the cluster, ``Talos("1.12")`` or ``Kubernetes()``. It decides the defaults below.
+            version: Release of the plugin, from ``"0.17.0"`` to ``"0.20.0"``. It decides the releases of GPU Feature
+                Discovery and Node Feature Discovery. The default is the newest one.
             name: Prefix of the names of all objects.
-            instance: The label ``app.kubernetes.io/instance``; the chart's id by default.
-            config: The whole configuration file, or ``Configs.named(...)`` for several, chosen by the node
-                label ``nvidia.com/device-plugin.config``. Instead of the five keywords that follow.
-            sharing: ``Sharing.none()`` by default.
-            mig_strategy: ``none`` (the default), ``single`` or ``mixed``; the last two make the pods
-                privileged, or give them SYS_ADMIN, as the platform's toolkit needs to watch MIG devices.
-            device_list_strategy: How allocated devices are handed to the runtime: one of ``envvar``,
-                ``volume-mounts``, ``cdi-annotations``, ``cdi-cri`` or a list of them. None: the platform
-                decides; on Talos ``envvar``, elsewhere the plugin's own default, which is the same.
-            device_discovery_strategy: ``auto``, ``nvml`` or ``tegra``. None: the platform decides; on Talos
-                ``nvml``, since ``auto`` probes host paths that do not exist there.
-            fail_on_init_error: False keeps the pod quietly running on a node without a usable GPU. None
-                leaves the plugin's default, True.
-            device_plugin: Whether to install the plugin, or options of its pods alone.
-            gpu_feature_discovery: Whether to label nodes with product, memory and sharing of their GPUs, or
-                options of its pods alone. It publishes through Node Feature Discovery.
-            node_feature_discovery: Whether to install Node Feature Discovery, or its options. ``"external"`` says
-                that the cluster runs one, whose labels are then taken in either form. With False the plugin
-                runs on nodes with a Talos driver extension, on plain Kubernetes on every node.
-            mps_control_daemon: Options of the pods of the MPS control daemon, which exist if a configuration
-                shares by MPS.
-            allow_default_namespace: Whether to take the namespace ``default``, whose Pod Security level is the
-                cluster's to set.
+            instance: Value of the label ``app.kubernetes.io/instance``. None: the ID of the chart.
+            config: Full configuration, or ``Configs.named(...)`` for several, which the node label
+                ``nvidia.com/device-plugin.config`` selects. It excludes the next five keywords.
+            sharing: Sharing of GPUs. None: ``Sharing.none()``.
+            mig_strategy: MIG strategy: ``none``, ``single`` or ``mixed``. None: ``none``. With ``single`` and
+                ``mixed``, the pods run privileged or with SYS_ADMIN, which the container toolkit of the platform needs
+                to watch MIG devices.
+            device_list_strategy: Method by which the container runtime receives the allocated devices: ``envvar``,
+                ``volume-mounts``, ``cdi-annotations``, ``cdi-cri``, or a list of them. None: the platform decides. On
+                Talos it is ``envvar``, and elsewhere the default of the plugin, which is the same.
+            device_discovery_strategy: ``auto``, ``nvml`` or ``tegra``. None: the platform decides. On Talos it is
+                ``nvml``, because ``auto`` searches host paths that do not exist there.
+            fail_on_init_error: Whether a pod fails on a node without a usable GPU. None: True, the default of the
+                plugin. With False, the pod runs and does nothing.
+            device_plugin: Whether to install the plugin, or options of its pods.
+            gpu_feature_discovery: Whether to label nodes with the product, memory and sharing of their GPUs, or options
+                of the pods that do. It needs Node Feature Discovery.
+            node_feature_discovery: Whether to install Node Feature Discovery, or its options. ``"external"``: another
+                installation of the cluster publishes the labels. With False, the plugin runs on Talos nodes with a
+                driver extension, and on all nodes of plain Kubernetes.
+            mps_control_daemon: Options of the pods of the MPS control daemon. They exist only if a configuration shares
+                GPUs by MPS.
+            allow_default_namespace: Whether to allow the namespace ``default``, whose Pod Security level the cluster
+                decides.
 
         Raises:
-            GpuConstructsError: A value above is not allowed, alone or together with others.
+            GpuConstructsError: A value that is not allowed, or values that contradict each other.
         """
         lives_in = component_namespace(namespace, allow_default=allow_default_namespace)
         runtime_class = pods.get("runtime_class")
@@ -190,41 +195,41 @@ class DevicePluginChart(GpuChart):
         platform: Platform = Kubernetes(),  # noqa: B008
         strict: bool = True,
     ) -> DevicePluginChart:
-        """Make the chart from the values of NVIDIA's Helm chart.
+        """Create the chart from the values of the Helm chart of NVIDIA.
 
-        Emits the same objects under the same names, but for the deviations that the page "Coming from the
-        Helm chart" lists.
+        Emits the same objects with the same names. The page "Coming from the Helm chart" lists the differences.
 
         Args:
             scope: The cdk8s App.
-            id: Chart id: the file's name in dist/.
-            values: What the values file says, as Python; the chart's own defaults need not be in it.
-            release_name: Of the Helm release; names and labels are made from it as Helm does.
-            namespace: Of the Helm release.
-            version: Of the chart.
-            platform: What the values cannot say; plain Kubernetes by default, which adds nothing.
-            strict: Refuse a key that the chart does not read, or whose value it or the programs would refuse
-                or ignore. False drops such a key with a warning.
+            id: ID of the chart, and name of its file in ``dist/``.
+            values: Content of the values file, as Python. It can omit the defaults of the Helm chart.
+            release_name: Name of the Helm release, from which Helm derives names and labels.
+            namespace: Namespace of the Helm release.
+            version: Version of the Helm chart.
+            platform: Platform of the cluster, which values cannot express. The default, plain Kubernetes, adds nothing.
+            strict: Whether to reject misspelled keys, and values that the Helm chart or its programs would reject. With
+                False, the chart drops such keys with a warning. It always drops keys that the Helm chart ignores, with
+                a warning.
 
         Raises:
-            GpuConstructsError: See ``strict``; and whatever the chart's own keywords raise.
+            GpuConstructsError: All problems of the values at once, or an error of a keyword of the chart.
         """
         release = {"release_name": release_name, "namespace": namespace, "strict": strict}
         return from_values(cls, chart_options, scope, id, values, version=version, platform=platform, **release)
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """The main object this chart emits: the place for ``add_json_patch``."""
+        """DaemonSet of the device plugin or, if there is none, of GPU Feature Discovery. For ``add_json_patch``."""
         if self._main is not None:
             return self._main
         for construct in self.node.find_all():
             if isinstance(construct, cdk8s.ApiObject):
                 return construct
-        raise GpuConstructsError("this chart makes no object", path=self.node.path)
+        raise GpuConstructsError("this chart emits no object", path=self.node.path)
 
 
 def _surroundings(namespace: object, runtime_class: object, given: Installation, manifests: Manifests) -> Surroundings:
-    """Return what the chart makes beside the manifests: the class and the name by the id of the construct."""
+    """Return the namespaces and the RuntimeClass that the chart creates, each as construct class and name, by ID."""
     of_discovery = None if given.discovery is None else given.discovery.namespace
     other = None if of_discovery == given.namespace else of_discovery
     named = {"namespace": namespace, "node-feature-discovery-namespace": other}
@@ -241,7 +246,10 @@ def _surroundings(namespace: object, runtime_class: object, given: Installation,
 
 
 def _emitted(chart: Construct, manifests: Manifests) -> Manifest | None:
-    """Make the objects, and return the main one."""
+    """Emit the objects, and return the DaemonSet of the device plugin, otherwise that of GPU Feature Discovery.
+
+    Return None if the chart has neither.
+    """
     scopes: dict[str, Construct] = {"": chart}
     made: dict[str, Manifest] = {}
     for path, manifest in manifests.items():

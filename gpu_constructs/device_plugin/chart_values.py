@@ -1,4 +1,4 @@
-"""What the values of NVIDIA's chart of the device plugin become: what its table of keys cannot say."""
+"""Converters for values of the device plugin's Helm chart that its table of keys cannot express."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.migration.chart import Reading, chart, check_installation
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.migration.converters import update_strategy
+from gpu_constructs.migration.problems import Problems, reported_at_once
 
 CHART = "nvidia-device-plugin"
 _ALWAYS = (placement.CRITICAL_ADDONS, placement.GPU_TAINT)
@@ -31,9 +32,10 @@ _FILE = ("config.flags", "config.flags.plugin", "config.flags.gfd")
 
 _Served = Callable[[PluginConfig], None]
 _Overrides = Mapping[str, tuple[str, Any]]
-"""By setting of the file: the key that overrides it, and its value."""
+"""Helm key and value that override a setting of the configuration file, by name of the setting."""
 
 
+@reported_at_once
 def chart_options(
     values: Mapping[str, Any],
     *,
@@ -41,15 +43,15 @@ def chart_options(
     namespace: str,
     version: str | versions.Unverified,
     platform: Platform,
-    strict: bool,
+    problems: Problems,
 ) -> dict[str, Any]:
-    """Return the keywords of ``DevicePluginChart`` that say what the values say.
+    """Return the keywords of ``DevicePluginChart`` for Helm values.
 
     Raises:
-        GpuConstructsError: A key that the chart does not read, or a value that it, or the programs, would
-            refuse or ignore.
+        GpuConstructsError: A key that the Helm chart does not read, or a value that the chart or its programs would
+            reject or ignore.
     """
-    check_installation(release_name, namespace, version, platform, strict)
+    check_installation(release_name, namespace, version, platform)
     release = versions.release_of(versions.DEVICE_PLUGIN, version, "the device plugin")
     if isinstance(values, Mapping) and values.get("nfd", {}) is None:
         values = {**values, "nfd": nfd_values.WITHOUT_THE_OUTER_CHARTS}
@@ -57,7 +59,7 @@ def chart_options(
         chart(CHART),
         values,
         release=version.like if isinstance(version, versions.Unverified) else version,
-        strict=strict,
+        strict=problems,
         converters={
             "as said": lambda field, value: value,
             "sleep interval": lambda field, text: (
@@ -70,7 +72,7 @@ def chart_options(
     )
     plugin = read.struct("device_plugin", DevicePlugin) if read.get("devicePlugin.enabled", True) else False
     labeler = _gpu_feature_discovery(read)
-    mps = read.struct("mps_control_daemon", MpsControlDaemon)
+    mps = _mps_control_daemon(read, release)
     served = partial(_served, release=release, has_plugin=plugin is not False, has_labeler=labeler is not False)
     config = _configs(read, served, has_mps=release.config_manager_survives_host_pid or not mps.host_pid)
     uses = _uses(config)
@@ -90,12 +92,12 @@ def chart_options(
         "config": config,
         "device_plugin": _sufficient(read, "securityContext", plugin, uses, platform),
         "gpu_feature_discovery": _sufficient(read, "gfd.securityContext", labeler, uses, platform),
-        # The chart's affinity asks for the labels of a Node Feature Discovery either way.
+        # The affinity of the Helm chart always selects the labels of a Node Feature Discovery.
         "node_feature_discovery": discovery or "external",
         "mps_control_daemon": mps,
         "allow_default_namespace": read.get("allowDefaultNamespace", False)
         or read.get("namespaceOverride") == "default",
-        # Ours come on top of the chart's own, and reach Node Feature Discovery, which the chart's own never do.
+        # This library adds its own tolerations, and copies the others to Node Feature Discovery. Helm does not.
         "tolerations": [one for one in options.get("tolerations", ()) if one not in _ALWAYS],
         "image": read.image(f"v{release.version}"),
     }
@@ -107,8 +109,13 @@ def chart_options(
     return options
 
 
+def _mps_control_daemon(read: Reading, release: versions.DevicePluginRelease) -> MpsControlDaemon:
+    hidden = {} if release.chart_shows_mps_host_pid else {"host_pid": ("mps", False)}
+    return read.struct("mps_control_daemon", MpsControlDaemon, **hidden)
+
+
 def _served(config: PluginConfig, **installed: Any) -> None:
-    """Raise for what the installed programs would refuse or ignore."""
+    """Raise an error for a configuration setting that an installed program would reject or ignore."""
     configs = Configs.named({"default": config}, default="default")
     check_programs(configs, Flags(mps_root=DEFAULT_MPS_ROOT), **installed)
 
@@ -124,7 +131,7 @@ def _strategies_of(field: str, text: str) -> str | tuple[str, ...]:
 def _update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | None:
     strategy = update_strategy(field, given)
     if strategy is not None and strategy.max_surge not in (None, 0, "0%"):
-        raise GpuConstructsError("maxSurge must be left out: two plugins on a node would share one socket")
+        raise GpuConstructsError("maxSurge must be absent: two plugins on a node use the same socket")
     return strategy
 
 
@@ -134,7 +141,7 @@ def _update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | N
 def _gpu_feature_discovery(read: Reading) -> bool | GpuFeatureDiscovery:
     if not read.get("gfd.enabled", False):
         return False
-    # The chart's own is laid under what is given, and does not count where nothing is.
+    # Helm merges the user's value over the chart's own. Without a value, the chart's own has no effect.
     path = "gfd.securityContext"
     given = read.get(path)
     laid = coalesced({"privileged": True}, given) or None if given else None
@@ -142,7 +149,7 @@ def _gpu_feature_discovery(read: Reading) -> bool | GpuFeatureDiscovery:
 
 
 def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], platform: Platform) -> Any:
-    """Return a component without a security context that lacks what the configuration needs."""
+    """Return the options of a program. Omit a security context that lacks rights for the configuration."""
     if isinstance(component, bool) or component.security_context is None:
         return component
     needed = component.rights(uses, platform)
@@ -153,7 +160,7 @@ def _sufficient(read: Reading, path: str, component: Any, uses: frozenset[str], 
 
 
 def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> str:
-    """Return the name as the chart has it, short enough for what stands behind it, which the chart cuts off."""
+    """Return the prefix that Helm would use for the names of the objects, shortened so that each suffix fits."""
     others = [] if isinstance(config, PluginConfig) else [c for c in config.configs if c != config.default]
     suffix = max([len(f"-{object_suffix(other)}") for other in others], default=0)
     return read.name(release_name, CHART, 63 - len("-gpu-feature-discovery") - suffix, fields.dns_subdomain)
@@ -163,7 +170,7 @@ def _name(read: Reading, release_name: str, config: PluginConfig | Configs) -> s
 
 
 def _overrides(read: Reading, served: _Served) -> _Overrides:
-    """Return the values that the chart writes as environment variables, which override every file."""
+    """Return the values that the Helm chart writes as environment variables, which override each file."""
     found: dict[str, tuple[str, Any]] = {}
     for section in _FILE:
         for member, (path, value) in read.members(section).items():
@@ -174,7 +181,10 @@ def _overrides(read: Reading, served: _Served) -> _Overrides:
 
 
 def _laid_over(read: Reading, config: PluginConfig, file: str, overrides: _Overrides) -> PluginConfig:
-    """Return a file with the overriding values laid over it, as the environment does silently."""
+    """Return a plugin configuration in which the values of ``overrides`` replace those of the file.
+
+    The plugin would silently prefer these values too, because they are environment variables.
+    """
     for setting, (path, value) in overrides.items():
         stated = attrgetter(setting)(config)
         if stated is not None and _comparable(stated) != _comparable(value):
@@ -212,7 +222,7 @@ def _configs(read: Reading, served: _Served, *, has_mps: bool) -> PluginConfig |
     path = "config.name"
     external, files = read.converted(path, "dns subdomain", path, read.get(path)), read.get("config.map") or {}
     if external and files:
-        raise GpuConstructsError("values.config takes either name or map, as in the chart; got both")
+        raise GpuConstructsError("values.config must have name or map, not both")
     if external:
         return _external(read, external, overrides, has_mps=has_mps)
     configs = {
@@ -251,9 +261,9 @@ def _strategies(read: Reading) -> list[FallbackStrategy]:
 
 
 def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
-    """Return what unseen files may turn on, unless a value decides it for all of them.
+    """Return the features that external files can enable, unless a value decides them for all files.
 
-    MPS is left out where config-manager would die of it, so it cannot have worked.
+    MPS is not one of them if config-manager would fail with it, because it cannot have worked.
     """
     strategy = "flags.plugin.device_list_strategy"
     decided: dict[Use, str] = {"mig": "flags.mig_strategy", "volume-mounts": strategy, "cdi": strategy}
@@ -262,13 +272,13 @@ def _may_use(overrides: _Overrides, *, has_mps: bool) -> tuple[Use, ...]:
 
 
 def _named_files(read: Reading, files: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the files by name: a key that YAML reads as a number or as true is text in the ConfigMap."""
+    """Return the files by name. A key that YAML reads as a number or a boolean is text in the ConfigMap."""
     found: dict[str, Any] = {}
     for key, text in files.items():
         name = str(key).lower() if isinstance(key, bool) else str(key)
         path = f"config.map.{name}"
         if key is None or name in found:
-            read.refuse(path, "is given twice; keep one" if name in found else "must have a name")
+            read.refuse(path, "must be unique. Remove one of them" if name in found else "must have a name")
         elif read.accepts(path, partial(Configs.named, dict.fromkeys((*found, name), PluginConfig()), default=name)):
             found[name] = text
     return found
@@ -281,13 +291,16 @@ def _file(read: Reading, path: str, text: Any, served: _Served) -> PluginConfig:
     if not text.strip():
         return PluginConfig()
     config = config_reader.read_without(
-        text, PluginConfig, lambda problem: read.refuse(path, f"cannot be taken over: {problem}")
+        text, PluginConfig, lambda problem: read.refuse(path, f"must be valid: {problem}")
     )
     return config if read.accepts(path, partial(served, config)) else PluginConfig()
 
 
 def _default(read: Reading, configs: Mapping[str, PluginConfig]) -> str | None:
-    """Return the configuration of nodes without a label, as config-manager finds it; None for an empty one."""
+    """Return the name of the configuration that config-manager selects for nodes without a label.
+
+    Return None if config-manager selects an empty configuration.
+    """
     name = str(read.get("config.default", ""))
     if name:
         if name in configs:
@@ -302,6 +315,5 @@ def _default(read: Reading, configs: Mapping[str, PluginConfig]) -> str | None:
         if strategy == "empty":
             return None
     raise GpuConstructsError(
-        f"values.config.default is required, as in the chart, for nodes without a label; name one of "
-        f"{', '.join(map(repr, configs))}"
+        f"values.config.default must have a value for nodes without a label. Use one of {', '.join(map(repr, configs))}"
     )

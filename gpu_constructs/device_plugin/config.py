@@ -1,4 +1,4 @@
-"""The file the device plugin, GPU Feature Discovery and the MPS control daemon all read (``CONFIG_FILE``).
+"""The file that the device plugin, GPU Feature Discovery and the MPS control daemon read (``CONFIG_FILE``).
 
 Source: NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0, api/config/v1.
 """
@@ -26,29 +26,29 @@ _SHORTEST_SLEEP = timedelta(seconds=1)
 
 
 def _key(key: str, env: str, *more: str, default: Any = None) -> Any:
-    """Return a member with its key in the file and the variables that override it: the main one, then others."""
+    """Return a dataclass field that stores its key in the file, and the environment variables that override the key."""
     return dataclasses.field(default=default, metadata={"key": key, "env": env, "more_env": more})
 
 
 def device_list_strategies(
     field: str, given: DeviceListStrategy | Sequence[DeviceListStrategy]
 ) -> tuple[DeviceListStrategy, ...]:
-    """Return the strategies as a tuple.
+    """Return one device list strategy, or a list of them, as a tuple.
 
     Raises:
-        GpuConstructsError: No strategy is named, or one twice.
+        GpuConstructsError: The list is empty or repeats a strategy.
     """
     strategies: tuple[DeviceListStrategy, ...] = (given,) if isinstance(given, str) else tuple(given)
     fields.refuse_first(
         [
             (
                 not strategies,
-                f"{field} must name at least one strategy, got an empty list: pods would get no GPU; "
-                "leave it out for the platform's default",
+                f"{field} must name at least one strategy, got an empty list: pods would get no GPU. "
+                "Remove it for the default of the platform",
             ),
             (
                 len(set(strategies)) < len(strategies),
-                f"{field} must not repeat a strategy; got {list(strategies)!r}",
+                f"{field} must not repeat a strategy, got {list(strategies)!r}",
             ),
         ]
     )
@@ -60,13 +60,13 @@ def _sleep_interval(field: str, given: timedelta | str) -> None:
         [
             (
                 isinstance(given, timedelta) and given < _SHORTEST_SLEEP,
-                f"{field} must be at least one second; got {isinstance(given, timedelta) and go_duration(given)!r}; "
-                "a shorter one keeps a core busy reading labels that change once a day",
+                f"{field} must be at least one second, got {isinstance(given, timedelta) and go_duration(given)!r}. "
+                "A shorter interval keeps a CPU core busy",
             ),
             (
                 isinstance(given, timedelta) and given > LONGEST,
-                f"{field} must be at most 292 years, all that fits 64 bits; got {given!r}; "
-                "'infinite' looks once (from release 0.19.0)",
+                f"{field} must be at most 292 years, the limit of 64 bits, got {given!r}. "
+                "'infinite' reads the labels once (from release 0.19.0)",
             ),
         ]
     )
@@ -74,7 +74,7 @@ def _sleep_interval(field: str, given: timedelta | str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Section(fields.Options):
-    """A part of the file."""
+    """Base class for a section of the configuration file."""
 
     _CHECKS: ClassVar[fields.Checks] = {
         "cdi_annotation_prefix": fields.matching(
@@ -94,20 +94,22 @@ class _Section(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class PluginFlags(_Section):
-    """What only the plugin reads: ``flags.plugin`` in the file. None leaves a setting to the plugin.
+    """The settings that only the device plugin reads: ``flags.plugin`` in the file. None: the plugin's default.
 
     Attributes:
-        pass_device_specs: Hand device nodes to the kubelet too, for the CPU manager's sake and against GPUs
-            lost on a ``systemctl daemon-reload``; makes the pod privileged. The plugin's default is False.
-        device_list_strategy: How allocated devices are handed to the runtime: ``envvar`` (the plugin's
-            default), ``volume-mounts``, ``cdi-annotations``, ``cdi-cri``, or a list of them.
-        device_id_strategy: ``uuid`` (the plugin's default) or ``index``.
-        cdi_annotation_prefix: Of the annotations that ``cdi-annotations`` writes; ``cdi.k8s.io/`` by default.
-        nvidia_ctk_path: Where nvidia-ctk or nvidia-cdi-hook lies on the node, for the hooks of a CDI spec;
-            ``/usr/bin/nvidia-ctk`` by default.
-        container_driver_root: Where the driver's root is mounted in the plugin; ``/driver-root`` by default.
-        shared_devices_allocation_policy: Spread containers over shared devices (``distributed``, the
-            plugin's default) or fill one after the other (``packed``). From release 0.20.0.
+        pass_device_specs: Whether the plugin also passes device nodes to the kubelet. Set it to True if the kubelet
+            uses the CPU manager, or if containers lose their GPUs after ``systemctl daemon-reload``. The pod of the
+            plugin is then privileged. None: False.
+        device_list_strategy: Method by which the plugin passes the allocated devices to the container runtime:
+            ``envvar``, ``volume-mounts``, ``cdi-annotations``, ``cdi-cri``, or a list of them. None: ``envvar``.
+        device_id_strategy: Format of the device IDs that the plugin passes: ``uuid`` or ``index``. None: ``uuid``.
+        cdi_annotation_prefix: Prefix of the annotations of ``cdi-annotations``. None: ``cdi.k8s.io/``.
+        nvidia_ctk_path: Path of nvidia-ctk or nvidia-cdi-hook on the node, for the hooks of CDI specs. None:
+            ``/usr/bin/nvidia-ctk``.
+        container_driver_root: Mount path of the driver root in the container of the plugin. None: ``/driver-root``.
+        shared_devices_allocation_policy: Choice of the device for a container if containers share devices.
+            ``distributed`` spreads containers over the devices, and ``packed`` fills one device after the other. None:
+            ``distributed``. The option needs release 0.20.0 or later.
     """
 
     pass_device_specs: bool | None = _key("passDeviceSpecs", "PASS_DEVICE_SPECS")
@@ -131,16 +133,19 @@ class PluginFlags(_Section):
 
 @dataclass(frozen=True, kw_only=True)
 class GfdFlags(_Section):
-    """What only GPU Feature Discovery reads: ``flags.gfd`` in the file. None leaves a setting to the program.
+    """The settings that only GPU Feature Discovery reads: ``flags.gfd`` in the file. None: the program's default.
 
     Attributes:
-        oneshot: Label once and exit. For a Job of your own: in a DaemonSet it would restart forever.
-        no_timestamp: Leave out the label ``nvidia.com/gfd.timestamp``.
-        sleep_interval: How long between two looks, at least one second; the program's default is 60 seconds.
-            ``"infinite"`` looks once (from release 0.19.0). A number without a unit would be nanoseconds in
-            the file, so there is none here.
-        output_file: Where labels are written when they are not published as a NodeFeature; empty is stdout.
-        machine_type_file: Read for ``nvidia.com/gpu.machine``; ``/sys/class/dmi/id/product_name`` by default.
+        oneshot: Whether the program exits after it set the labels once. Use it in a Job: a DaemonSet would restart the
+            program forever.
+        no_timestamp: Whether the program omits the label ``nvidia.com/gfd.timestamp``.
+        sleep_interval: Time between two updates of the labels, at least one second. None: 60 seconds. ``"infinite"``
+            updates them once (release 0.19.0 and later). A number is not valid, because the program reads a number as
+            nanoseconds.
+        output_file: Path of the file to which the program writes the labels, if it does not create a NodeFeature
+            object. If empty, it writes to standard output.
+        machine_type_file: Path of the file with the value of ``nvidia.com/gpu.machine``. None:
+            ``/sys/class/dmi/id/product_name``.
     """
 
     oneshot: bool | None = _key("oneshot", "GFD_ONESHOT")
@@ -155,31 +160,36 @@ class GfdFlags(_Section):
         given: Any = self.sleep_interval
         if isinstance(given, int | float | str) and given != "infinite":
             raise GpuConstructsError(
-                f"flags.gfd.sleep_interval must be a datetime.timedelta or 'infinite'; got {given!r}; "
-                "write timedelta(seconds=60)"
+                f"flags.gfd.sleep_interval must be a datetime.timedelta or 'infinite', got {given!r}. "
+                "Write timedelta(seconds=60)"
             )
         super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flags(_Section):
-    """What the programs share: ``flags`` in the file. None leaves a setting to the programs.
+    """The settings that several programs read: ``flags`` in the file.
+
+    The programs are the device plugin, GPU Feature Discovery and the MPS control daemon. None keeps the default of the
+    programs.
 
     Attributes:
-        mig_strategy: How MIG devices are advertised: ``none`` (the default), ``single`` as
-            ``nvidia.com/gpu``, ``mixed`` each profile under its own name.
-        fail_on_init_error: False keeps the pods quietly running on a node without a usable GPU; True, the
-            default, restarts them until there is one.
-        mps_root: Directory of the MPS control daemon on the node; the chart's default is ``/run/nvidia/mps``.
-        nvidia_driver_root: Root of the driver's files on the node; ``/`` by default.
-        nvidia_dev_root: Root of the device nodes on the node; the driver's root by default.
-        gdrcopy_enabled: Hand GDRCopy devices to containers. False by default.
-        gds_enabled: Hand GPUDirect Storage devices to containers. False by default.
-        mofed_enabled: Hand MOFED (InfiniBand) devices to containers. False by default.
-        use_node_feature_api: Whether GFD publishes a NodeFeature object; False writes a file.
-        device_discovery_strategy: ``auto`` (the default), ``nvml``, ``tegra``; ``vfio`` for GFD alone.
-        plugin: What only the plugin reads.
-        gfd: What only GPU Feature Discovery reads.
+        mig_strategy: Names under which nodes advertise MIG devices: ``single`` (``nvidia.com/gpu``), ``mixed`` (one
+            name for each profile, such as ``nvidia.com/mig-1g.5gb``) or ``none``, which ignores MIG. None: ``none``.
+        fail_on_init_error: Whether a pod fails on a node without a usable GPU, until it has one. None: True. With
+            False, the pod runs and does nothing.
+        mps_root: Directory of the MPS control daemon on the node. None: ``/run/nvidia/mps``, the default of the chart.
+        nvidia_driver_root: Root directory of the driver files on the node. None: ``/``.
+        nvidia_dev_root: Root directory of the device nodes on the node. None: the root of the driver.
+        gdrcopy_enabled: Whether containers get GDRCopy devices. None: False.
+        gds_enabled: Whether containers get GPUDirect Storage devices. None: False.
+        mofed_enabled: Whether containers get MOFED (InfiniBand) devices. None: False.
+        use_node_feature_api: Whether GPU Feature Discovery publishes a NodeFeature object. With False, it writes a
+            file.
+        device_discovery_strategy: ``auto``, ``nvml``, ``tegra``, or ``vfio`` for GPU Feature Discovery alone. None:
+            ``auto``.
+        plugin: Settings that only the plugin reads.
+        gfd: Settings that only GPU Feature Discovery reads.
     """
 
     mig_strategy: MigStrategy | None = _key("migStrategy", "MIG_STRATEGY", "GFD_MIG_STRATEGY")
@@ -202,12 +212,12 @@ class Flags(_Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Imex(_Section):
-    """IMEX channels handed to every GPU container on fabric-attached nodes: ``imex`` in the file.
+    """The IMEX channels that each GPU container gets on nodes with an NVLink fabric: ``imex`` in the file.
 
     Attributes:
-        channel_ids: ``[]`` or ``[0]``; the plugin knows no other channel.
-        required: Whether the plugin fails on a node without the channel's device node, instead of leaving
-            the channel out.
+        channel_ids: IDs of the channels, ``[]`` or ``[0]``. The plugin supports only channel 0.
+        required: Whether the plugin fails on a node without the device node of the channel. With False, it omits the
+            channel there.
     """
 
     channel_ids: Sequence[int] = _key("channelIDs", "IMEX_CHANNEL_IDS", default=())
@@ -220,35 +230,35 @@ class Imex(_Section):
     def _conflicts(self) -> Iterable[fields.Conflict]:
         ids = list(self.channel_ids)
         is_other = ids not in ([], [0]) or any(isinstance(channel, bool) for channel in ids)
-        yield is_other, f"imex.channel_ids must be [] or [0], the one channel there is; got {ids!r}"
+        yield is_other, f"imex.channel_ids must be [] or [0], the only channel, got {ids!r}"
         yield (
             self.required and not ids,
-            "imex.required needs channel_ids=[0]; got required=True without a channel",
+            "imex.required needs channel_ids=[0], got required=True without a channel",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PluginConfig(_Section):
-    """The configuration file of the plugin, of GPU Feature Discovery and of the MPS control daemon.
+    """A configuration file, which the device plugin, GPU Feature Discovery and the MPS control daemon read.
 
-    Everything that a file can say is here, but for what the programs read and then ignore: ``resources``,
-    and ``rename`` and ``devices`` of a shared resource.
+    It supports all settings of the file, except those that the programs read and ignore. These are ``resources``, and
+    ``rename`` and ``devices`` of a shared resource.
 
     Attributes:
         flags: Settings of the programs.
-        sharing: ``Sharing.none()`` by default.
-        imex: IMEX channels; none by default.
+        sharing: Sharing of GPUs. ``Sharing.none()`` by default.
+        imex: IMEX channels. By default there are none.
 
     Raises:
-        GpuConstructsError: A value that the programs would refuse, or take and ignore; MPS beside MIG; MIG
-            devices shared without ``mig_strategy="mixed"``.
+        GpuConstructsError: The programs would reject or ignore a value, the configuration combines MPS with MIG, or it
+            shares MIG devices and ``mig_strategy`` is not ``mixed``.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:api/config/v1
     """
 
     _NOT_TAKEN: ClassVar[dict[str, str]] = {
-        "resources": "the plugin reads it, warns and throws it away, so resources keep their names; leave it out"
+        "resources": "the plugin reads it, warns and ignores it, so resources keep their names. Remove it"
     }
 
     flags: Flags = dataclasses.field(default=Flags())
@@ -263,37 +273,37 @@ class PluginConfig(_Section):
         return [
             (
                 self.sharing.strategy == "mps" and mig != "none",
-                f"flags.mig_strategy must be 'none' with Sharing.mps: MPS does not share MIG devices; got {mig!r}; "
-                "use Sharing.time_slicing",
+                f"flags.mig_strategy must be 'none' with Sharing.mps: MPS does not share MIG devices, got {mig!r}. "
+                "Use Sharing.time_slicing",
             ),
             (
                 self.sharing.vram_unit is not None and mig == "single",
-                "flags.mig_strategy must not be 'single' with Sharing.vram_units, which counts one memory in each "
-                "node, where MIG devices have several; use 'mixed'",
+                "flags.mig_strategy must not be 'single' with Sharing.vram_units, which needs one memory size for "
+                "each node. Use 'mixed'",
             ),
             (
                 named and mig != "mixed",
                 f"sharing.resources names {next(iter(named), None)!r}, which exists with flags.mig_strategy 'mixed' "
-                f"only; got {mig!r}",
+                f"only, got {mig!r}",
             ),
         ]
 
     @property
     def mig_strategy(self) -> MigStrategy:
-        """MIG strategy, the programs' default included."""
+        """MIG strategy that applies: ``flags.mig_strategy``, or ``none`` if the flag is None."""
         return self.flags.mig_strategy or "none"
 
     @property
     def device_list_strategy(self) -> tuple[str, ...]:
-        """Device list strategies; empty if the file leaves them to the plugin."""
+        """Device list strategies in ``flags.plugin``; empty if the configuration does not set them."""
         given = self.flags.plugin.device_list_strategy
         return () if given is None else device_list_strategies("flags.plugin.device_list_strategy", given)
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """Check that a release of the plugin has all that is set.
+        """Raise unless a release of the plugin supports all settings.
 
         Raises:
-            GpuConstructsError: A setting that came with a later release.
+            GpuConstructsError: A setting needs a later release.
         """
         flags, sharing = self.flags, self.sharing
         late = (
@@ -302,6 +312,11 @@ class PluginConfig(_Section):
                 and not release.has_shared_devices_allocation_policy,
                 "flags.plugin.shared_devices_allocation_policy",
                 "0.20.0",
+            ),
+            (
+                flags.gdrcopy_enabled is not None and not release.has_gdrcopy_enabled,
+                "flags.gdrcopy_enabled",
+                "0.18.0",
             ),
             (
                 flags.gfd.sleep_interval == "infinite" and not release.has_infinite_sleep_interval,
@@ -316,11 +331,13 @@ class PluginConfig(_Section):
                 "0.20.0",
             ),
         )
-        ignored = f"of the device plugin, which {release.version} would ignore or refuse; leave it out or move up"
+        ignored = (
+            f"of the device plugin, which {release.version} would ignore or reject. Remove it, or use a later release"
+        )
         fields.refuse_first((is_late, f"{field} needs release {first} {ignored}") for is_late, field, first in late)
 
     def document(self) -> dict[str, Any]:
-        """Return the content of the file; what is None is left out."""
+        """Return the content of the configuration file as a dict. It omits settings that are None."""
         document: dict[str, Any] = {"version": "v1"}
         flags = _members(self.flags)
         if flags:
@@ -336,20 +353,20 @@ class PluginConfig(_Section):
         return document
 
     def to_yaml(self) -> str:
-        """Return the text of the file."""
+        """Return the text of the configuration file, in YAML."""
         return yaml_text(self.document())
 
     @classmethod
     @short_errors
     def from_yaml(cls, text: str) -> PluginConfig:
-        """Read an existing file, more strictly than the plugin does.
+        """Create a configuration from the text of a file, and reject mistakes that the plugin ignores.
 
         Args:
-            text: The file; the text below a key of the ConfigMap, not the ConfigMap itself.
+            text: Content of the file. In a ConfigMap, this is the value of one key.
 
         Raises:
-            GpuConstructsError: A key the plugin does not know, knows elsewhere, or knows and ignores; a key
-                given twice; a value it would refuse. Each with its line.
+            GpuConstructsError: A key is unknown, in the wrong section, or a duplicate, or the plugin would ignore it or
+                reject its value. The message states the line.
         """
         from gpu_constructs.device_plugin.config_reader import read
 
@@ -357,7 +374,7 @@ class PluginConfig(_Section):
 
 
 def environment_variables() -> Mapping[str, str]:
-    """Return the variables that silently override the file, with the member each overrides."""
+    """Return the setting of the file that each environment variable silently overrides, by name of the variable."""
     return {
         name: f"{prefix}.{field.name}"
         for prefix, owner in (("flags", Flags), ("flags.plugin", PluginFlags), ("flags.gfd", GfdFlags), ("imex", Imex))

@@ -1,8 +1,8 @@
-"""Reads a user's plugin configuration as strictly as the plugin does not: the plugin skips what it does not know.
+"""Reader of the plugin configuration in YAML. It rejects unknown keys, which the plugin silently ignores.
 
-The YAML that the plugin's reader reads is neither YAML 1.1 nor 1.2 nor what PyYAML makes of either. Where readers
-differ, text is refused rather than read in one of the ways. The struct to fill is passed in, so that its module may
-import this one.
+The YAML parser of the plugin follows neither YAML 1.1 nor 1.2, and it differs from PyYAML. This module rejects text
+that parsers read in different ways. The functions take the class ``PluginConfig`` as an argument, because its module
+imports this module.
 
 Source: NVIDIA/k8s-device-plugin@v0.20.0:vendor/go.yaml.in/yaml/v2 (resolve.go, scannerc.go)
 """
@@ -37,9 +37,9 @@ _HOMES = {
     **dict.fromkeys(_STRATEGIES, "sharing"),
 }
 _IGNORED = {
-    "resources": "the plugin reads it, warns and throws it away, so resources keep their names; delete it",
-    "rename": "the plugin reads it, warns and throws it away; delete it, or use renameByDefault",
-    "devices": "the plugin reads it, warns and shares every device alike; delete it",
+    "resources": "the plugin reads it, warns and ignores it, so resources keep their names. Delete it",
+    "rename": "the plugin reads it, warns and ignores it. Delete it, or use renameByDefault",
+    "devices": "the plugin reads it, warns and shares every device alike. Delete it",
 }
 _INDENT = re.compile(r"^[ \t]+(?=[^\s#])", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^%", re.MULTILINE)
@@ -51,7 +51,10 @@ _ESCAPED_SLASH = re.compile(r"(?<!\\)(?:\\\\)*\\/")
 
 
 class PluginLoader(yaml.SafeLoader):
-    """Takes a plain scalar for what the plugin's reader takes it for: ``y`` is true, 1:30 and dates are text."""
+    """A PyYAML loader that reads scalars like the parser of the plugin.
+
+    For example, ``y`` is true, and ``1:30`` and dates are text.
+    """
 
     bool_values: ClassVar[dict[str, bool]] = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
@@ -71,39 +74,42 @@ for _kind, _pattern, _first in (
 
 
 class PluginYaml(Dialect):
-    """YAML as the plugin reads it."""
+    """The rules for YAML text that the plugin reads."""
 
     loader = PluginLoader
     deepest = 16
     called = "the file"
-    first_alone = ": the plugin would read the first alone"
-    given_twice = ": the plugin would take the last one silently"
+    first_alone = ": the plugin would read only the first one"
+    given_twice = ": the plugin would silently use the last one"
 
     def root(self, text: str) -> Value | None:
-        """Return the one document of a text; None if it holds nothing.
+        """Return the only YAML document of a text. Return None if the text is empty.
 
         Raises:
-            GpuConstructsError: The text is not YAML, or the plugin would read it otherwise than it looks.
+            GpuConstructsError: The text is not YAML, or the plugin would read it in an unexpected way.
         """
         before, brace, json = text.partition("{")
-        if brace and not before.strip():  # JSON may be indented with tabs, YAML may not.
+        if brace and not before.strip():  # Tabs can indent JSON, but not YAML.
             text = before + brace + _INDENT.sub(lambda indent: " " * len(indent[0]), json)
         directive = _DIRECTIVE.search(text)
         if directive:
             line = line_of(text, directive.start())
-            problem = "have no directives, the plugin refuses most; delete the line"
+            problem = "have no directives, most of which the plugin rejects. Delete the line"
             raise GpuConstructsError(f"line {line}: text must {problem}")
         return super().root(text)
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return what readers of YAML take for different things; None if they agree."""
+        """Return the end of the error message about text that YAML parsers read in different ways.
+
+        Return None if all parsers read the text in the same way.
+        """
         if not isinstance(event, yaml.ScalarEvent):
             return None
         start, end = event.start_mark.index, event.end_mark.index  # type: ignore[union-attr]
         if event.implicit[0] and _GLUED_COLON.match(text, end):
-            return f"have a space after each colon; got {text[start : end + 2]!r}"
+            return f"have a space after each colon, got {text[start : end + 2]!r}"
         if event.style == '"' and _ESCAPED_SLASH.search(text, start, end):
-            return r"not escape '/', which the plugin cannot read; got '\/'"
+            return r"not escape '/', which the plugin cannot read, got '\/'"
         return None
 
 
@@ -111,10 +117,12 @@ class PluginYaml(Dialect):
 
 
 def read(text: str, struct: type[_Config]) -> _Config:
-    """Return what a file says, as the struct of the whole file."""
+    """Return the configuration in a text, as an instance of ``PluginConfig``, which is the argument ``struct``."""
     root = _root(text, struct)
     if root is None:
-        raise GpuConstructsError("text is empty: the plugin would run with its defaults; say so with PluginConfig()")
+        raise GpuConstructsError(
+            "text must not be empty: the plugin would run with its defaults. For defaults, use PluginConfig()"
+        )
     try:
         return _config(root, struct)
     except Refused as refused:
@@ -122,7 +130,10 @@ def read(text: str, struct: type[_Config]) -> _Config:
 
 
 def read_without(text: str, struct: type[_Config], drop: Callable[[str], None]) -> _Config:
-    """Return what a file says without the keys that are refused, each of whose problems goes to ``drop``."""
+    """Return the configuration in a text, but omit the keys that have problems.
+
+    The function calls ``drop`` with each problem.
+    """
     try:
         root = _root(text, struct)
     except GpuConstructsError as error:
@@ -159,7 +170,7 @@ def _config(top: Value, struct: type[_Config]) -> _Config:
     members = top.items()
     if "kind" in members:
         raise Refused(
-            "text is a whole Kubernetes object, of which the plugin would read nothing; pass the text below a key of "
+            "text must not be a whole Kubernetes object, which the plugin would ignore. Pass the text of one key of "
             "its data",
             top.node,
             "",
@@ -169,16 +180,19 @@ def _config(top: Value, struct: type[_Config]) -> _Config:
     known = top.members(["version", *sections, "resources"])
     version, resources = known.get("version"), known.get("resources")
     if version and version.scalar() != "v1":
-        raise version.refuse(f"version must be 'v1'; got {version.shown}")
+        raise version.refuse(f"version must be 'v1', got {version.shown}")
     if resources and (not isinstance(resources.node, yaml.MappingNode) or resources.items()):
-        raise resources.refuse(f"resources must be left out: {_IGNORED['resources']}")
+        raise resources.refuse(f"resources must be absent: {_IGNORED['resources']}")
     given = {name: known[name].as_hinted(hints[name]) for name in sections if name in known}
     return members.get("sharing", top).at(lambda: struct(**given))
 
 
 @cache
 def _homes(struct: type) -> Mapping[str, str]:
-    """Return where each key belongs; a section's own keys go before those of its parts."""
+    """Return the section that contains each key, by key, for messages about misplaced keys.
+
+    If a section and its subsection have the same key, the result is the outer section.
+    """
     return {**_HOMES, **dict(reversed([*_keys(struct, "")]))}
 
 
@@ -197,7 +211,7 @@ def _span(value: Value) -> Any:
         raise value.must_be("a duration like '60s'")
     if not isinstance(text, str):
         raise value.refuse(
-            f"{value.path} must have a unit: the plugin takes {value.shown} for nanoseconds; write "
+            f"{value.path} must have a unit: the plugin reads {value.shown} as nanoseconds. Write "
             f"'{value.shown}s' for seconds"
         )
     return text if text == "infinite" else value.at(lambda: durations.from_go_duration(value.path, text))
@@ -208,7 +222,7 @@ def _strategies(value: Value) -> Any:
         return [element.scalar() for element in value.elements()]
     read = value.scalar()
     if isinstance(read, str) and "," in read:
-        raise value.refuse(f"{value.path} must be a list in the file, not text with commas; got {read!r}")
+        raise value.refuse(f"{value.path} must be a list in the file, not text with commas, got {read!r}")
     return read
 
 
@@ -218,7 +232,7 @@ def _sharing(value: Value) -> Sharing:
     given = [key for key in members if not (key == "mps" and members[key].is_null)]
     if len(given) > 1:
         raise members["timeSlicing"].refuse(
-            "sharing must hold timeSlicing or mps: with both the plugin takes mps silently; delete one"
+            "sharing must contain timeSlicing or mps: with both, the plugin silently uses mps. Delete one of them"
         )
     return _replicated(members[given[0]], _STRATEGIES[given[0]]) if given else Sharing.none()
 
@@ -230,13 +244,15 @@ def _replicated(value: Value, strategy: Any) -> Sharing:
     if not entries:
         where = (value if value.is_null else value.items().get("resources")) or value
         raise where.refuse(
-            f"{value.path}.resources must name what is shared; the plugin refuses to start", culprit=value
+            f"{value.path}.resources must name a resource. Otherwise, the plugin does not start", culprit=value
         )
     resources: dict[str, int] = {}
     for entry in entries:
         name, replicas = _resource(entry)
         if name in resources:
-            raise entry.refuse(f"{entry.path}.name {name!r} is listed twice; the plugin would take the larger number")
+            raise entry.refuse(
+                f"{entry.path}.name {name!r} must be unique: the plugin would use the larger number of replicas"
+            )
         resources[name] = replicas
         entry.at(partial(Sharing, strategy=strategy, resources={name: replicas}))
     rename, fail = (members[key].as_hinted(bool) if key in members else None for key in _SHARING_KEYS[:2])
@@ -254,7 +270,7 @@ def _resource(entry: Value) -> tuple[str, int]:
     given = entry.items()
     for key in ("rename", "devices"):
         if key in given and not (key == "devices" and given[key].shown == "'all'"):
-            raise given[key].refuse(f"{given[key].path} must be left out: {_IGNORED[key]}")
+            raise given[key].refuse(f"{given[key].path} must be absent: {_IGNORED[key]}")
     members = entry.members((*_RESOURCE_KEYS, "rename", "devices"))
     for key in _RESOURCE_KEYS:
         if key not in members:
@@ -266,7 +282,7 @@ def _resource(entry: Value) -> tuple[str, int]:
 
 
 class _PluginFile(PluginYaml):
-    """The plugin's configuration file."""
+    """The rules for the configuration file of the plugin."""
 
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {
         timedelta: _span,
@@ -278,16 +294,16 @@ class _PluginFile(PluginYaml):
         self._struct = struct
 
     def unknown(self, key: str, where: str, keys: Sequence[str]) -> str:
-        """Return why a key is refused: its spelling, its place, or that there is none like it."""
+        """Return the message about an unknown key: wrong spelling, wrong section, or no such key."""
         same = [right for right in keys if right.casefold() == key.casefold()]
         if same:
             return (
-                f"{key_in_words(key)} of {where} must be written {same[0]}: the plugin takes other spellings of "
-                "some keys and skips those of others"
+                f"{key_in_words(key)} of {where} must have the spelling {same[0]}: the plugin accepts other spellings "
+                "for some keys only"
             )
         home = _homes(self._struct).get(key)
         if home:
-            problem = f", the plugin would not take it from there; it belongs to {home}"
+            problem = f", and the plugin would ignore it there. It belongs to {home}"
         else:
             problem = ", the plugin would skip it silently"
             problem += fields.did_you_mean(key, keys) or f"; it has {', '.join(keys)}"

@@ -1,4 +1,4 @@
-"""Several configurations in one cluster: which node gets which, and how it gets there."""
+"""``Configs``, several configurations of the device plugin in one cluster. A node label selects one for each node."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpu_constructs.facts.provided import GpuOffer, placement_of
 from gpu_constructs.kube import fields
 
 NODE_LABEL = "nvidia.com/device-plugin.config"
-"""Label that names the configuration of a node; the administrator of the cluster sets it."""
+"""Node label whose value is the name of the configuration for the node. The administrator of the cluster sets it."""
 
 FallbackStrategy = Literal["named", "single", "empty"]
 Use = Literal["mig", "mps", "volume-mounts", "cdi", "pass-device-specs", "imex"]
@@ -24,7 +24,7 @@ _NAME_OF_LABEL = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 
 
 def object_suffix(name: str) -> str:
-    """Return the name of a configuration as it stands in the names of its objects."""
+    """Return the name of a configuration in a format that is valid in the names of Kubernetes objects."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -32,8 +32,8 @@ def _name(field: str, name: str) -> None:
     fields.of_type(field, name, str)
     if not _NAME_OF_LABEL.match(name):
         raise GpuConstructsError(
-            f"{field} must have names that a node label and a ConfigMap's key can hold (letters, digits, '-', '_', "
-            f"'.', at most 63 characters, letter or digit at both ends); got {name!r}"
+            f"{field} must have names of letters, digits, '-', '_' and '.' (at most 63 characters, letter or digit at "
+            f"both ends), got {name!r}"
         )
 
 
@@ -44,24 +44,25 @@ def _names(field: str, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Configs(fields.Options):
-    """Named configurations, chosen by the node label ``nvidia.com/device-plugin.config``.
+    """Named configurations, which the node label ``nvidia.com/device-plugin.config`` selects.
 
-    Made by ``Configs.named(...)``, ``Configs.managed(...)`` or ``Configs.external(...)``.
+    Create it with ``Configs.named(...)``, ``Configs.managed(...)`` or ``Configs.external(...)``.
 
     Attributes:
-        delivery: ``daemonsets`` (one DaemonSet for each configuration), ``config-manager`` (one DaemonSet
-            whose pods look at their node's label) or ``external`` (the same, from a ConfigMap that is there).
-        configs: The configurations by name; empty for ``external``.
+        delivery: Method by which nodes get their configuration. ``daemonsets`` creates one DaemonSet for each
+            configuration. ``config-manager`` creates one DaemonSet, whose pods read the label of their node.
+            ``external`` is the same with an existing ConfigMap.
+        configs: Configurations by name. Empty for ``external``.
         default: Name of the configuration for nodes without the label.
         config_map: Name of the external ConfigMap.
-        fallback_strategies: What config-manager tries if there is neither a label nor a default; for an external
-            ConfigMap, since the others have a default.
-        flags: Settings that override an external file, as environment variables.
-        may_use: What the files of an external ConfigMap may turn on, so what the pods must hold.
+        fallback_strategies: Methods by which config-manager selects a configuration for nodes without the label. They
+            apply only to an external ConfigMap that has no ``default``.
+        flags: Settings that override the files of an external ConfigMap. The pods get them as environment variables.
+        may_use: Features that the files of an external ConfigMap can enable. The pods get the rights for them.
 
     Raises:
-        GpuConstructsError: A name that a label value or a key of a ConfigMap cannot be, a default that is not among
-            the names, several configurations and no default.
+        GpuConstructsError: A name is not valid as a label value or as a key of a ConfigMap, the default is not one of
+            the names, or there are several configurations but no default.
     """
 
     _NAME: ClassVar[str] = "configs"
@@ -86,12 +87,12 @@ class Configs(fields.Options):
         return [
             (
                 self.config_map is None or self.configs,
-                "configs.config_map is required, and nothing beside it; use Configs.external",
+                "configs must contain only config_map for an external delivery. Use Configs.external",
             ),
             (
                 self.default is None and not self.fallback_strategies,
-                "configs.default is required without fallback_strategies: config-manager fails on every node "
-                "without a label; name a key of the ConfigMap",
+                "configs.default must have a value without fallback_strategies: config-manager fails on "
+                "every node without a label. Use a key of the ConfigMap",
             ),
         ]
 
@@ -99,40 +100,42 @@ class Configs(fields.Options):
         names = list(self.configs)
         yield (
             self.config_map is not None or self.flags != Flags() or self.may_use,
-            "configs.config_map, flags and may_use are for Configs.external; leave them out",
+            "configs.config_map, flags and may_use are for Configs.external. Remove them",
         )
         yield (
             self.fallback_strategies,
-            "configs.fallback_strategies are for Configs.external: nothing is looked for beyond the default; leave "
-            "them out",
+            "configs.fallback_strategies are for Configs.external: other deliveries have a default. Remove them",
         )
-        yield not names, f"configs must hold at least one configuration; got {dict(self.configs)!r}"
+        yield not names, f"configs must contain at least one configuration, got {dict(self.configs)!r}"
         firsts = {object_suffix(name): name for name in reversed(names)}
         for name in names:
             first = firsts[object_suffix(name)]
             yield (
                 first != name,
-                "configs must have names that differ in letters and digits, for the names of their objects; got "
+                "configs must have names that differ in letters and digits, for the names of their objects, got "
                 f"{first!r} and {name!r}",
             )
         yield (
             self.default is None,
-            f"configs.default is required: it serves the nodes without the label {NODE_LABEL}; "
-            f"name one of {', '.join(map(repr, names))}",
+            f"configs.default must have a value for the nodes without the label {NODE_LABEL}. "
+            f"Use one of {', '.join(map(repr, names))}",
         )
         fields.one_of("configs.default", self.default, names)
 
     @classmethod
     @short_errors
     def named(cls, configs: Mapping[str, PluginConfig], *, default: str) -> Configs:
-        """Return configurations that have DaemonSets of their own, on the nodes labelled with their names.
+        """Create a setting in which each configuration has its own DaemonSets.
 
-        The default also serves nodes without the label and nodes whose label names none of them. No pod
-        needs the API, nothing is exchanged at run time, and a changed file restarts its own pods only.
+        They run on the nodes whose label ``nvidia.com/device-plugin.config`` is the name of the configuration.
+
+        The default also applies to nodes without the label and nodes with an unknown name. No pod needs access to the
+        Kubernetes API, and the file of a pod does not change while it runs. A change of a configuration restarts only
+        the pods of this configuration.
 
         Args:
-            configs: The configurations by name.
-            default: Name of the one for all other nodes.
+            configs: Configurations by name.
+            default: Name of the configuration for all other nodes.
         """
         return cls(delivery="daemonsets", configs=configs, default=default)
 
@@ -144,18 +147,19 @@ class Configs(fields.Options):
         *,
         default: str,
     ) -> Configs:
-        """Let NVIDIA's config-manager pick each node's configuration at run time, as in NVIDIA's chart.
+        """Create a setting in which config-manager of NVIDIA selects the configuration in each pod.
 
-        Its pods may read all nodes of the cluster and hold the rights of the most demanding configuration,
-        and it is racy: the init container always takes the default, the sidecar corrects it afterwards by a
-        signal (NVIDIA/k8s-device-plugin#1645). ``Configs.named`` is the better choice but where relabelling a
-        node must not start new pods.
+        The Helm chart of NVIDIA works in the same way.
+
+        The pods can read all nodes of the cluster, and have the rights that any of the configurations needs.
+        config-manager has a race condition. Its init container always selects the default, and its sidecar later
+        selects the correct file and sends a signal (NVIDIA/k8s-device-plugin#1645). Use ``Configs.named`` instead,
+        unless a change of a node label must not replace pods.
 
         Args:
-            configs: The configurations by name.
-            default: Name of the configuration for nodes without the label. On a node whose label names none of
-                them the plugin starts with the default too, and the sidecar of config-manager restarts again and
-                again: the pod is never ready.
+            configs: Configurations by name.
+            default: Name of the configuration for nodes without the label. If the label of a node has an unknown name,
+                the plugin also uses the default. Its pod is then never ready, because the sidecar always fails.
         """
         return cls(delivery="config-manager", configs=configs, default=default)
 
@@ -170,18 +174,19 @@ class Configs(fields.Options):
         flags: Flags | None = None,
         may_use: Sequence[Use] = (),
     ) -> Configs:
-        """Read the configurations from a ConfigMap that something else makes, through config-manager.
+        """Create a setting in which config-manager selects a configuration from an existing ConfigMap.
 
-        Nothing in it is checked, and an edit is not picked up before the pods restart.
+        The library does not check the files. A change of a file has an effect only after the pods restart.
 
         Args:
-            config_map: Its name; each key is a configuration.
-            default: Key for nodes without the label.
-            fallback_strategies: ``named`` (the key ``default``), ``single`` (the only key), ``empty``.
-            flags: Settings for every node; they override whatever the files say.
-            may_use: What the files may turn on: ``mig``, ``mps``, ``volume-mounts``, ``cdi``,
-                ``pass-device-specs``, ``imex``. The pods hold what these need, and nothing by default.
-                With ``cdi`` state ``flags.nvidia_driver_root`` too, which is mounted for it.
+            config_map: Name of the ConfigMap. Each key is the name of a configuration.
+            default: Key of the configuration for nodes without the label. If None, ``fallback_strategies`` decide.
+            fallback_strategies: Methods to select a configuration for nodes without the label, in the order in which
+                config-manager tries them: ``named`` (the key ``default``), ``single`` (the only key) or ``empty``.
+            flags: Settings that override the files on all nodes.
+            may_use: Features that the files can enable: ``mig``, ``mps``, ``volume-mounts``, ``cdi``,
+                ``pass-device-specs`` and ``imex``. The pods get the rights that these features need. By default, the
+                pods get no such rights. With ``cdi``, also set ``flags.nvidia_driver_root``, which the pods then mount.
         """
         return cls(
             delivery="external",
@@ -194,12 +199,18 @@ class Configs(fields.Options):
 
 
 def plugin_configs(configs: Configs) -> list[PluginConfig]:
-    """Return every configuration that is known: those by name, and the settings that override an external file."""
+    """Return all configurations that the library knows.
+
+    For an external ConfigMap, the result is one configuration with its ``flags``.
+    """
     return list(configs.configs.values()) or [PluginConfig(flags=configs.flags)]
 
 
 def advertised_resources(configs: Configs) -> dict[str, Sharing]:
-    """Return the resources of all nodes; if nodes differ, with the sharing that asks least of a container."""
+    """Return the extended resources that nodes advertise, by name, with the sharing of each.
+
+    If configurations share a resource differently, the result is the sharing that rejects fewer requests.
+    """
     offered: dict[str, Sharing] = {}
     for config in plugin_configs(configs):
         names = {GPU, *config.sharing.resources}
@@ -212,7 +223,7 @@ def advertised_resources(configs: Configs) -> dict[str, Sharing]:
             offered["nvidia.com/mig-*"] = Sharing.none()
     if configs.delivery == "external":
         offered[f"{GPU}.shared"] = Sharing.none()
-        # A variable, which wins over the files unseen.
+        # The variable for the MIG strategy overrides the files.
         if configs.flags.mig_strategy in (None, "mixed"):
             offered["nvidia.com/mig-*"] = Sharing.none()
     return offered
@@ -221,11 +232,13 @@ def advertised_resources(configs: Configs) -> dict[str, Sharing]:
 def gpu_offers(
     configs: Configs, pod_specs: Mapping[str, Mapping[str, Any]], release: DevicePluginRelease
 ) -> tuple[GpuOffer, ...]:
-    """Return how each configuration advertises GPUs; none for those of an external file.
+    """Return a description of how each configuration advertises GPUs.
+
+    The result omits the files of an external ConfigMap, because the library does not know them.
 
     Args:
-        configs: The configurations.
-        pod_specs: The pod spec that each is served by.
+        configs: Configurations of the plugin.
+        pod_specs: Pod specs of the plugin, by name of the configuration.
         release: Release of the device plugin.
     """
     return tuple(
@@ -242,7 +255,10 @@ def gpu_offers(
 
 
 def plugin_pods(configs: Configs, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Return the pod spec that serves each configuration, of the chart's objects by their ids."""
+    """Return the pod specs of the plugin, by name of the configuration.
+
+    ``manifests`` contains the objects of the chart by construct ID.
+    """
     served_by = {
         name: manifests.get(f"daemonset-{object_suffix(name)}", manifests["Default"]) for name in configs.configs
     }

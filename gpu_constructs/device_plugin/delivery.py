@@ -1,4 +1,8 @@
-"""What one set of GPU pods reads, and what that makes them hold."""
+"""The configuration that a set of pods reads, and the rights and mounts that the pods need for it.
+
+A set consists of the pods of the device plugin, of GPU Feature Discovery and of the MPS control daemon. If each
+configuration has its own DaemonSets, there is one set, and so one ``Delivery``, for each configuration.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +26,24 @@ DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery:
-    """What the pods of one plugin, one GPU Feature Discovery and one MPS control daemon read and need.
+    """The configuration of one set of pods, and the rights and mounts that the set needs.
 
     Attributes:
-        config_map: Name of the ConfigMap with their file or files.
-        data: Content of the ConfigMap; None if something else makes it.
-        env: Settings that no file states, by the name of the variable.
-        uses: ``mig``, ``mps``, ``volume-mounts``, ``cdi`` (and ``cdi-cri``), ``pass-device-specs``.
-        nvidia_driver_root: Path on the node that is mounted into the plugin; None mounts nothing.
-        container_driver_root: Path in the container where it is mounted.
+        config_map: Name of the ConfigMap with the file or files.
+        data: Content of the ConfigMap. None if the user creates it.
+        env: Environment variables with the settings that no file contains, by name.
+        uses: Features that the configuration can use: ``mig``, ``mps``, ``volume-mounts``, ``cdi`` (and ``cdi-cri``),
+            ``pass-device-specs``, ``imex``.
+        nvidia_driver_root: Path on the node that the plugin mounts. None: no mount.
+        container_driver_root: Mount path of the driver root in the container.
         mps_root: Directory of the MPS control daemon on the node.
-        suffix: Suffix of the names of their objects and of their selectors; empty for the default.
-        labels: Labels of their pods if there are several: the name of their configuration.
-        config_manager: Variables of config-manager, which picks one of several files; None for one file.
-        node_expressions: Expressions on labels of their nodes, to get the right nodes.
-        rivals: Suffixes of the other sets of pods that may follow these pods on a node; empty for one set.
+        suffix: Suffix of the names of the objects and of their selector labels; empty for the default configuration.
+        labels: Label of the pods with the name of their configuration; empty if there is only one configuration.
+        config_manager: Environment variables of config-manager, which selects one of several files; None if there is
+            only one file.
+        node_expressions: Expressions on node labels that select the nodes of the configuration.
+        rivals: Suffixes of the other sets of pods, which can run on the same node after a change of its label; empty if
+            there is one set.
     """
 
     config_map: str
@@ -54,7 +61,10 @@ class Delivery:
 
     @property
     def checksum(self) -> dict[str, str]:
-        """The annotations that restart the pods if a file of theirs changes; none for external files."""
+        """Annotations of the pods with checksums of the files, so that a change of a file restarts the pods.
+
+        The result is empty if the user creates the ConfigMap.
+        """
         if self.data is None:
             return {}
         if self.config_manager is None:
@@ -63,16 +73,16 @@ class Delivery:
         return {f"{object_suffix(name)}.{CHECKSUM}": sha256(text) for name, text in self.data.items()}
 
     def manifest(self, metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the ConfigMap, unless something else makes it."""
+        """Return the ConfigMap with the files. Return None if the user creates it."""
         return None if self.data is None else config_map({**metadata, "name": self.config_map}, dict(self.data))
 
     def variables(self, *sections: type[Any], besides: Collection[str] = ()) -> dict[str, str]:
-        """Return those settings of ``env`` that a program reads: those of the sections, and the named ones."""
+        """Return the environment variables in ``env`` that a program reads."""
         read = {key.metadata.get("env") for one in sections for key in dataclasses.fields(one)} | set(besides)
         return {name: value for name, value in self.env.items() if name in read}
 
     def volumes(self) -> list[dict[str, Any]]:
-        """Return the volumes with the file or files."""
+        """Return the pod volumes that contain the configuration file or files."""
         files = {"name": "config" if self.config_manager is None else "available-configs"}
         volumes: list[dict[str, Any]] = [{**files, "configMap": {"name": self.config_map}}]
         if self.config_manager is not None:
@@ -80,8 +90,11 @@ class Delivery:
         return volumes
 
     def mounts(self, *, writes: bool = False) -> list[dict[str, Any]]:
-        """Return the mounts of a container that reads the file, or of config-manager, which links it there."""
-        # config-manager's file is a link into the directory of all files, so that stands beside it.
+        """Return the volume mounts of a container that reads the configuration file.
+
+        With ``writes``, the container is config-manager, which also writes the file.
+        """
+        # The file of config-manager is a link into the directory of all files, so containers mount both.
         mounts: list[dict[str, Any]] = [
             {"name": "config", "mountPath": "/config", "readOnly": None if writes else True}
         ]
@@ -91,11 +104,11 @@ class Delivery:
 
 
 def deliveries(configs: Configs, *, name: str, platform: Platform, defaults: Flags) -> list[Delivery]:
-    """Return one delivery for each set of pods, that of the default configuration first.
+    """Return one ``Delivery`` for each set of pods. The first ``Delivery`` belongs to the default configuration.
 
     Raises:
-        GpuConstructsError: A CDI strategy on a platform where it cannot work, or configurations that cannot
-            be served by the same pods.
+        GpuConstructsError: The configuration uses a CDI strategy but the platform does not support CDI, or one pod
+            cannot support several of the configurations.
     """
     if configs.delivery != "daemonsets":
         return [_by_config_manager(configs, name, platform, defaults)]
@@ -110,7 +123,7 @@ def _own(
     (settled,), env = _settle([configs.configs[config]], defaults)
     others = [other for other, suffix in suffixes.items() if suffix]
     chosen = placement.label_is(NODE_LABEL, config)
-    # Holds for nodes without the label too, and for those whose label names no configuration.
+    # This expression also matches nodes without the label, and nodes with an unknown name.
     left_over = {"key": NODE_LABEL, "operator": "NotIn", "values": others}
     return Delivery(
         suffix=suffixes[config],
@@ -126,7 +139,7 @@ def _own(
 def _by_config_manager(configs: Configs, name: str, platform: Platform, defaults: Flags) -> Delivery:
     stated = plugin_configs(configs)
     if {"cdi", "volume-mounts"} & set(configs.may_use):
-        # A variable would override the files, which are allowed to choose.
+        # A variable would override the files, which can choose these strategies.
         defaults = with_setting(defaults, "plugin.device_list_strategy", None)
     settled, env = _settle(stated, defaults)
     is_external = configs.delivery == "external"
@@ -159,7 +172,7 @@ def _config_manager(configs: Configs) -> dict[str, str]:
 
 
 def uses_of(config: PluginConfig) -> frozenset[str]:
-    """Return what a configuration turns on that takes rights, mounts or pods."""
+    """Return the features of a configuration that need rights, mounts or pods."""
     used = {
         "mig": config.mig_strategy != "none",
         "mps": config.sharing.strategy == "mps",
@@ -175,14 +188,21 @@ def _uses_of(strategies: Collection[str]) -> frozenset[str]:
 
 
 def with_setting(struct: Any, setting: str, value: Any) -> Any:
-    """Return an option class with another value of a member, or of a member's member."""
+    """Return a copy of an options object in which one attribute has another value.
+
+    ``setting`` is the name of the attribute, or a dotted path such as ``plugin.device_list_strategy``.
+    """
     member, _, rest = setting.partition(".")
     own = with_setting(getattr(struct, member), rest, value) if rest else value
     return dataclasses.replace(struct, **{member: own})
 
 
 def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginConfig], dict[str, str]]:
-    """Put each default in one place: the environment, or the files as soon as one of them states it."""
+    """Apply the default settings, and return the changed configurations and environment variables.
+
+    A default becomes an environment variable if no configuration sets it. Otherwise the function adds it to the other
+    configurations, because a variable would override all files.
+    """
     env: dict[str, str] = {}
     for setting in ("device_discovery_strategy", "fail_on_init_error", "plugin.device_list_strategy"):
         get = attrgetter(setting)
@@ -199,14 +219,14 @@ def _settle(configs: list[PluginConfig], defaults: Flags) -> tuple[list[PluginCo
 
 
 def _variables(flags: Flags) -> dict[str, str]:
-    """Return the variables that say what flags say, and override a file."""
+    """Return the environment variables that set the given flags. The variables override the file."""
     document = PluginConfig(flags=flags).document().get("flags", {})
     sections = ((Flags, document), (PluginFlags, document.get("plugin", {})), (GfdFlags, document.get("gfd", {})))
     return {
         field.metadata["env"]: _text(written[field.metadata["key"]])
         for struct, written in sections
         for field in dataclasses.fields(struct)
-        # GPU Feature Discovery is told to use that API anyway, and no other program reads it.
+        # The DaemonSet of GPU Feature Discovery sets this variable, and no other program reads it.
         if field.metadata["key"] in written and "env" in field.metadata and field.name != "use_node_feature_api"
     }
 
@@ -225,18 +245,18 @@ def _needs(
     defaults: Flags,
     may_use: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    """Return what the pods hold and mount.
+    """Return the features and paths that the pods need, as arguments of ``Delivery``.
 
     Args:
-        flags: Flags of their files.
-        uses: What the files turn on, or may turn on.
-        env: Settings that no file states.
+        flags: Flags in the files.
+        uses: Features that the files enable or can enable.
+        env: Environment variables with the settings that no file contains.
         platform: Platform of the nodes.
-        defaults: Settings of the chart.
-        may_use: What files that are not seen here may turn on.
+        defaults: Default settings of the chart.
+        may_use: Features that external files can enable.
 
     Raises:
-        GpuConstructsError: Something that cannot work on the platform, or paths that differ in files of one pod.
+        GpuConstructsError: The platform does not support a feature, or the files of one pod set different paths.
     """
     strategies = env.get("DEVICE_LIST_STRATEGY", "").split(",")
     uses = uses | _uses_of(strategies)
@@ -244,10 +264,10 @@ def _needs(
     stated = {member: _agreed(member, flags) for member in ("nvidia_driver_root", "mps_root")}
     driver_root, mps_root = stated["nvidia_driver_root"], stated["mps_root"] or defaults.mps_root
     own = {"MPS_ROOT": mps_root if "mps" in uses and stated["mps_root"] is None else None}
-    # It is not known whether files that are not seen use CDI, and where they look for the driver.
+    # The library does not know whether external files use CDI, or where they expect the driver.
     if driver_root is None and "cdi" in uses - may_use:
         driver_root = own["NVIDIA_DRIVER_ROOT"] = platform.nvidia_driver_root
-    # Files that are not seen and use CDI name the platform's root, for no other works there.
+    # External files with CDI use the driver root of the platform, because no other path works there.
     dev_root = platform.dev_root_of(driver_root or (platform.nvidia_driver_root if "cdi" in uses else None))
     if {one.nvidia_dev_root for one in flags} <= {None, dev_root}:
         own["NVIDIA_DEV_ROOT"] = dev_root
@@ -263,22 +283,22 @@ def _needs(
 def _impossible(
     flags: Sequence[Flags], uses: frozenset[str], strategies: Sequence[str], platform: Platform, may_use: frozenset[str]
 ) -> Iterable[fields.Conflict]:
-    """Return what cannot work on a platform."""
+    """Return conflicts between the features in use and the platform: pairs of a condition and an error message."""
     return [
         (
             "cdi" in uses and not platform.supports_cdi,
             f"{_cdi(flags, strategies)} cannot work on {platform}: a CDI spec would name host "
-            "paths that exist from Talos 1.13 on; use 'envvar'",
+            "paths that exist from Talos 1.13 on. Use 'envvar'",
         ),
         (
-            # It is not known whether files that are not seen use them.
+            # The library does not know whether external files use these features.
             "volume-mounts" in uses - may_use and not platform.accepts_volume_mounts,
-            f"device_list_strategy 'volume-mounts' cannot work on {platform}: {NO_VOLUME_MOUNTS}; use 'envvar'",
+            f"device_list_strategy 'volume-mounts' cannot work on {platform}: {NO_VOLUME_MOUNTS}. Use 'envvar'",
         ),
         (
             "cdi-cri" in uses and platform.kubernetes == "1.27",
-            f"device_list_strategy 'cdi-cri' cannot work on {platform}: kubelets hand no CDI devices to the "
-            "runtime before Kubernetes 1.28; use 'cdi-annotations'",
+            f"device_list_strategy 'cdi-cri' cannot work on {platform}: the kubelet passes CDI devices from Kubernetes "
+            "1.28 on. Use 'cdi-annotations'",
         ),
     ]
 
@@ -290,11 +310,14 @@ def _cdi(flags: Sequence[Flags], strategies: Sequence[str]) -> str:
 
 
 def _agreed(member: str, flags: Sequence[Flags]) -> Any:
-    """Return the one path that all files of one pod name: it is mounted, and a pod has one mount."""
+    """Return the path that the files of a pod set.
+
+    The pod mounts the path once, so all files must set the same path.
+    """
     different = list(dict.fromkeys(map(attrgetter(member), flags)))
     message = (
-        f"flags.{member} must be the same in every configuration of Configs.managed, whose pods have one mount; "
-        f"got {', '.join(map(repr, different))}; use Configs.named"
+        f"flags.{member} must be the same in every configuration of Configs.managed, because its pods have one mount, "
+        f"got {', '.join(map(repr, different))}. Use Configs.named"
     )
     fields.refuse_first([(len(different) > 1, message)])
     return different[0]

@@ -1,4 +1,8 @@
-"""One installation of the device plugin: what its user wants, checked, its objects, and what it gives the cluster."""
+"""The checks of the options of a device plugin installation, and the objects that it emits.
+
+The module also describes the effects of the installation on the cluster, such as node labels, for the checks of other
+constructs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from gpu_constructs.device_plugin.configs import (
     plugin_pods,
 )
 from gpu_constructs.device_plugin.delivery import CHECKSUM, DEFAULT_MPS_ROOT, deliveries
-from gpu_constructs.device_plugin.manifests import GFD_LABELS, Manifests, gpu_manifests
+from gpu_constructs.device_plugin.manifests import GFD_LABELS, MPS_CAPABLE, Manifests, gpu_manifests
 from gpu_constructs.device_plugin.options import Component as ProgramOptions
 from gpu_constructs.errors import warn
 from gpu_constructs.facts.provided import Component, Provided, placement_of
@@ -34,14 +38,14 @@ _HOMES = {"device_list_strategy": "flags.plugin.device_list_strategy", "sharing"
 
 
 def configs_of(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any]) -> Configs:
-    """Return the configurations that the keywords of the chart say.
+    """Return the configurations of the plugin from the keywords of ``DevicePluginChart``.
 
     Args:
-        given: Keyword ``config``.
-        shorthand: The keywords that say parts of it.
+        given: Value of the keyword ``config``.
+        shorthand: Values of the keywords that set parts of a configuration, such as ``sharing`` and ``mig_strategy``.
 
     Raises:
-        GpuConstructsError: A setting has two places.
+        GpuConstructsError: The user sets both ``config`` and one of the keywords in ``shorthand``.
     """
     if given is None:
         flags = Flags(mig_strategy=shorthand["mig_strategy"] or "none")
@@ -50,7 +54,7 @@ def configs_of(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any
         fields.refuse_first(
             (
                 value is not None,
-                f"{keyword} must be left out beside config, got {value!r}: a setting has one place; set "
+                f"{keyword} must be absent with config, got {value!r}. Set "
                 f"{_HOMES.get(keyword, f'flags.{keyword}')} in config",
             )
             for keyword, value in shorthand.items()
@@ -59,15 +63,15 @@ def configs_of(given: PluginConfig | Configs | None, shorthand: Mapping[str, Any
 
 
 def defaults_of(shorthand: Mapping[str, Any], platform: Platform, mps_root: str) -> Flags:
-    """Return the settings for configurations that do not state them.
+    """Return the default settings of the flags that a configuration does not set.
 
     Args:
-        shorthand: Keywords of the chart that say parts of a configuration.
+        shorthand: Values of the keywords that set parts of a configuration, such as ``sharing`` and ``mig_strategy``.
         platform: Platform of the nodes.
         mps_root: Directory of the MPS control daemon on the node.
 
     Raises:
-        GpuConstructsError: The keyword names no device list strategy, or one twice.
+        GpuConstructsError: The list of device list strategies is empty, or contains a strategy twice.
     """
     given, strategies = shorthand["device_list_strategy"], platform.device_list_strategy
     if given is not None:
@@ -81,27 +85,33 @@ def defaults_of(shorthand: Mapping[str, Any], platform: Platform, mps_root: str)
 
 
 def chosen(given: Any, struct: Any) -> Any:
-    """Return the options of a part that is installed, or None if it is not: True says the defaults."""
+    """Return the options of a component for the value of its keyword.
+
+    For True, the result is the default options. For False, it is None, because the chart does not install the
+    component.
+    """
     return struct() if given is True else given if isinstance(given, struct) else None
 
 
 def discovered_by(given: object) -> DiscoveredBy:
-    """Return who runs Node Feature Discovery."""
+    """Return the installer of Node Feature Discovery: ``chart``, ``external`` or ``none``."""
     return "external" if given == "external" else "none" if given is False else "chart"
 
 
 def check(given: Installation) -> None:
-    """Check what several options together can get wrong, and warn of what works badly.
+    """Raise if options contradict each other, and warn about options that have a known disadvantage.
 
     Raises:
-        GpuConstructsError: Options that are not allowed together.
+        GpuConstructsError: Two options contradict each other.
     """
     fields.label_value("id", given.id)
     fields.dns_subdomain("name", given.name)
     fields.label_value("instance", given.instance)
     fields.refuse_first(_conflicts(given))
     if given.plugin is None and given.labeler is None:
-        warn(f"{given.id}: device_plugin and gpu_feature_discovery are both False: nothing looks at a GPU")
+        warn(
+            f"{given.id}: device_plugin and gpu_feature_discovery are both False, so the chart has no program for GPUs"
+        )
     if given.plugin is not None:
         given.plugin.check_release(given.release)
     has_plugin = given.plugin is not None
@@ -114,10 +124,15 @@ def check(given: Installation) -> None:
     )
     if given.configs.delivery != "daemonsets":
         warn(
-            f"{given.id}: config-manager takes the default configuration first and corrects it by a signal afterwards, "
-            "so a node may advertise nothing until its plugin pod is restarted (NVIDIA/k8s-device-plugin#1645); "
-            "Configs.named has no such race"
+            f"{given.id}: config-manager first selects the default configuration and corrects it later with a signal. "
+            "A node can advertise nothing until its plugin pod restarts (NVIDIA/k8s-device-plugin#1645). Use "
+            "Configs.named, which has no such race"
         )
+        if given.release.config_manager_needs_label:
+            warn(
+                f"{given.id}: config-manager of release {given.release.version} can wait forever on a node that has no "
+                f"label {NODE_LABEL}. Label each GPU node, or use release 0.18.2 or later"
+            )
     if has_plugin:
         _warn_of_the_plugin(given)
 
@@ -125,11 +140,10 @@ def check(given: Installation) -> None:
 def check_programs(
     configs: Configs, defaults: Flags, *, release: versions.DevicePluginRelease, has_plugin: bool, has_labeler: bool
 ) -> None:
-    """Check that the installed programs can serve the configurations.
+    """Raise unless the installed programs support the configurations.
 
     Raises:
-        GpuConstructsError: A setting that came with a later release, or that a program which is installed
-            would refuse or ignore.
+        GpuConstructsError: A setting needs a later release, or an installed program would reject or ignore it.
     """
     for config in plugin_configs(configs):
         config.check_release(release)
@@ -144,34 +158,34 @@ def _conflicts(given: Installation) -> Iterable[fields.Conflict]:
     return [
         (
             given.labeler is not None and given.discovered_by == "none",
-            "gpu_feature_discovery publishes through Node Feature Discovery, which is False; leave "
-            "node_feature_discovery out to install it, pass node_feature_discovery='external' if the cluster runs "
-            "one, or pass gpu_feature_discovery=False",
+            "gpu_feature_discovery needs Node Feature Discovery, got False. Remove node_feature_discovery to "
+            "install it, set node_feature_discovery='external' if the cluster has one, or set "
+            "gpu_feature_discovery=False",
         ),
         (
             given.labeler is not None and denies,
-            "node_feature_discovery.master.config.restrictions.denyNodeFeatureLabels must not be True beside "
-            "gpu_feature_discovery, whose labels the master would drop silently; leave it out",
+            "node_feature_discovery.master.config.restrictions.denyNodeFeatureLabels must not be True with "
+            "gpu_feature_discovery, whose labels the master would silently drop. Remove it",
         ),
         (
             surge not in (None, 0, "0%"),
-            "update_strategy must not surge: two plugins on a node would share one socket, which the old one "
-            f"removes when it ends; got max_surge={surge!r}; use max_unavailable",
+            "update_strategy must not surge: two plugins on a node use the same socket, which the old one "
+            f"removes when it ends, got max_surge={surge!r}. Use max_unavailable",
         ),
         *(
-            (key.endswith(CHECKSUM), f"pod_annotations must not hold {key!r}: this library sets it; leave it out")
+            (key.endswith(CHECKSUM), f"pod_annotations must not contain {key!r}: the library sets it. Remove it")
             for key in given.pods.get("pod_annotations") or ()
         ),
     ]
 
 
 def warn_of_mps(configs: Configs, *, id: str, platform: Platform) -> None:
-    """Warn of sharing by MPS on a platform where it is reported not to start."""
+    """Warn if a configuration uses MPS on a platform on which, according to users, MPS does not start."""
     shared_by = {config.sharing.strategy for config in plugin_configs(configs)}
     if "mps" in shared_by | set(configs.may_use) and platform.mps_is_doubtful:
         warn(
-            f"{id}: MPS is reported not to start on {platform} (NVIDIA/k8s-device-plugin#1614); try it on one node, or "
-            "use Sharing.time_slicing"
+            f"{id}: users report that MPS does not start on {platform} (NVIDIA/k8s-device-plugin#1614). Try it on one "
+            "node, or use Sharing.time_slicing"
         )
 
 
@@ -180,12 +194,12 @@ def _warn_of_the_plugin(given: Installation) -> None:
     warn_of_mps(given.configs, id=given.id, platform=given.platform)
     of_chart = given.defaults.plugin.device_list_strategy or ()
     if any({"envvar", "volume-mounts"} <= {*(config.device_list_strategy or of_chart)} for config in configs):
-        warn(f"{given.id}: device_list_strategy 'volume-mounts' overwrites what 'envvar' says; leave one of them out")
+        warn(f"{given.id}: device_list_strategy 'volume-mounts' overrides 'envvar'. Remove one of them")
     rdma = [getattr(config.flags, name) for config in configs for name in _RDMA]
-    if version in versions.RDMA_ON_BY_DEFAULT and None in rdma:
+    if given.release.hands_out_rdma and None in rdma:
         warn(
-            f"{given.id}: release {version} of the device plugin hands GDS, GDRCopy and MOFED devices to every "
-            "container unless told not to (NVIDIA/k8s-device-plugin#1692); state flags.gds_enabled, "
+            f"{given.id}: release {version} of the device plugin passes GDS, GDRCopy and MOFED devices to every "
+            "container by default (NVIDIA/k8s-device-plugin#1692). Set flags.gds_enabled, "
             "flags.gdrcopy_enabled and flags.mofed_enabled, or use another release"
         )
 
@@ -194,13 +208,13 @@ def _of_the_plugin(flags: Flags, defaults: Flags) -> Iterable[fields.Conflict]:
     return [
         (
             flags.device_discovery_strategy == "vfio",
-            "flags.device_discovery_strategy 'vfio' is for GPU Feature Discovery alone, the plugin refuses it; use "
-            "'nvml' or pass device_plugin=False",
+            "flags.device_discovery_strategy 'vfio' is for GPU Feature Discovery only. Use 'nvml', or set "
+            "device_plugin=False",
         ),
         (
             flags.mps_root not in (None, defaults.mps_root) and defaults.mps_root != DEFAULT_MPS_ROOT,
-            f"mps_control_daemon.root must be flags.mps_root of the configuration, {flags.mps_root!r}; got "
-            f"{defaults.mps_root!r}; say it in one place",
+            f"mps_control_daemon.root must be flags.mps_root of the configuration, {flags.mps_root!r}, got "
+            f"{defaults.mps_root!r}. Set only one of them",
         ),
     ]
 
@@ -209,27 +223,27 @@ def _of_gpu_feature_discovery(flags: Flags) -> Iterable[fields.Conflict]:
     return [
         (
             flags.use_node_feature_api is False,
-            "flags.use_node_feature_api must not be False: GPU Feature Discovery has no directory of the node to write "
-            "to here, it publishes a NodeFeature; leave it out",
+            "flags.use_node_feature_api must not be False, because GPU Feature Discovery publishes a NodeFeature. "
+            "Remove it",
         ),
         (
             flags.gfd.output_file is not None,
-            "flags.gfd.output_file would be ignored: GPU Feature Discovery publishes a NodeFeature instead of a file; "
-            f"got {flags.gfd.output_file!r}; leave it out",
+            "flags.gfd.output_file must be absent, because GPU Feature Discovery publishes a NodeFeature, "
+            f"got {flags.gfd.output_file!r}. Remove it",
         ),
         (
             flags.gfd.oneshot,
-            "flags.gfd.oneshot must not be True: a DaemonSet restarts a program that ends, forever; use "
-            "sleep_interval='infinite' (from release 0.19.0) or leave it out",
+            "flags.gfd.oneshot must not be True, because a DaemonSet restarts a program that exits. Use "
+            "sleep_interval='infinite' (from release 0.19.0), or remove it",
         ),
     ]
 
 
 def manifests_of(given: Installation) -> Manifests:
-    """Return all objects by construct path, but for namespaces and the runtime class.
+    """Return the manifests of all objects, except namespaces and the RuntimeClass, by construct path.
 
     Raises:
-        GpuConstructsError: An option that does not fit the others.
+        GpuConstructsError: An option contradicts the others.
     """
     served = deliveries(given.configs, name=given.name, platform=given.platform, defaults=given.defaults)
     given.affinity()
@@ -250,18 +264,17 @@ def manifests_of(given: Installation) -> Manifests:
 
 
 def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
-    """Check that labels of pods can hold the names of their objects, and that no two objects have one name.
+    """Raise if a name is too long for a label of pods, or if two objects have the same name.
 
     Raises:
-        GpuConstructsError: A workload's name is longer than a label's value, or a configuration is called like a
-            program.
+        GpuConstructsError: The name of a DaemonSet or Deployment is longer than a label value can be, or a
+            configuration has the name of a program suffix.
     """
     made = [(m["kind"], m["metadata"].get("namespace"), m["metadata"]["name"]) for m in manifests]
     fields.refuse_first(
         (
             made.count((kind, namespace, name)) > 1,
-            f"configs must have names that no program has: {kind} {name!r} would be made twice; call the "
-            "configuration something else",
+            f"configs must not have the name of a program: {kind} {name!r} would exist twice. Rename the configuration",
         )
         for kind, namespace, name in made
     )
@@ -269,7 +282,7 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
         (
             len(name) > _LONGEST_NAME,
             f"name must be shorter: {kind} {name!r} would have {len(name)} characters of "
-            f"at most {_LONGEST_NAME}; shorten name= or the names of the configurations",
+            f"at most {_LONGEST_NAME}. Shorten name= or the names of the configurations",
         )
         for kind, name in (_longest_name(manifest) for manifest in manifests)
         if kind in ("DaemonSet", "Deployment")
@@ -277,18 +290,20 @@ def _check_names(manifests: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _longest_name(manifest: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the kind of an object and its name, or a longer label, which a configuration's name stands behind too."""
+    """Return the kind of an object, and its longest text that Kubernetes limits: its name or a label value."""
     metadata = manifest["metadata"]
     return manifest["kind"], max([metadata["name"], *metadata.get("labels", {}).values()], key=len)
 
 
 def provided(given: Installation, manifests: Manifests, made: Collection[tuple[str, str, str, str]]) -> Provided:
-    """Return what the installation gives the cluster.
+    """Return the effects of the installation on the cluster, such as node labels and extended resources.
+
+    The checks of other constructs use them.
 
     Args:
-        given: The installation.
-        manifests: Its objects.
-        made: Objects of the chart beside the manifests.
+        given: Options of the installation.
+        manifests: Objects of the installation.
+        made: Namespace and RuntimeClass that the chart creates besides the manifests.
     """
     has_plugin, configs = given.plugin is not None, given.configs
     installed: Mapping[Component, object] = {
@@ -304,7 +319,7 @@ def provided(given: Installation, manifests: Manifests, made: Collection[tuple[s
         objects={"ConfigMap": (f"{given.namespace}/{configs.config_map}",)} if configs.config_map else {},
         mig_strategy=configs.flags.mig_strategy if has_plugin else None,
         platform=given.platform,
-        # The nodes of the pods that look at GPUs: all DaemonSets but those of Node Feature Discovery.
+        # The nodes on which the pods of all DaemonSets except Node Feature Discovery run.
         runs_on=tuple(
             placement_of(manifest["spec"]["template"]["spec"])
             for path, manifest in manifests.items()
@@ -317,5 +332,9 @@ def provided(given: Installation, manifests: Manifests, made: Collection[tuple[s
 
 def _published_labels(given: Installation) -> tuple[str, ...]:
     hardware = (nfd.LABELS, placement.GPU_PRESENT) if given.discovered_by == "external" else ()
-    selected = (NODE_LABEL,) if len(given.configs.configs) != 1 else ()  # set by hand, as its documentation says
-    return (*hardware, *(GFD_LABELS if given.labeler is not None else ()), *selected)
+    selected = (NODE_LABEL,) if len(given.configs.configs) != 1 else ()  # The administrator sets this label.
+    shared = {name: one.sharing.strategy for name, one in given.configs.configs.items()}
+    may_share = "mps" in (*shared.values(), *given.configs.may_use)
+    # If the default does not share by MPS, the administrator sets this label too.
+    capable = (MPS_CAPABLE,) if may_share and shared.get(given.configs.default or "") != "mps" else ()
+    return (*hardware, *(GFD_LABELS if given.labeler is not None else ()), *selected, *capable)

@@ -1,4 +1,4 @@
-"""The objects around the GPUs: device plugin, GPU Feature Discovery and MPS control daemon, as plain manifests.
+"""The manifests of the device plugin, GPU Feature Discovery and the MPS control daemon.
 
 Source: NVIDIA/k8s-device-plugin@v0.20.0:cmd/nvidia-device-plugin, cmd/gpu-feature-discovery, cmd/mps-control-daemon.
 """
@@ -21,7 +21,7 @@ from gpu_constructs.kube import fields, rbac
 from gpu_constructs.kube.container_security import container_security
 
 MPS_CAPABLE = "nvidia.com/mps.capable"
-"""Published by GPU Feature Discovery on nodes whose configuration shares GPUs by MPS."""
+"""Label that GPU Feature Discovery sets on nodes whose configuration shares GPUs by MPS."""
 
 GFD_LABELS = (
     "nvidia.com/cuda.*",
@@ -39,25 +39,29 @@ GFD_LABELS = (
     MPS_CAPABLE,
     "nvidia.com/vgpu.*",
 )
-"""The labels that GPU Feature Discovery publishes; ``nvidia.com/gpu.present`` is not among them."""
+"""Node labels that GPU Feature Discovery publishes. ``nvidia.com/gpu.present`` comes from Node Feature Discovery."""
 
 _CDI_ROOT = "/var/run/cdi"
 _IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels"
 _READ_NODES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
-"""What config-manager reads: the labels of its node, for which it lists them all."""
+"""RBAC rules of config-manager. To read the labels of its own node, config-manager requests the list of all nodes."""
 
 Manifests = dict[str, dict[str, Any]]
 
 
 def gpu_manifests(given: Installation, served: Sequence[Delivery]) -> Manifests:
-    """Return the objects around the GPUs by construct path.
+    """Return the manifests of the GPU programs that the user installs, by construct path.
+
+    The GPU programs are the device plugin, GPU Feature Discovery and the MPS control daemon.
 
     Args:
-        given: The installation.
-        served: What each set of pods reads, that of the default configuration first.
+        given: Options of the installation.
+        served: Configurations to install, with the rights and mounts that each one needs. The first item is the default
+            configuration. If config-manager selects the configuration in the pods, there is only one item for all
+            configurations.
 
     Raises:
-        GpuConstructsError: An option does not fit the configuration or the release.
+        GpuConstructsError: An option contradicts the configuration or the release.
     """
     plugin, labeler = given.plugin, given.labeler
     metadata = given.metadata("device-plugin", name=given.name)
@@ -80,7 +84,7 @@ def gpu_manifests(given: Installation, served: Sequence[Delivery]) -> Manifests:
 
 
 def _host_path(path: str, kind: str | None, mount: str, **more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the source and the mount of a path of the node."""
+    """Return the volume source and the volume mount for a path on the node."""
     return {"hostPath": {"path": path, **({"type": kind} if kind else {})}}, {"mountPath": mount, **more}
 
 
@@ -90,7 +94,7 @@ def _host_path(path: str, kind: str | None, mount: str, **more: Any) -> tuple[di
 def _device_plugin(
     given: Installation, delivery: Delivery, component: DevicePlugin, account: str | None
 ) -> dict[str, Any]:
-    """Return the plugin's DaemonSet, which talks to the API server only through config-manager."""
+    """Return the DaemonSet of the device plugin. The plugin does not use the API server, but config-manager does."""
     variables = {**delivery.variables(Flags, PluginFlags), **component.variables()}
     return daemonset(
         given,
@@ -111,14 +115,15 @@ def _device_plugin(
 
 
 def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
-    """Return the plugin directory of the kubelet, and of the node what the configuration uses."""
+    """Return the volumes of the plugin: the plugin directory of the kubelet, and the node paths that it needs."""
     volumes = {
         "device-plugins": _host_path(component.kubelet_device_plugins_dir, "Directory", KUBELET_DEVICE_PLUGINS),
     }
     if "cdi" in delivery.uses:
         volumes["cdi-root"] = _host_path(_CDI_ROOT, "DirectoryOrCreate", _CDI_ROOT)
     if "imex" in delivery.uses:
-        # The plugin hands out a channel only if it sees the channel's device node.
+        # The plugin passes an IMEX channel to a workload only if the container of the plugin has the device node of the
+        # channel.
         volumes["imex-channels"] = _host_path(_IMEX_CHANNELS, "DirectoryOrCreate", _IMEX_CHANNELS, readOnly=True)
     if "mps" in delivery.uses:
         volumes |= _mps_volumes(delivery.mps_root)
@@ -127,11 +132,11 @@ def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
         mounts = [*delivery.mounts(), *(mount for _, mount in volumes.values())]
         is_taken = posixpath.normpath(inside) in ["/", *(mount["mountPath"] for mount in mounts)]
         message = (
-            "flags.plugin.container_driver_root must be a directory of its own in the plugin's container; got "
-            f"{inside!r}, where something else is mounted; leave it out"
+            "flags.plugin.container_driver_root must be a separate directory in the container of the plugin, got "
+            f"{inside!r}, which is the path of another mount. Remove it"
         )
         fields.refuse_first([(is_taken, message)])
-        # Without a type: on Talos the kubelet would look for it inside its own container and refuse.
+        # No type: on Talos, the kubelet would check the path in its own container and fail.
         volumes["driver-root"] = _host_path(delivery.nvidia_driver_root, None, inside, readOnly=True)
     return volumes
 
@@ -140,26 +145,26 @@ def _plugin_volumes(delivery: Delivery, component: DevicePlugin) -> Volumes:
 
 
 def _mps_volumes(root: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return what the plugin and the MPS control daemon share on a node: pipes, and memory to talk through."""
+    """Return the volumes with pipes and shared memory of a node, for the plugin and the MPS control daemon."""
     return {
         "mps-root": _host_path(root, "DirectoryOrCreate", "/mps"),
-        # The daemon's init container mounts it there, so it has no type of its own.
+        # No type: the init container of the daemon mounts this path.
         "mps-shm": _host_path(f"{root.rstrip('/')}/shm", None, "/dev/shm"),
     }
 
 
 def _mps_control_daemon(given: Installation, delivery: Delivery, account: str | None) -> dict[str, Any]:
-    """Return the daemon's DaemonSet, on the nodes that GPU Feature Discovery found capable.
+    """Return the DaemonSet of the MPS control daemon. It runs on nodes with the label ``nvidia.com/mps.capable``.
 
     Raises:
-        GpuConstructsError: config-manager of this release would die of the processes it sees.
+        GpuConstructsError: config-manager of this release would fail with ``host_pid=True``.
     """
     release, component = given.release, given.daemon
     sees_all = delivery.config_manager is not None and component.host_pid
     message = (
-        f"config with config-manager cannot share by MPS on release {release.version} of the device plugin: its "
-        "sidecar panics on processes without a command line, which host_pid=True shows it; use Configs.named, "
-        "release 0.20.0 or MpsControlDaemon(host_pid=False)"
+        f"sharing by MPS does not work with config-manager of release {release.version} and host_pid=True: its sidecar "
+        "fails on processes without a command line. Use Configs.named, release 0.20.0 or "
+        "MpsControlDaemon(host_pid=False)"
     )
     fields.refuse_first([(sees_all and not release.config_manager_survives_host_pid, message)])
     privileged = container_security(privileged=True, read_only=False)
@@ -168,7 +173,7 @@ def _mps_control_daemon(given: Installation, delivery: Delivery, account: str | 
         "name": "mps-control-daemon-mounts",
         "command": ["mps-control-daemon", "mount-shm"],
         "securityContext": privileged,
-        # So that the mount it makes is seen by the node, and through it by the plugin and the workloads.
+        # The daemon mounts memory, and this mount must appear on the node, in the plugin and in the workloads.
         "volumeMounts": [{"name": "mps-root", "mountPath": "/mps", "mountPropagation": "Bidirectional"}],
     }
     return daemonset(
@@ -188,7 +193,8 @@ def _mps_control_daemon(given: Installation, delivery: Delivery, account: str | 
         init_containers=[mount_memory],
         service_account=account,
         hostPID=component.host_pid or None,
-        # Either shows the sidecar the process that it signals; Kubernetes takes one of them.
+        # Both settings let the sidecar see the process of the daemon, to which it sends a signal. Kubernetes allows
+        # only one of the settings.
         shareProcessNamespace=not component.host_pid or None,
     )
 
@@ -199,10 +205,12 @@ def _mps_control_daemon(given: Installation, delivery: Delivery, account: str | 
 def _gpu_feature_discovery(
     given: Installation, served: Sequence[Delivery], component: GpuFeatureDiscovery
 ) -> Manifests:
-    """Return the objects by construct id: ServiceAccount, Role, RoleBinding, a DaemonSet for each delivery.
+    """Return the objects of GPU Feature Discovery by construct ID.
 
-    They write one NodeFeature object for each node and mount nothing of the host; the rights are those on
-    NodeFeature objects of its own namespace, with config-manager also to read nodes.
+    They are a ServiceAccount, a Role, a RoleBinding, and a DaemonSet for each item of ``served``.
+
+    The pods write one NodeFeature object for each node, and mount no path of the host. They have rights on NodeFeature
+    objects of their namespace only. With config-manager, they can also read nodes.
     """
     name = f"{given.name}-gpu-feature-discovery"
     metadata = given.metadata("gpu-feature-discovery", name=name)
@@ -216,7 +224,8 @@ def _gpu_feature_discovery(
 
 
 def _label_rules(sets_owner_references: bool) -> list[dict[str, Any]]:
-    # Owner references: read from its pod, and refused without delete where that admission plugin is on.
+    # The pod sets itself as owner of its NodeFeature, so it needs the right to read pods. With the admission plugin
+    # OwnerReferencesPermissionEnforcement, it also needs the right to delete NodeFeatures.
     owned = ["delete"] if sets_owner_references else []
     pods = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}] if sets_owner_references else []
     return [

@@ -1,4 +1,4 @@
-"""What a user may say about the pods of each program of the device plugin's image."""
+"""The options of the pods of each program in the image of the device plugin."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ def _words(allowed: Sequence[str]) -> fields.Check:
 
 
 def _xids(where: str, given: Xids) -> None:
-    # The plugin reads 0 as all of them.
+    # The plugin reads 0 as all XIDs.
     fields.each(partial(fields.whole_number, minimum=1), where, () if given == "all" else given)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Component(fields.Options):
-    """Options of the pods of one program, where they differ from those of the chart.
+    """The options of the pods of one program, which override those of the chart.
 
     Attributes:
-        env: Additional environment variables. Variables that silently override the configuration file are
-            refused; set the option in the file.
-        host_network: Whether to use the network of the node, for example if pod addresses are scarce.
-        node_selector: Node labels to select, in addition to the chart's.
-        resources: Requests and limits of the main container, in place of the chart's.
-        security_context: Security context of the main container, in the form of Kubernetes, in place of the
-            rights computed from the options. It must still hold what the configuration needs.
+        env: Environment variables to add. A variable that silently overrides the configuration is an error. Set its
+            option in the configuration.
+        host_network: Whether the pods use the network of the node, for example if pod addresses are scarce.
+        node_selector: Node labels to select, besides those of the chart.
+        resources: Requests and limits of the main container, in place of those of the chart.
+        security_context: Security context of the main container, with the fields of the Kubernetes API. It replaces the
+            security context that the library derives from the other options, and must contain the same rights.
 
     Raises:
-        GpuConstructsError: A variable that has a keyword or a place in the file, an empty variable, an
-            unknown field of the security context.
+        GpuConstructsError: A variable that has a keyword or a setting in the file, an empty variable, or an unknown
+            field of the security context.
     """
 
     env: Mapping[str, str | AnyEnvValue] = field(default_factory=dict)
@@ -97,29 +97,29 @@ class Component(fields.Options):
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
         for name in self.env:
-            where, home = f"{self._NAME}.env[{name!r}] must not be", _FLAGS.get(name)
+            where, home = f"{self._NAME}.env[{name!r}] must be absent", _FLAGS.get(name)
             yield (
                 home is not None,
-                f"{where} set: it would override {home} of the configuration silently; set {home} in "
+                f"{where}: it would silently override {home} of the configuration. Set {home} in "
                 "config=PluginConfig(...)",
             )
-            yield name in self._RESERVED, f"{where} set: this library sets it; leave it out"
+            yield name in self._RESERVED, f"{where}: the library sets it. Remove it"
         for variable in self.environment():
             where = f"{self._NAME}.env[{variable['name']!r}]"
             yield (
                 variable.get("value") == "",
-                f"{where} must not be empty: an empty variable counts as set; leave it out",
+                f"{where} must not be empty: an empty variable counts as set. Remove it",
             )
 
     def needs_rights_for(self, uses: frozenset[str]) -> list[str]:
-        """Return those of the things in use that take rights."""
+        """Return the enabled features for which the main container needs additional rights, sorted by name."""
         return sorted(use for use in self._RIGHTS if use in uses or getattr(self, use, False))
 
     def rights(self, uses: frozenset[str], platform: Platform) -> Rights:
-        """Return the rights that the main container needs for what is in use.
+        """Return the rights that the main container needs for the features in use.
 
-        Watching MIG devices takes SYS_ADMIN; the container toolkit of Talos 1.12 and later grants its MIG
-        monitor to privileged containers only (NVIDIA/nvidia-container-toolkit#1740).
+        To watch MIG devices, it needs SYS_ADMIN. The container toolkit of Talos 1.12 and later grants this right to
+        privileged containers only (NVIDIA/nvidia-container-toolkit#1740).
         """
         needed = self.needs_rights_for(uses)
         held = {self._RIGHTS[use] for use in needed}
@@ -129,24 +129,25 @@ class Component(fields.Options):
         )
 
     def environment(self) -> list[dict[str, Any]]:
-        """Return the additional variables in the form of Kubernetes."""
+        """Return the environment variables of the user as they appear in a container of a manifest."""
         return environment(self.env, visible_devices_is_managed=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DevicePlugin(Component):
-    """Options of the plugin's own pods, where they differ from those of the chart.
+    """The options of the pods of the device plugin, which override those of the chart.
 
     Attributes:
-        cdi_feature_flags: Flags for the generation of CDI specs, like ``disable-nvsandboxutils``. The plugin
-            skips flags it does not know.
-        cdi_disable_hooks: OCI hooks left out of CDI specs, like ``enable-cuda-compat``, or ``["all"]``. From
-            release 0.20.0.
-        dp_disable_healthchecks: XIDs that do not make a GPU unhealthy, or ``"all"``; in addition to
-            13, 31, 43, 45, 68 and 109, which the plugin ignores by itself.
-        dp_enable_healthchecks: XIDs of these six that make a GPU unhealthy all the same, or ``"all"``.
-        kubelet_device_plugins_dir: The kubelet's plugin directory on the node; k0s and MicroK8s have it
-            elsewhere. ``/var/lib/kubelet/device-plugins`` by default.
+        cdi_feature_flags: Feature flags of CDI specs, such as ``disable-nvsandboxutils``. The plugin ignores unknown
+            flags.
+        cdi_disable_hooks: OCI hooks to omit in CDI specs, such as ``enable-cuda-compat``, or ``["all"]``. It needs
+            release 0.20.0 or later.
+        dp_disable_healthchecks: XIDs that do not make a GPU unhealthy, or ``"all"``. The plugin always ignores 13, 31,
+            43, 45, 68 and 109.
+        dp_enable_healthchecks: XIDs among these six (13, 31, 43, 45, 68, 109) that make a GPU unhealthy, or ``"all"``
+            of them.
+        kubelet_device_plugins_dir: Plugin directory of the kubelet on the node. ``/var/lib/kubelet/device-plugins`` by
+            default. k0s and MicroK8s use another directory.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/rm/health.go, cmd/nvidia-device-plugin/main.go
@@ -161,8 +162,8 @@ class DevicePlugin(Component):
     _NAME: ClassVar[str] = "device_plugin"
     _LISTS: ClassVar[tuple[str, ...]] = ("cdi_disable_hooks", "cdi_feature_flags", *_HEALTHCHECKS)
     _RESERVED: ClassVar[tuple[str, ...]] = (*_OURS, *(name.upper() for name in _LISTS))
-    # The runtime believes a device list in volumes only if the plugin holds SYS_ADMIN; handing out device nodes takes
-    # a privileged container.
+    # The runtime accepts a device list in volumes only from a plugin with SYS_ADMIN. To pass device nodes, the plugin
+    # needs a privileged container.
     _RIGHTS: ClassVar[Mapping[str, str]] = {
         "mig": "SYS_ADMIN",
         "volume-mounts": "SYS_ADMIN",
@@ -173,7 +174,7 @@ class DevicePlugin(Component):
         for name in _HEALTHCHECKS:
             xids = getattr(self, name)
             if xids != "all" and not isinstance(xids, list | tuple):
-                raise GpuConstructsError(f"device_plugin.{name} must be a list of XIDs or 'all'; got {xids!r}")
+                raise GpuConstructsError(f"device_plugin.{name} must be a list of XIDs or 'all', got {xids!r}")
         super().__post_init__()
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
@@ -181,40 +182,50 @@ class DevicePlugin(Component):
         yield from super()._conflicts()
         yield (
             disabled and enabled and ("all" in (disabled, enabled) or set(disabled) & set(enabled)),
-            "device_plugin.dp_disable_healthchecks and dp_enable_healthchecks must not name the same XIDs: all of "
-            "them disabled, the plugin watches none, and else those enabled win; got "
-            f"{disabled!r} and {enabled!r}; leave one out",
+            "device_plugin.dp_disable_healthchecks and dp_enable_healthchecks must not contain the same XIDs, "
+            "got "
+            f"{disabled!r} and {enabled!r}. Remove one of them",
         )
 
     def check_release(self, release: DevicePluginRelease) -> None:
-        """Check that a release of the plugin has all that is set.
+        """Raise unless a release of the plugin supports all settings.
 
         Raises:
-            GpuConstructsError: A setting that came with a later release.
+            GpuConstructsError: A setting needs a later release.
         """
-        is_late = self.cdi_disable_hooks and not release.has_cdi_disable_hooks
-        message = (
-            f"device_plugin.cdi_disable_hooks needs release 0.20.0 of the device plugin, which {release.version} "
-            "would ignore or refuse; leave it out or move up"
+        late = (
+            (self.cdi_disable_hooks and not release.has_cdi_disable_hooks, "cdi_disable_hooks", "0.20.0"),
+            (
+                self.dp_enable_healthchecks and not release.has_enabled_healthchecks,
+                "dp_enable_healthchecks",
+                "0.18.0",
+            ),
         )
-        fields.refuse_first([(is_late, message)])
+        fields.refuse_first(
+            (
+                is_late,
+                f"device_plugin.{option} needs release {first} of the device plugin, which {release.version} would "
+                "ignore or reject. Remove it, or use a later release",
+            )
+            for is_late, option, first in late
+        )
         for flag in self.cdi_feature_flags:
             if flag not in release.cdi_feature_flags:
                 warn(f"device_plugin.cdi_feature_flags: release {release.version} of the device plugin skips {flag!r}")
 
     def variables(self) -> dict[str, str]:
-        """Return the settings that have no place in the configuration file."""
+        """Return the environment variables for settings that the configuration file does not have."""
         lists = {name.upper(): getattr(self, name) for name in self._LISTS}
         return {name: v if isinstance(v, str) else ",".join(map(str, v)) for name, v in lists.items() if v}
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuFeatureDiscovery(Component):
-    """Options of GPU Feature Discovery's own pods, where they differ from those of the chart.
+    """The options of the pods of GPU Feature Discovery, which override those of the chart.
 
     Attributes:
-        vgpu: Whether to recognise vGPUs, which takes a privileged container: they show in the whole PCI
-            configuration space only. Without it only the vgpu labels are missing (a logged error, not a failure).
+        vgpu: Whether to find vGPUs, which needs a privileged container to read the whole PCI configuration space.
+            Without it, the program logs an error and omits the vGPU labels.
     """
 
     vgpu: bool = False
@@ -225,22 +236,22 @@ class GpuFeatureDiscovery(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class MpsControlDaemon(Component):
-    """Options of the MPS control daemon's own pods, where they differ from those of the chart.
+    """The options of the pods of the MPS control daemon, which override those of the chart.
 
-    The pods exist only if a configuration shares GPUs by MPS, and are always privileged: they mount memory
-    into the node's file system and change the GPUs' compute mode.
+    The pods exist only if a configuration shares GPUs by MPS. They are always privileged, because they mount memory on
+    the node and change the compute mode of the GPUs.
 
     Attributes:
-        root: Directory on the node for pipes, logs and shared memory, ``/run/nvidia/mps`` by default.
-        host_pid: Whether to see the node's processes, by which the MPS server finds itself when the driver runs
-            outside containers; True by default, as in NVIDIA's chart.
+        root: Directory on the node for pipes, logs and shared memory. ``/run/nvidia/mps`` by default.
+        host_pid: Whether the pods use the process namespace of the node. True by default, as in the chart of NVIDIA.
+            The MPS server needs it to find its own process if the driver runs outside of containers.
     """
 
     root: str = DEFAULT_MPS_ROOT
     host_pid: bool = True
 
     _NAME: ClassVar[str] = "mps_control_daemon"
-    # No limit: the MPS server keeps a context for each GPU, and with it dies every container it serves.
+    # No limit: the MPS server keeps a context for each GPU, and all its clients end with it.
     _DEFAULT_RESOURCES: ClassVar[Resources] = {"requests": {"cpu": "10m", "memory": "64Mi"}}
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
@@ -248,11 +259,11 @@ class MpsControlDaemon(Component):
         yield from super()._conflicts()
         yield (
             not self.root.strip("/"),
-            "mps_control_daemon.root must be a directory of its own: it is mounted writable into a privileged pod; "
-            f"got {self.root!r}; leave it out for '/run/nvidia/mps'",
+            "mps_control_daemon.root must be a separate directory, to which a privileged pod can write, "
+            f"got {self.root!r}. Remove it for '/run/nvidia/mps'",
         )
         yield (
             context is not None and not context.get("privileged"),
-            "mps_control_daemon.security_context must be privileged: the daemon changes the GPUs' compute mode; "
-            f"got {context!r}; leave it out",
+            "mps_control_daemon.security_context must have privileged=True: the daemon changes the compute mode of "
+            f"GPUs, got {context!r}. Remove it",
         )

@@ -1,1 +1,1 @@
-"""What manifests of any origin, and the app around them, say: read once, without a construct tree."""
+"""Facts about an app that the library derives from its manifests and from its constructs."""

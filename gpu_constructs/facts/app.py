@@ -1,4 +1,8 @@
-"""What the rules look at, read once from the manifests of an app."""
+"""Facts about the manifests of an app, on which the checks and the capacity plan depend.
+
+A provider is a construct that declares its effects on the cluster, such as the extended resources that it advertises. A
+slot is one unit of an extended resource.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +40,14 @@ _CDI = re.compile(r"cdi-(?:cri|annotations)")
 
 @dataclass(frozen=True)
 class Ask:
-    """A container's request for GPUs.
+    """The request of one container for one GPU resource.
 
     Attributes:
-        pod: The pod.
-        container: The container.
-        resource: What it asks for.
-        amount: How many, as it is written.
-        count: The same as a number; 1 where it is none.
+        pod: Pod of the container.
+        container: Container in the pod spec.
+        resource: Name of the extended resource, such as ``nvidia.com/gpu``.
+        amount: Requested amount as text in the manifest.
+        count: Requested amount; 1 if the text in the manifest is not a positive whole number.
     """
 
     pod: Pod
@@ -54,20 +58,20 @@ class Ask:
 
     @property
     def name(self) -> object:
-        """The name of the container."""
+        """Name of the container."""
         return self.container.get("name")
 
 
 @dataclass(frozen=True)
 class Pod:
-    """One pod spec of one object.
+    """A pod spec, and the object that contains it, for example a Deployment.
 
     Attributes:
-        index: Index of the object.
-        manifest: The object.
-        spec: The pod spec.
-        metadata: What stands beside it.
-        asks: What its containers hold, by container and resource.
+        index: Index of the object in ``Facts.objects``.
+        manifest: Object that contains the pod spec.
+        spec: Pod spec.
+        metadata: Metadata of the pod template, such as its labels.
+        asks: GPU requests of the containers, one for each container and resource.
     """
 
     index: int
@@ -78,16 +82,16 @@ class Pod:
 
     @property
     def is_for_each_node(self) -> bool:
-        """Whether every node gets one."""
+        """Whether the object with the pod spec is a DaemonSet, which creates a pod on each node."""
         return bool(self.manifest["kind"] == "DaemonSet")
 
     def lasting(self) -> list[Ask]:
-        """Return what its containers hold at once. An init container that ends hands its GPUs on to the others."""
+        """Return the GPU requests of the containers that run until the pod ends, which include sidecars."""
         lasting = {id(container) for container, passes in _in_turn(self.spec) if not passes}
         return [ask for ask in self.asks if id(ask.container) in lasting]
 
     def counts(self) -> dict[str, int]:
-        """Return how many of each resource the scheduler sets aside for the pod."""
+        """Return the number of GPUs that the scheduler reserves for one pod, by resource."""
         held: dict[str, dict[int, Decimal]] = {}
         for ask in self.asks:
             held.setdefault(ask.resource, {})[id(ask.container)] = Decimal(ask.count)
@@ -95,7 +99,7 @@ class Pod:
 
 
 def _in_turn(pod_spec: Manifest) -> Iterator[tuple[Manifest, bool]]:
-    """Yield the containers of a pod, each with whether it ends before those behind it start."""
+    """Yield each container of a pod, and whether it is an init container that ends before the next container starts."""
     first = len(pod_spec.get("initContainers") or ())
     for index, container in enumerate(containers(pod_spec)):
         passes = index < first and container.get("restartPolicy") != "Always"
@@ -103,14 +107,17 @@ def _in_turn(pod_spec: Manifest) -> Iterator[tuple[Manifest, bool]]:
 
 
 def most_at_once(pod_spec: Manifest, held: Mapping[int, Decimal]) -> Decimal:
-    """Return the most that the containers of a pod hold at once, as the scheduler counts it.
+    """Return the largest amount of a resource that the containers of a pod hold at the same time.
 
-    Those that run until the pod ends count together; one that ends before them counts with the ones of them that
-    start before it. Kubernetes v1.36 component-helpers resource/helpers.go AggregateContainerRequests.
+    As in the scheduler, the amounts of containers that run until the pod ends add up. The amount of an init container
+    that ends adds to the amounts of the sidecars that start before it.
 
     Args:
         pod_spec: Spec of the pod.
-        held: What each container holds, by its ``id()``.
+        held: Amount of the resource that each container requests, by the ``id()`` of the container.
+
+    Source:
+        kubernetes/component-helpers@v0.36.0:resource/helpers.go, AggregateContainerRequests
     """
     lasting = most = Decimal(0)
     for container, passes in _in_turn(pod_spec):
@@ -122,6 +129,7 @@ def most_at_once(pod_spec: Manifest, held: Mapping[int, Decimal]) -> Decimal:
 
 
 def _pods(index: int, manifest: Manifest) -> Iterator[Pod]:
+    """Yield the pod specs that an object contains."""
     for path in pod_spec_paths(manifest):
         holder: Any = manifest
         for step in path[:-1]:
@@ -132,12 +140,12 @@ def _pods(index: int, manifest: Manifest) -> Iterator[Pod]:
 
 @dataclass(frozen=True)
 class Facts:
-    """An app as the rules see it.
+    """The manifests of an app, and the facts that the checks and the capacity plan derive from them.
 
     Attributes:
-        manifests: All objects of one App.
-        provided: What its constructs say they provide.
-        inventory: The GPU nodes of the cluster, where they are declared.
+        manifests: All manifests of the app.
+        provided: Declarations of the constructs about their effects on the cluster.
+        inventory: GPU nodes of the cluster; None if the user does not declare them.
     """
 
     manifests: Sequence[Manifest]
@@ -146,26 +154,30 @@ class Facts:
 
     @cached_property
     def _readable(self) -> tuple[list[Manifest], list[int]]:
+        """Objects of the app, and the index of the manifest that contains each object."""
         return readable(self.manifests)
 
     @property
     def objects(self) -> list[Manifest]:
-        """The manifests as the rules read them: with the members of a List, and nothing of a type it cannot have."""
+        """Objects of the app: its manifests without values of a wrong type. Each item of a List is an object."""
         return self._readable[0]
 
     @property
     def origins(self) -> list[int]:
-        """For each object the index of the manifest that it comes from."""
+        """Index of the manifest that contains each object in ``objects``."""
         return self._readable[1]
 
     @cached_property
     def pods(self) -> list[Pod]:
-        """Every pod spec."""
+        """All pod specs in the objects of the app, one entry for each pod spec."""
         return self._with_asks(pod for index, manifest in enumerate(self.objects) for pod in _pods(index, manifest))
 
     @cached_property
     def completed_pods(self) -> list[Pod]:
-        """Pods of which only the resources are written here: a TrainJob completes those of its runtime."""
+        """Pods of TrainJobs.
+
+        They contain only resources, because a training runtime defines the rest of the pod spec.
+        """
         found = []
         for index, job in self.of_kind(("trainer.kubeflow.org", "TrainJob")):
             given = at(job, "spec.trainer").get("resourcesPerNode")
@@ -174,6 +186,7 @@ class Facts:
         return self._with_asks(found)
 
     def _with_asks(self, pods: Iterable[Pod]) -> list[Pod]:
+        """Return pods, with the GPU requests of their containers in the attribute ``asks``."""
         made = list(pods)
         for pod in made:
             for container in containers(pod.spec):
@@ -182,6 +195,7 @@ class Facts:
         return made
 
     def _asks(self, pod: Pod, container: Manifest) -> Iterator[Ask]:
+        """Yield the GPU requests of one container of a pod."""
         for resource, amount in {**amounts(container, "requests"), **amounts(container, "limits")}.items():
             if self.is_gpu(resource) and str(amount) != "0":
                 count = quantity(amount)
@@ -189,46 +203,47 @@ class Facts:
 
     @cached_property
     def gpu_pods(self) -> list[Pod]:
-        """Pods that hold GPUs."""
+        """Pod specs in which a container requests GPUs."""
         return [pod for pod in self.pods if pod.asks]
 
     @cached_property
     def asks(self) -> list[Ask]:
-        """Every request of every container."""
+        """GPU requests of all containers in the app."""
         return [ask for pod in self.gpu_pods for ask in pod.asks]
 
     @cached_property
     def gpu_containers(self) -> list[tuple[Pod, Manifest]]:
-        """Each container that holds GPUs, once."""
+        """Containers that request GPUs, each with its pod spec. Each container occurs once."""
         return list({id(ask.container): (ask.pod, ask.container) for ask in self.asks}.values())
 
     @cached_property
     def offered(self) -> list[str]:
-        """Resources that device plugins of the app advertise."""
+        """Names of the extended resources that device plugins in the app advertise."""
         return sorted({resource for offer in self.provided for resource in offer.gpu_resources})
 
     @cached_property
     def declared(self) -> frozenset[str]:
-        """Resources that plugins from elsewhere advertise."""
+        """Extended resources that device plugins outside of the app advertise, as ``External`` declares them."""
         return frozenset(resource for offer in self.provided for resource in offer.other_gpu_resources)
 
     def is_gpu(self, resource: str) -> bool:
-        """Check whether a resource is GPUs, slots of them or MIG devices."""
+        """Check whether an extended resource stands for GPUs, slots of GPUs, or MIG devices."""
         return is_gpu_name(resource) or resource in self.offered or resource in self.declared
 
     @cached_property
     def kinds(self) -> list[tuple[str, str]]:
-        """The API group and kind of each object."""
+        """API group and kind of each object in ``objects``."""
         return [kind_of(manifest) for manifest in self.objects]
 
     def of_kind(self, *kinds: tuple[str, str]) -> Iterator[tuple[int, Manifest]]:
-        """Return the objects of some kinds."""
+        """Yield the objects of the given kinds, each with its index in ``objects``."""
         for kind in kinds:
             for index in self._by_kind.get(kind, ()):
                 yield index, self.objects[index]
 
     @cached_property
     def _by_kind(self) -> Mapping[tuple[str, str], list[int]]:
+        """Indices of the objects by API group and kind."""
         by_kind: dict[tuple[str, str], list[int]] = defaultdict(list)
         for index, kind in enumerate(self.kinds):
             by_kind[kind].append(index)
@@ -236,7 +251,7 @@ class Facts:
 
     @cached_property
     def limit_ranges(self) -> Mapping[str, list[tuple[int, Manifest]]]:
-        """What the LimitRanges of each namespace say, each with the index of the LimitRange."""
+        """Limits of the LimitRanges by namespace, each with the index of the LimitRange in ``objects``."""
         found: dict[str, list[tuple[int, Manifest]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "LimitRange")):
             limits = members(at(manifest, "spec").get("limits"))
@@ -245,7 +260,7 @@ class Facts:
 
     @cached_property
     def quotas(self) -> Mapping[str, list[tuple[int, str, object]]]:
-        """Index, key and amount of what ResourceQuotas bound in each namespace, without those that count some pods."""
+        """Limits of the ResourceQuotas without scopes, by namespace: index of the ResourceQuota, key and amount."""
         found: dict[str, list[tuple[int, str, object]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "ResourceQuota")):
             spec = at(manifest, "spec")
@@ -255,26 +270,26 @@ class Facts:
 
     @cached_property
     def gpu_nodes(self) -> list[tuple[int, GpuNodes]]:
-        """Nodes whose configuration is in the app, with the provider."""
+        """Labels and taints of nodes that the app configures, each with the index of the construct that does so."""
         return [(index, offer.gpu_nodes) for index, offer in enumerate(self.provided) if offer.gpu_nodes is not None]
 
     @cached_property
     def node_labels(self) -> frozenset[str]:
-        """Labels that something in the app publishes, apart from its own Node Feature Discovery and stated labels."""
+        """Node labels that the app publishes, without those of ``Provided.nfd_labels`` and ``stated_node_labels``."""
         published = {label for offer in self.provided for label in offer.node_labels}
-        rules = [manifest for _, manifest in self.of_kind(*publishing.KINDS) if not self._is_told(manifest)]
+        rules = [manifest for _, manifest in self.of_kind(*publishing.KINDS) if not self._is_declared(manifest)]
         published.update(publishing.labels_of_rules(rules))
-        pods = [pod for pod in self.pods if not self._is_told(pod.manifest)]
+        pods = [pod for pod in self.pods if not self._is_declared(pod.manifest)]
         published.update(label for pod in pods for label in publishing.labels_of_pod(pod.spec))
         return frozenset(published)
 
     def publishes(self, label: str) -> bool:
-        """Check whether something in the app publishes a label on nodes, or declares it."""
+        """Check whether the app publishes a node label, or declares that another program publishes it."""
         return is_among(label, self.node_labels) or any(offer.publishes(label) for offer in self.provided)
 
     @cached_property
     def stated_node_labels(self) -> Mapping[str, frozenset[str]]:
-        """Labels that the configuration of nodes and the inventory give to nodes with GPUs, each with its values."""
+        """Labels of GPU nodes that the node configuration or the inventory states, each with its possible values."""
         nodes = [gpu_nodes.labels for _, gpu_nodes in self.gpu_nodes]
         nodes += [node.labels for node in (self.inventory.nodes if self.inventory is not None else ())]
         stated: dict[str, set[str]] = defaultdict(set)
@@ -284,7 +299,7 @@ class Facts:
 
     @cached_property
     def unpublished_labels(self) -> frozenset[str]:
-        """Labels that pods select, and that the app's own Node Feature Discovery is known not to publish."""
+        """Labels that pods select and that Node Feature Discovery publishes only with another configuration."""
         if all(offer.nfd_labels is None for offer in self.provided):
             return frozenset()
         selected = {
@@ -292,18 +307,18 @@ class Facts:
         }
         return frozenset(label for label in selected if is_of_a_source(label) and not self.publishes(label))
 
-    def _is_told(self, manifest: Manifest) -> bool:
-        """Whether a construct of this app made the object, and so has told what it publishes."""
+    def _is_declared(self, manifest: Manifest) -> bool:
+        """Check whether a construct emits the object, so that ``provided`` already contains its node labels."""
         is_ours = labels_of(manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         return is_ours and bool(self.bringing("node-feature-discovery"))
 
     def bringing(self, component: Component) -> list[int]:
-        """Return the providers that bring a component."""
+        """Return the indices of the constructs that install a component, such as the device plugin."""
         return [index for index, offer in enumerate(self.provided) if component in offer.components]
 
     @cached_property
     def nvidia_runtime_classes(self) -> list[str]:
-        """RuntimeClass objects of the app that lead to NVIDIA's runtime."""
+        """Names of the RuntimeClass objects in the app whose handler is ``nvidia``."""
         return [
             name_of(manifest)
             for _, manifest in self.of_kind(("node.k8s.io", "RuntimeClass"))
@@ -312,21 +327,26 @@ class Facts:
 
     @cached_property
     def gpu_runtime(self) -> GpuRuntime | None:
-        """How containers get at their GPUs: as providers say, else as the objects let on; None where it is unknown."""
+        """Way in which containers get access to their GPUs. None if it is not known.
+
+        The declarations of the constructs take precedence over the objects of the app. If nodes differ, the result is
+        the way that requires the least from a pod.
+        """
         stated = {offer.gpu_runtime for offer in self.provided}
-        # What needs least of a pod first: some nodes may be other than the rest.
+        # The way with the fewest conditions for pods comes first, because nodes can differ.
         orderly: tuple[GpuRuntime, ...] = ("default", "cdi", "runtime-class")
         seen: GpuRuntime | None = "runtime-class" if self.nvidia_runtime_classes else None
         return next((one for one in orderly if one in stated), "cdi" if self._hands_out_by_cdi else seen)
 
     def runtime_class_is_injected(self, manifest: Manifest) -> bool:
-        """Check whether a policy of the app writes the runtime class into the pods of an object."""
-        # What serves all namespaces, as a ClusterTrainingRuntime, is in none.
+        """Check whether an admission policy in the app sets the RuntimeClass of the pods of an object."""
+        # A cluster-scoped object, such as a ClusterTrainingRuntime, has no namespace.
         namespace = None if manifest["kind"].startswith("Cluster") else namespace_of(manifest)
         return any(selectors.may_hold_in(one, namespace) for one in self._injections)
 
     @cached_property
     def _injections(self) -> list[selectors.Selectors]:
+        """Namespace selectors of the admission policies in the app that set the runtime class of pods."""
         bindings = [manifest for _, manifest in self.of_kind(selectors.BINDING)]
         return [
             selectors.selectors(manifest, bindings)
@@ -336,6 +356,7 @@ class Facts:
 
     @cached_property
     def _hands_out_by_cdi(self) -> bool:
+        """Whether a device plugin in the app passes GPUs to containers by CDI."""
         agents = [container for pod in self.pods if pod.is_for_each_node for container in containers(pod.spec)]
         variables = [variable for container in agents for variable in container.get("env") or ()]
         strategies = [one.get("value") for one in variables if one.get("name") == "DEVICE_LIST_STRATEGY"]
@@ -344,11 +365,12 @@ class Facts:
         return any(_CDI.search(str(strategy)) for strategy in strategies)
 
     def sharing_of(self, resource: str) -> tuple[int, Sharing] | None:
-        """Return the sharing behind a resource and its provider, where a plugin of the app shares it."""
+        """Return how pods share a resource, and the index of the construct that shares it. Return None if none does."""
         return self._shared.get(resource)
 
     @cached_property
     def _shared(self) -> dict[str, tuple[int, Sharing]]:
+        """Sharing settings of each shared resource, with the index of the construct that advertises the resource."""
         shared: dict[str, tuple[int, Sharing]] = {}
         for provider, offer in enumerate(self.provided):
             for resource, sharing in offer.gpu_resources.items():
@@ -357,7 +379,7 @@ class Facts:
         return shared
 
     def is_exclusive_somewhere(self, resource: str) -> bool:
-        """Check whether some plugin of the app hands a resource out unshared."""
+        """Check whether a device plugin in the app advertises whole GPUs, without sharing, under a resource name."""
         return any(
             offer.gpu_resources[resource].strategy == "none"
             for offer in self.provided
@@ -365,7 +387,10 @@ class Facts:
         )
 
     def slots(self, resource: str) -> int | None:
-        """Return how many of a resource the cluster has; None where it is not known."""
+        """Return how many units of a GPU resource the nodes of the inventory advertise.
+
+        Return None if it is not known.
+        """
         sharings = [offer.gpu_resources[resource] for offer in self.provided if resource in offer.gpu_resources]
         if self.inventory is None or not sharings or not resource.startswith("nvidia.com/gpu"):
             return None

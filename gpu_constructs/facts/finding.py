@@ -1,4 +1,4 @@
-"""What a check found, and how it is said."""
+"""A finding, which is a problem that a check reports, and its message."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem.
+    """A problem in an app that a check reports, with its message and the object that has the problem.
 
     Attributes:
-        subject: Index of the manifest it is about; None where it is about the first of the providers, or about whoever
-            found it.
-        problem: The message, without the construct path.
-        others: Indexes of further manifests to name, in the order of ``{0}``, ``{1}`` in the message.
-        providers: Indexes of providers to name likewise, after the manifests.
-        is_warning: Whether the app may be right all the same.
-        code: Of the rule that found it, where it is one that can be left out.
+        subject: Index of the object with the problem. If None, the first construct in ``providers`` has the problem. If
+            ``providers`` is empty too, the message names the check instead.
+        problem: Message without the construct path at its start. It can contain the placeholders ``{0}``, ``{1}`` and
+            so on.
+        others: Indices of other objects that the message mentions. Their construct paths replace the first placeholders
+            in the message.
+        providers: Indices of constructs that declare their effects on the cluster. Their paths replace the next
+            placeholders.
+        is_warning: Whether the problem is a warning, because the app can be correct; False by default.
+        code: Code of the rule that the app violates. None if the finding comes from a check that the user cannot
+            ignore.
     """
 
     subject: int | None
@@ -28,12 +32,24 @@ class Finding:
     code: str | None = None
 
     def about(self, origins: Sequence[int]) -> Finding:
-        """Return the same of the manifests that the objects come from, by the index of each object."""
+        """Return this finding with indices of manifests instead of indices of objects.
+
+        The two differ because each item of a List is an object, but not a manifest.
+
+        Args:
+            origins: Index of the manifest that contains an object, for each object.
+        """
         subject = None if self.subject is None else origins[self.subject]
         return replace(self, subject=subject, others=tuple(origins[other] for other in self.others))
 
     def sentence(self, object_path: Callable[[int], str], provider_path: Callable[[int], str], finder: str = "") -> str:
-        """Return the message with the paths it names, and the code at the end."""
+        """Return the full message: the construct path of the object, the problem, and the code of the rule.
+
+        Args:
+            object_path: Function that returns the construct path of a manifest.
+            provider_path: Function that returns the construct path for an index in ``providers``.
+            finder: Name of the check, for a problem that concerns no object and no construct; empty by default.
+        """
         named = [*map(object_path, self.others), *map(provider_path, self.providers)]
         problem = self.problem
         for number, path in enumerate(named):

@@ -1,7 +1,8 @@
-"""What a LimitRange makes of a pod: what its containers get, and why it is refused.
+"""The effects of a LimitRange on pods: default amounts for containers, and amounts that it rejects.
 
-kubernetes/kubernetes@v1.36.2:pkg/apis/core/v1/defaults.go, SetDefaults_LimitRangeItem, and
-plugin/pkg/admission/limitranger/admission.go.
+Source:
+    kubernetes/kubernetes@v1.36.2:pkg/apis/core/v1/defaults.go, SetDefaults_LimitRangeItem, and
+    plugin/pkg/admission/limitranger/admission.go.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ SECTIONS = ("limits", "requests")
 
 
 class Breach(NamedTuple):
-    """An amount that a LimitRange refuses.
+    """An amount in a pod spec that a LimitRange rejects.
 
     Attributes:
-        container: Name of the container; None for the pod as a whole.
-        section: ``limits`` or ``requests``.
-        resource: The resource.
-        given: The amount.
-        bound: ``max`` or ``min``.
-        allowed: What the bound allows.
+        container: Name of the container; None if the LimitRange rejects the sum of all containers.
+        section: Part of the resources that contains the amount: ``limits`` or ``requests``.
+        resource: Name of the resource, such as ``nvidia.com/gpu``.
+        given: Amount in the pod spec.
+        bound: Limit that the amount violates: ``max`` or ``min``.
+        allowed: Value of that limit in the LimitRange.
     """
 
     container: str | None
@@ -37,14 +38,14 @@ class Breach(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The breach as a clause."""
+        """Clause for messages that states the amount and the limit that it violates."""
         whose = "the pod" if self.container is None else f"container {self.container}"
         side = "above" if self.bound == "max" else "below"
         return f"{self.section}[{self.resource!r}] of {whose} is {self.given}, {side} {self.bound} {self.allowed}"
 
 
 def defaults(limit: Manifest, section: str) -> dict[str, Any]:
-    """Return the limits or requests that a container gets which does not state them."""
+    """Return the default limits or requests that one entry of a LimitRange adds to a container, by resource."""
     if limit.get("type") != "Container":
         return {}
     found = {**(limit.get("max") or {}), **(limit.get("default") or {})}
@@ -54,7 +55,10 @@ def defaults(limit: Manifest, section: str) -> dict[str, Any]:
 
 
 def completed(pod_spec: Mapping[str, Any], limits: Sequence[Manifest]) -> Mapping[str, Any]:
-    """Return a pod spec with the defaults of all LimitRanges of its namespace, of which the first one counts."""
+    """Return a pod spec with the default amounts of the LimitRanges of its namespace added.
+
+    The first LimitRange that has a default for a resource takes precedence.
+    """
     found = dict(pod_spec)
     for key in ("initContainers", "containers"):
         if isinstance(pod_spec.get(key), list):
@@ -63,7 +67,8 @@ def completed(pod_spec: Mapping[str, Any], limits: Sequence[Manifest]) -> Mappin
 
 
 def _completed(container: Manifest, limits: Sequence[Manifest]) -> Manifest:
-    # The API server takes limits for requests before the LimitRange is looked at.
+    """Return a container with the default amounts of LimitRanges added."""
+    # The API server copies limits to missing requests before it applies the LimitRange.
     given = {"limits": amounts(container, "limits")}
     given["requests"] = {**given["limits"], **amounts(container, "requests")}
     for limit in limits:
@@ -73,7 +78,7 @@ def _completed(container: Manifest, limits: Sequence[Manifest]) -> Manifest:
 
 
 def breaches(pod_spec: Mapping[str, Any], limit: Manifest) -> Iterator[Breach]:
-    """Yield the amounts of a pod that one of the limits of a LimitRange refuses."""
+    """Yield the amounts in a pod spec that one entry of a LimitRange rejects."""
     for bound in ("max", "min"):
         for resource, allowed in (limit.get(bound) or {}).items():
             number = quantity(allowed)
@@ -86,6 +91,7 @@ def breaches(pod_spec: Mapping[str, Any], limit: Manifest) -> Iterator[Breach]:
 
 
 def _given(pod_spec: Mapping[str, Any], kind: object, resource: str) -> Iterator[tuple[str | None, str, object]]:
+    """Yield the amounts of a resource that an entry of a LimitRange limits: container name, section and amount."""
     for section in SECTIONS:
         if kind == "Container":
             for container in containers(pod_spec):
@@ -95,7 +101,10 @@ def _given(pod_spec: Mapping[str, Any], kind: object, resource: str) -> Iterator
 
 
 def _total(pod_spec: Mapping[str, Any], section: str, resource: str) -> str | None:
-    """Return what the containers of a pod come to; an init container that ends counts where it is larger."""
+    """Return the largest amount of a resource that the containers of a pod hold at the same time.
+
+    Return None if no container sets an amount.
+    """
     stated = {id(one): quantity(amounts(one, section).get(resource)) for one in containers(pod_spec)}
     held = {key: amount for key, amount in stated.items() if amount is not None}
     return format(most_at_once(pod_spec, held), "f") if held else None

@@ -1,7 +1,8 @@
-"""What a cluster offers to pods: runtime classes, node labels, namespaces, GPU slots.
+"""Declarations of constructs about their effects on a cluster, such as runtime classes, node labels and GPU slots.
 
-Constructs say it of themselves, ``External`` says it of what is installed some other way, and ``synth``
-compares it with what the pods of an app ask for.
+A construct that makes such a declaration is a provider. ``External`` declares what other tools install. ``synth``
+compares the declarations with the needs of the pods in an app. A slot is one unit of an extended resource that a node
+advertises.
 """
 
 from __future__ import annotations
@@ -32,29 +33,32 @@ COMPONENTS: Mapping[Component, str] = {
     "node-feature-discovery": "Node Feature Discovery",
     "validation-bridge": "the validation bridge",
 }
-"""What runs on the GPU nodes of a whole cluster, and what it is called in a sentence."""
+"""Programs that run on the GPU nodes of a cluster, each with its name for messages."""
 
 
 def listed(components: Sequence[Component]) -> str:
-    """Return what components are called, joined for a sentence."""
+    """Return the names of components in a sentence: ``a, b and c``."""
     *first, last = (COMPONENTS[component] for component in components)
     return f"{', '.join(first)} and {last}" if first else last
 
 
 GpuRuntime = Literal["runtime-class", "default", "cdi"]
-"""How containers get at their GPUs: by a runtime class that pods name, by the nodes' default runtime, by CDI alone."""
+"""Way in which containers get their GPUs: by a RuntimeClass in the pod spec, by the default runtime, or by CDI."""
 
 
 _PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
 
 
 def placement_of(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a pod spec that decide which nodes take the pod."""
+    """Return the fields of a pod spec that determine its nodes: ``nodeSelector``, ``affinity`` and ``tolerations``."""
     return {key: pod_spec[key] for key in _PLACES_PODS if pod_spec.get(key)}
 
 
 def is_among(name: str, offered: Iterable[str]) -> bool:
-    """Check whether a name is offered; a trailing star stands for the rest of it."""
+    """Check whether a list contains a name.
+
+    An entry of the list that ends with ``*`` matches all names with the same start.
+    """
     return any(name == offer or (offer.endswith("*") and name.startswith(offer[:-1])) for offer in offered)
 
 
@@ -63,11 +67,11 @@ _Construct = TypeVar("_Construct")
 
 @dataclass(frozen=True, kw_only=True)
 class GpuNodes:
-    """What the configuration of nodes with GPUs gives them.
+    """Labels and taints of GPU nodes that a construct configures.
 
     Attributes:
-        labels: Their labels.
-        taints: Their taints, as Kubernetes writes them.
+        labels: Labels of the nodes; none by default.
+        taints: Taints of the nodes, as in a Kubernetes manifest; none by default.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -76,17 +80,18 @@ class GpuNodes:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuOffer:
-    """How a device plugin advertises the GPUs of the nodes that it has one configuration for.
+    """One configuration of a device plugin. It determines the extended resources that its nodes advertise.
 
     Attributes:
-        sharing: How pods share them.
-        mig_strategy: How MIG devices are called.
-        config: Value of the node label ``nvidia.com/device-plugin.config`` that chooses the configuration; empty
-            where there is one only.
-        is_default: Whether it serves the nodes whose label chooses none.
-        pod_spec: What decides which nodes its pods run on, as Kubernetes writes it: ``nodeSelector``, ``affinity`` and
-            ``tolerations``. None where nothing is known of them.
-        names_mig_attributes: Whether MIG devices with attributes have them in their resource name under ``mixed``.
+        sharing: Way in which pods share the GPUs.
+        mig_strategy: MIG strategy; ``none`` by default.
+        config: Value of the node label ``nvidia.com/device-plugin.config`` that selects the configuration. Empty (the
+            default) if there is only one.
+        is_default: Whether the configuration applies to nodes without that label; True by default.
+        pod_spec: Fields of the device plugin's pod spec that determine its nodes: ``nodeSelector``, ``affinity`` and
+            ``tolerations``. None (the default) if they are not known.
+        names_mig_attributes: Whether resource names contain the attributes of MIG devices, such as ``.me``, if the MIG
+            strategy is ``mixed``; True by default.
     """
 
     sharing: Sharing
@@ -99,12 +104,13 @@ class GpuOffer:
 
 @dataclass(frozen=True, kw_only=True)
 class PowerCap:
-    """Power limits that something holds the GPUs of some nodes at.
+    """Power limits that a construct sets for the GPUs of all or some nodes.
 
     Attributes:
-        limits: Watts (``300``), a share of the board's default (``80%``) or ``default``, by a shell pattern for the
-            board's name; the first that fits counts.
-        node_selector: Labels of the nodes.
+        limits: Power limits, each by a shell pattern for the board name. The first pattern that matches a board
+            applies. A limit is a power in watts (``300``), a share of the default of the board (``80%``), or
+            ``default``.
+        node_selector: Labels that the nodes have; by default the power limits apply to all nodes.
     """
 
     limits: Mapping[str, str]
@@ -113,16 +119,17 @@ class PowerCap:
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceGuard:
-    """What an admission policy refuses of pods that would see GPUs beyond those allocated to them.
+    """An admission policy that rejects pods with access to GPUs that the kubelet does not allocate to them.
 
     Attributes:
-        variable: The variable that shows a container its GPUs.
-        harmless_values: Values of it that every container may have.
-        runtime_classes: Names of the classes whose pods it looks at more closely.
-        requires_gpu: Whether such a pod must ask for a GPU, and must not name its node.
-        forbids_env_from: Whether its containers must set the variable themselves to have ``envFrom``.
-        excluded_namespaces: Namespaces it leaves alone.
-        allow_label: A namespace with this label set to ``true`` is left alone too.
+        variable: Name of the environment variable that selects the GPUs that a container can access.
+        harmless_values: Values of the environment variable that the policy admits in all pods.
+        runtime_classes: Names of the runtime classes for whose pods ``requires_gpu`` and ``forbids_env_from`` apply.
+        requires_gpu: Whether the policy rejects a pod that requests no GPU, and a pod that sets ``nodeName``.
+        forbids_env_from: Whether the policy rejects a container that has ``envFrom`` and does not set the environment
+            variable.
+        excluded_namespaces: Namespaces in which the policy does not apply.
+        allow_label: Label that exempts a namespace if its value is ``true``.
     """
 
     variable: str
@@ -136,44 +143,57 @@ class DeviceGuard:
 
 @dataclass(frozen=True, kw_only=True)
 class Provided:
-    """What one construct adds to the cluster, beyond the objects it emits.
+    """The effects of a construct on the cluster, besides the objects that it emits.
+
+    Every attribute is empty, None or False by default.
 
     Attributes:
-        node_labels: Labels it publishes on nodes; a trailing ``*`` stands for the rest of the key.
-        nfd_labels: Labels that its own Node Feature Discovery publishes besides, where its configuration is known.
-        runtime_classes: RuntimeClass objects that something else creates.
-        namespaces: Namespaces that something else creates.
-        objects: Further objects that something else creates: their names by kind, as ``namespace/name`` or, in
-            whichever namespace, ``name``; a trailing ``*`` stands for the rest of the name.
-        gpu_resources: Resources it advertises on nodes, with the sharing behind them.
-        other_gpu_resources: Names under which other plugins advertise GPUs, of whose sharing nothing is known.
-        gpu_offers: The same by the configuration that a node has, where it knows them.
-        mig_strategy: How it calls MIG devices whatever a configuration says that is not known; None if nothing sets it.
-        has_mig_manager: Whether it divides GPUs as the node label ``nvidia.com/mig.config`` says.
-        power_caps: Power limits that it holds GPUs at.
-        platform: What it was made for. None where it is the same everywhere.
-        is_workload: Whether it only uses GPUs, so that all it says is what it takes for granted.
-        components: What it runs on the GPU nodes of the whole cluster.
-        is_alone: Whether none of its components may be there a second time, from another construct.
-        needs: Components that must be there beside it, each with what to do where they are not.
-        refuses: Components that must not be there beside it, each with why.
-        stages_driver_in: The folder it copies the driver's files to, for an operator that looks for them there.
-        driver_install_dir: The folder an operator looks for them in.
-        gpu_nodes: Nodes with GPUs, where it configures some.
-        wants_node_labels: Node labels, ``key=value``, that somebody must set for it to work, each with what
-            else happens.
-        unwanted_node_labels: Node labels, ``key=value``, with which it cannot work, each with why.
-        privileged_namespaces: Namespaces whose pods it brings later, host paths and privileged ones among them.
-        later_tolerations: What those of its later pods tolerate that are for GPU nodes, as Kubernetes writes it.
-        runs_on: For each DaemonSet on GPU nodes what decides which nodes take its pods, as Kubernetes writes it:
+        node_labels: Labels that the construct publishes on nodes. A key that ends with ``*`` stands for all keys with
+            the same start.
+        nfd_labels: Labels that the Node Feature Discovery of the construct publishes. None if the construct does not
+            install it, or if its configuration is not known.
+        runtime_classes: Names of RuntimeClass objects that other tools create.
+        namespaces: Names of namespaces that other tools create.
+        objects: Names of other objects that other tools create, by kind. A name is ``namespace/name``, or ``name`` for
+            all namespaces. A name that ends with ``*`` stands for all names with the same start.
+        gpu_resources: Extended resources that the construct advertises on nodes, each with the way in which pods share
+            the GPUs.
+        other_gpu_resources: Extended resources with which other plugins advertise GPUs. The sharing of these GPUs is
+            not known.
+        gpu_offers: Configurations of the device plugin that the construct runs; empty if they are not known.
+        mig_strategy: MIG strategy of the device plugin, also for configurations that are not known. None if the
+            construct sets none.
+        has_mig_manager: Whether the construct runs a program that creates MIG devices as the node label
+            ``nvidia.com/mig.config`` states.
+        power_caps: Power limits that the construct sets for GPUs.
+        platform: Platform that the construct uses. None if the construct is the same on all platforms.
+        is_workload: Whether the construct is a workload that only uses GPUs. Its declarations are then assumptions
+            about the cluster.
+        components: Programs that the construct runs on the GPU nodes of the cluster.
+        is_alone: Whether no other construct in the app can run one of the programs in ``components``.
+        needs: Components that the app must also have, each with an instruction for the message.
+        refuses: Components that the app must not have, each with the reason for the message.
+        stages_driver_in: Folder on the nodes to which the construct copies the driver files for the GPU Operator.
+        driver_install_dir: Folder on the nodes in which the GPU Operator searches for the driver files.
+        gpu_nodes: Labels and taints of the GPU nodes that the construct configures.
+        wants_node_labels: Node labels that the construct needs, as ``key=value``, each with the effect if the label is
+            missing.
+        unwanted_node_labels: Node labels with which the construct does not work, as ``key=value``, each with the
+            reason.
+        privileged_namespaces: Namespaces in which the construct later creates privileged pods or pods with host paths.
+        later_tolerations: Tolerations of the pods that the construct later creates on GPU nodes, as in a Kubernetes
+            manifest.
+        runs_on: Fields of each DaemonSet of the construct that determine its GPU nodes, as in a Kubernetes manifest:
             ``nodeSelector``, ``affinity`` and ``tolerations``.
-        makes: API group, kind, namespace and name of each object that it makes, where two of its sort would make the
-            same ones.
-        profiles_gpus: Whether it profiles the GPUs of those nodes: only one can at a time.
-        gpu_runtime: How containers get at their GPUs, where it decides or knows it.
-        device_guard: Which pods it refuses, where it does.
-        assumed_sharing: How it was told that the device plugin of its nodes shares GPUs. None: nothing was said.
-        names_one_pod: Whether its metrics name one pod of a GPU, because nothing was said of sharing.
+        makes: API group, kind, namespace and name of each object of the construct. It is empty if a second construct of
+            the same class would emit other objects.
+        profiles_gpus: Whether the construct profiles GPUs, which only one program on a node can do at a time.
+        gpu_runtime: Way in which containers get their GPUs. None if the construct neither determines nor knows it.
+        device_guard: Admission policy that the construct emits.
+        assumed_sharing: Sharing that the user passes to the construct and that must equal the sharing of the device
+            plugin.
+        names_one_pod: Whether the metrics of the construct show only one pod for each GPU, because the user passes no
+            sharing.
     """
 
     node_labels: Sequence[str] = ()
@@ -210,27 +230,30 @@ class Provided:
 
     @property
     def pod_security_default(self) -> str | None:
-        """The Pod Security level of namespaces that state none, where it is known."""
+        """Pod Security level of namespaces that do not set one. None if the level is not known."""
         return None if self.platform is None or self.is_workload else self.platform.pod_security_default
 
     def publishes(self, label: str) -> bool:
-        """Check whether it publishes a label on nodes."""
+        """Check whether the construct publishes a label on nodes."""
         return is_among(label, self.node_labels) or (self.nfd_labels is not None and self.nfd_labels.publishes(label))
 
 
 @runtime_checkable
 class Provider(Protocol):
-    """A construct that says what it provides."""
+    """A construct that declares its effects on the cluster in the attribute ``provides``."""
 
     provides: Provided
 
 
 def providers_in(constructs: Iterable[_Construct]) -> tuple[list[_Construct], list[Provided]]:
-    """Return the constructs that say what they provide, and what; of workloads that assume the same, the first."""
+    """Return the constructs that declare their effects on the cluster, and a list of their declarations.
+
+    If several workloads have equal declarations, the result contains only the first of these workloads.
+    """
     providers: list[_Construct] = []
     provided: list[Provided] = []
     for construct in constructs:
-        # Asked by isinstance, a protocol looks itself over each time, which costs more than all else here.
+        # An isinstance check against a protocol is slow.
         says = getattr(construct, "provides", None)
         if isinstance(says, Provided) and (not says.is_workload or says not in provided):
             providers.append(construct)

@@ -1,4 +1,4 @@
-"""Node labels that objects of any origin publish."""
+"""The node labels that objects and pods publish, for example those of GPU Feature Discovery."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpu_constructs.kube.pod_specs import containers
 Manifest = Mapping[str, Any]
 
 KINDS = (("nfd.k8s-sigs.io", "NodeFeatureRule"), ("nfd.k8s-sigs.io", "NodeFeature"))
-"""Objects that say which labels Node Feature Discovery is to write."""
+"""Kinds of objects that define node labels for Node Feature Discovery."""
 
 _OF_NFD = (f"{nfd_labels.DOMAIN}*",)
 # NVIDIA/k8s-device-plugin@v0.20.0:internal/lm
-# nvidia.com/gpu.present is not among them: only the GPU Operator, a rule or somebody by hand sets it.
-_OF_GFD = (
+# GPU Feature Discovery does not set nvidia.com/gpu.present. The GPU Operator, a rule or a user sets it.
+OF_GFD = (
     *(
         "nvidia.com/cuda.*",
         "nvidia.com/gfd.timestamp",
@@ -33,21 +33,24 @@ _OF_GFD = (
     ),
 )
 _GFD = "gpu-feature-discovery"
-_BY_IMAGE = {"node-feature-discovery": _OF_NFD, _GFD: _OF_GFD, "gpu-operator": ("nvidia.com/*",)}
+_BY_IMAGE = {"node-feature-discovery": _OF_NFD, _GFD: OF_GFD, "gpu-operator": ("nvidia.com/*",)}
 
 
 def labels_of_rules(manifests: Iterable[Manifest]) -> Iterator[str]:
-    """Yield the labels that objects have Node Feature Discovery write."""
+    """Yield the node labels that NodeFeatureRule and NodeFeature objects define.
+
+    Node Feature Discovery publishes these labels.
+    """
     for manifest in manifests:
         spec = manifest.get("spec") or {}
         yield from nfd_labels.labels_of_rules((spec, *(spec.get("rules") or ())))
 
 
 def labels_of_pod(spec: Manifest) -> Iterator[str]:
-    """Return the labels that a pod publishes, as its images let on."""
+    """Yield the node labels that the programs in a pod publish. The images of the containers determine the programs."""
     for container in containers(spec):
         repository = str(container.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
         yield from _BY_IMAGE.get(repository, ())
-        # The image of the plugin holds GPU Feature Discovery too, by its command.
+        # The image of the device plugin also contains GPU Feature Discovery. The command selects the program.
         if repository == "k8s-device-plugin" and _GFD in f"{container.get('command')} {container.get('args')}":
-            yield from _OF_GFD
+            yield from OF_GFD

@@ -1,4 +1,4 @@
-"""Manifests of anybody made fit to be read, and what is read of them."""
+"""Functions that remove values of a wrong type from manifests, and that read values from manifests."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Manifest = Mapping[str, Any]
 
 _GPU = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-.+)\Z")
 _NUMBER = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?)0*([0-9]+))?\Z")
-# Kubernetes takes no more of anything.
+# The largest amount in Kubernetes.
 _MOST = Decimal(2**63 - 1)
 _PERCENT = re.compile(r"([0-9]{1,9})%\Z")
 _LONGEST_SHOWN = 60
 
-# Each stands for one thing wherever the rules look.
+# Keys whose value has the same type in all objects that the rules read.
 _MAPPINGS = frozenset(
     "affinity annotations data default defaultRequest devices emptyDir exactly hard labels livenessProbe matchLabels "
     "max metadata min nodeAffinity nodeSelector resources resourcesPerNode rollingUpdate scaleTargetRef "
@@ -29,7 +29,7 @@ _LISTS = frozenset(
     "containers env envFrom ephemeralContainers firstAvailable initContainers matchExpressions nodeSelectorTerms "
     "resourceClaims rules tolerations volumeMounts volumes volumeClaimTemplates".split()
 )
-# A mapping in a container, a list in a LimitRange, a claim or an affinity to pods.
+# A mapping in a container, or a list in a LimitRange, a claim or a pod affinity.
 _EITHER = frozenset({"limits", "requests", "requiredDuringSchedulingIgnoredDuringExecution"})
 _TYPED = _MAPPINGS | _LISTS | _EITHER | {"values"}
 _READ = frozenset(
@@ -53,31 +53,38 @@ _READ = frozenset(
 
 
 def readable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int]]:
-    """Return every object, those of a List too, and for each the index of the manifest that it comes from."""
+    """Return all objects in a list of manifests, and for each object the index of its manifest.
+
+    An item of a List is an object of its own. Values of a wrong type are absent.
+    """
     found = [(_cleaned(one), index) for index, manifest in enumerate(manifests) for one in _apart(manifest)]
     return [manifest for manifest, _ in found], [index for _, index in found]
 
 
 def _apart(manifest: Manifest) -> Iterator[Manifest]:
+    """Yield a manifest, or the items of a manifest that is a List."""
     items, of = manifest.get("items"), _kind_of_items(manifest)
     if of is None:
         yield manifest
         return
     for item in items if isinstance(items, list) else ():
         if isinstance(item, Mapping):
-            # The API server leaves both out of what it lists by kind.
+            # The items of a typed list, such as a PodList, have neither of these keys.
             whole = {**of, **item}
             if all(isinstance(whole.get(key), str) for key in ("apiVersion", "kind")):
                 yield from _apart(whole)
 
 
 def _kind_of_items(manifest: Manifest) -> Manifest | None:
-    """Return what is known of the members of a list of objects; None where a manifest is no such list."""
+    """Return the API version and the kind of all items of a list. Return None if the manifest is not a list.
+
+    The result is empty for a List whose items each have their own kind.
+    """
     api_version, kind = manifest.get("apiVersion"), str(manifest.get("kind"))
     if api_version == "v1" and kind == "List":
         return {}
     metadata = manifest.get("metadata")
-    # An object may have such a kind and items too, but a list has no name.
+    # A custom resource can have a kind that ends in List, but only a list has no name.
     is_named = isinstance(metadata, Mapping) and "name" in metadata
     if kind.endswith("List") and kind != "List" and isinstance(manifest.get("items"), list) and not is_named:
         return {"apiVersion": api_version, "kind": kind.removesuffix("List")}
@@ -85,6 +92,7 @@ def _kind_of_items(manifest: Manifest) -> Manifest | None:
 
 
 def _cleaned(manifest: Manifest) -> Manifest:
+    """Return a manifest without values of a wrong type."""
     api_version, kind = manifest["apiVersion"], manifest["kind"]
     if pod_specs.holds_pods(api_version, kind) or (kinds.group_of(api_version), kind) in _READ:
         made = {key: _part(key, value) for key, value in manifest.items()}
@@ -96,6 +104,7 @@ def _cleaned(manifest: Manifest) -> Manifest:
 
 
 def _part(key: str, value: Any) -> Any:
+    """Return a value of a manifest. If its type is wrong, return an empty value of the right type."""
     if key not in _TYPED and isinstance(value, str | int | None):
         return value
     if isinstance(value, Mapping) and key not in _LISTS:
@@ -110,6 +119,7 @@ def _part(key: str, value: Any) -> Any:
 
 
 def _items(key: str, items: list[Any]) -> list[Any]:
+    """Return the items of a list in a manifest that have the right type."""
     if key not in _LISTS and key not in _EITHER:
         return [_part("", member) for member in items]
     kept = [_part("", member) for member in items if isinstance(member, Mapping)]
@@ -117,31 +127,37 @@ def _items(key: str, items: list[Any]) -> list[Any]:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """Return a mapping as it is, anything else as an empty one."""
+    """Return a value unchanged if it is a mapping. Otherwise, return an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
 def at(value: object, path: str) -> Mapping[str, Any]:
-    """Return the mapping at the end of keys that dots join; an empty one where there is none."""
+    """Return the mapping at a path of keys, such as ``spec.template``. Return an empty mapping if there is none."""
     for step in path.split("."):
         value = mapping(value).get(step)
     return mapping(value)
 
 
 def members(value: object) -> list[Mapping[str, Any]]:
-    """Return the mappings of a list; of anything else none."""
+    """Return the items of a list that are mappings. Return an empty list if the value is not a list."""
     return [member for member in value if isinstance(member, Mapping)] if isinstance(value, list) else []
 
 
 def number(value: object, default: int) -> int:
-    """Return a whole number from 0 on; the default where it is none."""
+    """Return a value if it is a whole number, and 0 if it is negative. Return the default for all other values."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def share(value: object, of: int, *, up: bool) -> int | None:
-    """Return what a number or a percentage comes to; None where it is neither."""
+    """Return a number, or the number that a percentage of a total stands for. Return None for other values.
+
+    Args:
+        value: Number or percentage, such as ``"25%"``.
+        of: Total that the percentage refers to.
+        up: Whether to round the result up; otherwise the function rounds it down.
+    """
     percent = _PERCENT.match(value) if isinstance(value, str) else None
     if percent is None:
         given = number(value, -1)
@@ -151,14 +167,17 @@ def share(value: object, of: int, *, up: bool) -> int | None:
 
 
 def quantity(given: object) -> Decimal | None:
-    """Return what an amount in a manifest says as a number; None where Kubernetes would not read it."""
+    """Return an amount of a resource, such as ``500m`` or ``8Gi``, as a number.
+
+    Return None if the amount is not valid.
+    """
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     text = str(given)
     number = _NUMBER.match(text)
     if number:
         mantissa, sign, exponent = number.groups(default="")
-        # Decimal takes no exponent of any length.
+        # Decimal does not accept very long exponents.
         found = Decimal(f"{mantissa}e{sign}{exponent if len(exponent) < 3 else 99}" if exponent else mantissa)
         return max(-_MOST, min(found, _MOST))
     try:
@@ -174,12 +193,12 @@ def annotations_of(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def kind_of(manifest: Manifest) -> tuple[str, str]:
-    """Return the API group and the kind."""
+    """Return the API group and the kind of an object, for example ``apps`` and ``Deployment``."""
     return kinds.group_of(manifest["apiVersion"]), manifest["kind"]
 
 
 def namespace_of(manifest: Manifest) -> str:
-    """Return the namespace an object is in where it is in one."""
+    """Return the namespace of an object. Return ``default`` if its manifest does not set a namespace."""
     return str((manifest.get("metadata") or {}).get("namespace") or "default")
 
 
@@ -194,39 +213,42 @@ def labels_of(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def is_gpu_name(resource: str) -> bool:
-    """Check whether the plugin gives GPUs, slots of them or MIG devices this name by itself."""
+    """Check whether the NVIDIA device plugin uses a resource name for GPUs, slots of GPUs, or MIG devices."""
     return bool(_GPU.match(resource))
 
 
 def amounts(container: Manifest, section: str) -> Mapping[str, Any]:
-    """Return the limits or requests of a container."""
+    """Return the limits or the requests of a container, as amounts by resource."""
     given = (container.get("resources") or {}).get(section)
     return given if isinstance(given, Mapping) else {}
 
 
 def plain_manifests(field: str, given: object) -> list[dict[str, Any]]:
-    """Return the objects; an empty document of YAML, which is None, is left out.
+    """Return the Kubernetes objects in a list that the user passes, as plain data.
+
+    Empty YAML documents, which are None, are absent.
 
     Raises:
-        GpuConstructsError: Not a list, or a member that is not an object.
+        GpuConstructsError: The value is not a list, or an item is not a Kubernetes object.
     """
     if isinstance(given, Mapping):
-        raise GpuConstructsError(f"{field} must be a list of objects; got one; put it in a list: {field}=[...]")
+        raise GpuConstructsError(f"{field} must be a list of objects, got one. Put it in a list: {field}=[...]")
     if not isinstance(given, Iterable) or isinstance(given, str | bytes):
         raise GpuConstructsError(
-            f"{field} must be a list of objects as plain data; got {_shown(given)}; read the file first, by "
+            f"{field} must be a list of objects as plain data, got {_shown(given)}. Read a file with "
             "yaml.safe_load_all(text)"
         )
     found = [(index, one) for index, one in enumerate(given) if one is not None]
     for index, one in found:
         if not isinstance(one, Mapping) or not all(isinstance(one.get(key), str) for key in ("apiVersion", "kind")):
             raise GpuConstructsError(
-                f"{field}[{index}] must be an object of Kubernetes, a mapping with apiVersion and kind; got "
-                f"{_shown(one)}; leave it out"
+                f"{field}[{index}] must be a Kubernetes object with apiVersion and kind, got "
+                f"{_shown(one)}. Leave it out"
             )
     return [dict(one) for _, one in found]
 
 
 def _shown(given: object) -> str:
+    """Return a short text for a value in a message."""
     text = repr(given)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}… ({type(given).__name__})"

@@ -1,4 +1,7 @@
-"""Label selectors, and the namespaces in which policies of any origin write the runtime class into pods."""
+"""Functions for label selectors, and for admission policies that set the runtime class of pods.
+
+A namespace selector restricts the namespaces in which such a policy applies.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,22 @@ from typing import Any
 
 Manifest = Mapping[str, Any]
 Selectors = Sequence[Manifest]
-"""Namespace selectors that all must take a namespace."""
+"""Namespace selectors of an admission policy. It applies in a namespace that matches all these selectors."""
 
 _NATIVE = ("admissionregistration.k8s.io", "MutatingAdmissionPolicy")
 KINDS = (_NATIVE, ("kyverno.io", "ClusterPolicy"), ("policies.kyverno.io", "MutatingPolicy"))
 BINDING = ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding")
 
 _NAME = "kubernetes.io/metadata.name"
-# As a member that is set, in CEL or in a patch, or as the path of a JSON patch; not where it only is asked for.
+# A mutation sets the field in CEL, in a patch or in the path of a JSON patch. A condition only reads it.
 _SETS = re.compile(r"/spec/runtimeClassName\b|\bruntimeClassName\)?['\"]?\s*:")
 
 
 def selects(selector: object, labels: Manifest) -> bool:
-    """Check whether a label selector takes labels: none at all takes nothing, an empty one everything."""
+    """Check whether a label selector matches the given labels.
+
+    None matches nothing, and an empty selector matches everything.
+    """
     if not isinstance(selector, Mapping):
         return False
     wanted, expressions = _mapping(selector.get("matchLabels")), selector.get("matchExpressions")
@@ -30,7 +36,7 @@ def selects(selector: object, labels: Manifest) -> bool:
 
 
 def holds(expression: Manifest, labels: Manifest) -> bool:
-    """Check whether labels meet one expression of a selector."""
+    """Check whether the given labels match one entry of ``matchExpressions`` in a selector."""
     value, given = labels.get(str(expression.get("key"))), expression.get("values")
     is_listed = value is not None and isinstance(given, list) and value in given
     answers = {"In": is_listed, "NotIn": not is_listed, "Exists": value is not None, "DoesNotExist": value is None}
@@ -38,11 +44,15 @@ def holds(expression: Manifest, labels: Manifest) -> bool:
 
 
 def sets_runtime_class(policy: Manifest) -> bool:
-    """Check whether a mutation of the policy names the runtime class; a message that does is none."""
+    """Check whether an admission policy sets the RuntimeClass of pods.
+
+    The function reads only the changes that the policy makes. Its other texts can also contain the name of the field.
+    """
     return any(_SETS.search(str(mutation)) for mutation in _mutations(_mapping(policy.get("spec"))))
 
 
 def _mutations(spec: Manifest) -> Iterator[object]:
+    """Yield the parts of an admission policy that change pods."""
     yield spec.get("mutations")
     rules = spec.get("rules")
     for rule in rules if isinstance(rules, list) else ():
@@ -50,7 +60,10 @@ def _mutations(spec: Manifest) -> Iterator[object]:
 
 
 def selectors(policy: Manifest, bindings: Sequence[Manifest]) -> Selectors:
-    """Return what a policy, and the one binding of it where there is one, says of its namespaces."""
+    """Return the namespace selectors that restrict an admission policy.
+
+    If the policy has exactly one binding, the selector of the binding also applies.
+    """
     name = _mapping(policy.get("metadata")).get("name")
     bound = [spec for one in bindings if (spec := _mapping(one.get("spec"))).get("policyName") == name]
     scopes = [_mapping(_mapping(policy.get("spec")).get("matchConstraints"))]
@@ -60,11 +73,15 @@ def selectors(policy: Manifest, bindings: Sequence[Manifest]) -> Selectors:
 
 
 def may_hold_in(given: Selectors, namespace: str | None) -> bool:
-    """Check whether nothing keeps the policy from a namespace by its name; of other labels nothing is known."""
+    """Check whether namespace selectors can match a namespace with a given name and unknown labels.
+
+    If the namespace is None, the result is True.
+    """
     return namespace is None or all(_may_take(selector, namespace) for selector in given)
 
 
 def _may_take(selector: Manifest, namespace: str) -> bool:
+    """Check whether one namespace selector can match a namespace with a given name and unknown labels."""
     if _mapping(selector.get("matchLabels")).get(_NAME, namespace) != namespace:
         return False
     terms = selector.get("matchExpressions")

@@ -1,1 +1,1 @@
-"""What labels nodes: Node Feature Discovery for the hardware, GPU Feature Discovery for the GPUs."""
+"""Constructs for Node Feature Discovery, which labels nodes with their hardware features."""

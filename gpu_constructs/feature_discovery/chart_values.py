@@ -1,4 +1,4 @@
-"""What the values of Node Feature Discovery in NVIDIA's chart become: what its table of keys cannot say."""
+"""Converters for Helm values of Node Feature Discovery that the table of keys of NVIDIA's chart cannot express."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.versions import NodeFeatureDiscoveryRelease
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.feature_discovery import config as files
 from gpu_constructs.feature_discovery import manifests as nfd
 from gpu_constructs.feature_discovery.node_feature_discovery import (
     NfdGarbageCollector,
@@ -22,10 +24,11 @@ from gpu_constructs.feature_discovery.node_feature_discovery import (
     NfdWorker,
     NodeFeatureDiscovery,
 )
-from gpu_constructs.kube import fields
-from gpu_constructs.migration.chart import Reading
+from gpu_constructs.kube import fields, plain_data
+from gpu_constructs.migration.chart import Reading, chart, check_installation
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.migration.converters import Converter, update_strategy
+from gpu_constructs.migration.problems import Problems, reported_at_once
 
 _CHART, _ALIAS = "node-feature-discovery", "nfd"
 _KEYWORD = "node_feature_discovery"
@@ -50,42 +53,55 @@ WITHOUT_THE_OUTER_CHARTS: Mapping[str, Any] = {
     "master": {"config": None, "serviceAccount": {"name": None}},
     "worker": {"config": None},
 }
-"""What ``nfd: null`` says: the sub-chart's own defaults, without what NVIDIA's chart has for it."""
+"""Values for ``nfd: null``: the defaults of the NFD sub-chart, but not the values that NVIDIA's chart sets for NFD."""
 
 _Install = Callable[..., NodeFeatureDiscovery]
 
 
 CONVERTERS: Mapping[str, Converter] = {
+    # The values can contain the gate that is always on.
+    "feature gates": lambda field, given: {k: on for k, on in given.items() if (k, on) != ("NodeFeatureAPI", True)},
     "update interval": lambda field, text: text or "3s",
     "worker update strategy": lambda field, given: update_strategy(field, given or {"type": "RollingUpdate"}),
 }
-"""Converters that the rows of Node Feature Discovery need."""
+"""Converters for the rows of Node Feature Discovery."""
 
 
 def node_feature_discovery(
-    read: Reading, *, release_name: str, namespace: str, gpu_namespace: str, release: NodeFeatureDiscoveryRelease
+    read: Reading,
+    *,
+    release_name: str,
+    namespace: str,
+    gpu_namespace: str,
+    release: NodeFeatureDiscoveryRelease,
+    is_own_chart: bool = False,
 ) -> NodeFeatureDiscovery | None:
-    """Return the options that say what the values say; None where they turn every component off.
+    """Return the options of Node Feature Discovery for Helm values. Return None if they disable all components.
 
     Args:
-        read: The chart's values.
+        read: Values of the chart.
         release_name: Name of the Helm release.
-        namespace: Namespace of the Helm release, where the chart puts it.
+        namespace: Namespace of the Helm release, where the chart installs the components.
         gpu_namespace: Namespace of the GPU pods.
         release: Release of Node Feature Discovery.
+        is_own_chart: Whether the values belong to the chart of Node Feature Discovery, whose worker does not mark GPU
+            nodes.
     """
+    fixed: Mapping[str, Mapping[str, Any]] = {"worker": {"marks_gpu_nodes": False}} if is_own_chart else {}
+    for component in ("master", "worker", "topologyUpdater"):
+        _drop_what_is_skipped(read, component)
     lives_in = read.get("nfd.namespaceOverride") or namespace
 
     def install(**members: Any) -> NodeFeatureDiscovery:
-        """Raise for what could not be installed."""
+        """Raise an error for options of Node Feature Discovery that the library cannot install."""
         given = NodeFeatureDiscovery(**members)
         nfd.node_feature_discovery(
             given, release=release, namespace=lives_in, default_prefix="nfd", instance="nfd", tolerations=()
         )
         if given.denies_features_of_others and read.get("gfd.enabled"):
             raise GpuConstructsError(
-                "master.config.restrictions.denyNodeFeatureLabels must not be True beside GPU Feature Discovery, whose "
-                "labels the master would drop silently"
+                "master.config.restrictions.denyNodeFeatureLabels must not be True with GPU Feature Discovery, whose "
+                "labels the master would silently drop"
             )
         return given
 
@@ -98,17 +114,79 @@ def node_feature_discovery(
         prometheus=("nfd.prometheus", _monitor(read)),
     )
     components: dict[str, Any] = {
-        fields.snake(component): _component(read, component, install)
+        fields.snake(component): _component(read, release, component, install, fixed.get(component, {}))
         if read.get(f"nfd.{component}.enable", component != "topologyUpdater")
         else None
         for component in _STRUCTS
     }
     if not any(components.values()):
         return None
-    default = _ALIAS if "nfd.nameOverride" in read else _CHART
+    default = _ALIAS if "nfd.nameOverride" in read and not is_own_chart else _CHART
     longest = 63 - len("-topology-updater")
     fullname = read.name(release_name, default, longest, fields.dns_subdomain, section="nfd.")
     return dataclasses.replace(whole, fullname=fullname, **components)
+
+
+def _drop_what_is_skipped(read: Reading, component: str) -> None:
+    """Drop the entries of a component's configuration file that the component ignores."""
+    path, name = f"nfd.{component}.config", fields.snake(component)
+    while True:
+        try:
+            files.document(name, read.get(path) or {}, {})
+        except files.Skipped as skipped:
+            place = skipped.place.removeprefix(f"{name}.config.")
+            read.refuse(f"{path}.{place}", f"is not convertible: {skipped.problem}", is_ignored=True)
+            read.replace(path, plain_data.without(read.get(path), place))
+        except GpuConstructsError:
+            return
+        else:
+            return
+
+
+@reported_at_once
+def own_chart_options(
+    values: Mapping[str, Any],
+    *,
+    release_name: str,
+    namespace: str,
+    version: str | versions.Unverified,
+    problems: Problems,
+) -> dict[str, Any]:
+    """Return the keywords of ``NodeFeatureDiscoveryChart`` for the values of the chart of Node Feature Discovery.
+
+    Raises:
+        GpuConstructsError: A misspelled key, or a value that the Helm chart or its programs would reject.
+    """
+    check_installation(release_name, namespace, version)
+    release = versions.release_of(versions.NODE_FEATURE_DISCOVERY, version, "Node Feature Discovery")
+    fields.of_type("values", values, Mapping[str, Any])
+    read = Reading(
+        chart(_CHART, own_releases="node_feature_discovery"),
+        {_ALIAS: _laid(WITHOUT_THE_OUTER_CHARTS, values)},
+        release=version.like if isinstance(version, versions.Unverified) else version,
+        strict=problems.below(_ALIAS),
+        converters=CONVERTERS,
+    )
+    made = node_feature_discovery(
+        read,
+        release_name=release_name,
+        namespace=namespace,
+        gpu_namespace=namespace,
+        release=release,
+        is_own_chart=True,
+    )
+    if made is None:
+        raise GpuConstructsError(
+            "values must enable one of master, worker, gc and topologyUpdater, got none. Set enable: true for one"
+        )
+    return {"namespace": namespace, "instance": release_name, "node_feature_discovery": made}
+
+
+def _laid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``base`` with ``over`` merged over it, at all levels of nesting. A value of None does not remove a key."""
+    laid = {**base, **over}
+    both = (key for key in base if isinstance(base[key], Mapping) and isinstance(laid[key], Mapping))
+    return {**laid, **{key: _laid(base[key], laid[key]) for key in both}}
 
 
 def _image(read: Reading, release: NodeFeatureDiscoveryRelease) -> str | None:
@@ -118,7 +196,7 @@ def _image(read: Reading, release: NodeFeatureDiscoveryRelease) -> str | None:
 
 
 def _secrets(read: Reading) -> tuple[str, Any]:
-    # A sub-chart's own global values give way to those of the chart around it.
+    # The global values of a sub-chart have less priority than those of its parent chart.
     paths = ("nfd.imagePullSecrets", "global.imagePullSecrets", "nfd.global.imagePullSecrets")
     path = next((path for path in paths if read.get(path)), paths[0])
     return path, read.converted(path, "secret names", path, read.get(path))
@@ -131,15 +209,20 @@ def _monitor(read: Reading) -> NfdPodMonitor | None:
 
 
 def _part(read: Reading, keyword: str, section: str, make: Callable[..., Any], **more: Any) -> Any:
-    """Return an option class of the members that the values name and these; None where there are none."""
+    """Return the options object that ``make`` creates from the converted Helm values of a section and from ``more``.
+
+    Return None if there are no values.
+    """
     members = {member: value for member, (_, value) in read.members(keyword).items()} | more
     return read.attempt(section, partial(make, **members)) if members else None
 
 
-def _component(read: Reading, component: str, install: _Install) -> Any:
+def _component(
+    read: Reading, release: NodeFeatureDiscoveryRelease, component: str, install: _Install, fixed: Mapping[str, Any]
+) -> Any:
     struct, at = _STRUCTS[component], f"nfd.{component}"
     keyword = f"{_KEYWORD}.{fields.snake(component)}"
-    more: dict[str, tuple[str, Any]] = {"affinity": (f"{at}.affinity", _affinity(read, at))}
+    more: dict[str, tuple[str, Any]] = {"affinity": (f"{at}.affinity", _affinity(read, release, at))}
     for part, make in _PARTS.items():
         path = f"{at}.{part}"
         if part not in _SWITCHES or read.get(f"{path}.{_SWITCHES[part]}"):
@@ -150,7 +233,7 @@ def _component(read: Reading, component: str, install: _Install) -> Any:
         more["create_crds"] = f"{at}.createCRDs", read.get(f"{at}.createCRDs", False)
 
     def alone(**members: Any) -> Any:
-        made = struct(**members)
+        made = struct(**members, **fixed)
         install(**{**dict.fromkeys(map(fields.snake, _STRUCTS)), fields.snake(component): made})
         return made
 
@@ -174,9 +257,9 @@ def _preferred(*roles: str) -> dict[str, Any]:
     return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
-def _affinity(read: Reading, at: str) -> Any:
+def _affinity(read: Reading, release: NodeFeatureDiscoveryRelease, at: str) -> Any:
     path = f"{at}.affinity"
-    roles = ("control-plane",) if read.release == "0.20.0" else ("master", "control-plane")
+    roles = ("control-plane",) if release.is_at_least("0.18.0") else ("master", "control-plane")
     given = read.get(path)
     if path not in read or given == {}:
         return None
@@ -184,17 +267,20 @@ def _affinity(read: Reading, at: str) -> Any:
 
 
 def _of_account(read: Reading, path: str, part: str) -> dict[str, Any]:
-    """Return the name that the chart has for an account of the user's own."""
+    """Return the chart's ServiceAccount name as the option ``name``, if the master uses an existing account.
+
+    The result is empty for other components, and if the values set a name.
+    """
     is_own = part == "serviceAccount" and path.startswith("nfd.master.") and read.get(f"{path}.create") is False
     return {"name": _CHART} if is_own and f"{path}.name" not in read else {}
 
 
 def _of_budget(read: Reading, path: str) -> dict[str, Any]:
-    """Return the number of the chart, where the user says none."""
+    """Return the options of a disruption budget, with ``min_available`` of the chart if the values set no number."""
     most = read.get(f"{path}.maxUnavailable")
     if most is not None and f"{path}.minAvailable" not in read:
         read.refuse(
-            f"{path}.maxUnavailable", "needs minAvailable: null beside it: the chart has 1, and both are refused"
+            f"{path}.maxUnavailable", "must have minAvailable: null with it, because the default of the chart is 1"
         )
         return {"max_unavailable": None, "min_available": 1}
     return {"min_available": read.get(f"{path}.minAvailable", 1)} if most is None else {}

@@ -1,4 +1,4 @@
-"""What a user may say about each program of Node Feature Discovery, by the names of the values of its chart.
+"""The options of the programs of Node Feature Discovery (NFD). Their names follow the values of its Helm chart.
 
 Source: the node-feature-discovery charts 0.17.3 and 0.19.0 bundled in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
 """
@@ -27,38 +27,47 @@ from gpu_constructs.kube.update_strategy import UpdateStrategy
 
 @dataclass(frozen=True, kw_only=True)
 class NfdComponent(NfdOptions):
-    """Options of each component.
+    """The options that every component (program) of Node Feature Discovery has.
+
+    NFD is short for Node Feature Discovery.
 
     Attributes:
-        extra_args: Flags that have no option here, like ``-v=4``.
-        extra_envs: Environment variables: text or an ``EnvValue``.
-        host_network: Whether to use the network of the node. Components that do need ports of their own.
-        host_users: False runs the pod in a user namespace of its own; not with ``host_network``. None leaves
-            it to Kubernetes, which does not.
-        dns_policy: ``ClusterFirst``, ``ClusterFirstWithHostNet`` or ``Default``. None lets the pod resolve
-            names of the cluster wherever it runs.
-        port: Port of metrics and health, 8080 by default (from NFD 0.18.0).
-        metrics_port: Port of metrics, 8081 by default (before NFD 0.18.0).
+        extra_args: Command-line flags for which this class has no option, such as ``-v=4``.
+        extra_envs: Environment variables, each as text or an ``EnvValue``.
+        host_network: Whether the pods use the network of the node. If several components do, their ports must be
+            different.
+        host_users: False to run the pods in their own user namespace. It excludes ``host_network``. None: the default
+            of Kubernetes, which is the namespace of the host.
+        dns_policy: DNS policy: ``ClusterFirst``, ``ClusterFirstWithHostNet`` or ``Default``. None: the policy with
+            which the pods can resolve the names of Services.
+        port: Port of metrics and health checks. None: 8080. The option needs NFD 0.18.0 or later.
+        metrics_port: Port of metrics before NFD 0.18.0. None: 8081.
         annotations: Annotations of the pods.
-        labels: Labels of the pods, in addition to ours.
-        pod_security_context: Security context of the pods, on top of ours; None takes a key away.
-        security_context: Security context of the container, on top of ours; None takes a key away.
-        init_containers: Containers that run before, in the form of Kubernetes.
-        service_account: Account that the pods run as.
-        rbac_create: Whether to make the roles it needs and bind them to the account.
-        revision_history_limit: Old revisions that Kubernetes keeps; None keeps its 10.
-        priority_class_name: Name of a PriorityClass, in place of that of all components.
-        resources: Requests and limits of the container, in place of ours.
+        labels: Labels of the pods, besides the labels that the library sets.
+        pod_security_context: Fields of the security context of the pods. They override the fields that the library
+            sets. None removes a field.
+        security_context: Fields of the security context of the container. They override the fields that the library
+            sets. None removes a field.
+        init_containers: Init containers, as in a manifest.
+        service_account: ServiceAccount of the pods.
+        rbac_create: Whether to create the RBAC roles of the component and bind them to its ServiceAccount.
+        revision_history_limit: Number of old revisions that Kubernetes keeps. None: 10.
+        priority_class_name: Name of a PriorityClass. It replaces ``NodeFeatureDiscovery(priority_class_name=...)`` for
+            this component.
+        resources: Requests and limits of the container. They replace the default of the library.
         node_selector: Node labels to select.
-        tolerations: Taints to tolerate, in addition to the chart's.
-        affinity: Affinity in the form of Kubernetes, in place of ours.
-        liveness_probe: Numbers on top of ours.
-        readiness_probe: Numbers on top of ours.
-        network_policy: What the pods may reach; None makes no policy.
+        tolerations: Tolerations of the pods, besides those of the chart.
+        affinity: Affinity of the pods, as in a manifest. It replaces the default of the library.
+        liveness_probe: Fields of the liveness probe with numbers, such as ``periodSeconds``. They override the defaults
+            of the library.
+        readiness_probe: Fields of the readiness probe with numbers, such as ``periodSeconds``. They override the
+            defaults of the library.
+        network_policy: Network policy of the pods. None: no policy.
 
     Raises:
-        GpuConstructsError: A value that the program or Kubernetes would refuse or ignore, a label, variable,
-            annotation or flag that this library sets, a network policy in the network of the node, where none holds.
+        GpuConstructsError: The program or Kubernetes would reject or ignore a value. Also raised if the user sets a
+            label, variable, annotation or flag that the library sets, or a network policy together with
+            ``host_network``, which makes it ineffective.
     """
 
     extra_args: Sequence[str] = ()
@@ -94,45 +103,45 @@ class NfdComponent(NfdOptions):
         return [
             (
                 self.host_network and self.host_users is False,
-                f"{name}.host_users must not be False with host_network, which Kubernetes refuses; leave one out",
+                f"{name}.host_users must not be False with host_network, which Kubernetes rejects. Remove one of them",
             ),
             (
                 self.host_network and self.network_policy is not None,
-                f"{name}.network_policy must be left out with host_network: in the node's network none holds",
+                f"{name}.network_policy must be absent with host_network, where it has no effect",
             ),
             (
                 context.get("privileged") and context.get("allowPrivilegeEscalation", False) is False,
-                f"{name}.security_context must also hold 'allowPrivilegeEscalation': None with privileged: Kubernetes "
-                "refuses a privileged container that is forbidden to gain rights",
+                f"{name}.security_context must also contain 'allowPrivilegeEscalation': None with privileged: "
+                "Kubernetes rejects a privileged container without privilege escalation",
             ),
         ]
 
     def ports(self) -> dict[str, int | None]:
-        """Return the ports by the names of their options, None for a default."""
+        """Return the port numbers by option name. A port is None if the user does not set the option."""
         members = ("port", "metrics_port", "health_port")
         return {member: getattr(self, member) for member in members if hasattr(self, member)}
 
     def document(self) -> dict[str, Any] | None:
-        """Return the content of its configuration file, None if it reads none."""
+        """Return the content of the configuration file as a dict. Return None if the component reads no file."""
         return None
 
     @property
     def container_name(self) -> str:
-        """Name of the component in the spelling of NFD."""
+        """Name of the component as NFD spells it, such as ``topology-updater``."""
         return self._NAME.replace("_", "-")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NfdDeployment(NfdComponent):
-    """Options of a component that runs once for the whole cluster.
+    """The options of a component that runs as a Deployment, so once in the cluster and not on each node.
 
     Attributes:
         deployment_annotations: Annotations of the Deployment.
-        replica_count: Number of pods; 1 by default.
-        pod_disruption_budget: Budget of the pods; None makes none.
+        replica_count: Number of pods. 1 by default.
+        pod_disruption_budget: Disruption budget of the pods. None: no budget.
 
     Raises:
-        GpuConstructsError: No pod, or a budget that would block every drain.
+        GpuConstructsError: The replica count is 0, or the disruption budget would block each drain of a node.
     """
 
     deployment_annotations: Mapping[str, str] = field(default_factory=dict)
@@ -143,18 +152,18 @@ class NfdDeployment(NfdComponent):
         yield from super()._conflicts()
         yield (
             self.pod_disruption_budget is not None and self.pod_disruption_budget.allows(self.replica_count) < 1,
-            f"{self._NAME}.pod_disruption_budget lets none of {self.replica_count} go, so no node that runs one could "
-            "be drained; raise replica_count or pass max_unavailable=1",
+            f"{self._NAME}.pod_disruption_budget must allow the eviction of one of {self.replica_count} pods, so that "
+            "nodes can drain. Raise replica_count or pass max_unavailable=1",
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class NfdDaemonSet(NfdComponent):
-    """Options of a component that runs on each node.
+    """The options of a component that runs as a DaemonSet, on each node.
 
     Attributes:
         daemonset_annotations: Annotations of the DaemonSet.
-        update_strategy: How its pods are replaced.
+        update_strategy: Update strategy of the DaemonSet.
     """
 
     daemonset_annotations: Mapping[str, str] = field(default_factory=dict)
@@ -163,35 +172,37 @@ class NfdDaemonSet(NfdComponent):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdMaster(NfdDeployment):
-    """Options of the master, which puts on the nodes what workers and other programs found.
+    """The options of the master, which sets the node labels that workers and other programs request.
 
     Attributes:
-        config: Content of ``nfd-master.conf``, laid over ours, which allows labels of ``nvidia.com``: keys
-            are merged, lists replaced, None takes a key away.
-        health_port: Port of health, 8082 by default (before NFD 0.18.0).
-        instance: Name that tells the annotations of several masters in one cluster apart.
-        resync_period: Time between two updates of all nodes; an hour by default.
-        deny_label_ns: Domains whose labels it refuses; a leading ``*`` stands for the rest.
-        extra_label_ns: Domains whose labels it takes in any case, in place of ours.
-        enable_taints: Whether to put the taints of NodeFeatureRules on nodes.
-        nfd_api_parallelism: Nodes it works on at once; 10 by default.
-        replica_count: Number of pods. Several elect a leader; the others wait.
-        startup_probe: Numbers on top of ours: up to 30 failures.
-        liveness_probe: Numbers on top of those of Kubernetes.
-        readiness_probe: Numbers on top of ours: up to 10 failures.
-        extra_args: Logging flags, ``-kubeconfig`` and ``-informer-page-size``.
-        affinity: By default it prefers control plane nodes.
+        config: Content of the file ``nfd-master.conf``. It overrides the default of the library, which allows labels in
+            the domain ``nvidia.com``. A list replaces the complete list of the default, and None removes a key.
+        health_port: Port of health checks before NFD 0.18.0. None: 8082.
+        instance: Suffix of the annotations, to distinguish several masters in one cluster. None: no suffix.
+        resync_period: Time between two updates of all nodes. None: one hour.
+        deny_label_ns: Label domains that the master rejects. A leading ``*`` matches any prefix.
+        extra_label_ns: Label domains that the master always accepts. They replace the default of the library,
+            ``nvidia.com``.
+        enable_taints: Whether to apply the taints of NodeFeatureRules to nodes.
+        nfd_api_parallelism: Number of nodes that the master updates in parallel. None: 10.
+        replica_count: Number of pods. If there are several pods, only the elected leader works, and the others wait.
+        startup_probe: Fields of the startup probe with numbers. They override the default of the library: 30 failures.
+        liveness_probe: Fields of the liveness probe with numbers. They override the defaults of Kubernetes.
+        readiness_probe: Fields of the readiness probe with numbers. They override the default of the library: 10
+            failures.
+        extra_args: Command-line flags: logging flags, ``-kubeconfig`` and ``-informer-page-size``.
+        affinity: Affinity of the pods, as in a manifest. None: the pods prefer control plane nodes.
 
     Raises:
-        GpuConstructsError: A value that the master would refuse or ignore; a setting both here and in the
-            file; a file or domain that would keep ``nvidia.com/gpu.present`` from the nodes; a budget that
-            would block every drain.
+        GpuConstructsError: The master would reject or ignore a value, an option and the file set the same thing, or the
+            disruption budget would block each drain of a node. Also raised if the file or a label domain prevents the
+            label ``nvidia.com/gpu.present``.
     """
 
     _NAME: ClassVar[str] = "master"
     _NOT_TAKEN: ClassVar[dict[str, str]] = {
-        "enable": "pass master=None to leave the master out",
-        "feature_rules_controller": "the chart's flag for it is none that nfd-master 0.17.3 knows, so it would exit",
+        "enable": "set master=None for no master",
+        "feature_rules_controller": "nfd-master 0.17.3 does not have the flag of the chart for it, and would exit",
         "feature_api": "no release of the chart reads it",
     }
     _IN_FILE: ClassVar[dict[str, str]] = {
@@ -216,45 +227,50 @@ class NfdMaster(NfdDeployment):
         yield from super()._conflicts()
         for member, key in self._IN_FILE.items():
             yield (
-                getattr(self, member) and key in self.config,
-                f"master.{member} overrides master.config.{key} silently; keep one of them",
+                getattr(self, member) and self.config.get(key) is not None,
+                f"master.{member} overrides master.config.{key} silently. Remove one of them",
             )
 
     def document(self) -> dict[str, Any]:
-        """Return the content of its configuration file."""
+        """Return the content of the configuration file as a dict, including the defaults of the library."""
         return files.master_config(self.config, deny=self.deny_label_ns or None, extra=self.extra_label_ns or None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NfdWorker(NfdDaemonSet):
-    """Options of the worker, which looks at the hardware of each node.
+    """The options of the worker, which discovers the hardware of each node.
 
     Attributes:
-        config: Content of ``nfd-worker.conf``, laid over ours, which labels network and display controllers
-            by vendor and marks GPU nodes with ``nvidia.com/gpu.present``: keys are merged, lists replaced,
-            None takes a key away. The rule that marks GPU nodes stays whatever is given, unless a rule of
-            yours sets that label.
-        health_port: Port of health, 8082 by default (before NFD 0.18.0).
-        owner_refs: Owners of what a worker publishes, so that it goes with its last owner: ``pod``, ``ds``
-            (its DaemonSet), ``node``. The first two by default (from NFD 0.19.0).
-        mount_usr_src: Whether to show it ``/usr/src``, where some distributions keep the configuration of the
-            kernel. Not on Talos, which has no such directory.
-        mount_features_d: Whether to show it ``/etc/kubernetes/node-feature-discovery/features.d``, where files
-            with further features of a node may lie. NFD's chart always does; ours must be asked.
-        liveness_probe: Numbers on top of ours: after 10 seconds.
-        readiness_probe: Numbers on top of ours: after 5 seconds, up to 10 failures.
-        update_strategy: By default a tenth of the nodes at a time.
-        extra_args: Logging flags and ``-kubeconfig``.
+        config: Content of the file ``nfd-worker.conf``. It overrides the default of the library, which labels network
+            and display controllers by vendor. A list replaces the complete list of the default, and None removes a key.
+            The rule for ``nvidia.com/gpu.present`` stays, unless one of your rules sets that label.
+        marks_gpu_nodes: Whether the worker sets the label ``nvidia.com/gpu.present`` on GPU nodes. If False, the file
+            contains only ``config``, as in the chart of NFD.
+        health_port: Port of health checks before NFD 0.18.0. None: 8082.
+        owner_refs: Owners of the NodeFeature objects that a worker creates: ``pod``, ``ds`` (its DaemonSet) and
+            ``node``. Kubernetes deletes the objects when the last owner no longer exists. None: ``pod`` and ``ds``. The
+            option needs NFD 0.19.0 or later.
+        mount_usr_src: Whether to mount ``/usr/src``, where some distributions keep the kernel configuration. Talos does
+            not have this directory.
+        mount_features_d: Whether to mount ``/etc/kubernetes/node-feature-discovery/features.d``, which can contain
+            files with further features of the node. The chart of NFD always mounts it.
+        liveness_probe: Fields of the liveness probe with numbers. They override the default of the library: a delay of
+            10 seconds.
+        readiness_probe: Fields of the readiness probe with numbers. They override the defaults of the library: a delay
+            of 5 seconds, and 10 failures.
+        update_strategy: Update strategy of the DaemonSet. The default replaces pods on a tenth of the nodes at a time.
+        extra_args: Command-line flags: logging flags and ``-kubeconfig``.
 
     Raises:
-        GpuConstructsError: A value that the worker would refuse or ignore; a file that would take the mark
-            off GPU nodes.
+        GpuConstructsError: The worker would reject or ignore a value, or the file would remove the label
+            ``nvidia.com/gpu.present``.
     """
 
     _NAME: ClassVar[str] = "worker"
-    _NOT_TAKEN: ClassVar[dict[str, str]] = {"enable": "pass worker=None to leave the worker out"}
+    _NOT_TAKEN: ClassVar[dict[str, str]] = {"enable": "set worker=None for no worker"}
 
     config: Mapping[str, Any] = field(default_factory=dict)
+    marks_gpu_nodes: bool = True
     health_port: int | None = None
     owner_refs: Sequence[Literal["pod", "ds", "node"]] | None = None
     mount_usr_src: bool = False
@@ -264,33 +280,35 @@ class NfdWorker(NfdDaemonSet):
     def _conflicts(self) -> Iterable[fields.Conflict]:
         owners = list(self.owner_refs or ())
         yield from super()._conflicts()
-        yield len(set(owners)) < len(owners), f"worker.owner_refs must not repeat an owner; got {owners!r}"
+        yield len(set(owners)) < len(owners), f"worker.owner_refs must not repeat an owner, got {owners!r}"
 
     def document(self) -> dict[str, Any]:
-        """Return the content of its configuration file."""
-        return files.worker_config(self.config)
+        """Return the content of the configuration file as a dict, including the defaults of the library."""
+        return files.worker_config(self.config, marks_gpu_nodes=self.marks_gpu_nodes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NfdGarbageCollector(NfdDeployment):
-    """Options of the garbage collector, which removes what was published for nodes that are gone.
+    """The options of the garbage collector, which deletes the NFD objects of nodes that no longer exist.
 
     Attributes:
-        interval: Time between two searches for what it missed.
-        replica_count: Number of pods; all of them work.
-        liveness_probe: Numbers on top of ours: after 10 seconds (from NFD 0.18.0; before, it serves no health).
-        readiness_probe: Numbers on top of ours: after 5 seconds (likewise).
-        extra_args: Logging flags, ``-kubeconfig`` and ``-list-size``.
+        interval: Time between two searches for objects whose deletion the garbage collector missed.
+        replica_count: Number of pods. All pods work at the same time.
+        liveness_probe: Fields of the liveness probe with numbers. They override the default of the library: a delay of
+            10 seconds. The option needs NFD 0.18.0 or later.
+        readiness_probe: Fields of the readiness probe with numbers. They override the default of the library: a delay
+            of 5 seconds. The option needs NFD 0.18.0 or later.
+        extra_args: Command-line flags: logging flags, ``-kubeconfig`` and ``-list-size``.
 
     Raises:
-        GpuConstructsError: A value that the garbage collector would refuse or ignore; a budget that would
-            block every drain.
+        GpuConstructsError: The garbage collector would reject or ignore a value, or the disruption budget would block
+            each drain of a node.
     """
 
     _NAME: ClassVar[str] = "gc"
     _NOT_TAKEN: ClassVar[dict[str, str]] = {
-        "enable": "pass gc=None to leave the garbage collector out",
-        "health_port": "no release of the garbage collector has a port for health alone",
+        "enable": "set gc=None for no garbage collector",
+        "health_port": "no release of the garbage collector has a port only for health checks",
     }
 
     interval: timedelta | str = "1h"
@@ -298,36 +316,40 @@ class NfdGarbageCollector(NfdDeployment):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdTopologyUpdater(NfdDaemonSet):
-    """Options of the topology updater, which publishes what each NUMA zone of a node has left.
+    """The options of the topology updater, which publishes the free resources of each NUMA zone of a node.
 
-    It runs as root, without capabilities, and sees the kubelet's socket of pod resources.
+    It runs as root without capabilities, and can use the socket of the kubelet for pod resources.
 
     Attributes:
-        config: Content of ``nfd-topology-updater.conf``: ``excludeList``.
-        create_crds: Whether to bring the definition of NodeResourceTopology. False by default in NFD's chart,
-            whose topology updater then fails until the definition is there.
-        health_port: Port of health, 8082 by default (before NFD 0.18.0).
-        update_interval: Time between two updates; with zero only when the kubelet's files change.
-        watch_namespace: Namespace whose pods count; ``*`` counts all.
-        kubelet_state_dir: Directory of the kubelet on the node; a change of its files is published at once.
-            The whole directory is shown, read-only, with the secrets of the node's pods in it: ``""`` does
-            without.
-        kubelet_config_path: Configuration file of the kubelet on the node. None asks the kubelet, for which the
-            right ``nodes/configz`` suffices from Kubernetes 1.33 on; before, name the file.
-        kubelet_pod_resources_sock_path: Socket of pod resources on the node; its directory is mounted, so that a
-            restarted kubelet is found again.
-        pod_set_fingerprint: Whether to publish which pods were counted.
-        liveness_probe: Numbers on top of ours: after 10 seconds.
-        readiness_probe: Numbers on top of ours: after 5 seconds, up to 10 failures.
-        extra_args: Logging flags, ``-kubeconfig``, ``-no-publish`` and ``-api-auth-token-file``.
+        config: Content of the file ``nfd-topology-updater.conf``, which can have the key ``excludeList``.
+        create_crds: Whether to create the CRD of NodeResourceTopology. The default of NFD's chart is False. Its
+            topology updater then fails until the CRD exists.
+        health_port: Port of health checks before NFD 0.18.0. None: 8082.
+        update_interval: Time between two updates. With zero, the updater works only after a change of the files of the
+            kubelet.
+        watch_namespace: Namespace of the pods to count. ``*`` counts all pods.
+        kubelet_state_dir: Directory of the kubelet on the node. The updater publishes the resources when files in it
+            change. The pod mounts the directory read-only. It contains the Secrets that other pods mount. An empty
+            text: no mount.
+        kubelet_config_path: Path of the kubelet configuration file on the node. None: the updater requests the
+            configuration from the kubelet. From Kubernetes 1.33 on, it needs only the right ``nodes/configz`` for the
+            request. For earlier releases, set the path.
+        kubelet_pod_resources_sock_path: Path of the socket for pod resources on the node. The pod mounts the directory
+            of the socket, so that it finds the new socket after a restart of the kubelet.
+        pod_set_fingerprint: Whether to publish a fingerprint of the pods that the updater counts.
+        liveness_probe: Fields of the liveness probe with numbers. They override the default of the library: a delay of
+            10 seconds.
+        readiness_probe: Fields of the readiness probe with numbers. They override the defaults of the library: a delay
+            of 5 seconds, and 10 failures.
+        extra_args: Command-line flags: logging flags, ``-kubeconfig``, ``-no-publish`` and ``-api-auth-token-file``.
 
     Raises:
-        GpuConstructsError: A value that the topology updater would refuse or ignore, a path that is not
-            absolute, neither an interval nor a directory to watch.
+        GpuConstructsError: The topology updater would reject or ignore a value, a path is not absolute, or the updater
+            has neither an interval nor a directory to watch.
     """
 
     _NAME: ClassVar[str] = "topology_updater"
-    _NOT_TAKEN: ClassVar[dict[str, str]] = {"enable": "pass topology_updater=None to leave the topology updater out"}
+    _NOT_TAKEN: ClassVar[dict[str, str]] = {"enable": "set topology_updater=None for no topology updater"}
 
     config: Mapping[str, Any] = field(default_factory=dict)
     create_crds: bool = True
@@ -345,10 +367,10 @@ class NfdTopologyUpdater(NfdDaemonSet):
         yield from super()._conflicts()
         yield (
             not span and not self.kubelet_state_dir,
-            f"{self._NAME}.update_interval must be above zero without kubelet_state_dir: nothing would ever be "
-            "published",
+            f"{self._NAME}.update_interval must be above zero without kubelet_state_dir, because the updater would "
+            "publish nothing",
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the content of its configuration file."""
+        """Return the content of the configuration file as a dict, including the defaults of the library."""
         return files.document(self._NAME, self.config, {})

@@ -1,4 +1,4 @@
-"""The configuration files of NFD's programs, checked more strictly than by them: they skip what they do not know."""
+"""Checks of the configuration files of Node Feature Discovery (NFD), whose programs silently ignore unknown keys."""
 
 from __future__ import annotations
 
@@ -33,39 +33,53 @@ WORKER: Config = {
         "custom": [_GPU_RULE],
     }
 }
-"""Labels ``pci-10de.present`` as NVIDIA's chart does, and also publishes ``nvidia.com/gpu.present``, which nothing else
-does in a standalone installation. A rule in the worker's own file needs no custom resource, so one ``kubectl apply``
-is enough. Classes: 0300 display controller, 0302 3D controller."""
+"""Default configuration file of the worker.
+
+The worker then publishes ``pci-10de.present``, as with the chart of NVIDIA, and ``nvidia.com/gpu.present``. A rule in
+this file needs no custom resource. PCI classes: 0300 is a display controller, 0302 is a 3D controller.
+"""
 
 MASTER: Config = {"extraLabelNs": ["nvidia.com"]}
-"""Allows labels outside NFD's own domain."""
+"""Default configuration file of the master. It allows labels in the domain ``nvidia.com``."""
 
 _GPU_DOMAIN, _, _GPU_NAME = placement.GPU_PRESENT.partition("/")
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _ELECTION = {"leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
-_WHY = "else no node would get nvidia.com/gpu.present and no GPU pod a node"
+_WHY = "otherwise no node gets nvidia.com/gpu.present"
 _OUTPUTS = ("labels", "labelsTemplate", "vars", "varsTemplate")
 
 
 def facts_of_files() -> Any:
-    """Return the table of keys, operators and features."""
+    """Return the table of the keys, operators and features that a configuration file can contain."""
     return tables.table(__package__, "config.yaml")
+
+
+class Skipped(GpuConstructsError):
+    """The error for an entry of a configuration file that has no effect in the program.
+
+    Attributes:
+        place: Path of the entry.
+    """
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(problem)
+        self.place = place
 
 
 # --- one value ------------------------------------------------------------------------------------------------
 
 
 _TYPES: Mapping[str, tuple[Any, str]] = {
-    "text": (str, "text; got {value!r} ({type}); in YAML, quote it: 0300 without quotes is a number"),
-    "bool": (bool, "true or false; got {value!r}"),
+    "text": (str, "text, got {value!r} ({type}). In YAML, quote it: 0300 without quotes is a number"),
+    "bool": (bool, "true or false, got {value!r}"),
     "number of class": (
         str,
-        "text like '03'; got {value!r} ({type}); in YAML, quote it: 02 without quotes is the number 2, which matches "
+        "text like '03', got {value!r} ({type}). In YAML, quote it: 02 without quotes is the number 2, which matches "
         "no device",
     ),
-    "span": (str, "text with a unit, like '60s'; got {value!r}, which the program takes for nanoseconds"),
-    "text or number": (str | int, "text or a number; got {value!r}"),
-    "list": (list | tuple, "a list; got {value!r}"),
+    "span": (str, "text with a unit, like '60s', got {value!r}, which the program reads as nanoseconds"),
+    "text or number": (str | int, "text or a number, got {value!r}"),
+    "list": (list | tuple, "a list, got {value!r}"),
     "any": (object, ""),
 }
 
@@ -95,11 +109,11 @@ def _list(field: str, value: Any, node: Any) -> None:
 def _some(field: str, value: Any, node: Any) -> None:
     _list(field, value, node["of"])
     if not value:
-        raise GpuConstructsError(f"{field} must not be empty: {node['why']}; leave it out for ours")
+        raise GpuConstructsError(f"{field} must not be empty: {node['why']}. Remove it for the default")
 
 
 def _map(field: str, value: Any, node: Any) -> None:
-    refuse_if(not isinstance(value, Mapping), field, "hold keys and values", value)
+    refuse_if(not isinstance(value, Mapping), field, "be a mapping", value)
     for key, member in value.items():
         _type(f"{field} key", key, "text")
         _check(f"{field}[{key!r}]", member, node)
@@ -113,11 +127,13 @@ def _source(field: str, value: Any, known: Sequence[str]) -> None:
 def _class(field: str, value: Any, digits: int) -> None:
     _type(field, value, "number of class")
     if not re.fullmatch(rf"[0-9a-fA-F]{{1,{digits}}}", value):
-        raise GpuConstructsError(f"{field} must be the 1 to {digits} first hex digits of a class; got {value!r}")
+        raise GpuConstructsError(
+            f"{field} must be the first 1 to {digits} hexadecimal digits of a device class, got {value!r}"
+        )
 
 
 def _gone(field: str, _: Any, why: str) -> None:
-    raise GpuConstructsError(f"{field} must be left out{why}")
+    raise Skipped(field, f"{field} must be absent{why}")
 
 
 # --- rules ----------------------------------------------------------------------------------------------------
@@ -126,7 +142,7 @@ def _gone(field: str, _: Any, why: str) -> None:
 def _rule(field: str, value: Any) -> None:
     _section(field, value, facts_of_files()["rule"])
     if not any(value.get(output) for output in _OUTPUTS):
-        raise GpuConstructsError(f"{field} must have one of {', '.join(_OUTPUTS)}, else it yields nothing")
+        raise Skipped(field, f"{field} must have one of {', '.join(_OUTPUTS)}, otherwise it has no effect")
 
 
 def _rule_labels(field: str, value: Any) -> None:
@@ -144,7 +160,7 @@ def _term(field: str, value: Any) -> None:
 
 
 def _expressions(field: str, value: Any) -> None:
-    """Check expressions by the name of what they match, where None takes any value; or names alone."""
+    """Check the match expressions of a rule: expressions by attribute name (None: any value), or a list of names."""
     if not isinstance(value, Mapping):
         _list(field, value, "text")
         return
@@ -152,7 +168,7 @@ def _expressions(field: str, value: Any) -> None:
 
 
 def _expression(field: str, value: Any) -> None:
-    """Check one expression: an operator with values, or the short forms of ``In``."""
+    """Check a match expression: an operator with values, or only values, which means the operator ``In``."""
     if not isinstance(value, Mapping):
         _operands(field, value, "In")
         return
@@ -171,12 +187,12 @@ def _operands(field: str, value: Any, operator: str) -> None:
     fewest, *most = facts_of_files()["operators"][operator]
     if len(value) < fewest or (most and len(value) > most[0]):
         count = f"{fewest} or more" if not most else f"exactly {fewest}" if fewest else "none"
-        raise GpuConstructsError(f"{field} must hold {count} for {operator}; got {list(value)!r}")
+        raise GpuConstructsError(f"{field} must have {count} for {operator}, got {list(value)!r}")
     is_number = operator in ("Gt", "Lt", "GtLt")
     if is_number and not all(re.fullmatch(r"[-+]?[0-9]+", item) for item in value):
-        raise GpuConstructsError(f"{field} must be whole numbers as text for {operator}; got {list(value)!r}")
+        raise GpuConstructsError(f"{field} must be whole numbers as text for {operator}, got {list(value)!r}")
     if operator == "GtLt" and int(value[0]) >= int(value[1]):
-        raise GpuConstructsError(f"{field} must hold the smaller number first; got {list(value)!r}")
+        raise GpuConstructsError(f"{field} must have the smaller number first, got {list(value)!r}")
 
 
 def _required(field: str, value: Config, key: str) -> Any:
@@ -205,7 +221,7 @@ _WITH: Mapping[str, Callable[[str, Any, Any], None]] = {
     "$source": _source,
     "$word": fields.one_of,
 }
-"""Checks by the words of the table."""
+"""Checks that have an argument, by their name in the table of keys. The checks in ``_PLAIN`` have no argument."""
 
 
 def _check(field: str, value: Any, node: Any) -> None:
@@ -221,11 +237,13 @@ def _check(field: str, value: Any, node: Any) -> None:
 
 
 def _section(field: str, value: Any, keys: Config) -> None:
-    refuse_if(not isinstance(value, Mapping), field, "hold keys and values", value)
+    refuse_if(not isinstance(value, Mapping), field, "be a mapping", value)
     for key, member in value.items():
         if key not in keys:
-            near = fields.did_you_mean(key, keys) or (f"; it has {', '.join(keys)}" if keys else "")
-            raise GpuConstructsError(f"{field} has no key {key!r}, which the program would skip silently{near}")
+            near = fields.did_you_mean(key, keys)
+            hint = near or (f"; it has {', '.join(keys)}" if keys else "")
+            problem = f"{field} has no key {key!r}, which the program would silently skip{hint}"
+            raise GpuConstructsError(problem) if near else Skipped(f"{field}.{key}", problem)
         if member is not None:
             _check(f"{field}.{key}", member, keys[key])
 
@@ -234,7 +252,7 @@ def _section(field: str, value: Any, keys: Config) -> None:
 
 
 def merged(default: Any, given: Any) -> Any:
-    """Lay one document over another as Helm does: mappings key by key, the rest as a whole, None takes a key away."""
+    """Return two mappings merged as in Helm: the second replaces lists and scalars, and None in it removes a key."""
     if not isinstance(given, Mapping):
         return plain(given)
     below = default if isinstance(default, Mapping) else {}
@@ -245,7 +263,7 @@ def merged(default: Any, given: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a copy in mappings and lists that are Python's own."""
+    """Return a copy of a value that contains only plain dicts and lists."""
     if isinstance(value, Mapping):
         return {key: plain(member) for key, member in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -254,10 +272,10 @@ def plain(value: Any) -> Any:
 
 
 def document(component: str, given: Config, default: Config) -> dict[str, Any]:
-    """Return the file of a component: ours with the user's over it.
+    """Return the configuration file of a component as a dict: the default, with the user's values merged over it.
 
     Raises:
-        GpuConstructsError: A key or value that the program would skip or not start with.
+        GpuConstructsError: The program would ignore a key or value, or would not start with it.
     """
     if given:
         _section(f"{component}.config", given, facts_of_files()[component])
@@ -265,27 +283,39 @@ def document(component: str, given: Config, default: Config) -> dict[str, Any]:
     return laid
 
 
-def worker_config(given: Config) -> dict[str, Any]:
-    """Return the worker's file: ours with the user's over it, and always the rule that marks GPU nodes.
+def worker_config(given: Config, *, marks_gpu_nodes: bool = True) -> dict[str, Any]:
+    """Return the configuration file of the worker as a dict.
+
+    It consists of the default, the user's values merged over it, and the rule that labels GPU nodes.
+
+    Args:
+        given: File of the user.
+        marks_gpu_nodes: Whether the worker marks GPU nodes. If False, the result is the file of the user.
 
     Raises:
-        GpuConstructsError: A key or value that the worker would skip or not start with, or that would take
-            the mark off GPU nodes.
+        GpuConstructsError: The worker would ignore a key or value or not start with it, or the file would remove the
+            label ``nvidia.com/gpu.present``.
     """
+    if not marks_gpu_nodes:
+        return document("worker", given, {})
     config = document("worker", given, WORKER)
     rules = config.setdefault("sources", {}).setdefault("custom", [])
     if not any(placement.GPU_PRESENT in (rule.get("labels") or {}) for rule in rules):
         rules.insert(0, plain(_GPU_RULE))
     core = config.get("core", {})
+    labeling = "sources" if "sources" in core else "labelSources"
     fields.refuse_first(
         [
             *_hides_the_mark("worker.config.core", core),
             *(
                 (
                     key in core and source not in enabled_sources(core[key]),
-                    f"worker.config.core.{key} must keep the source {source!r}, {_WHY}; got {core.get(key)!r}",
+                    f"worker.config.core.{key} must keep the source {source!r}, {_WHY}, got {core.get(key)!r}",
                 )
-                for key, source in (("featureSources", "pci"), ("labelSources", "custom"))
+                for key, source in (
+                    ("featureSources", "pci"),
+                    (labeling, "custom"),
+                )
             ),
         ]
     )
@@ -295,16 +325,16 @@ def worker_config(given: Config) -> dict[str, Any]:
 def master_config(
     given: Config, *, deny: Sequence[str] | None = None, extra: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the master's file: ours with the user's over it.
+    """Return the configuration file of the master as a dict: the default, with the user's values merged over it.
 
     Args:
-        given: The user's file.
-        deny: Label domains denied on the command line, instead of the file's.
-        extra: Label domains allowed on the command line, instead of the file's.
+        given: File of the user.
+        deny: Label domains that the command line denies. They replace the denied domains in the file.
+        extra: Label domains that the command line allows. They replace the allowed domains in the file.
 
     Raises:
-        GpuConstructsError: A key or value that the master would skip or not start with, or that would keep
-            the labels of GPU nodes from them.
+        GpuConstructsError: The master would ignore a key or value or not start with it, or would then reject the labels
+            of GPU nodes.
     """
     config = document("master", given, MASTER)
     denied = config.get("denyLabelNs", ()) if deny is None else deny
@@ -322,7 +352,7 @@ def master_config(
             *(
                 (
                     _GPU_DOMAIN not in allowed and _denies_ours(domain),
-                    f"{field} must not deny {_GPU_DOMAIN!r}, {_WHY}; got {domain!r}; name {_GPU_DOMAIN!r} among the "
+                    f"{field} must not deny {_GPU_DOMAIN!r}, {_WHY}, got {domain!r}. Name {_GPU_DOMAIN!r} among the "
                     "extra domains as well",
                 )
                 for domain in denied
@@ -330,7 +360,7 @@ def master_config(
             (
                 not lease > renew > 1.2 * retry > timedelta(0),
                 "master.config.leaderElection must have leaseDuration above renewDeadline, and that above 1.2 times "
-                "retryPeriod, else the master does not start; got "
+                "retryPeriod, else the master does not start, got "
                 f"{', '.join(f'{key} {value}' for key, value in election.items())}",
             ),
         ]
@@ -346,16 +376,14 @@ def _hides_the_mark(field: str, config: Config) -> Iterator[fields.Conflict]:
     allowed = config.get("labelWhiteList", "")
     yield config.get("noPublish"), f"{field}.noPublish must not be true, {_WHY}"
     hides = not NfdLabels(patterns=[placement.GPU_PRESENT], allowed=[allowed]).publishes(placement.GPU_PRESENT)
-    yield hides, f"{field}.labelWhiteList must match {_GPU_NAME!r}, {_WHY}; got {allowed!r}"
+    yield hides, f"{field}.labelWhiteList must match {_GPU_NAME!r}, {_WHY}, got {allowed!r}"
 
 
 def check_namespace(master: Config, namespace: str) -> None:
-    """Check that a master looks at what the workers of its own namespace publish.
-
-    Only names can be compared: what other labels the namespace has is not known here.
+    """Raise unless the configuration of the master includes its own namespace, in which the workers create objects.
 
     Raises:
-        GpuConstructsError: The file selects namespaces by name, and this one is not among them.
+        GpuConstructsError: The file selects namespaces by name, and does not select the namespace of the master.
     """
     field = "master.config.restrictions.nodeFeatureNamespaceSelector"
     selector = (master.get("restrictions") or {}).get("nodeFeatureNamespaceSelector") or {}
@@ -366,6 +394,6 @@ def check_namespace(master: Config, namespace: str) -> None:
         if expression.get("key") == _NAMESPACE_NAME and expression.get("operator") == "In"
     ]
     fields.refuse_first(
-        (namespace not in names, f"{field} must take the namespace {namespace!r} of the workers, {_WHY}; got {names}")
+        (namespace not in names, f"{field} must take the namespace {namespace!r} of the workers, {_WHY}, got {names}")
         for names in named
     )

@@ -1,4 +1,4 @@
-"""Node Feature Discovery: labels nodes with their PCI devices, and GPU nodes with ``nvidia.com/gpu.present``.
+"""The manifests of Node Feature Discovery, which labels nodes with their PCI devices and ``nvidia.com/gpu.present``.
 
 Source: the node-feature-discovery charts bundled in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
 """
@@ -27,7 +27,7 @@ from gpu_constructs.kube.yaml_text import yaml_text
 
 CONFIG_CHECKSUM = "gpu-constructs/config-sha256"
 LABELS = f"{nfd_labels.DOMAIN}*"
-"""The labels that an NFD whose configuration is not known may publish in its own domain."""
+"""Labels that an installation of NFD (Node Feature Discovery) with an unknown configuration can publish."""
 
 _NAME = "node-feature-discovery"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -45,17 +45,20 @@ def _definitions(name: str) -> tuple[dict[str, Any], ...]:
 
 
 def custom_resource_definitions(version: str) -> tuple[dict[str, Any], ...]:
-    """Return the NodeFeature, NodeFeatureGroup and NodeFeatureRule definitions of an NFD release."""
+    """Return the CRDs of NodeFeature, NodeFeatureGroup and NodeFeatureRule in a release of NFD."""
     return _definitions(f"node-feature-discovery-{version}")
 
 
 def topology_definitions() -> tuple[dict[str, Any], ...]:
-    """Return the NodeResourceTopology definition, the same in the charts of 0.17.3 and 0.19.0."""
+    """Return the CRD of NodeResourceTopology, which is the same in the charts 0.17.3 and 0.19.0."""
     return _definitions("node-resource-topology-0.19.0")
 
 
 def published_labels(given: NodeFeatureDiscovery) -> NfdLabels | None:
-    """Return the node labels that an installation publishes by itself; None if it publishes none."""
+    """Return the node labels that an NFD (Node Feature Discovery) installation publishes from hardware features.
+
+    Return None if it publishes none.
+    """
     if given.worker is None or given.master is None:
         return None
     return nfd_labels.nfd_labels(given.worker.document(), given.master.document())
@@ -70,19 +73,19 @@ def node_feature_discovery(
     instance: str,
     tolerations: Sequence[Mapping[str, Any]],
 ) -> Manifests:
-    """Return every object by construct id, in the order they stand in the file.
+    """Return the manifests of Node Feature Discovery by construct ID, in the order in which the file contains them.
 
     Args:
         given: Options of the user.
-        release: Release that runs.
-        namespace: Namespace it lives in unless the user names one.
-        default_prefix: Prefix of the names of its objects unless the user names one.
-        instance: Id of the chart, for the labels.
-        tolerations: Tolerations of the chart, in the form of Kubernetes; they reach every component.
+        release: Release to install.
+        namespace: Namespace of the objects, unless the user sets one.
+        default_prefix: Prefix of the names of the objects, unless the user sets one.
+        instance: Value of the label ``app.kubernetes.io/instance``, which is the ID of the chart.
+        tolerations: Tolerations of the chart for the pods of all components, as in a manifest.
 
     Raises:
-        GpuConstructsError: An option that the release does not have; two components with one port in the
-            node's network; a master that does not look at the workers' namespace.
+        GpuConstructsError: The release does not have an option, two components use the same port in the network of the
+            node, or the master does not read the namespace of the workers.
     """
     _check_release(given.components, release)
     _check_ports(given, release)
@@ -120,10 +123,10 @@ def _check_ports(given: NodeFeatureDiscovery, release: NodeFeatureDiscoveryRelea
 
 
 def _check_release(components: Mapping[str, NfdComponent], release: NodeFeatureDiscoveryRelease) -> None:
-    """Check that a release has all options that are given.
+    """Raise unless a release of NFD supports all options that the user sets.
 
     Raises:
-        GpuConstructsError: An option, key, feature or flag that came later, or that is gone.
+        GpuConstructsError: A later release added an option, key, feature or flag, or an earlier release removed it.
     """
     for row in config.facts_of_files()["releases"]:
         for name in row["of"]:
@@ -146,14 +149,14 @@ def _check_row(row: Mapping[str, Any], component: str, release: NodeFeatureDisco
 
 
 def _value(owner: Any, path: str) -> Any:
-    """Return an option by its path, or None if it is not given."""
+    """Return the value at a dotted path of attributes and keys. Return None if there is no value."""
     for key in path.split("."):
         owner = owner.get(key) if isinstance(owner, Mapping) else getattr(owner, key, None)
     return owner
 
 
 def _features(field: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield where rules name features, and which."""
+    """Yield each feature that NFD rules use: its path in the configuration file, and its name."""
     if isinstance(value, Mapping):
         if isinstance(value.get("feature"), str):
             yield f"{field}.feature", value["feature"]
@@ -166,7 +169,7 @@ def _features(field: str, value: Any) -> Iterator[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class _Installation:
-    """What all components have in common."""
+    """The settings that are the same for all components of a Node Feature Discovery installation."""
 
     given: NodeFeatureDiscovery
     release: NodeFeatureDiscoveryRelease
@@ -177,7 +180,7 @@ class _Installation:
 
     def definitions(self) -> tuple[dict[str, Any], ...]:
         updater = self.given.topology_updater
-        ours = custom_resource_definitions(self.release.version)
+        ours = custom_resource_definitions(self.release.definitions)
         return (*ours, *topology_definitions()) if updater is not None and updater.create_crds else ours
 
     def pod_monitor(self, monitor: NfdPodMonitor) -> dict[str, Any]:
@@ -204,7 +207,7 @@ class _Installation:
 
 @dataclass(frozen=True)
 class _Part:
-    """The objects of one component."""
+    """A component of Node Feature Discovery, such as the worker, with the methods that build its objects."""
 
     of: _Installation
     component: NfdComponent
@@ -264,7 +267,7 @@ class _Part:
     def workload(self) -> dict[str, Any]:
         component = self.component
         if isinstance(component, NfdDeployment):
-            # Two masters would label against each other; one at a time needs no leader election.
+            # Two active masters would overwrite each other's labels. A single master needs no leader election.
             strategy = {"type": "RollingUpdate" if component.replica_count > 1 else "Recreate"}
             kind, spec = "Deployment", {"replicas": component.replica_count, "strategy": strategy}
             annotations = component.deployment_annotations
@@ -320,7 +323,7 @@ class _Part:
     def tolerations(self) -> list[Mapping[str, Any]]:
         tolerated = [*self.of.tolerations, *(toleration.to_manifest() for toleration in self.component.tolerations)]
         if isinstance(self.component, NfdDeployment):
-            # One pod for the whole cluster, which may have tainted nodes only.
+            # All nodes of the cluster can have taints.
             tolerated.insert(0, {**placement.label_exists(_CONTROL_PLANE), "effect": "NoSchedule"})
         return [toleration for nth, toleration in enumerate(tolerated) if toleration not in tolerated[:nth]]
 

@@ -1,4 +1,4 @@
-"""Node Feature Discovery as a whole, with the names of all its options.
+"""``NodeFeatureDiscovery``, the options of Node Feature Discovery (NFD), and all public names of this package.
 
 Source: the node-feature-discovery charts 0.17.3 and 0.19.0 bundled in NVIDIA/k8s-device-plugin@v0.18.2 and @v0.20.0.
 """
@@ -43,32 +43,33 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFeatureDiscovery(NfdOptions):
-    """Options of Node Feature Discovery, as the chart of the device plugin installs it.
+    """The options of Node Feature Discovery, as the chart of the device plugin installs it.
 
     Attributes:
-        image: Another ``repository:tag`` or digest.
-        image_pull_policy: ``IfNotPresent`` by default.
+        image: Image as ``repository:tag`` or with a digest. None: the image of the release.
+        image_pull_policy: Pull policy. ``IfNotPresent`` by default.
         image_pull_secrets: Names of Secrets for the registry of the image.
-        fullname: Prefix of the names of its objects; the chart's by default.
-        namespace: Namespace it lives in; the chart's by default. It must exist, and allow privileged pods.
-        feature_gates: ``DisableAutoPrefix`` and ``NodeFeatureGroupAPI``, both off by default.
-        priority_class_name: PriorityClass of all components; none by default, as in NFD's chart.
-        master: Its master; None leaves it out, for an existing one.
-        worker: Its worker; None leaves it out.
-        gc: Its garbage collector; None leaves it out.
-        topology_updater: Its topology updater; None leaves it out.
-        prometheus: A PodMonitor; None makes none.
+        fullname: Prefix of the names of the objects. None: a prefix from the name of the chart.
+        namespace: Namespace of the objects. None: the namespace of the chart. It must exist and allow privileged pods.
+        feature_gates: Feature gates ``DisableAutoPrefix`` and ``NodeFeatureGroupAPI``, both off by default.
+        priority_class_name: Name of the PriorityClass of all components. None: no PriorityClass, as in the chart of
+            NFD.
+        master: Options of the master. None: no master. Use None if the cluster already has a master.
+        worker: Options of the worker. None: no worker.
+        gc: Options of the garbage collector. None: no garbage collector.
+        topology_updater: Options of the topology updater. None: no topology updater.
+        prometheus: Options of a PodMonitor. None: no PodMonitor.
 
     Raises:
-        GpuConstructsError: A name or image that Kubernetes would not take, an unknown feature gate, two
-            components with one port in the node's network, nothing to install.
+        GpuConstructsError: Kubernetes would reject a name or image, a feature gate is unknown, two components use the
+            same port in the network of the node, or there is no component.
     """
 
     _NAME: ClassVar[str] = "node_feature_discovery"
     _NOT_TAKEN: ClassVar[dict[str, str]] = {
-        "post_delete_cleanup": "the chart's hook is a Job that kubectl apply would start at once, and it takes every "
-        "label of NFD off the nodes",
-        "checksum_values_only": "pods carry the checksum of their file alone",
+        "post_delete_cleanup": "the hook of the chart is a Job that kubectl apply would start at once, and it "
+        "removes all NFD labels of nodes",
+        "checksum_values_only": "the checksum of a pod covers only its file",
         "name_override": "set fullname",
         "fullname_override": "set fullname",
         "namespace_override": "set namespace",
@@ -88,11 +89,11 @@ class NodeFeatureDiscovery(NfdOptions):
     prometheus: NfdPodMonitor | None = None
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
-        yield not self.components, f"{self._NAME} must have a component; pass node_feature_discovery=False for none"
+        yield not self.components, f"{self._NAME} must have a component. Pass node_feature_discovery=False for none"
 
     @property
     def components(self) -> dict[str, NfdComponent]:
-        """The components to install, by the names of their options."""
+        """Options of the components to install, by name of the option."""
         every: dict[str, NfdComponent | None] = {
             "master": self.master,
             "worker": self.worker,
@@ -103,10 +104,10 @@ class NodeFeatureDiscovery(NfdOptions):
 
     @property
     def denies_features_of_others(self) -> bool:
-        """Whether its master drops the labels that programs other than its own workers publish."""
+        """Whether the master ignores labels from programs other than its own workers."""
         restrictions = self.master.document().get("restrictions") if self.master is not None else None
         return bool((restrictions or {}).get("denyNodeFeatureLabels"))
 
     def has_gate(self, gate: str) -> bool:
-        """Return whether a feature gate is on."""
+        """Check whether the options turn on a feature gate of Node Feature Discovery."""
         return self.feature_gates.get(gate, False)

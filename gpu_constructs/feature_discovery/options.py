@@ -1,4 +1,4 @@
-"""What a user may say about parts of Node Feature Discovery, and the check of each option."""
+"""Options for parts of a Node Feature Discovery component, such as its probes, and the checks of all options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.errors import GpuConstructsError, refuse_if, then
 from gpu_constructs.kube import container_security, credentials, durations, env, fields, tables, update_strategy
 from gpu_constructs.kube.pods import keys_among, pod_annotations, pod_labels
 from gpu_constructs.kube.resources import Resources, container_resources
@@ -24,7 +24,7 @@ _PROMETHEUS_DURATION = re.compile(r"(?=.)(\d+y)?(\d+w)?(\d+d)?(\d+h)?(\d+m)?(\d+
 
 
 def duration_text(span: timedelta | str) -> str:
-    """Return a span of time as a program reads it: text as it was given."""
+    """Return a duration as text in the format of Go, which the NFD programs read. Text stays unchanged."""
     return span if isinstance(span, str) else durations.go_duration(span)
 
 
@@ -32,20 +32,20 @@ def duration_text(span: timedelta | str) -> str:
 
 
 def programs() -> Any:
-    """Return the table of programs."""
+    """Return the table ``programs.yaml``, which describes the programs of Node Feature Discovery."""
     return tables.table(__package__, "programs.yaml")
 
 
 def known_flags(component: str) -> Mapping[str, str]:
-    """Return the flags that ``extra_args`` of a component may hold, each with the first release that has it."""
+    """Return the flags that ``extra_args`` of a component can contain, each with the first release that has it."""
     return {**programs()["logging"], **programs()[component]["free"]}
 
 
 def flags(field: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield where each flag is and its name; a word without a dash is the value of the flag before it.
+    """Yield the field path and the name of each flag. An argument that has no dash is the value of the flag before it.
 
     Raises:
-        GpuConstructsError: A word that is neither a flag nor the value of one.
+        GpuConstructsError: An argument is neither a flag nor the value of a flag.
     """
     takes_value = False
     for index, argument in enumerate(arguments):
@@ -56,25 +56,25 @@ def flags(field: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
         elif takes_value:
             takes_value = False
         else:
-            raise GpuConstructsError(f"{where} must be a flag like '-v=4' or the value of one; got {argument!r}")
+            raise GpuConstructsError(f"{where} must be a flag like '-v=4' or the value of one, got {argument!r}")
 
 
 def check_flags(field: str, arguments: Sequence[str]) -> None:
-    """Check that a program has each flag, and that no option sets it.
+    """Raise for a flag that the program does not have, or that an option sets.
 
-    A program that is given a flag it does not know exits, and of a flag given twice the last one counts.
+    A program exits if it gets an unknown flag. If it gets a flag twice, it uses the last value.
 
     Raises:
-        GpuConstructsError: A flag that no supported release has, or that has an option of its own.
+        GpuConstructsError: A flag that no supported release has, or that has its own option.
     """
     component = field.partition(".")[0]
     known, taken = known_flags(component), programs()[component]["taken"]
     for where, flag in flags(field, arguments):
         if flag in taken:
-            raise GpuConstructsError(f"{where} must not hold -{flag}; {taken[flag]}")
+            raise GpuConstructsError(f"{where} must not contain -{flag}{then(taken[flag])}")
         if flag not in known:
             raise GpuConstructsError(
-                f"{where} must be a flag of nfd-{component.replace('_', '-')}, which exits on any other; got -{flag}"
+                f"{where} must be a flag of nfd-{component.replace('_', '-')}, which exits on any other, got -{flag}"
                 f"{fields.did_you_mean(flag, known)}"
             )
 
@@ -84,12 +84,12 @@ def check_flags(field: str, arguments: Sequence[str]) -> None:
 
 def _span(where: str, given: timedelta | str, *, least: timedelta = timedelta(0), words: str = "at least zero") -> None:
     if (durations.from_go_duration(where, given) if isinstance(given, str) else given) < least:
-        raise GpuConstructsError(f"{where} must be {words}; got {given!r}")
+        raise GpuConstructsError(f"{where} must be {words}, got {given!r}")
 
 
 def _variables(where: str, given: Mapping[str, Any]) -> None:
     fields.refuse_first(
-        (variable in _OUR_VARIABLES, f"{where} must not hold {variable!r}: this library sets it; leave it out")
+        (variable in _OUR_VARIABLES, f"{where} must not contain {variable!r}: the library sets it. Remove it")
         for variable in given
     )
     try:
@@ -111,44 +111,46 @@ def _init_containers(where: str, given: Sequence[Mapping[str, Any]]) -> None:
         at = f"{where}[{index}]"
         for key, check in (("name", fields.dns_label), ("image", fields.image)):
             if not isinstance(container.get(key), str):
-                raise GpuConstructsError(f"{at}[{key!r}] is required as text; got {container.get(key)!r}")
+                raise GpuConstructsError(f"{at}[{key!r}] must be text, got {container.get(key)!r}")
             check(f"{at}[{key!r}]", container[key])
         for member, found in credentials.in_container(container):
             raise found.refusal(f"{at}.{member}", "use valueFrom.secretKeyRef")
         if container["name"] in taken:
-            raise GpuConstructsError(f"{at}['name'] is taken by another container; got {container['name']!r}")
+            raise GpuConstructsError(
+                f"{at}['name'] must differ from the names of other containers, got {container['name']!r}"
+            )
         taken.append(container["name"])
 
 
 def _one_success(where: str, probe: NfdProbe) -> None:
     got = probe.success_threshold
-    message = f"{where}.success_threshold must be 1, as Kubernetes takes no other here; got {got}"
+    message = f"{where}.success_threshold must be 1, because Kubernetes allows no other value, got {got}"
     fields.refuse_first([(got not in (None, 1), message)])
 
 
 def _replicas(where: str, given: int) -> None:
-    way_out = f"pass {where.partition('.')[0]}=None to leave it out"
+    way_out = f"Pass {where.partition('.')[0]}=None for no such component"
     fields.whole_number(where, given, minimum=1, way_out=way_out)
 
 
 def _scrape_interval(where: str, given: timedelta | str) -> None:
     if not _PROMETHEUS_DURATION.match(duration_text(given)):
         raise GpuConstructsError(
-            f"{where} must be whole seconds, or a Prometheus duration like '30s' or '1m'; got {given!r}"
+            f"{where} must be whole seconds, or a Prometheus duration like '30s' or '1m', got {given!r}"
         )
 
 
 def _socket(where: str, given: str) -> None:
     fields.absolute_path(where, given)
-    refuse_if(not given.rpartition("/")[0], where, "lie in a directory of its own, which is mounted", given)
+    refuse_if(not given.rpartition("/")[0], where, "be in a separate directory, which the pod mounts", given)
 
 
 def _namespace(where: str, given: str) -> None:
     fields.dns_label(where, given)
     if given == "default":
         raise GpuConstructsError(
-            f"{where} must not be 'default': the worker mounts host paths, which only a privileged namespace allows; "
-            "leave it out for the chart's"
+            f"{where} must not be 'default': the worker mounts host paths, which only a privileged namespace allows. "
+            "Remove it for the namespace of the chart"
         )
 
 
@@ -157,12 +159,12 @@ def _fullname(where: str, given: str) -> None:
     fields.dns_subdomain(where, given)
     if len(given) > longest:
         raise GpuConstructsError(
-            f"{where} must have at most {longest} characters, since {LONGEST_SUFFIX!r} follows; got {given!r}"
+            f"{where} must have at most {longest} characters, because of the suffix {LONGEST_SUFFIX!r}, got {given!r}"
         )
 
 
 def _feature_gates(where: str, given: Mapping[str, bool]) -> None:
-    refuse_if("NodeFeatureAPI" in given, where, "not hold 'NodeFeatureAPI', which is always on; leave it out")
+    refuse_if("NodeFeatureAPI" in given, where, "not contain 'NodeFeatureAPI', which is always on. Remove it")
     keys_among(_FEATURE_GATES)(where, given)
 
 
@@ -188,7 +190,7 @@ CHECKS: Mapping[str, fields.Check] = {
     "ingress": partial(fields.each, keys_among(("ports", "from"))),
     "init_containers": _init_containers,
     "initial_delay_seconds": fields.natural,
-    # Stricter than the program, which would write annotations that the API server refuses.
+    # Stricter than the program, which would write annotations that the API server rejects.
     "instance": fields.dns_subdomain,
     "interval": partial(_span, least=timedelta.resolution, words="above zero"),
     "kubelet_config_path": fields.absolute_path,
@@ -220,7 +222,7 @@ CHECKS: Mapping[str, fields.Check] = {
     "update_interval": _span,
     "watch_namespace": fields.unless("*", fields.dns_label),
 }
-"""Check of each option whose type alone does not say what is allowed, by its name in any of the structs."""
+"""Checks of options, by the name of the option in any class, for options whose type alone does not check the value."""
 
 
 # --- options ---------------------------------------------------------------------------------------------------
@@ -228,22 +230,22 @@ CHECKS: Mapping[str, fields.Check] = {
 
 @dataclass(frozen=True, kw_only=True)
 class NfdOptions(fields.Options):
-    """Options of Node Feature Discovery or a part of it."""
+    """Base class for the options of Node Feature Discovery and of its parts. It checks each option by its name."""
 
     _CHECKS: ClassVar[fields.Checks] = CHECKS
 
 
 @dataclass(frozen=True, kw_only=True)
 class NfdServiceAccount(NfdOptions):
-    """The account that a component runs as.
+    """The ServiceAccount of a component.
 
     Attributes:
-        create: Whether to make it. False takes an existing one, by name.
-        name: Name of the account; by default that of the component's other objects.
+        create: Whether to create the account. False: use an existing one, by name.
+        name: Name of the account. None: the name of the other objects of the component.
         annotations: Annotations of the account, such as the identity of a cloud.
 
     Raises:
-        GpuConstructsError: No name, or annotations, for an existing account.
+        GpuConstructsError: ``create`` is False, and there is no name or there are annotations.
     """
 
     _NAME: ClassVar[str] = "service_account"
@@ -256,29 +258,32 @@ class NfdServiceAccount(NfdOptions):
         return [
             (
                 not self.create and self.name is None,
-                "service_account.name is required with create=False; got None; name='default' would give the rights "
-                "to every pod of the namespace that names no account",
+                "service_account.name must have a value with create=False, got None. With name='default', each "
+                "pod without an account would get the rights",
             ),
             (
                 not self.create and self.annotations,
-                "service_account.annotations need create=True; annotate the account where it is made",
+                "service_account.annotations need create=True. Annotate the existing account itself",
             ),
         ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NfdProbe(NfdOptions):
-    """Numbers of a probe; what it asks is the program's. None keeps the default of a number.
+    """The times and failure counts of a probe. The user cannot change what the probe checks.
+
+    If a number is None, its default applies.
 
     Attributes:
-        initial_delay_seconds: Seconds before the first check.
-        timeout_seconds: Seconds that an answer may take.
-        period_seconds: Seconds from one check to the next.
-        failure_threshold: Failed checks in a row that count as a failure.
-        success_threshold: Successful checks in a row after which the probe succeeds again; for readiness probes.
+        initial_delay_seconds: Time before the first check, in seconds.
+        timeout_seconds: Time until an answer, in seconds.
+        period_seconds: Time between two checks, in seconds.
+        failure_threshold: Number of failed checks in a row after which the probe fails.
+        success_threshold: Number of successful checks in a row after which the probe succeeds again. Only readiness
+            probes have it.
 
     Raises:
-        GpuConstructsError: A number below what Kubernetes takes.
+        GpuConstructsError: A number below the minimum of Kubernetes.
     """
 
     _NAME: ClassVar[str] = "probe"
@@ -290,7 +295,7 @@ class NfdProbe(NfdOptions):
     success_threshold: int | None = None
 
     def to_manifest(self) -> dict[str, int]:
-        """Return the numbers in the form of Kubernetes."""
+        """Return the numbers by the names of their fields in a Kubernetes probe."""
         numbers = {
             "initialDelaySeconds": self.initial_delay_seconds,
             "timeoutSeconds": self.timeout_seconds,
@@ -303,12 +308,13 @@ class NfdProbe(NfdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdNetworkPolicy(NfdOptions):
-    """What the pods of a component may reach, and who may reach them, in the form of Kubernetes.
+    """The network policy of a component. Its rules have the fields of the Kubernetes API.
 
     Attributes:
-        egress: By default DNS (port 53) and the API server's usual ports (TCP 80, 443, 6443), anywhere; for a
-            topology updater that asks the kubelet also its port (TCP 10250).
-        ingress: By default the component's own ports, from anywhere.
+        egress: Egress rules. None: DNS (port 53) and the usual ports of the API server (TCP 80, 443 and 6443), with any
+            address. If a topology updater requests its configuration from the kubelet, the default also includes the
+            port of the kubelet (TCP 10250).
+        ingress: Ingress rules. None: the ports of the component, from any address.
 
     Raises:
         GpuConstructsError: A rule with a key that Kubernetes does not have.
@@ -322,16 +328,17 @@ class NfdNetworkPolicy(NfdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdPodDisruptionBudget(NfdOptions):
-    """How many pods of a Deployment a drain of nodes may take at once.
+    """The number of pods of a Deployment that a drain of nodes can evict at once.
 
     Attributes:
-        min_available: Pods that must stay, a number or a percentage (``"50%"``). 1 if neither is given.
-        max_unavailable: Pods that may go, instead.
-        unhealthy_pod_eviction_policy: ``AlwaysAllow`` evicts broken pods in any case, ``IfHealthyBudget``
-            only while the budget is met.
+        min_available: Number or percentage (``"50%"``) of pods that must stay. None: 1 if ``max_unavailable`` is None
+            too.
+        max_unavailable: Number or percentage of pods that a drain can evict. It excludes ``min_available``.
+        unhealthy_pod_eviction_policy: ``AlwaysAllow`` always evicts unhealthy pods. ``IfHealthyBudget`` does so only
+            if enough other pods are healthy.
 
     Raises:
-        GpuConstructsError: Both numbers, or text that is not a percentage.
+        GpuConstructsError: The user sets both numbers, or a text is not a percentage.
     """
 
     _NAME: ClassVar[str] = "pod_disruption_budget"
@@ -342,10 +349,10 @@ class NfdPodDisruptionBudget(NfdOptions):
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
         is_twice = self.min_available is not None and self.max_unavailable is not None
-        yield is_twice, f"{self._NAME} takes min_available or max_unavailable, not both; leave one out"
+        yield is_twice, f"{self._NAME} must have min_available or max_unavailable, not both. Remove one of them"
 
     def allows(self, replicas: int) -> int:
-        """Return how many of so many healthy pods may go."""
+        """Return the number of healthy pods that a drain can evict."""
 
         def pods(given: int | str) -> int:
             return given if isinstance(given, int) else math.ceil(replicas * int(given[:-1]) / 100)
@@ -355,7 +362,7 @@ class NfdPodDisruptionBudget(NfdOptions):
         return replicas - pods(1 if self.min_available is None else self.min_available)
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the budget in the form of Kubernetes."""
+        """Return the budget by the names of its fields in a PodDisruptionBudget."""
         policy = {"unhealthyPodEvictionPolicy": self.unhealthy_pod_eviction_policy}
         if self.max_unavailable is not None:
             return {"maxUnavailable": self.max_unavailable, **policy}
@@ -364,14 +371,14 @@ class NfdPodDisruptionBudget(NfdOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class NfdPodMonitor(NfdOptions):
-    """A PodMonitor (prometheus-operator) of all components.
+    """A PodMonitor (Prometheus Operator) for all components.
 
     Attributes:
         scrape_interval: Time between two scrapes.
-        labels: Labels by which the monitoring stack finds the object, like ``release: kube-prometheus-stack``.
+        labels: Labels by which Prometheus selects the object, such as ``release: kube-prometheus-stack``.
 
     Raises:
-        GpuConstructsError: An interval that Prometheus does not read, a label that Kubernetes does not take.
+        GpuConstructsError: An interval that Prometheus would reject, or a label that Kubernetes would reject.
     """
 
     _NAME: ClassVar[str] = "prometheus"

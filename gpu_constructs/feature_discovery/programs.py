@@ -1,4 +1,7 @@
-"""What each of NFD's programs runs with and may do: flags, variables, ports, probes, files of the node, rights."""
+"""The flags, variables, ports, probes, mounts and RBAC rules of the programs of Node Feature Discovery (NFD).
+
+The table ``programs.yaml`` describes them. Its rows refer by name to values, called facts, that depend on the options.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,15 @@ def facts_of(
     release: NodeFeatureDiscoveryRelease,
     namespace: str,
 ) -> Facts:
-    """Return what the rows of ``programs.yaml`` refer to: the options by name, and what follows from them.
+    """Return the values to which rows of ``programs.yaml`` refer, by name.
+
+    They are the options of the component, and values that depend on the options and the release.
 
     Args:
         component: Options of the component.
         given: Options of all components.
-        release: Release that runs.
-        namespace: Namespace it runs in.
+        release: Release to install.
+        namespace: Namespace of the component.
     """
     options = {one.name: getattr(component, one.name) for one in dataclasses.fields(component)}
     texts = {name: duration_text(value) for name, value in options.items() if isinstance(value, timedelta)}
@@ -67,7 +72,10 @@ def facts_of(
 
 
 def _owners(options: Facts, document: Facts, release: NodeFeatureDiscoveryRelease) -> Sequence[str]:
-    """Return the owners of what the worker publishes, in the order in which the worker lists them."""
+    """Return the owners of the NodeFeature objects that the NFD worker creates, such as ``pod`` (the worker's pod).
+
+    The order is that of the option ``owner_refs``. The result is empty if the configuration file disables owners.
+    """
     if not release.has_owner_refs and document.get("core", {}).get("noOwnerRefs"):
         return ()
     given = options.get("owner_refs")
@@ -75,7 +83,7 @@ def _owners(options: Facts, document: Facts, release: NodeFeatureDiscoveryReleas
 
 
 def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, Any]]:
-    """Return what a component may do in the ``cluster`` or in its own ``namespace``."""
+    """Return the RBAC rules of a component for the whole cluster or for its namespace, depending on ``scope``."""
     return [
         {
             "apiGroups": [row["group"]],
@@ -89,7 +97,7 @@ def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, A
 
 
 def ports(component: NfdComponent, release: NodeFeatureDiscoveryRelease) -> dict[str, int]:
-    """Return the ports that a component listens on, by their names in the pod."""
+    """Return the port numbers of a component, by the name of the port in the pod."""
     given = component.ports()
     if release.has_http_health:
         return {"http": given["port"] or 8080}
@@ -100,7 +108,7 @@ def ports(component: NfdComponent, release: NodeFeatureDiscoveryRelease) -> dict
 def container(
     component: NfdComponent, given: NodeFeatureDiscovery, release: NodeFeatureDiscoveryRelease, facts: Facts
 ) -> dict[str, Any]:
-    """Return the container of a component, without its mounts."""
+    """Return the manifest of a component's container. The result does not contain the volume mounts."""
     program, listening = programs()[component._NAME], ports(component, release)
     is_root = isinstance(component, NfdTopologyUpdater)
     security = {**container_security(non_root=not is_root), **({"runAsUser": 0} if is_root else {})}
@@ -163,7 +171,7 @@ def _probes(
 def volumes(
     component: NfdComponent, config_map: str, facts: Facts
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the volumes of a pod, and where its container sees them, all read-only."""
+    """Return the volumes of the pods of a component, and the read-only mounts of its container."""
     has_file = component.document() is not None
     files = {"config": ({"configMap": {"name": config_map}}, _CONFIG_FOLDER)} if has_file else {}
     for row in _rows(component, "host_paths", facts):

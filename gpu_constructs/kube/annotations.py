@@ -1,23 +1,28 @@
-"""The annotations by which an object tells something to this library, or this library to others."""
+"""Keys of the annotations that this library reads or writes, and one namespace label that Katib reads."""
 
 VISIBLE_DEVICES_CHOICE = "gpu-constructs/visible-devices"
-"""On an object that chooses its GPUs by itself: ``unmanaged``."""
+"""Annotation of an object that sets ``NVIDIA_VISIBLE_DEVICES`` itself. Its value is ``unmanaged``."""
 
 IGNORE_RULES = "gpu-constructs/ignore-rules"
-"""Codes of rules that are not held against an object, with commas between."""
+"""Annotation with the codes of the rules that ``synth`` does not apply to an object, separated by commas."""
 
 VRAM = "gpu-constructs/vram"
-"""What a pod will take of the memory of each GPU that it holds, its containers together, as a quantity; nothing in
-Kubernetes counts it. On an object it is about each of its pods; a pod template may have it instead."""
+"""Annotation with the GPU memory that all containers of a pod together use on each GPU, as a quantity.
+
+Kubernetes does not count this memory. The annotation is on the object that creates the pods, or on its pod template.
+"""
 
 VRAM_TYPICAL = "gpu-constructs/vram-typical"
-"""What it takes of that most of the time, as a quantity."""
+"""Annotation with the GPU memory that a pod uses on each GPU most of the time, as a Kubernetes quantity."""
 
 CONFIG_CHECKSUM = "gpu-constructs/config-checksum"
-"""On pods: the checksum of the ConfigMaps they read, so that a change restarts them."""
+"""Annotation of pods with the checksum of their ConfigMaps, so that a change of a ConfigMap restarts the pods."""
 
 SCRAPED_TWICE = "gpu-constructs/scraped-twice"
-"""On a scrape object whose targets another one has too, for another store: ``intended``."""
+"""Annotation of a scrape object, such as a ServiceMonitor, that allows another one to scrape the same targets.
+
+Its value is ``intended``. The two scrape objects are for different metrics stores.
+"""
 
 COLLECTOR_INJECTION = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}
-"""The label of a namespace in which Katib adds its collector to the pods of trials."""
+"""Label of a namespace in which Katib adds its metrics collector to the pods of trials."""

@@ -1,4 +1,4 @@
-"""ConfigMaps whose change restarts the pods that read them, and the shell scripts that they hold."""
+"""Builders of ConfigMaps, the checksums that restart pods when a ConfigMap changes, and the shell scripts in them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 
 def sha256(text: str) -> str:
-    """Return the checksum that a pod template carries, so that a changed file rolls its pods."""
+    """Return the SHA-256 checksum of a text. A pod template holds it, so that a changed file restarts the pods."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def config_map(metadata: dict[str, Any], data: dict[str, str]) -> dict[str, Any]:
-    """Return the ConfigMap."""
+    """Return a ConfigMap manifest."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 SCRIPT_MODE = 0o555
-"""Readable and executable by everyone, writable by nobody."""
+"""File mode of mounted scripts: every user can read and execute them, and no user can write them."""
 
 
 @lru_cache(maxsize=8)
 def shell_script(package: str, name: str) -> str:
-    """Return the text of a script that lies beside the module that uses it."""
+    """Return the text of a script from the data files of a package."""
     return (resources.files(package) / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One container of a workload's pods, its probes and its ports, as plain data."""
+"""Containers of workload pods with their probes and ports, rendered as plain data."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from gpu_constructs.kube.volume import Mountable, Mounts
 
 
 def named_ports(given: Sequence[int] | Mapping[str, int]) -> dict[str, int]:
-    """Return each port a name: the user's, or ``tcp-<number>``.
+    """Return the port numbers by port name. A port that the user specifies as a number gets the name ``tcp-<number>``.
 
     Raises:
-        GpuConstructsError: A name or number that Kubernetes would not take, or a number given twice.
+        GpuConstructsError: Kubernetes does not allow the name or the number of a port, or two ports have the same
+            number.
     """
     ports = dict(given) if isinstance(given, Mapping) else {f"tcp-{port}": port for port in given}
     for name, port in ports.items():
@@ -31,7 +32,10 @@ def named_ports(given: Sequence[int] | Mapping[str, int]) -> dict[str, int]:
 
 
 def url(name: str, namespace: str, ports: Mapping[str, int]) -> str | None:
-    """Return the URL of a Service inside the cluster, if one of its ports is named after the scheme of a URL."""
+    """Return the URL of a Service for clients in the cluster.
+
+    Return None if no port has the name ``http`` or ``https``.
+    """
     scheme = next((port for port in ports if port in ("http", "https")), None)
     return None if scheme is None else f"{scheme}://{name}.{namespace}.svc:{ports[scheme]}"
 
@@ -39,7 +43,7 @@ def url(name: str, namespace: str, ports: Mapping[str, int]) -> str | None:
 def service(
     metadata: Mapping[str, Any], *, selector: Mapping[str, str], ports: Mapping[str, int], headless: bool
 ) -> dict[str, Any]:
-    """Return the Service; a headless one gives each pod a name instead of one address to all."""
+    """Return a Service manifest. A headless Service gives each pod a DNS name instead of one shared address."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -54,21 +58,22 @@ def service(
 
 @dataclass(frozen=True, kw_only=True)
 class Probe(fields.Options):
-    """A check of a container; made by ``Probe.http_get``, ``Probe.tcp_socket`` or ``Probe.exec``.
+    """A probe of a container. Create one with ``Probe.http_get``, ``Probe.tcp_socket`` or ``Probe.exec``.
 
-    All durations are seconds. Loading a model takes minutes: give the time to ``startup_probe``
-    (``period_seconds`` times ``failure_threshold``), which holds the others back.
+    All durations are in seconds. A server that loads a model for minutes needs a ``startup_probe``. Kubernetes starts
+    the other probes after the startup probe succeeds, within ``period_seconds`` times ``failure_threshold``.
 
     Attributes:
-        check: What is asked, as Kubernetes writes it.
-        initial_delay_seconds: Pause before the first check.
-        period_seconds: Time from one check to the next; 10 by default, as in Kubernetes.
-        timeout_seconds: How long an answer may take; 5 by default, since a busy GPU host is slow to answer and
-            Kubernetes' single second kills healthy pods.
-        failure_threshold: Failed checks in a row that count as a failure; 3 by default, as in Kubernetes.
+        check: Check that the probe runs, as in a manifest, for example ``{"tcpSocket": {"port": 80}}``.
+        initial_delay_seconds: Delay before the first check, in seconds; 0 by default.
+        period_seconds: Time between two checks, in seconds; 10 by default, as in Kubernetes.
+        timeout_seconds: Time limit of one check, in seconds; 5 by default. The Kubernetes default of 1 restarts
+            healthy pods on a busy GPU node.
+        failure_threshold: Number of consecutive failed checks after which the probe fails; 3 by default, as in
+            Kubernetes.
 
     Raises:
-        GpuConstructsError: A number below what Kubernetes takes, or a port outside 1 to 65535.
+        GpuConstructsError: A number is below the minimum of Kubernetes, or a port is not from 1 to 65535.
     """
 
     check: Mapping[str, Any] = field(repr=False)
@@ -87,13 +92,13 @@ class Probe(fields.Options):
     @classmethod
     @short_errors
     def http_get(cls, path: str, *, port: int | str, **timing: int) -> Probe:
-        """Ask for a path over HTTP; any status from 200 to 399 is well.
+        """Create a probe that sends an HTTP GET request. A status from 200 to 399 is a success.
 
         Args:
-            path: Path of the request.
-            port: A port's number or its name in ``ports``.
-            timing: ``initial_delay_seconds``, ``period_seconds``, ``timeout_seconds``,
-                ``failure_threshold``.
+            path: Path of the request. It starts with ``/``.
+            port: Number of the port, or its name in ``ports``.
+            timing: Timing of the probe, as attributes of ``Probe``: ``initial_delay_seconds``, ``period_seconds``,
+                ``timeout_seconds`` and ``failure_threshold``.
         """
         fields.of_type("probe path", path, str)
         refuse_if(not path.startswith("/"), "probe path", "start with '/'", path)
@@ -102,27 +107,27 @@ class Probe(fields.Options):
     @classmethod
     @short_errors
     def tcp_socket(cls, port: int | str, **timing: int) -> Probe:
-        """Open a connection to a port; one that opens is well."""
+        """Create a probe that opens a TCP connection to a port, which is a number or a name in ``ports``."""
         return cls(check={"tcpSocket": {"port": _port(port)}}, **timing)
 
     @classmethod
     @short_errors
     def exec(cls, command: Sequence[str], **timing: int) -> Probe:
-        """Run a command in the container; exit status 0 is well."""
+        """Create a probe that runs a command in the container. Exit status 0 is a success."""
         fields.of_type("probe command", command, Sequence[str])
         if not command:
-            raise GpuConstructsError("probe command must name a program; got an empty list")
+            raise GpuConstructsError("probe command must name a program, got an empty list")
         return cls(check={"exec": {"command": list(command)}}, **timing)
 
     @property
     def port(self) -> int | str | None:
-        """The port it asks, by number or name; None for a command."""
+        """Number or name of the port that the probe connects to. None if the probe runs a command."""
         (check,) = self.check.values()
         port: int | str | None = check.get("port")
         return port
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the probe as Kubernetes writes it."""
+        """Return the probe as it appears in a manifest."""
         timing = {
             "initialDelaySeconds": self.initial_delay_seconds or None,
             "periodSeconds": self.period_seconds,
@@ -142,7 +147,7 @@ def _port(port: int | str) -> int | str:
 
 @dataclass(frozen=True, kw_only=True)
 class PlainContainer(metaclass=ShortErrors):
-    """What all containers of a workload have; ``Container`` describes the members."""
+    """The options that all containers of a workload have. ``Container`` describes the attributes."""
 
     name: str
     image: str
@@ -162,21 +167,21 @@ class PlainContainer(metaclass=ShortErrors):
     image_pull_policy: ImagePullPolicy = "IfNotPresent"
 
     default_resources: ClassVar[Resources] = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "16Gi"}}
-    """Requests and limits of a container that holds GPUs."""
+    """Default requests and limits of a container that uses GPUs."""
 
     def rendered(
         self, mounts: Mounts, *, shared_memory: str | None = None, visible_devices_is_managed: bool = False
     ) -> dict[str, Any]:
-        """Return the container as Kubernetes writes it, with its volumes added to the pod's.
+        """Return the container as it appears in a manifest, and add its volumes to the volumes of the pod.
 
         Args:
-            mounts: Volumes of the pod.
-            shared_memory: Size of ``/dev/shm``.
-            visible_devices_is_managed: Whether the variable ``NVIDIA_VISIBLE_DEVICES`` is refused.
+            mounts: Volumes of the pod. The method adds the volumes of the container.
+            shared_memory: Size of ``/dev/shm`` as a quantity. With None, the container runtime decides.
+            visible_devices_is_managed: Whether to reject the variable ``NVIDIA_VISIBLE_DEVICES``.
 
         Raises:
-            GpuConstructsError: A value is not allowed, an argument is a credential in plain text, or a probe asks a
-                port that the container does not have.
+            GpuConstructsError: A value is invalid, an argument is a credential in plain text, or a probe names a port
+                that the container does not have.
         """
         fields.options(vars(self), _CHECKS)
         ports = named_ports(self.ports)
@@ -218,29 +223,35 @@ def _probe(field: str, probe: Probe | None, ports: Mapping[str, int]) -> dict[st
 
 @dataclass(frozen=True, kw_only=True)
 class Container(PlainContainer):
-    """A container beside the one that holds the GPUs; it sees none (``NVIDIA_VISIBLE_DEVICES=void``).
+    """An init container or sidecar of a workload pod. It has no access to GPUs.
+
+    The library sets ``NVIDIA_VISIBLE_DEVICES=void``, so that the NVIDIA runtime injects no device.
 
     Attributes:
-        name: Name of the container.
-        image: ``repository:tag`` or digest; never ``latest``.
-        command: Replaces the image's entrypoint.
-        args: Replaces the image's arguments.
-        working_dir: Directory the command starts in.
-        env: Variables: text, an ``EnvValue`` of ours or one of cdk8s-plus.
-        ports: Names and numbers, or numbers alone; for a sidecar. They get no Service.
-        volumes: Mount paths, as of the workload. The same volume at the same path, or the same object, is shared
-            with its other containers.
-        startup_probe: Probe of a sidecar that holds the next containers back until it is well.
-        readiness_probe: Probe of a sidecar.
-        liveness_probe: Probe of a sidecar.
-        resources: CPU and memory. By default requests of 100m and 128Mi and a memory limit of 512Mi.
-        run_as_user: User id; one above 0 states ``runAsNonRoot``. None: as the pod says.
-        capabilities: Linux capabilities to keep; all others are dropped.
-        read_only_root_filesystem: True lets the container write to its volumes only.
-        image_pull_policy: ``IfNotPresent`` by default, since tags are pinned and images large.
+        name: Name of the container, a DNS label.
+        image: Image of the container, as ``repository:tag`` or with a digest; never ``latest``.
+        command: Command that replaces the entrypoint of the image. By default, the container runs the entrypoint.
+        args: Arguments that replace the arguments in the image. By default, the container uses the arguments in the
+            image.
+        working_dir: Absolute path of the working directory. With None, the container uses the working directory of the
+            image.
+        env: Environment variables by name. A value is text, an ``EnvValue`` of this library or one of cdk8s-plus.
+        ports: Ports of a sidecar, as numbers or by name. The library creates no Service for them.
+        volumes: Volumes by mount path, as in the workload. Containers share a volume if they mount the same object, or
+            an equal volume at the same path.
+        startup_probe: Startup probe of a sidecar. The next containers start after it succeeds.
+        readiness_probe: Readiness probe of a sidecar.
+        liveness_probe: Liveness probe of a sidecar.
+        resources: Requests and limits of CPU and memory. By default the container requests 100m CPU and 128Mi of
+            memory, with a memory limit of 512Mi.
+        run_as_user: User ID of the process; above 0, it also sets ``runAsNonRoot``. None uses the user of the pod.
+        capabilities: Linux capabilities that the container keeps. It drops all others.
+        read_only_root_filesystem: Whether the container can write to its volumes only; True by default.
+        image_pull_policy: Pull policy of the image; ``IfNotPresent`` by default, because tags do not change and images
+            are large.
 
     Raises:
-        GpuConstructsError: A value above is not allowed.
+        GpuConstructsError: A value is invalid.
     """
 
     read_only_root_filesystem: bool = True
@@ -253,8 +264,8 @@ class Container(PlainContainer):
         chosen = (self.env or {}).get(VISIBLE_DEVICES, "void")
         if chosen not in ("void", "none"):
             raise GpuConstructsError(
-                f"container.env[{VISIBLE_DEVICES!r}] must be 'void' or left out, got {chosen!r}: this container holds "
-                "no GPU, and anything else shows it those of others"
+                f"container.env[{VISIBLE_DEVICES!r}] must be 'void' or left out, got {chosen!r}. Remove it, because "
+                "this container requests no GPU"
             )
         try:
             self.to_manifest(Mounts())
@@ -262,13 +273,13 @@ class Container(PlainContainer):
             raise GpuConstructsError(f"container.{error.problem}") from None
 
     def to_manifest(self, mounts: Mounts) -> dict[str, Any]:
-        """Return the container as Kubernetes writes it, with its volumes added to the pod's.
+        """Return the container as it appears in a manifest, and add its volumes to the volumes of the pod.
 
         Raises:
-            GpuConstructsError: A value is not allowed.
+            GpuConstructsError: A value is invalid.
         """
         made = self.rendered(mounts)
         made["securityContext"]["runAsUser"] = self.run_as_user
-        # Beside a pod whose user is not root, root has to be allowed again.
+        # If the pod sets runAsNonRoot, a container that runs as user 0 must set it to false.
         made["securityContext"].setdefault("runAsNonRoot", False if self.run_as_user == 0 else None)
         return made

@@ -1,4 +1,4 @@
-"""The security context of our own containers: nothing held that the container does not use."""
+"""Security contexts of the containers that this library emits, which grant only the rights that a container needs."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ SECURITY_CONTEXT = (
     "allowPrivilegeEscalation appArmorProfile capabilities privileged procMount readOnlyRootFilesystem runAsGroup "
     "runAsNonRoot runAsUser seLinuxOptions seccompProfile windowsOptions"
 ).split()
-"""What a container's security context can hold."""
+"""Fields of the security context of a container."""
 
 POD_SECURITY_CONTEXT = (
     "appArmorProfile fsGroup fsGroupChangePolicy runAsGroup runAsNonRoot runAsUser seLinuxChangePolicy seLinuxOptions "
     "seccompProfile supplementalGroups supplementalGroupsPolicy sysctls windowsOptions"
 ).split()
-"""What a pod's security context can hold."""
+"""Fields of the security context of a pod."""
 
 
 def container_security(
     *, add: tuple[str, ...] = (), privileged: bool = False, non_root: bool = False, read_only: bool = True
 ) -> dict[str, Any]:
-    """Return a container's security context: all capabilities dropped, then only those named added.
+    """Return the security context of a container that drops all Linux capabilities except those in ``add``.
 
-    A privileged container holds every capability anyway, so nothing else is written for it but a read-only
-    root.
+    A privileged container has every capability, so its context contains no capabilities. It only sets ``privileged``
+    and the access to the root file system.
     """
     if privileged:
         return {"privileged": True, "readOnlyRootFilesystem": read_only}
@@ -43,19 +43,24 @@ def container_security(
 
 
 def pod_security(*, run_as_user: int | None, fs_group: int | None) -> dict[str, Any]:
-    """Return the security context of a pod with a user, and with a group that owns its disks."""
+    """Return the security context of a pod with a user ID, and with the group ID that owns its volumes."""
     return {
         "runAsNonRoot": True if run_as_user else None,
         "runAsUser": run_as_user,
         "fsGroup": fs_group,
-        # Else the kubelet walks through a disk full of models at every start.
+        # With the default "Always", the kubelet changes the owner of every file at each start of the pod.
         "fsGroupChangePolicy": None if fs_group is None else "OnRootMismatch",
     }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rights:
-    """What a container must hold beyond nothing."""
+    """The rights that a container needs: added capabilities, or privileged mode.
+
+    Attributes:
+        add: Linux capabilities that the container needs.
+        privileged: Whether the container must run in privileged mode.
+    """
 
     add: tuple[str, ...] = ()
     privileged: bool = False
@@ -64,11 +69,11 @@ class Rights:
         return "privileged=True" if self.privileged else f"capabilities.add {', '.join(self.add)}"
 
     def to_manifest(self, *, read_only: bool = True) -> dict[str, Any]:
-        """Return the security context that holds them and no more."""
+        """Return the security context that grants exactly these rights."""
         return container_security(add=self.add, privileged=self.privileged, read_only=read_only)
 
     def are_in(self, context: Mapping[str, Any]) -> bool:
-        """Check whether a security context of the user's holds them."""
+        """Check whether a security context that the user specifies grants these rights."""
         held = (context.get("capabilities") or {}).get("add") or ()
         return bool(context.get("privileged")) or (not self.privileged and {*self.add} <= {*held, *_all(held)})
 

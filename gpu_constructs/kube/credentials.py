@@ -1,7 +1,8 @@
-"""What looks like a credential in plain text: in environment variables, arguments and Helm values.
+"""Detection of credentials in plain text in environment variables, arguments and Helm values.
 
-A manifest ends up in Git, in logs and in ``kubectl get``, so a credential belongs in a Secret. A name or the form of a
-value gives it away; docs/security.md lists both.
+Manifests appear in Git, in logs and in the output of ``kubectl get``, so a credential belongs in a Secret. The
+functions recognize a credential by the name of its field or by its format. docs/security.md lists the names and the
+formats.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
 
 # --- names ----------------------------------------------------------------------------------------------------
 
-# A name ends with what it holds, so MAX_TOKENS, TOKEN_LIMIT, PASSWORD_FILE and API_KEY_PATH hold none.
+# The last words of a name state its content, so MAX_TOKENS, TOKEN_LIMIT, PASSWORD_FILE and API_KEY_PATH do not match.
 _SECRET_OF = "ACCESS|API|APP|AUTH|CLIENT|CONSUMER|COOKIE|HMAC|JWT|OAUTH|SESSION|SHARED|SIGNING|WEBHOOK"
 _KEY_OF = "ACCESS|ACCOUNT|API|AUTH|ENCRYPTION|LICENSE|MASTER|PRIVATE|SECRET|SHARED|SIGNING|TLS"
 _PASS_OF = "ADMIN|DB|FTP|MAIL|MONGO|MYSQL|PG|POSTGRES|PROXY|RABBITMQ|REDIS|ROOT|SMTP|USER"
@@ -34,7 +35,7 @@ _VOCABULARY = re.compile(
 
 # --- values ---------------------------------------------------------------------------------------------------
 
-# What each is, how it starts, and how it goes on.
+# Each row: description of the credential, prefix of its text, and pattern of the text after the prefix.
 _FORMATS = (
     ("an Anthropic, OpenAI or OpenRouter key", "sk-", r"[\w-]{20,}"),
     ("an AWS access key", "AKIA", r"[A-Z0-9]{16}(?![A-Z0-9])"),
@@ -64,7 +65,7 @@ _FORMATS = (
     ("a Tailscale key", "tskey-", r"[a-z]{1,20}-[A-Za-z0-9-]{10,}"),
 )
 _FORMS = tuple((kind, start, re.compile(re.escape(start) + rest)) for kind, start, rest in _FORMATS)
-# Words have these forms, too, where no digit is in them.
+# A match of these formats without a digit is an ordinary word.
 _WORDY = ("an Anthropic, OpenAI or OpenRouter key", "a bearer token")
 _MASK = re.compile("x{8}|X{8}")
 _USERINFO = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/@:\"']*:([^\s/@\"']+)@")
@@ -75,7 +76,7 @@ _REFERENCE = re.compile(
     r"\$\([^)]{1,99}\)|\$\{[^}]{1,99}\}|\{\{.{1,99}\}\}|\A(?:\$\w+|<[^<>]*>|\[[^\[\]]*\])\Z", re.DOTALL
 )
 _NUMBER = re.compile(r"[-+]?[0-9]{1,6}(?:\.[0-9]{1,6})?[A-Za-z%]{0,2}")
-# A path, an address, a reference, a file, the name of a variable, a mask, an instruction.
+# A path, a URL, a reference, a filename, the name of a variable, a mask, or an instruction to the reader.
 _NO_SECRET = re.compile(
     r"(?:\.{0,2}|~|[A-Za-z]:)[/\\][\w./\\ @~-]*|[A-Za-z][A-Za-z0-9+.-]*://.*|(?:arn|env|file|op|secret|ssm|vault):.*"
     r"|[\w./-]+\.(?:crt|env|json|key|pem|pub|ya?ml)|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
@@ -90,13 +91,16 @@ _ADMITTED: set[str] = set()
 
 
 def not_a_secret(text: str) -> str:
-    """Return a text that this library then admits where it looks like a credential.
+    """Mark a text as public, so that this library accepts the text although it looks like a credential.
 
-    Use it for what is public on purpose, in ``env``, ``args`` and Helm values:
-    ``env={"DEMO_TOKEN": not_a_secret("public-demo")}``. It holds for the same text everywhere in the program.
+    Use it in ``env``, ``args`` and Helm values, for example ``env={"DEMO_TOKEN": not_a_secret("public-demo")}``. The
+    mark applies to equal texts everywhere in the program.
 
     Args:
-        text: The value of a variable, an argument, or a value of a chart, whole.
+        text: Complete value of a variable, of an argument or of a key in Helm values.
+
+    Returns:
+        The text, unchanged.
 
     Raises:
         GpuConstructsError: The text is not a ``str``.
@@ -107,21 +111,21 @@ def not_a_secret(text: str) -> str:
 
 
 class Credential(NamedTuple):
-    """Something that looks like a credential.
+    """A text that looks like a credential. Messages never show the text itself.
 
     Attributes:
-        why: What gives it away, such as ``its name says so``.
-        length: Number of its characters. The text itself is never shown.
+        why: Reason why the text looks like a credential, such as ``its name says so``.
+        length: Number of characters of the text.
     """
 
     why: str
     length: int
 
     def refusal(self, field: str, way_out: str) -> GpuConstructsError:
-        """Return the error for a field that holds it."""
+        """Return the error for a field that contains the credential."""
         return GpuConstructsError(
-            f"{field} must not be a credential in plain text; got {self}; {way_out}, or not_a_secret(...) where it is "
-            "public"
+            f"{field} must not be a credential in plain text, got {self}{then(way_out)}, or not_a_secret(...) if the "
+            "value is public"
         )
 
     def __str__(self) -> str:
@@ -129,7 +133,10 @@ class Credential(NamedTuple):
 
 
 def in_variable(name: str, value: object) -> Credential | None:
-    """Return the credential that an environment variable or a named value holds, if it holds one."""
+    """Return the credential in the value of a named field, such as an environment variable.
+
+    Return None if the value does not look like a credential.
+    """
     if not isinstance(value, str) or value in _ADMITTED:
         return None
     form = _form(value)
@@ -139,10 +146,12 @@ def in_variable(name: str, value: object) -> Credential | None:
 
 
 def in_arguments(words: Sequence[object]) -> Iterator[tuple[int, Credential]]:
-    """Find credentials in a command or its arguments: ``--token=x``, ``--token x``, ``TOKEN=x``, and by their form.
+    """Yield the credentials in a command or its arguments.
+
+    The function recognizes ``--token=x``, ``--token x`` and ``TOKEN=x`` by name, and other arguments by format.
 
     Yields:
-        The index of the argument, and what it holds.
+        Index of the argument, and the credential in it.
     """
     flag = ""
     for index, word in enumerate(words):
@@ -152,7 +161,7 @@ def in_arguments(words: Sequence[object]) -> Iterator[tuple[int, Credential]]:
         assigned = _ASSIGNED.match(word)
         name, value = assigned.groups() if assigned else (flag, word)
         name = "" if "(" in value else _key(name)
-        # A flag after a flag is not a value: the first one takes none.
+        # A flag that follows a flag is not its value.
         is_flag = _FLAG.match(word)
         found = None if word in _ADMITTED or (is_flag and flag) else in_variable(name, value)
         if found is not None:
@@ -161,10 +170,10 @@ def in_arguments(words: Sequence[object]) -> Iterator[tuple[int, Credential]]:
 
 
 def in_container(container: Mapping[str, Any]) -> Iterator[tuple[str, Credential]]:
-    """Find credentials in a container as Kubernetes writes it.
+    """Yield the credentials in a container of a manifest.
 
     Yields:
-        The field, and what it holds.
+        Name of the field, and the credential in it.
     """
     variables, *words = (
         given if isinstance(given := container.get(field), list | tuple) else () for field in ("env", "command", "args")
@@ -179,16 +188,16 @@ def in_container(container: Mapping[str, Any]) -> Iterator[tuple[str, Credential
 
 
 def in_values(values: object, path: str = "values") -> Iterator[tuple[str, Credential]]:
-    """Find credentials in the values of a chart, whatever chart it is.
+    """Yield the credentials in Helm values, whatever the chart is.
 
-    A value counts by its key and by its form, an entry ``{"name": ..., "value": ...}`` as a variable, and a list of
-    texts as arguments.
+    The function checks the key and the format of each value. It treats an entry ``{"name": ..., "value": ...}`` as an
+    environment variable, and a list of texts as arguments.
 
     Yields:
-        The place of the value, and what it holds.
+        Path of the value in the Helm values, and the credential in the value.
     """
     waiting: list[tuple[str, object]] = [(path, values)]
-    # A value that holds itself, or is there many times, is read once.
+    # A value can contain itself, or occur many times.
     seen: set[int] = set()
     while waiting:
         place, value = waiting.pop()
@@ -211,7 +220,7 @@ def in_values(values: object, path: str = "values") -> Iterator[tuple[str, Crede
 
 
 def refuse_variable(field: str, name: str, value: object, way_out: str) -> None:
-    """Raise if there is a credential in an environment variable.
+    """Raise if an environment variable contains a credential.
 
     Raises:
         GpuConstructsError: The value looks like a credential.
@@ -222,7 +231,7 @@ def refuse_variable(field: str, name: str, value: object, way_out: str) -> None:
 
 
 def refuse_in_arguments(field: str, words: Sequence[Any]) -> None:
-    """Raise if there is a credential in a command or its arguments.
+    """Raise if a command or its arguments contain a credential.
 
     Raises:
         GpuConstructsError: An argument looks like a credential.
@@ -234,7 +243,7 @@ def refuse_in_arguments(field: str, words: Sequence[Any]) -> None:
 
 
 def refuse_in_values(values: object, way_out: str) -> None:
-    """Raise if there is a credential in the values of a chart.
+    """Raise if the values of a Helm chart contain a credential.
 
     Raises:
         GpuConstructsError: A value looks like a credential.
@@ -244,32 +253,35 @@ def refuse_in_values(values: object, way_out: str) -> None:
 
 
 def _words(name: str) -> str:
-    """Return a name in capitals with ``_`` between its words: ``apiKey`` and ``api-key`` become ``API_KEY``."""
+    """Return the part of a name after its last dot, in upper case: ``spec.apiKey`` becomes ``API_KEY``."""
     last = name.rpartition(".")[2]
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).replace("-", "_").upper()
 
 
 def _key(key: object) -> str:
-    """Return the name that the key of a chart's value stands for; one that ends in ``Secret`` names an object."""
+    """Return the key of a Helm value.
+
+    Return an empty text if the key specifies an object, such as ``existingSecret``.
+    """
     name = str(key)
     return "" if re.search(r"(?:^s|S)ecret\Z", name) else name
 
 
 @lru_cache(maxsize=4096)
 def _is_named(name: str) -> bool:
-    """Check whether a name says that it holds a credential."""
+    """Check whether a field name, such as ``API_KEY``, indicates that the value is a credential."""
     words = _words(name)
     return bool(_NAME.search(words)) and not _VOCABULARY.search(words)
 
 
 def _is_harmless(value: str, name: str) -> bool:
-    """Check whether a value is not a credential, though its name says so."""
+    """Check whether a value is not a credential, although the name of its field indicates one."""
     text = value.strip().strip("\"'")
     if not text or text.lower() in _PLACEHOLDERS or _REFERENCE.search(text):
         return True
     if _NO_SECRET.fullmatch(text):
         return True
-    # A password may be a number, a token is not.
+    # A password can be a number; a token cannot.
     return bool(_NUMBER.fullmatch(text)) and not _PASSWORD.search(_words(name))
 
 
@@ -280,7 +292,10 @@ def _is_no_word(match: re.Match[str], kind: str) -> bool:
 
 
 def _form(value: str) -> str | None:
-    """Return what the form of a value, or of a part of it, gives away."""
+    """Return the kind of credential whose format a value, or a part of it, has.
+
+    Return None if the value has no format of a credential.
+    """
     for kind, start, form in _FORMS:
         if start in value and any(_is_no_word(match, kind) for match in form.finditer(value)):
             return f"it looks like {kind}"

@@ -1,4 +1,4 @@
-"""Spans of time as Go's programs read them: ``90s``, ``1h30m``."""
+"""Conversion of durations from and to the text format of Go, such as ``90s`` and ``1h30m``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from decimal import Decimal
 from gpu_constructs.errors import refuse_if
 
 LONGEST = timedelta(microseconds=2**63 // 1000)
-"""The longest span Go knows, in nanoseconds of 64 bits: 292 years."""
+"""Longest duration in Go, a signed 64-bit number of nanoseconds: 292 years."""
 
 _NANOSECONDS = {
     "ns": 1,
@@ -26,17 +26,21 @@ _DURATION = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)\Z")
 
 
 def go_duration(span: timedelta) -> str:
-    """Return the text for a span, exact to the microsecond."""
+    """Return a duration in the text format of Go, such as ``1h30m``, exact to the microsecond."""
     if span % timedelta(seconds=1):
         return f"{span // timedelta(microseconds=1)}us"
     return f"{span // timedelta(seconds=1)}s"
 
 
 def from_go_duration(field: str, text: str) -> timedelta:
-    """Read a span, exact to the microsecond.
+    """Parse a text in the duration format of Go, and return the duration, exact to the microsecond.
+
+    Args:
+        field: Name of the field in messages.
+        text: Duration, for example ``90s``.
 
     Raises:
-        GpuConstructsError: Go would not read it.
+        GpuConstructsError: Go cannot parse the text.
     """
     refuse_if(not _DURATION.match(text), field, "be a duration with a unit, like '60s' or '1h30m'", text)
     span = sum((Decimal(number) * _NANOSECONDS[unit] for number, unit in _PART.findall(text)), Decimal(0))

@@ -1,4 +1,4 @@
-"""Values of environment variables that are read in the cluster rather than written in the manifest."""
+"""Environment variables of containers. A value can come from a Secret, a ConfigMap or a field of the pod."""
 
 from __future__ import annotations
 
@@ -39,16 +39,18 @@ class AnyEnvValue(Protocol):
 
     @property
     def value_from(self) -> Any:
-        """Source of the value, as Kubernetes writes it."""
+        """Source of the value, as in a manifest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvValue(metaclass=ShortErrors):
-    """The value of a variable; made by the factories below.
+    """The source of the value of an environment variable.
+
+    Create one with ``EnvValue.secret``, ``EnvValue.config_map`` or ``EnvValue.field``.
 
     Attributes:
-        value_from: The source, as Kubernetes writes it.
-        of_object: The ConfigMap it reads, where that was handed over as an object.
+        value_from: Source of the value, as in a manifest.
+        of_object: Construct of the ConfigMap. None if the user passes the name of the ConfigMap.
     """
 
     value_from: Mapping[str, Any] = field(repr=False)
@@ -57,7 +59,12 @@ class EnvValue(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def secret(cls, secret: str | NamedObject, *, key: str) -> EnvValue:
-        """Read a key of a Secret, given by name or as an object."""
+        """Read the value from a key of a Secret.
+
+        Args:
+            secret: Name or construct of the Secret.
+            key: Key in the Secret.
+        """
         name = references.name_of("secret", secret, "Secret")
         _key(key)
         return cls(value_from={"secretKeyRef": {"name": name, "key": key}})
@@ -65,7 +72,12 @@ class EnvValue(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def config_map(cls, config_map: str | NamedObject, *, key: str) -> EnvValue:
-        """Read a key of a ConfigMap, given by name or as an object."""
+        """Read the value from a key of a ConfigMap.
+
+        Args:
+            config_map: Name or construct of the ConfigMap.
+            key: Key in the ConfigMap.
+        """
         name = references.name_of("config_map", config_map, "ConfigMap")
         _key(key)
         of_object = None if isinstance(config_map, str) else config_map
@@ -74,29 +86,35 @@ class EnvValue(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def field(cls, field_path: str) -> EnvValue:
-        """Read a field of the pod, like ``metadata.name``."""
+        """Read the value from a field of the pod.
+
+        Args:
+            field_path: Path of the field, such as ``metadata.name``.
+        """
         fields.of_type("field_path", field_path, str)
         if field_path not in _FIELD_PATHS and not _FIELD_OF_MAP.match(field_path):
             raise GpuConstructsError(
                 f"field_path must be one of {', '.join(map(repr, _FIELD_PATHS))} or "
-                f"metadata.labels['<key>'], metadata.annotations['<key>']; got {field_path!r}"
+                f"metadata.labels['<key>'], metadata.annotations['<key>'], got {field_path!r}"
             )
         return cls(value_from={"fieldRef": {"fieldPath": field_path}})
 
 
 def environment(given: Mapping[str, object], *, visible_devices_is_managed: bool) -> list[dict[str, Any]]:
-    """Return the variables as Kubernetes writes them, in the user's order.
+    """Return environment variables as they appear in a manifest, in the order in which the user specifies them.
 
-    cdk8s-plus' ``EnvValue`` is taken as well.
+    Args:
+        given: Values by name: text, an ``EnvValue`` of this library or one of cdk8s-plus.
+        visible_devices_is_managed: Whether to reject the variable ``NVIDIA_VISIBLE_DEVICES``.
 
     Raises:
-        GpuConstructsError: A name no shell takes, a value of another type, a credential in plain text, or
-            ``NVIDIA_VISIBLE_DEVICES``.
+        GpuConstructsError: A name is not a valid variable name, a value has another type or is a credential in plain
+            text, or the user sets ``NVIDIA_VISIBLE_DEVICES``.
     """
     if visible_devices_is_managed and VISIBLE_DEVICES in given:
         raise GpuConstructsError(
-            f"env[{VISIBLE_DEVICES!r}] must not be set, got {given[VISIBLE_DEVICES]!r}: it overrides the GPU that "
-            "was allocated, and 'all' shows every GPU of the node; leave it out, or pass "
+            f"env[{VISIBLE_DEVICES!r}] must not be set, got {given[VISIBLE_DEVICES]!r}: it overrides the allocated "
+            "GPU, and 'all' exposes every GPU of the node. Leave it out, or pass "
             "visible_devices='unmanaged'"
         )
     variables = []
@@ -109,5 +127,5 @@ def environment(given: Mapping[str, object], *, visible_devices_is_managed: bool
             credentials.refuse_variable(f"env[{name!r}]", name, text, "pass EnvValue.secret(<name>, key=<key>)")
             variables.append({"name": name, "value": text})
         else:
-            raise GpuConstructsError(f"env[{name!r}] must be str or an EnvValue; got {type(value).__name__}")
+            raise GpuConstructsError(f"env[{name!r}] must be str or an EnvValue, got {type(value).__name__}")
     return variables

@@ -1,4 +1,4 @@
-"""Checks of values, each raising the house-style error, and option structs, which tables of such checks describe."""
+"""Checks of option values, and ``Options``, the base class of structs: dataclasses that group options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, then
 from gpu_constructs.errors import did_you_mean as did_you_mean
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
@@ -29,12 +29,12 @@ _UNITLESS = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)m?\Z")
 _MEBIBYTE = 2**20
 _INT32_MAX = 2**31 - 1
 Check = Callable[[str, Any], object]
-"""Raises for a value that is not allowed; the first argument is the name of the option."""
+"""A function of an option name and a value. It raises an error if the value is not valid for the option."""
 
 Checks = Mapping[str, Check]
 Kept = Mapping[str, Callable[[Any], Any]]
 Conflict = tuple[object, str]
-"""A condition, and what is wrong if it holds."""
+"""A condition, and the message of the error to raise if the condition is true."""
 
 FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("0.001"), "": Decimal(1)} | {
     unit: Decimal(base**power)
@@ -46,15 +46,15 @@ FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("0.001"), ""
 
 
 def one_of(field: str, got: object, allowed: Sequence[str]) -> None:
-    """Raise unless a word is in the list."""
+    """Raise unless a value is one of the allowed words."""
     if got not in allowed:
         words = ", ".join(map(repr, allowed))
-        raise GpuConstructsError(f"{field} must be one of {words}; got {got!r}{did_you_mean(got, allowed)}")
+        raise GpuConstructsError(f"{field} must be one of {words}, got {got!r}{did_you_mean(got, allowed)}")
 
 
 def whole_number(field: str, got: object, *, minimum: int, maximum: int = _INT32_MAX, way_out: str = "") -> None:
-    """Raise unless a value is an ``int``, not a bool, within the limits, by default those of Kubernetes."""
-    suffix = f"; {way_out}" if way_out else ""
+    """Raise unless a value is an ``int`` (not a bool) in a range. The default maximum is the largest int32."""
+    suffix = then(way_out)
     if isinstance(got, bool) or not isinstance(got, int):
         raise GpuConstructsError(f"{field} must be an int, got {got!r} ({type(got).__name__}){suffix}")
     if got < minimum:
@@ -68,12 +68,12 @@ positive = partial(whole_number, minimum=1)
 
 
 def matching(pattern: str, meaning: str) -> Callable[[str, str], None]:
-    """Return the check of a text for a pattern, which raises with what the text must be."""
+    """Return a check that a text matches a regular expression. Its message states the meaning of the expression."""
     form = re.compile(pattern)
 
     def check(field: str, got: str) -> None:
         if not form.match(got):
-            raise GpuConstructsError(f"{field} must {meaning}; got {got!r}")
+            raise GpuConstructsError(f"{field} must {meaning}, got {got!r}")
 
     return check
 
@@ -86,7 +86,7 @@ capability = matching(r"(?!CAP_)[A-Z][A-Z_]*\Z", "be a capability like 'SYS_PTRA
 cron_schedule = matching(
     r"@(?:yearly|annually|monthly|weekly|daily|midnight|hourly|every [0-9]+[a-z0-9]*)\Z|"
     r"[0-9*?/,-]+(?: +[0-9*?/,-]+){2}(?: +(?:[0-9*?/,-]|[A-Za-z]{3})+){2}\Z",
-    "have cron's five fields, or be '@daily' or its like",
+    "be a cron schedule with five fields, or a macro like '@daily'",
 )
 dns_label = matching(
     r"(?=.{1,63}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z",
@@ -95,7 +95,7 @@ dns_label = matching(
 environment_name = matching(r"[A-Za-z_][A-Za-z0-9_]*\Z", "be a variable name (letters, digits, '_')")
 image = matching(
     rf"{_REPOSITORY}(?:{_TAG}(?:{_DIGEST})?|{_DIGEST})\Z",
-    "be pinned as 'repository:tag' or 'repository@sha256:...', never 'latest'",
+    "be 'repository:tag' or 'repository@sha256:...', without the tag 'latest'",
 )
 label_value = matching(
     _LABEL_VALUE.pattern,
@@ -111,13 +111,13 @@ quantity = matching(
 
 
 def each_matching(pattern: str, meaning: str) -> Check:
-    """Return the check of a list of texts for a pattern, which raises with what the list must be."""
+    """Return a check that all texts of a list match a regular expression. Its message states the meaning."""
     form = re.compile(pattern)
 
     def check(field: str, got: Sequence[str]) -> None:
         for item in got:
             if not form.match(item):
-                raise GpuConstructsError(f"{field} must {meaning}; got {item!r}")
+                raise GpuConstructsError(f"{field} must {meaning}, got {item!r}")
 
     return check
 
@@ -126,66 +126,66 @@ def dns_subdomain(field: str, got: str) -> None:
     """Raise unless a name is a DNS subdomain: DNS labels joined by dots."""
     if len(got) > 253 or not all(len(part) <= 63 and _DNS_LABEL.match(part) for part in got.split(".")):
         raise GpuConstructsError(
-            f"{field} must be a DNS subdomain (DNS labels joined by '.', at most 253 characters); got {got!r}"
+            f"{field} must be a DNS subdomain (DNS labels joined by '.', at most 253 characters), got {got!r}"
         )
 
 
 def labels(field: str, got: Mapping[str, str]) -> None:
-    """Raise unless Kubernetes takes keys and values as labels."""
+    """Raise unless all keys and values are valid labels in Kubernetes."""
     for key, value in got.items():
         if not _QUALIFIED_NAME.match(key):
-            raise GpuConstructsError(f"{field} has a key that is not a label key; got {key!r}")
+            raise GpuConstructsError(f"{field} must have valid label keys, got {key!r}")
         label_value(f"{field}[{key!r}]", value)
 
 
 def annotation_keys(field: str, got: Mapping[str, str]) -> None:
-    """Raise unless Kubernetes takes the keys as those of annotations, whose values may be any text."""
+    """Raise unless all keys are valid keys of annotations. The values can be any text."""
     labels(field, dict.fromkeys(got, ""))
 
 
 def label_key(field: str, got: str) -> None:
-    """Raise unless Kubernetes takes a text as the key of a label, an annotation or a taint."""
+    """Raise unless a text is a valid key of a label, an annotation or a taint."""
     labels(field, {got: ""})
 
 
 def is_label_value(text: str) -> bool:
-    """Check whether Kubernetes takes a text as the value of a label."""
+    """Check whether a text is a valid value of a label."""
     return _LABEL_VALUE.match(text) is not None
 
 
 def amount(quantity: str) -> Decimal:
-    """Return what a quantity says as a number."""
+    """Return a Kubernetes quantity as a number."""
     number, unit = re.fullmatch(r"([0-9.]+)(\D*)", quantity).groups()  # type: ignore[union-attr]
     return Decimal(number) * FACTORS[unit]
 
 
 def lacks_unit(got: object) -> bool:
-    """Check whether an amount of bytes is so small that its unit was forgotten: ``4`` or ``400m``."""
+    """Check whether an amount of bytes probably lacks its unit, because it is below 1 MiB: ``4`` or ``400m``."""
     number = _UNITLESS.match(str(got))
     return number is not None and 0 < Decimal(number[1]) < _MEBIBYTE
 
 
 def without_unit(got: object) -> str:
-    """Return what is wrong with such an amount, as the end of a sentence about it."""
+    """Return the last part of the message about an amount of bytes without a unit, such as ``4``."""
     number = str(got).removesuffix("m")
     is_what = "thousandths of a byte" if str(got).endswith("m") else "bytes"
-    return f"must have a unit; got {got!r}, which is {number} {is_what}; write '{number}Gi' or '{number}Mi'"
+    return f"must have a unit, got {got!r}, which is {number} {is_what}. Write '{number}Gi' or '{number}Mi'"
 
 
 def size(field: str, got: str) -> None:
-    """Check for text that Kubernetes would read as an amount of bytes, and for its unit."""
+    """Raise unless a text is a quantity of bytes with a unit."""
     quantity(field, got)
     if lacks_unit(got):
         raise GpuConstructsError(f"{field} {without_unit(got)}")
 
 
 def counts_bytes(resource: str) -> bool:
-    """Check whether amounts of a resource, or of a key of a quota, are bytes."""
+    """Check whether amounts of a resource, or of a key of a ResourceQuota, are in bytes."""
     return bool(_BYTES.match(resource))
 
 
 def amount_of(field: str, resource: str, got: str) -> None:
-    """Check for text that Kubernetes would read as an amount of a resource, with a unit where it is bytes."""
+    """Raise unless a text is a valid amount of a resource. An amount of bytes must have a unit, such as ``4Gi``."""
     (size if counts_bytes(resource) else quantity)(field, got)
 
 
@@ -195,21 +195,21 @@ def port_number(field: str, got: object) -> None:
 
 
 def absolute_path(field: str, got: str) -> None:
-    """Raise unless a path starts at the root and has no '..'."""
+    """Raise unless a path is absolute and does not contain ``..``."""
     if not got.isprintable():
-        raise GpuConstructsError(f"{field} must be a path of printable characters; got {got!r}")
+        raise GpuConstructsError(f"{field} must be a path of printable characters, got {got!r}")
     if not got.startswith("/") or ".." in got.split("/"):
-        raise GpuConstructsError(f"{field} must be an absolute path without '..'; got {got!r}")
+        raise GpuConstructsError(f"{field} must be an absolute path without '..', got {got!r}")
 
 
 def each(check: Check, field: str, got: Sequence[Any]) -> None:
-    """Check each item of a list."""
+    """Raise if a check rejects an item of a list."""
     for index, item in enumerate(got):
         check(f"{field}[{index}]", item)
 
 
 def entries(check: Check, key_check: Check | None = None) -> Check:
-    """Return the check of a mapping whose values, and keys, have checks."""
+    """Return a check of a mapping, which applies one check to each value and, if given, another check to each key."""
 
     def checked(field: str, got: Mapping[str, Any]) -> None:
         for key, value in got.items():
@@ -221,7 +221,7 @@ def entries(check: Check, key_check: Check | None = None) -> Check:
 
 
 def unless(allowed: str, check: Check) -> Check:
-    """Return a check that takes one word as well."""
+    """Return a check that accepts one given word as the value, and applies the given check to all other values."""
 
     def checked(field: str, got: str) -> None:
         if got != allowed:
@@ -234,7 +234,7 @@ path_or_nothing = unless("", absolute_path)
 
 
 def _typeguard_form(annotation: Any) -> Any:
-    """Rewrite ``A | B``, which typeguard 2.13 does not know, as ``Union[A, B]``, at every depth."""
+    """Return a type annotation with ``Union[A, B]`` instead of ``A | B``, which typeguard 2.13 does not support."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal or not arguments:
         return annotation
@@ -249,7 +249,7 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 
 
 def of_type(field: str, got: object, annotation: Any) -> None:
-    """Raise unless an annotation allows a value; the error names Python types and allowed words."""
+    """Raise unless a value has the type in a type annotation. The message names Python types and allowed words."""
     alternatives = _alternatives(annotation)
     if _is_left_to_caller(alternatives) or (got is None and type(None) in alternatives):
         return
@@ -272,12 +272,12 @@ def _allowed_words(alternatives: tuple[Any, ...]) -> list[str]:
 
 
 def _is_left_to_caller(alternatives: tuple[Any, ...]) -> bool:
-    """Check whether the caller takes an object of any library: it looks at that, and says more than the type."""
+    """Check whether a type annotation allows objects of other libraries. If so, the caller checks the value itself."""
     return any(getattr(option, "_is_protocol", option in (Any, object)) for option in alternatives)
 
 
 def _refuse_lookalikes(field: str, got: object, alternatives: tuple[Any, ...]) -> None:
-    """Raise for what Python takes for a number or a list and Kubernetes does not: a bool, a text."""
+    """Raise if a value is a bool instead of a number, or a text instead of a list. A type check alone accepts both."""
     if isinstance(got, bool) and bool not in alternatives and (int in alternatives or float in alternatives):
         number = "a number" if float in alternatives else "an int"
         raise GpuConstructsError(f"{field} must be {number}, got {got!r} (bool)")
@@ -287,7 +287,7 @@ def _refuse_lookalikes(field: str, got: object, alternatives: tuple[Any, ...]) -
 
 
 def _by_typeguard(field: str, got: object, annotation: Any) -> None:
-    # Costs as much to import as half of this library: only for what the lines above could not decide.
+    # The import of typeguard is slow, so this function imports it only for types that `of_type` cannot check itself.
     import typeguard
 
     alternatives = _alternatives(annotation)
@@ -295,8 +295,8 @@ def _by_typeguard(field: str, got: object, annotation: Any) -> None:
         typeguard.check_type(field, got, _typeguard_form(annotation))
     except TypeError as error:
         message = _MODULE.sub("", str(error).removeprefix("type of ").replace(" instead", ""))
-        message = message.replace("NoneType)", "None)")
-        shown = "not shown here, since it may hold a secret" if _holds_secrets(alternatives) else repr(got)
+        message = message.replace("NoneType)", "None)").replace("; got ", ", got ")
+        shown = "not shown, because it can contain a secret" if _holds_secrets(alternatives) else repr(got)
         raise GpuConstructsError(f"{message}: {shown}") from None
     for option in alternatives:
         if get_origin(option) is Mapping and isinstance(got, Mapping):
@@ -311,22 +311,22 @@ def _holds_secrets(alternatives: tuple[Any, ...]) -> bool:
 
 
 def snake(name: str) -> str:
-    """Return a name as members are called: ``deny_label_ns`` for ``denyLabelNs``."""
+    """Return a name in ``snake_case``: ``deny_label_ns`` for ``denyLabelNs``."""
     return _CAPITAL.sub("_", name).lower()
 
 
 @lru_cache(maxsize=1024)
 def hint(owner: Any, name: str) -> Any:
-    """Return what the annotation of one name means: to ask for all of them at once costs more than most checks."""
+    """Return the type annotation of one attribute of a class. The evaluation of all annotations would be slower."""
     holder = next(each for each in getattr(owner, "__mro__", (owner,)) if name in inspect.get_annotations(each))
     one = types.SimpleNamespace(__annotations__={name: holder.__annotations__[name]})
     return typing.get_type_hints(one, vars(sys.modules[holder.__module__]))[name]
 
 
 def arguments(function: Any, given: Mapping[str, object]) -> None:
-    """Check each keyword given to a function against the function's own annotations.
+    """Raise unless the keyword arguments of a function have the types in its annotations.
 
-    Plain ``int`` keywords are left to ``whole_number``, which the function calls with their limits.
+    It skips arguments with the annotation ``int``, which the called function checks with ``whole_number``.
     """
     for name, value in given.items():
         if name in function.__annotations__ and hint(function, name) is not int:
@@ -334,7 +334,7 @@ def arguments(function: Any, given: Mapping[str, object]) -> None:
 
 
 def members(struct: Any, name: str) -> None:
-    """Check each member of an option struct that is not its default against the annotations of its class."""
+    """Raise unless each attribute of an option struct has its default value or a value of the annotated type."""
     for member in dataclasses.fields(struct):
         got = getattr(struct, member.name)
         if got is not member.default:
@@ -342,12 +342,12 @@ def members(struct: Any, name: str) -> None:
 
 
 def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str = "") -> None:
-    """Check each option that has a check and a value, in the order of the checks; None is not checked.
+    """Raise if an option fails its check. An option with the value None needs no check.
 
     Args:
-        given: The options.
-        checks: Checks by the name of the option.
-        prefix: What stands before the names in messages.
+        given: Options by name.
+        checks: Checks by name of the option. They run in the order of this mapping.
+        prefix: Text before the name of the option in messages; empty by default.
     """
     for name, check in checks.items():
         if given.get(name) is not None:
@@ -355,10 +355,10 @@ def options(given: Mapping[str, Any], checks: Mapping[str, Check], prefix: str =
 
 
 def refuse_first(conflicts: Iterable[Conflict]) -> None:
-    """Raise the message of the first condition that holds.
+    """Raise an error for the first condition that is true, with the message of this condition.
 
     Raises:
-        GpuConstructsError: A condition holds.
+        GpuConstructsError: One of the conditions is true.
     """
     for holds, message in conflicts:
         if holds:
@@ -367,12 +367,12 @@ def refuse_first(conflicts: Iterable[Conflict]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Options(metaclass=ShortErrors):
-    """Options that are checked when they are made: types, values, then combinations.
+    """Base class of option structs. A new instance checks the type and value of each option, then their combinations.
 
     Attributes:
-        _NAME: Name of the struct in messages; by default that of the class, in lower case.
-        _CHECKS: Check of each option whose type alone does not say what is allowed; None is not checked.
-        _KEPT: What is kept of an option in place of its value, such as a copy; None stays None.
+        _NAME: Name of the struct in messages; by default the name of the class in ``snake_case``.
+        _CHECKS: Checks by name of the option, besides the check of its type.
+        _KEPT: Functions by name of the option. Each one converts the value of the user to the value to store.
     """
 
     _NAME: ClassVar[str] = ""
@@ -394,5 +394,5 @@ class Options(metaclass=ShortErrors):
         refuse_first(self._conflicts())
 
     def _conflicts(self) -> Iterable[Conflict]:
-        """Return what options that are allowed one by one get wrong together."""
+        """Return the conditions that make a combination of options invalid, with their messages."""
         return ()

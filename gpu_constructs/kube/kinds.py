@@ -1,6 +1,6 @@
-"""Kinds of every cluster, and the form in which the API server stores their objects.
+"""Built-in kinds of Kubernetes, and the canonical form in which the API server stores their objects.
 
-For any other form, ``kubectl apply`` says ``configured`` each time.
+If a manifest is not in canonical form, ``kubectl apply`` reports ``configured`` at each run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.kube.pod_specs import pod_specs
 
 NAMESPACES_OF_EVERY_CLUSTER = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-"""Made by Kubernetes; making them anew would take them over."""
+"""Namespaces that Kubernetes creates. An app must not emit a manifest for them, because it would change their owner."""
 
 BUILT_IN_GROUPS = frozenset(
     {
@@ -87,17 +87,17 @@ _OF_THE_GPU_OPERATOR = frozenset(
 
 
 def group_of(api_version: str) -> str:
-    """Return the API group of ``apps/v1`` (``apps``) or ``v1`` (the core group, empty)."""
+    """Return the API group of an API version: ``apps`` for ``apps/v1``, empty for ``v1`` (the core group)."""
     return api_version.rpartition("/")[0]
 
 
 def is_cluster_scoped(api_version: str, kind: str) -> bool:
-    """Check whether a kind of Kubernetes, or of the GPU Operator, lives outside namespaces."""
+    """Check whether a kind of Kubernetes or of the GPU Operator is cluster-scoped."""
     return (group_of(api_version), kind) in _CLUSTER_SCOPED | _OF_THE_GPU_OPERATOR
 
 
 def identity_of(manifest: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Return group, kind, namespace and name: two objects that share them are one to the API server."""
+    """Return the API group, kind, namespace and name of an object, which together identify it in the API server."""
     metadata = manifest["metadata"]
     group = group_of(manifest["apiVersion"])
     return group, manifest["kind"], metadata.get("namespace") or "", metadata["name"]
@@ -109,8 +109,8 @@ _QUANTITY = re.compile(r"(-?[0-9]+(?:\.[0-9]+)?)(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|P
 _DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
-# Not pointers in Go, so the server leaves them out if they are false or 0: kubernetes/api@v0.36.0:core/v1/types.go,
-# and apps/v1/types.go for minReadySeconds. Empty lists beside them are left out too.
+# These fields are not pointers in Go, so the API server omits them if they are false or 0. It also omits empty lists.
+# kubernetes/api@v0.36.0:core/v1/types.go, and apps/v1/types.go for minReadySeconds
 _LEFT_OUT_OF_POD = {"": ("hostIPC", "hostNetwork", "hostPID"), "volumes.persistentVolumeClaim": ("readOnly",)}
 _LEFT_OUT_OF_CONTAINER = {
     "": ("stdin", "stdinOnce", "tty"),
@@ -132,10 +132,10 @@ _AMOUNTS_OF_TEMPLATES = tuple(f"spec.volumeClaimTemplates.{path}" for path in _A
 
 
 def canonical_quantity(given: object) -> object:
-    """Return an amount as the API server writes it: ``"1"`` for 1 and ``1000m``, ``"1Gi"`` for ``1024Mi``.
+    """Return a quantity in canonical form: ``"1"`` for 1 and ``1000m``, ``"1Gi"`` for ``1024Mi``.
 
     Args:
-        given: A number or a text. What is not an amount, or has an exponent, is returned as it is.
+        given: Number or text. The function returns other values, and quantities with an exponent, unchanged.
 
     Source:
         kubernetes/apimachinery@v0.36.0:pkg/api/resource/quantity.go, CanonicalizeBytes
@@ -159,9 +159,9 @@ def _shortest(amount: int, step: int, units: tuple[str, ...]) -> str:
 
 
 def make_canonical(manifest: Object) -> None:
-    """Write an object of a built-in kind as the API server stores it, in place.
+    """Change a manifest of a built-in kind in place to the canonical form, in which the API server stores the object.
 
-    Amounts become canonical text. Members that the server leaves out, since they are false, 0 or empty, go.
+    Quantities become canonical text. The function removes the false, zero or empty fields that the server omits.
     """
     if group_of(manifest["apiVersion"]) not in BUILT_IN_GROUPS:
         return
@@ -191,7 +191,10 @@ def _write_amounts(holder: Object, paths: Iterable[str]) -> None:
 
 
 def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
-    """Remove empty lists, and the named members if they are false or 0, from the mappings at some paths."""
+    """Remove empty lists from mappings in a manifest, and also the given fields if they are false or 0.
+
+    The keys of the argument ``names_at`` are the paths of the mappings.
+    """
     for path, names in names_at.items():
         for members in _at(holder, path):
             empty = [key for key, value in members.items() if value == [] or (key in names and value in (False, 0))]
@@ -200,7 +203,7 @@ def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def _at(holder: Object, path: str) -> Iterator[Object]:
-    """Yield the mappings at a path, those in lists too."""
+    """Yield each mapping at a path of a manifest. If a path leads to a list, the function yields each item."""
     if not path:
         yield holder
         return

@@ -1,4 +1,4 @@
-"""The labels every object of ours carries, by Kubernetes' recommended keys, and the labels that others set on nodes."""
+"""Labels of the objects that this library emits, and domains of the node labels that other programs set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ COMPONENT = "app.kubernetes.io/component"
 
 
 def selector_labels(*, name: str, instance: str, component: str) -> dict[str, str]:
-    """Return the labels that tell the pods of one workload from all others; they never change."""
+    """Return the labels that identify the pods of one workload.
+
+    The labels are the same in all releases of this library.
+    """
     return {
         "app.kubernetes.io/name": name,
         "app.kubernetes.io/instance": instance,
@@ -19,13 +22,13 @@ def selector_labels(*, name: str, instance: str, component: str) -> dict[str, st
 
 
 def object_labels(selector: dict[str, str], *, version: str | None = None) -> dict[str, str]:
-    """Return the labels of an object: its selector's, the release it runs, and who wrote it."""
+    """Return the labels of an object: its selector labels, the version of its program, and ``managed-by``."""
     release = {"app.kubernetes.io/version": version} if version else {}
     return {**selector, **release, **_WRITTEN_BY}
 
 
 def is_ours(manifest: Mapping[str, Any]) -> bool:
-    """Check whether an object carries the labels that every object of this library carries."""
+    """Check whether an object has the labels that this library adds to every object that it emits."""
     labels: dict[str, str] = (manifest.get("metadata") or {}).get("labels") or {}
     expected = object_labels(selector_labels(name="", instance="", component=""))
     return expected.keys() <= labels.keys() and _WRITTEN_BY.items() <= labels.items()
@@ -60,19 +63,25 @@ _ONCE_A_NODE_RUNS = (
     ),
     *("intel.com", "amd.com", "cilium.io", "projectcalico.org", "harvesterhci.io"),
 )
-"""Set by discoveries, operating systems and clouds once a node runs, each with its subdomains."""
+"""Domains of node labels that programs set on a running node. Their subdomains belong to them too.
+
+The programs are feature discoveries, operating systems and cloud providers.
+"""
 
 _LABELS = frozenset(("kubernetes.io/arch", "node.kubernetes.io/instance-type"))
 _DISCOVERED = ("nvidia.com", "feature.node.kubernetes.io")
 
 
 def is_known_once_a_node_runs(label: str) -> bool:
-    """Check whether a label is set by a discovery, an operating system or a cloud."""
+    """Check whether a feature discovery, an operating system or a cloud provider sets a node label."""
     return label in _LABELS or _is_in(label, _ONCE_A_NODE_RUNS)
 
 
 def is_set_by_others(label: str) -> bool:
-    """Check whether Kubernetes, an operating system or a cloud sets a label; no discovery that an app may bring."""
+    """Check whether Kubernetes, an operating system or a cloud provider sets a node label.
+
+    The labels of feature discoveries do not count, because an app can install these programs.
+    """
     if label.partition("/")[0] in _DISCOVERED:
         return False
     return is_known_once_a_node_runs(label) or _is_in(label, ("kubernetes.io",))

@@ -1,6 +1,9 @@
-"""Reads YAML into option structs, whose type hints say what each key holds; what is refused has its line and its path.
+"""Reader that creates option structs (dataclasses) from YAML files.
 
-How a kind of file differs from others is a ``Dialect``.
+The type hints of a struct describe the keys and values that the file can have.
+
+Each error states the line and the path of the invalid value. A ``Dialect`` contains the rules for one kind of file,
+such as an inventory.
 """
 
 from __future__ import annotations
@@ -26,11 +29,12 @@ _PLAIN_KEY = re.compile(r"[\w.-]+\Z")
 
 
 class Refused(GpuConstructsError):
-    """A problem of the file.
+    """The error for an invalid value in a file.
 
     Attributes:
-        path: Keys that lead to the problem.
-        node: Node that must go for the problem to go.
+        path: Path of the invalid value, as keys joined by dots.
+        node: Part of the YAML file to remove, as a node of PyYAML. Without this part, the file does not have the
+            problem.
     """
 
     def __init__(self, problem: str, node: yaml.Node, path: str) -> None:
@@ -40,40 +44,43 @@ class Refused(GpuConstructsError):
 
 
 class Dialect:
-    """What a kind of file takes, and the words in which the rest is refused."""
+    """The rules for one kind of YAML file, such as an inventory, and texts for the error messages about such files."""
 
     loader: ClassVar[type[yaml.SafeLoader]] = yaml.SafeLoader
     deepest: ClassVar[int]
-    """Collections that may lie in each other."""
+    """Largest depth of nested mappings and lists in a file."""
     called: ClassVar[str]
-    """What a file of this kind is called in a sentence."""
+    """Name of this kind of file in messages."""
     first_alone: ClassVar[str] = ""
-    """What happens to a second document, behind a colon."""
+    """End of the message about a second document: a colon, and the effect."""
     given_twice: ClassVar[str] = ""
-    """What happens to a key that is given twice, behind a colon."""
+    """End of the message about a duplicate key: a colon, and the effect."""
     required: ClassVar[Mapping[str, str]] = {}
-    """What a key must hold that is missing, behind a colon, by its path."""
+    """Ends of the messages about missing keys, by path: a colon, and the required value."""
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {}
-    """How the values of some type hints are read."""
+    """Functions that read values, by type hint."""
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return what is wrong with a part of the text, behind "text must"; None if it is right."""
+        """Return the end of the message "text must …" if an item of YAML syntax, such as an anchor, is not allowed.
+
+        PyYAML parses a file as a sequence of such items (events). Return None if the file can contain the item.
+        """
         return None
 
     def unknown(self, key: str, where: str, keys: Sequence[str]) -> str:
-        """Return why a key is refused."""
+        """Return the message about a key that the file must not contain."""
         near = fields.did_you_mean(key, keys) or f"; it has {', '.join(keys)}"
         return f"{key_in_words(key)} is not a key of {where}{near}"
 
     def is_whole_number(self, read: Any, written: str) -> bool:
-        """Return whether a scalar is a whole number."""
+        """Check whether a scalar in the file is a whole number."""
         return isinstance(read, int) and not isinstance(read, bool)
 
     def root(self, text: str) -> Value | None:
-        """Return the one document of a text; None if it holds nothing.
+        """Return the only YAML document in a text. Return None if the text is empty.
 
         Raises:
-            GpuConstructsError: The text is not YAML, or has parts that the dialect does not take.
+            GpuConstructsError: The text is not YAML, or has parts that the dialect does not allow.
         """
         try:
             self._check(text)
@@ -95,13 +102,13 @@ class Dialect:
             elif isinstance(event, yaml.CollectionEndEvent):
                 open_anchors.pop()
             if documents > 1:
-                problem = f"be one document{self.first_alone}; delete the others"
+                problem = f"be one document{self.first_alone}. Delete the others"
             elif tag is not None:
-                problem = f"have no tags; got {tag!r}; write the value alone"
+                problem = f"have no tags, got {tag!r}. Write the value alone"
             elif isinstance(event, yaml.AliasEvent) and event.anchor in open_anchors:
-                problem = f"not hold itself; got *{event.anchor}"
+                problem = f"not contain itself, got *{event.anchor}"
             elif len(open_anchors) > self.deepest:
-                problem = f"not be nested deeper than any key of {self.called}"
+                problem = f"not have deeper nesting than the keys of {self.called}"
             problem = problem or self.problem_of(event, text)
             if problem:
                 line = event.start_mark.line + 1  # type: ignore[union-attr]
@@ -110,13 +117,13 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the file.
+    """A value in a YAML file, with its position and the rules for the file.
 
     Attributes:
-        node: The value.
-        path: Keys that lead to it.
-        line: Line of its key.
-        dialect: What the file takes.
+        node: Value as PyYAML parsed it.
+        path: Path of the value, as keys joined by dots.
+        line: Number of the line with the key of the value. The first line is 1.
+        dialect: Rules for the kind of file.
     """
 
     node: yaml.Node
@@ -126,7 +133,7 @@ class Value:
 
     @property
     def shown(self) -> str:
-        """What stands in the file, in a few words."""
+        """Text of the value in messages, with at most 80 characters."""
         if not isinstance(self.node, yaml.ScalarNode):
             return "a list" if isinstance(self.node, yaml.SequenceNode) else "keys and values"
         text = self.node.value if len(self.node.value) <= LONGEST_SHOWN else f"{self.node.value[:LONGEST_SHOWN]}…"
@@ -134,58 +141,63 @@ class Value:
 
     @property
     def is_null(self) -> bool:
-        """Whether nothing stands there."""
+        """Whether the value is null or missing."""
         return self.node.tag == "tag:yaml.org,2002:null"
 
     def refuse(self, problem: str, *, culprit: Value | None = None) -> Refused:
-        """Return an error with the value's line."""
+        """Return the error for a problem of the value. The message states the line.
+
+        Args:
+            problem: Text of the message before the library adds the line.
+            culprit: Value to remove from the file to solve the problem; by default this value.
+        """
         which = culprit or self
         return Refused(f"line {self.line}: {problem}", which.node, which.path)
 
     def must_be(self, what: str) -> Refused:
-        """Return an error that says what the value must be."""
-        return self.refuse(f"{self.path} must be {what}; got {self.shown}")
+        """Return the error that states what the value must be, for example ``a list``."""
+        return self.refuse(f"{self.path} must be {what}, got {self.shown}")
 
     def scalar(self) -> Any:
-        """Return a plain value: text, a number, a boolean or None."""
+        """Return the value as text, a number, a boolean or None."""
         if not isinstance(self.node, yaml.ScalarNode):
             raise self.must_be("a plain value")
         try:
             value = self.dialect.loader("").construct_object(self.node)
         except ValueError:
-            raise self.must_be("a number that can be read") from None
+            raise self.must_be("a valid number") from None
         if isinstance(value, int) and value.bit_length() > 63:
-            raise self.must_be("a number of at most 64 bits")
+            raise self.must_be("a number that fits 64 bits")
         return value
 
     def number(self) -> int:
-        """Return a whole number."""
+        """Return the value as a whole number."""
         number = self.scalar()
         if not self.dialect.is_whole_number(number, str(self.node.value)):
             raise self.must_be("a whole number")
         return int(number)
 
     def items(self) -> dict[str, Value]:
-        """Return the members of a mapping, each key once."""
+        """Return the values of a mapping by key. Raise an error if a key occurs twice."""
         if not isinstance(self.node, yaml.MappingNode):
-            raise self.refuse(f"{self.path or 'the file'} must hold keys and values; got {self.shown}")
+            raise self.refuse(f"{self.path or 'the file'} must be a mapping, got {self.shown}")
         found: dict[str, Value] = {}
         for key, node in self.node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
-                problem = f"{self.path or 'the file'} must have plain keys, neither merged (<<) nor composed"
+                problem = f"{self.path or 'the file'} must have plain keys, not merged (<<) or complex keys"
                 raise Refused(f"line {line}: {problem}", key, self.path)
             path = f"{self.path}.{key_in_words(key.value)}".removeprefix(".")
             value = Value(node, path, line, self.dialect)
             if key.value in found:
                 before = found[key.value]
-                problem = f"{path} is given twice (before on line {before.line}){self.dialect.given_twice}; keep one"
+                problem = f"{path} is a duplicate key (first on line {before.line}){self.dialect.given_twice}. Keep one"
                 raise value.refuse(problem, culprit=before)
             found[key.value] = value
         return found
 
     def members(self, keys: Sequence[str], where: str = "") -> dict[str, Value]:
-        """Return the members of a mapping that hold something; refuse keys that are not among those given."""
+        """Return the values of a mapping that are not null, by key. Raise an error if a key is not allowed."""
         members = self.items()
         for key, member in members.items():
             if key not in keys:
@@ -202,14 +214,17 @@ class Value:
         ]
 
     def at(self, make: Callable[[], _Made]) -> _Made:
-        """Return what a function makes of the value; what it refuses gets the value's line."""
+        """Call a function, and return its result.
+
+        If the function raises an error, add the line of this value to the message.
+        """
         try:
             return make()
         except GpuConstructsError as error:
             raise self.refuse(error.problem) from None
 
     def as_hinted(self, hint: Any) -> Any:
-        """Return the value as a type hint describes it."""
+        """Convert the value to the type that a Python type hint specifies, and return the result."""
         options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
         for option in options:
             reader = self.dialect.readers.get(option)
@@ -229,17 +244,17 @@ class Value:
         if bool in options and not isinstance(read, bool):
             raise self.must_be("true or false")
         if str in options and not isinstance(read, str):
-            raise self.refuse(f"{self.path} must be text; got {self.shown}; quote it")
+            raise self.refuse(f"{self.path} must be text, got {self.shown}. Quote it")
         return read
 
     def struct(self, make: Any, *, beside: Sequence[str] = (), called: str = "", where: str = "") -> Any:
-        """Return what a class or a factory makes of the members of a mapping.
+        """Create an object from the keys and values of a YAML mapping, with a class or a factory, and return it.
 
         Args:
-            make: The class or the factory. Metadata ``key`` of a field names its key, else its name does.
-            beside: Further keys, which are read elsewhere.
-            called: Name that the struct's own messages begin with; by default that of the class.
-            where: What the mapping is called where a key is refused; by default its path.
+            make: Class or factory. The key of a dataclass field is its metadata ``key``, or otherwise its name.
+            beside: Other keys that the mapping can have. The caller, not this method, reads their values.
+            called: Name of the struct in its own messages; by default the name of the class in ``snake_case``.
+            where: Name of the mapping in messages about unknown keys; by default its path.
         """
         keys = {name: name for name in inspect.signature(make).parameters}
         if dataclasses.is_dataclass(make):
@@ -256,7 +271,10 @@ class Value:
             raise self._located(error.problem, called, members) from None
 
     def _located(self, problem: str, called: str, members: Mapping[str, Value]) -> Refused:
-        """Return a struct's error with the line of the member it is about, and its path for the struct's own words."""
+        """Return an error that adds the line and the path of the value to a problem.
+
+        The class of the value, for example ``GpuNode``, reported the problem without them.
+        """
         missing = re.match(r"(\w+) is required by ", problem)
         if missing:
             path = f"{self.path}.{missing[1]}".removeprefix(".")
@@ -270,7 +288,7 @@ class Value:
 
 
 def key_in_words(key: str) -> str:
-    """Return a key as it stands in a sentence."""
+    """Return a key of a YAML mapping as text for a message."""
     return key if _PLAIN_KEY.match(key) else repr(key[:LONGEST_SHOWN])
 
 
@@ -281,10 +299,10 @@ def _no_yaml(text: str, error: yaml.YAMLError) -> GpuConstructsError:
         problem = ", ".join(filter(None, (error.context, error.problem)))
     else:
         line, problem = line_of(text, getattr(error, "position", 0)), str(error).partition("\n")[0]
-    way_out = "; use spaces" if "'\\t'" in problem else ""
+    way_out = ". Use spaces" if "'\\t'" in problem else ""
     return GpuConstructsError(f"line {line}: text is not YAML: {problem}{way_out}")
 
 
 def line_of(text: str, position: int) -> int:
-    """Return the number of the line at a position."""
+    """Return the number of the line that contains a position in a text. The first line is 1."""
     return text.count("\n", 0, position) + 1

@@ -1,4 +1,4 @@
-"""Where GPU pods may run: taints, tolerations, labels selected."""
+"""Placement of GPU pods on nodes: taints, tolerations, node labels and affinities."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 
 GPU_PRESENT = "nvidia.com/gpu.present"
-"""The node label our constructs select on; who publishes it is checked at synth."""
+"""Node label that the constructs of this library select. ``synth`` checks that a component publishes it."""
 
 GPU_PCI_PRESENT = "feature.node.kubernetes.io/pci-10de.present"
-"""Published by Node Feature Discovery for a PCI device of vendor NVIDIA, told to label vendors only."""
+"""Node label for a PCI device of NVIDIA, from Node Feature Discovery with ``deviceLabelFields: [vendor]``."""
 
 FOREIGN_PCI_PRESENT = (
     "feature.node.kubernetes.io/pci-0300_10de.present",
     "feature.node.kubernetes.io/pci-0302_10de.present",
 )
-"""Published by a Node Feature Discovery with its own defaults: display and 3D controllers of vendor NVIDIA."""
+"""Node labels for display and 3D controllers of NVIDIA, from Node Feature Discovery with its default settings."""
 
 NVIDIA_CPU = "feature.node.kubernetes.io/cpu-model.vendor_id"
-"""``NVIDIA`` on Tegra systems."""
+"""Node label for the vendor of the CPU; ``NVIDIA`` on Tegra systems."""
 
 HOSTNAME = "kubernetes.io/hostname"
-"""The label of a node's own name, set by the kubelet."""
+"""Node label that the kubelet sets to the hostname of the node."""
 
 _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -33,21 +33,23 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 @dataclass(frozen=True, kw_only=True)
 class Toleration(fields.Options):
-    """A taint that pods put up with; the words are those of Kubernetes.
+    """A toleration of pods for a taint of a node, with the fields of Kubernetes.
 
-    Give one list to the plugin, the exporter, the power limit and the workloads of a cluster: a taint that
-    one of them does not tolerate leaves it at zero pods without any event.
+    Pass the same list to the device plugin, the exporter, the power limit and the workloads of a cluster. If a
+    DaemonSet does not tolerate a taint, Kubernetes creates no pods for it and reports no event.
 
     Attributes:
-        key: The taint's key; None, with ``operator="Exists"``, tolerates every taint.
-        operator: ``Equal`` compares the value, ``Exists`` takes any.
-        value: The taint's value, for ``Equal``.
-        effect: ``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``; None matches all three.
-        toleration_seconds: How long a ``NoExecute`` taint is put up with; None is without end.
+        key: Key of the taint. With None and ``operator="Exists"``, the toleration matches every taint.
+        operator: Comparison with the taint: ``Equal`` (the default) compares the value, ``Exists`` matches any value.
+        value: Value of the taint, for ``Equal``.
+        effect: Effect of the taint: ``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``. With None, the toleration
+            matches all three effects.
+        toleration_seconds: Time until a ``NoExecute`` taint evicts the pod, in seconds. With None, the taint never
+            evicts the pod.
 
     Raises:
-        GpuConstructsError: An operator or effect that Kubernetes does not have, a value beside ``Exists``,
-            no key beside ``Equal``.
+        GpuConstructsError: Kubernetes does not have the operator or the effect, ``Exists`` has a value, ``Equal`` has
+            no key, or ``toleration_seconds`` does not have the effect ``NoExecute``.
     """
 
     key: str | None = None
@@ -58,15 +60,15 @@ class Toleration(fields.Options):
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
         has_value = self.operator == "Exists" and self.value is not None
-        yield has_value, f"toleration.value must be left out with operator 'Exists'; got {self.value!r}"
+        yield has_value, f"toleration.value must be None with operator 'Exists', got {self.value!r}"
         is_keyless = self.operator == "Equal" and self.key is None
-        yield is_keyless, "toleration.key is required with operator 'Equal'; got None"
+        yield is_keyless, "toleration.key must not be None with operator 'Equal'"
         fields.labels("toleration.key", {} if self.key is None else {self.key: self.value or ""})
         is_timed = self.toleration_seconds is not None and self.effect != "NoExecute"
-        yield is_timed, f"toleration.toleration_seconds needs effect 'NoExecute'; got {self.effect!r}"
+        yield is_timed, f"toleration.toleration_seconds needs effect 'NoExecute', got {self.effect!r}"
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the toleration as Kubernetes writes it."""
+        """Return the toleration as it appears in a manifest."""
         entries = {
             "key": self.key,
             "operator": self.operator,
@@ -78,20 +80,20 @@ class Toleration(fields.Options):
 
 
 GPU_TAINT = Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")
-"""The taint that GPU nodes carry by convention; every GPU pod of ours tolerates it."""
+"""Toleration for the conventional taint of GPU nodes. Every GPU pod of this library has it."""
 
 CRITICAL_ADDONS = Toleration(key="CriticalAddonsOnly", operator="Exists")
-"""Tolerated by node agents, as in NVIDIA's chart."""
+"""Toleration of the pods of DaemonSets, as in the Helm chart of the NVIDIA device plugin."""
 
 
 def tolerations(*groups: Iterable[Toleration]) -> list[dict[str, Any]]:
-    """Join lists of tolerations in order, without repeats."""
+    """Return several lists of tolerations as one list of manifests, in the same order and without duplicates."""
     unique = dict.fromkeys(toleration for group in groups for toleration in group)
     return [toleration.to_manifest() for toleration in unique]
 
 
 def required_node_affinity(terms: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-    """Require that a node matches one of the terms, each a list of expressions that all hold."""
+    """Return a required node affinity. A node matches if it matches all expressions of at least one term."""
     return {
         "nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {
@@ -102,25 +104,25 @@ def required_node_affinity(terms: Sequence[Sequence[Mapping[str, Any]]]) -> dict
 
 
 def label_is(key: str, *values: str) -> dict[str, Any]:
-    """Return the expression that a label has one of the values."""
+    """Return an expression that matches nodes whose label has one of the values."""
     return {"key": key, "operator": "In", "values": list(values)}
 
 
 def label_exists(key: str) -> dict[str, Any]:
-    """Return the expression that a label is there, whatever its value."""
+    """Return an expression that matches nodes that have a label with any value."""
     return {"key": key, "operator": "Exists"}
 
 
 def label_is_above(key: str, number: int) -> dict[str, Any]:
-    """Return the expression that a label is a whole number above another; one that is missing is not."""
+    """Return an expression that matches nodes with a label whose value is a whole number above the given number."""
     return {"key": key, "operator": "Gt", "values": [str(number)]}
 
 
 def check_affinity(affinity: Mapping[str, Any]) -> None:
-    """Check the first levels of an affinity for the form of Kubernetes.
+    """Raise unless an affinity has the structure of the Kubernetes API. The check covers the outer levels only.
 
     Raises:
-        GpuConstructsError: An unknown rule, or a required one without terms.
+        GpuConstructsError: A key is not part of the Kubernetes API, or a required node affinity has no terms.
     """
     for key, rules in affinity.items():
         fields.one_of("affinity key", key, _AFFINITIES)
@@ -128,21 +130,21 @@ def check_affinity(affinity: Mapping[str, Any]) -> None:
     required = (affinity.get("nodeAffinity") or {}).get(_REQUIRED)
     if required is None:
         return
-    # We add to these terms where there are several configurations.
+    # `with_node_alternatives` adds expressions to these terms.
     fields.of_type(f"affinity['nodeAffinity'][{_REQUIRED!r}]", required, Mapping[str, Sequence[Mapping[str, Any]]])
     if not required.get("nodeSelectorTerms"):
         raise GpuConstructsError(
-            f"affinity['nodeAffinity'][{_REQUIRED!r}] must hold 'nodeSelectorTerms' with at least one term; "
+            f"affinity['nodeAffinity'][{_REQUIRED!r}] must have 'nodeSelectorTerms' with at least one term, "
             f"got {dict(required)!r}"
         )
 
 
 def gpu_node_affinity(*, tegra: bool = False, foreign: bool = False) -> dict[str, Any]:
-    """Require a node that Node Feature Discovery or an administrator marked as having an NVIDIA GPU.
+    """Return an affinity for nodes that Node Feature Discovery or an administrator labels as GPU nodes.
 
     Args:
-        tegra: Take a node with an NVIDIA CPU too: a Tegra's GPU is no PCI device.
-        foreign: Take the labels of a Node Feature Discovery with its own defaults too, which name the class.
+        tegra: Whether to include nodes with an NVIDIA CPU, because the GPU of a Tegra system is not a PCI device.
+        foreign: Whether to include the labels of Node Feature Discovery with its default settings.
     """
     terms = [[label_is(GPU_PCI_PRESENT, "true")], [label_is(GPU_PRESENT, "true")]]
     if tegra:
@@ -155,17 +157,17 @@ def gpu_node_affinity(*, tegra: bool = False, foreign: bool = False) -> dict[str
 def with_node_expressions(
     affinity: Mapping[str, Any] | None, expressions: Sequence[Mapping[str, Any]]
 ) -> Mapping[str, Any] | None:
-    """Return the affinity with expressions that must hold besides, in each of its alternatives."""
+    """Return an affinity with the given expressions added to each term of its required node affinity."""
     return with_node_alternatives(affinity, [expressions]) if expressions else affinity
 
 
 def with_node_alternatives(
     affinity: Mapping[str, Any] | None, alternatives: Sequence[Sequence[Mapping[str, Any]]]
 ) -> Mapping[str, Any]:
-    """Return the affinity with one of several lists of expressions to hold besides, in each of its own alternatives.
+    """Return an affinity that also requires nodes to match at least one of several lists of expressions.
 
-    Kubernetes takes any of the terms, so what must hold in every case stands in each. What holds already is not
-    written again.
+    A node must match only one term of the affinity, so the function adds the expressions to each term. An affinity that
+    already requires the expressions stays unchanged.
     """
     affinity = affinity or {}
     node = affinity.get("nodeAffinity") or {}
@@ -182,7 +184,10 @@ def with_node_alternatives(
 
 
 def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the affinity with one more rule: never on a node together with the pods of a label selector."""
+    """Return an affinity that also excludes each node on which a pod with certain labels runs.
+
+    A label selector specifies the labels.
+    """
     affinity = affinity or {}
     apart = affinity.get("podAntiAffinity") or {}
     term = {"labelSelector": selector, "topologyKey": HOSTNAME}
@@ -190,7 +195,10 @@ def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, An
 
 
 def clash_of_terms(affinity: Mapping[str, Any]) -> str | None:
-    """Return a label of which every term wants two things that no node has at once; None where a node may match."""
+    """Return a node label for which the expressions of an affinity contradict each other, so that no node matches.
+
+    Return None if a node can match the affinity.
+    """
     terms = affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"]
     clashes = [_clash(term) for term in terms]
     return clashes[0] if all(clashes) else None
@@ -212,15 +220,15 @@ def _holds(term: Mapping[str, Any], expressions: Sequence[Mapping[str, Any]]) ->
 
 @dataclass(frozen=True, kw_only=True)
 class Taint(fields.Options):
-    """A taint of a node; the words are those of Kubernetes.
+    """A taint of a node, with the fields of Kubernetes.
 
     Attributes:
-        key: The taint's key, ``nvidia.com/gpu`` by convention.
-        value: The taint's value; empty by default.
-        effect: ``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``.
+        key: Key of the taint; ``nvidia.com/gpu`` by default, which is the convention.
+        value: Value of the taint; empty by default.
+        effect: Effect of the taint: ``NoSchedule`` (the default), ``PreferNoSchedule`` or ``NoExecute``.
 
     Raises:
-        GpuConstructsError: A key or value that a label cannot have, or another effect.
+        GpuConstructsError: The key or value is not valid for a label, or the effect is unknown.
     """
 
     key: str = "nvidia.com/gpu"
@@ -231,24 +239,24 @@ class Taint(fields.Options):
 
     @property
     def toleration(self) -> Toleration:
-        """What a pod must tolerate to run on a node with the taint."""
+        """Toleration that a pod needs to run on a node with this taint."""
         return Toleration(key=self.key, value=self.value, effect=self.effect)
 
     def to_manifest(self) -> dict[str, str]:
-        """Return the taint as Kubernetes writes it."""
+        """Return the taint as it appears in a manifest."""
         value = {"value": self.value} if self.value else {}
         return {"key": self.key, **value, "effect": self.effect}
 
     def to_text(self) -> str:
-        """Return value and effect as Talos writes them behind the key."""
+        """Return the value and the effect as ``value:effect``, the format of the Talos machine configuration."""
         return f"{self.value}:{self.effect}"
 
 
 def taint_of_text(key: str, text: str) -> Taint:
-    """Return the taint that Talos writes as a key with ``value:effect``.
+    """Return the taint with a key, and with the value and effect in a text ``value:effect``, the format of Talos.
 
     Raises:
-        GpuConstructsError: It is none.
+        GpuConstructsError: The text is not a valid taint.
     """
     value, colon, effect = text.partition(":")
     value, effect = (value, effect) if colon else ("", value)

@@ -1,10 +1,10 @@
-"""The user's own mappings: copied as plain data, which YAML and JSON hold alike, and held against shapes of a table."""
+"""Copies of mappings that the user passes, as plain data for YAML and JSON, and checks of their structure."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,30 +13,30 @@ from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
 
 _LARGEST = 2**53
-"""Up to here JSON's numbers, which are JavaScript's, are exact."""
+"""Largest whole number that JavaScript, and programs that parse JSON numbers as floating point, represent exactly."""
 
 _DEEPEST = 64
 _UNREADABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
-"""Manifests are written with these as they are, and readers of YAML take them for a new line, or for no text."""
+"""Characters that the YAML writer does not escape, and that YAML readers reject or read as a new line."""
 
 
 def plain(field: str, value: object, *, may_be_none: bool = False, depth: int = 0) -> Any:
-    """Copy dicts, lists, texts and numbers, of whatever class they are; what is given may change later.
+    """Return a deep copy of a value as plain dicts, lists, texts and numbers, so that the user can change the original.
 
     Args:
-        field: For errors.
-        value: What the user gave.
-        may_be_none: Whether None means something where it goes.
-        depth: How many mappings and lists hold it.
+        field: Name of the value in messages.
+        value: Value that the user passes.
+        may_be_none: Whether None is a valid value; False by default.
+        depth: Number of mappings and lists that contain the value.
 
     Raises:
-        GpuConstructsError: Anything else, named by its place; mappings and lists nested without an end.
+        GpuConstructsError: The value contains a value of another type, or contains itself. The message states the path.
     """
     if depth > _DEEPEST:
         whole = re.split(r"[.\[]", field, maxsplit=1)[0]
         raise GpuConstructsError(
-            f"{whole} must be nested at most {_DEEPEST} deep; got one that is deeper, or holds itself, at "
-            f"{field[:60]}...; flatten it"
+            f"{whole} must have at most {_DEEPEST} nested levels, got more, or a recursive value, at "
+            f"{field[:60]}.... Flatten it"
         )
     deeper = partial(plain, may_be_none=may_be_none, depth=depth + 1)
     if isinstance(value, Mapping):
@@ -44,7 +44,7 @@ def plain(field: str, value: object, *, may_be_none: bool = False, depth: int = 
     if isinstance(value, list | tuple):
         return [deeper(f"{field}[{index}]", item) for index, item in enumerate(value)]
     if value is None and not may_be_none:
-        raise GpuConstructsError(f"{field} must have a value; got None; leave it out")
+        raise GpuConstructsError(f"{field} must have a value, got None. Leave it out")
     return _plain_scalar(field, value)
 
 
@@ -54,33 +54,64 @@ def _plain_scalar(field: str, value: object) -> Any:
     if isinstance(value, str):
         if _UNREADABLE.search(value):
             raise GpuConstructsError(
-                f"{field} must be text that every reader of YAML takes; got {value!r}; leave out the control character "
-                "or line separator in it"
+                f"{field} must be text that every YAML reader accepts, got {value!r}. Remove the control character or "
+                "line separator"
             )
         return str.__str__(value)
     if isinstance(value, int | float):
         if not math.isfinite(value) or abs(value) > _LARGEST:
-            raise GpuConstructsError(f"{field} must be a number within 2**53; got {value!r}; write it as text")
+            raise GpuConstructsError(f"{field} must be a number within 2**53, got {value!r}. Write it as text")
         return int(value) if isinstance(value, int) else float(value)
-    raise GpuConstructsError(f"{field} must be what YAML can hold; got {value!r} ({type(value).__name__})")
+    raise GpuConstructsError(f"{field} must be a value that YAML supports, got {value!r} ({type(value).__name__})")
 
 
 def _key(field: str, key: object) -> str:
     if not isinstance(key, str):
-        raise GpuConstructsError(f"{field} must have text for keys; got {key!r}")
-    refuse_if(not key.isprintable(), field, "have printable text for keys", key)
+        raise GpuConstructsError(f"{field} must have text keys, got {key!r}")
+    refuse_if(not key.isprintable(), field, "have printable keys", key)
     return str.__str__(key)
 
 
 def at(value: Any, place: str | Sequence[str], default: Any = None) -> Any:
-    """Return what lies at a place, dotted or as keys, or the default."""
+    """Return the value at a path in nested mappings and lists. Return the default if the path has no value.
+
+    The path is a text with dots, or a list of keys.
+    """
     for key in place.split(".") if isinstance(place, str) else place:
         value = value.get(key) if isinstance(value, Mapping) else None
     return default if value is None else value
 
 
+def without(value: Any, place: str, prefix: str = "") -> Any:
+    """Return a copy of a mapping or a list without the value at a path.
+
+    If the path has no value, the copy lacks the nearest value above it.
+
+    Args:
+        value: Mapping or list.
+        place: Path of the value to remove, in the form of messages: keys after dots or in brackets.
+        prefix: Path of ``value`` itself; empty by default.
+    """
+    keys = value if isinstance(value, Mapping) else range(len(value)) if isinstance(value, list) else ()
+    for key in keys:
+        at_key = [f"{prefix}.{key}".lstrip("."), f"{prefix}[{key!r}]"]
+        if not any(place == one or place.startswith((f"{one}.", f"{one}[")) for one in at_key):
+            continue
+        inner = value[key]
+        for one in at_key:
+            inner = without(inner, place, one)
+        kept = {} if inner == value[key] else {key: inner}
+        if isinstance(value, list):
+            return [*value[:key], *kept.values(), *value[key + 1 :]]
+        return {name: kept.get(key) if name == key else one for name, one in value.items() if name != key or kept}
+    return value
+
+
 def below(field: str, key: object) -> str:
-    """Return the place of a key: behind a dot where it is a word, else in brackets."""
+    """Return the path of a key of a mapping, for messages.
+
+    The path is ``field.key`` if the key is a word, otherwise ``field['key']``.
+    """
     return f"{field}.{key}" if isinstance(key, str) and re.fullmatch(r"[\w-]+", key) else f"{field}[{key!r}]"
 
 
@@ -100,102 +131,115 @@ _SCALARS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "map": ("a mapping", (Mapping,)),
     "map or text": ("a mapping or text", (Mapping, str)),
 }
-# Shapes of resources; other mappings may have a key 'memory' too.
+# Shapes of resource amounts. In mappings of other shapes, a key 'memory' is not an amount of bytes.
 _AMOUNTS = ("{number or text}", "{quantity}")
+
+
+Problem = tuple[str, str]
+"""Path of a value with a problem, and the end of the message about it."""
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """A table of structs, which plain data is held against.
+    """A table that describes the valid structure of plain data. The shape of a value is the text that describes it.
 
-    A shape is a scalar (``bool``, ``text``), words to choose from (``a|b``), ``[shape]`` for a list, ``{shape}`` for a
-    mapping with any keys, or the name of a struct: a mapping with the listed keys alone, of which those with ``!`` are
-    required.
+    A shape is a scalar (``bool``, ``text``), a choice of words (``a|b``), a list (``[shape]``), a mapping with any keys
+    (``{shape}``) or the name of a struct. A struct is a mapping that can have the listed keys only. It must have the
+    keys whose shape ends with ``!``.
 
     Attributes:
-        structs: Shapes of the keys of each struct.
-        reasons: Why a key is not taken, by ``struct.key``.
+        structs: Shapes of the keys of each struct, by name of the struct.
+        reasons: Reason why a struct cannot have a key, by ``struct.key``, for messages.
     """
 
     structs: Mapping[str, Mapping[str, str]]
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, where: str, got: Any, shape: str) -> None:
-        """Check a value against a shape.
+        """Raise unless a value has the structure that a shape describes.
+
+        Args:
+            where: Path of the value in messages.
+            got: Value.
+            shape: Expected shape.
 
         Raises:
-            GpuConstructsError: The value, or one inside it, has another shape. The first one is named.
+            GpuConstructsError: The value, or a value in it, does not have the expected shape. The message names the
+                first such value.
         """
+        for place, problem in self.problems(where, got, shape):
+            raise GpuConstructsError(f"{place} {problem}")
+
+    def problems(self, where: str, got: Any, shape: str) -> Iterator[Problem]:
+        """Yield the problem of each value whose structure differs from its shape: the path and the end of a message."""
         if shape in self.structs:
-            self._check_struct(where, got, shape)
+            yield from self._of_struct(where, got, shape)
         elif shape.startswith("["):
-            _check_scalar(where, got, "list")
-            for index, item in enumerate(got):
-                self.check(f"{where}[{index}]", item, shape[1:-1])
+            if not (yield from _of_scalar(where, got, "list")):
+                for index, item in enumerate(got):
+                    yield from self.problems(f"{where}[{index}]", item, shape[1:-1])
         elif shape.startswith("{"):
-            _check_scalar(where, got, "map")
-            self._check_entries(where, got, shape)
+            if not (yield from _of_scalar(where, got, "map")):
+                yield from self._of_entries(where, got, shape)
         elif shape in _SCALARS:
-            _check_scalar(where, got, shape)
-        else:
-            _check_word(where, got, shape)
+            yield from _of_scalar(where, got, shape)
+        elif got not in shape.split("|"):
+            yield where, _no_word(got, shape.split("|"))
 
-    def _check_entries(self, where: str, got: Mapping[Any, Any], shape: str) -> None:
+    def _of_entries(self, where: str, got: Mapping[Any, Any], shape: str) -> Iterator[Problem]:
         for name, item in got.items():
-            refuse_if(not isinstance(name, str), where, "have texts for keys", name, way_out="quote it")
-            if item is None:
-                continue
             place = f"{where}[{name!r}]"
-            self.check(place, item, shape[1:-1])
-            if shape in _AMOUNTS and fields.counts_bytes(name) and fields.lacks_unit(item):
-                raise GpuConstructsError(f"{place} {fields.without_unit(item)}")
+            if not isinstance(name, str):
+                yield where, f"must have text keys, got {name!r}. Quote it"
+            elif item is not None:
+                yield from self.problems(place, item, shape[1:-1])
+                if shape in _AMOUNTS and fields.counts_bytes(name) and fields.lacks_unit(item):
+                    yield place, fields.without_unit(item)
 
-    def _check_struct(self, where: str, got: Any, struct: str) -> None:
+    def _of_struct(self, where: str, got: Any, struct: str) -> Iterator[Problem]:
         shapes = self.structs[struct]
         listed = ", ".join(shapes)
         if not isinstance(got, Mapping):
-            raise GpuConstructsError(f"{where} must be a mapping of {listed}; got {shown(got)}; write it as one")
+            yield where, f"must be a mapping of {listed}, got {shown(got)}. Write it as a mapping"
+            return
         for name, value in got.items():
             if name not in shapes:
-                why = self.reasons.get(f"{struct}.{name}", f"it takes {listed}")
-                near = did_you_mean(name, shapes)
-                raise GpuConstructsError(f"{where}.{name} is not taken: {why}; got {shown(value)}{near}")
-            if value is not None:
-                self.check(f"{where}.{name}", value, shapes[name].removesuffix("!"))
+                why = self.reasons.get(f"{struct}.{name}", f"the keys are {listed}")
+                yield f"{where}.{name}", f"is not supported: {why}, got {shown(value)}{did_you_mean(name, shapes)}"
+            elif value is not None:
+                yield from self.problems(f"{where}.{name}", value, shapes[name].removesuffix("!"))
         for name, shape in shapes.items():
             if shape.endswith("!") and got.get(name) in (None, ""):
-                raise GpuConstructsError(
-                    f"{where}.{name} is required; got {shown(got)}; add it, or leave the entry out"
-                )
+                yield f"{where}.{name}", f"is missing, got {shown(got)}. Add it, or remove the entry"
 
 
-def _check_word(where: str, got: Any, shape: str) -> None:
-    words = shape.split("|")
-    if got not in words:
-        near = "; quote it" if isinstance(got, bool) else did_you_mean(got, words) if isinstance(got, str) else ""
-        listed = ", ".join(repr(word) for word in words if word)
-        raise GpuConstructsError(f"{where} must be one of {listed}; got {shown(got)}{near}")
+def _no_word(got: Any, words: Sequence[str]) -> str:
+    near = ". Quote it" if isinstance(got, bool) else did_you_mean(got, words) if isinstance(got, str) else ""
+    return f"must be one of {', '.join(repr(word) for word in words if word)}, got {shown(got)}{near}"
 
 
-def _check_scalar(where: str, got: Any, shape: str) -> None:
+def _of_scalar(where: str, got: Any, shape: str) -> Generator[Problem, None, bool]:
+    """Yield the problem of a value whose shape is not a struct or a choice. Return whether there is a problem."""
     what, types = _SCALARS[shape]
     is_right = isinstance(got, types) and not (isinstance(got, bool) and shape not in ("bool", "any"))
-    if not is_right or (shape == "duration" and not _DURATION.match(got)):
-        raise GpuConstructsError(f"{where} must be {what}; got {shown(got)}{way_out(got, shape)}")
+    is_wrong = not is_right or (shape == "duration" and not _DURATION.match(got))
+    if is_wrong:
+        yield where, f"must be {what}, got {shown(got)}{way_out(got, shape)}"
+    return is_wrong
 
 
 def way_out(got: Any, shape: str) -> str:
-    """Return how to write a value of another shape, as the end of a sentence about it."""
+    """Return the last sentence of the message about a value of the wrong shape. It states how to write the value."""
     if shape in ("bool", "number") and isinstance(got, str):
-        return "; write it without quotes"
+        return ". Write it without quotes"
     if "text" in shape and isinstance(got, bool | int | float):
-        return "; quote it"
+        return ". Quote it"
     if shape == "text" and isinstance(got, Mapping) and set(got) == {"name"}:
-        return "; write the name alone"
-    return {"list": "; write it as a list", "map": "; write it as one"}.get(shape, "")
+        return ". Write the name alone"
+    return {"list": ". Write it as a list", "map": ". Write it as a mapping"}.get(shape, "")
 
 
 def shown(value: object) -> str:
-    """Return a value as an error shows it, cut if it is long."""
+    """Return the text of a value for messages, with at most 80 characters."""
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

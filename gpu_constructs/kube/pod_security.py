@@ -1,8 +1,9 @@
-"""The Pod Security Standards as a pure function, after the policies of kubernetes/pod-security-admission.
+"""Check of pod specs against the Pod Security Standards, with the same rules as kubernetes/pod-security-admission.
 
-Where the releases from 1.27 on differ, the strictest reading counts: host names in probes are refused (from 1.34),
-sysctls and SELinux types added later too, and a user namespace relaxes nothing (it does from 1.35).
-Pods are taken for Linux pods, and the old AppArmor and seccomp annotations are not looked at: fields replaced them.
+If the rules of Kubernetes releases from 1.27 on differ, the checks use the strictest rule. For example, they reject
+hostnames in probes (as 1.34 does), and sysctls and SELinux types that only later releases allow. They ignore user
+namespaces, with which releases from 1.35 on allow more. The checks treat all pods as Linux pods. They read the fields
+for AppArmor and seccomp, and ignore the older annotations.
 """
 
 from __future__ import annotations
@@ -48,15 +49,18 @@ _WAYS_OUT = {
 
 
 class Rule(NamedTuple):
-    """One rule of a check, about all values at a path.
+    """One rule of a check. It applies to all values at a path of a pod spec.
 
     Attributes:
-        where: What holds the path: the pod, its containers, both, or its volumes.
-        path: Fields, separated by dots; each item of a list counts.
-        problem: What a violation is called; ``{owner}`` holds ``{value}``.
-        allowed: Values that are allowed. None stands for a field that is absent while what holds it is there.
-        refused: Values that are not allowed, if ``allowed`` is None.
-        required: Value without which ``where`` violates the rule; ``...`` for any, of its own or of the pod.
+        where: Part of the pod spec to which ``path`` is relative: the pod, its containers, both, or its volumes.
+        path: Names of fields, separated by dots. A path through a list includes each item.
+        problem: Text of the message. It can contain ``{owner}``, the pod, container or volume, and ``{value}``, the
+            invalid value.
+        allowed: Valid values. None in the list stands for a missing field. If the attribute itself is None, all values
+            are valid.
+        refused: Invalid values.
+        required: Value that must be present at the path. ``...`` means that the container or the pod must set any
+            value.
     """
 
     where: Where
@@ -130,13 +134,13 @@ CHECKS: dict[str, dict[str, tuple[Rule, ...]]] = {"privileged": {}, "baseline": 
 
 
 def violations(pod_spec: PodSpec, level: str) -> list[str]:
-    """Return what the level forbids in a pod's spec, one line each, opening with the name of the check."""
+    """Return the violations of a Pod Security level in a pod spec, as lines ``<name of the check>: <problem>``."""
     checks = CHECKS[level].items()
     return [f"{name}: {problem}" for name, rules in checks for rule in rules for problem in _problems(pod_spec, rule)]
 
 
 def ways_out(pod_spec: PodSpec, level: str) -> list[str]:
-    """Return what a pod's spec must say for the level to admit it, in Kubernetes' spelling."""
+    """Return the settings that a pod spec must have so that a Pod Security level admits it, as in a manifest."""
     checks = CHECKS[level].items()
     return [_WAYS_OUT[name] for name, rules in checks if any(any(_problems(pod_spec, rule)) for rule in rules)]
 
@@ -163,7 +167,7 @@ def _holders(pod: PodSpec, where: Where) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _values(holder: Mapping[str, Any], path: str) -> Iterator[Any]:
-    """Yield the values at a path; None for a field that is absent while what holds it is there."""
+    """Yield the values at a path in a part of a pod spec. A value is None if the last field of the path is missing."""
     field, _, rest = path.partition(".")
     value = holder.get(field)
     for one in value if isinstance(value, list) else (value,):
@@ -178,7 +182,11 @@ def _is_set(path: str, *holders: Mapping[str, Any]) -> bool:
 
 
 def _sources(volume: Mapping[str, Any]) -> list[str]:
-    """Return a source of a volume that is allowed, or all its sources as one text."""
+    """Return a list with one text, which names the source of a pod volume, such as ``hostPath`` or ``emptyDir``.
+
+    If the level ``restricted`` allows a source that the volume sets, the text is this source. Otherwise the text
+    contains all sources that the volume sets, joined by spaces.
+    """
     sources = sorted(field for field, value in volume.items() if field != "name" and value is not None)
     allowed = [source for source in sources if source in RESTRICTED_VOLUMES]
     return allowed[:1] or [" ".join(sources) or "volume without source"]

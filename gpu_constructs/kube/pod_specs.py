@@ -1,4 +1,4 @@
-"""Where the pods stand in a manifest, whatever its kind."""
+"""Paths of the pod specs in manifests of Kubernetes and of common operators."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from gpu_constructs.errors import GpuConstructsError
 
 Path = tuple[str | int, ...]
-"""Keys and list indexes, from the root of a manifest."""
+"""Path in a manifest, as keys and list indices from its root."""
 
 _TEMPLATE = ("spec.template.spec",)
 _JOB_SET = "spec.replicatedJobs.*.template.spec.template.spec"
 _RAY_CLUSTER = ("headGroupSpec.template.spec", "workerGroupSpecs.*.template.spec")
 _RAY_JOB = (*(f"rayClusterSpec.{path}" for path in _RAY_CLUSTER), "submitterPodTemplate.spec")
 
-# trainer.kubeflow.org TrainJob has none: what its runtimePatches give of a pod is a patch.
+# A TrainJob of trainer.kubeflow.org contains no pod spec. Its runtimePatches are patches of a pod spec elsewhere.
 _PATHS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("", "Pod"): ("spec",),
     ("", "PodTemplate"): ("template.spec",),
@@ -48,7 +48,7 @@ _PATHS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("ray.io", "RayCronJob"): tuple(f"spec.jobTemplate.{path}" for path in _RAY_JOB),
     ("ray.io", "RayJob"): tuple(f"spec.{path}" for path in _RAY_JOB),
     ("ray.io", "RayService"): tuple(f"spec.rayClusterConfig.{path}" for path in _RAY_CLUSTER),
-    # The pods of KServe have fields of their own beside, or instead of, those of Kubernetes.
+    # Pod specs of KServe have additional fields. Some replace fields of Kubernetes.
     ("serving.kserve.io", "ClusterServingRuntime"): ("spec", "spec.workerSpec"),
     ("serving.kserve.io", "InferenceService"): (
         "spec.predictor",
@@ -75,7 +75,10 @@ _OBJECTS: Mapping[tuple[str, str], str] = {
     ("kubeflow.org", "Experiment"): "spec.trialTemplate.trialSpec",
     ("kubeflow.org", "Trial"): "spec.runSpec",
 }
-"""Kinds that hold an object of any kind, whose own kind says where its pods are."""
+"""Path of the manifest that an object of a kind contains.
+
+The kind of the contained manifest determines where its pod specs are.
+"""
 
 _MODEL_SERVERS = (
     "model",
@@ -90,7 +93,7 @@ _MODEL_SERVERS = (
     "triton",
     "xgboost",
 )
-"""Where the predictor of an InferenceService has the container that serves the model."""
+"""Fields of the predictor of a KServe InferenceService that can contain the model server container."""
 
 
 @cache
@@ -99,7 +102,7 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Return the mappings at the end of the steps, each with its own path."""
+    """Yield each mapping in a manifest that the steps of a path lead to, with its complete path."""
     if not steps:
         if isinstance(value, dict):
             yield done, value
@@ -114,7 +117,7 @@ def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tup
 def _found(manifest: Mapping[str, Any], path: str | None) -> Iterator[tuple[Path, dict[str, Any]]]:
     if path is not None:
         if not isinstance(path, str) or not all(_steps(path)):
-            msg = f"path must be keys joined by dots, with * for each member, such as {_JOB_SET!r}; got {path!r}"
+            msg = f"path must be keys joined by dots, with * for each member, such as {_JOB_SET!r}, got {path!r}"
             raise GpuConstructsError(msg)
         yield from _follow(manifest, _steps(path))
         return
@@ -127,17 +130,19 @@ def _found(manifest: Mapping[str, Any], path: str | None) -> Iterator[tuple[Path
 
 
 def holds_pods(api_version: str, kind: str) -> bool:
-    """Check from the kind of an object alone whether it makes pods."""
+    """Check whether the library knows that objects of a kind create pods."""
     known = (api_version.rpartition("/")[0], kind)
     return known in _PATHS or known in _OBJECTS
 
 
 def pod_spec_paths(manifest: Mapping[str, Any], path: str | None = None) -> list[Path]:
-    """Return where each pod spec of a manifest is, as the keys and list indexes that lead there.
+    """Return the path of each pod spec of a manifest, as keys and list indices.
 
-    The kinds known are those of Kubernetes and of the common operators for training and serving; for another
-    kind, ``path`` says where to look: ``"spec.groups[*].template.spec"``, with ``*`` for each member of a list
-    or mapping.
+    Args:
+        manifest: Manifest of any kind.
+        path: Path of the pod specs, such as ``"spec.groups[*].template.spec"``, with ``*`` for each member of a list
+            or mapping. By default, the kind determines the paths. The function supports the kinds of Kubernetes and
+            of common operators for training and serving.
 
     Raises:
         GpuConstructsError: ``path`` has an empty step.
@@ -146,20 +151,23 @@ def pod_spec_paths(manifest: Mapping[str, Any], path: str | None = None) -> list
 
 
 def pod_specs(manifest: Mapping[str, Any], path: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield every pod spec of a manifest, found as :func:`pod_spec_paths` does; none for kinds that make no pods."""
+    """Yield every pod spec of a manifest, at the paths that :func:`pod_spec_paths` returns."""
     for _, spec in _found(manifest, path):
         yield spec
 
 
 def model_server(pod_spec: Mapping[str, Any]) -> str | None:
-    """Return where the predictor of an InferenceService has the container that serves the model, if it has."""
+    """Return the field of an InferenceService predictor that contains the model server container.
+
+    Return None if no field contains it.
+    """
     return next((server for server in _MODEL_SERVERS if isinstance(pod_spec.get(server), Mapping)), None)
 
 
 def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield every container of a pod, those that run before the others first.
+    """Yield every container of a pod spec, the init containers first.
 
-    What serves the model in a predictor of KServe is one, too, though it stands in no list.
+    The containers include the model server of a KServe predictor, which is not in a list.
     """
     for group in ("initContainers", "containers"):
         yield from pod_spec.get(group) or ()
@@ -169,10 +177,10 @@ def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]]:
-    """Yield what a pod demands of its node's labels: of each set, at least one label must be published.
+    """Yield sets of node labels that a pod requires. A node must have at least one label of each set.
 
-    A ``nodeSelector`` entry is a set of its own, and so is each expression of a node affinity with one term. Several
-    terms of a required node affinity are alternatives.
+    Each entry of ``nodeSelector`` is a set with one label. So is each expression of a required node affinity with one
+    term. The terms of a node affinity with several terms are alternatives, so they form one set.
     """
     for label in pod_spec.get("nodeSelector") or {}:
         yield frozenset({label})
@@ -187,7 +195,7 @@ def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]
 
 
 def node_values_required(pod_spec: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each label that a pod's node must have, with the values of which any will do."""
+    """Yield each node label for which a pod requires certain values, with these values."""
     for label, value in (pod_spec.get("nodeSelector") or {}).items():
         yield label, [str(value)]
     terms = [
@@ -200,7 +208,7 @@ def node_values_required(pod_spec: Mapping[str, Any]) -> Iterator[tuple[str, lis
 
 
 def _node_terms(pod_spec: Mapping[str, Any]) -> list[Sequence[Mapping[str, Any]]]:
-    """Return the expressions of each term of the required node affinity."""
+    """Return the terms of the required node affinity of a pod. Each term is a list of its expressions."""
     affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return [term.get("matchExpressions") or () for term in required.get("nodeSelectorTerms") or ()]

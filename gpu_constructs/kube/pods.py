@@ -1,4 +1,4 @@
-"""Options of the pods that this library runs, each declared once, and the builders of their specs and DaemonSets."""
+"""Options of the pods that this library emits, and builders of pod specs and DaemonSets."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gpu_constructs.kube.update_strategy import UpdateStrategy
 ImagePullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
 OWN_ANNOTATIONS = "gpu-constructs/"
-"""Prefix of the annotations that only this library sets on pods, such as checksums of what the pods read."""
+"""Prefix of the annotations that only this library sets on pods, such as checksums of ConfigMaps."""
 
 
 class PodOptions(TypedDict, total=False):
-    """Options of all pods of this library.
+    """Options of the pods that the constructs of this library create.
 
     Attributes:
-        image_pull_secrets: Names or objects of Secrets in the namespace, for a registry that asks for a login.
-        node_selector: Node labels to select, in addition to those that the construct selects.
+        image_pull_secrets: Names or constructs of Secrets in the namespace, for a registry that requires a login.
+        node_selector: Node labels that the pods require, besides those that the construct requires.
         priority_class_name: Name of a PriorityClass.
-        resources: Requests and limits of the main container, in place of the construct's own.
-        runtime_class: Name or object of a RuntimeClass. None: the platform decides.
-        tolerations: Taints to tolerate, in addition to ``nvidia.com/gpu``.
+        resources: Requests and limits of the main container. They replace the defaults of the construct.
+        runtime_class: Name or construct of a RuntimeClass. None uses the RuntimeClass that the platform needs.
+        tolerations: Tolerations of the pods, besides that for the taint ``nvidia.com/gpu``.
     """
 
     image_pull_secrets: Sequence[str | NamedObject]
@@ -40,17 +40,18 @@ class PodOptions(TypedDict, total=False):
 
 
 class AgentOptions(PodOptions, total=False):
-    """Options of the pods of a DaemonSet.
+    """Options of the DaemonSets that this library emits, and of their pods.
 
     Attributes:
-        affinity: Affinity of the pods, in the form of Kubernetes.
-        image: Another image, as ``repository:tag`` or with a digest.
-        image_pull_policy: ``IfNotPresent`` by default, since images are pinned; ``Always`` or ``Never``.
-        pod_annotations: Additional annotations of the pods.
-        pod_labels: Additional labels of the pods.
-        pod_security_context: Security context of the pods, on top of the seccomp profile ``RuntimeDefault``.
-        revision_history_limit: Old revisions that ``kubectl rollout undo`` can go back to. None: Kubernetes keeps 10.
-        update_strategy: How pods are replaced: one node after the other by default.
+        affinity: Affinity of the pods, as in a manifest.
+        image: Image that replaces the default one, as ``repository:tag`` or with a digest.
+        image_pull_policy: Pull policy: ``Always``, ``IfNotPresent`` or ``Never``. By default it is ``IfNotPresent``,
+            because the tags of images do not change.
+        pod_annotations: Annotations of the pods, besides those of this library.
+        pod_labels: Labels of the pods, besides those of this library.
+        pod_security_context: Security context of the pods, besides the seccomp profile ``RuntimeDefault``.
+        revision_history_limit: Number of old revisions for ``kubectl rollout undo``. With None, Kubernetes keeps 10.
+        update_strategy: Update strategy of the DaemonSet; by default it replaces the pods on one node after the other.
     """
 
     affinity: Mapping[str, Any] | None
@@ -64,13 +65,14 @@ class AgentOptions(PodOptions, total=False):
 
 
 class ProgramOptions(AgentOptions, total=False):
-    """Options of the pods of a DaemonSet with one program.
+    """Options of a DaemonSet whose pods run one program.
 
     Attributes:
-        host_network: Whether the pods use the network of the node, for example if pod addresses are scarce.
-        security_context: Security context of the container, in place of the one computed from the options. It must
-            hold the rights that the options need.
-        service_account: Name or object of an existing ServiceAccount.
+        host_network: Whether the pods use the network of the node, for example if pod addresses are scarce; False by
+            default.
+        security_context: Security context of the container. It replaces the computed security context, and must grant
+            the rights that the other options need.
+        service_account: Name or construct of an existing ServiceAccount.
     """
 
     host_network: bool
@@ -79,25 +81,25 @@ class ProgramOptions(AgentOptions, total=False):
 
 
 def pod_labels(name: str, given: Mapping[str, str]) -> None:
-    """Check labels of pods, which must not replace those of this library."""
+    """Raise if labels of pods are invalid, or if they replace labels of this library."""
     fields.labels(name, given)
     own = labels.object_labels(labels.selector_labels(name="", instance="", component=""), version="v")
     _refuse(name, (key for key in given if key in own))
 
 
 def pod_annotations(name: str, given: Mapping[str, str]) -> None:
-    """Check annotations, which must not replace those of this library."""
+    """Raise if annotations of pods are invalid, or if they replace annotations of this library."""
     fields.labels(name, dict.fromkeys(given, ""))
     _refuse(name, (key for key in given if key.startswith(OWN_ANNOTATIONS)))
 
 
 def _refuse(name: str, keys: Any) -> None:
     for key in keys:
-        raise GpuConstructsError(f"{name} must not hold {key!r}: this library sets it; leave it out")
+        raise GpuConstructsError(f"{name} must not contain {key!r}, which the library sets. Remove it")
 
 
 def keys_among(allowed: Sequence[str]) -> fields.Check:
-    """Return the check that a mapping has no other keys than those."""
+    """Return a check that a mapping has no keys except the allowed ones."""
 
     def check(name: str, given: Mapping[str, Any]) -> None:
         for key in given:
@@ -107,7 +109,7 @@ def keys_among(allowed: Sequence[str]) -> fields.Check:
 
 
 def check_affinity(_: str, given: Mapping[str, Any]) -> None:
-    """Check the first levels of an affinity for the form of Kubernetes."""
+    """Raise unless an affinity has the structure of the Kubernetes API. The check covers the outer levels only."""
     placement.check_affinity(given)
 
 
@@ -122,24 +124,24 @@ CHECKS: Mapping[str, fields.Check] = {
     "revision_history_limit": fields.natural,
     "security_context": keys_among(container_security.SECURITY_CONTEXT),
 }
-"""Check of each option whose type alone does not say what is allowed."""
+"""Checks by name of the option, besides the check of its type."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pods:
-    """The pods of a construct: what the construct needs, and the options of its user on top of it.
+    """The settings of the pods of a construct: the defaults of the construct, and the options of the user.
 
     Attributes:
-        options: Options of the user; a missing one and None mean the same.
-        image: Image if the user names none.
-        resources: Requests and limits of the main container if the user sets none.
-        runtime_class: Name of the RuntimeClass if the user names none; None for the default of the nodes.
-        tolerations: Taints that the construct tolerates in any case.
-        node_labels: Node labels that the construct selects in any case.
-        update_strategy: How pods are replaced if the user does not say.
+        options: Options of the user by name. An option with the value None counts as not set.
+        image: Default image.
+        resources: Default requests and limits of the main container.
+        runtime_class: Default name of the RuntimeClass; None uses the default runtime of the nodes.
+        tolerations: Tolerations that the construct sets. The pods also get the tolerations of the user.
+        node_labels: Node labels that the construct selects. The pods also select the node labels of the user.
+        update_strategy: Default update strategy.
 
     Raises:
-        GpuConstructsError: An option has a value that Kubernetes or this library does not take.
+        GpuConstructsError: An option has an invalid value.
     """
 
     options: Mapping[str, Any]
@@ -154,7 +156,7 @@ class Pods:
         fields.options(self.options, CHECKS)
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the metadata of the object that runs the pods, whose labels the pods have too."""
+        """Return the metadata of the object that creates the pods. The pods have the same labels."""
         return {**metadata, "labels": {**(self.options.get("pod_labels") or {}), **metadata["labels"]}}
 
     def container(self, name: str, **more: Any) -> dict[str, Any]:
@@ -162,7 +164,7 @@ class Pods:
 
         Args:
             name: Name of the container.
-            more: Further fields of the container, in the form of Kubernetes.
+            more: Other fields of the container, as in a manifest.
         """
         own = self.options.get("security_context")
         return {
@@ -185,10 +187,10 @@ class Pods:
         """Return the spec of the pods.
 
         Args:
-            containers: Containers, the main one among them.
-            service_account: Name of a ServiceAccount whose token the pods get; None mounts no token.
-            security_context: Security context that the construct needs, on top of the seccomp profile.
-            more: Further fields of the spec, in the form of Kubernetes; they win over computed ones.
+            containers: Containers of the pods, including the main one.
+            service_account: Name of a ServiceAccount whose token the pods mount; None mounts no token.
+            security_context: Security context that the construct needs, besides the seccomp profile.
+            more: Other fields of the spec, as in a manifest. They replace fields that this method computes.
         """
         return pod_spec(
             containers,
@@ -219,13 +221,13 @@ class Pods:
         selector: Mapping[str, str],
         checksums: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """Return the DaemonSet that runs the pods.
+        """Return the manifest of the DaemonSet that creates the pods.
 
         Args:
             spec: Spec of the pods.
             metadata: Metadata of the DaemonSet.
-            selector: Labels by which the DaemonSet finds its pods.
-            checksums: Annotations that restart the pods if what they read changes.
+            selector: Labels that identify the pods of the DaemonSet.
+            checksums: Annotations with the checksums of ConfigMaps, which restart the pods after a change.
         """
         return daemonset(
             metadata=self.metadata(metadata),
@@ -244,13 +246,13 @@ def pod_spec(
     security_context: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the spec of a pod: no token without a ServiceAccount, no variables of Services, a seccomp profile.
+    """Return a pod spec with the seccomp profile ``RuntimeDefault`` and without environment variables for Services.
 
     Args:
         containers: Containers of the pod.
-        service_account: Name of a ServiceAccount whose token the pod gets; None mounts no token.
-        security_context: Security context of the pod, on top of the seccomp profile ``RuntimeDefault``.
-        more: Further fields, in the form of Kubernetes; None leaves a field out.
+        service_account: Name of a ServiceAccount whose token the pod mounts; None mounts no token.
+        security_context: Security context of the pod, besides the seccomp profile ``RuntimeDefault``.
+        more: Other fields of the spec, as in a manifest. The result omits a field with the value None.
     """
     return {
         "automountServiceAccountToken": service_account is not None,
@@ -264,7 +266,7 @@ def pod_spec(
 
 
 def pull_secrets(given: Sequence[str | NamedObject]) -> list[dict[str, str]] | None:
-    """Return ``imagePullSecrets`` of a pod, or None without any."""
+    """Return the field ``imagePullSecrets`` of a pod spec. Return None if there are no Secrets for it."""
     names = [references.name_of(f"image_pull_secrets[{index}]", one, "Secret") for index, one in enumerate(given)]
     return [{"name": name} for name in names] or None
 
@@ -279,16 +281,16 @@ def daemonset(
     rolling_update: Mapping[str, Any] | None = None,
     update_strategy: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the DaemonSet.
+    """Return a DaemonSet manifest.
 
     Args:
-        metadata: Metadata of the DaemonSet; its labels go on the pods too.
-        selector: Labels that tell its pods from all others.
-        annotations: Annotations of the pods; checksums of what they read, so that a change restarts them.
-        pod_spec: The pod.
-        revision_history_limit: How many old revisions Kubernetes keeps.
-        rolling_update: How many pods may be missing or doubled during an update.
-        update_strategy: The whole strategy, instead of a rolling update.
+        metadata: Metadata of the DaemonSet. Its pods have the same labels.
+        selector: Labels that identify the pods of the DaemonSet.
+        annotations: Annotations of the pods, including checksums that restart the pods after a change.
+        pod_spec: Spec of the pods.
+        revision_history_limit: Number of old revisions that Kubernetes keeps. With None, it keeps 10.
+        rolling_update: Parameters of a rolling update, as in a manifest.
+        update_strategy: Complete update strategy, instead of a rolling update.
     """
     return {
         "apiVersion": "apps/v1",

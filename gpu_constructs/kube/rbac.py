@@ -1,4 +1,4 @@
-"""A ServiceAccount and what it may do, by construct id."""
+"""Builders of ServiceAccounts, roles and role bindings. Each function returns manifests by construct ID."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Rules = Sequence[Mapping[str, Any]]
 
 
 def service_account(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the account; pods that need its token say so themselves."""
+    """Return a ServiceAccount that does not mount its token. A pod that needs the token mounts it explicitly."""
     return {
         "service-account": {
             "apiVersion": "v1",
@@ -22,12 +22,15 @@ def service_account(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def role(metadata: Mapping[str, Any], rules: Rules) -> dict[str, dict[str, Any]]:
-    """Return the account of the same name rights in its own namespace."""
+    """Return a Role, and a RoleBinding to the ServiceAccount with the same name and namespace."""
     return _granted("role", "Role", metadata, rules, metadata)
 
 
 def cluster_role(metadata: Mapping[str, Any], rules: Rules, *, account: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return an account rights on the whole cluster, by default the one of the same name."""
+    """Return a ClusterRole, and a ClusterRoleBinding to a ServiceAccount.
+
+    By default, the ServiceAccount has the same name as the ClusterRole.
+    """
     of_cluster = {key: value for key, value in metadata.items() if key != "namespace"}
     return _granted("cluster-role", "ClusterRole", of_cluster, rules, {**metadata, "name": account or metadata["name"]})
 

@@ -1,4 +1,4 @@
-"""Other objects a construct points at, given by name or as the object itself."""
+"""References to Kubernetes objects, which a user specifies as a name or as a cdk8s construct."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from gpu_constructs.kube import fields
 
 
 class NamedObject(Protocol):
-    """An object of any cdk8s library: a construct of cdk8s-plus or of this library, or an ``ApiObject``."""
+    """A cdk8s construct that emits one Kubernetes object: from cdk8s-plus, from this library, or an ``ApiObject``."""
 
     @property
     def name(self) -> str:
-        """Name of the object."""
+        """Name of the Kubernetes object that the construct emits."""
 
 
 def name_of(field: str, given: object, kind: str) -> str:
-    """Return the name of an object handed over as text or as a construct of any cdk8s library.
+    """Return the name of a Kubernetes object that the user specifies as a name or as a construct.
 
-    Constructs are recognised by what they carry (``kind`` and ``name``), so cdk8s-plus objects of every
-    version, plain ``ApiObject``s and ours serve alike, and none of those libraries is imported here.
+    A construct is any object with the attributes ``kind`` and ``name``. So the function accepts constructs of every
+    release of cdk8s-plus without an import of that library.
+
+    Args:
+        field: Name of the option in messages.
+        given: Name or construct.
+        kind: Required kind of the object.
+
+    Raises:
+        GpuConstructsError: The value is not a valid name, or is an object of another kind.
     """
     if isinstance(given, str):
         fields.dns_subdomain(field, given)
@@ -30,5 +38,5 @@ def name_of(field: str, given: object, kind: str) -> str:
     name = getattr(target, "name", None) if found == kind else None
     if not isinstance(name, str):
         got = f"a {found}" if isinstance(found, str) else type(given).__name__
-        raise GpuConstructsError(f"{field} must be the name of a {kind} or a {kind} object; got {got}")
+        raise GpuConstructsError(f"{field} must be the name of a {kind} or a {kind} object, got {got}")
     return name

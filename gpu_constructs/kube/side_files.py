@@ -1,4 +1,4 @@
-"""Files for people and other tools, in folders beside the manifests that ``kubectl apply -f`` does not read."""
+"""Files of ``dist/`` that are not manifests, such as Helm values and reports, and the marks of generated files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDERS: Mapping[Folder, tuple[str, ...]] = {
     "machine-config": (".yaml",),
     "reports": (".html", ".json", ".svg", ".txt"),
 }
-"""The folders of dist/ that hold them, with what their names end in."""
+"""Folders of ``dist/``, with the endings of the filenames in them."""
 
 _MARK = re.compile(r"Written by gpu_constructs(?: \((?P<program>[^()]+)\))?: change the app, not this file\.")
 _AROUND_MARK = {
@@ -28,13 +28,14 @@ _AROUND_MARK = {
 
 @dataclass(frozen=True, kw_only=True)
 class SideFile:
-    """One file.
+    """A file that is not a manifest, in a folder of ``dist/`` that ``kubectl apply -f dist/`` does not read.
 
     Attributes:
-        folder: Where it goes: ``dist/<folder>/``, below that the cluster's folder where there are several.
+        folder: Folder below ``dist/``. If the program writes the files of several clusters, this folder contains a
+            folder for each cluster.
         stem: Name of the file without the ending.
-        text: What it holds, without the first line that says it is generated.
-        ending: What its name ends in; by default the first that the folder has.
+        text: Content of the file, without the first line that marks it as generated.
+        ending: Ending of the name; by default the first ending of the folder.
     """
 
     folder: Folder
@@ -44,16 +45,16 @@ class SideFile:
 
     @property
     def name(self) -> str:
-        """The whole name."""
+        """Name of the file with its ending."""
         return self.stem + (self.ending or FOLDERS[self.folder][0])
 
 
 def first_line(name: str, program: str = "") -> str:
-    """Return the line by which a generated file of that name says so.
+    """Return the first line of a file, which marks it as generated.
 
     Args:
-        name: Name of the file.
-        program: Name of the program that writes it; empty for one without a name.
+        name: Name of the file, whose ending determines the form of the comment.
+        program: Name of the program that writes the file. Empty (the default) omits the name.
     """
     before, after = _around_mark(name)
     author = f" ({program})" if program else ""
@@ -61,7 +62,7 @@ def first_line(name: str, program: str = "") -> str:
 
 
 def author(name: str, line: str) -> str | None:
-    """Return the program that a file names in its first line: None where this library did not write the file."""
+    """Return the program in the first line of a file. Return None if this library did not write the file."""
     before, after = _around_mark(name)
     mark = _MARK.fullmatch(line.removeprefix(before).removesuffix(after))
     if mark is None or line != before + mark[0] + after:
@@ -74,5 +75,8 @@ def _around_mark(name: str) -> tuple[str, str]:
 
 
 def marked(name: str, text: str, program: str = "") -> str:
-    """Return the text of a file with that line in front; an object of JSON starts with it instead."""
+    """Return the text of a file with a mark that states that a program generated the file.
+
+    The mark is the first line. In JSON, it is a member of the object.
+    """
     return first_line(name, program) + (text.removeprefix("{\n") if name.endswith(".json") else text)

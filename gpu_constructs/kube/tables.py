@@ -1,4 +1,4 @@
-"""Tables of facts that lie as YAML and CSV files beside the modules that read them."""
+"""Readers of the YAML and CSV tables in the data files of this package."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @cache
 def table(package: str, name: str) -> Any:
-    """Return the content of a YAML file of a package; callers must not change it."""
+    """Return the content of a YAML file from the data files of a Python package. Callers must not change it."""
     text = (resources.files(package) / name).read_text(encoding="utf-8")
     return yaml.load(text, Loader=_LOADER)
 
 
 @cache
 def rows(package: str, name: str) -> Sequence[dict[str, str]]:
-    """Return the rows of a CSV file of a package, by column; callers must not change them.
+    """Return the rows of a CSV file from the data files of a Python package, each as values by column name.
 
-    Lines that begin with ``#`` say where the facts come from.
+    Callers must not change the rows. Lines that begin with ``#`` are comments, for example with the sources of facts.
     """
     text = (resources.files(package) / name).read_text(encoding="utf-8")
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))

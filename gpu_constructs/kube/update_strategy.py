@@ -1,4 +1,4 @@
-"""How a DaemonSet replaces its pods when their template changes."""
+"""The update strategy of a DaemonSet, which replaces pods after a change of their template."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ _PERCENT = re.compile(r"(100|[1-9]?[0-9])%\Z")
 
 
 def check_amount(field: str, value: int | str) -> None:
-    """Raise unless a value is a number of pods: a whole number from 0, or a percentage."""
+    """Raise unless a value is a whole number of at least 0, or a percentage such as ``10%``."""
     if not isinstance(value, str):
         fields.natural(field, value)
     elif not _PERCENT.match(value):
-        raise GpuConstructsError(f"{field} must be a number or a percentage like '10%'; got {value!r}")
+        raise GpuConstructsError(f"{field} must be a number or a percentage like '10%', got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateStrategy(fields.Options):
-    """``UpdateStrategy.rolling_update(...)`` or ``UpdateStrategy.on_delete()``; the words are those of Kubernetes.
+    """The update strategy of a DaemonSet, with the fields of Kubernetes.
+
+    Create one with ``UpdateStrategy.rolling_update(...)`` or ``UpdateStrategy.on_delete()``.
 
     Attributes:
-        type: ``RollingUpdate`` or ``OnDelete``.
-        max_unavailable: Pods that may be missing during an update: a number or a percentage (``"10%"``).
-        max_surge: Pods that may run beside the old one of their node; likewise.
+        type: Strategy: ``RollingUpdate`` or ``OnDelete``.
+        max_unavailable: Largest number or percentage (``"10%"``) of nodes without a pod during an update.
+        max_surge: Largest number or percentage of nodes that run the old pod and the new pod during an update.
 
     Raises:
-        GpuConstructsError: A number below zero, text that is not a percentage, both zero, both above zero, or
-            numbers beside ``OnDelete``.
+        GpuConstructsError: A number is negative, a text is not a percentage, both values are zero, both are above
+            zero, or ``OnDelete`` has a value.
     """
 
     type: Literal["RollingUpdate", "OnDelete"]
@@ -45,14 +47,14 @@ class UpdateStrategy(fields.Options):
         has_numbers = (self.max_unavailable, self.max_surge) != (None, None)
         yield (
             self.type == "OnDelete" and has_numbers,
-            "update_strategy takes no numbers with OnDelete; use UpdateStrategy.on_delete()",
+            "update_strategy must not have numbers with OnDelete. Use UpdateStrategy.on_delete()",
         )
-        # Kubernetes' own defaults are 1 unavailable and no surge.
+        # The defaults of Kubernetes are max_unavailable=1 and max_surge=0.
         is_missing = str(1 if self.max_unavailable is None else self.max_unavailable).rstrip("%") != "0"
         is_doubled = str(self.max_surge or 0).rstrip("%") != "0"
         yield (
             self.type == "RollingUpdate" and is_missing == is_doubled,
-            "update_strategy must let pods either be missing (max_unavailable) or be doubled (max_surge); got "
+            "update_strategy must have either max_unavailable or max_surge above 0, got "
             f"max_unavailable={self.max_unavailable!r}, max_surge={self.max_surge!r}",
         )
 
@@ -61,24 +63,25 @@ class UpdateStrategy(fields.Options):
     def rolling_update(
         cls, *, max_unavailable: int | str | None = None, max_surge: int | str | None = None
     ) -> UpdateStrategy:
-        """Replace pods node by node; without numbers one at a time.
+        """Create a strategy that replaces pods node by node, by default one node at a time.
 
         Args:
-            max_unavailable: Nodes that may be without a pod meanwhile: a number or ``"10%"``. Kubernetes'
-                default is 1.
-            max_surge: Nodes that may run the new pod beside the old one; needs ``max_unavailable=0``. Not
-                for pods that own something of their node, as device plugins do.
+            max_unavailable: Largest number or percentage (``"10%"``) of nodes without a pod during an update. With
+                None, Kubernetes uses 1.
+            max_surge: Largest number or percentage of nodes that run the old pod and the new pod during an update. It
+                requires ``max_unavailable=0``. Do not use it for pods that need exclusive access to the node, such as
+                device plugins.
         """
         return cls(type="RollingUpdate", max_unavailable=max_unavailable, max_surge=max_surge)
 
     @classmethod
     @short_errors
     def on_delete(cls) -> UpdateStrategy:
-        """Replace a pod only after it was deleted."""
+        """Create a strategy that replaces a pod only after a user deletes it."""
         return cls(type="OnDelete")
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the strategy as Kubernetes writes it."""
+        """Return the strategy as it appears in a manifest."""
         numbers = {"maxUnavailable": self.max_unavailable, "maxSurge": self.max_surge}
         given = {name: value for name, value in numbers.items() if value is not None}
         return {"type": self.type, **({"rollingUpdate": given} if given else {})}

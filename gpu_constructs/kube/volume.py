@@ -1,4 +1,4 @@
-"""What a workload mounts, and the disks that it brings itself."""
+"""Volumes that workloads mount, and the PersistentVolumeClaims that they create."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors
+from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_if, short_errors, then
 from gpu_constructs.kube import fields, references
 from gpu_constructs.kube.references import NamedObject
 
@@ -16,18 +16,19 @@ AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWrit
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeClaim(fields.Options):
-    """A disk of its own for a workload, mounted by ``volumes={"/path": VolumeClaim(storage="100Gi")}``.
+    """A PersistentVolumeClaim that a workload creates and mounts.
 
-    A StatefulSet gets one for each of its pods (``volumeClaimTemplates``), every other kind one
-    PersistentVolumeClaim named after workload and path.
+    Use it as ``volumes={"/path": VolumeClaim(storage="100Gi")}``. A StatefulSet creates one claim for each of its pods
+    (``volumeClaimTemplates``). Every other kind emits one claim, with a name from the workload and the path.
 
     Attributes:
-        storage: How much, as a quantity.
-        access_modes: Who may mount it at once; ``ReadWriteOnce``, one node, by default, since every storage has it.
-        storage_class_name: Kind of storage. None: the cluster's default.
+        storage: Size of the volume, as a quantity.
+        access_modes: Access modes of the claim; by default ``ReadWriteOnce`` (one node), which every storage supports.
+        storage_class_name: Name of the StorageClass. With None, Kubernetes uses the default StorageClass of the
+            cluster.
 
     Raises:
-        GpuConstructsError: An amount that is not a quantity, an access mode that Kubernetes does not have, or none.
+        GpuConstructsError: The size is not a quantity, or there is no access mode or an unknown one.
     """
 
     storage: str
@@ -40,15 +41,15 @@ class VolumeClaim(fields.Options):
     }
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
-        yield not self.access_modes, "volume_claim.access_modes must name at least one; got none"
+        yield not self.access_modes, "volume_claim.access_modes must have at least one mode, got none"
 
     @property
     def serves_several_nodes(self) -> bool:
-        """Whether pods of several nodes may mount it at once."""
+        """Whether pods on several nodes can mount the volume at the same time."""
         return any(mode in ("ReadWriteMany", "ReadOnlyMany") for mode in self.access_modes)
 
     def spec(self) -> dict[str, Any]:
-        """Return the claim as Kubernetes writes it."""
+        """Return the spec of the claim as it appears in a manifest."""
         return {
             "accessModes": list(self.access_modes),
             "resources": {"requests": {"storage": self.storage}},
@@ -66,13 +67,15 @@ _SOURCES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Volume(metaclass=ShortErrors):
-    """A source of files; made by the factories below and mounted by ``volumes={"/path": volume}``.
+    """A volume of a pod. Use it as ``volumes={"/path": volume}``.
+
+    Create one with a class method such as ``Volume.config_map`` or ``Volume.host_path``.
 
     Attributes:
-        source: The source, as Kubernetes writes it in a pod.
-        read_only: Whether the mount refuses writing.
-        sub_path: A path in the volume that is mounted instead of all of it.
-        of_object: The ConfigMap or Secret it was made of, where that was handed over as an object.
+        source: Source of the volume, as in a manifest.
+        read_only: Whether the mount prevents writes.
+        sub_path: Path in the volume to mount. With None, the container mounts the root of the volume.
+        of_object: Construct of the ConfigMap or Secret. None if the user passes its name.
     """
 
     source: Mapping[str, Any] = field(repr=False)
@@ -83,32 +86,41 @@ class Volume(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def persistent_volume_claim(cls, claim: str | NamedObject, *, read_only: bool = False) -> Volume:
-        """Mount a claim, given by name or as an object."""
+        """Mount an existing PersistentVolumeClaim.
+
+        Args:
+            claim: Name or construct of the claim.
+            read_only: Whether the mount prevents writes; False by default.
+        """
         name = references.name_of("claim", claim, "PersistentVolumeClaim")
         return cls(source={"persistentVolumeClaim": {"claimName": name}}, read_only=read_only)
 
     @classmethod
     @short_errors
     def config_map(cls, config_map: str | NamedObject) -> Volume:
-        """Mount the keys of a ConfigMap as files, read-only."""
+        """Mount the keys of a ConfigMap as read-only files.
+
+        The argument is the name or the construct of the ConfigMap.
+        """
         name = references.name_of("config_map", config_map, "ConfigMap")
         return cls(source={"configMap": {"name": name}}, read_only=True, of_object=_object(config_map))
 
     @classmethod
     @short_errors
     def secret(cls, secret: str | NamedObject) -> Volume:
-        """Mount the keys of a Secret as files, read-only."""
+        """Mount the keys of a Secret as read-only files. The argument is the name or the construct of the Secret."""
         name = references.name_of("secret", secret, "Secret")
         return cls(source={"secret": {"secretName": name}}, read_only=True, of_object=_object(secret))
 
     @classmethod
     @short_errors
     def empty_dir(cls, *, medium: Literal["", "Memory"] = "", size_limit: str | None = None) -> Volume:
-        """Mount an empty directory that lives and dies with the pod.
+        """Mount an empty directory that Kubernetes deletes with the pod.
 
         Args:
-            medium: ``Memory`` keeps it in RAM, where it counts against the memory limit.
-            size_limit: A quantity; a pod that exceeds it is evicted.
+            medium: Medium of the directory. Empty (the default) uses the disk of the node. ``Memory`` uses RAM, which
+                counts against the memory limit of the container.
+            size_limit: Largest size as a quantity. Kubernetes evicts a pod that exceeds it. None sets no limit.
         """
         fields.of_type("medium", medium, Literal["", "Memory"])
         if size_limit is not None:
@@ -126,12 +138,13 @@ class Volume(metaclass=ShortErrors):
         type: Literal["", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"] = "",  # noqa: A002
         read_only: bool = True,
     ) -> Volume:
-        """Mount a path of the node; the pod then needs a privileged namespace.
+        """Mount a path of the node. The pod then needs a privileged namespace.
 
         Args:
-            path: Absolute.
-            type: What must be there; without one nothing is checked.
-            read_only: Whether the mount refuses writing. True: what a pod writes there outlives it.
+            path: Absolute path on the node.
+            type: What must exist at the path: a Kubernetes ``hostPath`` type such as ``Directory``. By default,
+                Kubernetes does not check the path.
+            read_only: Whether the mount prevents writes; True by default, because files on the node outlive the pod.
         """
         fields.of_type("path", path, str)
         fields.absolute_path("path", path)
@@ -141,11 +154,11 @@ class Volume(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def of_source(cls, source: Mapping[str, Any], *, read_only: bool = False) -> Volume:
-        """Mount any other source of Kubernetes: ``Volume.of_source({"nfs": {"server": ..., "path": ...}})``.
+        """Mount a volume source without its own method: ``Volume.of_source({"nfs": {"server": ..., "path": ...}})``.
 
         Args:
-            source: One source, as Kubernetes writes it in a pod.
-            read_only: Whether the mount refuses writing.
+            source: Mapping with one volume source, as in a manifest.
+            read_only: Whether the mount prevents writes; False by default.
         """
         fields.of_type("source", source, Mapping[str, Mapping[str, Any]])
         refuse_if(len(source) != 1, "source", "hold one source, like {'nfs': {...}}", dict(source))
@@ -154,15 +167,19 @@ class Volume(metaclass=ShortErrors):
 
     @short_errors
     def at(self, sub_path: str) -> Volume:
-        """Return the volume with only a path in it mounted, so that one disk serves several mounts."""
+        """Return a copy of the volume that mounts only one path in it, so that several mounts can use the volume.
+
+        Args:
+            sub_path: Relative path in the volume, without ``..``.
+        """
         fields.of_type("sub_path", sub_path, str)
         if not sub_path or sub_path.startswith("/") or ".." in sub_path.split("/"):
-            raise GpuConstructsError(f"sub_path must be a relative path without '..'; got {sub_path!r}")
+            raise GpuConstructsError(f"sub_path must be a relative path without '..', got {sub_path!r}")
         return replace(self, sub_path=sub_path)
 
     @classmethod
     def of(cls, field: str, given: Any) -> Volume:
-        """Return the volume for what a user put into ``volumes``: a volume, or an object that can be mounted."""
+        """Return the volume for a value that the user passes in ``volumes``."""
         if isinstance(given, cls):
             return given
         kind = getattr(getattr(given, "api_object", given), "kind", None)
@@ -179,12 +196,15 @@ class Volume(metaclass=ShortErrors):
             else f"{type(given).__module__}.{type(given).__name__}".removeprefix("builtins.")
         )
         raise GpuConstructsError(
-            f"{field} must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object; got {got}"
+            f"{field} must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object, got {got}"
         )
 
 
 Mountable = Volume | VolumeClaim | NamedObject
-"""What ``volumes`` takes: a PersistentVolumeClaim, ConfigMap or Secret of any cdk8s library as well."""
+"""The values that ``volumes`` accepts.
+
+A ``NamedObject`` is the construct of a PersistentVolumeClaim, a ConfigMap or a Secret.
+"""
 
 
 def _object(given: str | NamedObject) -> NamedObject | None:
@@ -193,13 +213,13 @@ def _object(given: str | NamedObject) -> NamedObject | None:
 
 @dataclass
 class Mounts:
-    """The volumes of a pod, gathered from what its containers mount.
+    """The volumes of a pod. Each container adds the volumes that it mounts.
 
     Attributes:
-        reserved: Names that the volumes must not have.
-        sources: The pod's volumes, each named after the path where it was mounted first.
-        claims: Disks that the workload brings itself, by the same names.
-        objects: ConfigMaps and Secrets that were handed over as objects.
+        reserved: Names that a volume must not have, because the library uses them.
+        sources: Volumes of the pod. The name of a volume comes from its first mount path.
+        claims: PersistentVolumeClaims that the workload creates, by name of the volume.
+        objects: Constructs of ConfigMaps and Secrets that the user passes instead of names.
     """
 
     reserved: Collection[str] = ()
@@ -209,35 +229,35 @@ class Mounts:
     _names: list[tuple[str, object, Mapping[str, Any] | None, str]] = field(default_factory=list)
 
     def copy(self) -> Mounts:
-        """Return the same volumes, to which others may be added apart."""
+        """Return a copy of these volumes. Changes to the copy do not change the original."""
         return Mounts(self.reserved, [*self.sources], {**self.claims}, [*self.objects], [*self._names])
 
     @property
     def has_disk(self) -> bool:
-        """Whether something outlives the pod, which a new disk gives to root alone."""
+        """Whether the pod mounts a PersistentVolumeClaim. Only root can write to the volume of a new claim."""
         return bool(self.claims) or any("persistentVolumeClaim" in source for source in self.sources)
 
     def disks(self, owner: str, *, pods_at_once: int, way_out: str) -> list[dict[str, Any]]:
-        """Return the volumes of the pod whose disks the workload brings itself.
+        """Return the pod volumes for the PersistentVolumeClaims that the workload creates.
 
         Args:
-            owner: Name of the workload, after which its disks are called.
-            pods_at_once: Number of pods that mount the disks.
-            way_out: What to do if a disk does not serve that many.
+            owner: Name of the workload, which is the prefix of the names of its claims.
+            pods_at_once: Number of pods that mount the PersistentVolumeClaims at the same time.
+            way_out: Sentence of the error message that states a solution.
 
         Raises:
-            GpuConstructsError: A disk serves one node, and several pods mount it.
+            GpuConstructsError: Several pods mount a claim that only one node can mount.
         """
         for claim in self.claims.values():
             if pods_at_once > 1 and not claim.serves_several_nodes:
                 raise GpuConstructsError(
-                    f"volumes: a VolumeClaim with access_modes {list(claim.access_modes)} serves one node, but "
-                    f"{pods_at_once} pods run at once; {way_out}"
+                    f"volumes: a VolumeClaim with access_modes {list(claim.access_modes)} supports one node, but "
+                    f"{pods_at_once} pods run at the same time{then(way_out)}"
                 )
         return [{"name": name, "persistentVolumeClaim": {"claimName": f"{owner}-{name}"}} for name in self.claims]
 
     def claim_manifests(self, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return the PersistentVolumeClaims of the disks that the workload brings itself, by name of the volume."""
+        """Return the manifests of the PersistentVolumeClaims that the workload creates, by name of the volume."""
         owner = metadata["name"]
         return {
             name: {
@@ -250,10 +270,14 @@ class Mounts:
         }
 
     def mounted(self, given: Mapping[str, object], *, shared_memory: str | None = None) -> list[dict[str, Any]]:
-        """Return the mounts of one container.
+        """Return the volume mounts of one container, and add the volumes to the volumes of the pod.
+
+        Args:
+            given: Volumes by mount path.
+            shared_memory: Size of a memory volume at ``/dev/shm``, as a quantity. None mounts no volume there.
 
         Raises:
-            GpuConstructsError: A path that is not absolute, something that cannot be mounted, or two things at
+            GpuConstructsError: A path is not absolute, a value is not a volume, or there are two volumes for
                 ``/dev/shm``.
         """
         volumes = {
@@ -261,13 +285,13 @@ class Mounts:
             for path, one in given.items()
         }
         if shared_memory is not None:
-            refuse_if("/dev/shm" in volumes, "shared_memory and volumes['/dev/shm']", "not both be given")
+            refuse_if("/dev/shm" in volumes, "shared_memory and volumes['/dev/shm']", "not occur together")
             fields.size("shared_memory", shared_memory)
             volumes["/dev/shm"] = Volume.empty_dir(medium="Memory", size_limit=shared_memory)
         made: list[dict[str, Any]] = []
         for path, volume in volumes.items():
             fields.absolute_path("volumes path", path)
-            refuse_if(":" in path, "volumes path", "not hold ':', which no mount takes", path)
+            refuse_if(":" in path, "volumes path", "not contain ':'", path)
             name = self._name(path, volume, [mount["name"] for mount in made])
             mount: dict[str, Any] = {"name": name, "mountPath": path}
             if isinstance(volume, Volume):
@@ -276,11 +300,11 @@ class Mounts:
         return made
 
     def _name(self, path: str, volume: Volume | VolumeClaim, taken_here: list[str]) -> str:
-        """Return the name of a volume, its own or that of one that is the same."""
+        """Return the name of a pod volume. If the pod already has an equal volume, the function returns its name."""
         source = volume.source if isinstance(volume, Volume) else None
         for earlier_path, earlier, earlier_source, name in self._names:
             is_same = earlier is volume or (source is not None and earlier_source is source)
-            # One object at two paths of a container is two places, unless each shows a part of it.
+            # A container that mounts one object at two paths needs two volumes, except for different sub-paths.
             is_apart = name in taken_here and getattr(volume, "sub_path", None) is None
             if not is_apart and (is_same or (path == earlier_path and earlier == volume)):
                 return name
@@ -302,12 +326,13 @@ class Mounts:
 def mounts(
     given: Mapping[str, object], *, shared_memory: str | None, reserved: Collection[str] = ()
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the mounts of a pod's only container and the pod's volumes.
+    """Return the volume mounts of the only container of a pod, and the volumes of the pod.
 
     Raises:
-        GpuConstructsError: As of ``Mounts.mounted``, or a ``VolumeClaim``, which only a workload can bring.
+        GpuConstructsError: ``Mounts.mounted`` rejects a value, or a value is a ``VolumeClaim``, which only a workload
+            can create.
     """
     pod = Mounts(reserved)
     mounted = pod.mounted(given, shared_memory=shared_memory)
-    refuse_if(pod.claims, "volumes", "not hold a VolumeClaim here: only a GpuWorkload brings disks of its own")
+    refuse_if(pod.claims, "volumes", "not contain a VolumeClaim: only a GpuWorkload creates claims")
     return mounted, pod.sources

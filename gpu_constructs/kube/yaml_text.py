@@ -1,4 +1,4 @@
-"""YAML that readers of YAML 1.1 and of 1.2, Go's among them, take for the same thing; and tables that lie as YAML."""
+"""Writers of YAML that parsers of YAML 1.1 and YAML 1.2, including those in Go, read as the same values."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import yaml
 
-# Plain only where no reader could see a number, a date, a boolean or null: PyYAML alone leaves 0e10 and .5e3 bare.
+# Texts without quotes. No YAML reader takes them for a number, a date, a boolean or null. PyYAML does not quote 0e10.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_/.-]*\Z")
-_NUMBER_TO_SOMEBODY = re.compile(r"[-+.]*[0-9][-+._:0-9a-fA-FxXoO]*\Z")
-# Some of them are all digits, or digits around an e: quoted or not, a checksum is always written the same way.
+_LOOKS_LIKE_NUMBER = re.compile(r"[-+.]*[0-9][-+._:0-9a-fA-FxXoO]*\Z")
+# Some checksums look like numbers, so every checksum has quotes. A change of a checksum then changes one line only.
 _CHECKSUM = re.compile(r"[0-9a-f]{64}\Z")
 _BREAKS = str.maketrans("", "", "\n\t")
 _WORDS = frozenset("y yes n no on off true false null nan inf".split())
 
-# Bare in YAML wherever it stands. PyYAML, which is slower, decides about all other text of a manifest.
+# Texts that need no quotes at any place in YAML. PyYAML, which is slower, decides about all other texts of a manifest.
 _BARE = re.compile(r"(?:--)?[A-Za-z/($](?:[!-9;-~]|:(?=[!-~])| (?=[!\"$-~]))*\Z")
 _WITHOUT_ESCAPES = re.compile(r"[ !#-\[\]-~]*\Z")
 _BLOCK = re.compile(r"\|2?-?\n")
@@ -25,7 +25,7 @@ _LONGEST_KEY = 100
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes every text but plain words, and never writes an alias."""
+    """A PyYAML dumper for configuration files. It quotes every text except plain words, and never writes an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -34,16 +34,19 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
 
-# Written in C where PyYAML was built with it, as its wheels are; the two write the same up to U+FFFF.
+# The dumper in C is missing in some builds of PyYAML. Both dumpers write the same for characters up to U+FFFF.
 class _ManifestDumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Leaves a text bare where nobody takes it for anything else, and never writes an alias."""
+    """A PyYAML dumper for manifests. It quotes a text only if a YAML parser could read it as another type.
+
+    It never writes an alias.
+    """
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def _is_block(value: str) -> bool:
-    # A block keeps nothing but plain lines: next line and line separator would break one.
+    # A block can contain printable characters only: U+0085 and U+2028 would end a line.
     return "\n" in value and value.translate(_BREAKS).isprintable()
 
 
@@ -52,7 +55,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _is_quoted_in_manifests(value: str) -> bool:
-    return bool(_NUMBER_TO_SOMEBODY.match(value) or _CHECKSUM.match(value)) or value.lower() in _WORDS
+    return bool(_LOOKS_LIKE_NUMBER.match(value) or _CHECKSUM.match(value)) or value.lower() in _WORDS
 
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
@@ -67,7 +70,7 @@ def _text_of_manifest(dumper: _ManifestDumper, value: str) -> yaml.ScalarNode:
 
 
 def _number_of_manifest(dumper: _ManifestDumper, value: float) -> yaml.ScalarNode:
-    # As in JSON, where 1.0 is 1.
+    # JSON does not distinguish 1.0 from 1.
     whole: yaml.ScalarNode = (
         dumper.represent_int(int(value)) if value.is_integer() else yaml.SafeDumper.represent_float(dumper, value)
     )
@@ -80,16 +83,16 @@ _ManifestDumper.add_representer(float, _number_of_manifest)
 
 
 class _Unusual(Exception):
-    """Text that looks different in each place."""
+    """The error for a text that ``_Writer`` cannot write, because its YAML form depends on its position."""
 
 
 class _Writer(NamedTuple):
-    """Writes what ``yaml.dump`` writes, in a fraction of its time.
+    """A fast writer with the same output as ``yaml.dump``.
 
     Attributes:
-        dumper: Writes a whole document that holds unusual text.
-        indent_of_lists: Spaces of a list below its key.
-        scalar: Returns how a value that holds no others is written below the left margin.
+        dumper: PyYAML dumper for documents that contain unusual text.
+        indent_of_lists: Indentation of a list below its key, as spaces.
+        scalar: Function that returns the YAML form of a scalar.
     """
 
     dumper: Any
@@ -106,7 +109,7 @@ class _Writer(NamedTuple):
         return _dumped(document, self.dumper)
 
     def _lines(self, value: Any, indent: str) -> str:
-        """Return the lines of a mapping or a list that is not empty, each with its indentation."""
+        """Return the indented lines of a mapping or a list that is not empty."""
         if isinstance(value, dict):
             return "".join([f"{indent}{self._key(key)}:{self._of_key(one, indent)}" for key, one in value.items()])
         return "".join([f"{indent}-{self._of_item(one, indent)}" for one in value])
@@ -146,7 +149,7 @@ def _scalar(value: Any, dumper: Any) -> str:
     if isinstance(value, str) and not value.isprintable() and not _is_block(value):
         raise _Unusual
     written = _dumped({"k": value}, dumper).removeprefix("k: ").removesuffix("\n")
-    # A block that keeps the empty lines at its end has a mark of its own at the end of the document.
+    # A block that keeps the empty lines at its end has a different form at the end of the document.
     if "\n" in written and not _BLOCK.match(written):
         raise _Unusual
     return written
@@ -177,10 +180,10 @@ _MANIFEST = _Writer(_ManifestDumper, "", _scalar_of_manifest)
 
 
 def yaml_text(document: Any) -> str:
-    """Return a configuration file as YAML."""
+    """Return a configuration file, given as plain data, as YAML text."""
     return _CONFIG.text(document)
 
 
 def manifest_text(manifest: Any) -> str:
-    """Return an object of Kubernetes as YAML."""
+    """Return a Kubernetes manifest, given as plain data, as YAML text."""
     return _MANIFEST.text(manifest)

@@ -1,1 +1,1 @@
-"""From Helm to constructs: what each value of a chart becomes."""
+"""Conversion of the values of Helm charts to the keywords of constructs."""

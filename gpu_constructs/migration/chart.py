@@ -1,10 +1,10 @@
-"""The tables of the charts' keys, and the reading of values by them."""
+"""Tables of the keys of Helm charts, and the conversion of values by these tables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import resources as files
 from typing import Any, TypeVar
@@ -12,54 +12,76 @@ from typing import Any, TypeVar
 import yaml
 
 from gpu_constructs.catalog import versions
-from gpu_constructs.catalog.platforms import Platform
+from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, Platform
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 from gpu_constructs.migration.chart_values import Key, Values
 from gpu_constructs.migration.converters import CONVERTERS, EACH, Converter, resources
+from gpu_constructs.migration.problems import Problems
 
 _Made = TypeVar("_Made")
 
 _ALTERNATIVES = re.compile(r"\{([^{}]+)\}")
+_RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 _LONGEST_RELEASE_NAME = 53
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart whose values are read.
+    """A Helm chart whose values this library converts.
 
     Attributes:
         name: Name of the chart.
-        keys: The keys of its values.
-        flags: The flags of its program, by their long form.
-        structs: Names of the option classes, by the keyword or the member that takes them.
+        keys: Keys of the Helm values that the chart reads, by dotted path.
+        flags: Command-line flags of the program that the chart installs, by the long form of the flag.
+        structs: Names of the option classes, by the keyword or member that accepts them.
+        meant: Keys that users probably mean, by a key that they write but that the chart does not have.
     """
 
     name: str
     keys: Mapping[str, Key]
     flags: Mapping[str, Mapping[str, Any]]
     structs: Mapping[str, str]
+    meant: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
-def chart(name: str) -> Chart:
-    """Return the table of a chart, and of the charts inside it."""
+def chart(name: str, own_releases: str = "") -> Chart:
+    """Return the table of the keys of a Helm chart, including the keys of its subcharts.
+
+    Args:
+        name: Name of the chart.
+        own_releases: Name of the table with the releases of the chart, if users can install the chart alone; empty by
+            default.
+    """
     text = files.files("gpu_constructs.migration").joinpath("charts", f"{name}.yaml").read_text(encoding="utf-8")
     table = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    keys = {path: Key(**row) for path, row in _rows(table["keys"], table.get("releases", {}))}
+    by_release = {"table": own_releases, "column": "version"} if own_releases else {}
+    ranges = _ranges(**{**table.get("releases", {}), **by_release})
+    keys = {path: Key(**row) for path, row in _rows(table["keys"], ranges)}
+    flags = dict(_rows(table.get("flags", {}), ranges))
     structs = dict(table["structs"])
     for inner in map(chart, table.get("charts", ())):
         keys.update(inner.keys)
         structs.update(inner.structs)
-    return Chart(name, keys, table.get("flags", {}), structs)
+    return Chart(name, keys, flags, structs, table.get("meant", {}))
+
+
+def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str, tuple[str, ...]]:
+    """Return the releases in each range of versions, by the name of the range."""
+    return {name: versions.releases_in(table, releases, column) for name, releases in ranges.items()}
 
 
 def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield a row for each key: ``{a,b}`` in a path stands for either word, and ``{}`` in ``into`` for the one."""
+    """Yield the rows of a table of chart keys, with one row for each key.
+
+    A path can contain ``{a,b}``, which stands for one row for each word. In the keyword of the row, ``{}`` stands for
+    this word.
+    """
     for path, row in table.items():
         alternatives = _ALTERNATIVES.search(path)
         if alternatives is None:
-            yield path, {**row, "releases": tuple(releases[row["releases"]] if "releases" in row else ())}
+            yield path, {**row, "releases": releases[row["releases"]] if "releases" in row else ()}
             continue
         for word in alternatives[1].split(","):
             chosen = {**row, "into": row.get("into", "").replace("{}", fields.snake(word), 1)}
@@ -67,11 +89,12 @@ def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tup
 
 
 class Reading(Values):
-    """The values of a chart, read by its table.
+    """The Helm values for a chart, checked against the table of its keys.
 
     Attributes:
-        keys: The rows of the table.
-        said: What the program's own flags say, by keyword or member, each with its key: that counts more.
+        keys: Rows of the table of keys, by dotted path.
+        said: Settings in the command-line flags of the program, by keyword or member, each with its key. They take
+            precedence over the other values.
     """
 
     def __init__(
@@ -80,21 +103,22 @@ class Reading(Values):
         values: Mapping[str, Any],
         *,
         release: str,
-        strict: bool,
+        strict: bool | Problems,
         converters: Mapping[str, Converter] | None = None,
         each: Mapping[str, Callable[[Any], Any]] | None = None,
     ) -> None:
-        """Check values against the table.
+        """Check Helm values against the table of the chart's keys.
 
         Args:
-            of: The chart.
-            values: What the user gave Helm.
+            of: Chart of the values.
+            values: Values that the user passes to Helm.
             release: Release of the chart.
-            strict: Whether what cannot be taken over is an error.
-            converters: Converters of the chart's own.
-            each: Converters of the chart's own for the entries of lists.
+            strict: Whether a value that the library cannot convert is an error; otherwise it is a warning. A
+                ``Problems`` collects such values instead.
+            converters: Converters for this chart only; none by default.
+            each: Converters for the entries of lists of this chart only; none by default.
         """
-        super().__init__(values, of.keys, release=release, strict=strict)
+        super().__init__(values, of.keys, release=release, strict=strict, meant=of.meant)
         self.keys = of.keys
         self.said: dict[str, tuple[str, Any]] = {}
         self._own = converters or {}
@@ -102,15 +126,15 @@ class Reading(Values):
         self._each = {**EACH, **(each or {})}
 
     def options(self) -> dict[str, Any]:
-        """Return the keywords that one key each makes."""
+        """Return the keyword arguments whose value comes from a single key of the Helm values."""
         return {keyword: value for keyword, (_, value) in self.members("").items()}
 
     def members(self, struct: str, *, under: str = "") -> dict[str, tuple[str, Any]]:
-        """Return the members of an option class, each with its key and value.
+        """Return the members of an option class that the Helm values set, each with its key and value.
 
         Args:
-            struct: Keyword that takes the class; empty for the keywords themselves.
-            under: Section of the values.
+            struct: Keyword that accepts the option class. Empty for the keyword arguments of the construct itself.
+            under: Prefix of the keys to read; by default all keys.
         """
         found: dict[str, tuple[str, Any]] = {}
         start = f"{struct}." if struct else ""
@@ -124,10 +148,16 @@ class Reading(Values):
         return {**found, **said}
 
     def converted(self, path: str, convert: str, into: str, value: Any, *, has_default: bool = False) -> Any:
-        """Return what a converter makes of a value; None for nothing, and for what is refused.
+        """Convert a Helm value to the value of a keyword, and return it. Return None if the value is empty or rejected.
 
-        An empty value says nothing but where the chart has something that it takes away, and to the chart's own
-        converters.
+        An empty value has a meaning only if it replaces a default of the chart, or for a converter of this chart.
+
+        Args:
+            path: Key of the value.
+            convert: Name of the converter.
+            into: Keyword or member that accepts the result.
+            value: Value in the form of the chart.
+            has_default: Whether the chart has a default for the key; False by default.
         """
         is_own = convert in self._own
         if value is None or (value in ("", [], (), {}) and not has_default and not is_own):
@@ -142,26 +172,27 @@ class Reading(Values):
         return self.attempt(path, partial(self._converters[convert], into.rpartition(".")[2], value))
 
     def struct(self, keyword: str, make: Callable[..., _Made], **more: tuple[str, Any]) -> _Made:
-        """Return an option class of its members.
+        """Return an instance of an option class, with the members that the Helm values set.
 
         Args:
-            keyword: Keyword that takes it.
-            make: The class.
-            more: Further members, each with its key and value, that come first; None leaves one out.
+            keyword: Keyword that accepts the option class.
+            make: Option class.
+            more: Members that replace members from the Helm values, each with its key and value. The value None omits a
+                member.
         """
         return self.made_of(make, {**self.members(keyword), **more})
 
     def name(
         self, release_name: str, default: str, longest: int, check: Callable[[str, str], None], *, section: str = ""
     ) -> str:
-        """Return the name in front of the objects' names, as the chart has it, shorter where more stands behind it.
+        """Return the prefix of the object names, as the chart calculates it from the Helm values and the release name.
 
         Args:
             release_name: Name of the Helm release.
             default: Name of the chart.
-            longest: What the longest of the objects' names leaves of 63 characters.
-            check: Raises for what Kubernetes would not take.
-            section: Where ``nameOverride`` and ``fullnameOverride`` stand, with its dot.
+            longest: Largest number of characters, so that no object name has more than 63.
+            check: Check that raises for an invalid name.
+            section: Prefix of the keys ``nameOverride`` and ``fullnameOverride``, with its dot; empty by default.
         """
         full = f"{section}fullnameOverride"
         name = self.get(f"{section}nameOverride") or default
@@ -172,33 +203,39 @@ class Reading(Values):
         return full_name(release_name, default)[:longest].rstrip("-.")
 
     def image(self, tag: str) -> str | None:
-        """Return the image that the values name, with this tag where they name none; None for the chart's own."""
+        """Return the image that the Helm values specify. Return None if they specify no image."""
         if not self.get("image.repository") and not self.get("image.tag"):
             return None
         repository = self.get("image.repository", self.keys["image.repository"].default)
-        image = f"{repository}:{self.get('image.tag') or tag}"
+        given = self.get("image.tag") or tag
+        if _RELEASE.search(given) and not {*_RELEASE.findall(given)} & {*_RELEASE.findall(tag)}:
+            self.warn(
+                "image.tag",
+                f"is {given!r}, but the manifests are for version={self.release!r}. Set version to the release of the "
+                "image, or remove the tag",
+            )
+        image = f"{repository}:{given}"
         return image if self.accepts("image", partial(fields.image, "image", image)) else None
 
 
 def full_name(release_name: str, name: str) -> str:
-    """Return the name that a chart puts in front of its objects' names."""
+    """Return the prefix of the object names that a chart calculates from the name of the Helm release."""
     if len(release_name) > _LONGEST_RELEASE_NAME:
         raise GpuConstructsError(
-            f"release_name must have at most {_LONGEST_RELEASE_NAME} characters, as Helm has it; got {release_name!r}"
+            f"release_name must have at most {_LONGEST_RELEASE_NAME} characters, like in Helm, got {release_name!r}"
         )
     return (release_name if name in release_name else f"{release_name}-{name}")[:63].rstrip("-")
 
 
 def check_installation(
-    release_name: object, namespace: object, version: object, platform: object, strict: object
+    release_name: object, namespace: object, version: object, platform: object = DEFAULT_PLATFORM
 ) -> None:
-    """Raise for what is not about the values and of the wrong type."""
-    for field, got, kind in (
+    """Raise if an argument of ``from_helm_values`` other than the values has the wrong type."""
+    for name, got, kind in (
         ("release_name", release_name, str),
         ("namespace", namespace, str),
         ("version", version, str | versions.Unverified),
         ("platform", platform, Platform),
-        ("strict", strict, bool),
     ):
-        fields.of_type(field, got, kind)
+        fields.of_type(name, got, kind)
     fields.dns_subdomain("release_name", str(release_name))

@@ -1,15 +1,17 @@
-"""A chart's values held against the keys the chart really reads: the chart itself takes everything."""
+"""Checks of Helm values against the keys that a chart reads. The chart itself accepts every key."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from gpu_constructs.errors import GpuConstructsError, warn
+from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube.plain_data import shown, way_out
+from gpu_constructs.migration.problems import Problems
 
 _Made = TypeVar("_Made")
 
@@ -21,22 +23,25 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "list": ("a list", (list, tuple)),
     "map": ("a mapping", (Mapping,)),
 }
+_FEW, _NEAR = 2, 0.75
 _NOTHING: Mapping[str, Any] = {"bool": False, "text": "", "list": (), "map": {}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """One key of a chart's values.
+    """A key of the values of a chart.
 
     Attributes:
-        type: Type that the chart reads: ``bool``, ``text``, ``number``, ``list``, ``map``.
-        into: Keyword that takes the value, with the member of its option class where it has one.
-        convert: Name of the converter; empty where several keys make one value, which a function computes.
-        note: What the documents say of it besides.
-        why_not: Reason why it goes nowhere; empty where it does.
-        releases: Chart releases that read it; empty for all known ones.
-        default: Value in the chart: a mapping is laid over it, and null takes it away. None where neither matters.
-        null: What null stands for, where that is more than nothing.
+        type: Type that the chart expects: ``bool``, ``text``, ``number``, ``number or text``, ``list`` or ``map``.
+        into: Keyword that accepts the value, with the member of its option class if it has one.
+        convert: Name of the converter; empty if a function calculates the value from several keys.
+        note: Text for the documentation of the key.
+        why_not: Reason why the library cannot convert the value; empty if it can.
+        is_ignored: Whether the chart ignores the key too.
+        releases: Chart releases that read the key. Empty if all supported releases read it.
+        default: Default of the chart. Helm merges a mapping with it, and null removes it. None if the chart has no
+            default.
+        null: Value that null in the Helm values stands for. None if null stands for no value.
     """
 
     type: str
@@ -44,20 +49,31 @@ class Key:
     convert: str = ""
     note: str = ""
     why_not: str = ""
+    is_ignored: bool = False
     releases: Sequence[str] = ()
     default: Any = None
     null: Any = None
 
 
 class Values:
-    """The values that a chart would read, by dotted key, as Helm lays them over its defaults."""
+    """The Helm values that a chart reads, by dotted key. They include the defaults of the chart, merged as in Helm."""
 
-    def __init__(self, values: Mapping[str, Any], keys: Mapping[str, Key], *, release: str, strict: bool) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        keys: Mapping[str, Key],
+        *,
+        release: str,
+        strict: bool | Problems,
+        meant: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         if not isinstance(values, Mapping):
-            hints = {str: "; parse it: yaml.safe_load(text)", type(None): "; for an empty file pass {}"}
+            hints = {str: ". Parse it: yaml.safe_load(text)", type(None): "; for an empty file pass {}"}
             raise GpuConstructsError(f"values must be a mapping, got {shown(values)}{hints.get(type(values), '')}")
-        self.release = release
-        self._strict = strict
+        self.release, self._meant = release, meant
+        self._problems = (
+            strict if isinstance(strict, Problems) else Problems(values, strict=strict, is_first_raised=True)
+        )
         self._read: dict[str, Any] = {}
         for path, value in _leaves("", values, keys):
             self._take(path, value, keys)
@@ -67,25 +83,28 @@ class Values:
         if key is None:
             self._refuse_unknown(path, value, keys)
         elif key.releases and self.release not in key.releases:
-            self.refuse(path, f"is not a key of release {self.release}, which would skip it silently; leave it out")
+            problem = f"is not a key of release {self.release}, which would skip it silently. Leave it out"
+            self.refuse(path, problem, is_ignored=True)
         elif not key.why_not:
             self._keep(path, key, value)
         elif value not in (None, "", {}, [], key.default):
-            self.refuse(path, key.why_not)
+            self.refuse(path, key.why_not, is_ignored=key.is_ignored)
 
     def _refuse_unknown(self, path: str, value: Any, keys: Mapping[str, Key]) -> None:
         if not _is_section(path, keys):
             path = path if path.isprintable() else repr(path)
-            near = nearest(path, keys, self.release)
-            hint = f" (did you mean {near!r}?)" if near else ""
-            self.refuse(path, f"is not a key of the chart, which would skip it silently{hint}")
+            near = self._meant.get(path) or nearest(path, keys, self.release)
+            hint = f" (did you mean {near!r}?)" if near else ". Leave it out"
+            if isinstance(value, Mapping) and value and all(name in keys or _is_section(name, keys) for name in value):
+                near, hint = path, f": it holds keys of the chart. Pass the part of the values below {path!r}"
+            self.refuse(path, f"is not a key of the chart, which would skip it silently{hint}", is_ignored=not near)
         elif value is not None or path != "global":
-            self.refuse(path, f"must be a mapping, got {shown(value)}: the chart would fail; leave it out")
+            self.refuse(path, f"must be a mapping, got {shown(value)}: the chart would fail. Leave it out")
 
     def _keep(self, path: str, key: Key, value: Any) -> None:
         words, types = _TYPES[key.type]
         if value in (None, "") and path.endswith(("image.repository", "image.pullPolicy")):
-            self.refuse(path, "cannot be taken over: the chart would render nothing there; leave it out")
+            self.refuse(path, "is not convertible: the chart would render nothing there. Leave it out")
         elif _is_nothing(value, key.type):
             self._read[path] = _NOTHING.get(key.type) if key.default else key.null
         elif not isinstance(value, types) or (key.type.startswith("number") and isinstance(value, bool)):
@@ -93,38 +112,57 @@ class Values:
         elif value != {} or not key.default:  # Helm lays an empty mapping over the chart's: nothing changes.
             self._read[path] = coalesced(key.default, value)
 
-    def refuse(self, path: str, problem: str) -> None:
-        """Raise for a key, or warn that it is dropped."""
-        if self._strict:
-            raise GpuConstructsError(f"values.{path} {problem}; or pass strict=False to drop it")
-        warn(f"values.{path} is dropped: it {problem}")
+    def refuse(self, path: str, problem: str, *, is_ignored: bool = False) -> None:
+        """Report a key as an error in strict mode. Otherwise, warn that the library drops the key.
+
+        Args:
+            path: Dotted path of the key.
+            problem: Text that follows the key in the message.
+            is_ignored: Whether the chart ignores the key too. Then the library drops it in both modes.
+        """
+        self._problems.refuse(path, f"values.{path} {problem}", is_ignored=is_ignored)
+
+    def warn(self, path: str, sentence: str) -> None:
+        """Warn about a key whose value the library converts."""
+        self._problems.warn(path, f"values.{path} {sentence}")
 
     def contradict(self, path: str, file: str, member: str, stated: object, value: object) -> None:
-        """Raise for a value that the chart would let override a file silently, or warn that it does."""
-        problem = f"says {value!r} and values.{file} says {stated!r} for {member}"
-        if self._strict:
-            raise GpuConstructsError(
-                f"values.{path} {problem}: the chart lets the former win silently; keep one of them, or pass "
-                "strict=False to let it win here too"
+        """Report a value that contradicts a configuration file in the Helm values, and silently overrides it.
+
+        The report is an error in strict mode, and otherwise a warning.
+        """
+        problem = f"is {value!r}, but values.{file} has {stated!r} for {member}"
+        if self._problems.is_strict:
+            self._problems.add(
+                path,
+                f"values.{path} {problem}: the chart silently uses the former. Keep one of them, or pass strict=False "
+                "to use the former here too",
+                is_droppable=False,
             )
-        warn(f"values.{path} wins: it {problem}")
+        else:
+            self._problems.warn(path, f"values.{path} {problem}. Both the chart and this library use values.{path}")
 
     def attempt(self, path: str, make: Callable[[], _Made]) -> _Made | None:
-        """Return what is made of a key's value; what is refused is the key's fault."""
+        """Call a function, and return its result. If it raises an error, reject the key and return None."""
         try:
             return make()
         except GpuConstructsError as error:
-            self.refuse(path, f"cannot be taken over: {error.problem}")
+            self.refuse(path, f"is not convertible: {error.problem}")
             return None
 
     def accepts(self, path: str, check: Callable[[], object]) -> bool:
-        """Check whether a check of a key's value passes; if not, that is the key's fault."""
+        """Return whether a check passes. If it raises an error, reject the key."""
         return self.attempt(path, lambda: (check(),)) is not None
 
     def made_of(self, make: Callable[..., _Made], members: Mapping[str, tuple[str, Any]]) -> _Made:
-        """Return what is made of the members, each with its key, that are not None.
+        """Call a function with all members whose value is not None, and return its result.
 
-        What is refused is the fault of the first that does not go with those before.
+        If the function raises an error, the method adds the members one by one. It rejects the key of each member with
+        which the function still raises an error.
+
+        Args:
+            make: Function or class.
+            members: Key and value of each member.
         """
         given = {member: (path, value) for member, (path, value) in members.items() if value is not None}
         try:
@@ -136,12 +174,16 @@ class Values:
                     kept[member] = value
             return make(**kept)
 
+    def replace(self, path: str, value: Any) -> None:
+        """Replace the value of a key. Later reads return the new value."""
+        self._read[path] = value
+
     def __contains__(self, path: str) -> bool:
-        """Check whether the user gave a value, null among them."""
+        """Check whether the user specifies a value for a key. The value can be null."""
         return path in self._read
 
     def get(self, path: str, default: Any = None) -> Any:
-        """Return a value, or the default where there is none; null counts as none."""
+        """Return the value of a key. Return the default if the value is missing or null."""
         value = self._read.get(path)
         return default if value is None else value
 
@@ -160,28 +202,46 @@ def _is_section(path: str, keys: Mapping[str, Key]) -> bool:
 
 
 def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:
-    """Return the key or section likely meant: nearly this word beside it, this word elsewhere, nearly this path."""
+    """Return the key or section of the chart that resembles an unknown key most. Return an empty text if none does.
+
+    The function compares the last word of the key with the words in the same section, then in other sections. At last,
+    it compares the whole path.
+    """
     real = [known for known, key in keys.items() if not key.why_not and release in (key.releases or (release,))]
     sections = [known[:end] for known in real for end, letter in enumerate(known) if letter == "."]
     names = dict.fromkeys((*real, *sections))
     section, _, word = path.rpartition(".")
     beside = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == section}
-    elsewhere = [name for name in names if name.rpartition(".")[2] == word]
     near = [
-        *(beside[other] for other in difflib.get_close_matches(word, beside, n=1, cutoff=0.7)),
-        *difflib.get_close_matches(path, elsewhere, n=1, cutoff=0.0),
-        *difflib.get_close_matches(path, names, n=1, cutoff=0.8),
+        *(beside[other] for other in difflib.get_close_matches(word, beside, n=1, cutoff=_NEAR)),
+        *difflib.get_close_matches(path, _elsewhere(section, word, names), n=1, cutoff=0.0),
+        *(name for name in difflib.get_close_matches(path, names, n=1, cutoff=0.8) if _is_near(name, path)),
     ]
     return near[0] if near else ""
 
 
+def _elsewhere(section: str, word: str, names: Iterable[str]) -> list[str]:
+    """Return the keys with a given last word in the sections around a given section.
+
+    If there are none, return the keys with this word in all sections, or an empty list if there are many.
+    """
+    same = [name for name in names if name.rpartition(".")[2] == word]
+    around = [name for name in same if f"{section}.".startswith(name[: -len(word)])]
+    return around or (same if len(same) <= _FEW else [])
+
+
+def _is_near(name: str, path: str) -> bool:
+    words = name.rpartition(".")[2], path.rpartition(".")[2]
+    return name.count(".") == path.count(".") and difflib.SequenceMatcher(None, *words).ratio() >= _NEAR
+
+
 def _is_nothing(value: object, kind: str) -> bool:
-    """Check whether a value takes the chart's own away: templates skip what is empty, such as [] for a mapping."""
+    """Check whether a value in the Helm values removes the default of the chart, such as null, or [] for a mapping."""
     return value is None or (kind in ("list", "map") and not value and not isinstance(value, _TYPES[kind][1]))
 
 
 def coalesced(default: Any, given: Any) -> Any:
-    """Return values laid over a chart's default as Helm does it: maps merge, null deletes, everything else replaces."""
+    """Return Helm values merged with the default of the chart. As in Helm, null removes a key."""
     if not isinstance(default, Mapping) or not isinstance(given, Mapping):
         return given
     merged = {**default, **{key: coalesced(default.get(key), value) for key, value in given.items()}}

@@ -1,4 +1,4 @@
-"""What turns a value as a chart writes it into one that this library takes, by the name that a table gives it."""
+"""Converters of Helm values to the keywords of this library, by the names in the tables."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.migration.chart_values import Values
 
 Converter = Callable[[str, Any], Any]
-"""What makes a keyword's value of its name and a chart's value."""
+"""A function that converts a Helm value.
+
+It gets the name of a keyword and the Helm value, and returns the keyword's value.
+"""
 
 
-# --- values that are taken as they are --------------------------------------------------------------------------
+# --- values that stay unchanged ---------------------------------------------------------------------------------
 
 
 def _texts(field: str, given: Mapping[Any, Any]) -> None:
     for pair in given.items():
         for text in pair:
-            refuse_if(not isinstance(text, str), field, f"hold text, got {text!r}; quote it")
+            refuse_if(not isinstance(text, str), field, f"hold text, got {text!r}. Quote it")
 
 
 def _pod_option(field: str, given: Any) -> None:
-    """Raise for what the constructs themselves do not take for an option of pods."""
+    """Raise if a Helm value is not valid for an option in ``PodOptions``."""
     if isinstance(given, Mapping) and field in ("node_selector", "pod_annotations", "pod_labels"):
         _texts(field, given)
     fields.of_type(field, given, get_type_hints(pods.ProgramOptions)[field])
@@ -47,25 +50,28 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "log level": partial(fields.one_of, allowed=("debug", "info", "warn", "error")),
     "pod option": _pod_option,
     "port": fields.port_number,
-    "resources": _anything,  # None at all; others are checked one by one.
+    "resources": _anything,  # Only for empty values. The function `resources` checks the others.
     "same": _anything,
     "texts": _texts,
 }
 
 
-# --- values that become something else --------------------------------------------------------------------------
+# --- values that change -----------------------------------------------------------------------------------------
 
 
 def _secret_names(field: str, secrets: Sequence[Any]) -> list[str]:
     for secret in secrets:
         if not isinstance(secret, Mapping) or set(secret) != {"name"} or not isinstance(secret["name"], str):
-            raise GpuConstructsError(f"imagePullSecrets must list mappings like {{'name': 'registry'}}; got {secret!r}")
+            raise GpuConstructsError(f"imagePullSecrets must list mappings like {{'name': 'registry'}}, got {secret!r}")
         fields.dns_subdomain("name", secret["name"])
     return [secret["name"] for secret in secrets]
 
 
 def update_strategy(field: str, given: Mapping[str, Any]) -> UpdateStrategy | None:
-    """Return the update strategy that Kubernetes reads there, which skips numbers beside ``OnDelete``."""
+    """Return the update strategy of a DaemonSet for a Helm value. Return None if the value is empty.
+
+    The strategy ``OnDelete`` has no numbers, because Kubernetes ignores them.
+    """
     if not given:
         return None
     pods.keys_among(("type", "rollingUpdate"))("updateStrategy", given)
@@ -88,12 +94,12 @@ def _seconds(field: str, text: str) -> int:
 
 
 def words(field: str, text: str) -> list[str]:
-    """Return the words between the commas of a text."""
+    """Return the words in a text that separates them by commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def checked(check: Callable[[str, Any], None]) -> Converter:
-    """Return a converter that takes a value as it is where a check of its name and value passes."""
+    """Return a converter that checks a Helm value and returns it unchanged."""
 
     def convert(field: str, value: Any) -> Any:
         check(field, value)
@@ -135,7 +141,7 @@ def _toleration(given: Any) -> Toleration:
 
 
 def variable(given: Any) -> tuple[str, str | EnvValue]:
-    """Return the name of a container's variable, and its value or where it comes from."""
+    """Return the name of an environment variable in a Helm value, and its value or the source of its value."""
     members = _members("variable", {"name": "name", "value": "value", "valueFrom": "value_from"}, given)
     name, value = members.get("name"), members.get("value", "")
     if not isinstance(name, str):
@@ -144,7 +150,7 @@ def variable(given: Any) -> tuple[str, str | EnvValue]:
     if "value_from" in members:
         fields.of_type(f"{name}.valueFrom", members["value_from"], Mapping[str, Any])
         return name, EnvValue(value_from=members["value_from"])
-    refuse_if(not isinstance(value, str), name, f"be text, got {value!r}; quote it")
+    refuse_if(not isinstance(value, str), name, f"be text, got {value!r}. Quote it")
     credentials.refuse_variable(name, name, value, "use valueFrom.secretKeyRef")
     return name, value
 
@@ -164,11 +170,11 @@ _RELABELING = {
 
 
 def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
-    """Return a converter of steps of relabeling to this option class."""
+    """Return a function that converts a relabeling step in Helm values to an instance of an option class."""
 
     def convert(given: Any) -> Any:
         members = _members("relabeling", _RELABELING, given)
-        # The operator takes LabelDrop for labeldrop.
+        # The Prometheus operator accepts an action in any case.
         if isinstance(members.get("action"), str):
             members["action"] = members["action"].lower()
         return make(**members)
@@ -180,15 +186,18 @@ def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the amounts of a container, each checked by itself; None where none of them can be taken over."""
+    """Return the requests and limits of a container in Helm values, without invalid amounts.
+
+    Return None if no amount is valid.
+    """
     kept: dict[str, dict[str, Any]] = {}
     for section, amounts in given.items():
         for name, amount in amounts.items() if isinstance(amounts, Mapping) else [(None, amounts)]:
             place = f"{path}.{section}" if name is None else plain_data.below(f"{path}.{section}", name)
-            # Kubernetes reads an amount of 0.1 as it reads "0.1".
-            said = str(amount) if type(amount) is float else amount
-            if read.accepts(place, partial(_amount, section, name, said)) and name is not None:
-                kept.setdefault(section, {})[name] = said
+            # Kubernetes reads the amounts 0.1 and "0.1" as the same.
+            text = str(amount) if type(amount) is float else amount
+            if read.accepts(place, partial(_amount, section, name, text)) and name is not None:
+                kept.setdefault(section, {})[name] = text
     return kept if kept and read.accepts(path, partial(container_resources, kept, default={})) else None
 
 

@@ -1,4 +1,4 @@
-"""What a chart's values say of a container: its arguments, its volumes and their mounts."""
+"""Conversion of the arguments and volumes of a container in Helm values."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from gpu_constructs.migration.chart_values import Values
 def arguments(
     read: Values, path: str, words: Sequence[Any], takes_next: Callable[[str, str], bool]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Yield each flag with its key and its value, which may stand behind it or be the next word.
+    """Yield the command-line flags in a list of arguments: the key of the argument, the flag, and its value.
+
+    The value follows the flag as ``--flag=value`` or ``--flag value``. It is None if the flag has no value.
 
     Args:
-        read: The values.
-        path: Key of the list.
-        words: The list.
-        takes_next: Checks whether a flag takes the next word as its value.
+        read: Values of the chart.
+        path: Key of the list of arguments.
+        words: List of arguments.
+        takes_next: Function that checks whether the next word is the value of a flag.
     """
     place = 0
     while place < len(words):
@@ -41,15 +43,15 @@ def arguments(
 
 @dataclass(frozen=True)
 class Mount:
-    """One mount of the values.
+    """A volume mount of a container in Helm values.
 
     Attributes:
-        key: The key that says it.
-        path: Path in the container.
+        key: Key of the mount in the values.
+        path: Mount path in the container.
         volume: Name of the volume.
         source: Source of the volume.
-        sub_path: The path in the volume that is mounted; empty for all of it.
-        read_only: Whether the mount refuses writing.
+        sub_path: Path in the volume to mount; empty (the default) for its root.
+        read_only: Whether the mount prevents writes; False by default.
     """
 
     key: str
@@ -61,21 +63,24 @@ class Mount:
 
 
 Entries = dict[str, Any]
-"""Entries of lists of the values, each with its key."""
+"""Entries of lists in the Helm values, by key, such as ``volumes[0]``."""
 
 
 def entries(read: Values, path: str, default: Sequence[Any] = ()) -> Entries:
-    """Return the entries of a list."""
+    """Return the entries of a list in the Helm values, by key, such as ``volumes[0]``."""
     return {f"{path}[{place}]": entry for place, entry in enumerate(read.get(path, () if path in read else default))}
 
 
 def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mount], dict[str, str]]:
-    """Return the mounts, and the volumes that nothing mounts, each with the key that says it."""
+    """Return the volume mounts in Helm values.
+
+    Also return the key of each volume without a mount, by name of the volume.
+    """
     sources: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for key, entry in volumes.items():
         made = read.attempt(key, partial(_source, entry))
         if made is not None and made[0] in sources:
-            read.refuse(key, f"must have a name of its own, got {made[0]!r} again")
+            read.refuse(key, f"must have a unique name, got {made[0]!r} again")
         elif made is not None:
             sources[made[0]] = key, made[1]
     known = {name: source for name, (_, source) in sources.items()}
@@ -85,20 +90,20 @@ def mounts_of(read: Values, volumes: Entries, mounted: Entries) -> tuple[list[Mo
 
 
 def taken_over(read: Values, given: Iterable[Mount], unused: Mapping[str, str]) -> dict[str, Volume]:
-    """Return the volumes by the path where they are mounted."""
+    """Return the volumes of the given mounts, by mount path. Reject the mounts and volumes that are not convertible."""
     found: dict[str, Volume] = {}
     for mount in given:
         volume = Volume(source=mount.source, read_only=mount.read_only)
         if mount.sub_path:
             read.refuse(
-                mount.key, "cannot be taken over with subPath, which the kubelet never refreshes; mount the folder"
+                mount.key, "is not convertible with subPath, which the kubelet never refreshes. Mount the folder"
             )
         elif mount.path in found:
-            read.refuse(mount.key, f"must have a path of its own, got {mount.path!r}, where something else is mounted")
+            read.refuse(mount.key, f"must have a unique path, got {mount.path!r} again")
         elif read.accepts(mount.key, partial(mounts, {mount.path: volume}, shared_memory=None)):
             found[mount.path] = volume
     for key in unused.values():
-        read.refuse(key, "is mounted nowhere; leave it out")
+        read.refuse(key, "has no mount. Leave it out")
     return found
 
 
@@ -108,7 +113,7 @@ def _source(entry: Any) -> tuple[str, Mapping[str, Any]]:
     if isinstance(source.get("hostPath"), str):
         source["hostPath"] = {"path": source["hostPath"]}
     if not isinstance(entry.get("name"), str):
-        raise GpuConstructsError(f"a volume must be a mapping with a name; got {shown(entry)}")
+        raise GpuConstructsError(f"a volume must be a mapping with a name, got {shown(entry)}")
     volume = Volume.of_source(source)
     if "hostPath" in source:
         fields.absolute_path("hostPath", volume.source["hostPath"].get("path"))
@@ -121,7 +126,7 @@ def _mount(key: str, entry: Any, sources: Mapping[str, Mapping[str, Any]]) -> Mo
     name, path = entry.get("name"), entry.get("mountPath")
     if name not in list(sources) or not isinstance(path, str):
         raise GpuConstructsError(
-            f"a mount must have a mountPath and the name of one of the extra volumes; got {shown(dict(entry))}"
+            f"a mount must have a mountPath and the name of one of the extra volumes, got {shown(dict(entry))}"
         )
     fields.absolute_path("mountPath", path)
     fields.of_type("readOnly", entry.get("readOnly", False), bool)

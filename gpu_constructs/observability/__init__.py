@@ -1,1 +1,1 @@
-"""GPU metrics: what the exporter collects, how it runs, who scrapes it and how it is shown."""
+"""GPU metrics: the exporters, the objects that scrape them, alerts and dashboards."""

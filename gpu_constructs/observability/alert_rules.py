@@ -1,4 +1,4 @@
-"""Rules on GPUs, rendered from ``alerts.yaml`` for one exporter."""
+"""Alert rules for GPUs, rendered from ``alerts.yaml`` for one exporter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, NamedTuple
 
-from gpu_constructs.errors import GpuConstructsError, did_you_mean
+from gpu_constructs.errors import GpuConstructsError, did_you_mean, then
 from gpu_constructs.kube.tables import table
 from gpu_constructs.observability.alert_thresholds import AlertThresholds, prometheus_duration, seconds
 from gpu_constructs.observability.gpu_series import GpuSeries, KeepsPowerLimits
@@ -18,11 +18,11 @@ Severity = Literal["critical", "warning", "info"]
 
 DEVICE_PLUGIN = ".*nvidia-device-plugin.*"
 NO_DEVICE_PLUGIN = ".*(mps-control-daemon|feature-discovery).*"
-"""Names like that of the plugin, of DaemonSets that rightly have no pod on nodes that do not share by MPS."""
+"""Pattern of DaemonSet names that resemble the plugin's name. The alerts exclude them, as they can have no pods."""
 
 _LONGEST_INTERVAL = 120
 _FEWEST_SCRAPES = 4
-"""Scrapes in a window, so that a rate remains if one of them fails."""
+"""Smallest number of scrapes in the window of a rate. If one scrape fails, the remaining values still give a rate."""
 
 _LISTS = ("vram_ignored_namespaces", "xid_critical", "xid_warning")
 _WINDOWS = ("idle", "xid_window", "lost_window", "collection_stale")
@@ -31,21 +31,22 @@ _SLACK_SECONDS = 240
 _DRIFT = "GpuPowerLimitDrift"
 
 _SPECIAL = re.compile(r"([\\.^$*+?()\[\]{}|])")
-# Of a shell pattern: one of some letters, or a letter. A closing bracket that comes first is one of those.
+# One part of a shell pattern: a set of letters, or one letter. A closing bracket at the start of a set belongs to it.
 _PART = re.compile(r"\[(?:([!^])|(?![!^]))(.[^]]*)\]|(.)", re.DOTALL)
 
 
 class Options(NamedTuple):
-    """Options of the rules.
+    """Options of the alert rules.
 
     Attributes:
         thresholds: Thresholds and windows of the alerts.
-        device_plugin: Name of the DaemonSet of the device plugin, or a regular expression; None leaves its alerts out.
-        kube_state_metrics: Whether kube-state-metrics runs.
-        power: What keeps the limits: of every node, or by a regular expression of node names.
-        leave_out: Names of rules to leave out.
-        severities: Other severities, by alert.
-        runbook_url: Address of the runbook; None for no link.
+        device_plugin: Name of the DaemonSet of the device plugin, or a regular expression for it. If None, there are no
+            alerts about the device plugin.
+        kube_state_metrics: Whether kube-state-metrics runs in the cluster.
+        power: ``PowerLimit`` of all nodes, or several of them by a regular expression of node names.
+        leave_out: Names of rules to omit.
+        severities: Severities that replace the defaults, by name of the alert.
+        runbook_url: Address of the runbook. If None, alerts have no link to a runbook.
         alert_labels: Labels of every alert.
     """
 
@@ -60,14 +61,14 @@ class Options(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rule, ready to be written.
+    """An alert or a recording rule that is ready to emit.
 
     Attributes:
-        name: Name of the alert, or of the series that is recorded.
-        group: Name of the group.
+        name: Name of the alert, or of the series that the rule records.
+        group: Name of the group of rules that contains the rule.
         expr: Expression in PromQL.
-        needs: Metrics of the exporter in it.
-        pending: Seconds for which it must hold; None for a recording rule.
+        needs: Metrics of the exporter that the expression uses.
+        pending: Seconds for which ``expr`` must have results before the alert fires. None for a recording rule.
         labels: Labels of the alert.
         annotations: Annotations of the alert.
     """
@@ -88,11 +89,13 @@ RULE_NAMES: tuple[str, ...] = (*_TABLE["recording"], *ALERT_NAMES)
 
 
 def gpu_rules(series: GpuSeries, options: Options) -> list[Rule]:
-    """Return the rules for an exporter, without those that are left out and those it has no metric for.
+    """Return the alerts and recording rules for the metrics of an exporter.
+
+    The result omits the rules of ``options.leave_out``, and rules that need a metric that this exporter never has.
 
     Raises:
-        GpuConstructsError: The exporter could export what a rule needs but does not, it is scraped too seldom, or a
-            name is not that of a rule.
+        GpuConstructsError: If the options of the exporter disable a metric that a rule needs, the scrape interval is
+            too long, or no rule has a name of ``options.leave_out`` or ``options.severities``.
     """
     known = {
         "leave_out": (options.leave_out, RULE_NAMES),
@@ -102,7 +105,9 @@ def gpu_rules(series: GpuSeries, options: Options) -> list[Rule]:
     for field, (given, names) in known.items():
         for name in given:
             if name not in names:
-                raise GpuConstructsError(f"{field} must name rules of ours; got {name!r}{did_you_mean(name, names)}")
+                raise GpuConstructsError(
+                    f"{field} must contain names of rules, got {name!r}{did_you_mean(name, names)}"
+                )
     _check_series(series, options)
     rules = [rule for rule in _all(series, options) if rule.name not in options.leave_out]
     _refuse_missing(rules, series)
@@ -112,19 +117,20 @@ def gpu_rules(series: GpuSeries, options: Options) -> list[Rule]:
 def _check_series(series: GpuSeries, options: Options) -> None:
     if series.scrape_interval_seconds > _LONGEST_INTERVAL:
         raise GpuConstructsError(
-            f"exporter must be scraped every {_LONGEST_INTERVAL} seconds or more often for alerts, since Prometheus "
-            f"forgets a value after five minutes; got {series.scrape_interval_seconds} seconds; give the exporter "
-            "scrape=Scrape(interval_seconds=60), or leave the alerts out"
+            f"exporter must have a scrape interval of {_LONGEST_INTERVAL} seconds or less for alerts, because "
+            f"Prometheus forgets a value after five minutes, got {series.scrape_interval_seconds} seconds. Give the "
+            "exporter "
+            "scrape=Scrape(interval_seconds=60), or leave out the alerts"
         )
     if isinstance(options.power, Mapping) and series.job is None and series.dialect == "nvidia_smi":
         raise GpuConstructsError(
-            "power_limit must be one PowerLimit where the exporter's series do not name their node; got "
-            f"{len(options.power)} by node; give the exporter a scrape object, such as scrape='ServiceMonitor'"
+            "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got "
+            f"{len(options.power)} by node. Give the exporter a scrape object, such as scrape='ServiceMonitor'"
         )
     ignored = options.thresholds.vram_ignored_namespaces
     if ignored and series.pods == "none":
         raise GpuConstructsError(
-            f"thresholds.vram_ignored_namespaces must be empty for an exporter that names no pods; got {list(ignored)}"
+            f"thresholds.vram_ignored_namespaces must be empty for an exporter that names no pods, got {list(ignored)}"
         )
 
 
@@ -145,10 +151,10 @@ def _all(series: GpuSeries, options: Options) -> Iterator[Rule]:
 
 
 def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mapping[str, str]) -> Rule:
-    """Return the rule of one row of the table.
+    """Return the alert for one row of ``alerts.yaml``.
 
     Raises:
-        NoAnswer: The row is not for this exporter, or not for these options.
+        NoAnswer: If the row is for another exporter or for other options.
     """
     if not terms.holds(row.get("if", {})):
         raise NoAnswer
@@ -170,7 +176,7 @@ def _alert(row: Mapping[str, Any], terms: Terms, options: Options, labels: Mappi
 
 
 def _drifts(row: Mapping[str, Any], terms: Terms, series: GpuSeries, options: Options) -> Iterator[Rule]:
-    """Return a rule for each power limit of each agent, which holds GPUs of its nodes against it."""
+    """Yield an alert for each limit of each ``PowerLimit``. The alert fires if a GPU has another power limit."""
     node, before = series.labels.node, list[str]()
     for nodes, agent in _agents(options).items():
         chosen, labels = list[str](), dict[str, str]()
@@ -178,23 +184,23 @@ def _drifts(row: Mapping[str, Any], terms: Terms, series: GpuSeries, options: Op
             chosen = [f"{node}=~{_quoted(nodes)}", *(f"{node}!~{_quoted(other)}" for other in before)]
             labels = {"power_limit": agent.name}
             before.append(nodes)
-        for number, wish in enumerate(agent.wishes):
-            whose = "watts" if wish.target is None else f"{wish.target}:{wish.pattern}"
+        for number, request in enumerate(agent.requests):
+            whose = "watts" if request.target is None else f"{request.target}:{request.pattern}"
             values = {
-                "boards": ",".join([*chosen, *_boards(series, wish, agent.wishes[:number])]),
+                "boards": ",".join([*chosen, *_boards(series, request, agent.requests[:number])]),
                 "corrects_within": f"{_corrects_within(agent)}s",
-                "percent": wish.percent,
-                "watts": wish.watts,
-                # Prometheus' templates leave it as it is.
+                "percent": request.percent,
+                "watts": request.watts,
+                # Escaped, so that the templates of Prometheus print the braces unchanged.
                 "whose": whose.replace("{{", '{{ "{{" }}'),
             }
-            kind = "percent" if wish.percent is not None else "default" if wish.watts is None else "watts"
-            of_wish = terms.extended(values=values, facts={"wish": kind, "out_of_range": agent.out_of_range})
-            yield _alert(row, of_wish, options, {**labels, "wish": whose})
+            kind = "percent" if request.percent is not None else "default" if request.watts is None else "watts"
+            of_request = terms.extended(values=values, facts={"request": kind, "out_of_range": agent.out_of_range})
+            yield _alert(row, of_request, options, {**labels, "request": whose})
 
 
 def _agents(options: Options) -> Mapping[str | None, KeepsPowerLimits]:
-    """Return what keeps power limits, by the nodes that it is for, or None for all."""
+    """Return each ``PowerLimit`` by the regular expression of its node names. The key None means all nodes."""
     power = options.power
     if power is None:
         return {}
@@ -202,9 +208,10 @@ def _agents(options: Options) -> Mapping[str | None, KeepsPowerLimits]:
 
 
 def _corrects_within(agent: KeepsPowerLimits) -> int:
-    """Return the seconds in which an agent sets right what has drifted.
+    """Return the number of seconds after which a ``PowerLimit`` has certainly corrected a wrong limit.
 
-    In whole minutes, and then time for its pod to restart and for the new value to be scraped.
+    The result is the time between two checks plus the time of a retry, rounded up to full minutes, plus four minutes.
+    The four minutes are for the restart of the pod and for the scrape of the new value.
     """
     return -(-(agent.interval_seconds + agent.retry_seconds) // 60) * 60 + _SLACK_SECONDS
 
@@ -241,7 +248,10 @@ def _window(number: int, series: GpuSeries) -> str:
 
 
 def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return terms that compare models with temperatures of their own, and the matchers of these models."""
+    """Return the query terms and the matchers of the temperature alerts for ``temperatures_by_model``.
+
+    The query terms compare each GPU model with its own temperatures. The PromQL matchers select the GPUs of each model.
+    """
     by_model = thresholds.temperatures_by_model or {}
     patterns = [_glob(pattern) for pattern in by_model]
     model = series.labels.model
@@ -257,7 +267,11 @@ def _temperatures(series: GpuSeries, thresholds: AlertThresholds) -> tuple[dict[
 
 
 def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return the XIDs that each alert names. The last alert is about all XIDs except those that it names."""
+    """Return the XIDs of each XID alert, as a regular expression.
+
+    The key ``xid.others`` contains the XIDs that the last alert excludes, because another alert covers them or because
+    they are not faults.
+    """
     thresholds, others = options.thresholds, options.leave_out
     spoken_of = [
         *((0,) if series.dialect == "dcgm" else ()),
@@ -270,7 +284,7 @@ def _codes(series: GpuSeries, options: Options) -> dict[str, str]:
 
 
 def _daemonsets(series: GpuSeries, options: Options) -> dict[str, str]:
-    """Return the matchers of the device plugin, by each of the labels that hold its name, and those of agents."""
+    """Return PromQL matchers that select the DaemonSets of the device plugin and of each ``PowerLimit``."""
     plugin = options.device_plugin or ""
     is_name = all(letter.isalnum() or letter == "-" for letter in plugin)
     chosen = f'%s="{plugin}"' if is_name else f'%s=~{_quoted(plugin)},%s!~"{NO_DEVICE_PLUGIN}"'
@@ -295,45 +309,49 @@ def _refuse_missing(rules: Sequence[Rule], series: GpuSeries) -> None:
         return
     listed = ", ".join(f"{metric} (for {', '.join(names)})" for metric, names in missing.items())
     concerned = list(dict.fromkeys(rule.name for rule in rules if rule.needs - series.metrics))
-    more = "give the exporter metrics='recommended'" if series.dialect == "dcgm" else "have the exporter query them"
+    more = "give the exporter metrics='recommended'" if series.dialect == "dcgm" else "make the exporter query them"
     raise GpuConstructsError(
-        f"exporter must export what the rules need; got none of {listed}; {more}, or leave the rules out with "
+        f"exporter must export the metrics of the rules, got none of {listed}{then(more)}, or leave the rules out with "
         f"leave_out={concerned}"
     )
 
 
-def _boards(series: GpuSeries, wish: Any, before: Sequence[Any]) -> list[str]:
-    """Return the matchers of the GPUs for which a power limit wins: its own, without those of the ones before it."""
+def _boards(series: GpuSeries, request: Any, before: Sequence[Any]) -> list[str]:
+    """Return PromQL matchers that select the GPUs of a power limit.
+
+    The matchers exclude the GPUs of the limits in ``before``, which take precedence.
+    """
     matchers = []
-    if wish.target is not None:
-        label, pattern = _choice(series, wish)
+    if request.target is not None:
+        label, pattern = _choice(series, request)
         matchers.append(f"{label}=~{_quoted(pattern)}")
     taken: dict[str, list[str]] = {}
     for other in before:
-        # No GPU has two numbers or two UUIDs.
-        if other.target != wish.target or other.target == "name":
+        # A GPU has only one index and one UUID, so two limits by index or by UUID never select the same GPU.
+        if other.target != request.target or other.target == "name":
             label, pattern = _choice(series, other)
             taken.setdefault(label, []).append(pattern)
     return [*matchers, *(f"{label}!~{_quoted('|'.join(patterns))}" for label, patterns in taken.items())]
 
 
-def _choice(series: GpuSeries, wish: Any) -> tuple[str, str]:
-    """Return the label by which a power limit chooses GPUs, and the expression that its value must match."""
-    if wish.target == "uuid":
-        # Without its prefix there. Source: utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata.
-        uuid = wish.pattern if series.dialect == "dcgm" else wish.pattern.removeprefix("GPU-")
+def _choice(series: GpuSeries, request: Any) -> tuple[str, str]:
+    """Return the metric label that identifies the GPUs of a power limit, and the regular expression for its value."""
+    if request.target == "uuid":
+        # This exporter omits the prefix "GPU-". Source:
+        # utkuozdemir/nvidia_gpu_exporter@v1.14.0:internal/integration/testdata.
+        uuid = request.pattern if series.dialect == "dcgm" else request.pattern.removeprefix("GPU-")
         return series.labels.uuid, f"(?i:{_escaped(uuid)})"
-    if wish.target == "pci":
-        domain, _, rest = wish.pattern.rpartition(":")[0].rpartition(":")
-        bus = f"{rest}:{wish.pattern.rpartition(':')[2]}"
+    if request.target == "pci":
+        domain, _, rest = request.pattern.rpartition(":")[0].rpartition(":")
+        bus = f"{rest}:{request.pattern.rpartition(':')[2]}"
         return "pci_bus_id", f"(?i:0*{domain.lstrip('0')}:{_escaped(bus)})"
-    if wish.target == "index":
-        return series.labels.gpu, _escaped(wish.pattern)
-    return series.labels.model, _glob(wish.pattern)
+    if request.target == "index":
+        return series.labels.gpu, _escaped(request.pattern)
+    return series.labels.model, _glob(request.pattern)
 
 
 def _glob(pattern: str) -> str:
-    """Return the regular expression of a shell pattern; Prometheus anchors it."""
+    """Return the regular expression that matches the same texts as a shell pattern. Prometheus adds the anchors."""
     return _PART.sub(_expression_of, pattern)
 
 
@@ -350,16 +368,16 @@ def _escaped(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as PromQL writes it."""
+    """Return a text as a quoted and escaped PromQL string."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def rule_groups(name: str, rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    """Return the rules in groups, in the form of PrometheusRule and VMRule.
+    """Return the field ``spec.groups`` of a PrometheusRule or a VMRule, with the given rules.
 
     Args:
         name: Prefix of the names of the groups.
-        rules: See ``gpu_rules``.
+        rules: Rules, from ``gpu_rules``.
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for rule in rules:

@@ -1,4 +1,4 @@
-"""Values from which on an alert is raised, and how long its condition must hold."""
+"""Thresholds of the GPU alerts, and the times for which a value must exceed its threshold before an alert fires."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpu_constructs.errors import refuse_if
 from gpu_constructs.kube import durations, fields
 
 Duration = int | str
-"""Seconds, or a text like ``90s`` or ``1h30m``."""
+"""A time: seconds as an int, or a text such as ``90s`` or ``1h30m``."""
 
 _DURATIONS = {"idle": 300, "xid_window": 60, "lost_window": 600, "collection_stale": 60}
-"""The shortest that make sense, in seconds: at 60 seconds between scrapes, less would see one sample."""
+"""Shortest window of each alert, in seconds. With a scrape every 60 seconds, a shorter window has only one sample."""
 
 _UNLIMITED = 2**31 - 1
 _NUMBERS = {
@@ -26,7 +26,7 @@ _NUMBERS = {
     "ecc_corrected_per_hour": (1, _UNLIMITED),
     "pcie_replays_per_minute": (1, _UNLIMITED),
 }
-"""Least and most of each number."""
+"""Lowest and highest allowed value of each threshold that is a number."""
 
 _RATIOS = ("vram_ratio", "thermal_throttled_ratio", "power_throttled_ratio")
 _LONGEST = 30 * 24 * 3600
@@ -39,7 +39,7 @@ def seconds(name: str, duration: Duration) -> int:
     """Return a duration in seconds.
 
     Raises:
-        GpuConstructsError: It cannot be read, or has a fraction of a second.
+        GpuConstructsError: If the duration is not valid, or has a fraction of a second.
     """
     if not isinstance(duration, str):
         return duration
@@ -59,46 +59,53 @@ def _ratio(name: str, share: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AlertThresholds(fields.Options):
-    """What the alerts of ``GpuAlerts`` compare with.
+    """Thresholds for the alerts of ``GpuAlerts``.
 
-    Durations are seconds or a text like ``90s`` or ``1h30m``, in whole seconds. A window that is too short for four
-    scrapes is as long as four.
+    A duration is an int in seconds, or a text such as ``90s`` or ``1h30m``. Fractions of a second are not allowed. A
+    window is the time that a query looks back. It spans at least four scrapes, even if you set less.
 
     Attributes:
-        temperature_warning: Degrees Celsius; 85 by default, below where an A100 (89) or RTX 3090 (95) slows down.
-        temperature_critical: Degrees Celsius; 92 by default. Where a GPU tells at what temperature it slows down,
-            that less ``slowdown_margin`` counts instead.
-        slowdown_margin: Degrees Celsius below the slowdown temperature; 2 by default.
-        temperatures_by_model: Warning and critical temperature of some models, by a pattern of their name with
-            ``*``, ``?`` and ``[...]``; the first that fits wins, over the slowdown temperature too.
-        vram_ratio: Share of the memory in use; 0.97 by default: inference servers take 0.9 and more on purpose.
-        vram_ignored_namespaces: Whose GPUs may be full; takes an exporter that names pods.
-        idle: How long a pod may hold a GPU without using it; 2 hours by default.
-        thermal_throttled_ratio: Share of time held back by heat; 0.1 by default.
-        power_throttled_ratio: Share of time held back by the power limit; 0.5 by default, since a limit is there
-            to hold back.
-        power_throttled_utilization: Percent of utilisation below which being held back does not count; 50 by
-            default. An idle RTX 3090 says that it is held back.
-        power_limit_tolerance: Watts by which a power limit may be off; 1 by default, what rounding to whole watts
-            takes.
-        ecc_corrected_per_hour: Corrected memory errors in an hour; 100 by default.
-        pcie_replays_per_minute: PCIe packets sent again in a minute; 10 by default, a good link has none.
-        xid_critical: XIDs after which NVIDIA's catalogue demands a reset of the GPU or a restart of the node.
-        xid_warning: XIDs that cost one application, or announce worse.
-        xid_ignored: XIDs that are no fault of a GPU: errors of an application, and notes of the driver.
-        xid_window: How long an XID counts as news; 15 minutes by default.
-        lost_window: How long a missing GPU is missed; 6 hours by default.
-        collection_stale: Age of the last good reading (nvidia_gpu_exporter only); 5 minutes by default.
-        pending: How long an alert's condition must hold before it fires, where another time than its own is
-            wanted, by name: ``{"GpuMemoryNearlyFull": "1h"}``.
+        temperature_warning: Temperature for a warning, in degrees Celsius. 85 by default, which is below the
+            temperature at which an A100 (89) or an RTX 3090 (95) slows down.
+        temperature_critical: Temperature for a critical alert, in degrees Celsius. 92 by default. If a GPU reports the
+            temperature at which it slows down, the alert uses that temperature minus ``slowdown_margin`` instead.
+        slowdown_margin: Number of degrees Celsius below the slowdown temperature of a GPU at which the alert fires. 2
+            by default.
+        temperatures_by_model: Warning and critical temperature of some GPU models, by a pattern of the model name with
+            ``*``, ``?`` and ``[...]``. The first matching pattern wins. It also replaces the slowdown temperature.
+        vram_ratio: Share of GPU memory in use above which the alert fires. 0.97 by default, because inference servers
+            use 0.9 and more on purpose.
+        vram_ignored_namespaces: Namespaces whose pods may fill the memory of a GPU. Needs an exporter that names pods.
+        idle: Time for which a pod may have a GPU and not use it. 2 hours by default.
+        thermal_throttled_ratio: Share of time in which a GPU runs slower because of heat. 0.1 by default.
+        power_throttled_ratio: Share of time in which a GPU runs slower because of its power limit. 0.5 by default,
+            because that is the purpose of a limit.
+        power_throttled_utilization: Percentage of GPU use above which the alert counts throttling by the power limit.
+            50 by default, because an idle RTX 3090 also reports throttling.
+        power_limit_tolerance: Difference between the requested and the actual power limit that the alert accepts, in
+            watts. 1 by default, because of rounding to whole watts.
+        ecc_corrected_per_hour: Number of corrected memory errors per hour above which the alert fires. 100 by default.
+        pcie_replays_per_minute: Number of PCIe packets sent again per minute above which the alert fires. 10 by
+            default. A good connection has none.
+        xid_critical: XIDs of the critical alert. NVIDIA's catalog requires a reset of the GPU or a restart of the node
+            for each of them.
+        xid_warning: XIDs of the warning. They end one application, or precede worse errors.
+        xid_ignored: XIDs without an alert, because they are errors of an application or notes of the driver.
+        xid_window: Time for which an alert stays active after an XID. 15 minutes by default.
+        lost_window: Time for which an alert stays active after a GPU disappears. 6 hours by default.
+        collection_stale: Age of the last successful reading above which the alert fires. Only nvidia_gpu_exporter
+            reports it. 5 minutes by default.
+        pending: Time for which a value must exceed its threshold before the alert fires, by name of the alert. It
+            replaces the default of the alert. For example ``{"GpuMemoryNearlyFull": "1h"}``.
 
     Raises:
-        GpuConstructsError: A number out of its range, critical not above warning, an XID in two lists, or a
-            duration that cannot be read.
+        GpuConstructsError: If a number is out of its range, a critical temperature is not above the warning
+            temperature, an XID is in two lists, or a duration is not valid.
 
-    Sources: docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, column "Immediate Action": RESET_GPU and
-    RESTART_BM are critical, and so are 48 and 74 by their text; 155 (a link that was taken down) and 156 (a spare
-    that the next reset takes into use) are not. NVIDIA/DCGM@v4.5.3:modules/health/DcgmHealthWatch.cpp: the warnings.
+    Sources: docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, column "Immediate Action": XIDs with
+        RESET_GPU or RESTART_BM are critical, and so are 48 and 74 by their text. 155 (an inactive link) and 156 (a
+        spare that the next reset activates) are not critical. NVIDIA/DCGM@v4.5.3:modules/health/DcgmHealthWatch.cpp:
+        XIDs of the warning.
     """
 
     temperature_warning: int = 85
@@ -136,14 +143,14 @@ class AlertThresholds(fields.Options):
         for pattern, levels in (self.temperatures_by_model or {}).items():
             yield (
                 not _BOARD.match(pattern),
-                f"thresholds.temperatures_by_model must have names like '*RTX 3090*' as keys; got {pattern!r}",
+                f"thresholds.temperatures_by_model must have names like '*RTX 3090*' as keys, got {pattern!r}",
             )
             place = f"thresholds.temperatures_by_model[{pattern!r}]"
             temperatures[f"{place}[0]", f"{place}[1]"] = levels
         for names, (warning, critical) in temperatures.items():
             for name, value in zip(names, (warning, critical), strict=True):
                 fields.whole_number(name, value, minimum=_COOLEST, maximum=_HOTTEST)
-            yield critical <= warning, f"{names[1]} must be above the {warning} of the warning; got {critical}"
+            yield critical <= warning, f"{names[1]} must be above the {warning} of the warning, got {critical}"
         seen: dict[int, str] = {}
         for name in ("xid_critical", "xid_warning", "xid_ignored"):
             for xid in getattr(self, name):
@@ -151,12 +158,12 @@ class AlertThresholds(fields.Options):
                 other = seen.setdefault(xid, name)
                 yield (
                     other != name,
-                    f"thresholds.{name} must not hold what {other} holds; got {xid} in both; leave one of them out",
+                    f"thresholds.{name} must not contain an XID of {other}, got {xid} in both. Remove it from one",
                 )
 
 
 def prometheus_duration(number: int) -> str:
-    """Return seconds as Prometheus writes them: ``1h30m``."""
+    """Return seconds as a duration in the format of Prometheus, for example ``1h30m``."""
     parts = []
     for unit, size in (("h", 3600), ("m", 60), ("s", 1)):
         count, number = divmod(number, size)

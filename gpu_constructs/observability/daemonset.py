@@ -1,4 +1,4 @@
-"""The objects of the DCGM exporter, as plain manifests."""
+"""The manifests of the DCGM exporter."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpu_constructs.catalog import versions
 from gpu_constructs.errors import GpuConstructsError, refuse_if, warn
 from gpu_constructs.kube import env, fields, rbac
 from gpu_constructs.kube.config_map import config_map, sha256
@@ -22,19 +23,22 @@ from gpu_constructs.observability.pod_mapping import POD_RESOURCES, PodMapping
 from gpu_constructs.observability.web_config import Volumes
 
 METRICS_KEY = "metrics.csv"
-"""Key of the ConfigMap that holds the CSV."""
+"""Key of the ConfigMap whose value is the CSV with the list of metrics."""
 
 METRICS_CHECKSUM = "gpu-constructs/metrics-sha256"
-"""Annotation of the pods that restarts them when the CSV changes."""
+"""Annotation of the pods with a checksum of the CSV. If the CSV changes, Kubernetes therefore replaces the pods."""
 
 DEFAULT_RESOURCES: Resources = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}}
-"""With pod mapping the exporter uses 400 to 500 MiB, more on nodes with eight GPUs; a limit of 512Mi is
-known to be too low (dcgm-exporter#609, #702). No CPU limit: throttled probes get healthy pods killed."""
+"""Default requests and limits. With pod mapping the exporter uses 400 to 500 MiB, and more on nodes with eight GPUs.
+
+A memory limit of 512Mi is too low (dcgm-exporter#609, #702). There is no CPU limit, because the kubelet would kill
+healthy pods whose probes answer late.
+"""
 
 _METRICS_DIRECTORY = "/etc/gpu-constructs/metrics"
 _DUMPS = "/dcgm-exporter-debug"
 _SINCE = {"tls": (4, 0, 0), "basic_auth": (4, 0, 0), "debug_dump": (4, 2, 0)}
-"""First release of each option."""
+"""First release of the exporter that supports each option."""
 
 OWN_VARIABLES: Mapping[str, str] = {
     "DCGM_EXPORTER_COLLECTORS": "metrics",
@@ -58,11 +62,11 @@ OWN_VARIABLES: Mapping[str, str] = {
     "NVIDIA_RESOURCE_NAMES": "sharing, or pod_mapping=PodMapping(nvidia_resource_names=...)",
     "NVIDIA_VISIBLE_DEVICES": "",
     **{f"DCGM_EXPORTER_DUMP_{word}": "debug_dump" for word in ("COMPRESSION", "DIRECTORY", "ENABLED", "RETENTION")},
-    # Renames the labels of every series, away from what dashboards and alerts ask for.
+    # These variables rename the labels of every series. Dashboards and alerts need the original labels.
     "DCGM_EXPORTER_USE_OLD_NAMESPACE": "nothing",
     "DCGM_EXPORTER_NO_HOSTNAME": "nothing",
 }
-"""Variables that have a keyword, or none because this library sets them."""
+"""Variables that users must not set, each with the keyword to set instead. An empty text: there is no keyword."""
 
 _ADDRESS = re.compile(
     r"(\[[0-9A-Fa-f:.]+\]|\$\([A-Za-z_][A-Za-z0-9_]*\)|[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?):[0-9]{1,5}\Z"
@@ -80,16 +84,17 @@ DCGM_EXPORTER = Program(
 
 @dataclass(frozen=True, kw_only=True)
 class DcgmSettings:
-    """Settings of the DCGM exporter alone.
+    """Settings that the DCGM exporter has and nvidia_gpu_exporter does not.
 
     Attributes:
-        release: Release whose behavior the exporter has.
-        metrics: Metrics that are exported; empty for a list of the user's own.
-        config_map: The list of the user's own.
-        is_profiled: Whether the pods must be able to profile.
-        mapping: How the exporter learns of pods; None for not at all.
-        remote_hostengine: ``host:port`` of a hostengine that reads the GPUs instead.
-        debug_dump: What the exporter keeps for a bug report.
+        release: Release of the exporter, which decides the supported options.
+        metrics: Metrics that the exporter exports. Empty if the user has an own list in a ConfigMap.
+        config_map: ConfigMap with the user's own list of metrics. None if there is no such list.
+        is_profiled: Whether the pods need the profiling module.
+        mapping: Options for the labels that name the pod of each GPU. None if the series name no pods.
+        remote_hostengine: ``host:port`` of another hostengine that reads the GPUs. None if the exporter reads them
+            itself.
+        debug_dump: Options of the files for a bug report. None if the exporter writes no such files.
     """
 
     release: str
@@ -102,48 +107,49 @@ class DcgmSettings:
 
     @property
     def rules(self) -> list[dict[str, list[str]]]:
-        """What the exporter must be allowed to read from the API server."""
+        """RBAC rules that let the exporter read objects from the API server."""
         return self.mapping.rules() if self.mapping else []
 
     @property
     def writable_root(self) -> bool:
-        """Whether the exporter writes to its image; what 3.x writes is not known, and 4.x needs /tmp at most."""
-        return release_number(self.release)[0] < 4
+        """Whether the exporter needs a writable root file system. If not, the exporter writes only to /tmp."""
+        return versions.DCGM_EXPORTER[self.release].writes_to_image
 
 
 def exporter_rights(*, is_profiled: bool) -> Rights:
-    """Return the rights that the exporter must hold: only the profiling module asks for any."""
+    """Return the rights that the container needs. If the exporter does not use the profiling module, it needs none."""
     return Rights(add=("SYS_ADMIN",)) if is_profiled else Rights()
 
 
 def check_address(field: str, given: str) -> None:
-    """Raise unless a text is the address of a hostengine."""
+    """Raise an error unless a text is a ``host:port`` address of a hostengine."""
     refuse_if(not _ADDRESS.match(given), field, "be 'host:port'", given)
     fields.port_number(f"port of {field}", int(given.rpartition(":")[2]))
 
 
 def check(exporter: Exporter, settings: DcgmSettings) -> None:
-    """Check options that depend on each other.
+    """Check the combination of the options of the DCGM exporter.
 
     Raises:
-        GpuConstructsError: The release does not know an option, or the pods would lack a right.
+        GpuConstructsError: If the release does not support an option, or the user's options remove a right that the
+            pods need.
     """
     given = {"debug_dump": settings.debug_dump, **exporter.options}
     for option, since in _SINCE.items():
         if given.get(option) is not None and release_number(settings.release) < since:
             raise GpuConstructsError(
-                f"{option} must be left out with version {exporter.version!r}: it came with "
-                f"{'.'.join(map(str, since))}; take a later version"
+                f"{option} needs version {'.'.join(map(str, since))!r} or later, got version {exporter.version!r}. "
+                f"Use a later version, or leave {option} out"
             )
     if exporter.options.get("host_network") and exporter.port < 1024:
         raise GpuConstructsError(
-            "port must be at least 1024 with host_network=True: the exporter holds no right to bind others; "
-            f"got {exporter.port}"
+            "port must be at least 1024 with host_network=True, because the exporter may not bind lower ports, got "
+            f"{exporter.port}"
         )
     if settings.config_map and exporter.options.get("dashboard", True):
         raise GpuConstructsError(
-            "dashboard must be False with metrics=MetricsConfigMap(...), whose metrics are not known here; "
-            "got True; pass dashboard=False"
+            "dashboard must be False with metrics=MetricsConfigMap(...), whose metrics the library does not know, got "
+            "True. Pass dashboard=False"
         )
     if exporter.options.get("security_context") is not None:
         _check_rights(exporter.options["security_context"], settings)
@@ -155,27 +161,30 @@ def _check_rights(context: Mapping[str, Any], settings: DcgmSettings) -> None:
     needed = exporter_rights(is_profiled=settings.is_profiled)
     if not needed.are_in(context):
         raise GpuConstructsError(
-            f"security_context must hold {needed} for profiling metrics; got {dict(context)!r}; leave it "
+            f"security_context must contain {needed} for profiling metrics, got {dict(context)!r}. Leave it "
             "out, or leave those metrics out"
         )
     is_root = context.get("runAsUser") in (None, 0) and not context.get("runAsNonRoot")
     lost = [
-        *(["the kubelet's socket, so no pod is named"] if settings.mapping else []),
+        *(["the kubelet's socket, by which the exporter finds pods"] if settings.mapping else []),
         *(["SYS_ADMIN"] if settings.is_profiled else []),
     ]
     if lost and not is_root:
-        warn(f"security_context: only root gets {' and '.join(lost)}; got {dict(context)!r}")
+        warn(
+            f"security_context: only root gets {' and '.join(lost)}, got {dict(context)!r}. Remove runAsUser and "
+            "runAsNonRoot"
+        )
 
 
 def series_of(exporter: Exporter, settings: DcgmSettings) -> GpuSeries:
-    """Return the series of the exporter."""
+    """Return the series that alerts and dashboards can query from this exporter."""
     mapping, scrape = settings.mapping, exporter.scrape
     hides_node = settings.remote_hostengine and mapping is None
     names_pods = mapping is not None and scrape.kind != "annotations" and scrape.honor_labels
     return dcgm_series(
         job=exporter.job,
         metrics=[metric.field for metric in settings.metrics if metric.prometheus_type != "label"],
-        # Without pods the name of a remote hostengine stands in place of the node's.
+        # If the exporter does not map pods, the label contains the name of the remote hostengine and not of the node.
         hostname_label="node" if hides_node else catalogue.hostname_label(settings.release),
         pods="none" if not names_pods else "all" if mapping and mapping.virtual_gpus else "one",
         scrape_interval_seconds=exporter.scrape_seconds,
@@ -183,11 +192,11 @@ def series_of(exporter: Exporter, settings: DcgmSettings) -> GpuSeries:
 
 
 def dcgm_manifests(exporter: Exporter, settings: DcgmSettings, pods: Pods) -> Manifests:
-    """Return the objects of the exporter, by construct id.
+    """Return the objects of the exporter, by construct ID.
 
-    The pods read the GPUs through the libraries of the driver, which the nvidia runtime puts into them, and ask the
-    kubelet which pod holds which GPU. They take no GPU slot, and talk to the API server only if the mapping reads pods
-    or claims.
+    The pods read the GPUs through the libraries of the driver, which the NVIDIA runtime mounts. They get from the
+    kubelet which pod uses which GPU. They request no GPU. They use the API server only for the labels and UIDs of pods
+    and for resource claims.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/templates/daemonset.yaml, docker/Dockerfile,
     pkg/cmd/app.go; @3.3.6-3.4.2:docker/dcgm-exporter-entrypoint.sh.
@@ -212,16 +221,16 @@ def _daemonset(
     exporter: Exporter, settings: DcgmSettings, pods: Pods, checksums: Mapping[str, str], account: str | None
 ) -> dict[str, Any]:
     mapping, is_profiled = settings.mapping, settings.is_profiled
-    # The kubelet's socket belongs to root, and a capability only reaches root.
+    # The socket of the kubelet belongs to root. Linux also passes an added capability only to root.
     needs_root = mapping is not None or is_profiled or settings.writable_root
     uid = 0 if needs_root else exporter.program.user
     container = {
         "name": "exporter",
         "args": _arguments(settings),
         "env": sorted(_environment(exporter, settings), key=lambda variable: str(variable["name"])),
-        # 3.x answers 503 until its first reading, one interval after start.
+        # 3.x answers 503 until its first reading, one interval after its start.
         **probes(exporter, "/health", "/health", 12 + 2 * exporter.interval_seconds // 5),
-        # Spelt without CAP_: the API server refuses CAP_SYS_ADMIN beside allowPrivilegeEscalation false.
+        # Without the prefix CAP_: the API server rejects CAP_SYS_ADMIN with allowPrivilegeEscalation false.
         "securityContext": {
             **exporter_rights(is_profiled=is_profiled).to_manifest(read_only=not settings.writable_root),
             "runAsNonRoot": not needs_root,
@@ -235,7 +244,7 @@ def _daemonset(
         _volumes(exporter, settings),
         checksums,
         service_account=account,
-        # A Secret's files belong to root; a group makes them readable to others.
+        # The files of a Secret belong to root. A group lets other users read them.
         security_context={} if needs_root else {"fsGroup": uid},
         automountServiceAccountToken=bool(settings.rules),
         hostPID=(mapping is not None and mapping.host_pid) or None,
@@ -263,13 +272,14 @@ def _environment(exporter: Exporter, settings: DcgmSettings) -> list[dict[str, A
         "DCGM_EXPORTER_KUBERNETES": str(mapping is not None).lower(),
         "DCGM_EXPORTER_LISTEN": f":{exporter.port}",
         "DCGM_EXPORTER_WEB_CONFIG_FILE": exporter.guard.path,
-        # The Go runtime stays within three quarters of the memory limit; the rest is for DCGM itself.
+        # The Go runtime uses at most three quarters of the memory limit. The DCGM library needs the rest.
         "GOMEMLIMIT": None if memory_limit is None else _three_quarters(str(memory_limit)),
-        # The 3.x entrypoint stamps SYS_ADMIN on the exporter's file, for which it wants SETFCAP. Root has its
-        # capabilities without the stamp, so the step is skipped.
+        # The entrypoint of 3.x writes SYS_ADMIN to the file capabilities of the exporter, which needs SETFCAP. Root
+        # does not need this step, so the variable skips it.
         "NO_SETCAP": "true" if settings.writable_root else None,
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-        # Every GPU of the node without asking for one; the image says the same, here it can be reviewed.
+        # The container sees all GPUs of the node but requests none. The image sets the same value; it is here for
+        # reviewers.
         "NVIDIA_VISIBLE_DEVICES": "all",
         **(mapping.environment() if mapping else {}),
     }
@@ -288,7 +298,7 @@ def _volumes(exporter: Exporter, settings: DcgmSettings) -> Volumes:
             {"mountPath": POD_RESOURCES, "readOnly": True},
         )
     config_map = settings.config_map.config_map if settings.config_map else f"{exporter.name}-metrics"
-    # A directory, not a subPath: the kubelet never refreshes a file mounted by subPath.
+    # A directory and not a subPath, because the kubelet never updates a file of a subPath mount.
     volumes["metrics"] = ({"configMap": {"name": config_map}}, {"mountPath": _METRICS_DIRECTORY, "readOnly": True})
     volumes |= exporter.guard.volumes(exporter.name)
     if settings.debug_dump is not None:

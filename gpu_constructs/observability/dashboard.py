@@ -13,13 +13,13 @@ from gpu_constructs.observability.gpu_series import GpuSeries
 from gpu_constructs.observability.terms import NoAnswer, Terms
 
 DatasourceType = Literal["prometheus", "victoriametrics-metrics-datasource"]
-"""Grafana's own data source, or the plugin of VictoriaMetrics."""
+"""Grafana data source type: the built-in one for Prometheus, or the plugin of VictoriaMetrics."""
 
 DEFAULT_UIDS = {"dcgm": "gpu-constructs-gpus", "nvidia_smi": "gpu-constructs-gpus-nvidia-smi"}
-"""Default uid by dialect, so that both dashboards can be in one Grafana."""
+"""Default dashboard UIDs, by family of metric names. They differ, so one Grafana can contain both dashboards."""
 
 DEFAULT_TITLES = {"dcgm": "NVIDIA GPUs", "nvidia_smi": "NVIDIA GPUs (nvidia-smi)"}
-"""Default title by dialect: within a folder of Grafana titles must differ."""
+"""Default titles, by family of metric names. They differ, because Grafana allows each title only once in a folder."""
 
 _COLUMNS = 24
 _WIDTH, _HEIGHT = 12, 8
@@ -30,8 +30,11 @@ _LONG = ("targets", "fieldConfig", "options", "transformations")
 
 
 _Query = Mapping[str, str]
-"""A query of a panel: its expression; its letter, which stays if queries before it are left out; ``legend``, or in a
-table the title and the unit of the column."""
+"""A query of a panel: its expression, its letter (``refId``), and its legend.
+
+In a table, a query has a title and a unit instead of a legend.
+The letter of a query stays the same if the panel omits another query.
+"""
 
 
 def dashboard(
@@ -43,27 +46,28 @@ def dashboard(
     kube_state_metrics: bool = True,
     refresh: str = "1m",
 ) -> dict[str, Any]:
-    """Return a Grafana dashboard that queries only metrics which the exporter publishes.
+    """Return a Grafana dashboard that queries only metrics that the exporter provides.
 
-    A panel without any of its metrics is left out, and so is a row without panels. Every query on GPUs first takes one
-    value per GPU, so that GPUs that pods share never count twice. Panel ids and the uid never change. Needs Grafana
-    10.4 or newer.
+    The dashboard omits panels whose metrics the exporter does not have, and rows that would contain no panel. If
+    several pods share a GPU, each query counts the GPU only once. Panel IDs and the UID never change. The dashboard
+    needs Grafana 10.4 or later.
 
     Args:
-        series: The ``series`` of the exporter.
-        title: Title of the dashboard; None: ``NVIDIA GPUs``, for nvidia_gpu_exporter with ``(nvidia-smi)``.
-        uid: Identity of the dashboard in Grafana, where no two can have the same. None: one per dialect.
-        datasource_type: Type of the data source: ``prometheus``, which also reads VictoriaMetrics, or
+        series: Series of the exporter.
+        title: Title of the dashboard. None, the default: ``NVIDIA GPUs``, and for nvidia_gpu_exporter
+            ``NVIDIA GPUs (nvidia-smi)``.
+        uid: Unique ID of the dashboard in Grafana. None, the default: a fixed ID for each exporter construct.
+        datasource_type: Data source type: ``prometheus``, which also reads VictoriaMetrics, or
             ``victoriametrics-metrics-datasource``, the plugin of VictoriaMetrics.
-        kube_state_metrics: Whether to show requests and waiting pods, from kube-state-metrics.
-        refresh: Interval at which the panels are read again; ``""`` for never.
+        kube_state_metrics: Whether to show GPU requests and pending pods, which come from kube-state-metrics.
+        refresh: Interval at which Grafana updates the panels. An empty text disables updates.
 
     Raises:
-        GpuConstructsError: No metric is known to be exported.
+        GpuConstructsError: If the exporter exports no known metric.
     """
     if not series.metrics:
         raise GpuConstructsError(
-            "exporter must export metrics that are known here; got none; give it metrics='recommended' or a list"
+            "exporter must export metrics that the library knows, got none. Give it metrics='recommended' or a list"
         )
     datasource = {"type": datasource_type, "uid": "${datasource}"}
     board = _Board(series, datasource, kube_state_metrics)
@@ -86,7 +90,7 @@ def dashboard(
 
 
 class _Board:
-    """Writes variables and panels for one exporter."""
+    """Builds the variables and panels of the dashboard for one exporter."""
 
     def __init__(self, series: GpuSeries, datasource: Mapping[str, str], kube_state_metrics: bool) -> None:
         self._series = series
@@ -102,7 +106,7 @@ class _Board:
         )
 
     def panels(self) -> list[dict[str, Any]]:
-        """Return the panels from left to right, row by row, without those that have nothing to show."""
+        """Return the panels of the dashboard, row by row and from left to right, without panels that have no query."""
         placed: list[dict[str, Any]] = []
         y = 0
         for row in self._table["rows"]:
@@ -125,7 +129,7 @@ class _Board:
                 yield self._panel(panel, queries, terms)
 
     def _queries(self, panel: Mapping[str, Any], terms: Terms) -> Iterator[_Query]:
-        """Return the queries that the exporter can answer."""
+        """Yield the queries of a panel for which the exporter has the metrics."""
         exported = self._series.metrics | {self._anchor}
         for letter, given in zip(_LETTERS, panel.get("queries") or panel.get("columns") or (), strict=False):
             described = given if isinstance(given, Mapping) else {"query": given}
@@ -162,7 +166,7 @@ class _Board:
 
 
 def _variables(series: GpuSeries, datasource: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Return the variables by which a user chooses nodes, GPUs and pods."""
+    """Yield the Grafana variables with which a user selects the data source, nodes, GPUs and pods."""
     node, gpu, _, _ = series.labels
     chosen = f'{node}=~"$node"'
     yield _variable(series, datasource, "node", "Node", node)
@@ -200,7 +204,8 @@ def _target(query: _Query, kind: str, datasource: Mapping[str, str], interval: i
         "datasource": dict(datasource),
         "editorMode": "code",
         "expr": query["expr"],
-        # Without it Grafana takes the interval of its data source for $__rate_interval.
+        # Grafana computes $__rate_interval from this value. If it is not set, Grafana uses the interval of the data
+        # source.
         "interval": f"{interval}s",
         "format": "table" if kind == "table" else "time_series",
         "instant": not is_graph,
@@ -210,7 +215,7 @@ def _target(query: _Query, kind: str, datasource: Mapping[str, str], interval: i
 
 
 def _anchor(series: GpuSeries) -> str:
-    """Return the metric that shows which GPUs, nodes and pods exist."""
+    """Return the metric from which the variables read the names of the GPUs, nodes and pods."""
     if series.dialect == "nvidia_smi":
         return "nvidia_smi_gpu_info"
     known = (name for name in map(series.metric_of, _ANCHORS) if name in series.metrics)
@@ -218,7 +223,10 @@ def _anchor(series: GpuSeries) -> str:
 
 
 def _place(panels: Sequence[dict[str, Any]], y: int) -> int:
-    """Place panels in lines that are filled, and return the height at which the next line begins."""
+    """Set the position of each panel, and return the vertical position below them.
+
+    The panels fill lines over the full width of the dashboard, beginning at the vertical position ``y``.
+    """
     lines: list[list[dict[str, Any]]] = []
     for place in (panel["gridPos"] for panel in panels):
         if not lines or sum(one["w"] for one in lines[-1]) + place["w"] > _COLUMNS:
@@ -261,7 +269,7 @@ def _column(query: _Query, texts: Mapping[str, str] | None) -> dict[str, Any]:
 
 
 def _transformations(labels: Mapping[str, str], queries: Sequence[_Query]) -> list[dict[str, Any]]:
-    # Grafana numbers the values of several queries only.
+    # Grafana numbers the values only if there are several queries.
     values = {f"Value #{query['letter']}" if len(queries) > 1 else "Value": query["title"] for query in queries}
     renamed = {**{label: title for label, title in labels.items() if label}, **values}
     index = {name: number for number, name in enumerate(renamed)}
@@ -270,7 +278,7 @@ def _transformations(labels: Mapping[str, str], queries: Sequence[_Query]) -> li
 
 
 def json_text(content: Mapping[str, Any]) -> str:
-    """Return a dashboard as JSON: the same bytes for the same content, in lines that a reviewer can compare."""
+    """Return a dashboard as JSON text with a line for each value. The same content always gives the same text."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
 
     def panel_text(panel: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""GPU metrics: the DCGM exporter with what scrapes and shows them."""
+"""`DcgmExporter`: the DCGM exporter with its scrape object and its dashboard."""
 
 from __future__ import annotations
 
@@ -32,28 +32,36 @@ from gpu_constructs.tree.construct import checked
 
 
 class DcgmExporter(ExporterObject):
-    """Exports the metrics of every GPU, in Prometheus' format, with the pod that holds each GPU.
+    """The DCGM exporter. It exports the metrics of every GPU to Prometheus, with the name of the pod that uses the GPU.
 
-    Emits ConfigMap ``dcgm-exporter-metrics``; DaemonSet and Service ``dcgm-exporter``; the scrape object
-    ``dcgm-exporter``, whose kind must be installed in the cluster; and ConfigMap ``dcgm-exporter-dashboard``,
-    which Grafana's sidecar loads by the label ``grafana_dashboard``. Where it reads pods or resource claims
-    also a ServiceAccount, a ClusterRole and its binding; with ``tls`` or ``basic_auth`` the web configuration
-    ``dcgm-exporter-web-config``, a Secret where it holds passwords' hashes.
+    Emits these objects:
 
-    The pods run on nodes labelled ``nvidia.com/gpu.present=true`` and take no GPU slot. What they are allowed
-    follows from the options: SYS_ADMIN only for profiling metrics, root only for that and the kubelet's socket,
-    which pod mapping asks, a token only where the API server is asked. From release 4 on, with
-    ``pod_mapping=False`` and no profiling metrics, they fit the Pod Security level ``restricted``.
+    - the ConfigMap ``dcgm-exporter-metrics``;
+    - the DaemonSet and the Service ``dcgm-exporter``;
+    - the scrape object ``dcgm-exporter``, whose kind must exist in the cluster;
+    - the ConfigMap ``dcgm-exporter-dashboard``, which the sidecar of Grafana loads by the label ``grafana_dashboard``;
+    - if it reads pods or resource claims from the API server: a ServiceAccount, a ClusterRole and a ClusterRoleBinding;
+    - with ``tls`` or ``basic_auth``: the web configuration ``dcgm-exporter-web-config``, a Secret if it contains hashes
+      of passwords.
+
+    The pods run on nodes with the label ``nvidia.com/gpu.present=true`` and request no GPU. The options determine the
+    rights of the pods:
+
+    - The capability SYS_ADMIN is only for profiling metrics.
+    - User root is for profiling metrics, and for the socket of the kubelet, which pod mapping uses.
+    - A ServiceAccount token is only for requests to the API server.
+    - With release 4 or later, ``pod_mapping=False`` and no profiling metrics, the pods meet the Pod Security level
+      ``restricted``.
 
     Attributes:
         name: Name of the DaemonSet and the Service.
         namespace: Namespace of the objects.
-        metrics: Metrics that are exported; empty for a list of the user's own.
-        series: The same, for ``GpuAlerts`` and ``GpuDashboard``.
+        metrics: Metrics that the exporter exports. Empty if ``metrics`` is a ``MetricsConfigMap``.
+        series: Series of these metrics, for ``GpuAlerts`` and ``GpuDashboard``.
         api_object: The DaemonSet.
 
     Source:
-        NVIDIA/dcgm-exporter@3.3.6-3.4.2 and @4.5.3-4.8.2, deployment/; image 4.6.0-4.8.3 as pinned by
+        NVIDIA/dcgm-exporter@3.3.6-3.4.2 to @4.5.3-4.8.2, deployment/; image 4.6.0-4.8.3 as pinned by
         NVIDIA/gpu-operator@v26.7.0
     """
 
@@ -80,45 +88,53 @@ class DcgmExporter(ExporterObject):
         debug_dump: bool | DebugDump = False,
         **options: Unpack[ExporterOptions],
     ) -> None:
-        """Make the exporter.
+        """Create the exporter.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            namespace: By name or object; it must be privileged for pod mapping (host path) and for profiling
-                metrics (SYS_ADMIN).
-            platform: ``Talos("1.12")`` or ``Kubernetes()``; decides the runtime class.
-            version: Chart and exporter release: ``"4.8.3"`` by default; ``"4.8.2"``, whose image lacks
-                libraries and with them XID and NVLink metrics; ``"3.4.2"``, which predates Blackwell GPUs.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            namespace: Name or object of the namespace. It must allow privileged pods for pod mapping (host path) and
+                for profiling metrics (SYS_ADMIN).
+            platform: ``Talos("1.12")`` or ``Kubernetes()``. It determines the runtime class.
+            version: Release of the exporter, from ``"3.4.2"`` to ``"4.8.3"``. The default is the newest one. The
+                image of ``"4.8.2"`` lacks libraries for XID and NVLink metrics. 3.x is older than Blackwell GPUs.
             name: Prefix of the names of all objects.
-            instance: The label ``app.kubernetes.io/instance``, which tells the pods of two exporters apart. None
-                is the construct's id, or the name where you give another one.
-            metrics: What to export: ``"recommended"``, what alerts and dashboard ask for; ``"default"``, the
-                image's own list; ``"seed"``, six basic ones; ``"profiling"``, all of it; a list of ``Metric``
-                or of fields this library knows; or a ``MetricsConfigMap`` that somebody else keeps.
-            gpu_models: Models of the GPUs, as nvidia-smi names them, where they are known. When none of them
-                can be profiled (GeForce before Blackwell), profiling metrics are left out of a named list, and
-                with them SYS_ADMIN.
-            collect_interval_seconds: Seconds between two readings of the GPUs. 30, the exporter's own.
-            pod_mapping: How the exporter learns which pod holds which GPU; False for not at all.
-            sharing: How the device plugin shares the GPUs. With time-slicing or MPS each pod on a shared GPU
-                gets its own series: the exporter then sees the node's processes and reads pods from the API
-                server. None: one pod of a shared GPU is named, the last one found.
+            instance: Value of the label ``app.kubernetes.io/instance``, which distinguishes the pods of two exporters.
+                None, the default: the construct ID, or ``name`` if you set one.
+            metrics: Metrics to export. ``"recommended"``, the default, contains all metrics of the alerts and the
+                dashboard. ``"default"`` is the list of the image, ``"seed"`` has six basic metrics, and ``"profiling"``
+                has all. You can also pass a list of ``Metric`` objects or DCGM field names, or a ``MetricsConfigMap``
+                that exists in the cluster.
+            gpu_models: Model names of the GPUs, as nvidia-smi prints them, if you know them. If no model supports
+                profiling (GeForce before Blackwell), the exporter omits the profiling metrics of ``"default"``,
+                ``"recommended"`` and ``"profiling"``, and the pods do not get SYS_ADMIN.
+            collect_interval_seconds: Time between two readings of the GPUs, in seconds. 30 by default, as in the
+                exporter.
+            pod_mapping: Whether series name the pod that uses a GPU, or a ``PodMapping`` with options. True by default.
+            sharing: Strategy with which the device plugin shares the GPUs. With time-slicing or MPS, each pod on a
+                shared GPU gets its own series. The exporter then sees the processes of the node and reads pods from the
+                API server. If None, the default, the series of a shared GPU name only one of its pods, the last one
+                found.
             remote_hostengine: ``host:port`` of an ``nv-hostengine`` that reads the GPUs instead, such as
-                ``nvidia-dcgm:5555``; behind a Service it must be the one of the exporter's own node
-                (``internalTrafficPolicy: Local``). The exporter then needs no SYS_ADMIN.
-            debug_dump: Keep files with what was read, for a bug report.
-            options: ``port`` is 9400 by default and serves ``/metrics`` and ``/health``. Without the nvidia runtime
-                the exporter ends with "Cannot init NVML library". A ``service_account`` is given what the exporter
-                needs if the API server is asked; None: one is made if it is needed. ``resources`` are requests of
-                100m CPU and 256Mi and a memory limit of 1Gi by default, since pod mapping takes 400 to 500 MiB and
-                nodes with eight GPUs take more. No ``priority_class_name`` by default: losing metrics must not evict
-                workloads.
+                ``nvidia-dcgm:5555``. If the address is that of a Service, the Service must send requests to the
+                exporter's own node (``internalTrafficPolicy: Local``). The exporter then needs no SYS_ADMIN.
+            debug_dump: Whether to keep files with the readings, for a bug report, or the options of these files.
+            options: Options of all exporters. For the DCGM exporter:
+
+                - ``port`` is 9400 by default. It serves ``/metrics`` and ``/health``.
+                - ``runtime_class_name`` must select the NVIDIA runtime. Otherwise the exporter ends with the error
+                  "Cannot init NVML library".
+                - ``service_account`` gets the rights that the exporter needs at the API server. If you set none, the
+                  construct creates a ServiceAccount.
+                - ``resources`` by default request 100m CPU and 256Mi, with a memory limit of 1Gi. Pod mapping uses 400
+                  to 500 MiB, and more on nodes with eight GPUs.
+                - ``priority_class_name`` has no default, because missing metrics do not justify the eviction of
+                  workloads.
 
         Raises:
-            GpuConstructsError: A value above is not allowed, or the release does not know the option; a metric
-                the release's DCGM does not know; profiling metrics where no GPU has them; a password or a
-                certificate that the scrape object has nothing for.
+            GpuConstructsError: If a value is not allowed, the release does not support an option, the DCGM of the
+                release does not know a metric, no GPU supports the profiling metrics, or the scrape object lacks a
+                password or a certificate.
         """
         release = versions.release_of(versions.DCGM_EXPORTER, version, "the DCGM exporter")
         fields.whole_number("collect_interval_seconds", collect_interval_seconds, minimum=1, maximum=3600)
@@ -140,7 +156,7 @@ class DcgmExporter(ExporterObject):
             release=release.behaves_like,
             metrics=exported,
             config_map=metrics if isinstance(metrics, MetricsConfigMap) else None,
-            # A hostengine elsewhere does the profiling itself.
+            # A remote hostengine reads the profiling metrics, so the pods need no right for them.
             is_profiled=is_profiled and remote_hostengine is None,
             mapping=mapping_of(pod_mapping, sharing, release.behaves_like),
             remote_hostengine=remote_hostengine,

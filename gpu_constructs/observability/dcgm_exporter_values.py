@@ -1,4 +1,4 @@
-"""What the values of the DCGM exporter's chart become: what its table of keys cannot say."""
+"""Migration from the chart of the DCGM exporter: the values that its table of keys cannot express."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.migration.chart import Reading, chart, check_installation
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.migration.converters import relabelings, resources
+from gpu_constructs.migration.problems import Problems, reported_at_once
 from gpu_constructs.migration.programs import Mount, entries, mounts_of, taken_over
 from gpu_constructs.observability import daemonset as pods
 from gpu_constructs.observability.dcgm_program_values import (
-    CHART_MOUNT,
-    CHART_VOLUME,
+    CHART_MAP,
     CONVERTERS,
-    OLD,
-    Said,
+    FlagValues,
+    chart_list,
     listed_metrics,
+    of_chart,
     program,
 )
 from gpu_constructs.observability.exporter_options import DebugDump, ExporterService
@@ -40,6 +41,7 @@ _CONTROL_PLANE = placement.Toleration(
 )
 
 
+@reported_at_once
 def exporter_options(
     values: Mapping[str, Any],
     *,
@@ -47,33 +49,33 @@ def exporter_options(
     namespace: str,
     version: str | versions.Unverified,
     platform: Platform,
-    strict: bool,
+    problems: Problems,
 ) -> dict[str, Any]:
-    """Return the keywords of ``DcgmExporter`` that say what the values say.
+    """Return the keywords of ``DcgmExporter`` with the same meaning as the Helm values.
 
     Raises:
-        GpuConstructsError: A key that the chart does not read, or a value that it, or the exporter, would refuse
-            or ignore, or that this library cannot take over.
+        GpuConstructsError: If the chart does not read a key, if the chart or the exporter would reject or ignore a
+            value, or if this library does not support it.
     """
-    check_installation(release_name, namespace, version, platform, strict)
+    check_installation(release_name, namespace, version, platform)
     release = versions.release_of(versions.DCGM_EXPORTER, version, "the DCGM exporter")
     read = Reading(
         chart(CHART),
         values,
         release=release.behaves_like,
-        strict=strict,
+        strict=problems,
         converters=CONVERTERS,
         each={"relabelings": relabelings(Relabeling)},
     )
-    said, env = program(read)
+    flag_values, env = program(read)
     security = _security_context(read)
-    tolerated = [] if "tolerations" in read or read.release in OLD else [_CONTROL_PLANE]
+    tolerated = [_CONTROL_PLANE] if "tolerations" not in read and of_chart(read).chart_hardens else []
     options = {"namespace": namespace, "tolerations": tolerated, **read.options()}
     is_dumping = read.said.get("debug_dump", ("", read.get("debugDump.enabled", False)))[1]
     given, unused = _mounts(read)
     exported, own_mount = listed_metrics(
         read,
-        said,
+        flag_values,
         given,
         options["namespace"],
         can_profile=security is None or pods.exporter_rights(is_profiled=True).are_in(security),
@@ -85,7 +87,7 @@ def exporter_options(
         "instance": release_name,
         "metrics": exported,
         "pod_mapping": mapping,
-        "port": _port(read, said, options.get("port", 9400)),
+        "port": _port(read, flag_values, options.get("port", 9400)),
         "tls": tls,
         "debug_dump": read.struct("debug_dump", DebugDump) if is_dumping else False,
         "security_context": security,
@@ -98,10 +100,10 @@ def exporter_options(
         **_service_and_scrape(read, tls, options.get("collect_interval_seconds", COLLECTION_INTERVAL_SECONDS)),
     }
     if options.get("host_network") and options["port"] < 1024:
-        read.refuse("hostNetwork", "must be false with a port below 1024, which the exporter holds no right to bind")
+        read.refuse("hostNetwork", "must be false with a port below 1024, which the exporter may not bind")
         options["host_network"] = False
     if "image.tag" in read and not read.get("image.tag"):
-        read.refuse("image.tag", f"would make the tag {read.release!r}, which no image has; leave it out")
+        read.refuse("image.tag", f"would make the tag {read.release!r}, which no image has. Leave it out")
     options["image"] = read.image(release.image.rpartition(":")[2])
     return options
 
@@ -109,23 +111,25 @@ def exporter_options(
 # --- the exporter ---------------------------------------------------------------------------------------------
 
 
-def _port(read: Reading, said: Said, port: int) -> int:
-    path, address = said.get("address", ("service.address", read.get("service.address", ":9400")))
+def _port(read: Reading, flag_values: FlagValues, port: int) -> int:
+    path, address = flag_values.get("address", ("service.address", read.get("service.address", ":9400")))
     host, _, number = address.rpartition(":")
     if number != str(port):
         read.refuse(
-            path if path in read or "address" in said else "service.port",
-            f"must go with the other: the exporter would listen on {address!r}, where probes and the Service ask for "
-            f"port {port}; say both service.port and service.address",
+            path if path in read or "address" in flag_values else "service.port",
+            f"must match the other port: the exporter would listen on {address!r}, but probes and the Service use "
+            f"port {port}. Set both service.port and service.address",
         )
-        is_dropped = "service.port" in read and "service.address" not in read and "address" not in said
+        is_dropped = "service.port" in read and "service.address" not in read and "address" not in flag_values
         return 9400 if is_dropped else port
     if host not in ("", "0.0.0.0", "[::]"):
-        read.refuse(path, f"must name no host, got {address!r}: the exporter would answer there only; say ':{port}'")
+        read.refuse(
+            path, f"must name no host, got {address!r}, because the exporter would answer only there. Set ':{port}'"
+        )
     return port
 
 
-# What takes the place of others comes early, after what it needs: what does not go with it is what is dropped.
+# Options that replace others come early, but after what they need. A conflict removes the later option.
 _MAPPING = ("host_pid", "enable_pod_uid", "virtual_gpus", "nvidia_resource_names", "enable_pod_labels")
 
 
@@ -134,7 +138,7 @@ def _pod_mapping(read: Reading) -> bool | PodMapping:
     given = {name: at for name, at in read.members("pod_mapping").items() if at[1] != neutral[name]}
     if not read.said.get("pod_mapping", ("", True))[1]:
         for path, _ in given.values():
-            read.refuse(path, "does nothing where the exporter is told not to look for pods; leave it out")
+            read.refuse(path, "has no effect without the mapping to pods. Leave it out")
         return False
     order = [*_MAPPING, *(name for name in neutral if name not in _MAPPING)]
     mapping = read.made_of(partial(_known, read.release), {name: given[name] for name in order if name in given})
@@ -142,8 +146,8 @@ def _pod_mapping(read: Reading) -> bool | PodMapping:
     if asks and not read.get("kubernetes.rbac.create", True):
         read.refuse(
             "kubernetes.rbac.create",
-            "must be true with enablePodLabels or enablePodUID: the chart takes the token away with the rights, and "
-            "the exporter could not read pods",
+            "must be true with enablePodLabels or enablePodUID, because the chart otherwise removes the token and the "
+            "exporter cannot read pods",
         )
     return mapping if given else True
 
@@ -166,8 +170,8 @@ def _tls(read: Reading) -> Tls | None:
     if not read.get(path):
         read.refuse(
             "tlsServerConfig.enabled",
-            "must come with existingSecret: a certificate made or written down here would be in the manifest, the "
-            "chart's own is another one at each render; name a Secret, such as one that cert-manager keeps",
+            "must come with existingSecret, because the manifest would contain any other certificate, and the chart "
+            "creates another one at each render. Name a Secret, such as one of cert-manager",
         )
         return None
     secret = read.converted(path, "dns subdomain", "secret", read.get(path))
@@ -175,19 +179,19 @@ def _tls(read: Reading) -> Tls | None:
         return None
     for word in ("cert", "key", "ca"):
         if read.get(f"tlsServerConfig.{word}"):
-            read.refuse(f"tlsServerConfig.{word}", "is not read beside existingSecret; leave it out")
+            read.refuse(f"tlsServerConfig.{word}", "has no effect with existingSecret. Leave it out")
     return read.struct("tls", partial(Tls, secret=secret))
 
 
 def _service_and_scrape(read: Reading, tls: Tls | None, collected: int) -> dict[str, Any]:
     is_scraped = read.get("serviceMonitor.enabled", True)
     if is_scraped and read.get("serviceMonitor.apiVersion", _MONITORING) != _MONITORING:
-        read.refuse("serviceMonitor.apiVersion", f"must be {_MONITORING!r}: nobody else's kind is made here")
+        read.refuse("serviceMonitor.apiVersion", f"must be {_MONITORING!r}, because the library emits no other kind")
     if is_scraped and tls is not None and tls.requires_client_certificate:
         read.refuse(
             "serviceMonitor.enabled",
-            f"must be false with clientAuthType {tls.client_auth_type}: the scraper must show a certificate, which "
-            "the values cannot name; pass tls=Tls(client_secret=...)",
+            f"must be false with clientAuthType {tls.client_auth_type}, because the values cannot name the "
+            "certificate of the scraper. Pass tls=Tls(client_secret=...)",
         )
         is_scraped = False
     has_service = read.get("service.enable", True)
@@ -205,9 +209,9 @@ def _scrape(read: Reading, collected: int) -> Scrape:
     interval = members.get("interval_seconds", ("", collected))[1]
     path, timeout = members.get("scrape_timeout_seconds", ("", 0))
     if timeout > interval:
-        read.refuse(path, f"must be at most the interval of {interval}s, as the operator has it; got {timeout}s")
+        read.refuse(path, f"must be at most the interval of {interval}s, as the operator requires, got {timeout}s")
         del members["scrape_timeout_seconds"]
-    # Ours drop these labels once they have done their work; who asks for them needs the target as it was.
+    # The library drops these labels after its own steps, so a step that reads them needs the original labels.
     asked = {label for step in members.get("relabelings", ("", ()))[1] for label in step.source_labels}
     members.setdefault("honor_labels", ("serviceMonitor.honorLabels", not asked & _TARGET_LABELS))
     return read.made_of(Scrape, members)
@@ -217,40 +221,41 @@ def _scrape(read: Reading, collected: int) -> Scrape:
 
 
 def _mounts(read: Reading) -> tuple[list[Mount], dict[str, str]]:
-    has_list = read.release not in OLD
+    has_list = of_chart(read).chart_mounts_list
+    volume, mount = chart_list(read)
     volumes = {
         **entries(read, "extraHostVolumes"),
-        **entries(read, "extraConfigMapVolumes", [CHART_VOLUME] if has_list else []),
+        **entries(read, "extraConfigMapVolumes", [volume] if has_list else []),
     }
-    mounted = entries(read, "extraVolumeMounts", [CHART_MOUNT] if has_list else [])
+    mounted = entries(read, "extraVolumeMounts", [mount] if has_list else [])
     names = [entry.get("name") for entry in volumes.values() if isinstance(entry, Mapping)]
-    if "extraVolumeMounts" not in read and has_list and CHART_VOLUME["name"] not in names:
-        read.refuse("extraConfigMapVolumes", "takes away the volume that the chart's own mount names; say it too")
+    if "extraVolumeMounts" not in read and has_list and volume["name"] not in names:
+        read.refuse("extraConfigMapVolumes", "removes the volume of the chart's own mount. Add this volume too")
         mounted = {}
     found, unused = mounts_of(read, volumes, mounted)
-    return found, {name: key for name, key in unused.items() if name != CHART_VOLUME["name"]}
+    return found, {name: key for name, key in unused.items() if name != volume["name"]}
 
 
 def _kept(read: Reading, given: Sequence[Mount], own_mount: str) -> Iterator[Mount]:
-    """Yield the mounts that hold something else than the list of metrics."""
+    """Yield the volume mounts of the values, except mounts that contain only the list of metrics."""
     for mount in given:
         if mount.path in (POD_RESOURCES, "/tmp"):
-            read.refuse(mount.key, f"must have a path of its own, got {mount.path!r}, where something else is mounted")
+            read.refuse(mount.key, f"must have a path of its own, got {mount.path!r}, which has another mount")
         elif mount.path == own_mount:
             continue
-        elif (mount.source.get("configMap") or {}).get("name") != CHART_VOLUME["configMap"]["name"]:
+        elif (mount.source.get("configMap") or {}).get("name") != CHART_MAP:
             yield mount
         elif "extraVolumeMounts" in read:
-            read.refuse(mount.key, "cannot be taken over: the ConfigMap has another name here, and its own mount")
+            read.refuse(mount.key, "cannot become a mount, because the ConfigMap has another name and its own mount")
 
 
 def _security_context(read: Reading) -> dict[str, Any] | None:
-    """Return the container's security context; None for the chart's own."""
+    """Return the security context of the container. Return None if the values do not set one."""
     path = "securityContext"
     if path not in read:
         return None
     default: dict[str, Any] = {"runAsNonRoot": False, "runAsUser": 0, "capabilities": {"add": ["SYS_ADMIN"]}}
-    if read.release not in OLD:
+    if of_chart(read).chart_hardens:
         default["capabilities"]["drop"] = ["ALL"]
         default["allowPrivilegeEscalation"] = False
     given = read.get(path)
@@ -268,23 +273,29 @@ def _check_security(laid: Mapping[str, Any]) -> None:
     for key in capabilities:
         fields.one_of("capabilities key", key, ("add", "drop"))
     if laid.get("allowPrivilegeEscalation") is False and laid.get("privileged"):
-        raise GpuConstructsError("allowPrivilegeEscalation must be true with privileged; say so, or leave both out")
+        raise GpuConstructsError(
+            "allowPrivilegeEscalation must be true with privileged. Set it to true, or leave out both"
+        )
 
 
 def _update_strategy(read: Reading) -> UpdateStrategy | None:
     numbers = {member: number for member, (_, number) in read.members("update_strategy").items()}
-    # The chart's own beside the one that is said.
+    # The values of the chart complete those of the user.
     strategy = partial(UpdateStrategy, type="RollingUpdate", **{"max_unavailable": 1, **numbers})
     return read.attempt("rollingUpdate", strategy) if numbers else None
 
 
 def _resources(read: Reading) -> dict[str, Any] | None:
-    """Return what was said over the chart's own, but for its CPU limit; None where nothing was."""
+    """Return the requests and limits of the user, completed by those of the chart. Omit the chart's CPU limit.
+
+    Return None if the values are not valid.
+    """
     given = resources(read, "resources", read.get("resources", {}))
     if given is None:
         return None
-    chart_own = {"limits": {"cpu": "200m", "memory": "512Mi"}, "requests": {"cpu": "100m", "memory": "128Mi"}}
-    laid = given if read.release in OLD else coalesced(chart_own, given)
+    memory = of_chart(read).chart_memory_limit
+    chart_own = {"limits": {"cpu": "200m", "memory": memory}, "requests": {"cpu": "100m", "memory": "128Mi"}}
+    laid = coalesced(chart_own, given) if memory else given
     if "cpu" not in given.get("limits", {}) and laid.get("limits"):
         laid = {**laid, "limits": {name: amount for name, amount in laid["limits"].items() if name != "cpu"}}
     return dict(laid) if read.accepts("resources", partial(_check_resources, laid)) else None
@@ -292,7 +303,7 @@ def _resources(read: Reading) -> dict[str, Any] | None:
 
 def _check_resources(given: Any) -> None:
     memory = container_resources(given, default={}).get("limits", {}).get("memory", "1Gi")
-    # The construct tells the Go runtime three quarters of it, in MiB.
+    # The construct limits the Go runtime to three quarters of this, in MiB.
     refuse_if(fields.amount(memory) * 3 / 4 < 2**20, "limits.memory", "leave the exporter a few MiB", memory)
 
 

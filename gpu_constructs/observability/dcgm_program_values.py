@@ -1,4 +1,4 @@
-"""What NVIDIA's chart tells the DCGM exporter: the metrics that it reads, its arguments and its variables."""
+"""Migration from the chart of the DCGM exporter: list of metrics, command-line arguments, environment variables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gpu_constructs.errors import GpuConstructsError, did_you_mean, warn
+from gpu_constructs.catalog.versions import DCGM_EXPORTER, ExporterRelease
+from gpu_constructs.errors import GpuConstructsError, did_you_mean, then, warn
 from gpu_constructs.kube.env import EnvValue
 from gpu_constructs.kube.plain_data import shown
 from gpu_constructs.migration.chart import Reading, chart
@@ -19,55 +20,56 @@ from gpu_constructs.observability import daemonset as pods
 from gpu_constructs.observability.exporter_options import MetricsConfigMap
 from gpu_constructs.observability.metrics import Metric, metric_set, needs_profiling, require_known
 
-OLD = ("3.4.2",)
 _FILES = "/etc/dcgm-exporter"
 _DEFAULT_FILE = f"{_FILES}/default-counters.csv"
 _PROFILING_FILE = f"{_FILES}/dcp-metrics-included.csv"
-_CHART_FILE = dict.fromkeys(OLD, _PROFILING_FILE)
-"""File that the chart's own arguments name, by release, if it is not the default."""
-_MAP, _KEY = "exporter-metrics-config-map", "metrics"
-CHART_VOLUME: Mapping[str, Any] = {
-    "name": "exporter-metrics-volume",
-    "configMap": {"name": _MAP, "items": [{"key": _KEY, "path": "default-counters.csv"}]},
-}
-CHART_MOUNT: Mapping[str, Any] = {
-    "name": "exporter-metrics-volume",
-    "mountPath": _DEFAULT_FILE,
-    "subPath": "default-counters.csv",
-}
+CHART_MAP, _KEY = "exporter-metrics-config-map", "metrics"
 
 _Listed = tuple[Metric, ...] | MetricsConfigMap
-Said = dict[str, tuple[str, str]]
-"""By flag: the key that says it, and its value."""
+FlagValues = dict[str, tuple[str, str]]
+"""Values of the exporter's command-line flags by flag, each with the Helm key that sets the flag."""
+
+
+def of_chart(read: Reading) -> ExporterRelease:
+    """Return the facts about the exporter release that the Helm chart installs."""
+    return DCGM_EXPORTER[read.release]
+
+
+def chart_list(read: Reading) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the volume and the volume mount of the list of metrics that the Helm chart creates."""
+    name, file = "exporter-metrics-volume", of_chart(read).chart_file
+    return (
+        {"name": name, "configMap": {"name": CHART_MAP, "items": [{"key": _KEY, "path": file}]}},
+        {"name": name, "mountPath": f"{_FILES}/{file}", "subPath": file},
+    )
 
 
 def chart_metrics(release: str) -> tuple[Metric, ...]:
-    """Return the list in the chart's own ConfigMap, which lags behind the image's.
+    """Return the metrics in the ConfigMap that the Helm chart of a release creates.
 
-    Source: NVIDIA/dcgm-exporter@3.3.6-3.4.2 and @4.5.3-4.8.2: deployment/templates/metrics-configmap.yaml.
+    The ConfigMap contains an older list of metrics than the image of the exporter.
+
+    Source: NVIDIA/dcgm-exporter@3.3.6-3.4.2 to @4.5.3-4.8.2: deployment/templates/metrics-configmap.yaml.
     """
-    is_old = release in OLD
-    left_out = ("DCGM_FI_DRIVER_VERSION",) if is_old else ("DCGM_FI_DRIVER_VERSION", "DCGM_FI_DEV_FB_RESERVED")
-    rates = ("DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_PROF_PCIE_RX_BYTES")
-    counters = rates if is_old else ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",)
+    facts = DCGM_EXPORTER[release]
     return tuple(
-        replace(metric, prometheus_type="counter") if metric.field in counters else metric
+        replace(metric, prometheus_type="counter") if metric.field in facts.chart_list_counts else metric
         for metric in metric_set("default", release)
-        if metric.field not in left_out
+        if metric.field not in facts.chart_list_lacks
     )
 
 
 def listed_metrics(
-    read: Reading, program: Said, mounts: Sequence[Mount], namespace: str, *, can_profile: bool
+    read: Reading, program: FlagValues, mounts: Sequence[Mount], namespace: str, *, can_profile: bool
 ) -> tuple[str | list[Metric] | MetricsConfigMap, str]:
-    """Return the list that the exporter really reads, and the path of the mount that only serves it.
+    """Return the list of metrics that the exporter reads, and the path of the mount that exists only for this list.
 
     Args:
-        read: The values.
-        program: What the exporter is told, by flag, each with its key.
-        mounts: What its container mounts.
+        read: Helm values.
+        program: Values of flags, each with its Helm key.
+        mounts: Mounts of the container.
         namespace: Namespace of the exporter.
-        can_profile: Whether the container may profile.
+        can_profile: Whether the container has the rights that the profiling module needs.
     """
     listed: _Listed | None
     release, own_mount = read.release, ""
@@ -80,18 +82,18 @@ def listed_metrics(
     if listed is None and custom:
         listed = _custom(read, custom)
     elif custom:
-        read.refuse("customMetrics", "is read by nobody: arguments or mounts make the exporter read another list")
+        read.refuse("customMetrics", "has no effect, because arguments or mounts make the exporter read another list")
     if isinstance(listed, MetricsConfigMap):
         return listed, own_mount
     kept = listed or chart_metrics(release)
     if needs_profiling(kept) and not can_profile:
         warn(
-            "profiling metrics are left out: values.securityContext holds no SYS_ADMIN, without which the exporter "
-            "of the chart leaves them out too"
+            "the list omits profiling metrics, because values.securityContext does not contain SYS_ADMIN. The "
+            "exporter of the chart omits them too"
         )
         kept = _without_profiling(kept)
         if not any(metric.prometheus_type != "label" for metric in kept):
-            read.refuse("customMetrics", "holds only profiling metrics, which need SYS_ADMIN in securityContext")
+            read.refuse("customMetrics", "contains only profiling metrics, which need SYS_ADMIN in securityContext")
             kept = _without_profiling(chart_metrics(release))
     return ("default" if kept == metric_set("default", release) else list(kept)), own_mount
 
@@ -101,27 +103,35 @@ def _without_profiling(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
 
 
 def _from_api(read: Reading, path: str, reference: str, namespace: str, can_profile: bool) -> MetricsConfigMap | None:
-    """Return the ConfigMap that the exporter reads by itself; None for the chart's own."""
+    """Return the ConfigMap with metrics that the exporter reads from the API server.
+
+    Return None if it is the ConfigMap of the chart.
+    """
     where, _, name = reference.partition(":")
     if where != namespace:
-        read.refuse(path, f"must name a ConfigMap of the exporter's namespace {namespace!r}; got {reference!r}")
-    elif name != _MAP:
+        read.refuse(path, f"must name a ConfigMap of the exporter's namespace {namespace!r}, got {reference!r}")
+    elif name != CHART_MAP:
         return read.attempt(path, partial(MetricsConfigMap, config_map=name, is_profiled=can_profile))
     return None
 
 
-def _from_file(read: Reading, program: Said, mounts: Sequence[Mount], can_profile: bool) -> tuple[_Listed | None, str]:
-    """Return the list in a file of the container, None for the chart's own; and the path of its mount."""
+def _from_file(
+    read: Reading, program: FlagValues, mounts: Sequence[Mount], can_profile: bool
+) -> tuple[_Listed | None, str]:
+    """Return the list of metrics in a file of the container, and the path of the file's mount.
+
+    The list is None if the file contains the list of the chart.
+    """
     path, file = program.get("collectors", ("arguments", _DEFAULT_FILE))
     around = [mount for mount in mounts if f"{file}/".startswith(f"{mount.path.rstrip('/')}/")]
     mount = max(around, key=lambda mount: len(mount.path), default=None)
     if mount is None:
         return _of_image(read, path, file), ""
     name, key = _key_of(file, mount)
-    if (name, key) == (_MAP, _KEY):
+    if (name, key) == (CHART_MAP, _KEY):
         return None, mount.path
     if not name:
-        read.refuse(path, f"must name a file of a ConfigMap that is mounted; got {file!r}")
+        read.refuse(path, f"must name a file of a mounted ConfigMap, got {file!r}")
         return metric_set("default", read.release), ""
     made = read.attempt(path, partial(MetricsConfigMap, config_map=name, key=key, is_profiled=can_profile))
     return made or metric_set("default", read.release), mount.path
@@ -130,18 +140,22 @@ def _from_file(read: Reading, program: Said, mounts: Sequence[Mount], can_profil
 def _of_image(read: Reading, path: str, file: str) -> tuple[Metric, ...]:
     listed = metric_set("default", read.release)
     if file not in (_DEFAULT_FILE, _PROFILING_FILE):
-        read.refuse(path, f"must name a list of the image or of extraConfigMapVolumes; got {file!r}")
-    if file != _DEFAULT_FILE or read.release not in OLD:
+        read.refuse(path, f"must name a list of the image or of extraConfigMapVolumes, got {file!r}")
+    if file != _DEFAULT_FILE or of_chart(read).chart_file == file.rpartition("/")[2]:
         return listed
+    field = of_chart(read).default_file_pcie
     throughput = tuple(
-        Metric(field=f"DCGM_FI_DEV_PCIE_{way}_THROUGHPUT", prometheus_type="counter", help=f"PCIe traffic {word} in KB")
+        Metric(field=field.format(way), prometheus_type="counter", help=f"PCIe traffic {word}")
         for way, word in (("TX", "sent"), ("RX", "received"))
     )
     return (*_without_profiling(listed), *throughput)
 
 
 def _key_of(file: str, mount: Mount) -> tuple[str, str]:
-    """Return the ConfigMap and the key of a file in a mount; empty where it is in none."""
+    """Return the name of the ConfigMap and the key from which a mounted file comes.
+
+    Return empty texts if the file does not come from a ConfigMap.
+    """
     source = mount.source.get("configMap")
     if source is None or not isinstance(source.get("name"), str):
         return "", ""
@@ -152,7 +166,7 @@ def _key_of(file: str, mount: Mount) -> tuple[str, str]:
 
 
 def _custom(read: Reading, text: str) -> tuple[Metric, ...]:
-    """Return the metrics of a CSV as the exporter reads it, without the lines at which it would end."""
+    """Return the metrics of a CSV as the exporter reads it, without lines that would end the exporter."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     indent = first[: len(first) - len(first.lstrip(" "))]
     found: dict[str, Metric] = {}
@@ -162,7 +176,7 @@ def _custom(read: Reading, text: str) -> tuple[Metric, ...]:
             continue
         metric = read.attempt("customMetrics", partial(_metric_of, row, f"line {number}", read.release))
         if metric is not None and metric.field in found:
-            read.refuse("customMetrics", f"has {metric.field} twice, again in line {number}; keep one")
+            read.refuse("customMetrics", f"has {metric.field} twice, again in line {number}. Keep one")
         elif metric is not None:
             found[metric.field] = metric
     if any(metric.prometheus_type != "label" for metric in found.values()):
@@ -175,12 +189,14 @@ def _metric_of(row: str, at: str, release: str) -> Metric:
     try:
         cells = [cell.strip(" ") for cell in next(csv.reader([row], strict=True))]
     except csv.Error:
-        raise GpuConstructsError(f"{at} must quote whole fields; got {shown(row.strip())}") from None
+        raise GpuConstructsError(f"{at} must quote whole fields, got {shown(row.strip())}") from None
     if len(cells) != 3:
-        raise GpuConstructsError(f"{at} must hold field, type and help, parted by commas; got {shown(row.strip())}")
+        raise GpuConstructsError(
+            f"{at} must contain field, type and help, separated by commas, got {shown(row.strip())}"
+        )
     field, kind, text = cells
     try:
-        # A comma can stand in quotes, where ours takes none.
+        # A quoted cell can contain a comma, which ``Metric`` does not allow.
         metric = Metric(field=field, prometheus_type=kind, help=text.replace(",", ";").replace('"', "'"))  # type: ignore[arg-type]
         require_known(field, kind, release, known_as=release)
     except GpuConstructsError as error:
@@ -190,7 +206,7 @@ def _metric_of(row: str, at: str, release: str) -> Metric:
 
 _CHART = "dcgm-exporter"
 
-# What we set ourselves, where the user says the same.
+# Values that this library sets itself. A user may set the same.
 _AS_OURS: Mapping[str, Sequence[Any]] = {
     "NODE_NAME": ({"fieldRef": {"fieldPath": "spec.nodeName"}},),
     "NO_SETCAP": ("true",),
@@ -203,17 +219,20 @@ _BOOLEANS = {
 }
 
 
-def program(read: Reading) -> tuple[Said, dict[str, object]]:
-    """Return what arguments and variables tell the exporter, and the variables without a keyword."""
+def program(read: Reading) -> tuple[FlagValues, dict[str, object]]:
+    """Return the values of the exporter's flags, and the environment variables for which there is no keyword.
+
+    Arguments and environment variables of the container set the flags.
+    """
     flags = chart(_CHART).flags
-    said, env = _variables(read)
+    flag_values, env = _variables(read)
     for flag, (path, text) in _arguments(read).items():
-        # A flag wins over its variable.
+        # A flag takes precedence over its variable.
         if {"into", "why_not"} & flags[flag].keys():
-            said[flag] = path, text
+            flag_values[flag] = path, text
         else:
             env[flags[flag]["variable"]] = text
-    for flag, (path, text) in said.items():
+    for flag, (path, text) in flag_values.items():
         row = flags[flag]
         value = _BOOLEANS[text] if row.get("switch") else text
         if value and "why_not" in row and value != row.get("neutral"):
@@ -224,13 +243,13 @@ def program(read: Reading) -> tuple[Said, dict[str, object]]:
             made = read.converted(path, row["convert"], row["into"], value)
             if made is not None:
                 read.said[row["into"]] = path, made
-    return said, env
+    return flag_values, env
 
 
-def _variables(read: Reading) -> tuple[Said, dict[str, object]]:
+def _variables(read: Reading) -> tuple[FlagValues, dict[str, object]]:
     flags = chart(_CHART).flags
     by_variable = {row["variable"]: flag for flag, row in flags.items() if {"into", "why_not"} & row.keys()}
-    said: Said = {}
+    flag_values: FlagValues = {}
     env: dict[str, object] = {}
     for path, entry in entries(read, "extraEnv").items():
         name, value = read.attempt(path, partial(variable, entry)) or ("", "")
@@ -240,55 +259,56 @@ def _variables(read: Reading) -> tuple[Said, dict[str, object]]:
         elif flag is None and name:
             env[name] = value
         elif flag and not isinstance(value, str):
-            read.refuse(path, f"must say {name} with a value, which decides more than the variable; got a source")
-        # The exporter takes an empty variable for none.
+            read.refuse(path, f"must set {name} to a value, because it affects other settings, got a source")
+        # The exporter ignores an empty variable.
         elif flag and value and read.accepts(path, partial(_check_text, flag, str(value))):
-            said[flag] = path, str(value)
-    return said, env
+            flag_values[flag] = path, str(value)
+    return flag_values, env
 
 
 def _refuse_own(read: Reading, path: str, name: str, value: str | EnvValue) -> None:
     if (value if isinstance(value, str) else value.value_from) not in _AS_OURS.get(name, ()):
         way_out = pods.OWN_VARIABLES[name]
         set_it = f"set {way_out}" if way_out else "leave it out"
-        read.refuse(path, f"must not set {name}, which this library sets; {set_it}")
+        read.refuse(path, f"must not set {name}, which this library sets{then(set_it)}")
 
 
 def _check_text(flag: str, text: str) -> None:
     row = chart(_CHART).flags[flag]
     if row.get("switch") and text and text not in _BOOLEANS:
-        raise GpuConstructsError(f"{row['variable']} must be true or false; got {text!r}")
+        raise GpuConstructsError(f"{row['variable']} must be true or false, got {text!r}")
 
 
-def _arguments(read: Reading) -> Said:
-    known = {flag: row for flag, row in chart(_CHART).flags.items() if not (row.get("new") and read.release in OLD)}
+def _arguments(read: Reading) -> FlagValues:
+    rows = chart(_CHART).flags.items()
+    known = {flag: row for flag, row in rows if read.release in (row["releases"] or (read.release,))}
     by_short = {row["short"]: flag for flag, row in known.items() if "short" in row}
 
     def takes_next(spelt: str, word: str) -> bool:
         flag = by_short.get(spelt, spelt)
         return flag in known and not known[flag].get("switch")
 
-    said: Said = {}
-    own = ("-f", _CHART_FILE.get(read.release, _DEFAULT_FILE))
+    flag_values: FlagValues = {}
+    own = ("-f", f"{_FILES}/{of_chart(read).chart_file}")
     given = read.get("arguments", ()) if "arguments" in read else own
     for path, spelt, text in arguments(read, "arguments", given, takes_next):
         flag = by_short.get(spelt, spelt)
         row = known.get(flag)
         if row is None:
-            read.refuse(path, f"is not a flag of the exporter, which would end at once{did_you_mean(spelt, [*known])}")
+            read.refuse(path, f"is not a flag of the exporter, which would exit{did_you_mean(spelt, [*known])}")
             continue
         value = "true" if text is None and row.get("switch") else text
         if not value:
-            read.refuse(path, "must have a value: the exporter would end at once")
+            read.refuse(path, "must have a value, because the exporter would exit")
         elif read.accepts(path, partial(_check_text, flag, value)):
-            earlier = said.get(flag, ("", ""))[1] if row.get("list") else ""
-            said[flag] = path, f"{earlier},{value}".strip(",")
-    return said
+            earlier = flag_values.get(flag, ("", ""))[1] if row.get("list") else ""
+            flag_values[flag] = path, f"{earlier},{value}".strip(",")
+    return flag_values
 
 
 def _hostengine(field: str, address: str) -> str:
     if ":" not in address or address.endswith("]"):
-        # The port that DCGM itself takes where none is said.
+        # The default port of DCGM.
         address = f"{address}:5555"
     pods.check_address(field, address)
     return address
@@ -296,7 +316,7 @@ def _hostengine(field: str, address: str) -> str:
 
 def _milliseconds(field: str, text: str) -> int:
     if not text.isdecimal() or int(text) % 1000 or not 1000 <= int(text) <= 3_600_000:
-        raise GpuConstructsError(f"it must be milliseconds that make whole seconds, 1000 to 3600000; got {text!r}")
+        raise GpuConstructsError(f"it must be whole seconds in milliseconds, 1000 to 3600000, got {text!r}")
     return int(text) // 1000
 
 
@@ -305,4 +325,4 @@ CONVERTERS: Mapping[str, Converter] = {
     "hours": lambda field, text: int(text) if text.isdecimal() else None,
     "milliseconds": _milliseconds,
 }
-"""Converters of the rows of flags."""
+"""Converters for the rows of the key table that contain flags of the exporter."""

@@ -12,7 +12,7 @@ from constructs import Construct
 
 from gpu_constructs.catalog.platforms import Kubernetes, Platform
 from gpu_constructs.catalog.versions import Unverified
-from gpu_constructs.errors import GpuConstructsError, short_errors, warn
+from gpu_constructs.errors import GpuConstructsError, short_errors, then, warn
 from gpu_constructs.kube import env, fields, placement, references, update_strategy, volume
 from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.pods import Pods
@@ -22,7 +22,7 @@ from gpu_constructs.observability.gpu_dashboard import GpuDashboard
 from gpu_constructs.observability.gpu_series import GpuSeries
 from gpu_constructs.observability.scrape import Scrape, scrape_manifest
 from gpu_constructs.observability.web_config import Guard, Volumes
-from gpu_constructs.tree.construct import GpuObject, from_values
+from gpu_constructs.tree.construct import GpuObject, ReadsHelmValues, from_values
 from gpu_constructs.tree.manifest import Manifest
 
 Manifests = dict[str, dict[str, Any]]
@@ -32,16 +32,16 @@ LONGEST_NAME = 63 - len("-web-config")
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Facts of an exporter.
+    """Facts about an exporter program that do not depend on the options of the user.
 
     Attributes:
-        name: Name of the exporter, and of its objects by default.
-        port: Port by default.
-        port_name: Name of the port, by which scrape objects find it.
-        resources: Requests and limits by default.
-        user: User of pods that need no root.
-        variables: Variables that only this library sets, each with the keyword to set instead. An empty one has no
-            keyword, and ``nothing`` is for those that take labels away from the series.
+        name: Name of the exporter, and default name of its objects.
+        port: Default port.
+        port_name: Name of the port, which scrape objects use.
+        resources: Default resource requests and limits.
+        user: User ID of pods that do not need root.
+        variables: Environment variables that only this library sets, each with the keyword to set instead. An empty
+            text means that no keyword exists. ``nothing`` means that the variable would remove labels from the series.
     """
 
     name: str
@@ -52,38 +52,40 @@ class Program:
     variables: Mapping[str, str]
 
     def check_variable(self, field: str, name: str) -> None:
-        """Check that a variable of the user is not one that only this library sets.
+        """Check that the user does not set an environment variable that only this library may set.
 
         Raises:
-            GpuConstructsError: It is, or it takes away what alerts and dashboards need.
+            GpuConstructsError: If this library sets the variable, or the variable removes labels that alerts and
+                dashboards need.
         """
         keyword = self.variables.get(name)
         if keyword == "nothing":
             raise GpuConstructsError(
-                f"{field} must not hold {name!r}: it takes away labels that alerts and dashboard ask for; leave it out"
+                f"{field} must not contain {name!r}, which removes labels that alerts and dashboard use. Leave it out"
             )
         if keyword is not None:
-            way_out = f"set {keyword}" if keyword else "leave it out"
-            raise GpuConstructsError(f"{field} must not hold {name!r}: this library sets it; {way_out}")
+            way_out = f"Set {keyword}" if keyword else "leave it out"
+            raise GpuConstructsError(f"{field} must not contain {name!r}: this library sets it{then(way_out)}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
-    """An exporter that a user wants.
+    """An exporter with the options of the user.
 
     Attributes:
-        program: Facts of the exporter.
-        id: Id of the construct.
+        program: Facts about the exporter program.
+        id: ID of the construct.
         name: Prefix of the names of all objects.
         namespace: Namespace of the objects.
-        instance: Label that tells the pods of two exporters apart; None for the id, or the name if that is another.
-        version: Release that the objects name.
-        interval_seconds: Seconds between two scrapes if the user does not say.
-        options: Options of the user, those of ``ExporterOptions``.
-        path: Path of the metrics.
+        instance: Value of the label ``app.kubernetes.io/instance``, which distinguishes the pods of two exporters.
+            None: the construct ID, or ``name`` if the user sets one.
+        version: Release of the exporter, for the labels of the objects.
+        interval_seconds: Default time between two scrapes, in seconds.
+        options: Options of the user, with the keys of ``ExporterOptions``.
+        path: HTTP path of the metrics.
 
     Raises:
-        GpuConstructsError: An option has a value that is not allowed, or that another one rules out.
+        GpuConstructsError: If the value of an option is not allowed, or two options exclude each other.
     """
 
     program: Program
@@ -102,7 +104,7 @@ class Exporter:
         fields.dns_label("name", self.name)
         if len(self.name) > LONGEST_NAME:
             raise GpuConstructsError(
-                f"name must have at most {LONGEST_NAME} characters, since others follow; got {self.name!r}"
+                f"name must have at most {LONGEST_NAME} characters, because objects append a suffix, got {self.name!r}"
             )
         fields.port_number("port", self.port)
         _check_scrape(self)
@@ -111,62 +113,62 @@ class Exporter:
 
     @property
     def selector(self) -> dict[str, str]:
-        """Labels by which the DaemonSet and the Service find the pods."""
+        """Labels with which the DaemonSet and the Service select the pods."""
         default = self.id if self.name == self.program.name else self.name
         instance = default if self.instance is None else self.instance
         return selector_labels(name=self.program.name, instance=instance, component="exporter")
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Metadata of the objects."""
+        """Metadata that the objects of the exporter have in common: name, namespace and labels."""
         labels = object_labels(self.selector, version=self.version)
         return {"name": self.name, "namespace": self.namespace, "labels": labels}
 
     @property
     def port(self) -> int:
-        """Port of the metrics."""
+        """Number of the port that serves the metrics."""
         port: int = self.options.get("port", self.program.port)
         return port
 
     @cached_property
     def scrape(self) -> Scrape:
-        """How the exporter is scraped."""
+        """The scrape settings of the exporter."""
         return Scrape.of(self.options.get("scrape", "ServiceMonitor"), self.options.get("scrape_labels"))
 
     @property
     def job(self) -> str | None:
-        """Value of the label ``job`` of the series, or None if an object of the user scrapes."""
+        """Value of the label ``job`` of the series. None if an object outside of this library scrapes the exporter."""
         return self.name if self.scrape.is_object else None
 
     @property
     def scrape_seconds(self) -> int:
-        """Seconds between two scrapes."""
+        """Time between two scrapes, in seconds."""
         return self.scrape.interval_seconds or self.interval_seconds
 
     @property
     def service(self) -> ExporterService | None:
-        """Service in front of the pods, or None without one."""
+        """The Service for the pods. None if the user disables it."""
         given = self.options.get("service", True)
         return (ExporterService() if given is True else given) or None
 
     @cached_property
     def guard(self) -> Guard:
-        """What stands in front of the metrics."""
+        """TLS and password settings of the HTTP endpoint that serves the metrics."""
         return Guard(self.options.get("tls"), self.options.get("basic_auth"))
 
     @property
     def service_account(self) -> str | None:
-        """Name of the ServiceAccount that the user names."""
+        """Name of the ServiceAccount that the user sets. None if the user sets none."""
         given = self.options.get("service_account")
         return None if given is None else references.name_of("service_account", given, "ServiceAccount")
 
     def pods(self, image: str, platform: Platform, node_labels: Mapping[str, str] | None = None) -> Pods:
-        """Return the pods of the exporter.
+        """Return the pod settings of the exporter, from the options of the user and the defaults of the program.
 
         Args:
-            image: Image if the user names none.
-            platform: Platform, which decides the runtime class.
-            node_labels: Node labels to select besides the one of nodes with GPUs.
+            image: Image to use if the user sets none.
+            platform: Platform of the cluster, which determines the runtime class.
+            node_labels: Labels that a node needs besides ``nvidia.com/gpu.present``.
         """
         return Pods(
             options=self.options,
@@ -178,22 +180,22 @@ class Exporter:
         )
 
     def environment(self) -> list[dict[str, Any]]:
-        """Return the variables of the user."""
+        """Return the environment variables that the user sets."""
         return env.environment(self.options.get("env") or {}, visible_devices_is_managed=False)
 
 
 def _check_scrape(exporter: Exporter) -> None:
-    """Check that there is a way to the pods that lets the scraper in, and warn of a second one."""
+    """Raise an error if the scraper cannot find or read the pods. Warn if a second object would scrape them."""
     kind, service = exporter.scrape.kind, exporter.service
     if service is None and kind in ("ServiceMonitor", "VMServiceScrape", "annotations"):
         raise GpuConstructsError(
-            f"service must not be False with scrape={kind!r}, which finds pods through the Service; use "
+            f"service must not be False with scrape={kind!r}, which finds pods through the Service. Use "
             "scrape='PodMonitor' or 'VMPodScrape'"
         )
     if kind == "annotations" and exporter.guard.text is not None:
         raise GpuConstructsError(
-            "scrape must not be 'annotations' with tls or basic_auth, since annotations carry neither certificates "
-            "nor passwords; take one of the kinds that are objects, or 'none'"
+            "scrape must not be 'annotations' with tls or basic_auth, because annotations contain neither "
+            "certificates nor passwords. Use a kind that is an object, or 'none'"
         )
     annotations = {
         "service.annotations": service.annotations if service else {},
@@ -202,19 +204,19 @@ def _check_scrape(exporter: Exporter) -> None:
     for place, given in annotations.items():
         if exporter.scrape.is_object and given.get("prometheus.io/scrape") == "true":
             warn(
-                f"{place} holds 'prometheus.io/scrape' beside scrape={kind!r}: a Prometheus that looks for it "
-                "scrapes the same target again; leave it out, or pass scrape='annotations'"
+                f"{place} holds 'prometheus.io/scrape' beside scrape={kind!r}, so a Prometheus that looks for it "
+                "scrapes the same target twice. Leave it out, or pass scrape='annotations'"
             )
 
 
 def probes(exporter: Exporter, alive: str, ready: str, failures: int) -> dict[str, Any]:
-    """Return the probes of the container.
+    """Return the startup, liveness and readiness probes of the exporter's container.
 
     Args:
         exporter: The exporter.
-        alive: Path that a living exporter answers.
-        ready: Path that an exporter with readings answers.
-        failures: Failures that the startup probe bears, five seconds apart.
+        alive: HTTP path for the liveness probe. The exporter answers it while it runs.
+        ready: HTTP path for the readiness and startup probes. The exporter answers it after its first reading.
+        failures: Number of failures that the startup probe allows. It runs every five seconds.
     """
     port = exporter.program.port_name
     return {
@@ -232,26 +234,26 @@ def daemonset(
     checksums: Mapping[str, str],
     **more: Any,
 ) -> dict[str, Any]:
-    """Return the DaemonSet.
+    """Return the manifest of the exporter's DaemonSet.
 
     Args:
         exporter: The exporter.
-        pods: Pods of the exporter.
-        container: The container without its port and its mounts.
-        own: Volumes of the exporter.
-        checksums: Annotations that restart the pods if what they read changes.
-        more: Further fields of the pods' spec.
+        pods: Pod settings of the exporter.
+        container: Fields of the container, except its port and its volume mounts.
+        own: Volumes that this library adds, by mount path.
+        checksums: Pod annotations with checksums of the configuration. If one changes, Kubernetes replaces the pods.
+        more: Further fields of the pod spec.
 
     Raises:
-        GpuConstructsError: The user mounts something at a path of the exporter's own.
+        GpuConstructsError: If the user mounts a volume at a path that the exporter uses.
     """
     places = {mount["mountPath"] for _, mount in own.values()}
     given, volumes = volume.mounts(exporter.options.get("volumes") or {}, shared_memory=None, reserved=own)
     for mount in given:
-        # Two slashes in front mean something else to normpath.
+        # normpath keeps two leading slashes, so they become one here.
         if posixpath.normpath("/" + mount["mountPath"].lstrip("/")) in places:
             raise GpuConstructsError(
-                f"volumes must not hold {mount['mountPath']!r}: the exporter has its own there; take another path"
+                f"volumes must not contain {mount['mountPath']!r}, which the exporter uses. Choose another path"
             )
     made = pods.container(
         **container,
@@ -268,7 +270,7 @@ def daemonset(
 
 
 def found_by(exporter: Exporter) -> Manifests:
-    """Return the Service and the scrape object, as far as the user wants them."""
+    """Return the Service and the scrape object of the exporter, unless the user disables them."""
     manifests: Manifests = {}
     port_name = exporter.program.port_name
     if exporter.service:
@@ -290,13 +292,13 @@ def found_by(exporter: Exporter) -> Manifests:
     return manifests
 
 
-class ExporterObject(GpuObject):
-    """An exporter with its objects and its dashboard.
+class ExporterObject(ReadsHelmValues, GpuObject):
+    """Base class of the exporter constructs. It emits the objects of the exporter and its dashboard.
 
     Attributes:
         name: Name of the DaemonSet and the Service.
         namespace: Namespace of the objects.
-        series: What is exported, for ``GpuAlerts`` and ``GpuDashboard``.
+        series: Series that the exporter exports, for ``GpuAlerts`` and ``GpuDashboard``.
     """
 
     name: str
@@ -319,25 +321,28 @@ class ExporterObject(GpuObject):
         platform: Platform = Kubernetes(),  # noqa: B008
         strict: bool = True,
     ) -> Self:
-        """Make the exporter from the values of its Helm chart.
+        """Create the exporter from the values of its Helm chart.
 
-        Emits the same objects under the same names, but for the deviations that the page "Coming from the
-        Helm chart" lists.
+        Emits the same objects under the same names as the chart, except for the deviations that the page "Coming from
+        the Helm chart" lists.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            values: What the values file says, as Python; the chart's own defaults need not be in it.
-            release_name: Name of the Helm release; names and labels are made from it as Helm does.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            values: Content of the values file, as Python data. It need not contain the defaults of the chart.
+            release_name: Name of the Helm release. The names and labels of the objects derive from it, as in Helm.
             namespace: Namespace of the Helm release.
-            version: Version of the program: that of NVIDIA's chart, and one major release behind the chart of
-                nvidia_gpu_exporter, 1.14.0 for chart 2.14.0. None: that of the construct.
-            platform: What the values cannot say; plain Kubernetes by default, which adds nothing.
-            strict: Refuse a key that the chart does not read, or whose value it or the exporter would refuse
-                or ignore. False drops such a key with a warning.
+            version: Release of the exporter. For the DCGM exporter, it equals the version of the chart. The chart of
+                nvidia_gpu_exporter is one major version ahead: chart 2.14.0 contains release 1.14.0. None, the default:
+                the default release of the construct.
+            platform: Platform of the cluster, which the values do not contain. The default, ``Kubernetes()``, adds
+                no fields.
+            strict: Whether to reject misspelled keys, and values that the chart or the exporter would reject. With
+                False, the construct drops such keys with a warning. It always drops keys that the chart ignores, with a
+                warning.
 
         Raises:
-            GpuConstructsError: See ``strict``; and whatever the keywords themselves raise.
+            GpuConstructsError: All problems of the values at once, or an error of a keyword of the construct.
         """
         return from_values(
             cls,

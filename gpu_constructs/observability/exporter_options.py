@@ -1,4 +1,4 @@
-"""Options of the exporters."""
+"""Options of the DCGM exporter and nvidia_gpu_exporter."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from gpu_constructs.observability.web_config import BasicAuth, Tls, file_name
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsConfigMap(fields.Options):
-    """A list of metrics that somebody else keeps, in the exporter's namespace.
+    """An existing ConfigMap with a list of metrics for the DCGM exporter.
 
-    What it holds is not known here: no dashboard and no alerts can be made for it.
+    The app does not create the ConfigMap. It must be in the namespace of the exporter.
+
+    This library does not know which metrics it contains, so it cannot create a dashboard or alerts for them.
 
     Attributes:
-        config_map: The ConfigMap, by name or as an object.
-        key: Its key with the CSV.
-        is_profiled: Whether the list has ``DCGM_FI_PROF_*`` metrics, for which the exporter needs SYS_ADMIN.
+        config_map: Name or object of the ConfigMap.
+        key: Key of the ConfigMap whose value is the CSV. ``metrics`` by default.
+        is_profiled: Whether the list contains ``DCGM_FI_PROF_*`` metrics. The exporter needs SYS_ADMIN for them. False
+            by default.
 
     Raises:
-        GpuConstructsError: It is not a ConfigMap.
+        GpuConstructsError: If ``config_map`` is not a ConfigMap, or the key is not valid.
     """
 
     config_map: str | NamedObject
@@ -48,22 +51,25 @@ def _address(field: str, given: str) -> None:
         ipaddress.ip_address(given)
     except ValueError:
         raise GpuConstructsError(
-            f"{field} must be an address, or 'None' for a headless Service; got {given!r}"
+            f"{field} must be an address, or 'None' for a headless Service, got {given!r}"
         ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExporterService(fields.Options):
-    """The Service in front of the exporter's pods.
+    """The Service in front of the pods of an exporter.
 
     Attributes:
-        type: ``ClusterIP``; another type shows pod names and GPU ids to whoever reaches it.
-        cluster_ip: ``"None"`` makes it headless; None leaves the address to the cluster.
-        internal_traffic_policy: ``Local`` answers a node from its own exporter.
+        type: Service type. ``ClusterIP`` by default. With another type, clients outside of the cluster can read names
+            of pods and IDs of GPUs.
+        cluster_ip: Address of the Service. ``"None"`` makes it headless. None, the default: the cluster chooses an
+            address.
+        internal_traffic_policy: Traffic policy. ``Local`` sends the requests of a node to the exporter on the same
+            node. None, the default: the field is not set.
         annotations: Annotations of the Service.
 
     Raises:
-        GpuConstructsError: Another word, or an annotation that is none.
+        GpuConstructsError: If a value is unknown, or an annotation is not valid.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:deployment/templates/service.yaml.
     """
@@ -83,12 +89,15 @@ class ExporterService(fields.Options):
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
         is_shown = self.cluster_ip == "None" and self.type != "ClusterIP"
-        yield is_shown, f"service.cluster_ip must not be 'None' with type {self.type!r}; leave it out"
+        yield is_shown, f"service.cluster_ip must not be 'None' with type {self.type!r}. Leave it out"
 
     def to_manifest(
         self, metadata: Mapping[str, Any], selector: Mapping[str, str], *, port: int, port_name: str
     ) -> dict[str, Any]:
-        """Return the Service; its name is the ``job`` of the scraped series, its port that of the pods."""
+        """Return the manifest of the Service.
+
+        Its name becomes the ``job`` label of the scraped series. Its port equals the port of the pods.
+        """
         spec = {
             "clusterIP": self.cluster_ip,
             "internalTrafficPolicy": self.internal_traffic_policy,
@@ -101,17 +110,18 @@ class ExporterService(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class DebugDump(fields.Options):
-    """Files with what the exporter read, for a bug report; they live and die with the pod.
+    """Options of the files with GPU readings that the exporter writes for a bug report.
 
-    It writes two at each reading. A pod whose files outgrow ``size_limit`` is evicted.
+    The exporter writes two files at each reading. The files disappear with the pod. Kubernetes evicts a pod whose files
+    exceed ``size_limit``.
 
     Attributes:
-        retention: Hours that a file is kept.
-        compression: Whether files are compressed.
-        size_limit: What all files together may take of the node's disk.
+        retention: Age after which the exporter deletes a file, in hours. 24 by default.
+        compression: Whether the exporter compresses files. True by default.
+        size_limit: Upper limit of the disk space for all files, as a quantity. ``1Gi`` by default.
 
     Raises:
-        GpuConstructsError: Less than an hour, or a limit that is not a quantity.
+        GpuConstructsError: If the retention is less than an hour, or the limit is not a quantity.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:pkg/cmd/app.go, ``--dump-enabled``.
     """
@@ -127,21 +137,23 @@ class DebugDump(fields.Options):
 
 
 class ExporterOptions(ProgramOptions, total=False):
-    """Options of both exporters.
+    """Options that the DCGM exporter and nvidia_gpu_exporter share.
 
     Attributes:
-        basic_auth: Passwords for the metrics, and with which the scrape object logs in.
-        dashboard: Whether to emit the Grafana dashboard, True by default; ``GpuDashboard`` has options for it.
-        env: Additional environment variables of the exporter.
+        basic_auth: Users and passwords that clients need to read the metrics, and the password for the scraper.
+        dashboard: Whether to emit the Grafana dashboard. True by default. To change its options, create a
+            ``GpuDashboard``.
+        env: Environment variables to add to the exporter.
         port: Port of the metrics, in the pod and in the Service.
-        scrape: Kind of the scrape object, or a ``Scrape`` with its options; ``ServiceMonitor`` by default, ``none``
-            leaves it out. The VictoriaMetrics operator converts a ``ServiceMonitor`` where the CRD is installed, so
-            one is enough.
-        scrape_labels: Labels by which the monitoring stack finds the scrape object, such as
+        scrape: Kind of the scrape object, or a ``Scrape`` with its options. ``ServiceMonitor`` by default; ``none``
+            omits it. You need only one object: the VictoriaMetrics operator converts a ``ServiceMonitor`` if its CRD is
+            in the cluster.
+        scrape_labels: Labels with which the monitoring stack selects the scrape object, such as
             ``release: kube-prometheus-stack``.
-        service: Whether to emit the Service, or its options; True by default. Kinds that scrape pods do without.
-        tls: A certificate for the metrics, which the scrape object then uses.
-        volumes: Additional mounts by path.
+        service: Whether to emit the Service, or an ``ExporterService`` with its options. True by default. Scrape
+            objects that select pods, such as ``PodMonitor``, need no Service.
+        tls: Certificate of the HTTPS endpoint for the metrics. The scrape object then uses TLS.
+        volumes: Volumes to add, by mount path.
     """
 
     basic_auth: BasicAuth | None

@@ -1,4 +1,4 @@
-"""Alerts on GPUs: what is written down for Prometheus or VictoriaMetrics to watch."""
+"""`GpuAlerts`: alert rules for GPUs, for Prometheus or VictoriaMetrics."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ from gpu_constructs.tree.manifest import Manifest
 _API_VERSIONS = {"PrometheusRule": "monitoring.coreos.com/v1", "VMRule": "operator.victoriametrics.com/v1beta1"}
 _DEFAULT_THRESHOLDS = AlertThresholds()
 _ALERT_LABEL = re.compile(r"(?!__)[A-Za-z_][A-Za-z0-9_]*\Z")
-# Prometheus takes braces for a template, and an address ends at blanks and quotes where messages are read.
+# Prometheus treats braces as a template. Blanks and quotes would end the link where people read the alert.
 _ADDRESS = re.compile(r"https?://[^\s/?#{}<>\"'`\\]+[^\s#{}<>\"'`\\]*\Z")
 
 
 class GpuAlerts(GpuObject):
-    """Alerts on what an exporter tells of GPUs, and on what hands GPUs out and keeps their limits.
+    """Alert rules for GPUs, for the device plugin, and for the power limits of ``PowerLimit`` constructs.
 
-    Emits one ``PrometheusRule`` or ``VMRule``, whose kind must be installed in the cluster. It holds five
-    recording rules (``gpu:utilization:percent``, ``gpu:memory_used:mib``, ``gpu:memory_used:ratio``,
-    ``gpu:power:watts`` and ``gpu:temperature:celsius``: one value per GPU, whoever shares it) and the alerts of
-    docs/runbook.md. No alert takes profiling metrics; what a GPU does not tell, such as ECC errors of a
-    GeForce, raises none.
+    Emits one ``PrometheusRule`` or ``VMRule``, whose kind must exist in the cluster. It contains the alerts of
+    docs/runbook.md and five recording rules: ``gpu:utilization:percent``, ``gpu:memory_used:mib``,
+    ``gpu:memory_used:ratio``, ``gpu:power:watts`` and ``gpu:temperature:celsius``. Each recording rule has one value
+    for each GPU, even if several pods share the GPU. No alert needs profiling metrics. If a GPU does not report a
+    value, such as ECC errors of a GeForce, the alerts on that value never fire.
 
-    Alerts for which there is no metric are left out: of nvidia_gpu_exporter XIDs (its NVML
-    image alone has them), PCIe replays and idle pods; of the DCGM exporter those on its own readings and, before
-    release 4.0.0, what the driver asks for; of either, idle pods where it names none. Where its job is not known
-    (``scrape="none"`` or ``"annotations"``) also that it is down, idle pods, nodes without metrics and, of
-    nvidia_gpu_exporter, lost GPUs: nobody knows what the labels of a target would be.
+    The construct omits alerts for which the exporter has no metric:
 
-    With a ``GpuAlerts`` for each of two exporters, give the second ``kube_state_metrics=False``, or the alerts on
-    nodes and pods come twice: they are about the whole cluster.
+    - With nvidia_gpu_exporter: PCIe replays, idle pods, and XIDs (except with its NVML image).
+    - With the DCGM exporter: readings that are too old. Before release 4.0.0 also the actions that the driver requests.
+    - With an exporter whose series name no pods: idle pods.
+    - With an unknown label ``job`` (``scrape="none"`` or ``"annotations"``): an exporter that does not run, idle pods
+      and nodes without metrics. For nvidia_gpu_exporter also lost GPUs, because the labels of its targets are unknown.
+
+    If you create a ``GpuAlerts`` for each of two exporters, set ``kube_state_metrics=False`` for the second one.
+    Otherwise the alerts about nodes and pods exist twice, because they apply to the whole cluster.
 
     Attributes:
-        rules: Names of the rules that are in it, each once.
+        rules: Names of the rules in the object, without duplicates.
         api_object: The PrometheusRule or VMRule.
 
     Source:
@@ -72,36 +74,37 @@ class GpuAlerts(GpuObject):
         runbook_url: str | None = None,
         alert_labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the alerts.
+        """Create the object with the alert rules.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            exporter: The ``DcgmExporter`` or ``NvidiaGpuExporter`` whose metrics they are about.
-            kind: Kind of the object. The VictoriaMetrics operator converts a ``PrometheusRule`` where the CRD
-                is installed, so one is enough.
-            namespace: By name or object. None: the exporter's.
-            name: Name of the object, and what the names of its groups start with.
-            labels: Labels by which the monitoring stack finds the object, such as
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            exporter: ``DcgmExporter`` or ``NvidiaGpuExporter`` whose metrics the alerts use.
+            kind: Kind of the object, ``PrometheusRule`` or ``VMRule``. If the CRD is in the cluster, the
+                VictoriaMetrics operator converts a ``PrometheusRule``, so you need only one object.
+            namespace: Name or object of the namespace. None, the default: the namespace of the exporter.
+            name: Name of the object, and prefix of the names of its rule groups.
+            labels: Labels with which the monitoring stack selects the object, such as
                 ``release: kube-prometheus-stack``.
-            thresholds: From what value on an alert is one.
-            power_limit: The ``PowerLimit`` of these GPUs; every GPU is held against what it asks for. Where pools
-                have one each, a mapping from a regular expression of node names, all of the name, to its
-                ``PowerLimit``; the first that fits wins, and other nodes are left alone. None: no alert on power
-                limits.
-            device_plugin: Name of the device plugin's DaemonSet, or a regular expression of it; None leaves
-                the alerts on it out.
-            kube_state_metrics: Whether kube-state-metrics is there; False leaves out what takes it.
-            leave_out: Names of rules not wanted.
-            severities: Other severities, by alert.
-            runbook_url: Address of the runbook that those on call can open, such as a copy of docs/runbook.md;
-                ``#`` and the alert's name in lower case follow. None: alerts hold no link; their description says
-                what to look at first.
+            thresholds: Thresholds of the alerts, and the times for which a value must exceed them.
+            power_limit: The ``PowerLimit`` of the GPUs. An alert compares the power limit of each GPU with the limit in
+                the ``PowerLimit``. If node pools have different limits, pass a mapping from a regular expression of the
+                full node name to the ``PowerLimit``. The first match wins, and a node without a match has no alert.
+                None, the default: no alerts about power limits.
+            device_plugin: Name of the DaemonSet of the device plugin, or a regular expression for it. None omits the
+                alerts about the device plugin.
+            kube_state_metrics: Whether kube-state-metrics runs in the cluster. False omits alerts that need it.
+            leave_out: Names of rules to omit.
+            severities: Severities that replace the defaults, by name of the alert.
+            runbook_url: Address of a runbook for the people on call, such as a copy of docs/runbook.md. Each link ends
+                in ``#`` and the name of the alert in lower case. None, the default: the alerts have no links. Even
+                then, the description of an alert states what to check first.
             alert_labels: Labels of every alert, for routing.
 
         Raises:
-            GpuConstructsError: The exporter is not told to export what a rule needs or is scraped less often than
-                every 120 seconds, a name is not that of a rule, or another value is not allowed.
+            GpuConstructsError: If the exporter does not export a metric that a rule needs, the scrape interval is
+                longer than 120 seconds, ``leave_out`` or ``severities`` names an unknown rule, or another value is not
+                allowed.
         """
         fields.label_value("id", id)
         fields.dns_subdomain("name", name)
@@ -110,12 +113,12 @@ class GpuAlerts(GpuObject):
         fields.labels("labels", labels or {})
         _check_alert_labels(alert_labels or {})
         if device_plugin is not None:
-            _check_name("device_plugin", "the name of a DaemonSet", device_plugin, "pass None to leave its alerts out")
+            _check_name("device_plugin", "the name of a DaemonSet", device_plugin, "Pass None to omit its alerts")
         _check_power_limits(power_limit)
         if runbook_url is not None and not (_ADDRESS.match(runbook_url) and runbook_url.isprintable()):
             raise GpuConstructsError(
-                "runbook_url must be an address that opens from a message, like 'https://wiki.example.com/runbook', "
-                f"without '#', braces, quotes and blanks; got {runbook_url[:80]!r}; leave it out for no link"
+                "runbook_url must be an absolute address, like 'https://wiki.example.com/runbook', "
+                f"without '#', braces, quotes and blanks, got {runbook_url[:80]!r}. Leave it out for no link"
             )
         options = Options(
             thresholds=thresholds,
@@ -128,7 +131,7 @@ class GpuAlerts(GpuObject):
             alert_labels=alert_labels or {},
         )
         rules = gpu_rules(watched.series, options)
-        refuse_if(not rules, "leave_out", "leave a rule in; leave the GpuAlerts out for none")
+        refuse_if(not rules, "leave_out", "leave at least one rule. Leave out the GpuAlerts for no rules")
         super().__init__(scope, id)
         self.rules = tuple(dict.fromkeys(rule.name for rule in rules))
         own = object_labels(selector_labels(name="gpu-alerts", instance=id, component="alerts"))
@@ -148,10 +151,11 @@ def _check_alert_labels(labels: Mapping[str, str]) -> None:
     for label in labels:
         if not _ALERT_LABEL.match(label):
             raise GpuConstructsError(
-                f"alert_labels must have names of letters, digits and '_' as keys, without '__' in front; got {label!r}"
+                "alert_labels must have names of letters, digits and '_' as keys, without a leading '__', got "
+                f"{label!r}"
             )
         if label in ("severity", "alertname"):
-            raise GpuConstructsError(f"alert_labels must not hold {label!r}; pass severities for another severity")
+            raise GpuConstructsError(f"alert_labels must not contain {label!r}. Pass severities for another severity")
 
 
 def _check_name(field: str, what: str, given: str, way_out: str) -> None:
@@ -162,15 +166,15 @@ def _check_name(field: str, what: str, given: str, way_out: str) -> None:
 
 def _check_power_limits(given: object) -> None:
     if isinstance(given, Mapping) and not given:
-        raise GpuConstructsError("power_limit must not be an empty mapping; leave it out for no alert on power limits")
+        raise GpuConstructsError("power_limit must not be an empty mapping. Leave it out for no alert on power limits")
     pools = given if isinstance(given, Mapping) else {None: given} if given is not None else {}
     for nodes, limit in pools.items():
         field = "power_limit" if nodes is None else f"power_limit[{nodes!r}]"
         if nodes is not None:
             fields.of_type("power_limit key", nodes, str)
-            _check_name("power_limit key", "the name of a node", nodes, "write '.*' for all nodes")
+            _check_name("power_limit key", "the name of a node", nodes, "Use '.*' for all nodes")
         if not isinstance(limit, KeepsPowerLimits):
             raise GpuConstructsError(
-                f"{field} must be a PowerLimit; got {type(limit).__name__}; where pools have one each, map node "
-                "names to them"
+                f"{field} must be a PowerLimit, got {type(limit).__name__}. If node pools have different limits, map "
+                "node names to them"
             )

@@ -1,4 +1,4 @@
-"""GPU metrics, shown: the Grafana dashboard of an exporter."""
+"""`GpuDashboard`: the Grafana dashboard of an exporter."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _SIDECAR_LABELS = {"grafana_dashboard": "1"}
 
 
 class GpuDashboard(GpuObject):
-    """Shows fleet, GPUs, power, pods, scheduling, errors and profiling in Grafana, as far as an exporter tells them.
+    """A Grafana dashboard that shows the GPUs of a cluster: use, power, pods, scheduling, errors and profiling.
 
-    Emits one ConfigMap ``<exporter>-dashboard``, which Grafana's sidecar loads by its label; its key is
-    ``<exporter>.json``. Only metrics that the exporter publishes are asked for; GPUs that pods share count once.
+    Emits one ConfigMap ``<exporter>-dashboard``, which the sidecar of Grafana loads by its label. Its key is
+    ``<exporter>.json``. The dashboard queries only metrics that the exporter has. It counts a GPU once, even if several
+    pods share it.
 
     Attributes:
         name: Name of the ConfigMap.
-        namespace: Its namespace.
-        json: The dashboard, a new copy each time, to be changed and written elsewhere.
+        namespace: Namespace of the ConfigMap.
+        json: A new copy of the dashboard. You can change it and write it elsewhere.
         api_object: The ConfigMap.
 
     Source:
@@ -59,31 +60,35 @@ class GpuDashboard(GpuObject):
         kube_state_metrics: bool = True,
         refresh: str = "1m",
     ) -> None:
-        """Make the dashboard.
+        """Create the dashboard.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            exporter: The ``DcgmExporter`` or ``NvidiaGpuExporter`` whose metrics it shows.
-            namespace: By name or object. None: the exporter's, where the sidecar looks only if it is told to
-                (``searchNamespace: ALL``, as kube-prometheus-stack does); Grafana's own needs no such setting.
-            name: Name of the ConfigMap; None: ``<exporter>-dashboard``.
-            labels: Labels by which the sidecar finds it; None: ``grafana_dashboard: "1"``, the one of the
-                Grafana chart and of kube-prometheus-stack.
-            folder: Folder in Grafana. None: the general one.
-            folder_annotation: Annotation that names the folder to the sidecar, its ``folderAnnotation``, which
-                has no default there; this is the customary one.
-            title: None: ``NVIDIA GPUs``, for ``NvidiaGpuExporter`` with ``(nvidia-smi)``; behind it the
-                exporter's name where it has one of its own.
-            uid: Its identity in Grafana, up to 40 letters, digits, ``-`` and ``_``. None: ``gpu-constructs-gpus``,
-                for ``NvidiaGpuExporter`` with ``-nvidia-smi``, or ``gpus-`` and the exporter's own name, so that
-                all can live in one Grafana.
-            datasource_type: ``prometheus``, which also reads VictoriaMetrics; or the plugin of VictoriaMetrics.
-            kube_state_metrics: False leaves out what is requested and what waits.
-            refresh: How often Grafana reads anew, such as ``1m``; ``""`` for never.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            exporter: ``DcgmExporter`` or ``NvidiaGpuExporter`` whose metrics the dashboard shows.
+            namespace: Name or object of the namespace. None, the default: the namespace of the exporter. The sidecar
+                looks there only with ``searchNamespace: ALL``, which kube-prometheus-stack sets. In the namespace of
+                Grafana, the sidecar always finds the ConfigMap.
+            name: Name of the ConfigMap. None, the default: ``<exporter>-dashboard``.
+            labels: Labels by which the sidecar finds the ConfigMap. None, the default: ``grafana_dashboard: "1"``, the
+                label of the Grafana chart and of kube-prometheus-stack.
+            folder: Folder in Grafana. None, the default: the general folder.
+            folder_annotation: Annotation that contains the name of the folder. Its name must equal ``folderAnnotation``
+                of the sidecar, which has no default. ``grafana_folder``, the default here, is common.
+            title: Title of the dashboard. None, the default: ``NVIDIA GPUs``, or ``NVIDIA GPUs (nvidia-smi)`` for
+                ``NvidiaGpuExporter``. If you set ``name`` of the exporter, the title ends in that name.
+            uid: Unique ID in Grafana, up to 40 letters, digits, ``-`` and ``_``. None, the default:
+                ``gpu-constructs-gpus``, with ``-nvidia-smi`` for ``NvidiaGpuExporter``. If you set ``name`` of the
+                exporter, the ID is ``gpus-`` and that name. These IDs differ, so one Grafana can contain the dashboards
+                of several exporters.
+            datasource_type: Data source type: ``prometheus``, which also reads VictoriaMetrics, or
+                ``victoriametrics-metrics-datasource``, the plugin of VictoriaMetrics.
+            kube_state_metrics: Whether kube-state-metrics runs in the cluster. False omits the panels with GPU requests
+                and pending pods.
+            refresh: Interval at which Grafana updates the panels, such as ``1m``. An empty text disables updates.
 
         Raises:
-            GpuConstructsError: A value above is not allowed.
+            GpuConstructsError: If a value is not allowed.
         """
         fields.label_value("id", id)
         shown = gpu_exporter(exporter)
@@ -95,10 +100,10 @@ class GpuDashboard(GpuObject):
         fields.labels("folder_annotation", {folder_annotation: ""})
         for field, text in (("folder", folder), ("title", title)):
             if text is not None and not (text.strip() and text.isprintable()):
-                raise GpuConstructsError(f"{field} must be printable text; got {text!r}; leave it out for the default")
+                raise GpuConstructsError(f"{field} must be printable text, got {text!r}. Leave it out for the default")
         refuse_if(uid is not None and not _UID.match(uid), "uid", "be 1 to 40 letters, digits, '-' and '_'", uid)
         refuse_if(not _REFRESH.match(refresh), "refresh", "be a number and s, m, h or d, such as '1m', or ''", refresh)
-        # The panels are a large table: only for those who want them.
+        # The import is here because the panels are a large table that an app without a dashboard does not need.
         from gpu_constructs.observability.dashboard import DEFAULT_TITLES, dashboard, json_text
 
         if shown.name not in _USUAL_NAMES:
@@ -124,7 +129,7 @@ class GpuDashboard(GpuObject):
 
     @property
     def json(self) -> dict[str, Any]:
-        """The dashboard, a new copy each time, to be changed and written elsewhere."""
+        """A new copy of the dashboard. You can change it and write it elsewhere."""
         import json
 
         copy: dict[str, Any] = json.loads(self._text)

@@ -1,4 +1,8 @@
-"""Series of an exporter, as alerts and dashboards query them: one value per GPU, in one unit."""
+"""The time series of a GPU exporter, and PromQL queries that return one value for each GPU.
+
+The exporters have different metrics for the same quantity, such as power in watts. A dialect is the family of metric
+names of one exporter: ``dcgm`` or ``nvidia_smi``.
+"""
 
 from __future__ import annotations
 
@@ -24,24 +28,24 @@ _PER_INSTANCE = frozenset(
         ),
     }
 )
-"""Metrics of a MIG GPU that exist once per instance; others are those of the whole GPU, repeated for each instance."""
+"""Metrics with a value for each MIG device. Other metrics only repeat the value of the GPU for each MIG device."""
 
 
 @cache
 def quantities() -> Mapping[str, Mapping[str, str]]:
-    """Return each quantity with its unit, its metric for each dialect, and what converts the metric to the unit."""
+    """Return each quantity, such as power, with its unit, its metric in each dialect, and the unit conversion."""
     return {row["quantity"]: row for row in rows(__package__, "quantities.csv")}
 
 
 class Query(NamedTuple):
-    """An expression in PromQL, and the metrics without which it has no answer."""
+    """A PromQL expression, and the names of the metrics that it uses."""
 
     expr: str
     needs: frozenset[str]
 
 
 class Labels(NamedTuple):
-    """Names of the labels that identify a GPU, in the order in which every answer has them."""
+    """Names of the Prometheus labels that identify a GPU, in the order in which every query uses them."""
 
     node: str
     gpu: str
@@ -51,16 +55,17 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuSeries:
-    """The series of one exporter.
+    """The series that one exporter produces.
 
     Attributes:
-        dialect: ``dcgm`` (DcgmExporter) or ``nvidia_smi`` (NvidiaGpuExporter).
-        job: Value of the label ``job``; None if it is unknown, because an object of the user scrapes.
-        metrics: Names of the metrics that are exported.
+        dialect: Family of the metric names: ``dcgm`` (DcgmExporter) or ``nvidia_smi`` (NvidiaGpuExporter).
+        job: Value of the label ``job``. None if it is unknown, because an object outside of this library scrapes the
+            exporter.
+        metrics: Names of the exported metrics.
         labels: Names of the labels that identify a GPU.
-        pods: Whether series of a GPU in use name its pod: ``none``; ``one``, if several pods share a GPU, only one
-            of them; ``all``, each pod that shares has its own series.
-        scrape_interval_seconds: Seconds between two scrapes; 30 if unknown.
+        pods: Number of pods that the series of a shared GPU name. ``none``: no pod. ``one``: one pod, even if several
+            pods share the GPU. ``all``: each pod that shares the GPU has its own series.
+        scrape_interval_seconds: Time between two scrapes, in seconds. 30 if it is unknown.
     """
 
     dialect: Dialect
@@ -71,7 +76,7 @@ class GpuSeries:
     scrape_interval_seconds: int = 30
 
     def metric_of(self, name: str) -> str | None:
-        """Return the metric behind a quantity or of this name, or None if this exporter has none for a quantity."""
+        """Return the metric for a quantity, or the metric with the given name. Return None if the exporter has none."""
         return quantities()[name][self.dialect] or None if name in quantities() else name
 
     def query(
@@ -85,19 +90,19 @@ class GpuSeries:
         gpu: str | None = None,
         by: Collection[str] = (),
     ) -> Query | None:
-        """Return the query for a quantity in its unit or for a metric, one value per GPU; None without a metric.
+        """Return a query for a quantity in its unit or for a metric. Return None if the exporter has no such metric.
 
-        If several pods share a GPU, it may be reported once for each of them, with the same value. Without ``by``
-        these reports become one again, so that nothing is counted twice.
+        If several pods share a GPU, the exporter may report the same value once for each pod. If ``by`` is empty, the
+        query merges these reports, so no value counts twice.
 
         Args:
             name: Name of the quantity or of the metric.
-            over: Expression around the series, such as ``rate({}[5m])``.
-            where: Further matchers of the series, such as ``pod!=""``.
-            boards: Matchers of labels of a GPU.
-            node: Regular expression of the nodes.
-            gpu: Regular expression of the numbers of the GPUs.
-            by: Further labels to keep apart.
+            over: Expression in which ``{}`` stands for the series, such as ``rate({}[5m])``.
+            where: Matchers of the series to add, such as ``pod!=""``.
+            boards: Matchers that select GPUs by their labels.
+            node: Regular expression that the node name must match. None: all nodes.
+            gpu: Regular expression that the GPU number must match. None: all GPUs.
+            by: Labels of the result to add to those that identify a GPU.
         """
         metric = self.metric_of(name)
         if metric is None:
@@ -111,19 +116,19 @@ class GpuSeries:
             expr = f"max by ({kept}) ({over.format(self.plain(metric, of_node, of_gpu, where, boards))})"
         else:
             value = f"max by ({', '.join((key, *by))}) ({over.format(self.plain(metric, of_node, where))})"
-            # If a GPU has just got another number, it is described twice for some minutes.
+            # When a GPU gets another number, two series describe it for some minutes.
             description = f"max by ({', '.join(self.labels)}) ({self.plain(GPU_INFO, of_node, of_gpu)})"
             join = f"* on ({key}) group_left ({self.labels.gpu}, {self.labels.model})"
             expr = f"({value} {join} topk by ({key}) (1, {description}))"
         scale = quantities()[name][f"{self.dialect}_scale"] if name in quantities() else ""
         expr = f"({expr} {scale})" if scale else expr
         if boards and self.dialect == "nvidia_smi":
-            # Metrics carry the UUID alone; the other labels are those of another metric.
+            # These metrics have only the UUID of the GPU. Another metric has the other labels.
             expr = f"({expr} and on ({key}) {self.plain(GPU_INFO, boards)})"
         return Query(expr, frozenset({metric}))
 
     def plain(self, name: str, *matchers: str) -> str:
-        """Return the series of a metric of this exporter as they were scraped."""
+        """Return the PromQL selector of a metric of this exporter. It neither converts nor aggregates the values."""
         of_job = f'job="{self.job}"' if self.job is not None else ""
         inside = ",".join(matcher for matcher in (of_job, *matchers) if matcher)
         return f"{name}{{{inside}}}" if inside else name
@@ -131,59 +136,62 @@ class GpuSeries:
 
 @runtime_checkable
 class KeepsPowerLimits(Protocol):
-    """What ``PowerLimit`` tells of itself."""
+    """The members of the construct ``PowerLimit`` that the alerts about power limits use, as a protocol."""
 
     @property
     def name(self) -> str:
-        """Name of its DaemonSet."""
+        """Name of the DaemonSet."""
 
     @property
     def namespace(self) -> str:
-        """Namespace it lives in."""
+        """Namespace of the DaemonSet."""
 
     @property
-    def wishes(self) -> Sequence[Any]:
-        """Each with target, pattern, watts and percent, in the order in which they win."""
+    def requests(self) -> Sequence[Any]:
+        """Requested power limits in order of precedence. Each has the attributes of ``PowerRequest``."""
 
     @property
     def interval_seconds(self) -> int:
-        """Seconds between two looks."""
+        """Time between two checks of the power limits, in seconds."""
 
     @property
     def retry_seconds(self) -> int:
-        """Seconds until the next look after one that found a problem."""
+        """Time from a check that found a problem until the next check, in seconds."""
 
     @property
     def out_of_range(self) -> str:
-        """``clamp`` or ``refuse``."""
+        """Treatment of a limit outside of the range of a board: ``clamp`` or ``refuse``."""
 
 
 @runtime_checkable
 class GpuExporter(Protocol):
-    """A construct that exports the metrics of GPUs."""
+    """The members of the exporter constructs that alerts and dashboards use, as a protocol.
+
+    The exporter constructs are ``DcgmExporter`` and ``NvidiaGpuExporter``.
+    """
 
     @property
     def name(self) -> str:
-        """Name of its DaemonSet and its Service."""
+        """Name of the DaemonSet and the Service."""
 
     @property
     def namespace(self) -> str:
-        """Namespace it lives in."""
+        """Namespace of the objects."""
 
     @property
     def series(self) -> GpuSeries:
-        """What it publishes."""
+        """Series that the exporter produces."""
 
 
 def gpu_exporter(given: object) -> GpuExporter:
-    """Return the exporter that a user hands over, if it is one.
+    """Return the value of the option ``exporter`` after a check that it is an exporter construct.
 
     Raises:
-        GpuConstructsError: It is none.
+        GpuConstructsError: If the value is another object.
     """
     if isinstance(given, GpuExporter) and isinstance(given.series, GpuSeries):
         return given
-    raise GpuConstructsError(f"exporter must be a DcgmExporter or a NvidiaGpuExporter; got {type(given).__name__}")
+    raise GpuConstructsError(f"exporter must be a DcgmExporter or a NvidiaGpuExporter, got {type(given).__name__}")
 
 
 def dcgm_series(
@@ -194,14 +202,14 @@ def dcgm_series(
     pods: NamedPods,
     scrape_interval_seconds: int = 30,
 ) -> GpuSeries:
-    """Return the series of the DCGM exporter.
+    """Return the series that a DCGM exporter produces.
 
     Args:
-        job: See ``GpuSeries``.
-        metrics: Fields that are exported, without those that are labels.
-        hostname_label: ``Hostname`` or ``hostname``, as the release writes it.
-        pods: See ``GpuSeries``.
-        scrape_interval_seconds: See ``GpuSeries``.
+        job: Value of the label ``job``. None if it is unknown.
+        metrics: Exported DCGM fields, except those that only add a label.
+        hostname_label: Label with the name of the node: ``Hostname`` or ``hostname``, depending on the release.
+        pods: Number of pods that the series of a shared GPU name; see ``GpuSeries``.
+        scrape_interval_seconds: Time between two scrapes, in seconds.
     """
     return GpuSeries(
         dialect="dcgm",
@@ -214,7 +222,10 @@ def dcgm_series(
 
 
 def nvidia_smi_series(*, job: str | None, metrics: Collection[str], scrape_interval_seconds: int = 30) -> GpuSeries:
-    """Return the series of nvidia_gpu_exporter, whose node is a label that our scrape objects add."""
+    """Return the series that an nvidia_gpu_exporter produces.
+
+    Their label ``node`` comes from the scrape objects of this library.
+    """
     return GpuSeries(
         dialect="nvidia_smi",
         job=job,

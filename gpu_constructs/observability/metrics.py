@@ -1,6 +1,6 @@
-"""Metrics of the DCGM exporter: fields that it reads from the GPUs and publishes to Prometheus.
+"""Metrics of the DCGM exporter: DCGM fields that it reads from the GPUs and exports to Prometheus.
 
-A metric whose name the DCGM of an exporter's image does not know ends the exporter at its start.
+If the DCGM library in the image does not know a field, the exporter ends at its start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpu_constructs.observability.exporter_options import MetricsConfigMap
 MetricType = Literal["gauge", "counter", "label"]
 
 COLLECTION_INTERVAL_SECONDS = 30
-"""Seconds between two readings of the GPUs, the exporter's default. Scraping more often repeats points."""
+"""Default time between two readings of the GPUs, in seconds. A scrape between two readings returns the same values."""
 
 _FIELD = re.compile(r"DCGM_(FI|EXP)_[A-Z0-9_]+\Z")
 _TABLE = "dcgm_metrics.csv"
@@ -28,19 +28,19 @@ _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(fields.Options):
-    """One line of the exporter's CSV.
+    """A metric that the DCGM exporter exports. It becomes one line in the CSV of the exporter.
 
     Attributes:
-        field: DCGM field (``DCGM_FI_…``) or value computed by the exporter (``DCGM_EXP_…``); also the name of
-            the Prometheus metric. A name that the image's DCGM does not know ends the exporter at start.
-        prometheus_type: ``gauge``, ``counter``, or ``label``, which puts the field's value as a label on
-            every other series. Releases before 4.8.3 also take ``histogram`` and ``summary`` but print a
-            plain number for them, so they are refused here.
-        help: Text of Prometheus' HELP line, without comma, double quote or line break: at those the exporter
-            would end when it reads its list.
+        field: DCGM field (``DCGM_FI_…``), or a value that the exporter computes (``DCGM_EXP_…``). It is also the name
+            of the Prometheus metric. If the image does not know the field, the exporter ends at its start.
+        prometheus_type: ``gauge``, ``counter`` or ``label``. ``label`` adds the value as a label to every other series.
+            Releases before 4.8.3 also accept ``histogram`` and ``summary`` but print a plain number for them, so this
+            library rejects both.
+        help: Text of the HELP line. It must not contain a comma, a double quote or a line break, because the exporter
+            would fail to read the list.
 
     Raises:
-        GpuConstructsError: For a name, a type or a help text that the exporter would not take.
+        GpuConstructsError: If the exporter would reject the name, the type or the help text.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:internal/pkg/counters/{counter_config,variables}.go.
     """
@@ -55,17 +55,17 @@ class Metric(fields.Options):
             (
                 not _FIELD.match(self.field),
                 "metric.field must be a DCGM name such as 'DCGM_FI_DEV_GPU_UTIL' "
-                f"(capital letters, digits and '_'); got {self.field!r}",
+                f"(capital letters, digits and '_'), got {self.field!r}",
             ),
             (
                 forbidden,
-                f"metric.help of {self.field} must not contain {', '.join(map(repr, forbidden))}: "
-                f"the exporter reads comma-separated lines; got {self.help!r}; write ';' or another word",
+                f"metric.help of {self.field} must not contain {', '.join(map(repr, forbidden))}, because the "
+                f"exporter reads comma-separated lines, got {self.help!r}. Write ';' or another word",
             ),
             (
                 self.prometheus_type == "label" and self.field.startswith("DCGM_EXP_"),
-                f"metric.prometheus_type of {self.field} must be 'gauge': the exporter computes it and has no text to "
-                "put on other series; got 'label'",
+                f"metric.prometheus_type of {self.field} must be 'gauge', because the exporter computes a number for "
+                "it and not a label, got 'label'",
             ),
         ]
 
@@ -74,27 +74,29 @@ _LABELS = "Labels on every series"
 _OTHERS = "Others"
 
 MetricSet = Literal["seed", "default", "recommended", "profiling"]
-"""Lists of metrics by name; see ``metric_set``."""
+"""Names of the lists of metrics that this library provides. The docstring of ``metric_set`` describes each list."""
 
 _LISTS: tuple[str, ...] = get_args(MetricSet)
-"""Each list holds those before it."""
+"""Names of the lists, from the shortest to the longest. Each list contains all metrics of the lists before it."""
 
 
 def release_number(release: str) -> tuple[int, int, int]:
-    """Return an exporter release such as ``4.8.3`` (the second part of the image tag) as comparable numbers.
+    """Return an exporter release as three numbers that Python can compare.
+
+    A release is the second part of the image tag, such as ``4.8.3``.
 
     Raises:
-        GpuConstructsError: For anything but three numbers joined by dots.
+        GpuConstructsError: If the release is not three numbers joined by dots.
     """
     found = _RELEASE.match(release)
     if not found:
-        raise GpuConstructsError(f"release must be an exporter release such as '4.8.3'; got {release!r}")
+        raise GpuConstructsError(f"release must be an exporter release such as '4.8.3', got {release!r}")
     major, minor, patch = map(int, found.groups())
     return major, minor, patch
 
 
 def hostname_label(release: str) -> str:
-    """Return the label that carries the name of the node: ``Hostname`` up to 4.8.2, ``hostname`` from 4.8.3 on.
+    """Return the label with the name of the node: ``Hostname`` up to 4.8.2, ``hostname`` from 4.8.3 on.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2 and @7ad58324 (release 4.6.0-4.8.3):
     internal/pkg/rendermetrics/render_metrics.go.
@@ -103,22 +105,21 @@ def hostname_label(release: str) -> str:
 
 
 def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
-    """Return a list of metrics by its name, as a release of the exporter knows them.
+    """Return a list of metrics by its name, for a release of the exporter.
+
+    All lists except ``seed`` add the driver version as a label to every series, like the list of the image. Each driver
+    upgrade therefore creates new series. This does not change results: an upgrade includes a reboot, which resets
+    counters anyway, and queries that combine series by device ignore the label.
 
     Args:
-        name: ``seed`` is six: utilisation, VRAM used, temperature, power and the two clocks. ``default`` is
-            what the image publishes by itself. ``recommended`` is that and what alerts and dashboard ask for:
-            XIDs and reasons for throttling by kind, power limits, ECC errors. ``profiling`` is that and all
-            pipes of the profiling module, at a price: the hardware counts a few at a time, so that each is
-            sampled less.
+        name: Name of the list. ``seed`` has six metrics: utilization, used VRAM, temperature, power and two clocks.
+            ``default`` is the list of the image. ``recommended`` adds the metrics of alerts and dashboard: XIDs,
+            reasons for throttling, power limits, ECC errors. ``profiling`` adds all metrics of the profiling module.
+            The hardware measures only a few of them at a time, so with more metrics each one gets fewer samples.
         release: Exporter release, such as ``4.8.3``.
 
-    The driver version stays in from ``default`` on, a label on every series, as in the image's own list. Its
-    price is a new set of series at each driver upgrade, that is at a reboot, when counters start over anyway;
-    queries that aggregate by device do not notice.
-
     Raises:
-        GpuConstructsError: Another name, or a release that is not three numbers joined by dots.
+        GpuConstructsError: If the name is unknown, or the release is not three numbers joined by dots.
     """
     fields.one_of("metrics", name, _LISTS)
     lists = _LISTS[: _LISTS.index(name) + 1]
@@ -127,7 +128,10 @@ def metric_set(name: MetricSet, release: str) -> tuple[Metric, ...]:
 
 @cache
 def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
-    """Return each metric of a list with the list, or None if it is younger than the release, by field."""
+    """Return every metric of the lists by its DCGM field, with the name of the shortest list that contains it.
+
+    The name is None if the release does not know the field yet.
+    """
     number = release_number(release)
     found: dict[str, tuple[Metric, str | None]] = {}
     for row in tables.rows(__package__, _TABLE):
@@ -142,17 +146,17 @@ def _listed(release: str) -> Mapping[str, tuple[Metric, str | None]]:
 def exported_metrics(
     given: MetricSet | Sequence[Metric | str], release: str, *, known_as: str, is_profiled: bool = True
 ) -> tuple[Metric, ...]:
-    """Return the metrics to export, checked against the fields that the image knows.
+    """Return the metrics to export, after a check that the image knows their DCGM fields.
 
     Args:
-        given: A list by its name; or metrics, those of ``profiling`` also by their field alone.
+        given: Name of a list, or metrics. For a metric of the list ``profiling``, the name of its field is enough.
         release: Exporter release.
-        known_as: The release as the error is to name it.
-        is_profiled: False leaves the profiling metrics of a named list out.
+        known_as: Text that names the release in error messages.
+        is_profiled: Whether to keep the profiling metrics of a list.
 
     Raises:
-        GpuConstructsError: Another name, a field that the release does not know, one that is twice in the
-            list, or a list that publishes nothing.
+        GpuConstructsError: If a name is unknown, the release does not know a field, a field occurs twice, or no metric
+            remains.
     """
     if isinstance(given, str):
         named = metric_set(given, release)  # type: ignore[arg-type]
@@ -171,40 +175,46 @@ def exported_metrics(
 
 
 def _known_fields(release: str) -> Mapping[str, Mapping[str, str]]:
-    """Return the row of every name that an image of this exporter release takes.
+    """Return the table row of each DCGM field that the image of an exporter release knows, by name of the field.
 
-    Releases from 4.x on are held against 4.8.2, the last one whose list was read.
+    All releases from 4.8.2 on have the fields of 4.8.2.
     """
-    major = "3" if release.startswith("3.") else "4"
-    return {row["field"]: row for row in tables.rows(__package__, "dcgm_fields.csv") if major in row["releases"]}
+    number = release_number(release)
+    return {
+        row["field"]: row
+        for row in tables.rows(__package__, "dcgm_fields.csv")
+        if str(number[0]) in row["releases"]
+        and release not in row["absent"].split()
+        and (number[0] == 3 or number >= release_number(row["since"] or "4.0.0"))
+    }
 
 
 def require_known(field: str, prometheus_type: str, release: str, *, known_as: str) -> None:
-    """Raise for a name that the image does not know, and for a number if its value is text.
+    """Raise an error if the image does not know a field, or if the field is a text but the metric type needs a number.
 
     Raises:
-        GpuConstructsError: With the nearest name, or the release that knows it.
+        GpuConstructsError: In both cases. The message contains the nearest name, or the first release with the field.
     """
     known = _known_fields(release)
     if field in known and (prometheus_type == "label" or not known[field]["is_text"]):
         return
     if field in known:
         raise GpuConstructsError(
-            f"metrics must take {field} as a label: its value is text, which as a {prometheus_type} would spoil the "
-            "whole scrape; pass prometheus_type='label'"
+            f"metrics must use {field} as a label, because its value is text: a {prometheus_type} with text would "
+            "make the whole scrape invalid. Pass prometheus_type='label'"
         )
     if field in _known_fields("4.8.2"):
-        way_out = f"; it came with a later release: take version='4.8.3' instead of {known_as!r}"
+        way_out = f". A later release knows it. Use version='4.8.3' instead of {known_as!r}"
     else:
         near = difflib.get_close_matches(field, known, n=1, cutoff=0.6)
         way_out = (
             f" (did you mean {near[0]!r}?)"
             if near
-            else "; for a field of a later DCGM keep the list in a ConfigMap of your own: metrics=MetricsConfigMap(...)"
+            else ". For a field of a later DCGM, use your own ConfigMap with metrics=MetricsConfigMap(...)"
         )
     raise GpuConstructsError(
-        f"metrics must name fields that the DCGM exporter {known_as} knows: it would end at an unknown one; "
-        f"got {field!r}{way_out}"
+        f"metrics must name fields that the DCGM exporter {known_as} knows, because it exits at an unknown field, got "
+        f"{field!r}{way_out}"
     )
 
 
@@ -215,34 +225,37 @@ def _by_name(field: str, release: str, known_as: str) -> Metric:
     else:
         near = did_you_mean(field, _listed(release))
     raise GpuConstructsError(
-        "metrics can hold a field by its name alone only where this library knows its type; "
-        f"got {field!r}{near}; pass Metric(field=..., prometheus_type=..., help=...)"
+        f"metrics must contain a type for a field that this library does not know, got {field!r}{near}. Pass "
+        "Metric(field=..., prometheus_type=..., help=...)"
     )
 
 
 def needs_profiling(metrics: Sequence[Metric]) -> bool:
-    """Check whether a metric comes from DCGM's profiling module, for which the exporter needs SYS_ADMIN."""
+    """Check whether a metric comes from DCGM's profiling module. The exporter needs SYS_ADMIN for these metrics."""
     return any(metric.field.startswith("DCGM_FI_PROF_") for metric in metrics)
 
 
 def check_metrics(metrics: Sequence[Metric]) -> None:
-    """Raise for a list that publishes nothing, or one metric twice (from 4.8.3 on that fails every scrape).
+    """Raise an error if a list has no metric to export, or contains a metric twice.
+
+    From release 4.8.3 on, a duplicate metric makes every scrape fail.
 
     Raises:
-        GpuConstructsError: Naming the metric that is in the list twice, or the empty list.
+        GpuConstructsError: In both cases. The message contains the name of the duplicate metric.
     """
     names = [metric.field for metric in metrics]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise GpuConstructsError(f"metrics must name each field once; got {twice[0]!r} more than once")
+        raise GpuConstructsError(f"metrics must name each field once, got {twice[0]!r} more than once")
     if all(metric.prometheus_type == "label" for metric in metrics):
-        raise GpuConstructsError(f"metrics must hold at least one gauge or counter; got {names}")
+        raise GpuConstructsError(f"metrics must contain at least one gauge or counter, got {names}")
 
 
 def counters_csv(metrics: Sequence[Metric]) -> str:
-    """Return the CSV that the exporter's ``-f`` flag reads: groups under a comment, one line per metric.
+    """Return the CSV for the flag ``-f`` of the exporter, with one line for each metric.
 
-    Groups come in a fixed order, metrics within a group in the order given.
+    Metrics of one group are together, below a comment. The groups have a fixed order; inside a group, the order of the
+    list remains.
     """
     group_of = {row["field"]: row["group"] for row in tables.rows(__package__, _TABLE)}
     titles = list(dict.fromkeys(group_of.values()))
@@ -265,23 +278,23 @@ def chosen_metrics(
     *,
     known_as: str,
 ) -> tuple[tuple[Metric, ...], bool]:
-    """Return the metrics to export, and whether the exporter must be able to profile.
+    """Return the metrics to export, and whether the exporter needs DCGM's profiling module for them.
 
     Args:
-        given: A list by its name, metrics or fields, or a list of the user's own.
+        given: Name of a list, metrics or DCGM fields, or a ConfigMap with a list of the user.
         release: Exporter release.
-        gpu_models: Names of the GPUs, if they are known.
-        known_as: Release as errors name it.
+        gpu_models: Model names of the GPUs. Empty if they are unknown.
+        known_as: Text that names the release in error messages.
 
     Raises:
-        GpuConstructsError: Profiling metrics for GPUs without any, or as of ``exported_metrics``.
+        GpuConstructsError: If no GPU supports the requested profiling metrics, or if ``exported_metrics`` raises it.
     """
     can_profile = not gpu_models or _can_profile(gpu_models)
     if isinstance(given, MetricsConfigMap):
         if given.is_profiled and not can_profile:
             raise GpuConstructsError(
                 f"metrics.is_profiled must be False for {', '.join(map(repr, gpu_models))}: GeForce has no profiling "
-                "metrics before Blackwell; got True"
+                "metrics before Blackwell, got True"
             )
         return (), given.is_profiled
     exported = exported_metrics(given, release, known_as=known_as, is_profiled=can_profile or given == "profiling")
@@ -290,19 +303,23 @@ def chosen_metrics(
         first = next(metric.field for metric in exported if needs_profiling([metric]))
         got = repr(given) if isinstance(given, str) else repr(first)
         raise GpuConstructsError(
-            f"metrics must not hold profiling metrics for {', '.join(map(repr, gpu_models))}: GeForce has none before "
-            f"Blackwell; got {got}; take metrics='recommended', which leaves them out for such GPUs"
+            f"metrics must not contain profiling metrics for {', '.join(map(repr, gpu_models))}: GeForce has none "
+            "before "
+            f"Blackwell, got {got}. Use metrics='recommended', which omits them for such GPUs"
         )
     return exported, is_profiled
 
 
 def _can_profile(gpu_models: Sequence[str]) -> bool:
-    """Check whether a board of these names can be profiled; one that is not known is taken to be."""
+    """Check whether a GPU model supports profiling. An unknown model counts as one that does."""
     from gpu_constructs.catalog.gpu_models import doubt_of, has_profiling_metrics
 
     known = {model: has_profiling_metrics(model) for model in gpu_models}
     for model in (model for model, profiles in known.items() if profiles is None):
         near = doubt_of(model)
         if near is not None:
-            warn(f"gpu_models: {model!r} is not the name of a known board{near}; it is taken to have profiling")
+            warn(
+                f"gpu_models: {model!r} is not the name of a known board{near}, so the library "
+                "assumes that it supports profiling"
+            )
     return any(profiles is not False for profiles in known.values())

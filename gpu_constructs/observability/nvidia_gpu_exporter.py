@@ -1,4 +1,4 @@
-"""GPU metrics without privileges: nvidia_gpu_exporter with what scrapes and shows them."""
+"""`NvidiaGpuExporter`: an exporter that needs no privileges, with its scrape object and its dashboard."""
 
 from __future__ import annotations
 
@@ -22,22 +22,26 @@ from gpu_constructs.tree.construct import checked
 
 
 class NvidiaGpuExporter(ExporterObject):
-    """Exports the metrics of every GPU, in Prometheus' format, without any privilege.
+    """The nvidia_gpu_exporter. It exports the metrics of every GPU to Prometheus and needs no privileges.
 
-    Emits DaemonSet and Service ``nvidia-gpu-exporter``; the scrape object ``nvidia-gpu-exporter``, whose kind
-    must be installed in the cluster; ConfigMap ``nvidia-gpu-exporter-dashboard``, which Grafana's sidecar loads
-    by the label ``grafana_dashboard``; with ``tls`` or ``basic_auth`` the web configuration
-    ``nvidia-gpu-exporter-web-config``, a Secret where it holds passwords' hashes.
+    Emits these objects:
 
-    The pods run on nodes labelled ``nvidia.com/gpu.present=true``, take no GPU slot and know no pods: which pod
-    uses a GPU, only ``DcgmExporter`` tells. They run as nobody, with no capability, no host path, no token and a
-    read-only root, so the Pod Security level ``restricted`` takes them; ``compute_apps`` and ``host_network``
-    need ``privileged``.
+    - the DaemonSet and the Service ``nvidia-gpu-exporter``;
+    - the scrape object ``nvidia-gpu-exporter``, whose kind must exist in the cluster;
+    - the ConfigMap ``nvidia-gpu-exporter-dashboard``, which the sidecar of Grafana loads by the label
+      ``grafana_dashboard``;
+    - with ``tls`` or ``basic_auth``: the web configuration ``nvidia-gpu-exporter-web-config``, a Secret if it contains
+      hashes of passwords.
+
+    The pods run on nodes with the label ``nvidia.com/gpu.present=true`` and request no GPU. The metrics do not name the
+    pod that uses a GPU; those of ``DcgmExporter`` do. The pods run as user 65534, with a read-only root filesystem, and
+    without capabilities, host paths or a token. They meet the Pod Security level ``restricted``. ``compute_apps`` and
+    ``host_network`` need a namespace with the level ``privileged``.
 
     Attributes:
         name: Name of the DaemonSet and the Service.
         namespace: Namespace of the objects.
-        series: Series that are exported, for ``GpuAlerts`` and ``GpuDashboard``.
+        series: Series that the exporter produces, for ``GpuAlerts`` and ``GpuDashboard``.
         api_object: The DaemonSet.
 
     Source:
@@ -73,49 +77,57 @@ class NvidiaGpuExporter(ExporterObject):
         log_format: Literal["logfmt", "json"] = "logfmt",
         **options: Unpack[ExporterOptions],
     ) -> None:
-        """Make the exporter.
+        """Create the exporter.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            namespace: By name or object; ``restricted`` is enough.
-            platform: ``Talos("1.12")`` or ``Kubernetes()``; decides the runtime class.
-            version: Release of the program; its chart counts one major release further.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            namespace: Name or object of the namespace. The Pod Security level ``restricted`` is enough.
+            platform: ``Talos("1.12")`` or ``Kubernetes()``. It determines the runtime class.
+            version: Release of the exporter. The version of its Helm chart is one major version ahead.
             name: Prefix of the names of all objects.
-            instance: The label ``app.kubernetes.io/instance``, which tells the pods of two exporters apart. None
-                is the construct's id, or the name where you give another one.
-            backend: What reads the GPUs: ``nvidia-smi``, run for each reading and killed when it hangs; or
-                ``nvml``, the driver's library, which adds XID errors, energy and MIG instances, and whose image
-                is for amd64 only.
-            nvidia_smi_command: Another command that prints what nvidia-smi does. The image has no shell, so it
-                takes an image of your own.
-            query_field_names: What to ask for, as ``nvidia-smi --help-query-gpu`` lists it, or ``AUTO``, all
-                that the driver knows. The exporter ends at start with a name that the driver does not know.
-            query_field_names_exclude: What to leave out, ``*`` standing for anything, such as
+            instance: Value of the label ``app.kubernetes.io/instance``, which distinguishes the pods of two exporters.
+                None, the default: the construct ID, or ``name`` if you set one.
+            backend: Source of the readings. With ``nvidia-smi``, the default, the exporter runs that program for each
+                reading and kills it after a timeout. ``nvml`` is a library of the driver. It adds XID errors, energy
+                and MIG devices. The image for ``nvml`` exists only for amd64.
+            nvidia_smi_command: Command to run instead of ``nvidia-smi``. It must print the same output. The image has
+                no shell, so a script needs another image.
+            query_field_names: Fields to query, by their names in ``nvidia-smi --help-query-gpu``. ``AUTO``, the
+                default, queries all fields that the driver knows. If the driver does not know a field, the exporter
+                ends at its start.
+            query_field_names_exclude: Patterns of fields to omit, in which ``*`` matches any text, such as
                 ``remapped_rows.histogram.*``.
-            collect_interval_seconds: Seconds between two readings in the background; 0 reads at each scrape,
-                scrapes at the same time sharing one reading.
-            collect_timeout_seconds: Seconds that a reading may take. At a scrape it also ends half a second
-                before the scraper gives up: the answer then says that the reading failed.
-            compute_apps: Export each process that computes on a GPU, with its memory. The pods then see the
-                node's processes (hostPID), for which the namespace must be privileged. On a MIG GPU it takes
-                ``security_context={"privileged": True}`` and ``env={"NVIDIA_MIG_MONITOR_DEVICES": "all"}`` too.
-            compute_apps_mig: Label those with their MIG instance; with ``nvml``.
-            pcie_throughput: Measure the traffic on the bus, which takes 40 ms for each GPU; with ``nvml``.
-            telemetry_path: Where the metrics are.
-            log_level: ``debug``, ``info``, ``warn`` or ``error``.
-            log_format: ``logfmt`` or ``json``.
-            options: ``port`` is 9835 by default. The default ``scrape`` scrapes every 30 seconds, or as often as the
-                GPUs are read in the background. ``host_network`` needs a privileged namespace. Without the nvidia
-                runtime the exporter runs and reports ``nvidia_smi_last_collect_success 0``, or with the backend
-                ``nvml`` ends. No token of a ``service_account`` is mounted. An ``image`` must be made for the same
-                backend. ``resources`` are requests of 50m CPU and 64Mi and a memory limit of 256Mi by default. No
-                ``priority_class_name`` by default: losing metrics must not evict workloads.
+            collect_interval_seconds: Time between two readings, in seconds. 0, the default, reads the GPUs at each
+                scrape. Simultaneous scrapes share one reading.
+            collect_timeout_seconds: Time limit of a reading, in seconds. 10 by default. A reading for a scrape also
+                ends half a second before the timeout of the scraper. The answer then reports a failed reading.
+            compute_apps: Whether to export the memory of each compute process on a GPU. The pods then see the processes
+                of the node (hostPID), so the namespace must allow privileged pods. A MIG GPU also needs
+                ``security_context={"privileged": True}`` and ``env={"NVIDIA_MIG_MONITOR_DEVICES": "all"}``.
+            compute_apps_mig: Whether to add the MIG device of a process as a label. Needs ``backend="nvml"``.
+            pcie_throughput: Whether to measure the PCIe traffic, which takes 40 ms for each GPU. Needs
+                ``backend="nvml"``.
+            telemetry_path: HTTP path of the metrics.
+            log_level: Lowest level of log messages: ``debug``, ``info``, ``warn`` or ``error``.
+            log_format: Format of the log: ``logfmt`` or ``json``.
+            options: Options of all exporters. For nvidia_gpu_exporter:
+
+                - ``port`` is 9835 by default.
+                - ``scrape`` by default has an interval of ``collect_interval_seconds``, or 30 seconds if that is 0.
+                - ``host_network`` needs a namespace that allows privileged pods.
+                - ``runtime_class_name`` must select the NVIDIA runtime. Otherwise readings fail
+                  (``nvidia_smi_last_collect_success 0``), or with the backend ``nvml`` the exporter ends.
+                - ``service_account`` sets the account of the pods, but they mount no token.
+                - ``image`` must support the same backend.
+                - ``resources`` by default request 50m CPU and 64Mi, with a memory limit of 256Mi.
+                - ``priority_class_name`` has no default, because missing metrics do not justify the eviction of
+                  workloads.
 
         Raises:
-            GpuConstructsError: A value above is not allowed; a field that the backend does not know, or without
-                which the labels would be missing; an option of the other backend; a privilege that the
-                namespace refuses; a password or a certificate that the scrape object has nothing for.
+            GpuConstructsError: If a value is not allowed, the backend does not know a field, a field for the labels of
+                a GPU is missing, the backend does not support an option, the namespace rejects a privilege, or the
+                scrape object lacks a password or a certificate.
         """
         if compute_apps:
             require_privileged("namespace", namespace, "compute_apps sees the node's processes (hostPID)")

@@ -1,4 +1,4 @@
-"""The objects of nvidia_gpu_exporter, as plain manifests."""
+"""The manifests of nvidia_gpu_exporter."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from gpu_constructs.observability.nvidia_smi_fields import Backend
 
 NAME = "nvidia-gpu-exporter"
 DEFAULT_NAMESPACE = "gpu-monitoring"
-"""Not the one of the other GPU components, which is privileged: this exporter does without."""
+"""Default namespace. It differs from that of other GPU components, because this exporter needs no privileged pods."""
 
 SCRAPE_INTERVAL_SECONDS = 30
-"""Seconds between two scrapes if the GPUs are read on each scrape."""
+"""Time between two scrapes, in seconds. It applies if the exporter reads the GPUs at each scrape."""
 
 DEFAULT_RESOURCES: Resources = {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
-"""An exporter of some tens of MiB, and one nvidia-smi at a time beside it, which is what needs the CPU. No CPU
-limit: a throttled nvidia-smi takes the longer, and readings fail that way."""
+"""Default requests and limits. The exporter needs some tens of MiB, and the CPU for one nvidia-smi at a time.
+
+There is no CPU limit, because a throttled nvidia-smi takes longer, so readings would fail.
+"""
 
 ARCHITECTURE = "kubernetes.io/arch"
-# --web.write-timeout: later than that, no answer reaches the scraper.
+# Time limit for an answer, which is --web.write-timeout of the exporter. The scraper gets no answer after it.
 WRITE_TIMEOUT_SECONDS = 15
 RUNS_AT_START = 3
-"""Fields, their units and the driver's version are asked for before the exporter listens."""
+"""Number of calls of nvidia-smi before the exporter serves metrics: the fields, their units, and the driver version."""
 
 _CLEAN_PATH = re.compile(r"(/(?!\.{1,2}(?:/|\Z))[^/\s{}%?#]+)+\Z")
 _OWN_PATHS = re.compile(r"/-/(healthy|ready)\Z|/debug/pprof(/|\Z)")
@@ -40,7 +42,7 @@ NVIDIA_GPU_EXPORTER = Program(
     port=9835,
     port_name="http",
     resources=DEFAULT_RESOURCES,
-    # Nobody, as the chart's README has it.
+    # User of the Helm chart.
     user=65534,
     variables={"NVIDIA_DRIVER_CAPABILITIES": "", "NVIDIA_VISIBLE_DEVICES": ""},
 )
@@ -56,41 +58,44 @@ def check_collection(
     compute_apps_mig: bool = False,
     pcie_throughput: bool = False,
 ) -> None:
-    """Raise for options of the other backend, and for a reading that takes longer than an answer may."""
+    """Raise an error if the backend does not support an option, or if a reading can exceed the HTTP time limit."""
     if backend == "nvml" and nvidia_smi_command != "nvidia-smi":
         raise GpuConstructsError(
-            "nvidia_smi_command must be left out with backend='nvml', which runs no command; got "
+            "nvidia_smi_command must be left out with backend='nvml', which runs no command, got "
             f"{nvidia_smi_command!r}"
         )
     if not nvidia_smi_command.strip():
-        raise GpuConstructsError(f"nvidia_smi_command must be a command; got {nvidia_smi_command!r}; leave it out")
+        raise GpuConstructsError(f"nvidia_smi_command must be a command, got {nvidia_smi_command!r}. Leave it out")
     for keyword, is_on in {"compute_apps_mig": compute_apps_mig, "pcie_throughput": pcie_throughput}.items():
         if is_on and backend != "nvml":
-            raise GpuConstructsError(f"{keyword} needs backend='nvml', nvidia-smi does not tell it; got {backend!r}")
+            raise GpuConstructsError(
+                f"{keyword} needs backend='nvml', because nvidia-smi does not report it, got {backend!r}"
+            )
     if compute_apps_mig and not compute_apps:
         raise GpuConstructsError("compute_apps_mig must be False without compute_apps, whose series it labels")
     fields.whole_number("collect_interval_seconds", collect_interval_seconds, minimum=0, maximum=3600)
     fields.whole_number("collect_timeout_seconds", collect_timeout_seconds, minimum=1, maximum=300)
     if not collect_interval_seconds and collect_timeout_seconds >= WRITE_TIMEOUT_SECONDS:
         raise GpuConstructsError(
-            f"collect_timeout_seconds must be below {WRITE_TIMEOUT_SECONDS} while GPUs are read at each scrape, since "
-            f"no answer takes longer; got {collect_timeout_seconds}; set collect_interval_seconds to read in the "
+            f"collect_timeout_seconds must be below {WRITE_TIMEOUT_SECONDS} if the exporter reads GPUs at each "
+            f"scrape, because it ends answers after that time, got {collect_timeout_seconds}. Set "
+            "collect_interval_seconds to read in the "
             "background"
         )
 
 
 def check_telemetry_path(field: str, path: str) -> None:
-    """Raise for a path that the exporter does not serve."""
+    """Raise an error if the exporter cannot serve the metrics at an HTTP path."""
     if not _CLEAN_PATH.match(path) or _OWN_PATHS.match(path):
         raise GpuConstructsError(
-            f"{field} must be a path like '/metrics', without '/' at its end, '..' or any of '{{}}%?#', and none of "
-            f"/-/healthy, /-/ready and /debug/pprof; got {path!r}"
+            f"{field} must be a path like '/metrics', without a trailing '/', '..' or any of '{{}}%?#', and none of "
+            f"/-/healthy, /-/ready and /debug/pprof, got {path!r}"
         )
 
 
 def pod_image(release: versions.ExporterRelease, backend: Backend, *, is_verified: bool) -> str:
-    """Return the image that has the backend."""
-    # The user names the image of an unverified release, the right one.
+    """Return the image of a release that contains the backend."""
+    # For an unverified release, the user sets the image.
     return f"{release.image}-nvml" if backend == "nvml" and is_verified else release.image
 
 
@@ -109,11 +114,11 @@ def arguments(
     log_level: str,
     log_format: str,
 ) -> list[str]:
-    """Return the arguments of the exporter for the keywords of ``NvidiaGpuExporter``.
+    """Return the command line arguments of the exporter for the keywords of ``NvidiaGpuExporter``.
 
     Raises:
-        GpuConstructsError: An option of the other backend, a reading that takes longer than an answer may, or a path
-            that the exporter does not serve.
+        GpuConstructsError: If the backend does not support an option, a reading can exceed the HTTP time limit, or the
+            exporter cannot serve the metrics at a path.
     """
     check_collection(
         backend=backend,
@@ -152,15 +157,16 @@ def arguments(
 def smi_manifests(
     exporter: Exporter, pods: Pods, args: Sequence[str], *, collect_timeout_seconds: int, compute_apps: bool
 ) -> Manifests:
-    """Return the objects of the exporter, by construct id."""
-    # Each question at start may take the timeout, and killing nvidia-smi two seconds more.
+    """Return the objects of the exporter, by construct ID."""
+    # At the start, each call of nvidia-smi can take the timeout. It takes two seconds more to kill nvidia-smi.
     failures = 6 + RUNS_AT_START * (collect_timeout_seconds + 2) // 5
     user = exporter.program.user
     container = {
         "name": NAME,
         "args": args,
         "env": [
-            # Every GPU of the node without asking for one, and no more of the driver than reading takes.
+            # The container sees all GPUs of the node but requests none. It gets only the driver capability for
+            # readings.
             {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
             {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
             *env.environment(exporter.options.get("env") or {}, visible_devices_is_managed=False),
@@ -175,7 +181,7 @@ def smi_manifests(
         exporter.guard.volumes(exporter.name),
         {},
         service_account=exporter.service_account,
-        # A Secret's files belong to root; a group makes them readable to others.
+        # The files of a Secret belong to root. A group lets other users read them.
         security_context={"fsGroup": user} if exporter.guard.text else {},
         automountServiceAccountToken=False,
         hostPID=compute_apps or None,

@@ -1,4 +1,4 @@
-"""What the values of nvidia_gpu_exporter's chart become: what its table of keys cannot say."""
+"""Migration from the chart of nvidia_gpu_exporter: the values that its table of keys cannot express."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gpu_constructs.kube import fields
 from gpu_constructs.kube.env import EnvValue
 from gpu_constructs.migration.chart import Reading, chart, check_installation
 from gpu_constructs.migration.converters import checked, relabelings, variable
+from gpu_constructs.migration.problems import Problems, reported_at_once
 from gpu_constructs.migration.programs import arguments, entries, mounts_of, taken_over
 from gpu_constructs.observability.exporter_options import ExporterService
 from gpu_constructs.observability.nvidia_gpu_exporter_pod import (
@@ -31,6 +32,7 @@ _OS = {"kubernetes.io/os": "linux"}
 _BACKENDS: Mapping[str, Backend] = {"exec": "nvidia-smi", "nvml": "nvml"}
 
 
+@reported_at_once
 def exporter_options(
     values: Mapping[str, Any],
     *,
@@ -38,21 +40,21 @@ def exporter_options(
     namespace: str,
     version: str | versions.Unverified,
     platform: Platform,
-    strict: bool,
+    problems: Problems,
 ) -> dict[str, Any]:
-    """Return the keywords of ``NvidiaGpuExporter`` that say what the values say.
+    """Return the keywords of ``NvidiaGpuExporter`` with the same meaning as the Helm values.
 
     Raises:
-        GpuConstructsError: A key that the chart does not read, or a value that it, or the exporter, would refuse
-            or ignore.
+        GpuConstructsError: If the chart does not read a key, or if the chart or the exporter would reject or ignore a
+            value.
     """
-    check_installation(release_name, namespace, version, platform, strict)
+    check_installation(release_name, namespace, version, platform)
     release = versions.release_of(versions.NVIDIA_GPU_EXPORTER, version, "nvidia_gpu_exporter")
     read = Reading(
         chart(NAME),
         values,
         release=release.behaves_like,
-        strict=strict,
+        strict=problems,
         converters={"backend": _backend, "telemetry path": checked(check_telemetry_path)},
         each={"relabelings": relabelings(Relabeling), "variables": _variable},
     )
@@ -82,7 +84,7 @@ def exporter_options(
     return options
 
 
-# --- what is collected ----------------------------------------------------------------------------------------
+# --- collection -----------------------------------------------------------------------------------------------
 
 
 def _backend(field: str, text: str) -> Backend:
@@ -91,7 +93,7 @@ def _backend(field: str, text: str) -> Backend:
 
 
 def _read_flags(read: Reading) -> None:
-    """Note what the exporter's flags say."""
+    """Read the command-line flags in ``extraArgs``, and record the settings that they contain in ``read``."""
     known = chart(NAME).flags
     given = arguments(read, "extraArgs", read.get("extraArgs", ()), lambda flag, word: not word.startswith("--"))
     for path, flag, value in given:
@@ -103,16 +105,18 @@ def _read_flags(read: Reading) -> None:
             if made is not None:
                 read.said[f"collection.{row['into']}"] = path, made
         elif "key" in row:
-            read.refuse(path, f"says --{flag} a second time, at which the exporter ends; set values.{row['key']}")
+            read.refuse(path, f"sets --{flag} a second time, so the exporter would exit. Set values.{row['key']}")
         else:
-            said = f"says {f'--{flag}' if value is None else f'--{flag}={value}'!r}"
-            read.refuse(path, row.get("why_not", f"{said}, for which there is no keyword; patch the container's args"))
+            argument = f"contains {f'--{flag}' if value is None else f'--{flag}={value}'!r}"
+            read.refuse(
+                path, row.get("why_not", f"{argument}, for which there is no keyword. Patch the container's args")
+            )
 
 
 def _collection(read: Reading) -> dict[str, Any]:
     default = "nvml" if read.get("image.tag", "").endswith("-nvml") else "nvidia-smi"
     members = {"backend": ("image.tag", default), "compute_apps": ("computeApps.enabled", _compute_apps(read))}
-    members |= {"collect_interval_seconds": ("", None)}  # Before the time that a reading takes, which goes by it.
+    members |= {"collect_interval_seconds": ("", None)}  # Before the timeout, whose check reads it.
     members |= {"nvidia_smi_command": ("nvidiaSmiCommand", read.get("nvidiaSmiCommand") or None)}
     _read_flags(read)
     return read.made_of(_collected, {**members, **read.members("collection")})
@@ -126,26 +130,26 @@ def _collected(**given: Any) -> dict[str, Any]:
 def _queried(read: Reading, backend: Backend) -> list[str]:
     # The chart joins the list with commas, so one entry may hold several.
     path = "queryFieldNames"
-    said = [name for entry in read.get(path, ()) for name in str(entry).split(",")]
-    if AUTO in said and len(said) > 1:
-        read.refuse(path, f"must be either {AUTO!r} or names, got {said!r}: the exporter would not start")
+    names = [name for entry in read.get(path, ()) for name in str(entry).split(",")]
+    if AUTO in names and len(names) > 1:
+        read.refuse(path, f"must be either {AUTO!r} or names, got {names!r}, because the exporter would not start")
         return [AUTO]
-    known = [name for name in said if read.accepts(path, partial(exported_metrics, backend, [name]))]
+    known = [name for name in names if read.accepts(path, partial(exported_metrics, backend, [name]))]
     return list(dict.fromkeys(known)) or [AUTO]
 
 
 def _left_out(read: Reading, backend: Backend) -> list[str]:
     path = "queryFieldNamesExclude"
-    said = [pattern.strip() for entry in read.get(path, ()) for pattern in str(entry).split(",")]
-    return [p for p in said if p and read.accepts(path, partial(exported_metrics, backend, exclude=[p]))]
+    patterns = [pattern.strip() for entry in read.get(path, ()) for pattern in str(entry).split(",")]
+    return [p for p in patterns if p and read.accepts(path, partial(exported_metrics, backend, exclude=[p]))]
 
 
 def _compute_apps(read: Reading) -> bool:
     is_on, sees_all = read.get("computeApps.enabled", False), read.get("hostPID", False)
     if is_on and not sees_all:
-        read.refuse("computeApps.enabled", "shows no process but the exporter's own without hostPID; set both")
+        read.refuse("computeApps.enabled", "shows only the exporter's own process without hostPID. Set both")
     if sees_all and not is_on:
-        read.refuse("hostPID", "is a right that nothing uses without computeApps.enabled; leave it out")
+        read.refuse("hostPID", "has no use without computeApps.enabled. Leave it out")
     return bool(is_on and sees_all)
 
 
@@ -161,20 +165,23 @@ def _variable(given: Any) -> tuple[str, str | EnvValue]:
 def _check_port(read: Reading, port: int) -> None:
     service = read.get("service.port", 9835)
     if service != port and read.get("service.enabled", True):
-        read.refuse("service.port", f"must be the pods' port, {port}, as both are one here; got {service!r}")
+        read.refuse(
+            "service.port",
+            f"must be the pods' port, {port}, because the library uses one port for both, got {service!r}",
+        )
 
 
 def _service_account(read: Reading) -> str | None:
     path = "serviceAccount.name"
     name: str | None = read.converted(path, "dns subdomain", path, read.get(path))
     if name and read.get("serviceAccount.create", True):
-        why_not = read.keys["serviceAccount.annotations"].why_not.partition(";")[0]
-        read.refuse(path, f"{why_not}; make it yourself and set serviceAccount.create: false")
+        why_not = read.keys["serviceAccount.annotations"].why_not.partition(". ")[0]
+        read.refuse(path, f"{why_not}. Create it yourself and set serviceAccount.create: false")
         return None
     return name
 
 
-# --- how it is found ------------------------------------------------------------------------------------------
+# --- Service and scrape ---------------------------------------------------------------------------------------
 
 
 def _service(read: Reading, scrape: Scrape) -> bool | ExporterService:
@@ -190,14 +197,16 @@ def _scrape(read: Reading, collect_interval: int) -> Scrape:
     if not read.get(f"{section}.enabled"):
         return Scrape(kind="none")
     if section == "serviceMonitor" and read.get("podMonitor.enabled"):
-        read.refuse("podMonitor.enabled", "would have every GPU scraped twice beside serviceMonitor.enabled; keep one")
+        read.refuse(
+            "podMonitor.enabled", "would make Prometheus scrape every GPU twice with serviceMonitor.enabled. Keep one"
+        )
     members = read.members("scrape", under=f"{section}.")
     if f"{section}.interval" not in read:
         members["interval_seconds"] = f"{section}.interval", 15
     interval = members.get("interval_seconds", ("", None))[1]
     path, timeout = members.get("scrape_timeout_seconds", (f"{section}.scrapeTimeout", None))
     if timeout and interval is None and timeout > collect_interval:
-        read.refuse(path, f"must be at most {collect_interval}s, the interval where none is said; got {timeout}s")
+        read.refuse(path, f"must be at most {collect_interval}s, the default interval, got {timeout}s")
         timeout = None
     members["scrape_timeout_seconds"] = path, timeout or min(_SCRAPE_TIMEOUT_SECONDS, interval or collect_interval)
     kind: ScrapeKind = "ServiceMonitor" if section == "serviceMonitor" else "PodMonitor"

@@ -1,4 +1,4 @@
-"""Fields that nvidia_gpu_exporter can ask a GPU for, and the metrics that the answers become."""
+"""Fields that nvidia_gpu_exporter can query from nvidia-smi, and the Prometheus metrics that result from them."""
 
 from __future__ import annotations
 
@@ -14,48 +14,51 @@ from gpu_constructs.kube.tables import rows
 Backend = Literal["nvidia-smi", "nvml"]
 
 AUTO = "AUTO"
-"""In place of names: every field that the driver knows."""
+"""Value that selects every field that the driver knows."""
 
 
 @cache
 def fields() -> Mapping[str, Mapping[str, str]]:
-    """Return every field with its row of the table."""
+    """Return the table row of every known field, by name of the field."""
     return {row["field"]: row for row in rows(__package__, "nvidia_smi_fields.csv")}
 
 
 @cache
 def identity() -> frozenset[str]:
-    """Return the fields that are labels of ``nvidia_smi_gpu_info``, which are asked for in any case."""
+    """Return the fields that identify a GPU. They become labels of ``nvidia_smi_gpu_info``, so every query has them."""
     return frozenset(name for name, row in fields().items() if row["label"])
 
 
 def fields_of(backend: Backend) -> frozenset[str]:
-    """Return the fields that a backend knows; the driver may know fewer, and nvidia-smi of a newer driver more."""
+    """Return the fields that a backend knows.
+
+    The driver on a node possibly knows fewer fields, and the nvidia-smi of a newer driver possibly knows more.
+    """
     return frozenset(name for name, row in fields().items() if backend == "nvidia-smi" or row["nvml"])
 
 
 def queried_fields(backend: Backend, names: Sequence[str], exclude: Sequence[str]) -> frozenset[str]:
-    """Return the fields that are asked for, those among ``AUTO`` that some driver or GPU does not have included.
+    """Return the fields that the exporter queries. For ``AUTO``, some drivers or GPUs may lack some of the fields.
 
     Raises:
-        GpuConstructsError: A field that the backend does not know, a pattern without a field, or one that takes
-            away what the labels of all series are made of.
+        GpuConstructsError: If the backend does not know a field, a pattern matches no field, or a pattern excludes a
+            field that identifies a GPU.
     """
     known = fields_of(backend)
     if not names:
-        raise GpuConstructsError(f"query_field_names must name a field; got []; leave it out for {AUTO!r}")
+        raise GpuConstructsError(f"query_field_names must name a field, got []. Leave it out for {AUTO!r}")
     if AUTO in names and len(names) > 1:
         raise GpuConstructsError(
-            f"query_field_names must be either {AUTO!r} or names; got {list(names)!r}; {AUTO!r} holds them all"
+            f"query_field_names must be either {AUTO!r} or names, got {list(names)!r}. {AUTO!r} includes them all"
         )
     if AUTO not in names:
         for number, name in enumerate(names):
             if name not in known:
                 is_of_other = name in fields()
                 raise GpuConstructsError(
-                    f"query_field_names[{number}] must be a field that {backend} knows; got {name!r}"
+                    f"query_field_names[{number}] must be a field that {backend} knows, got {name!r}"
                     f"{'' if is_of_other else did_you_mean(name, known)}; "
-                    + ("nvidia-smi knows it" if is_of_other else f"{AUTO!r} asks for all that the driver has")
+                    + ("nvidia-smi knows it" if is_of_other else f"{AUTO!r} queries all fields of the driver")
                 )
         known = identity() | {*names}
     return known.difference(*(_excluded(f"query_field_names_exclude[{i}]", p, known) for i, p in enumerate(exclude)))
@@ -65,12 +68,12 @@ def _excluded(field: str, pattern: str, among: frozenset[str]) -> frozenset[str]
     expression = re.compile(".*".join(map(re.escape, pattern.split("*"))))
     found = {name for name in fields() if expression.fullmatch(name)}
     if not found:
-        raise GpuConstructsError(f"{field} must match a field; got {pattern!r}{did_you_mean(pattern, fields())}")
-    # The exporter keeps these whatever a wider pattern says.
+        raise GpuConstructsError(f"{field} must match a field, got {pattern!r}{did_you_mean(pattern, fields())}")
+    # The exporter queries the fields that identify a GPU even if a pattern matches them.
     if found <= identity():
         raise GpuConstructsError(
-            f"{field} must not be {pattern!r}: the labels of nvidia_smi_gpu_info need it, by which dashboards and "
-            "alerts know a GPU; leave it out"
+            f"{field} must not be {pattern!r}, because dashboards and alerts identify a GPU by the labels of "
+            "nvidia_smi_gpu_info, which need it. Leave it out"
         )
     return (among & found).difference(identity())
 
@@ -83,17 +86,17 @@ def exported_metrics(
     compute_apps: bool = False,
     pcie_throughput: bool = False,
 ) -> frozenset[str]:
-    """Return the names of the metrics that the exporter publishes, as far as driver and GPU have them.
+    """Return the names of the metrics that the exporter can export. Some drivers and GPUs support fewer metrics.
 
     Args:
-        backend: What reads the GPUs.
-        names: Fields, or ``AUTO``.
-        exclude: Patterns of fields that are left out.
-        compute_apps: Whether processes are counted.
-        pcie_throughput: Whether the traffic on the bus is measured.
+        backend: Source of the readings, ``nvidia-smi`` or ``nvml``.
+        names: Fields to query, or ``AUTO``.
+        exclude: Patterns of fields to omit.
+        compute_apps: Whether the exporter reports the processes on a GPU.
+        pcie_throughput: Whether the exporter measures the PCIe traffic.
 
     Raises:
-        GpuConstructsError: See ``queried_fields``.
+        GpuConstructsError: If ``queried_fields`` raises it.
     """
     options = {
         "",

@@ -1,4 +1,4 @@
-"""How the DCGM exporter learns which pod holds which GPU, and what of the pod it writes on the series."""
+"""`PodMapping`: options that make the DCGM exporter add the pod that uses a GPU to the metrics of that GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpu_constructs.observability.metrics import release_number
 from gpu_constructs.observability.scrape import check_re2
 
 POD_RESOURCES = "/var/lib/kubelet/pod-resources"
-"""The kubelet's folder with the socket that tells which device went to which pod."""
+"""Folder on the node with a socket of the kubelet. The socket reports which devices each pod uses."""
 
 _SINCE = {
     "nvidia_resource_names": (3, 5, 0),
@@ -26,7 +26,7 @@ _SINCE = {
 }
 
 
-# Labels that series have already: a pod's label of that name would take their place.
+# Labels that the series already have. A pod label with the same name would replace them.
 _OWN_LABELS = (
     "job instance node exporter_pod gpu device modelName hostname Hostname UUID pci_bus_id pod namespace container"
 ).split()
@@ -38,11 +38,15 @@ def _allowed(field: str, expressions: Sequence[str]) -> None:
         is_own, is_several = label in _OWN_LABELS, "," in expression
         fields.refuse_first(
             [
-                (is_own, f"{field} must not take the label {label!r}: it would take the place of the series' own"),
+                (
+                    is_own,
+                    f"{field} must not contain the label {label!r}, because it would replace the label of the series",
+                ),
                 (
                     is_several,
-                    f"{field} must hold expressions without a comma, at which the exporter splits its list; got "
-                    f"{expression!r}; write them apart",
+                    f"{field} must contain expressions without a comma, because the exporter splits its list there, "
+                    "got "
+                    f"{expression!r}. Use separate expressions",
                 ),
             ]
         )
@@ -51,35 +55,44 @@ def _allowed(field: str, expressions: Sequence[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PodMapping(fields.Options):
-    """What the exporter writes on the series of a GPU that a pod holds, beside ``pod``, ``namespace``, ``container``.
+    """Options for pod mapping in the DCGM exporter: the labels that name the pod of each GPU.
 
-    It asks the kubelet over a socket that belongs to root, for which it mounts a folder of the node: the pod
-    needs a privileged namespace. ``DcgmExporter(pod_mapping=False)`` does without.
+    Pod mapping adds the labels ``pod``, ``namespace`` and ``container`` to the series of a GPU that a pod uses. The
+    options add further labels, and they set how the exporter finds the pods of a GPU.
+
+    The exporter sends its request to the kubelet through a socket that belongs to root. It mounts the folder of the
+    socket from the node, so its namespace must allow privileged pods. ``DcgmExporter(pod_mapping=False)`` does not need
+    this.
 
     Attributes:
-        enable_pod_labels: Write the pod's labels on the series, one label each. The pods are read from the API
-            server: the exporter gets a token and may list pods. False, since every label multiplies series.
-        pod_label_allowlist_regex: Regular expressions (RE2) of the pod labels to take; empty takes all. A comma
-            would end one: the exporter splits its list there.
-        enable_pod_uid: Write ``pod_uid``; reads the pods too.
-        virtual_gpus: A series for each pod of a shared GPU, instead of one that names only the last pod
-            (``KUBERNETES_VIRTUAL_GPUS``). From release 4.8.2 on ``DCGM_FI_DEV_GPU_UTIL`` and
-            ``DCGM_FI_DEV_FB_USED`` are each pod's own, for which it needs ``host_pid`` and ``enable_pod_uid``:
-            without them it would write 0 for every pod. All other values are the whole GPU's.
-        host_pid: See the processes of the node.
-        nvidia_resource_names: Resources that are GPUs too, beside ``nvidia.com/gpu`` and ``nvidia.com/mig-*``;
-            ``nvidia.com/gpu.shared`` where sharing renames.
-        enable_dra: Find GPUs that were given by resource claims too; reads ResourceSlices from the API server.
-            Their series carry the claim's labels, but neither pod labels nor ``pod_uid``. Up to release 4.8.2
-            the exporter reads them as ``resource.k8s.io/v1beta1``, which a cluster serves only when told to, and
-            never starts where it does not; 4.8.3 reads ``v1``.
-        gpu_id_type: How the device plugin names GPUs: ``uid``, or ``device-name`` for GKE's own plugin.
-        kubelet_path: Where the node has the folder of the socket. The default is that of kubelets and of
-            Talos; k0s and MicroK8s have another.
+        enable_pod_labels: Whether to add each label of the pod to its series. The exporter then gets a token and the
+            right to list pods at the API server. False by default, because each label multiplies the number of series.
+        pod_label_allowlist_regex: Regular expressions (RE2) of the pod labels to add. Empty, the default, adds all
+            labels. An expression must not contain a comma, because the exporter splits the list at commas.
+        enable_pod_uid: Whether to add the label ``pod_uid``. The exporter then reads pods from the API server. False by
+            default.
+        virtual_gpus: Whether each pod on a shared GPU has its own series (``KUBERNETES_VIRTUAL_GPUS``). With False, the
+            default, the series name only the last pod. From release 4.8.2 on, ``DCGM_FI_DEV_GPU_UTIL`` and
+            ``DCGM_FI_DEV_FB_USED`` contain the value of each pod. For this, set ``host_pid`` and ``enable_pod_uid``
+            too; otherwise the exporter would report 0 for every pod. All other metrics contain the value of the whole
+            GPU.
+        host_pid: Whether the exporter sees the processes of the node. False by default.
+        nvidia_resource_names: Names of further extended resources that are GPUs, besides ``nvidia.com/gpu`` and
+            ``nvidia.com/mig-*``. An example is ``nvidia.com/gpu.shared``, if the device plugin renames shared
+            resources.
+        enable_dra: Whether to add labels for GPUs that pods get through resource claims (DRA). The exporter then reads
+            ResourceSlices from the API server. The series of such GPUs have the labels of the claim, but no pod labels
+            and no ``pod_uid``. Up to release 4.8.2, the exporter reads ``resource.k8s.io/v1beta1``. Clusters do not
+            serve this version by default, and if they do not, the exporter never starts. Release 4.8.3 reads ``v1``.
+            False by default.
+        gpu_id_type: ID by which the device plugin names GPUs: ``uid``, the default, or ``device-name`` for the plugin
+            of GKE.
+        kubelet_path: Folder on the node that contains the socket of the kubelet. The default is the folder of standard
+            kubelets and of Talos. k0s and MicroK8s use another folder.
 
     Raises:
-        GpuConstructsError: An expression with a comma or no expression, a resource without a domain, an option
-            that does nothing without another, or ``virtual_gpus`` with what it switches off.
+        GpuConstructsError: If an expression contains a comma or is not valid, a resource name has no domain, an option
+            has no effect because another one is missing, or ``virtual_gpus`` disables another option.
 
     Source: NVIDIA/dcgm-exporter@4.5.3-4.8.2:pkg/cmd/app.go, internal/pkg/transformation/kubernetes.go.
     """
@@ -98,7 +111,7 @@ class PodMapping(fields.Options):
         "pod_label_allowlist_regex": _allowed,
         "nvidia_resource_names": fields.each_matching(
             r"[a-z0-9][-a-z0-9.]*\.[a-z]+/[A-Za-z0-9][-A-Za-z0-9_.]*\Z",
-            "hold resources like 'nvidia.com/gpu.shared'",
+            "contain resources like 'nvidia.com/gpu.shared'",
         ),
         "kubelet_path": fields.absolute_path,
     }
@@ -108,19 +121,18 @@ class PodMapping(fields.Options):
     def _conflicts(self) -> Iterable[fields.Conflict]:
         yield (
             self.pod_label_allowlist_regex and not self.enable_pod_labels,
-            "pod_mapping.pod_label_allowlist_regex must be left out without enable_pod_labels=True: no label is "
-            f"taken then; got {list(self.pod_label_allowlist_regex)!r}",
+            "pod_mapping.pod_label_allowlist_regex must be left out without enable_pod_labels=True, because the "
+            f"exporter then adds no labels, got {list(self.pod_label_allowlist_regex)!r}",
         )
         yield (
             self.enable_dra and self.gpu_id_type != "uid",
-            "pod_mapping.gpu_id_type must be 'uid' with enable_dra=True: claims are found by the GPUs' UUIDs; "
-            f"got {self.gpu_id_type!r}",
+            "pod_mapping.gpu_id_type must be 'uid' with enable_dra=True, because the exporter finds claims by the "
+            f"UUIDs of GPUs, got {self.gpu_id_type!r}",
         )
         for name in ("enable_pod_labels", "enable_dra"):
             yield (
                 self.virtual_gpus and getattr(self, name),
-                f"pod_mapping.{name} must be left out with virtual_gpus=True: the exporter then writes one series "
-                "for each pod and stops before it; choose one of the two",
+                f"pod_mapping.{name} must be left out with virtual_gpus=True, which disables it. Choose one of the two",
             )
 
     @classmethod
@@ -128,14 +140,15 @@ class PodMapping(fields.Options):
     def time_slicing(
         cls, *, nvidia_resource_names: Sequence[str] = (), kubelet_path: str = POD_RESOURCES
     ) -> PodMapping:
-        """Attribute a GPU that pods share: what must go together for it, switched on together.
+        """Return the pod mapping options for GPUs that several pods share.
 
-        Each pod gets its own series, and from release 4.8.2 on utilisation and VRAM are its own. The exporter
+        The result sets ``virtual_gpus`` and the options that it needs, ``host_pid`` and ``enable_pod_uid``. Each pod
+        then has its own series. From release 4.8.2 on, utilization and VRAM contain the value of each pod. The exporter
         sees the processes of the node and reads pods from the API server.
 
         Args:
-            nvidia_resource_names: See the class.
-            kubelet_path: See the class.
+            nvidia_resource_names: Names of further extended resources that are GPUs, such as ``nvidia.com/gpu.shared``.
+            kubelet_path: Folder on the node that contains the socket of the kubelet.
         """
         return cls(
             virtual_gpus=True,
@@ -151,7 +164,7 @@ class PodMapping(fields.Options):
         return self.enable_pod_labels or self.enable_pod_uid
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of the exporter."""
+        """Return the environment variables that pass the options to the exporter."""
         switches = {
             "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_LABELS": self.enable_pod_labels,
             "DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID": self.enable_pod_uid,
@@ -166,10 +179,10 @@ class PodMapping(fields.Options):
         return {name: "true" for name, is_on in switches.items() if is_on} | {n: t for n, t in texts.items() if t}
 
     def rules(self) -> list[dict[str, list[str]]]:
-        """Return what the exporter must be allowed to read: pods for labels and UIDs of pods, slices for claims.
+        """Return the RBAC rules of the exporter: to read pods for labels and UIDs, and ResourceSlices for claims.
 
-        With a token but without leave to read pods, as for claims alone, it says so in its log again and again;
-        nothing else comes of it.
+        If the exporter needs a token only for resource claims, it has no right to read pods. It then logs an error
+        repeatedly, which has no other effect.
         """
         verbs = ["get", "list", "watch"]
         pods = {"apiGroups": [""], "resources": ["pods"], "verbs": verbs}
@@ -178,17 +191,17 @@ class PodMapping(fields.Options):
 
 
 def pod_mapping(given: bool | PodMapping, sharing: Sharing | None, release: str) -> PodMapping | None:
-    """Return the mapping that a user asks for, or None without one.
+    """Return the pod mapping options that a ``DcgmExporter`` uses. Return None if the user disables pod mapping.
 
     Raises:
-        GpuConstructsError: An option that the release does not have, or something else altogether.
+        GpuConstructsError: If the release does not support an option, or the value has another type.
     """
     fields.of_type("pod_mapping", given, bool | PodMapping)
     fields.of_type("sharing", sharing, Sharing | None)
     if given is False:
         if sharing is not None and sharing.strategy != "none":
             raise GpuConstructsError(
-                f"sharing must be left out with pod_mapping=False, which names no pod at all; got {sharing.strategy!r}"
+                f"sharing must be left out with pod_mapping=False, which names no pod at all, got {sharing.strategy!r}"
             )
         return None
     mapping = _for_sharing(sharing, release) if given is True else given
@@ -197,36 +210,37 @@ def pod_mapping(given: bool | PodMapping, sharing: Sharing | None, release: str)
 
 
 def check_release(mapping: PodMapping, release: str) -> None:
-    """Check that a release has the options of a mapping.
+    """Check that an exporter release supports the pod mapping options.
 
     Raises:
-        GpuConstructsError: It does not have one, or would misread one.
+        GpuConstructsError: If the release does not support an option, or would report wrong values with it.
     """
     number = release_number(release)
     for name, since in _SINCE.items():
         if getattr(mapping, name) and number < since:
             first = ".".join(map(str, since))
             raise GpuConstructsError(
-                f"pod_mapping.{name} must be left out with version {release!r}: it came with {first}; "
-                "take a later version"
+                f"pod_mapping.{name} needs version {first!r} or later, got version {release!r}. Use a later version, "
+                f"or leave {name} out"
             )
     if mapping.virtual_gpus and number >= _SINCE["host_pid"] and not (mapping.host_pid and mapping.enable_pod_uid):
         raise GpuConstructsError(
             f"pod_mapping.virtual_gpus needs host_pid=True and enable_pod_uid=True with version {release!r}, which "
-            "would else write 0 for every pod's utilisation and VRAM; use PodMapping.time_slicing()"
+            "would otherwise report 0 for the utilization and VRAM of every pod. Set both, or use "
+            "PodMapping.time_slicing(), which sets them"
         )
 
 
 def _for_sharing(sharing: Sharing | None, release: str) -> PodMapping:
-    """Return the mapping that fits how GPUs are shared, as far as the release can."""
+    """Return the pod mapping options for a sharing strategy, without options that the release does not support."""
     if sharing is None or sharing.strategy == "none":
         return PodMapping()
     renamed = {sharing.resource_name(resource) for resource in sharing.resources}
     foreign = sorted(name for name in renamed if name != GPU and not name.startswith("nvidia.com/mig-"))
     if release_number(release) < _SINCE["virtual_gpus"]:
         raise GpuConstructsError(
-            f"sharing must be left out with version {release!r}, which names one of the pods that share a GPU and "
-            f"no other; got {sharing.strategy!r}; take version '4.8.2' or later"
+            f"sharing must be left out with version {release!r}, which names only one of the pods that share a GPU, "
+            f"got {sharing.strategy!r}. Use version '4.8.2' or later"
         )
     if release_number(release) < _SINCE["host_pid"]:
         return PodMapping(virtual_gpus=True, nvidia_resource_names=foreign)

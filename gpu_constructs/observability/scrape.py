@@ -1,4 +1,4 @@
-"""The object that tells Prometheus or VictoriaMetrics to scrape an exporter."""
+"""`Scrape`: the object that makes Prometheus or VictoriaMetrics scrape an exporter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Literal, get_args
 
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
 
 ScrapeKind = Literal["ServiceMonitor", "PodMonitor", "VMServiceScrape", "VMPodScrape", "annotations", "none"]
@@ -35,7 +35,7 @@ _Action = Literal[
     "keepequal",
     "dropequal",
 ]
-# What each action needs, and what it takes besides.
+# Required and optional fields of a relabeling step, by its action.
 _ACTIONS: Mapping[str, tuple[str, str]] = {
     "replace": ("target_label", "source_labels separator regex replacement"),
     "keep": ("source_labels", "separator regex"),
@@ -76,21 +76,22 @@ _BROKEN = (
 
 
 def check_re2(field: str, expression: str, what: str = "a regular expression", way_out: str = "") -> None:
-    """Raise for a regular expression that RE2, with which scrapers and exporters read them, would refuse.
+    """Raise an error if RE2 would reject a regular expression. Prometheus and the exporters use RE2.
 
-    Only what Python refuses for the same reason is reported as broken: each knows things that the other does not.
+    The check compiles the expression with Python, whose syntax differs from RE2. It therefore reports only errors that
+    exist in both.
 
     Raises:
-        GpuConstructsError: With the reason.
+        GpuConstructsError: If RE2 would reject the expression. The message contains the reason.
     """
     problem = _re2_problem(expression)
     if problem:
-        end = f"; {way_out}" if way_out else ""
-        raise GpuConstructsError(f"{field} must be {what} that RE2 reads; got {expression!r}: {problem}{end}")
+        end = then(way_out)
+        raise GpuConstructsError(f"{field} must be {what} that RE2 reads, got {expression!r}: {problem}{end}")
 
 
 def _re2_problem(expression: str) -> str | None:
-    # Classes and escapes, which are where Python and RE2 differ, stand for one letter here.
+    # Python and RE2 differ in character classes and escapes, so the check replaces each of them by one letter.
     plain = _TOKEN.sub("x", expression)
     foreign = [token["foreign"] for token in _TOKEN.finditer(expression) if token["foreign"]]
     foreign += _POSSESSIVE.findall(plain)
@@ -105,23 +106,23 @@ def _re2_problem(expression: str) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Relabeling(fields.Options):
-    """One step of relabeling, as both operators read it.
+    """One relabeling step of a scrape object, for prometheus-operator and for the VictoriaMetrics operator.
 
-    VictoriaMetrics' objects take any text in these fields and its operator complains only in its log, so they
-    are checked here.
+    The library checks the fields of the step. The objects of VictoriaMetrics accept any text, and the operator of
+    VictoriaMetrics reports errors only in its log.
 
     Attributes:
-        action: What to do; ``replace`` by default, as in Prometheus.
-        source_labels: Labels whose values are joined.
-        separator: What they are joined with; ``;`` in Prometheus.
-        regex: Regular expression (RE2) that is matched; ``(.*)`` in Prometheus.
-        modulus: For ``hashmod``.
-        target_label: Label that is written.
-        replacement: What is written; ``$1`` in Prometheus.
+        action: Action of the step. ``replace`` by default, as in Prometheus.
+        source_labels: Labels whose values the step joins.
+        separator: Text between the joined values. ``;`` by default in Prometheus.
+        regex: Regular expression (RE2) that the joined values must match. ``(.*)`` by default in Prometheus.
+        modulus: Divisor of the hash, for the action ``hashmod``.
+        target_label: Label that the step writes.
+        replacement: Value that the step writes. ``$1`` by default in Prometheus.
 
     Raises:
-        GpuConstructsError: A member is missing that the action needs, or there is one it ignores; a name that
-            is not a label; an expression that RE2 does not know.
+        GpuConstructsError: If a field that the action needs is missing, the action ignores a field, a label name is not
+            valid, or RE2 rejects the expression.
 
     Source: prometheus-operator v0.93.0 and VictoriaMetrics operator v0.74.1, their CRDs.
     """
@@ -147,19 +148,19 @@ class Relabeling(fields.Options):
         for name in _MEMBERS:
             got = getattr(self, name)
             is_given = got not in (None, ())
-            yield name in needed and not is_given, f"relabeling.{name} is required with action {self.action!r}"
+            yield name in needed and not is_given, f"relabeling.{name} must have a value with action {self.action!r}"
             yield (
                 is_given and name not in (*needed, *taken),
-                f"relabeling.{name} must be left out with action {self.action!r}, which ignores it; got {got!r}",
+                f"relabeling.{name} must be left out with action {self.action!r}, which ignores it, got {got!r}",
             )
         target = self.target_label or ""
-        # Only here Prometheus fills in groups of the expression.
+        # Only this action replaces references to groups of the expression, such as $1.
         named = _GROUP.sub("x", target) if self.action == "replace" else target
         is_named = self.target_label is None or _LABEL_NAME.match(named)
-        yield not is_named, f"relabeling.target_label must be the name of a label; got {self.target_label!r}"
+        yield not is_named, f"relabeling.target_label must be the name of a label, got {self.target_label!r}"
 
     def to_manifest(self) -> dict[str, Any]:
-        """Return the step as both operators write it."""
+        """Return the step as a dict with the field names that the CRDs of both operators use."""
         given = {theirs: getattr(self, ours) for ours, theirs in _MEMBERS.items()}
         given["sourceLabels"] = list(self.source_labels) or None
         return {"action": self.action, **{name: value for name, value in given.items() if value is not None}}
@@ -170,31 +171,32 @@ _SECONDS = partial(fields.whole_number, minimum=1, maximum=3600)
 
 @dataclass(frozen=True, kw_only=True)
 class Scrape(fields.Options):
-    """How a monitoring stack learns of an exporter, and what it does with the labels.
+    """Options of the scrape object of an exporter, and of the labels that the scraper adds.
 
-    The exporter says which pod uses a GPU (``pod``, ``namespace``, ``container``). ``honor_labels`` keeps that.
-    Of an idle GPU it says nothing, and the scraper's own labels would fill the gap: the GPU would look used by
-    the exporter. So they are dropped, once ``exporter_pod`` and ``node`` keep what tells targets apart.
+    The exporter adds the labels ``pod``, ``namespace`` and ``container`` of the pod that uses a GPU. ``honor_labels``
+    makes the scraper keep them. For an idle GPU, the exporter adds none. The scraper would then add those of the
+    exporter's own pod, as if that pod used the GPU. The scrape object therefore drops these labels of the scraper. The
+    labels ``exporter_pod`` and ``node`` still distinguish the pods of the exporter.
 
     Attributes:
-        kind: ``ServiceMonitor`` or ``PodMonitor`` (prometheus-operator; the VictoriaMetrics operator converts
-            them where their CRDs are installed), ``VMServiceScrape`` or ``VMPodScrape`` (VictoriaMetrics
-            operator), ``annotations`` (``prometheus.io/scrape`` on the Service, for a Prometheus that is
-            configured to look for them; it does its own labelling), or ``none``. One is enough: a second
-            object for the same target doubles every series.
-        labels: Labels by which the stack finds the object, such as ``release: kube-prometheus-stack``.
-        interval_seconds: Seconds between two scrapes. None: as often as the exporter reads the GPUs; more
-            often repeats points.
-        scrape_timeout_seconds: Seconds to wait for an answer, no more than the interval. None: 10, or the
-            interval where that is shorter.
-        honor_labels: Whether the exporter's labels win. True; see above.
-        relabelings: Steps on the target's labels, after ours.
-        metric_relabelings: Steps on the labels of every series.
-        sample_limit: Series in one answer at which the scraper gives up; None for no limit.
+        kind: Kind of the object. ``ServiceMonitor``, the default, and ``PodMonitor`` belong to prometheus-operator. The
+            VictoriaMetrics operator converts them if their CRDs are in the cluster. ``VMServiceScrape`` and
+            ``VMPodScrape`` belong to the VictoriaMetrics operator. ``annotations`` sets ``prometheus.io/scrape`` on the
+            Service, for a Prometheus that looks for this annotation. That Prometheus sets its own labels. ``none``
+            emits nothing. Use only one object: a second one for the same pods doubles every series.
+        labels: Labels with which the monitoring stack selects the object, such as ``release: kube-prometheus-stack``.
+        interval_seconds: Time between two scrapes, in seconds. None, the default: the time between two readings of the
+            GPUs. A shorter interval returns the same values several times.
+        scrape_timeout_seconds: Time to wait for an answer, in seconds, at most the interval. None, the default: 10, or
+            the interval if it is shorter.
+        honor_labels: Whether labels of the exporter take precedence over those of the scraper. True by default.
+        relabelings: Relabeling steps for the labels of the scrape target. They run after those of this library.
+        metric_relabelings: Relabeling steps for the labels of every series.
+        sample_limit: Number of series in one answer above which the scrape fails. None, the default: no limit.
 
     Raises:
-        GpuConstructsError: Another kind, a timeout above the interval, or options beside ``annotations`` or
-            ``none``, which carry none.
+        GpuConstructsError: If the kind is unknown, the timeout is above the interval, or there are options although the
+            kind is ``annotations`` or ``none``.
     """
 
     kind: ScrapeKind = "ServiceMonitor"
@@ -223,42 +225,42 @@ class Scrape(fields.Options):
         if self.scrape_timeout_seconds is not None and self.interval_seconds is not None:
             _check_timeout(self.scrape_timeout_seconds, self.interval_seconds)
         numbers = (self.interval_seconds, self.scrape_timeout_seconds, self.sample_limit)
-        said = any((self.labels, self.relabelings, self.metric_relabelings, *numbers, not self.honor_labels))
+        has_options = any((self.labels, self.relabelings, self.metric_relabelings, *numbers, not self.honor_labels))
         yield (
-            said and not self.is_object,
-            f"scrape must hold nothing but its kind with {self.kind!r}, which makes no object to hold it; "
-            "choose another kind",
+            has_options and not self.is_object,
+            f"scrape must contain only its kind with {self.kind!r}, which creates no object. Choose another kind",
         )
 
     @classmethod
     def of(cls, given: ScrapeKind | Scrape, labels: Mapping[str, str] | None) -> Scrape:
-        """Return the scrape that a user asks for by a word or with options.
+        """Return a ``Scrape`` for the options ``scrape`` and ``scrape_labels`` of an exporter.
 
         Raises:
-            GpuConstructsError: Labels in two places, or for no object; something else altogether.
+            GpuConstructsError: If labels are in both options, the kind emits no object for labels, or a value is
+                invalid.
         """
         fields.of_type("scrape_labels", labels, Mapping[str, str] | None)
         if isinstance(given, Scrape):
             if labels:
                 raise GpuConstructsError(
-                    f"scrape_labels must be left out beside scrape=Scrape(...), which has labels; got {dict(labels)!r}"
+                    f"scrape_labels must be left out with scrape=Scrape(...), which has labels, got {dict(labels)!r}"
                 )
             return given
         fields.one_of("scrape", given, SCRAPE_KINDS)
         fields.labels("scrape_labels", labels or {})
         if labels and given not in _API_VERSION:
             raise GpuConstructsError(
-                f"scrape_labels must be left out with scrape={given!r}, which makes no object; got {dict(labels)!r}"
+                f"scrape_labels must be left out with scrape={given!r}, which creates no object, got {dict(labels)!r}"
             )
         return cls(kind=given, labels=dict(labels or {}))
 
     @property
     def is_object(self) -> bool:
-        """Whether it is an object of its own."""
+        """Whether this kind emits a separate scrape object."""
         return self.kind in _API_VERSION
 
     def annotations(self, port: int, path: str = "/metrics") -> dict[str, str]:
-        """Return the annotations of the Service by which a Prometheus finds the pods if it is configured to."""
+        """Return the annotations of the Service, for a Prometheus that looks for ``prometheus.io/scrape``."""
         if self.kind != "annotations":
             return {}
         return {
@@ -270,7 +272,7 @@ class Scrape(fields.Options):
 
     @property
     def selects_pods(self) -> bool:
-        """Whether it finds pods without a Service."""
+        """Whether the scrape object selects pods directly, so that it needs no Service."""
         return self.kind in ("PodMonitor", "VMPodScrape")
 
 
@@ -284,24 +286,24 @@ def scrape_manifest(
     access: Mapping[str, Any] | None = None,
     path: str = "/metrics",
 ) -> dict[str, Any]:
-    """Return the manifest of the scrape object.
+    """Return the scrape object of an exporter.
 
-    ``job`` of the series is the exporter's name, whatever the kind.
+    With every kind, the label ``job`` of the series is the name of the exporter.
 
     Args:
-        scrape: Scrape of the user.
-        metadata: Metadata of the exporter, whose name and namespace the object has.
-        selector_labels: Labels of the Service, or of the pods for kinds that select pods.
-        port: Name of the port of the Service, or of the container for kinds that select pods.
-        collect_interval_seconds: Seconds between two readings of the GPUs.
-        access: Further fields of the endpoint: scheme, TLS, passwords.
+        scrape: Scrape settings of the user.
+        metadata: Metadata of the exporter. The object has the same name and namespace.
+        selector_labels: Labels of the Service. For kinds that select pods: labels of the pods.
+        port: Name of the port of the Service. For kinds that select pods: name of the container port.
+        collect_interval_seconds: Time between two readings of the GPUs, in seconds.
+        access: Fields of the endpoint to add, for HTTPS and passwords.
         path: Path of the metrics.
 
     Raises:
-        GpuConstructsError: The timeout is longer than the exporter's interval.
+        GpuConstructsError: If the timeout is longer than the interval.
 
-    Source: prometheus-operator v0.93.0 and VictoriaMetrics operator v0.74.1, their CRDs; both append a user's
-    relabelings to their own.
+    Source: prometheus-operator v0.93.0 and VictoriaMetrics operator v0.74.1, their CRDs. Both run the user's
+        relabelings after their own.
     """
     interval = scrape.interval_seconds or collect_interval_seconds
     timeout = scrape.scrape_timeout_seconds or min(10, interval)
@@ -338,8 +340,8 @@ def scrape_manifest(
 def _check_timeout(timeout: int, interval: int) -> None:
     if timeout > interval:
         raise GpuConstructsError(
-            "scrape.scrape_timeout_seconds must be at most the interval: the operators refuse such an object; "
-            f"got {timeout} with an interval of {interval} seconds"
+            "scrape.scrape_timeout_seconds must be at most the interval, because the operators reject such an "
+            f"object, got {timeout} with an interval of {interval} seconds"
         )
 
 
@@ -348,7 +350,7 @@ def _own_steps(job: str | None, *, honor_labels: bool) -> list[dict[str, Any]]:
         {"action": "replace", "sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
     ]
     if job is not None:
-        # Without a Service the operators would call the job <namespace>/<object>.
+        # If there is no Service, the operators would set the job to <namespace>/<object>.
         steps.append({"action": "replace", "targetLabel": "job", "replacement": job})
     if not honor_labels:
         return steps

@@ -1,13 +1,17 @@
-"""Expressions in PromQL from tables of terms, as one exporter answers them.
+"""PromQL expressions from templates of the tables ``alerts.yaml`` and ``panels.yaml``, for one exporter.
 
-A template has names in angle brackets, such as ``<power> / <power_limit>``. A name stands for a value, a term of the
-table, a quantity of ``quantities.csv``, or a metric of the exporter. A term of the table is one of these:
+A template is a text with names in angle brackets, such as ``<power> / <power_limit>``. Each name stands for one of
+these: a fixed text, a term of the table, a quantity of ``quantities.csv``, or a metric of the exporter. A term of the
+table has one of these forms:
 
-- a text: a template of its own;
-- a list: choices, of which the first counts whose ``if`` holds. Without one the exporter has no answer;
-- a mapping: a query for a quantity or a metric (``of``), with the options ``over``, ``where`` and ``by`` of
-  ``GpuSeries.query``; ``boards`` are matchers of the labels of a GPU. ``plain`` is a metric as it was scraped, and
-  ``name`` the bare name of the metric of a quantity.
+- A text: another template.
+- A list of choices: each has a condition ``if`` and a result ``then``. The first choice whose condition is true
+  applies. If no condition is true, the exporter cannot answer the query.
+- A mapping: a query. Its key ``of`` is a quantity or a metric. The keys ``over``, ``where``, ``by`` and ``boards`` are
+  arguments of ``GpuSeries.query``. The key ``plain``, instead of ``of``, selects the unchanged series of a metric. The
+  key ``name`` inserts only the name of the metric.
+
+A condition maps facts to expected values, such as ``{exporter: dcgm}``.
 """
 
 from __future__ import annotations
@@ -23,19 +27,19 @@ _NAME = re.compile(r"<([A-Za-z][\w.]*)>")
 
 
 class NoAnswer(Exception):
-    """Raised if the exporter has no metric for a term."""
+    """The error if the exporter has no metric for a name in a template."""
 
 
 class Terms:
-    """Renders templates for one exporter, and collects the metrics that they need.
+    """Replaces the names in templates for one exporter, and records the metrics that the result uses.
 
     Args:
-        series: What the exporter publishes.
-        table: Terms by name.
-        values: Texts by name, which are taken as they are.
-        facts: What an ``if`` compares with: a value, or one of a list of values. ``exported`` compares with the
-            metrics of the exporter.
-        options: Options of all queries; see ``GpuSeries.query``.
+        series: Series of the exporter.
+        table: Terms of the table by name.
+        values: Texts by name. They replace the name unchanged.
+        facts: Facts about the exporter and the options by name, for the conditions of ``if``. Every ``Terms`` also has
+            the facts ``exporter`` (its dialect), ``job`` (whether it is known) and ``pods``.
+        options: Arguments of ``GpuSeries.query`` for all queries.
     """
 
     def __init__(
@@ -62,7 +66,7 @@ class Terms:
         values: Mapping[str, Any] | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> Terms:
-        """Return the same with further terms, values and facts."""
+        """Return a copy that has additional terms, texts and facts."""
         other = copy(self)
         other._table = {**self._table, **(table or {})}
         other._values = {**self._values, **(values or {})}
@@ -70,24 +74,29 @@ class Terms:
         return other
 
     def render(self, template: str) -> str:
-        """Return a template with its names replaced.
+        """Return the PromQL text of a template, with the text for each name in angle brackets.
 
         Raises:
-            NoAnswer: The exporter has no metric for one of the names.
+            NoAnswer: If the exporter has no metric for a name.
         """
         return _NAME.sub(lambda found: self._named(found[1]), template)
 
     def query(self, template: str) -> Query:
-        """Return the query of a template.
+        """Return the PromQL text of a template, with the names of the metrics that it uses.
 
         Raises:
-            NoAnswer: The exporter has no metric for one of the names.
+            NoAnswer: If the exporter has no metric for a name.
         """
         self.needs = set()
         return Query(self.render(template), frozenset(self.needs))
 
     def holds(self, conditions: Mapping[str, Any]) -> bool:
-        """Check whether conditions hold for the exporter."""
+        """Check whether the exporter meets all conditions of a choice, a panel or an alert.
+
+        Args:
+            conditions: Expected value of each fact, or a list of allowed values. The key ``exported`` is special: its
+                value is a metric or quantity that the exporter must export.
+        """
         return all(self._holds(fact, wanted) for fact, wanted in conditions.items())
 
     def _holds(self, fact: str, wanted: Any) -> bool:
@@ -104,13 +113,13 @@ class Terms:
         if isinstance(term, str):
             return self.render(term)
         if isinstance(term, Mapping):
-            return self._asked(term)
+            return self._query_text(term)
         for choice in term:
             if self.holds(choice.get("if", {})):
                 return self._text(choice["then"])
         raise NoAnswer
 
-    def _asked(self, term: Mapping[str, Any]) -> str:
+    def _query_text(self, term: Mapping[str, Any]) -> str:
         texts = {key: self.render(text) for key, text in term.items()}
         if "plain" in texts:
             return self._series.plain(texts["plain"], texts.get("where", ""))

@@ -1,4 +1,4 @@
-"""TLS and passwords in front of an exporter's ``/metrics``, and what its scraper needs to get through."""
+"""TLS and passwords for the metrics of an exporter, and the settings that its scraper needs for them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.yaml_text import yaml_text
 
 Volumes = dict[str, tuple[dict[str, Any], dict[str, Any]]]
-"""Source and mount of each volume."""
+"""Source and mount of each volume in a pod, by name of the volume."""
 
 WEB_CONFIG_CHECKSUM = "gpu-constructs/web-config-sha256"
-"""Annotation of the pods that restarts them when the web configuration changes."""
+"""Annotation of the pods with a checksum of the web configuration. If the checksum changes, the pods restart."""
 
 _FILE = "web-config.yaml"
 _WEB_CONFIG_DIRECTORY = "/etc/gpu-constructs/web"
@@ -26,7 +26,7 @@ _TLS_DIRECTORY = "/etc/gpu-constructs/tls"
 
 _BCRYPT = re.compile(r"\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}\Z")
 file_name = fields.matching(r"(?!\.\Z|\.\.)[-._a-zA-Z0-9]{1,253}\Z", "be letters, digits, '-', '_' or '.', no path")
-"""Raise unless a text can be the key of a ConfigMap or a Secret."""
+"""Raise an error unless a text can be a key of a ConfigMap or a Secret."""
 
 ClientAuthType = Literal[
     "NoClientCert",
@@ -41,25 +41,25 @@ _REQUIRED = ("RequireAnyClientCert", "RequireAndVerifyClientCert")
 
 @dataclass(frozen=True, kw_only=True)
 class Tls(fields.Options):
-    """A certificate for the exporter, from a Secret that exists, such as one that cert-manager keeps.
+    """The TLS certificate of an exporter, from an existing Secret, for example one that cert-manager creates.
 
-    None is made here: a certificate generated at synth would be another one at each synth.
+    The library does not create certificates, because each run of ``synth`` would create another one.
 
     Attributes:
-        secret: The Secret, by name or as an object, in the exporter's namespace.
-        cert_filename: Its key with the certificate.
-        key_filename: Its key with the private key.
-        ca_filename: Its key with the authority's certificate, by which the scraper knows the exporter and the
-            exporter its clients. None where there is none, as with a public authority: the scraper then goes by
-            those it knows itself.
-        client_auth_type: Whether clients must show a certificate. With a ``Require…`` the kubelet cannot ask
-            for ``/health``, since it has none: probes then only connect.
-        server_name: The name in the certificate; None is ``<name>.<namespace>.svc``, the Service's.
-        insecure_skip_verify: Whether the scraper takes any certificate. False.
-        client_secret: Secret with the certificate and key (``tls.crt``, ``tls.key``) that the scraper shows.
+        secret: Name or object of the Secret, in the namespace of the exporter.
+        cert_filename: Key of the Secret whose value is the certificate.
+        key_filename: Key of the Secret whose value is the private key.
+        ca_filename: Key of the Secret whose value is the certificate of the authority. The scraper uses it to verify
+            the exporter, and the exporter uses it to verify clients. If None, the scraper uses the public authorities
+            that it knows.
+        client_auth_type: Policy for client certificates. With ``Require…``, the kubelet cannot query ``/health``,
+            because it has no certificate. The probes then only open a TCP connection.
+        server_name: Name in the certificate. None, the default: ``<name>.<namespace>.svc``, the name of the Service.
+        insecure_skip_verify: Whether the scraper accepts any certificate. False by default.
+        client_secret: Secret with the certificate and the key (``tls.crt``, ``tls.key``) of the scraper.
 
     Raises:
-        GpuConstructsError: A Secret that is none, or a key that cannot be one.
+        GpuConstructsError: If ``secret`` or ``client_secret`` is not a Secret, or a key is not valid.
 
     Source: prometheus/exporter-toolkit, docs/web-configuration.md; NVIDIA/dcgm-exporter@4.5.3-4.8.2:
     deployment/values.yaml, tlsServerConfig.
@@ -89,42 +89,42 @@ class Tls(fields.Options):
     def _conflicts(self) -> Iterable[fields.Conflict]:
         yield (
             self.ca_filename is None and self.client_auth_type in _WITH_CA,
-            f"tls.ca_filename is required with client_auth_type={self.client_auth_type!r}, which holds clients' "
-            "certificates against it; got None",
+            f"tls.ca_filename must have a value with client_auth_type={self.client_auth_type!r}, which verifies the "
+            "certificates of clients with it, got None",
         )
 
     @property
     def requires_client_certificate(self) -> bool:
-        """Whether a client without a certificate is turned away."""
+        """Whether the exporter rejects clients without a certificate."""
         return self.client_auth_type in _REQUIRED
 
 
 class _Silent(ShortErrors):
-    """A metaclass that rejects positional arguments without showing them, because one may be a password."""
+    """A metaclass that omits positional arguments from error messages, because an argument could be a password."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if args:
             raise GpuConstructsError(
-                "BasicAuth takes everything by keyword; got something without one, which is not shown here; "
-                "pass users=..."
+                "BasicAuth takes only keywords, got a positional value, which this message does not show. "
+                "Pass users=..."
             )
         return super().__call__(*args, **kwargs)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BasicAuth(fields.Options, metaclass=_Silent):
-    """Passwords for the exporter's ``/metrics``.
+    """Users and passwords that clients need to read the metrics of an exporter.
 
     Attributes:
-        users: The users, each with the bcrypt hash of its password, as ``htpasswd -nBC 10 "" | tr -d ':'``
-            prints it. Never the password itself: a hash made at synth would be another one at each synth.
-        secret: Secret with a user's name and password, by which the scraper gets in; in the scrape object's
-            namespace. It can be left out only where no scrape object is made.
-        username_key: Its key with the name.
-        password_key: Its key with the password.
+        users: bcrypt hash of each user's password, by username. ``htpasswd -nBC 10 "" | tr -d ':'`` prints the hash.
+            Pass hashes and not passwords, because each run of ``synth`` would create another hash.
+        secret: Secret with the name and the password of the user with which the scraper logs in. It must be in the
+            namespace of the scrape object. You can omit it only if there is no scrape object.
+        username_key: Key of the Secret whose value is the username.
+        password_key: Key of the Secret whose value is the password.
 
     Raises:
-        GpuConstructsError: No user, a hash that is none, or a key that cannot be one.
+        GpuConstructsError: If there is no user, or a hash or a key is not valid.
 
     Source: prometheus/exporter-toolkit, docs/web-configuration.md.
     """
@@ -142,43 +142,44 @@ class BasicAuth(fields.Options, metaclass=_Silent):
     }
 
     def __post_init__(self) -> None:
-        # First, since an error about the type would show what may be a password.
+        # This check comes first, because a type error would show the value, which may be a password.
         _users(self.users)
         super().__post_init__()
 
     def _conflicts(self) -> Iterable[fields.Conflict]:
-        yield not self.users, "basic_auth.users must hold at least one user; got {}; leave basic_auth out"
+        yield not self.users, "basic_auth.users must contain at least one user, got {}. Leave basic_auth out"
         for user, hashed in self.users.items():
             yield (
                 not user or not user.isprintable(),
-                f"basic_auth.users must be named in printable letters; got {user!r}",
+                f"basic_auth.users must have names of printable letters, got {user!r}",
             )
             yield (
                 ":" in user,
-                f"basic_auth.users must be named without ':'; got one that begins with {user.partition(':')[0]!r}; "
-                "write the name as the key and the hash as its value",
+                f"basic_auth.users must have names without ':', got one that begins with {user.partition(':')[0]!r}. "
+                "Write the name as the key and the hash as its value",
             )
             yield (
                 not _BCRYPT.match(hashed),
-                f"basic_auth.users[{user!r}] must be a bcrypt hash like '$2y$10$...'; got something else, which is "
-                "not shown here; make it with: htpasswd -nBC 10 ''",
+                f"basic_auth.users[{user!r}] must be a bcrypt hash like '$2y$10$...', got something else, which this "
+                "message does not show. Create it with: htpasswd -nBC 10 ''",
             )
 
 
 def _users(given: object) -> None:
     if not isinstance(given, Mapping) or not all(isinstance(text, str) for pair in given.items() for text in pair):
         raise GpuConstructsError(
-            "basic_auth.users must be a dict of names and bcrypt hashes; got something else, which is not shown here"
+            "basic_auth.users must be a dict of names and bcrypt hashes, got something else, which this message does "
+            "not show"
         )
 
 
 @dataclass(frozen=True)
 class Guard:
-    """What stands in front of an exporter's metrics.
+    """TLS and password settings of the HTTP endpoint that serves the metrics of an exporter.
 
     Attributes:
-        tls: Certificate of the exporter.
-        basic_auth: Passwords of the exporter.
+        tls: Certificate of the exporter. None: plain HTTP.
+        basic_auth: Users and passwords of the exporter. None: no password.
     """
 
     tls: Tls | None
@@ -186,7 +187,7 @@ class Guard:
 
     @cached_property
     def text(self) -> str | None:
-        """Web configuration of the exporter, or None without one."""
+        """Web configuration file of the exporter as text. None if the exporter uses neither TLS nor passwords."""
         content: dict[str, Any] = {}
         if self.tls is not None:
             kind = self.tls.client_auth_type
@@ -201,16 +202,19 @@ class Guard:
 
     @property
     def path(self) -> str | None:
-        """Path of the web configuration in the container, or None without one."""
+        """Path of the web configuration file in the container. None if there is no such file."""
         return f"{_WEB_CONFIG_DIRECTORY}/{_FILE}" if self.text else None
 
     @property
     def checksums(self) -> dict[str, str]:
-        """Annotation of the pods that restarts them when the web configuration changes."""
+        """Pod annotation with a checksum of the web configuration. If the checksum changes, the pods restart."""
         return {WEB_CONFIG_CHECKSUM: sha256(self.text)} if self.text else {}
 
     def manifests(self, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return the object with the web configuration, by construct id: a Secret if it has hashes of passwords."""
+        """Return the ConfigMap with the web configuration, by construct ID.
+
+        If the configuration contains password hashes, the result is a Secret. It is empty if there is no configuration.
+        """
         if self.text is None:
             return {}
         named = {**metadata, "name": f"{metadata['name']}-web-config"}
@@ -220,7 +224,7 @@ class Guard:
         return {"web-config": {**secret, "stringData": {_FILE: self.text}}}
 
     def volumes(self, name: str) -> Volumes:
-        """Return the volumes with the web configuration and the certificate of an exporter of this name."""
+        """Return the volumes with the web configuration and the certificate of the exporter that has the given name."""
         volumes: Volumes = {}
         if self.text is not None:
             config = f"{name}-web-config"
@@ -233,23 +237,28 @@ class Guard:
         return volumes
 
     def probe(self, path: str, port: str, *, period: int, failures: int) -> dict[str, Any]:
-        """Return a probe that asks for a path, or only connects if the kubelet would not get in."""
-        # The kubelet has no password and no certificate to show.
+        """Return a probe with which the kubelet queries an HTTP path of the exporter.
+
+        If the exporter would reject the kubelet, the probe only opens a TCP connection.
+        """
+        # The kubelet has neither a password nor a certificate.
         can_ask = self.basic_auth is None and not (self.tls and self.tls.requires_client_certificate)
         question = {"path": path, "port": port, **({"scheme": "HTTPS"} if self.tls else {})}
         return {
             **({"httpGet": question} if can_ask else {"tcpSocket": {"port": port}}),
             "periodSeconds": period,
-            # The default second is too short on a node whose CPUs are all busy.
+            # The default of one second is too short on a node with busy CPUs.
             "timeoutSeconds": 5,
             "failureThreshold": failures,
         }
 
     def access(self, server_name: str) -> dict[str, Any]:
-        """Return the fields of a scrape endpoint that let the scraper in, the same ones for both operators.
+        """Return the fields of a scrape endpoint that let the scraper log in.
+
+        The operators of Prometheus and VictoriaMetrics use the same fields.
 
         Raises:
-            GpuConstructsError: There is no Secret to get through with.
+            GpuConstructsError: If the user does not set a Secret that the scraper needs.
         """
         return {
             **(_certificate(self.tls, server_name) if self.tls else {}),
@@ -268,8 +277,9 @@ def _certificate(tls: Tls, server_name: str) -> dict[str, Any]:
         config["keySecret"] = {"name": tls.client_secret, "key": "tls.key"}
     elif tls.requires_client_certificate:
         raise GpuConstructsError(
-            f"tls.client_secret is required with client_auth_type={tls.client_auth_type!r}, since the scraper must "
-            "show a certificate; got None; name a Secret, or pass scrape='none'"
+            f"tls.client_secret must have a value with client_auth_type={tls.client_auth_type!r}, because the scraper "
+            "needs "
+            "a certificate, got None. Name a Secret, or pass scrape='none'"
         )
     return {"scheme": "https", "tlsConfig": config}
 
@@ -277,7 +287,8 @@ def _certificate(tls: Tls, server_name: str) -> dict[str, Any]:
 def _login(auth: BasicAuth) -> dict[str, Any]:
     if auth.secret is None:
         raise GpuConstructsError(
-            "basic_auth.secret is required for the scrape object, which must log in; got None; name a Secret with "
+            "basic_auth.secret must have a value for the scrape object, which must log in, got None. Name a Secret "
+            "with "
             f"the keys {auth.username_key!r} and {auth.password_key!r}, or pass scrape='none'"
         )
     keys = {"username": auth.username_key, "password": auth.password_key}

@@ -1,1 +1,1 @@
-"""What the NVIDIA GPU Operator needs beside it."""
+"""The NVIDIA GPU Operator: its Helm values, the method that installs its chart, and the validation bridge."""

@@ -1,4 +1,4 @@
-"""What the operator brings to the cluster and makes of its GPUs, by the values of its chart."""
+"""Facts about a GPU Operator that other constructs need, such as its node labels, from its Helm values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 from gpu_constructs.catalog.nfd_labels import NfdLabels, nfd_labels
 from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.catalog.sharing import GPU, Sharing
-from gpu_constructs.catalog.versions import DevicePluginRelease
+from gpu_constructs.catalog.versions import DevicePluginRelease, GpuOperatorRelease
 from gpu_constructs.device_plugin.config import MigStrategy
 from gpu_constructs.device_plugin.configs import NODE_LABEL, Configs, advertised_resources, gpu_offers
 from gpu_constructs.device_plugin.manifests import GFD_LABELS
@@ -25,13 +25,13 @@ _COMPONENTS: Mapping[Component, str] = {
     "dcgm-exporter": "dcgmExporter.enabled",
 }
 _VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
-_MUST_VALIDATE = "the validator writes the files that all operands wait for; leave operator_validator=False out"
+_MUST_VALIDATE = "all operands wait for files of the validator. Remove operator_validator=False"
 _NEEDS_BRIDGE = (
-    "on {} its own validator can never pass; add ValidationBridge(chart, 'validation-bridge', platform=..., "
-    "namespace=...) and hand it over with bridge=..., or declare one with External(app, 'existing', "
+    "its own validator never passes on {}. Add ValidationBridge(chart, 'validation-bridge', platform=..., "
+    "namespace=...) and set bridge=..., or declare one with External(app, 'existing', "
     "components=['validation-bridge'])"
 )
-# NVIDIA/gpu-operator@v25.10.1, @v26.3.3 and @v26.7.0, deployments/gpu-operator/values.yaml
+# NVIDIA/gpu-operator@v25.3.0 to @v26.7.0, deployments/gpu-operator/values.yaml
 _NFD_WORKER: Mapping[str, Any] = {
     "sources": {
         "pci": {"deviceClassWhitelist": ["02", "0200", "0207", "0300", "0302"], "deviceLabelFields": ["vendor"]}
@@ -40,7 +40,7 @@ _NFD_WORKER: Mapping[str, Any] = {
 
 
 def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
-    """Return the node labels that the operator's Node Feature Discovery publishes."""
+    """Return the node labels that Node Feature Discovery of the operator publishes."""
     worker = at(values, "node-feature-discovery.worker.config", {})
     master = at(values, "node-feature-discovery.master.config", {})
     document = nfd_config.merged(_NFD_WORKER, worker if isinstance(worker, Mapping) else {})
@@ -48,9 +48,12 @@ def labels_of_nfd(values: Mapping[str, Any]) -> NfdLabels:
 
 
 def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, Sharing]:
-    """Return the resources that the device plugin advertises; of an unknown file all possible ones."""
+    """Return the extended resources that the operator's device plugin advertises, with the sharing of each.
+
+    If the configuration file is unknown, return all possible resources.
+    """
     known = None if configs is None else advertised_resources(configs)
-    # An unknown file may state anything.
+    # An unknown file can contain any setting.
     resources = dict(known or dict.fromkeys((GPU, f"{GPU}.shared", "nvidia.com/mig-*"), Sharing.none()))
     if at(values, "mig.strategy", "") == "mixed":
         resources["nvidia.com/mig-*"] = Sharing.none()
@@ -58,20 +61,20 @@ def resources(values: Mapping[str, Any], configs: Configs | None) -> dict[str, S
 
 
 def offers(values: Mapping[str, Any], configs: Configs, release: DevicePluginRelease) -> tuple[GpuOffer, ...]:
-    """Return how each configuration advertises GPUs, and where."""
-    # The chart's own is single, and the operator hands it to the plugin whatever the file says.
+    """Return the extended resources, the sharing and the nodes of each device plugin configuration."""
+    # The default of the chart is single. The operator passes it to the plugin, and it overrides the file.
     strategy = cast(MigStrategy, at(values, "mig.strategy", "single"))
     pods = dict.fromkeys(configs.configs, _plugin_pods(values))
     return tuple(replace(offer, mig_strategy=strategy) for offer in gpu_offers(configs, pods, release))
 
 
 def _plugin_pods(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the fields that place the device plugin's pods.
+    """Return the fields of the pod spec that decide the nodes of the device plugin.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:assets/state-device-plugin/0500_daemonset.yaml, controllers/state_manager.go
     """
-    # The operator sets the label of the selector itself, but for nodes with these labels.
+    # The operator sets the label of the node selector itself, except on nodes with these labels.
     kept_off = [{"key": "nvidia.com/gpu.deploy.operands", "operator": "NotIn", "values": ["false"]}]
     if at(values, "sandboxWorkloads.enabled", False) is True:
         runs_containers = at(values, "sandboxWorkloads.defaultWorkload", "container") == "container"
@@ -85,13 +88,13 @@ def _plugin_pods(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def tolerations(values: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Return the tolerations of the operands' pods."""
+    """Return the tolerations of the operands, which are the programs that the operator runs on GPU nodes."""
     given = at(values, "daemonsets.tolerations", None)
     return given if isinstance(given, Sequence) else [GPU_TAINT.to_manifest()]
 
 
 def _running(values: Mapping[str, Any]) -> list[str]:
-    """Return the components that the operator runs; a GPUCluster runs none of them."""
+    """Return the names of the components that the operator runs. With a GPUCluster object, it runs none of them."""
     if at(values, "gpuCluster.deployCR") is True:
         return []
     switches = [*_COMPONENTS.items(), ("mig-manager", "migManager.enabled")]
@@ -99,22 +102,22 @@ def _running(values: Mapping[str, Any]) -> list[str]:
 
 
 def runtime_class(values: Mapping[str, Any]) -> str:
-    """Return the name of the RuntimeClass that the operator makes."""
+    """Return the name of the RuntimeClass that the operator creates."""
     return str(at(values, "operator.runtimeClass") or "nvidia")
 
 
-def _runtime_classes(values: Mapping[str, Any], platform: Platform) -> tuple[str, ...]:
+def _runtime_classes(values: Mapping[str, Any], platform: Platform, release: GpuOperatorRelease) -> tuple[str, ...]:
     if at(values, "cdi.nriPluginEnabled") is True:
         return ()
-    # controllers/object_controls.go makes them with CDI, for handlers that its own container toolkit registers.
-    has_more = not platform.brings_driver and at(values, "cdi.enabled") is not False
+    # With CDI, controllers/object_controls.go creates these classes for handlers of the operator's container toolkit.
+    has_more = not platform.brings_driver and at(values, "cdi.enabled", release.uses_cdi_by_default) is not False
     return (runtime_class(values), *(("nvidia-cdi", "nvidia-legacy") if has_more else ()))
 
 
 def provided(
     values: Mapping[str, Any],
     platform: Platform,
-    release: DevicePluginRelease,
+    release: GpuOperatorRelease,
     *,
     configs: Configs | None,
     of_text: Configs | None,
@@ -122,17 +125,17 @@ def provided(
     further_namespaces: tuple[str, ...],
     has_bridge: bool,
 ) -> Provided:
-    """Return what other constructs may count on.
+    """Return the facts about the operator that the checks of other constructs use, such as its node labels.
 
     Args:
         values: Values of the chart.
         platform: Platform of the cluster.
-        release: Release of the device plugin.
-        configs: Configurations that a keyword states.
-        of_text: Configurations that are written as text.
+        release: Release of the operator.
+        configs: Device plugin configurations that a keyword of ``GpuOperator`` sets.
+        of_text: Device plugin configurations that the values contain as text.
         namespace: Namespace of the operator.
         further_namespaces: Namespaces that exist without the app.
-        has_bridge: Whether a ``ValidationBridge`` was handed over.
+        has_bridge: Whether the user passed a ``ValidationBridge``.
     """
     runs = _running(values)
     has_plugin = "device-plugin" in runs
@@ -147,10 +150,10 @@ def provided(
             *((NODE_LABEL,) if configs is not None else ()),
         ),
         nfd_labels=labels_of_nfd(values) if "node-feature-discovery" in runs else None,
-        runtime_classes=_runtime_classes(values, platform),
+        runtime_classes=_runtime_classes(values, platform, release),
         namespaces=further_namespaces,
         gpu_resources=resources(values, advertised) if has_plugin else {},
-        gpu_offers=() if advertised is None else offers(values, advertised, release),
+        gpu_offers=() if advertised is None else offers(values, advertised, release.device_plugin),
         has_mig_manager="mig-manager" in runs,
         platform=platform,
         components=("gpu-operator", *(name for name in _COMPONENTS if name in runs)),

@@ -1,4 +1,4 @@
-"""The validation bridge as plain data: the check of its options, its ConfigMap and its DaemonSet."""
+"""The validation bridge as plain data: the checks of its options, its ConfigMap and its DaemonSet."""
 
 from __future__ import annotations
 
@@ -42,20 +42,23 @@ check_driver_version = fields.matching(r"[0-9]+(\.[0-9]+)+\Z", "be a driver vers
 
 
 def modules(given: Sequence[str] | None) -> str | None:
-    """Return the kernel modules that must be live, as the script reads them; None for its default."""
+    """Return the names of the required kernel modules as the script reads them.
+
+    Return None if the default of the script applies.
+    """
     if given is None:
         return None
     fields.refuse_first(
         [
             (
                 not given,
-                "required_modules must name a kernel module; got an empty list; leave it out for nvidia and nvidia_uvm",
+                "required_modules must contain a kernel module, got an empty list. Remove it for nvidia and nvidia_uvm",
             ),
             *(
                 (
                     not _MODULE.match(name),
                     f"required_modules[{index}] must be a kernel module's name as in /proc/modules (letters, digits, "
-                    f"'_'); got {name!r}{fields.did_you_mean(name, [name.replace('-', '_')] if name else [])}",
+                    f"'_'), got {name!r}{fields.did_you_mean(name, [name.replace('-', '_')] if name else [])}",
                 )
                 for index, name in enumerate(given)
             ),
@@ -65,12 +68,12 @@ def modules(given: Sequence[str] | None) -> str | None:
 
 
 def devices(given: Sequence[str]) -> str:
-    """Return the names of the required character devices, as the script reads them."""
+    """Return the names of the required character devices as the script reads them."""
     names = [name.removeprefix("/dev/") for name in given]
     fields.refuse_first(
         (
             not _PATH.match(f"/{name}"),
-            f"required_devices[{index}] must be a name below /dev, like 'nvidiactl'; got {given[index]!r}",
+            f"required_devices[{index}] must be a name below /dev, like 'nvidiactl', got {given[index]!r}",
         )
         for index, name in enumerate(names)
     )
@@ -78,7 +81,7 @@ def devices(given: Sequence[str]) -> str:
 
 
 def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders: str | None) -> dict[str, str]:
-    """Return the directories of the strategy ``stage`` by the script's variable; none for ``markers``."""
+    """Return the directories of the strategy ``stage`` by variable of the script. ``markers`` has none."""
     if strategy == "stage":
         sources = {name: _source(name, folder, platform) for name, folder in folders.items()}
         stage = _stage_dir(stage, platform, apart_from=sources.values())
@@ -86,8 +89,8 @@ def staging(strategy: Strategy, platform: Platform, stage: str | None, **folders
     fields.refuse_first(
         (
             value is not None,
-            f"{name} must be left out with strategy 'markers', which copies nothing; got {value!r}; "
-            "leave it out, or pass strategy='stage'",
+            f"{name} must be absent with strategy 'markers', which copies no files, got "
+            f"{value!r}. Remove it, or set strategy='stage'",
         )
         for name, value in {"stage_dir": stage, **folders}.items()
     )
@@ -99,8 +102,8 @@ def _source(name: str, given: str | None, platform: Platform) -> str:
     path = of_platform if given is None else given
     if path is None:
         raise GpuConstructsError(
-            f"{name} is required with strategy 'stage' on {platform}, where nothing is known of the driver's "
-            f"place; pass the folder of the nodes that holds {_FILES[name]}"
+            f"{name} must have a value with strategy 'stage' on {platform}, because the library does not "
+            f"know the folder of the driver. Set the folder on the nodes with {_FILES[name]}"
         )
     _check_path(name, path)
     return path
@@ -108,27 +111,25 @@ def _source(name: str, given: str | None, platform: Platform) -> str:
 
 def _stage_dir(given: str | None, platform: Platform, *, apart_from: Iterable[str]) -> str:
     stage = DEFAULT_STAGE_DIR if given is None else given
-    way_out = f"got {stage!r}; leave it out for {DEFAULT_STAGE_DIR!r}"
+    way_out = f"got {stage!r}. Remove it for {DEFAULT_STAGE_DIR!r}"
     _check_path("stage_dir", stage)
     fields.refuse_first(
         [
             *(
                 (
                     _is_below(stage, mount),
-                    f"stage_dir must not be below {mount}, which is mounted nosuid,noexec, so that the operator could "
-                    f"not run what lies there; {way_out}",
+                    f"stage_dir must not be below {mount}, where the operator cannot run programs (noexec), {way_out}",
                 )
                 for mount in _NOEXEC
             ),
             (
                 platform.brings_driver and not _is_below(stage, "/var"),
-                "stage_dir must be below /var, the one part of a Talos node that can be written and run from; "
-                f"{way_out}",
+                f"stage_dir must be below /var, the only part of a Talos node with writable programs, {way_out}",
             ),
             *(
                 (
                     _is_below(stage, other) or _is_below(other, stage),
-                    f"stage_dir must be a directory of its own, apart from {other}; {way_out}",
+                    f"stage_dir must be separate from {other}, {way_out}",
                 )
                 for other in (*_TAKEN, *_NOEXEC, *apart_from)
             ),
@@ -150,7 +151,7 @@ _check_path = fields.matching(
 
 
 def script(strategy: Strategy) -> str:
-    """Return the script of a strategy: its own part, then the one that all share, less its first line."""
+    """Return the shell script of a strategy: the part for this strategy, then the part for all strategies."""
     own = shell_script("gpu_constructs.operator", f"validation_bridge_{strategy}.sh")
     shared = shell_script("gpu_constructs.operator", "validation_bridge.sh")
     return own + shared.partition("\n")[2]
@@ -168,18 +169,18 @@ def manifests(
     resources: Mapping[str, Any],
     interval_seconds: int,
 ) -> dict[str, dict[str, Any]]:
-    """Return the objects by the id of their construct.
+    """Return the ConfigMap and the DaemonSet of the bridge, by construct ID.
 
     Args:
-        id: Construct id of the bridge.
+        id: Construct ID of the bridge.
         namespace: Namespace of the objects.
         strategy: Strategy of the script.
-        variables: Variables of the script; empty ones are left to it.
-        directories: Directories of the host, by the variable that names them.
-        placed: Fields of the pod that place it.
+        variables: Variables of the script. If a variable is empty, the script uses its own default.
+        directories: Directories of the host, by variable of the script.
+        placed: Fields of the pod spec that decide its nodes.
         image: Image with a shell.
-        resources: Amounts of the container.
-        interval_seconds: Seconds between two checks.
+        resources: Requests and limits of the container.
+        interval_seconds: Time between two checks, in seconds.
     """
     text = script(strategy)
     selector = labels.selector_labels(name=NAME, instance=id, component="validation-bridge")
@@ -205,7 +206,7 @@ def manifests(
         "resources": resources,
         "securityContext": container_security(),
         "readinessProbe": _probe(["test", "-f", f"{_STATE_DIR}/ready"], period=10, failures=5),
-        # The loop makes the file anew each turn: one that cannot be removed three times means it hangs.
+        # The loop creates this file again each turn. If the probe cannot remove it three times, the loop hangs.
         "livenessProbe": {
             **_probe(["rm", f"{_STATE_DIR}/alive"], period=max(30, 3 * interval_seconds), failures=3),
             "initialDelaySeconds": 3 * interval_seconds,
@@ -235,10 +236,10 @@ def manifests(
 
 
 def _mounts(written: Mapping[str, str], read: Mapping[str, str]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return volume and mount by the volume's name.
+    """Return the volume and the mount of each host directory, by name of the volume.
 
-    Folders that are read have no type: Talos' kubelet would look for them in its own container. And they are not
-    mounted at their own place, where the node's programs would come first on the shell's path.
+    Read-only folders have no type, because the kubelet of Talos would check them in its own container. Their mount path
+    differs from the path on the node. Otherwise, programs of the node would come first on the path of the shell.
     """
     script_file = {"configMap": {"name": NAME, "defaultMode": SCRIPT_MODE}}
     state = {"emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}

@@ -1,14 +1,14 @@
-"""Check of values against the keys that the GPU Operator's chart reads, release by release: chart_keys.yaml."""
+"""The check of values against the keys that each release of the GPU Operator's chart reads: chart_keys.yaml."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpu_constructs.catalog.versions import GPU_OPERATOR, GpuOperatorRelease
-from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube.plain_data import Shapes, shown
 from gpu_constructs.kube.tables import table
 from gpu_constructs.migration.chart_values import Key, nearest
@@ -34,16 +34,19 @@ def _keys(prefix: str, tree: Mapping[str, Any], releases: Sequence[str]) -> Iter
             shape, word, release = _LIMITED.fullmatch(below).groups()  # type: ignore[union-attr]
             yield path, Key(type=shape, releases=_limited(releases, word, release))
         elif isinstance(below, Mapping) and "$dead" in below:
-            yield path, Key(type="any", releases=releases, why_not=below["$dead"], default=below.get("$default"))
+            live = _limited(releases, "until", below["$live_until"]) if "$live" in below else releases
+            kind, why_not = below.get("$live", "any"), below["$dead"]
+            yield path, Key(type=kind, releases=live, why_not=why_not, default=below.get("$default"))
         elif isinstance(below, Mapping):
             yield from _keys(f"{path}.", below, releases)
 
 
 KEYS: Mapping[str, Key] = dict(_keys("", _TABLE["keys"], _RELEASES))
-"""The keys by dotted path."""
+"""Keys of the chart by dotted path."""
 
 STRUCTS: Mapping[str, Mapping[str, str]] = _TABLE["structs"]
 MAY_BE_NULL: Sequence[str] = _TABLE["may_be_null"]
+_MEANT: Mapping[str, str] = _TABLE["meant"]
 _SHAPES = Shapes(STRUCTS, _TABLE["reasons"])
 _OPERANDS = frozenset(
     path.removesuffix(".image") for path in KEYS if re.fullmatch(r"(?!operator|draDriver)[A-Za-z]+\.image", path)
@@ -52,46 +55,72 @@ _OPERANDS = frozenset(
 
 @cache
 def _read_by(release: str, *, with_dead: bool = False) -> Mapping[str, None]:
-    """Return the keys and sections that a release reads, in their order."""
+    """Return the keys and sections that a release of the chart reads, in the order of ``chart_keys.yaml``."""
     read = [path for path, key in KEYS.items() if release in key.releases and (with_dead or not key.why_not)]
     sections = [path[:dot] for path in read for dot, letter in enumerate(path) if letter == "."]
     return dict.fromkeys((*read, *sections))
 
 
+class KeyProblem(NamedTuple):
+    """A problem with a key of the values.
+
+    Attributes:
+        path: Dotted path of the key.
+        message: Message about the key.
+        is_ignored: Whether the chart ignores the key, and has no similar key. False by default.
+    """
+
+    path: str
+    message: str
+    is_ignored: bool = False
+
+
 def check_keys(values: Mapping[str, Any], release: GpuOperatorRelease) -> None:
-    """Raise for values of the chart that would have no effect, or make it fail.
+    """Raise for values of the chart that would have no effect or make it fail.
 
     Args:
-        values: Values that ``helm install -f`` would be given; null takes a default away.
+        values: Values for ``helm install -f``. None removes a default.
         release: Release of the operator.
 
     Raises:
-        GpuConstructsError: A key that the chart of the release does not read, or a value of a type that the chart, or
-            the object it goes into, does not take. The first one is named.
+        GpuConstructsError: A key that the chart of the release does not read, or a value whose type the chart or its
+            object would reject. The message names the first such key.
+    """
+    for problem in problems_of(values, release):
+        raise GpuConstructsError(problem.message)
+
+
+def problems_of(values: Mapping[str, Any], release: GpuOperatorRelease) -> Iterator[KeyProblem]:
+    """Yield each problem for which ``check_keys`` raises an error, in the order of the keys in ``values``.
+
+    Raises:
+        GpuConstructsError: The values are not a mapping.
     """
     if not isinstance(values, Mapping):
-        raise GpuConstructsError(f"values must be a mapping; got {shown(values)}; parse a file with yaml.safe_load")
-    _check_section("", values, release)
+        raise GpuConstructsError(f"values must be a mapping, got {shown(values)}. Parse a file with yaml.safe_load")
+    yield from _of_section("", values, release)
 
 
-def _check_section(prefix: str, values: Mapping[Any, Any], release: GpuOperatorRelease) -> None:
+def _of_section(prefix: str, values: Mapping[Any, Any], release: GpuOperatorRelease) -> Iterator[KeyProblem]:
     for name, value in values.items():
         path = f"{prefix}{name}"
-        refuse_if(not isinstance(name, str), f"values.{path}", "have a text for its key", name, way_out="quote it")
-        if "." in name:
-            raise GpuConstructsError(
-                f"{f'values.{prefix}'.rstrip('.')}[{name!r}] must be nested: Helm takes no key apart at its dots; got "
-                f"{shown(value)}; write it nested: {_nested(name)}"
+        if not isinstance(name, str):
+            yield KeyProblem(path, f"values.{path} must have text as its key, got {name!r}. Quote it")
+        elif "." in name:
+            yield KeyProblem(
+                path,
+                f"{f'values.{prefix}'.rstrip('.')}[{name!r}] must not have dots, at which Helm does not split keys, "
+                f"got {shown(value)}. Write it nested: {_nested(name)}",
             )
-        if path in KEYS:
-            _check_key(path, value, KEYS[path], release)
+        elif path in KEYS:
+            yield from _of_key(path, value, KEYS[path], release)
         elif path not in _read_by(release.behaves_like, with_dead=True):
-            _refuse_unknown(path, value, release)
+            yield _unknown(path, value, release)
         elif isinstance(value, Mapping):
-            _check_section(f"{path}.", value, release)
+            yield from _of_section(f"{path}.", value, release)
         elif value is not None or path not in MAY_BE_NULL:
-            fails = ": without it the chart fails to render" if value is None else ""
-            raise GpuConstructsError(f"values.{path} must be a mapping{fails}; got {shown(value)}; leave it out")
+            fails = ", without which the chart does not render" if value is None else ""
+            yield KeyProblem(path, f"values.{path} must be a mapping{fails}, got {shown(value)}. Remove it")
 
 
 def _nested(name: str) -> str:
@@ -99,35 +128,41 @@ def _nested(name: str) -> str:
     return f"{{{first!r}: {_nested(rest) if rest else '...'}}}"
 
 
-def _check_key(path: str, value: Any, key: Key, release: GpuOperatorRelease) -> None:
+def _of_key(path: str, value: Any, key: Key, release: GpuOperatorRelease) -> Iterator[KeyProblem]:
     is_read = release.behaves_like in key.releases
-    if key.why_not or not is_read:
+    is_dead = key.why_not and (key.type == "any" or not is_read)
+    if is_dead or not is_read:
         if value in (None, "", {}, [], key.default):
             return
-        if not is_read:
-            _refuse_unknown(path, value, release)
-        raise GpuConstructsError(f"values.{path} {key.why_not}; got {shown(value)}")
-    # Templates write an affinity where it is not empty, whatever it is.
-    if value is not None and not (value == [] and path.endswith(".affinity")):
-        _SHAPES.check(f"values.{path}", value, key.type)
+        reason, _, way_out = key.why_not.partition(". ")
+        dead = KeyProblem(path, f"values.{path} {reason}, got {shown(value)}{then(way_out)}", is_ignored=True)
+        yield dead if is_dead else _unknown(path, value, release)
+    # Templates write any value of an affinity that is not empty.
+    elif value is not None and not (value == [] and path.endswith(".affinity")):
+        for place, problem in _SHAPES.problems(path, value, key.type):
+            yield KeyProblem(place, f"values.{place} {problem}")
 
 
-def _refuse_unknown(path: str, value: Any, release: GpuOperatorRelease) -> None:
+def _unknown(path: str, value: Any, release: GpuOperatorRelease) -> KeyProblem:
     section, _, name = path.rpartition(".")
     known = _read_by(release.behaves_like)
     same = next((other for other in known if _bare(other) == _bare(path)), "")
-    near = same or nearest(path, KEYS, release.behaves_like)
+    near = _MEANT.get(path) or same or nearest(path, KEYS, release.behaves_like)
     read = [other for other in _RELEASES if path in _read_by(other)]
-    way_out = f"did you mean {near!r}?" if near and not path.startswith(f"{near}.") else "leave it out"
-    if section in _OPERANDS and name in _TABLE["of_all_operands"] and not read:
-        way_out = _TABLE["of_all_operands"][name]
+    is_ignored = not near or path.startswith(f"{near}.")
+    way_out = "remove it" if is_ignored else f"did you mean {near!r}?"
+    if section in (*_OPERANDS, "daemonsets") and name in _TABLE["of_all_operands"] and not read:
+        way_out, is_ignored = _TABLE["of_all_operands"][name], True
     elif read:
-        way_out = f"releases {', '.join(read)} read it; leave it out"
+        way_out = f"releases {' to '.join(dict.fromkeys((read[0], read[-1])))} read it. Remove it"
+        is_ignored = True
     elif path.startswith("nfd."):
-        way_out = f"the keys of Node Feature Discovery stand below {NFD!r}"
-    raise GpuConstructsError(
-        f"values.{path} is not a key that the chart of GPU Operator {release.version} reads, and Helm would skip it "
-        f"silently; got {shown(value)}; {way_out}"
+        way_out, is_ignored = f"the keys of Node Feature Discovery are below {NFD!r}", False
+    return KeyProblem(
+        path,
+        f"values.{path} is not a key that the chart of GPU Operator {release.version} reads, so Helm would silently "
+        f"skip it, got {shown(value)}{then(way_out)}",
+        is_ignored,
     )
 
 

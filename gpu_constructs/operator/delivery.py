@@ -1,4 +1,4 @@
-"""What a user may say about how the GPU Operator's Helm chart and its values reach the cluster."""
+"""``Delivery``, the method by which the Helm chart of the GPU Operator and its values reach the cluster."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _HOST = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?\Z")
 _SYNC_OPTION = re.compile(r"([A-Za-z]+)=\S+\Z")
 _TAKEN_SYNC_OPTIONS: Mapping[str, str] = {
     "ServerSideApply": (
-        "the operator and the API server write to the same objects, and only ServerSideApply=true, which is always "
-        "set, leaves them their fields; leave it out"
+        "ServerSideApply=true is always on, because the operator and the API server write to the same "
+        "objects. Remove it"
     ),
-    "CreateNamespace": "such a namespace lacks the Pod Security labels; use create_namespace",
+    "CreateNamespace": "such a namespace lacks the Pod Security labels. Use create_namespace",
 }
 
 Kind = Literal["flux", "argo_cd", "helm", "values"]
@@ -39,17 +39,17 @@ Deletion = Literal["orphan", "foreground", "background"]
 
 @dataclass(frozen=True, kw_only=True)
 class Delivery(metaclass=ShortErrors):
-    """How the chart reaches the cluster.
+    """The method by which the Helm chart of the GPU Operator reaches the cluster.
 
-    ``Delivery.flux()`` and ``Delivery.argo_cd()`` hand it to a controller, ``Delivery.helm(chart=...)`` renders
-    a local copy at synth, ``Delivery.values()`` leaves it to you and ``helm install -f``. None of them needs a
-    network at synth.
+    ``Delivery.flux()`` and ``Delivery.argo_cd()`` emit objects with which Flux or Argo CD installs the chart.
+    ``Delivery.helm(chart=...)`` renders a local copy when you run ``synth``. ``Delivery.values()`` writes the values
+    for ``helm install -f``. ``synth`` never needs a network.
     """
 
     def __post_init__(self) -> None:
         if type(self) is Delivery:
             raise GpuConstructsError(
-                "Delivery must be made by one of Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...), "
+                "Delivery must come from Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...), "
                 "Delivery.values()"
             )
 
@@ -74,38 +74,40 @@ class Delivery(metaclass=ShortErrors):
         depends_on: Sequence[str] = (),
         suspend: bool = False,
     ) -> Delivery:
-        """Let Flux install it: a HelmRelease and its source.
+        """Return a delivery with Flux: a HelmRelease and its source.
 
-        Hooks of the chart run, as with ``helm install``. Flux makes no namespace: it would lack the Pod
-        Security labels.
+        Flux runs the hooks of the chart, as ``helm install`` does. It does not create the namespace of the operator,
+        because a namespace from Flux would not have the Pod Security labels.
 
         Args:
-            source: Helm repository (``https://...``, a HelmRepository) or the chart itself in a registry
-                (``oci://.../gpu-operator``, an OCIRepository). NVIDIA has its chart in a registry from release
-                26.7.0: ``oci://nvcr.io/nvidia/cloud-native-charts/gpu-operator``.
-            chart: Name of the chart in a Helm repository; a registry's address names it already.
-            version_prefix: Prefix of the release in the source: ``v``, or nothing, as some mirrors do.
-            digest: Digest that pins a chart in a registry: ``sha256:...``.
-            namespace: Namespace of Flux's own objects, such as ``flux-system``; by default the operator's. Helm keeps
-                its record of the release beside the operator either way.
-            secret_ref: Name of a Secret there with credentials for the source.
-            service_account_name: Name of the ServiceAccount there that Flux installs as; Flux's own by default.
-            interval: How often Flux compares the release with this.
-            source_interval: How often Flux looks at the source; a release does not change.
-            timeout: How long each action of Helm may take. Flux waits until the ClusterPolicy is ready too, so
-                until every image is pulled on every GPU node; on its own default of 5 minutes, which None leaves
-                it, it would uninstall before. Set more where the operator builds the driver, like ``"30m"``.
-            retries: How often a failed install or upgrade is tried again; -1 never stops.
-            crds: Handling of the custom resource definitions, at install and at upgrade. Flux's default
-                at upgrade is ``Skip``: definitions grow stale, and the API server drops the fields they lack.
-            drift_detection: Whether Flux reports (``warn``) or undoes (``enabled``) changes by others. It asks
-                the API server, so defaults of the definitions are no change.
-            depends_on: HelmReleases to wait for: ``name`` or ``namespace/name``.
-            suspend: Whether Flux leaves the release as it is.
+            source: Address of a Helm repository (``https://...``, a HelmRepository) or of the chart in a registry
+                (``oci://.../gpu-operator``, an OCIRepository). From release 26.7.0 on, the registry of NVIDIA contains
+                the chart: ``oci://nvcr.io/nvidia/cloud-native-charts/gpu-operator``.
+            chart: Name of the chart in a Helm repository. The address of a registry already contains it.
+            version_prefix: Text in front of the version in the source: ``v``, or empty text for some mirrors.
+            digest: Digest of a chart in a registry, to pin it: ``sha256:...``.
+            namespace: Namespace of the Flux objects, such as ``flux-system``. None: the namespace of the operator. Helm
+                stores its release in the namespace of the operator.
+            secret_ref: Name of a Secret in that namespace with credentials for the source.
+            service_account_name: Name of the ServiceAccount in that namespace with which Flux installs. None: the
+                ServiceAccount of Flux.
+            interval: Time between two comparisons of the release with the HelmRelease.
+            source_interval: Time between two checks of the source. It can be long, because a release in the source does
+                not change.
+            timeout: Time limit of each action of Helm. Flux also waits until the ClusterPolicy is ready, and so until
+                each GPU node has all images. None: 5 minutes, the default of Flux. After this time, Flux uninstalls the
+                release. If the operator builds the driver, set more, such as ``"30m"``.
+            retries: Number of retries after a failed install or upgrade. -1: no limit.
+            crds: Policy of Flux for the CRDs at install and upgrade. ``Skip`` is the default of Flux at upgrade. With
+                it, CRDs become outdated, and the API server drops new fields.
+            drift_detection: Whether Flux reports (``warn``) or reverts (``enabled``) changes of other clients. Flux
+                compares by a dry run on the API server, so defaults of the CRDs do not count as changes.
+            depends_on: HelmReleases that must be ready first, as ``name`` or ``namespace/name``.
+            suspend: Whether Flux leaves the release unchanged.
 
         Raises:
-            GpuConstructsError: A source that is not an address or holds credentials, a duration Flux does not read,
-                a name Kubernetes does not take, a digest for a Helm repository.
+            GpuConstructsError: The source is not an address or contains credentials, Flux would reject a duration,
+                Kubernetes would reject a name, or the user sets a digest for a Helm repository.
 
         Source:
             fluxcd/helm-controller@v1.6.3:api/v2, fluxcd/source-controller@v1.9.1:api/v1
@@ -148,34 +150,35 @@ class Delivery(metaclass=ShortErrors):
         create_namespace: bool = False,
         deletion: Deletion = "orphan",
     ) -> Delivery:
-        """Let Argo CD install it: an Application.
+        """Return a delivery with Argo CD: an Application.
 
-        It always applies on the server's side, which keeps apart whose field is whose: the operator writes to
-        the same objects. It compares there too, so what the API server fills in is no difference. For an Argo CD
-        told to compare otherwise, those fields are ignored by name.
+        The Application uses server-side apply, because the operator writes to the same objects. It also uses
+        server-side diff, so fields that the API server adds are not differences. The Application also lists these
+        fields as ignored, for installations of Argo CD that do not use server-side diff.
 
         Args:
-            source: Source as for ``flux``; a registry's address is written as Argo CD wants it, without ``oci://``.
-            chart: Name of the chart in a Helm repository; a registry's address names it already.
-            version_prefix: Prefix of the release in the source: ``v``, or nothing, as some mirrors do.
-            name: Name of the Application; by default the release's. Several clusters under one Argo CD need several.
-            namespace: Namespace in which Argo CD looks for Applications.
-            project: AppProject of the Application.
-            destination_server: Address of the cluster's API server, as Argo CD knows it; without either, the
-                cluster that Argo CD runs in.
-            destination_name: Name by which Argo CD knows the cluster, instead of the address.
-            automated: Automatic actions of Argo CD beside applying changes: remove what was removed here, undo
-                changes by others. None waits for a person.
-            retries: How often a failed sync is tried again; -1 never stops.
-            sync_options: Further sync options of Argo CD, as ``Name=value``.
-            create_namespace: Whether Argo CD makes the operator's namespace, with the Pod Security level
-                privileged; for clusters where nothing else makes it.
-            deletion: Handling of the operator when the Application is deleted: it stays (``orphan``), or
-                goes before it (``foreground``) or after it (``background``).
+            source: Address of the source, as for ``flux``. For a registry, the Application omits ``oci://``.
+            chart: Name of the chart in a Helm repository. The address of a registry already contains it.
+            version_prefix: Text in front of the version in the source: ``v``, or empty text for some mirrors.
+            name: Name of the Application. None: the name of the release. Several clusters of one Argo CD need different
+                names.
+            namespace: Namespace in which Argo CD reads Applications.
+            project: Name of the AppProject of the Application.
+            destination_server: Address of the cluster's API server in Argo CD. If both this option and
+                ``destination_name`` are None, the destination is the cluster in which Argo CD runs.
+            destination_name: Name of the cluster in Argo CD. It excludes ``destination_server``.
+            automated: Automatic actions: ``prune`` deletes objects that the chart no longer has, and ``self-heal``
+                reverts changes of other clients. None: you start each sync.
+            retries: Number of retries after a failed sync. -1: no limit.
+            sync_options: Other sync options of Argo CD, as ``Name=value``.
+            create_namespace: Whether Argo CD creates the namespace of the operator, with the Pod Security level
+                ``privileged``.
+            deletion: What happens to the operator when you delete the Application. With ``orphan``, it stays. Argo CD
+                deletes it before (``foreground``) or after (``background``) the Application.
 
         Raises:
-            GpuConstructsError: A source that is not an address or holds credentials, both destinations, a sync
-                option this sets itself, a name Kubernetes does not take.
+            GpuConstructsError: The source is not an address or contains credentials, the user sets both destinations or
+                a sync option that the library sets, or Kubernetes would reject a name.
 
         Source:
             argoproj/argo-cd@v3.5.1:manifests/crds/application-crd.yaml, docs/user-guide/diff-strategies.md
@@ -200,34 +203,34 @@ class Delivery(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def helm(cls, *, chart: str, executable: str = "helm") -> Delivery:
-        """Render a local copy of the chart at synth, with the ``helm`` program.
+        """Return a delivery that renders a local copy of the chart with the ``helm`` program, when you run ``synth``.
 
-        Its objects become manifests like all others. Nothing runs the chart's hooks, so they are left out; the
-        definitions are updated with the rest.
+        The objects of the chart become manifests like all others. The output omits the hooks of the chart, because
+        ``kubectl apply`` cannot run them. It contains the CRDs.
 
         Args:
-            chart: Folder or ``.tgz`` of the release asked for, such as ``./charts/gpu-operator-v26.7.0.tgz``.
-            executable: The program: a name on the PATH, or a path.
+            chart: Path of the folder or ``.tgz`` file of the release, such as ``./charts/gpu-operator-v26.7.0.tgz``.
+            executable: Name on the PATH, or path, of the ``helm`` program.
 
         Raises:
-            GpuConstructsError: A chart that is not on this machine: synth must not need a network.
+            GpuConstructsError: The chart is not on this machine. ``synth`` does not download it.
         """
         return _made("helm", {"chart": chart, "executable": executable})
 
     @classmethod
     @short_errors
     def values(cls) -> Delivery:
-        """Write the values file and nothing else; install the chart as you like."""
+        """Return a delivery that writes the values file only. You install the chart yourself."""
         return _made("values", {})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Made(Delivery):
-    """A delivery that was checked.
+    """The checked options of a delivery.
 
     Attributes:
-        kind: Name of the method that made it.
-        options: Keywords of that method.
+        kind: Name of the method of ``Delivery`` that the user called, such as ``flux``.
+        options: Arguments of that call, by keyword.
     """
 
     kind: Kind
@@ -249,12 +252,12 @@ def _made(kind: Kind, options: Mapping[str, Any]) -> Delivery:
 
 
 def is_oci(source: str) -> bool:
-    """Check whether a source is a chart in a registry."""
+    """Check whether the address of a source is a chart in an OCI registry, not a Helm repository."""
     return source.startswith("oci://")
 
 
 def check_release_name(release_name: str) -> None:
-    """Raise for a name that Helm does not take.
+    """Raise if Helm would reject the name of a release.
 
     Raises:
         GpuConstructsError: The name is not a DNS label, or is longer than 53 characters.
@@ -262,29 +265,32 @@ def check_release_name(release_name: str) -> None:
     fields.dns_label("release_name", release_name)
     if len(release_name) > _LONGEST_RELEASE_NAME:
         raise GpuConstructsError(
-            f"release_name must have at most {_LONGEST_RELEASE_NAME} characters, as Helm has it; got {release_name!r} "
-            f"({len(release_name)})"
+            f"release_name must have at most {_LONGEST_RELEASE_NAME} characters, the limit of Helm, got "
+            f"{release_name!r} ({len(release_name)})"
         )
 
 
 def flux_duration(field: str, given: timedelta | str) -> str:
-    """Return a span of time as Flux reads it."""
+    """Return a duration as text that Flux accepts, such as ``10m``."""
     text = given if isinstance(given, str) else durations.go_duration(given)
     problems = {
         "above zero": durations.from_go_duration(field, text) <= timedelta(0),
         "a duration in h, m, s or ms without a sign": not _FLUX_DURATION.match(text),
     }
-    fields.refuse_first((holds, f"{field} must be {what}; got {given!r}") for what, holds in problems.items())
+    fields.refuse_first((holds, f"{field} must be {what}, got {given!r}") for what, holds in problems.items())
     return text
 
 
 def _check_address(field: str, got: str, schemes: Sequence[str] = ("https", "http")) -> str:
-    """Return the path of a plain address; the error for another does not repeat credentials."""
+    """Return the path of an address that has only a scheme, a host and a path.
+
+    The error for any other address does not contain its credentials.
+    """
     if "@" in got:
         shown = re.sub(r"//.*@", "//...@", got)
         raise GpuConstructsError(
-            f"{field} must not hold credentials or a digest: manifests are read by many; got {shown!r}; keep "
-            "credentials in a Secret of the cluster"
+            f"{field} must not contain credentials or a digest, because many users can read manifests, got {shown!r}. "
+            "Keep credentials in a Secret of the cluster"
         )
     try:
         parts = urlsplit(got)
@@ -293,9 +299,9 @@ def _check_address(field: str, got: str, schemes: Sequence[str] = ("https", "htt
     is_plain = not re.search(r"[\s?#]", got) and got.isprintable()
     if parts.scheme not in schemes or not _HOST.match(parts.netloc) or not is_plain:
         wanted = " or ".join(f"{scheme}://" for scheme in schemes)
-        # What follows a question mark may be a token.
+        # The text after a question mark can be a token.
         shown = re.sub(r"\?.*", "?...", got)
-        raise GpuConstructsError(f"{field} must be a plain address that opens with {wanted}; got {shown!r}")
+        raise GpuConstructsError(f"{field} must be a plain address that starts with {wanted}, got {shown!r}")
     return parts.path
 
 
@@ -303,13 +309,13 @@ def _check_source(field: str, source: str) -> None:
     path = _check_address(field, source, ("https", "http", "oci"))
     if is_oci(source) and not _OCI_PATH.match(path):
         raise GpuConstructsError(
-            f"{field} must name the chart in a registry without a tag, like {NVIDIA_OCI!r}; got {source!r}; the "
-            "operator's version gives the tag"
+            f"{field} must name the chart in a registry without a tag, like {NVIDIA_OCI!r}, got {source!r}. The "
+            "version of the operator decides the tag"
         )
 
 
 def _check_dependency(field: str, release: str) -> None:
-    fields.refuse_first([(release.count("/") > 1, f"{field} must be 'name' or 'namespace/name'; got {release!r}")])
+    fields.refuse_first([(release.count("/") > 1, f"{field} must be 'name' or 'namespace/name', got {release!r}")])
     for part in release.split("/"):
         fields.dns_subdomain(field, part)
 
@@ -318,7 +324,7 @@ def _check_sync_option(field: str, option: str) -> None:
     match, name = _SYNC_OPTION.match(option), option.partition("=")[0]
     fields.refuse_first(
         [
-            (not match, f"{field} must be 'Name=value', like 'Validate=false'; got {option!r}"),
+            (not match, f"{field} must be 'Name=value', such as 'Name=value', got {option!r}"),
             (name in _TAKEN_SYNC_OPTIONS, f"{field} must not be {option!r}: {_TAKEN_SYNC_OPTIONS.get(name)}"),
         ]
     )
@@ -336,13 +342,13 @@ _CHECKS: fields.Checks = {
     "interval": flux_duration,
     "source_interval": flux_duration,
     "timeout": flux_duration,
-    "retries": partial(fields.whole_number, minimum=-1, way_out="-1 never stops, 0 never tries again"),
+    "retries": partial(fields.whole_number, minimum=-1, way_out="-1 has no limit, and 0 disables retries"),
     "depends_on": partial(fields.each, _check_dependency),
     "destination_server": _check_address,
-    "destination_name": fields.matching(r"(?s).*\S", "be a cluster's name as Argo CD knows it"),
+    "destination_name": fields.matching(r"(?s).*\S", "be the name of a cluster in Argo CD"),
     "sync_options": partial(fields.each, _check_sync_option),
 }
-"""Checks of the options of the controllers, by keyword."""
+"""Checks of the arguments of ``Delivery.flux`` and ``Delivery.argo_cd``, by keyword."""
 
 
 def _check_together(where: str, options: Mapping[str, Any]) -> None:
@@ -352,17 +358,17 @@ def _check_together(where: str, options: Mapping[str, Any]) -> None:
         [
             (
                 digest is not None and not is_oci(source),
-                f"{where}.digest must go with a source in a registry ('oci://...'), a Helm repository has none; "
+                f"{where}.digest needs a source in a registry ('oci://...'), because a Helm repository has no digests, "
                 f"got {digest!r} for {source!r}",
             ),
             (
                 is_oci(source) and options.get("chart") != CHART,
-                f"{where}.chart must be left out for a source in a registry, whose address names the chart; got "
+                f"{where}.chart must be absent for a source in a registry, whose address names the chart, got "
                 f"{options.get('chart')!r}",
             ),
             (
                 server is not None and name is not None,
-                f"{where} takes either destination_server or destination_name; got both, {server!r} and {name!r}",
+                f"{where} must have destination_server or destination_name, got both, {server!r} and {name!r}",
             ),
         ]
     )
@@ -373,13 +379,13 @@ def _check_local(where: str, options: Mapping[str, Any]) -> None:
         [
             (
                 "://" in options["chart"],
-                f"{where}.chart must be a folder or a .tgz file on this machine, since synth must not need a network; "
-                f"got {options['chart']!r}; get it once with 'helm pull' and keep it beside the app",
+                f"{where}.chart must be a folder or a .tgz file on this machine, because synth must not need a "
+                f"network, got {options['chart']!r}. Get it once with 'helm pull', and keep it with the app",
             ),
             *(
                 (
                     not path.strip() or path.startswith("-") or not path.isprintable(),
-                    f"{where}.{member} must be a path; got {path!r}",
+                    f"{where}.{member} must be a path, got {path!r}",
                 )
                 for member, path in options.items()
             ),

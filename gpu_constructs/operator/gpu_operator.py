@@ -1,22 +1,23 @@
-"""The NVIDIA GPU Operator, with values that are right for the platform."""
+"""The NVIDIA GPU Operator, with values for the platform."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cdk8s
 from constructs import Construct
 
 from gpu_constructs.catalog import versions
-from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, DeviceListStrategy, Platform, require
+from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM, DeviceListStrategy, Kubernetes, Platform, require
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.cluster.namespace import DEFAULT_NAMESPACE, component_namespace, require_privileged
 from gpu_constructs.device_plugin.config import MigStrategy, PluginConfig, device_list_strategies
 from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.device_plugin.installation import warn_of_mps
-from gpu_constructs.errors import GpuConstructsError, warn
+from gpu_constructs.errors import GpuConstructsError, short_errors, warn
 from gpu_constructs.kube import credentials, fields, kinds, plain_data
 from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.placement import Toleration
@@ -29,13 +30,13 @@ from gpu_constructs.operator.delivery import CHART, Delivery, Made, check_releas
 from gpu_constructs.operator.manifests import Release, namespaces_of_others
 from gpu_constructs.operator.manifests import manifests as manifests_of
 from gpu_constructs.operator.validation_bridge import ValidationBridge
-from gpu_constructs.tree.construct import GpuObject, checked
+from gpu_constructs.tree.construct import GpuObject, ReadsHelmValues, checked, from_values
 from gpu_constructs.tree.manifest import Manifest
 
 if TYPE_CHECKING:
     _Delivery = Delivery
 else:
-    # What is none is told the four ways to make one.
+    # The error for another type names the four methods that create a delivery.
     _Delivery = object
 
 _MAIN_OF_CHART: tuple[tuple[str, str], ...] = (("nvidia.com", "ClusterPolicy"), ("nvidia.com", "GPUCluster"))
@@ -45,25 +46,25 @@ _VALUES_IN: Mapping[tuple[str, str], str] = {
 }
 
 
-class GpuOperator(GpuObject):
-    """NVIDIA's GPU Operator by its Helm chart, told what the platform needs.
+class GpuOperator(ReadsHelmValues, GpuObject):
+    """The NVIDIA GPU Operator from its Helm chart, with the values that the platform needs.
 
-    Where driver and container toolkit belong to the nodes' image, as on Talos, the operator installs neither,
-    and its MIG manager, which works on hosts with systemd, stays off. Until Talos 1.12 CDI is off too, and a
-    ``ValidationBridge`` must stand beside it; from 1.13 on its validator looks for the driver in /usr/local.
+    On Talos, the image of the nodes contains the driver and the container toolkit, so the operator does not install
+    them. Its MIG manager, which needs systemd, is off. Up to Talos 1.12, CDI is off too, and the app needs a
+    ``ValidationBridge``. From Talos 1.13 on, the validator of the operator finds the driver in ``/usr/local``.
 
-    Emits what the delivery says: objects of Flux or Argo CD, the chart's own objects, or nothing. In any case
-    ``synth`` writes the values to ``dist/helm-values/``. Emits no Namespace: put a ``GpuNamespace`` beside it.
-    The operator makes the RuntimeClass ``nvidia`` and the node label ``nvidia.com/gpu.present`` itself.
+    Emits the objects of the delivery: those of Flux or Argo CD, those of the chart, or none. ``synth`` always writes
+    the values to ``dist/helm-values/``. Emits no Namespace, so add a ``GpuNamespace``. The operator creates the
+    RuntimeClass ``nvidia`` and the node label ``nvidia.com/gpu.present`` itself.
 
     Attributes:
-        api_object: The HelmRelease, the Application, or the ClusterPolicy of a local chart; there is none with
-            ``Delivery.values()``.
-        values: Values of the chart beyond its own defaults: a copy.
+        api_object: The HelmRelease, the Application, or the ClusterPolicy of a local chart. ``Delivery.values()`` has
+            none.
+        values: Copy of the Helm values that the chart gets. They do not include the defaults of the chart.
         release_name: Name of the Helm release.
         namespace: Namespace of the Helm release.
-        runtime_class: Name of the RuntimeClass that the operator makes.
-        cluster_policy_name: Name of the ClusterPolicy that the chart makes.
+        runtime_class: Name of the RuntimeClass that the operator creates.
+        cluster_policy_name: Name of the ClusterPolicy that the chart creates.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator; Sidero documentation, "NVIDIA GPU (OSS drivers)"
@@ -98,50 +99,51 @@ class GpuOperator(GpuObject):
         service_monitor: bool | None = None,
         values: Mapping[str, Any] | None = None,
     ) -> None:
-        """Make the operator's installation.
+        """Create the objects of the delivery.
 
-        Keywords that are None by default leave their key to the platform, else to the chart.
+        For a keyword that is None, the platform decides, otherwise the default of the chart.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            delivery: ``Delivery.flux(...)``, ``Delivery.argo_cd(...)``, ``Delivery.helm(...)`` or
-                ``Delivery.values()``: who installs the chart.
-            platform: Platform of the cluster; decides driver, toolkit, CDI, MIG manager and where the validator finds
-                the driver.
-            version: Release of operator and chart: ``"25.10.1"``, ``"26.3.3"`` or ``"26.7.0"``, the default. From
-                Talos 1.13 on 26.3.1 is the first.
-            namespace: Name or object of the operator's namespace. It must be privileged: the operands mount host
-                paths.
-            release_name: Name of the Helm release, and of the values file.
-            bridge: The ``ValidationBridge`` beside it: driver, toolkit and CDI are off then, on every platform. With
-                the strategy ``stage`` the operator's validator must look where the bridge puts the driver's files.
-            tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``. Written to both places that the
-                chart has for them: the operands and the worker of Node Feature Discovery.
-            config: The device plugin's configuration, or several by ``Configs.managed(...)`` or
-                ``Configs.external(...)``, chosen by the node label ``nvidia.com/device-plugin.config``.
-            sharing: Short for ``config=PluginConfig(sharing=...)``.
-            mig_strategy: ``none``, ``single`` (the chart's default) or ``mixed``; with ``config`` said there, but
-                for an external ConfigMap, whose files it beats.
-            device_list_strategy: Written as DEVICE_LIST_STRATEGY of the device plugin. Needed only to say what
-                the operator does anyhow: ``envvar`` with CDI off, ``cdi-annotations,cdi-cri`` with CDI on.
-            cdi: Whether devices are handed out by CDI. On until the platform says no.
-            driver: Whether the operator installs the driver; never on Talos.
-            toolkit: Whether the operator installs the container toolkit; never on Talos.
+            scope: Chart, or construct in a chart.
+            id: ID of the construct.
+            delivery: Method by which the chart reaches the cluster: ``Delivery.flux(...)``, ``Delivery.argo_cd(...)``,
+                ``Delivery.helm(...)`` or ``Delivery.values()``.
+            platform: Platform of the cluster. It decides driver, toolkit, CDI, MIG manager, and the path of the driver
+                for the validator.
+            version: Release of the operator and its chart, from ``"25.3.0"`` to ``"26.7.0"``. The default is the newest
+                one. Talos 1.13 and later need 26.3.1 or later.
+            namespace: Name or object of the operator's namespace. Its Pod Security level must be ``privileged``,
+                because the operands mount host paths.
+            release_name: Name of the Helm release and of the values file.
+            bridge: ``ValidationBridge`` of the cluster. The driver, toolkit and CDI of the operator are then off on all
+                platforms. With the strategy ``stage``, the validator reads the driver files of the bridge.
+            tolerations: Taints of the GPU nodes to tolerate, besides ``nvidia.com/gpu``. Both the operands and the
+                worker of Node Feature Discovery get them.
+            config: Configuration of the device plugin, or several from ``Configs.managed(...)`` or
+                ``Configs.external(...)``, which the node label ``nvidia.com/device-plugin.config`` selects.
+            sharing: Sharing of GPUs, in place of ``config=PluginConfig(sharing=...)``.
+            mig_strategy: MIG strategy: ``none``, ``single`` (the default of the chart) or ``mixed``. With ``config``,
+                set it there. For an external ConfigMap, it overrides the files.
+            device_list_strategy: Value of DEVICE_LIST_STRATEGY for the device plugin. None: the operator decides. It
+                uses ``envvar`` without CDI and ``cdi-annotations,cdi-cri`` with CDI.
+            cdi: Whether pods receive devices by CDI. None: False before release 25.10.0 and on
+                platforms that do not support CDI, otherwise True.
+            driver: Whether the operator installs the driver. It must not on Talos.
+            toolkit: Whether the operator installs the container toolkit. It must not on Talos.
             mig_manager: Whether the operator partitions GPUs by the label ``nvidia.com/mig.config``. Off on Talos.
-            gpu_feature_discovery: Whether the operator labels nodes with product, memory and sharing.
-            node_feature_discovery: False where the cluster has a Node Feature Discovery already, which must give
-                each GPU node ``feature.node.kubernetes.io/pci-10de.present``, and from release 26.3 on
-                ``.../system-os_release.ID`` and ``.../system-os_release.VERSION_ID`` too. Without any the operator
-                does nothing at all.
-            dcgm_exporter: Whether the operator runs the exporter; False beside a ``DcgmExporter`` of your own.
-            service_monitor: Whether the operator's exporter gets a ServiceMonitor.
-            values: Everything else, as the chart's values file has it. A key that the chart does not read is
-                refused with the nearest one it does.
+            gpu_feature_discovery: Whether the operator labels nodes with the product, memory and sharing of their GPUs.
+            node_feature_discovery: Whether the operator installs Node Feature Discovery. False if the cluster already
+                has one. It must then label each GPU node with ``feature.node.kubernetes.io/pci-10de.present``. From
+                release 26.3 on, ``.../system-os_release.ID`` and ``.../system-os_release.VERSION_ID`` must exist too.
+                Without these labels, the operator does nothing.
+            dcgm_exporter: Whether the operator runs the DCGM exporter. False if the app has its own ``DcgmExporter``.
+            service_monitor: Whether the exporter of the operator gets a ServiceMonitor.
+            values: Further Helm values, with the keys of the chart's values file. For an unknown key, the error names
+                the nearest known key.
 
         Raises:
-            GpuConstructsError: The release does not run on the platform, a value is not allowed alone or together
-                with others, a key is none of the chart's, a keyword and ``values`` contradict each other.
+            GpuConstructsError: A release that does not run on the platform, a value that is not allowed, values that
+                contradict each other, or a key that the chart does not have.
         """
         made_by = _made(delivery)
         name = component_namespace(namespace)
@@ -190,7 +192,7 @@ class GpuOperator(GpuObject):
         self.provides = advertising.provided(
             told,
             platform,
-            release.device_plugin,
+            release,
             configs=configs,
             of_text=of_text,
             namespace=name,
@@ -198,27 +200,68 @@ class GpuOperator(GpuObject):
             has_bridge=bridge is not None,
         )
         for child, manifest in manifests.items():
-            # A delivery states the namespace of all that live in one.
+            # The objects of a delivery contain their namespace.
             Manifest(self, child, manifest, is_cluster_scoped="namespace" not in manifest["metadata"])
+
+    @classmethod
+    @short_errors
+    def from_helm_values(
+        cls,
+        scope: Construct,
+        id: str,
+        values: Mapping[str, Any],
+        *,
+        release_name: str,
+        namespace: str,
+        version: str | versions.Unverified = versions.DEFAULT_GPU_OPERATOR,
+        platform: Platform = Kubernetes(),  # noqa: B008
+        delivery: _Delivery | None = None,
+        strict: bool = True,
+    ) -> GpuOperator:
+        """Create the construct from the values of the Helm chart of the operator.
+
+        The chart gets the same values, without the keys that it ignores. Each such key causes a warning.
+
+        Args:
+            scope: Chart, or construct in a chart.
+            id: ID of the construct.
+            values: Content of the values file, as Python. It can omit the defaults of the Helm chart.
+            release_name: Name of the Helm release.
+            namespace: Namespace of the Helm release.
+            version: Release of the operator and its chart.
+            platform: Platform of the cluster, which values cannot express. The default, plain Kubernetes, adds nothing.
+            delivery: Method by which the chart reaches the cluster. None: ``Delivery.values()``, which only writes the
+                values.
+            strict: Whether to reject misspelled keys, and values that the chart, the API server or the operator would
+                reject. With False, the construct drops such keys with a warning.
+
+        Raises:
+            GpuConstructsError: All problems of the values at once, or an error of a keyword of the construct.
+        """
+        from gpu_constructs.operator.chart_values import chart_values
+
+        release = {"release_name": release_name, "namespace": namespace, "strict": strict}
+        make = partial(cls, delivery=Delivery.values() if delivery is None else delivery)
+        return from_values(make, chart_values, scope, id, values, version=version, platform=platform, **release)
 
     @property
     def values(self) -> dict[str, Any]:
-        """Values of the chart beyond its own defaults: a copy."""
+        """Copy of the Helm values that the chart gets. They do not include the defaults of the chart."""
         return copy.deepcopy(self._values)
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """The object that stands for the release: the place for ``add_json_patch``."""
+        """Main object of the delivery, for ``add_json_patch``."""
         if self.node.try_find_child("Default") is None:
             raise GpuConstructsError(
-                "api_object must be asked of a delivery with a main object; got one that emits none; use "
+                "api_object needs a delivery with a main object, got one that emits none. Use "
                 "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy, or change values=",
                 path=self.node.path,
             )
         return cdk8s.ApiObject.of(self)
 
     def side_files(self) -> list[SideFile]:
-        """Return the values file, for review and for ``helm install -f``: with JSON patches, as it is delivered."""
+        """Return the values file, for review and for ``helm install -f``. It includes JSON patches."""
         return [SideFile(folder="helm-values", stem=self.release_name, text=yaml_text(_delivered(self)))]
 
 
@@ -232,8 +275,8 @@ def _made(delivery: object) -> Made:
     if not isinstance(delivery, Made):
         got = "the class itself" if delivery is Delivery else repr(delivery)
         raise GpuConstructsError(
-            f"delivery must be made by Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...) or "
-            f"Delivery.values(); got {got}; pass one of them"
+            "delivery must come from Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...) or "
+            f"Delivery.values(), got {got}. Use one of them"
         )
     return delivery
 
@@ -241,8 +284,8 @@ def _made(delivery: object) -> Made:
 def _own(values: Mapping[str, Any] | None, release: versions.GpuOperatorRelease) -> dict[str, Any]:
     own: dict[str, Any] = plain_data.plain("values", values or {}, may_be_none=True)
     if own:
-        credentials.refuse_in_values(own, "name a Secret where the chart takes one, such as driver.secretEnv")
-        # The table of the chart's keys is for those who name some.
+        credentials.refuse_in_values(own, "use a Secret key of the chart, such as driver.secretEnv")
+        # The import is here, because only apps with such values need the table of keys.
         from gpu_constructs.operator.chart_keys import check_keys
 
         check_keys(own, release)
@@ -259,7 +302,7 @@ def _told(
     stated: Mapping[str, Any],
     keywords: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the values that the chart is told, checked; what is likely not meant is warned of."""
+    """Return the checked Helm values for the chart. Warn about values that are probably a mistake."""
     staged, has_bridge = bridge.driver_install_dir if bridge else None, bridge is not None
     derived = operator_values.of_platform(platform, driver_install_dir=staged, has_bridge=has_bridge)
     told = operator_values.merged(derived, stated, own, keywords)
@@ -293,7 +336,7 @@ def _manifests(
     told: Mapping[str, Any],
     platform: Platform,
 ) -> dict[str, dict[str, Any]]:
-    """Return the objects by the id of their construct, the one that the others serve as ``Default``."""
+    """Return the objects of the delivery by construct ID. ``Default`` is the main object."""
     labels = object_labels(selector_labels(name=CHART, instance=id, component=CHART))
     release = Release(
         name=release_name, namespace=namespace, chart_version=operator.version, values=told, labels=labels

@@ -1,4 +1,4 @@
-"""A values file for a Helm release that the cluster's owner installs beside the manifests."""
+"""A values file for a Helm release that users install besides the manifests."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from gpu_constructs.tree.construct import GpuConstruct, checked
 
 
 class HelmValues(GpuConstruct):
-    """Values for ``helm install -f``; written by ``synth`` to ``dist/helm-values/``, never where kubectl reads.
+    """A values file for ``helm install -f``.
 
-    Emits no Kubernetes object.
+    ``synth`` writes it to ``dist/helm-values/``, which ``kubectl apply`` does not read. Emits no Kubernetes object.
     """
 
     @checked
     def __init__(self, scope: Construct, id: str, *, release: str, values: Mapping[str, Any]) -> None:
-        """Make the values file.
+        """Create the values file.
 
         Args:
-            scope: The App, or anything in it.
-            id: Construct id.
-            release: Name of the Helm release; the file is called ``<release>.values.yaml``.
-            values: What the values file holds.
+            scope: App, or any construct in it.
+            id: ID of the construct.
+            release: Name of the Helm release. The name of the file is ``<release>.values.yaml``.
+            values: Content of the values file.
 
         Raises:
             GpuConstructsError: The release name is not a DNS label, or a value is a credential in plain text.
         """
         fields.dns_label("release", release)
-        credentials.refuse_in_values(values, "name a Secret there, as the chart takes it, such as existingSecret")
+        credentials.refuse_in_values(values, "use a Secret key of the chart, such as existingSecret")
         super().__init__(scope, id)
         self.release = release
         self.values = copy.deepcopy(dict(values))
 
     def side_files(self) -> list[SideFile]:
-        """Return the values file."""
+        """Return the values file as the only file that ``synth`` writes for this construct."""
         return [SideFile(folder="helm-values", stem=self.release, text=self.to_yaml())]
 
     def to_yaml(self) -> str:
-        """Return the file's text; a value of None, by which Helm drops a default, is kept as null."""
+        """Return the text of the file. A value of None, with which Helm removes a default, becomes null."""
         return yaml_text(self.values)

@@ -1,4 +1,4 @@
-"""The GPU Operator's chart on this machine, rendered by the ``helm`` program."""
+"""A local copy of the GPU Operator's chart, which the ``helm`` program renders."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST_WITH_DEVICE_CLASSES = 34
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """A reader that leaves dates as text, as Kubernetes does."""
+    """A YAML loader that keeps dates as text, as Kubernetes does."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -37,19 +37,19 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None) -> list[Manifest]:
-    """Return the rendered objects of the chart. Objects that live in a namespace name it, others do not.
+    """Return the rendered objects of the chart. Objects have a namespace unless they are cluster-scoped.
 
-    Its hooks are left out: nothing would run them in order, and one of them takes Node Feature Discovery's
-    labels off all nodes. So are the two settings that need them: see ``without_hooks``.
+    The output omits hooks, because ``kubectl apply`` would run them in no order. One of them removes the labels of Node
+    Feature Discovery from all nodes. ``without_hooks`` disables the two settings that need hooks.
 
     Args:
-        delivery: Chart and program.
-        release: Release that the chart must be.
-        kubernetes: Release of the cluster (``1.35``), for a chart that asks.
+        delivery: Paths of the chart and the program.
+        release: Expected release of the chart.
+        kubernetes: Kubernetes release of the cluster (``1.35``), which the chart can read.
 
     Raises:
-        GpuConstructsError: No such chart or program, a chart of another release, a chart that does not render
-            or renders hooks all the same, an object without a name or rendered twice, values that ask for hooks.
+        GpuConstructsError: A missing chart or program, a chart of another release, a chart that does not render or that
+            renders hooks, an object without a name, a duplicate object, or values that need hooks.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:deployments/gpu-operator/templates
@@ -60,8 +60,8 @@ def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None
     program = shutil.which(executable)
     if program is None:
         raise GpuConstructsError(
-            f"delivery.helm.executable must be the helm program; got {executable!r}, which is not found; "
-            "install Helm, or use Delivery.flux(), Delivery.argo_cd() or Delivery.values(), which do without"
+            f"delivery.helm.executable must be the helm program, got {executable!r}, which does not exist. "
+            "Install Helm, or use Delivery.flux(), Delivery.argo_cd() or Delivery.values()"
         )
     rendered = _rendered([str(Path(program).absolute()), "template", *_cluster(kubernetes)], path, release)
     _check_rendered(rendered, chart)
@@ -76,33 +76,33 @@ def manifests(delivery: Made, release: Release, *, kubernetes: str | None = None
 
 
 def _chart_of(chart: str, chart_version: str) -> Path:
-    """Return the chart's place, if it is the one asked for."""
+    """Return the path of the chart. Raise an error unless the chart has the expected version."""
     path, wanted = Path(os.path.realpath(chart)), chart_version.removeprefix("v")
     try:
         problem = _mismatch(_chart_file(path), chart, wanted)
     except FileNotFoundError:
-        problem = f"must exist; got {chart!r}, which resolves to {path}"
+        problem = f"must exist, got {chart!r}, which resolves to {path}"
     except (OSError, tarfile.TarError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        problem = f"must be readable; got {chart!r}: {error}"
+        problem = f"must be readable, got {chart!r}: {error}"
     if problem:
         raise GpuConstructsError(
-            f"{_FIELD} {problem}; get it with 'helm pull {CHART} --repo {NVIDIA_REPOSITORY} --version v{wanted}'"
+            f"{_FIELD} {problem}. Get it with 'helm pull {CHART} --repo {NVIDIA_REPOSITORY} --version v{wanted}'"
         )
     return path
 
 
 def _mismatch(text: str | None, chart: str, wanted: str) -> str | None:
     if text is None:
-        return f"must hold a {_CHART_FILE}; got {chart!r}"
+        return f"must hold a {_CHART_FILE}, got {chart!r}"
     try:
         about = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError:
         about = None
     name, version = (about.get("name"), str(about.get("version"))) if isinstance(about, dict) else (None, "")
     if name != CHART:
-        return f"must be the chart {CHART!r}; got {name!r} in {chart!r}"
+        return f"must be the chart {CHART!r}, got {name!r} in {chart!r}"
     if version.removeprefix("v") != wanted:
-        return f"must be release {wanted!r}, as the operator's version asks; got {version!r} in {chart!r}"
+        return f"must be release {wanted!r}, the version of the operator, got {version!r} in {chart!r}"
     return None
 
 
@@ -120,28 +120,30 @@ def _chart_file(path: Path) -> str | None:
 
 
 def _cluster(kubernetes: str | None) -> list[str]:
-    """Return the flags that answer what the chart would ask a cluster."""
+    """Return the ``helm`` flags with facts that the chart would otherwise read from the cluster."""
     if kubernetes is None:
         return []
     major, minor, *patch = kubernetes.split(".")
     flags = ["--kube-version", ".".join((major, minor, *(patch or "0")))]
     if int(minor) >= _FIRST_WITH_DEVICE_CLASSES:
-        # Without a cluster helm knows groups and versions, no kinds; the chart asks for this one.
+        # If there is no cluster, helm knows only API groups and versions, but the chart checks for this kind.
         flags += ["--api-versions", "resource.k8s.io/v1/DeviceClass"]
     return flags
 
 
 def without_hooks(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with hooks switched off: the definitions are rendered with the rest, and stay at the end.
+    """Return the values with the hooks of the chart disabled.
+
+    The rendered output contains the CRDs, and no hook deletes them.
 
     Raises:
-        GpuConstructsError: The values switch it on.
+        GpuConstructsError: The values enable a hook.
     """
     operator = values.get("operator") or {}
     fields.refuse_first(
         (
             operator.get(key),
-            f"values.operator.{key} must be false with delivery.helm, which runs no hooks; got True; leave it out, "
+            f"values.operator.{key} must be false with delivery.helm, which runs no hooks, got True. Remove it, "
             "or use Delivery.flux(), Delivery.argo_cd() or Delivery.values()",
         )
         for key in _BY_HOOKS
@@ -167,8 +169,8 @@ def _rendered(command: Sequence[str], chart: Path, release: Release) -> list[Man
             problem = " ".join(str(error).split())
     shown = problem if len(problem) <= _LONGEST_MESSAGE else f"{problem[:_LONGEST_MESSAGE]}..."
     raise GpuConstructsError(
-        f"{_FIELD} must render with these values; helm says: {shown}; change what it names, or take another copy of "
-        "the chart"
+        f"{_FIELD} must render with these values, got this error of helm: {shown}. Change that value, or use another "
+        "copy of the chart"
     )
 
 
@@ -178,14 +180,14 @@ def _check_rendered(rendered: Sequence[Manifest], chart: str) -> None:
         if not metadata.get("name"):
             prefix = f" and with generateName {metadata['generateName']!r}" if "generateName" in metadata else ""
             raise GpuConstructsError(
-                f"{_FIELD} must render objects with names, by which the next apply knows them; got {one['kind']} "
-                f"without one{prefix}; give it a metadata.name, in values.extraObjects if it stands there"
+                f"{_FIELD} must render objects with names, got {one['kind']} "
+                f"without one{prefix}. Add its metadata.name, for example in values.extraObjects"
             )
     hooks = [_named(one) for one in rendered if "helm.sh/hook" in (one["metadata"].get("annotations") or {})]
     if hooks:
         raise GpuConstructsError(
-            f"{_FIELD} must render without hooks, since applied as plain objects they run at once; got "
-            f"{', '.join(hooks)} from {chart!r}; use a helm that heeds --no-hooks"
+            f"{_FIELD} must render without hooks, which would run at once as plain objects, got "
+            f"{', '.join(hooks)} from {chart!r}. Use a helm program that supports --no-hooks"
         )
 
 
@@ -194,7 +196,7 @@ def _check_each_once(completed: Sequence[Manifest]) -> None:
     fields.refuse_first(
         (
             made[kinds.identity_of(one)] > 1,
-            f"{_FIELD} must render each object once; got {_named(one)} twice; rename or leave out the one in "
+            f"{_FIELD} must render each object once, got {_named(one)} twice. Rename or remove the one in "
             "values.extraObjects",
         )
         for one in completed

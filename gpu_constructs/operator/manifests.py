@@ -1,4 +1,7 @@
-"""Objects that stand for the operator's Helm release: what a delivery emits, as plain data."""
+"""The Flux or Argo CD objects that install the Helm chart of the GPU Operator.
+
+A delivery is the method by which the chart reaches the cluster. ``Delivery`` describes the methods.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from gpu_constructs.operator.delivery import (
 Manifest = dict[str, Any]
 
 FIRST_IN_NVIDIA_OCI = "26.7.0"
-"""NVIDIA/gpu-operator#2520."""
+"""First release of the chart in the OCI registry of NVIDIA (NVIDIA/gpu-operator#2520)."""
 
 _IN_CLUSTER = "https://kubernetes.default.svc"
 _HELM_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
@@ -33,10 +36,13 @@ _DRIFTS: Mapping[str, tuple[str, str]] = {
     "/spec/hostPaths/kubeletRootDir": ("26.7", ""),
     "/spec/operator/defaultRuntime": ("", "26.3"),
 }
-"""What the API server adds to the ClusterPolicy because the chart leaves it out: from which release, before which.
+"""Fields that the API server adds to the ClusterPolicy, by JSON pointer, with the range of releases.
 
-Read off the chart's own definition and what it renders with its defaults; the first and the last are
-NVIDIA/gpu-operator#2795 and #1986.
+The range is the first release that has the field, and the first later release that does not have it. An empty text
+means no limit.
+
+The fields come from a comparison of the CRD of the chart with its output for the default values. For the first and the
+last field, see NVIDIA/gpu-operator#2795 and #1986.
 """
 
 
@@ -47,9 +53,9 @@ class Release:
     Attributes:
         name: Name of the release.
         namespace: Namespace of the operator.
-        chart_version: Release of the chart, with or without a leading v.
-        values: Values that the chart is rendered with.
-        labels: Labels of the objects that stand for it.
+        chart_version: Version of the chart, with or without a leading v.
+        values: Helm values for the chart.
+        labels: Labels of the Flux or Argo CD objects.
     """
 
     name: str
@@ -60,11 +66,11 @@ class Release:
 
 
 def manifests(delivery: Made, release: Release) -> list[Manifest]:
-    """Return the objects that a controller needs, the main one last.
+    """Return the objects with which Flux or Argo CD installs the chart. The main object is the last item.
 
     Raises:
-        GpuConstructsError: A release name that Helm does not take, a release that the source does not have, a value
-            of None.
+        GpuConstructsError: Helm would reject the release name, the source does not contain the release, or one of the
+            Helm values is None.
     """
     check_release_name(release.name)
     where = f"delivery.{delivery.kind}"
@@ -72,15 +78,19 @@ def manifests(delivery: Made, release: Release) -> list[Manifest]:
         return []
     for path in _nones("values", release.values):
         raise GpuConstructsError(
-            f"{path} must not be None with {where}: a manifest drops it, and the chart's default would stay; state a "
-            "value, or use Delivery.helm(...) or Delivery.values()"
+            f"{path} must not be None with {where}, because a manifest drops it and the default of the chart would "
+            "stay. Set a value, or use Delivery.helm(...) or Delivery.values()"
         )
     version = _published(where, delivery.options, release.chart_version)
     return (_flux if delivery.kind == "flux" else _argo_cd)(delivery.options, release, version)
 
 
 def namespaces_of_others(delivery: Made, namespace: str) -> tuple[str, ...]:
-    """Return the namespaces that exist without the app: the controller's, and the operator's if Argo CD makes it."""
+    """Return the namespaces that the app uses but does not create.
+
+    One is the namespace of the Flux or Argo CD objects. With Flux, the result omits it if it is also the namespace of
+    the operator. Another one is the namespace of the operator, if Argo CD creates it.
+    """
     own = delivery.options.get("namespace") or namespace
     if delivery.kind == "argo_cd":
         return (own, namespace) if delivery.options["create_namespace"] else (own,)
@@ -184,27 +194,28 @@ def _dependency(release: str) -> dict[str, str]:
 
 
 def _published(where: str, options: Mapping[str, Any], chart_version: str) -> str:
-    """Return the release as the source writes it."""
+    """Return the version of the chart as the source (Helm repository or registry) spells it, such as ``v26.7.0``."""
     release = chart_version.removeprefix("v")
-    if options["source"] == NVIDIA_OCI and versions.numbers(release) < versions.numbers(FIRST_IN_NVIDIA_OCI):
+    if options["source"] == NVIDIA_OCI and versions.comparable(release) < versions.comparable(FIRST_IN_NVIDIA_OCI):
         raise GpuConstructsError(
-            f"{where}.source must be {NVIDIA_REPOSITORY!r} for release {release}: NVIDIA has charts in its registry "
-            f"from {FIRST_IN_NVIDIA_OCI} on; got {options['source']!r}"
+            f"{where}.source must be {NVIDIA_REPOSITORY!r} for release {release}: the registry of NVIDIA has charts "
+            f"from {FIRST_IN_NVIDIA_OCI} on, got {options['source']!r}"
         )
     return f"{options['version_prefix']}{release}"
 
 
 def drifts_of(chart_version: str, values: Mapping[str, Any]) -> list[str]:
-    """Return the fields that the API server fills into a release's ClusterPolicy, as JSON pointers.
+    """Return the fields that the API server adds to the ClusterPolicy of a release, as JSON pointers.
 
-    Those that the values switch on are left out: Argo CD would never apply a change to a field it ignores.
+    Argo CD must ignore these fields when it compares objects. The list omits fields that the values set, because Argo
+    CD does not apply changes of a field that it ignores.
     """
-    release = versions.numbers(chart_version)
+    release = versions.comparable(chart_version)
     return sorted(
         pointer
         for pointer, (since, before) in _DRIFTS.items()
-        if release >= versions.numbers(since)
-        and (not before or release < versions.numbers(before))
+        if release >= versions.comparable(since)
+        and (not before or release < versions.comparable(before))
         and not at(values, pointer.removeprefix("/spec/").split("/"))
     )
 

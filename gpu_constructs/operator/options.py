@@ -1,4 +1,4 @@
-"""What a user may say about the GPU Operator: its release, and the device plugin's configuration."""
+"""The release of the GPU Operator, and the configuration of its device plugin."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gpu_constructs.device_plugin.configs import Configs
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.kube import fields
 
-# The operator states these as variables of its containers, which beat the file: NVIDIA/gpu-operator@v26.7.0,
-# assets/state-device-plugin and assets/gpu-feature-discovery, 0500_daemonset.yaml; the roots are sourced from
+# The operator sets these variables in its containers, and they override the file: NVIDIA/gpu-operator@v26.7.0,
+# assets/state-device-plugin and assets/gpu-feature-discovery, 0500_daemonset.yaml. The roots come from the file
 # driver-ready.
 _OVERRIDDEN: Mapping[str, tuple[str, str, object]] = {
     "flags.fail_on_init_error": ("FAIL_ON_INIT_ERROR", "devicePlugin", True),
@@ -41,18 +41,21 @@ def release_for(version: str | versions.Unverified, platform: Platform) -> GpuOp
     """
     has_new_layout = platform.brings_driver and platform.supports_cdi
     first = versions.FIRST_GPU_OPERATOR_FOR_CDI_ON_TALOS
-    fits = [repr(name) for name, one in versions.GPU_OPERATOR.items() if not has_new_layout or one.is_at_least(first)]
-    number = (version.version if isinstance(version, versions.Unverified) else version).removeprefix("v")
-    if platform.brings_driver and number in versions.FAILS_ON_TALOS:
-        raise GpuConstructsError(
-            f"version {number!r} of the GPU Operator fails on {platform}: it cannot read Talos' version label "
-            f"(NVIDIA/gpu-operator#2239); take {' or '.join(fits)}"
-        )
     release = versions.release_of(versions.GPU_OPERATOR, version, "the GPU Operator")
+    fits = [
+        repr(name)
+        for name, one in versions.GPU_OPERATOR.items()
+        if (not has_new_layout or one.is_at_least(first)) and (one.reads_version_of_talos or not platform.brings_driver)
+    ]
+    if platform.brings_driver and not release.reads_version_of_talos:
+        raise GpuConstructsError(
+            f"version {release.version!r} of the GPU Operator fails on {platform}: it cannot read the version "
+            f"label of Talos (NVIDIA/gpu-operator#2239). Use {' or '.join(fits)}"
+        )
     if has_new_layout and not release.is_at_least(first):
         raise GpuConstructsError(
-            f"version of the GPU Operator must be at least {first!r} on {platform}, where the driver lies in "
-            f"/usr/local; got {release.version!r}; take {' or '.join(fits)}"
+            f"version of the GPU Operator must be at least {first!r} on {platform}, where the driver is in "
+            f"/usr/local, got {release.version!r}. Use {' or '.join(fits)}"
         )
     return release
 
@@ -63,21 +66,22 @@ def plugin_configs(
     mig_strategy: MigStrategy | None,
     release: DevicePluginRelease,
 ) -> Configs | None:
-    """Return the configurations as config-manager serves them, one alone under the name ``default``.
+    """Return the device plugin configurations for config-manager. Return None if the user sets none.
+
+    A single configuration has the name ``default``.
 
     Raises:
-        GpuConstructsError: They are stated twice or meant for one DaemonSet each, a setting came with a later release
-            of the plugin, or the operator's own variables would beat it.
+        GpuConstructsError: Two keywords set the configuration, it has one DaemonSet for each configuration, a setting
+            needs a later release of the plugin, or a variable of the operator would override it.
     """
     if config is not None and sharing is not None:
         raise GpuConstructsError(
-            "sharing must be left out beside config, which holds it; got both; say it there, by "
-            "PluginConfig(sharing=...)"
+            "sharing must be absent with config, which contains it, got both. Set it with PluginConfig(sharing=...)"
         )
     is_external = isinstance(config, Configs) and config.delivery == "external"
     if config is not None and mig_strategy is not None and not is_external:
         raise GpuConstructsError(
-            f"mig_strategy must be left out beside config, which holds it; got {mig_strategy!r}; say it there, by "
+            f"mig_strategy must be absent with config, which contains it, got {mig_strategy!r}. Set it with "
             f"PluginConfig(flags=Flags(mig_strategy={mig_strategy!r}))"
         )
     if sharing is not None and sharing.strategy != "none":
@@ -94,12 +98,12 @@ def _check_configs(configs: Configs, release: DevicePluginRelease) -> None:
             (
                 configs.delivery == "daemonsets",
                 "config must be a PluginConfig, Configs.managed(...) or Configs.external(...): the operator has one "
-                "DaemonSet with a config-manager; got Configs.named(...)",
+                "DaemonSet with a config-manager, got Configs.named(...)",
             ),
             (
                 configs.delivery == "external" and (configs.flags != Flags() or configs.may_use),
-                "config.flags and config.may_use do nothing here: the operator's pods are privileged, and settings for "
-                "every node are values={'devicePlugin': {'env': [...]}}; leave them out",
+                "config.flags and config.may_use must be absent: the pods of the operator are privileged, and "
+                "settings for all nodes are values={'devicePlugin': {'env': [...]}}. Remove them",
             ),
         ]
     )
@@ -109,13 +113,16 @@ def _check_configs(configs: Configs, release: DevicePluginRelease) -> None:
     strategies = {one.mig_strategy for one in configs.configs.values()}
     if len(strategies) > 1:
         raise GpuConstructsError(
-            "config must have one flags.mig_strategy in all configurations, since the operator states it for all "
-            f"nodes; got {', '.join(map(repr, sorted(strategies)))}"
+            "config must have one flags.mig_strategy in all configurations, because the operator sets it for all "
+            f"nodes, got {', '.join(map(repr, sorted(strategies)))}"
         )
 
 
 def mig_strategy_of(configs: Configs | None) -> MigStrategy | None:
-    """Return the MIG strategy that the operator must be told, since its variable beats the file; None for any."""
+    """Return the MIG strategy that the operator must set, because its variable overrides the configuration file.
+
+    Return None if the configurations allow any strategy.
+    """
     known = [] if configs is None else list(configs.configs.values())
     stated = {one.flags.mig_strategy for one in known} - {None}
     if stated:
@@ -132,21 +139,21 @@ def _check_overridden(config: PluginConfig, name: str) -> None:
         if variable == "DEVICE_LIST_STRATEGY":
             way_out = "device_list_strategy=..."
         raise GpuConstructsError(
-            f"config {name!r} must not state {path}: the operator states {variable} beside it, which wins; got "
-            f"{stated!r}; take it out and pass {way_out}"
+            f"config {name!r} must not contain {path}, which the variable {variable} of the operator overrides, got "
+            f"{stated!r}. Remove it, and set {way_out}"
         )
 
 
 def configs_of_text(section: Mapping[str, Any], release: DevicePluginRelease) -> tuple[Configs | None, list[str]]:
-    """Return the configurations that the user wrote as text, and what is doubtful in them.
+    """Return the configurations that the user wrote as text, and warnings about them.
 
     Args:
         section: Values below ``devicePlugin.config``.
         release: Release of the plugin.
 
     Returns:
-        No configurations if they cannot be known: the ConfigMap is not made here, or an entry cannot be read; one
-        without settings if there is no ConfigMap.
+        Configurations. None if the values do not create the ConfigMap, or if an entry is not readable. If the values
+        name no ConfigMap, the result is one configuration that sets nothing.
 
     Raises:
         GpuConstructsError: A text that is not YAML.
@@ -160,14 +167,14 @@ def configs_of_text(section: Mapping[str, Any], release: DevicePluginRelease) ->
             yaml.safe_load(text)
         except (yaml.YAMLError, ValueError) as error:
             raise GpuConstructsError(
-                f"{path} must be YAML; got {' '.join(str(error).split())}; mend it, or pass config=PluginConfig(...)"
+                f"{path} must be YAML, got {' '.join(str(error).split())}; mend it, or pass config=PluginConfig(...)"
             ) from None
         try:
             configs[name] = PluginConfig.from_yaml(text)
             configs[name].check_release(release)
             _check_overridden(configs[name], name)
         except GpuConstructsError as error:
-            warnings.append(f"{path} may not do what it says: {error.problem}")
+            warnings.append(f"{path} may have another effect than expected: {error.problem}")
     if not texts and not section.get("name"):
         configs = {"default": PluginConfig()}
     if not configs or configs.keys() < texts.keys():

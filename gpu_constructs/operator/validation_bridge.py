@@ -1,4 +1,4 @@
-"""The bridge between Talos and the GPU Operator's validation."""
+"""The bridge between Talos and the validator of the GPU Operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpu_constructs.operator.bridge import Strategy
 from gpu_constructs.tree.construct import GpuObject, checked
 from gpu_constructs.tree.manifest import Manifest
 
-# Each probe starts a process: on a busy node it ends in time only if its container has a share of the CPU.
+# Each probe starts a process. On a busy node, it ends in time only if its container has a CPU request.
 _RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "8Mi"}, "limits": {"memory": "64Mi"}}
 
 _VALIDATOR_OFF = "nvidia.com/gpu.deploy.operator-validator=false"
@@ -27,7 +27,7 @@ _WANTED: Mapping[Strategy, Mapping[str, str]] = {
     "markers": {
         _VALIDATOR_OFF: (
             "the operator's validator, which can never pass here, deletes what the bridge writes whenever it starts or "
-            "stops; add TalosGpuNode(app, 'gpu-node', platform=..., operator_validator=False), or declare it with "
+            "stops. Add TalosGpuNode(app, 'gpu-node', platform=..., operator_validator=False), or declare it with "
             "External(app, 'existing', node_labels=['nvidia.com/gpu.deploy.operator-validator'])"
         )
     },
@@ -37,42 +37,42 @@ _UNWANTED: Mapping[Strategy, Mapping[str, str]] = {
     "markers": {},
     "stage": {
         _VALIDATOR_OFF: (
-            "the operator's validator must run to write the files that its operands wait for; leave "
-            "operator_validator=False out"
+            "the validator of the operator must run, because operands wait for its files. Remove "
+            "operator_validator=False"
         )
     },
 }
 
 
 class ValidationBridge(GpuObject):
-    """Lets the GPU Operator's operands start where Talos brings driver and toolkit, as long as a driver is live.
+    """A DaemonSet that lets the operands of the GPU Operator start on Talos, while the NVIDIA driver works.
 
-    The operator's device plugin, GPU Feature Discovery and DCGM exporter wait for marker files that its
-    validator writes, and until Talos 1.12 the validator never finds the driver: no folder holds both the
-    library and nvidia-smi at the places it looks at. The bridge checks that the kernel modules are live and a
-    GPU is bound to the driver, and then helps in one of two ways:
+    The device plugin, GPU Feature Discovery and DCGM exporter of the operator wait for marker files of its validator.
+    Up to Talos 1.12, the validator never finds the driver, because no folder contains both the library and
+    ``nvidia-smi`` at the paths that it checks. The bridge checks whether the kernel modules run and the driver uses a
+    GPU. It then helps in one of two ways:
 
-    - ``stage`` copies ``libnvidia-ml.so.1`` and ``nvidia-smi`` to ``<stage_dir>/usr/lib64`` and ``/usr/bin``.
-      The operator, told ``hostPaths.driverInstallDir=<stage_dir>`` (``driver_install_dir`` below), then
-      validates the node in earnest, writes the files itself, and its ClusterPolicy can become ready. The node
-      label ``nvidia.com/gpu.deploy.operator-validator`` must not be set: the validator has to run. The copies
-      are the bytes of the node, made anew when those change; nothing that is copied is run by the bridge.
-    - ``markers`` writes the marker files in the validator's place, and again when they are deleted. The node
-      label ``nvidia.com/gpu.deploy.operator-validator=false`` must be set: else the validator keeps deleting
-      them, and never becomes ready.
+    - ``stage`` copies ``libnvidia-ml.so.1`` and ``nvidia-smi`` to ``<stage_dir>/usr/lib64`` and ``/usr/bin``. The
+      operator needs ``hostPaths.driverInstallDir=<stage_dir>`` (``driver_install_dir`` below). Its validator then
+      validates the node and writes the files itself, and its ClusterPolicy can become ready. The validator must run, so
+      do not set the node label ``nvidia.com/gpu.deploy.operator-validator``. The bridge copies the files of the node
+      again when they change. It runs none of them.
+    - ``markers`` writes the marker files in place of the validator, and again after something deletes them. Set the
+      node label ``nvidia.com/gpu.deploy.operator-validator=false``. Otherwise, the validator deletes the files again
+      and again, and never becomes ready.
 
-    Both need ``driver.enabled=false``, ``toolkit.enabled=false`` and ``cdi.enabled=false`` of the operator.
-    When the driver goes, the bridge takes back what it made, and its log says why.
+    Both strategies need ``driver.enabled=false``, ``toolkit.enabled=false`` and ``cdi.enabled=false`` in the operator.
+    If the driver stops, the bridge removes its files, and its log states the reason.
 
-    Emits ConfigMap and DaemonSet ``nvidia-validation-bridge``. The pods run as root, because the directory
-    is root's, and hold nothing else: no capability, no device, no token, one writable host path.
+    Emits a ConfigMap and a DaemonSet ``nvidia-validation-bridge``. The pods run as root, because root owns the
+    directory. They have no capability, no device, no token, and only one writable host path.
 
     Attributes:
         api_object: The DaemonSet.
         strategy: Strategy of the bridge.
-        driver_install_dir: Value that the operator's ``hostPaths.driverInstallDir`` must have; None with ``markers``,
-            where it is not read.
-        namespace: Name of the namespace it lives in.
+        driver_install_dir: Value that ``hostPaths.driverInstallDir`` of the operator must have. None for ``markers``,
+            which does not use it.
+        namespace: Name of the namespace of the DaemonSet.
 
     Source:
         NVIDIA/gpu-operator@v25.10.1, v26.3.3, v26.7.0: cmd/nvidia-validator/main.go, driver.go, find.go,
@@ -102,41 +102,42 @@ class ValidationBridge(GpuObject):
         image: str = versions.BUSYBOX_IMAGE,
         resources: Resources | None = None,
     ) -> None:
-        """Make the bridge.
+        """Create the objects of the bridge.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            namespace: Namespace of the operator, by name or object; it must be privileged (host path).
-            platform: Talos up to 1.12, or ``Kubernetes()`` where the nodes' driver lies apart. Later Talos
-                needs no bridge: there the operator's own validator passes, and a bridge would hide what it
-                finds.
-            strategy: ``markers`` writes the files the operands wait for, ``stage`` puts the driver's files
-                where the operator's validator looks for them.
-            expected_driver_version: Version of the driver to wait for, like ``570.211.01``.
-            required_modules: Kernel modules that must be live; by default ``nvidia`` and ``nvidia_uvm``.
-            required_devices: Names below /dev that must be character devices, like ``nvidiactl``; none by
-                default. With any, the pods mount the node's /dev read-only, and open nothing in it.
-            interval_seconds: Seconds between two checks.
-            retract_on_exit: Whether a stopped bridge takes its files with it. Running operands do not
-                care; those that start meanwhile wait for the next bridge.
-            stage_dir: With ``stage``: the directory of the node that gets the copies, made when missing; by
-                default ``/var/lib/gpu-constructs/driver``. The bridge owns the two names in it, so pass one
-                that nothing else uses. It must be below /var, the one part of a Talos node that can be
-                written; not below /run, which is mounted noexec.
-            source_lib_dir: With ``stage``: folder of the node with ``libnvidia-ml.so.1``. By default the platform's
-                on Talos; elsewhere it is required.
-            source_bin_dir: With ``stage``: folder of the node with ``nvidia-smi``; as above.
-            tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``.
-            node_selector: Additional node labels to select.
-            image: Image with a shell and the common small tools.
-            resources: Amounts of the container; by default requests of 10m CPU and 8Mi and a memory limit of 64Mi:
-                the shell needs some 4Mi, the container runtime starts each probe within the limit, and of what is
-                copied (3Mi) only page cache counts, which the kernel takes back.
+            scope: Chart, or construct in a chart.
+            id: ID of the construct.
+            namespace: Name or object of the operator's namespace. Its Pod Security level must be ``privileged``,
+                because the pods mount a host path.
+            platform: Platform of the cluster: Talos up to 1.12, or ``Kubernetes()`` if its nodes have the driver in
+                other folders. Later Talos releases need no bridge, and a bridge would hide problems there.
+            strategy: ``markers`` writes the files for which the operands wait. ``stage`` copies the driver files to the
+                folder that the validator of the operator checks.
+            expected_driver_version: Version of the driver to wait for, such as ``570.211.01``. None: any version.
+            required_modules: Names of kernel modules that must run. None: ``nvidia`` and ``nvidia_uvm``.
+            required_devices: Names below ``/dev`` that must be character devices, such as ``nvidiactl``. If you name
+                any, the pods mount ``/dev`` of the node read-only, and open no device.
+            interval_seconds: Time between two checks, in seconds.
+            retract_on_exit: Whether the bridge removes its files when it stops. Running operands do not need them.
+                Operands that start in that time wait for the next bridge.
+            stage_dir: Directory on the node for the copies of ``stage``, which the kubelet creates. None:
+                ``/var/lib/gpu-constructs/driver``. The bridge owns its two files there, so use a directory of its own.
+                It must be below ``/var``, the only writable part of a Talos node. ``/run`` does not work, because Talos
+                mounts it with ``noexec``.
+            source_lib_dir: Folder on the node with ``libnvidia-ml.so.1``, for ``stage``. None: the folder of the
+                platform. Only Talos has one.
+            source_bin_dir: Folder on the node with ``nvidia-smi``, for ``stage``. None: the folder of the platform.
+                Only Talos has one.
+            tolerations: Taints of the GPU nodes to tolerate, besides ``nvidia.com/gpu``.
+            node_selector: Node labels to select, besides those of the bridge.
+            image: Image with a shell and the usual small tools.
+            resources: Requests and limits of the container. The default is a request of 10m CPU and 8Mi, and a memory
+                limit of 64Mi. The shell needs about 4Mi, and the container runtime starts each probe within the limit.
+                A copy (3Mi) uses only page cache, which the kernel frees.
 
         Raises:
-            GpuConstructsError: The platform needs no bridge, the namespace is a ``GpuNamespace`` that is not
-                privileged, an option belongs to the other strategy, or a value above is not allowed.
+            GpuConstructsError: A platform that needs no bridge, a ``GpuNamespace`` that is not privileged, an option
+                that the strategy does not have, or a value that is not allowed.
         """
         fields.label_value("id", id)
         where = component_namespace(namespace)

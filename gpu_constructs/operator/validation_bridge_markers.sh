@@ -8,7 +8,7 @@
 #   STATE_DIR/*.written  what was written, to know it again
 #
 # Files of others are safe: only an empty driver-ready is replaced, and only
-# what this script wrote itself, and nobody changed since, is removed. What an
+# what this script wrote itself, and no one changed since, is removed. What an
 # earlier run left behind, with STATE_DIR gone, is known by its content.
 # A variable that is unset or empty gets its default.
 # shellcheck disable=SC2006 # bash 5.2 loses a signal that comes while it reads $(

@@ -8,7 +8,7 @@
 #   STATE_DIR/alive   touched at the end of every turn (liveness)
 #
 # In STAGE_DIR the two names usr/lib64/libnvidia-ml.so.1 and usr/bin/nvidia-smi
-# belong to this script, whoever wrote them: copies outlive a reboot, and those
+# belong to this script, no matter what wrote them: copies outlive a reboot, and those
 # of an older driver must go. All other files are left alone. Nothing that is
 # copied is run here.
 # A variable that is unset or empty gets its default.
@@ -31,7 +31,7 @@ is_staged() {
     [ -f "$2" ] && [ ! -h "$2" ] && { [ "$3" = 0644 ] || [ -x "$2" ]; } && cmp -s "$1" "$2"
 }
 
-# Whoever opens the final name finds a whole file or none.
+# A program that opens the final name finds a whole file or none.
 copy() {
     if [ -d "$2" ]; then
         echo 'it is a directory'

@@ -1,4 +1,4 @@
-"""Values of the GPU Operator's chart: by the platform, by typed keywords, by the user's own values."""
+"""The values of the GPU Operator's chart, from the platform, from keywords, and from the user's own values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpu_constructs.kube.placement import Toleration
 Values = dict[str, Any]
 
 NFD = "node-feature-discovery"
-"""The key of the sub-chart's values."""
+"""Key of the Helm values that contains the values of the sub-chart Node Feature Discovery."""
 
 SWITCHES: Mapping[str, str] = {
     "driver": "driver.enabled",
@@ -27,7 +27,7 @@ SWITCHES: Mapping[str, str] = {
     "dcgm_exporter": "dcgmExporter.enabled",
     "service_monitor": "dcgmExporter.serviceMonitor.enabled",
 }
-"""Keys of the chart that a keyword of ``GpuOperator`` switches, by keyword."""
+"""Keys of the chart that turn a component on or off, by keyword of ``GpuOperator``."""
 
 _CONFIG_MAP = "nvidia-device-plugin-configs"
 _CONFIG = "devicePlugin.config"
@@ -35,13 +35,13 @@ _CONTROL_PLANE = Toleration(key="node-role.kubernetes.io/control-plane", effect=
 
 
 def of_platform(platform: Platform, *, driver_install_dir: str | None, has_bridge: bool) -> Values:
-    """Return what a platform decides; the user's own values may state otherwise where the rules allow it.
+    """Return the values that a platform decides. The user can override them if the rules allow it.
 
     Args:
-        platform: Platform of the cluster; where driver and toolkit belong to the nodes' image, the operator installs
-            neither.
-        driver_install_dir: Folder where the driver's files were staged for the validator.
-        has_bridge: Whether something answers for the nodes' own driver in the validator's place.
+        platform: Platform of the cluster. If its nodes have the driver and the toolkit, the operator does not install
+            them.
+        driver_install_dir: Folder of the driver files that a bridge staged for the validator.
+        has_bridge: Whether a bridge replaces the checks of the validator.
     """
     directory = driver_install_dir or platform.driver_install_dir
     decided = {
@@ -49,7 +49,7 @@ def of_platform(platform: Platform, *, driver_install_dir: str | None, has_bridg
         "toolkit.enabled": False if platform.brings_driver or has_bridge else None,
         "cdi.enabled": False if has_bridge or not platform.supports_cdi else None,
         "hostPaths.driverInstallDir": directory or None,
-        # It stops and starts services of a host with systemd (NVIDIA/gpu-operator#2501).
+        # It uses systemd to stop and start services of the host (NVIDIA/gpu-operator#2501).
         "migManager.enabled": False if platform.brings_driver else None,
     }
     return _nested(decided)
@@ -63,14 +63,14 @@ def of_keywords(
     mig_strategy: str | None,
     switches: Mapping[str, bool | None],
 ) -> Values:
-    """Return what typed keywords state.
+    """Return the Helm values that the keywords of ``GpuOperator`` set.
 
     Args:
-        tolerations: Taints of the GPU nodes; the chart's own lists, which a list replaces, are kept.
-        device_list_strategy: Strategies of the device plugin; empty leaves them to the operator.
-        configs: Configurations of the device plugin, as config-manager serves them.
-        mig_strategy: MIG strategy; None leaves it to the chart, which takes ``single``.
-        switches: Values of the switches by keyword; None leaves one to the chart.
+        tolerations: Taints of the GPU nodes. The result includes those of the chart, whose lists it replaces.
+        device_list_strategy: Strategies of the device plugin. Empty: the operator decides.
+        configs: Configurations of the device plugin for config-manager.
+        mig_strategy: MIG strategy. None: ``single``, the default of the chart.
+        switches: Values of the switches by keyword. None: the default of the chart.
     """
     stated: Values = {SWITCHES[keyword]: is_on for keyword, is_on in switches.items()}
     if tolerations:
@@ -90,15 +90,16 @@ def _config(configs: Configs) -> Values:
     data = {name: one.to_yaml() for name, one in configs.configs.items()}
     if not data:
         return {"name": configs.config_map or _CONFIG_MAP, **default}
-    # A hash in an object's name, against our rule: the operator reads no ConfigMap, so nothing else restarts the
-    # pods that mount it. These are the plugin's, GPU Feature Discovery's and the MPS daemon's alone
-    # (controllers/object_controls.go handleDevicePluginConfig); annotations would restart the driver too.
+    # The name contains a hash, unlike other names of this library. The operator reads no ConfigMap, so a new name is
+    # the
+    # only way to restart the pods that mount it: the plugin, GPU Feature Discovery and the MPS daemon
+    # (controllers/object_controls.go handleDevicePluginConfig). New annotations would restart the driver too.
     digest = config_map.sha256("\0".join(text for item in data.items() for text in item))
     return {"create": True, **default, "name": f"{_CONFIG_MAP}-{digest[:8]}", "data": data}
 
 
 def _nested(flat: Mapping[str, Any]) -> Values:
-    """Return values by dotted key as the chart takes them, without those that are None."""
+    """Return nested dicts for values by dotted key. The result omits values that are None."""
     values: Values = {}
     for path, value in flat.items():
         if value is not None:
@@ -111,12 +112,12 @@ def _nested(flat: Mapping[str, Any]) -> Values:
 
 
 def keywords_of(stated: Mapping[str, Any], *, config: str, mig_strategy: str) -> dict[str, str]:
-    """Return the keyword that stated a key, for each key that one stated.
+    """Return the keyword of ``GpuOperator`` that set each key of the Helm values, by dotted key.
 
     Args:
         stated: Values of ``of_keywords``.
-        config: Keyword that the device plugin's configuration came from.
-        mig_strategy: Keyword that the MIG strategy came from.
+        config: Keyword of the device plugin's configuration.
+        mig_strategy: Keyword of the MIG strategy.
     """
     names = {
         **{path: keyword for keyword, path in SWITCHES.items()},
@@ -135,16 +136,16 @@ def merged(
     own: Mapping[str, Any],
     keywords: Mapping[str, str] = MappingProxyType({}),
 ) -> Values:
-    """Return what the platform decides, overlaid by the keywords, and both by the user's own values.
+    """Return the values of the platform, with those of the keywords and then those of the user merged over them.
 
     Args:
         base: Values that the platform decides.
-        stated: Values that keywords state.
-        own: The user's values.
-        keywords: Keyword that stated each key.
+        stated: Values that keywords set.
+        own: Values of the user.
+        keywords: Keyword that set each key, by dotted key.
 
     Raises:
-        GpuConstructsError: The user's values and a keyword state different things of one key.
+        GpuConstructsError: The user's values and a keyword set different values of one key.
     """
     return _laid(_laid(base, stated), _agreeing(stated, own, "", keywords))
 
@@ -159,17 +160,17 @@ def _agreeing(stated: Mapping[str, Any], own: Mapping[str, Any], prefix: str, ke
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
             more = [name for name, value in theirs.items() if value and name not in ours]
             if more and f"{path}.".startswith(f"{_CONFIG}."):
-                # Its name, and our checks, are of what the keyword says alone.
+                # The name of the ConfigMap and the checks of its content cover only the keyword.
                 raise GpuConstructsError(
-                    f"values.{path}.{more[0]} must not stand beside the keyword {keyword}, which writes the whole "
-                    f"section; got {theirs[more[0]]!r}; say it there, or leave {keyword} out"
+                    f"values.{path}.{more[0]} must be absent with the keyword {keyword}, which sets the whole "
+                    f"section, got {theirs[more[0]]!r}. Set it there, or remove {keyword}"
                 )
             values[key] = _agreeing(ours, theirs, f"{path}.", keywords)
         elif path.endswith(".env") and isinstance(theirs, Sequence):
             values[key] = _variables(ours, theirs, path)
         elif ours != theirs:
             raise GpuConstructsError(
-                f"values.{path} is {theirs!r}, and the keyword {keyword} says {ours!r}; leave one of the two out"
+                f"values.{path} is {theirs!r}, and the keyword {keyword} sets {ours!r}. Remove one of them"
             )
     return values
 
@@ -180,8 +181,8 @@ def _variables(ours: Sequence[Mapping[str, Any]], theirs: Sequence[Any], path: s
         name = variable.get("name") if isinstance(variable, Mapping) else None
         if name in stated and variable != stated[name]:
             raise GpuConstructsError(
-                f"values.{path} sets {name} to {variable.get('value')!r}, and the keyword device_list_strategy says "
-                f"{stated[name]['value']!r}; leave one of the two out"
+                f"values.{path} sets {name} to {variable.get('value')!r}, and the keyword device_list_strategy sets "
+                f"{stated[name]['value']!r}. Remove one of them"
             )
     return [*ours, *(variable for variable in theirs if variable not in ours)]
 

@@ -1,7 +1,7 @@
-"""Rules on values of the GPU Operator's chart that contradict each other, the platform or the operator's code.
+"""Rules for values of the GPU Operator's chart that contradict each other, the platform or the operator's code.
 
-All that they refuse renders silently in at least one release. values_rules.yaml holds the rules that need no code, with
-their sources.
+In at least one release, the chart renders each of these values silently. values_rules.yaml contains the rules that need
+no code, with their sources.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from gpu_constructs.catalog.platforms import NO_VOLUME_MOUNTS, DeviceListStrategy, Platform
 from gpu_constructs.catalog.versions import GPU_OPERATOR, GpuOperatorRelease
-from gpu_constructs.errors import GpuConstructsError, did_you_mean
+from gpu_constructs.errors import GpuConstructsError, did_you_mean, then
 from gpu_constructs.kube import fields, plain_data, tables
 from gpu_constructs.migration.chart_values import coalesced
 from gpu_constructs.operator.values import NFD
@@ -24,17 +24,18 @@ Row = Mapping[str, Any]
 
 _STRATEGY = "DEVICE_LIST_STRATEGY"
 _FLAG = re.compile(r"--?device-list-strategy[= ]+[\"']?([^\s\"']*)")
-_ENV = "devicePlugin.env"
+_ENV, _ARGS, _CONFIG = "devicePlugin.env", "devicePlugin.args", "devicePlugin.config"
+_DIRECTORY, _RUNTIME = "hostPaths.driverInstallDir", "operator.runtimeClass"
 _WORKER = f"{NFD}.worker.tolerations"
 _OPERANDS = "daemonsets.tolerations"
 _CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "effect": "NoSchedule"}
-# cmd/nvidia-validator/driver.go and manifests/state-dra-driver/0500_daemonset.yaml@v26.7.0. Talos links
-# /usr/bin/nvidia-smi, so the validator takes / for the driver root and writes it to driver-ready.
+# cmd/nvidia-validator/driver.go and manifests/state-dra-driver/0500_daemonset.yaml@v26.7.0. Talos has a link
+# /usr/bin/nvidia-smi, so the validator writes / as the driver root to driver-ready.
 _GPU_CLUSTER_FINDS_NO_DRIVER = (
-    "its validator tells the DRA driver the root '/', and the driver lies in /usr/local; install the DRA driver by its "
+    "its validator tells the DRA driver the root '/', and the driver lies in /usr/local. Install the DRA driver by its "
     "own chart"
 )
-_REFUSAL = "{{name}} must be {must}; got {{got!r}}; {why}; leave {{name}} out"
+_REFUSAL = "{{name}} must be {must}, got {{got!r}}: {why}. Remove {{name}}"
 
 
 def _table() -> Any:
@@ -50,28 +51,35 @@ _STATES: Mapping[str, Callable[[Any], bool]] = {
 
 
 class _Seen:
-    """The values as the chart sees them, laid over its defaults."""
+    """The values of the user, merged over the defaults of the chart."""
 
-    def __init__(self, values: Mapping[str, Any], keywords: Mapping[str, str], facts: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        keywords: Mapping[str, str],
+        facts: Mapping[str, object],
+        release: GpuOperatorRelease,
+    ) -> None:
         self.stated = values
-        self._values = coalesced(_table()["defaults"], values)
+        by_release = {"cdi": {"enabled": release.uses_cdi_by_default}}
+        self._values = coalesced(coalesced(_table()["defaults"], by_release), values)
         self._keywords = keywords
         self._facts = facts
 
     def get(self, path: str) -> Any:
-        """Return the value of a dotted key, or None."""
+        """Return the value of a dotted key. Return None if there is no value."""
         return plain_data.at(self._values, path)
 
     def keyword(self, path: str) -> str:
-        """Return the keyword that stated a key, or what holds it; empty if none did."""
+        """Return the keyword of ``GpuOperator`` that set a key or its section. Empty text: no keyword set it."""
         return next((name for known, name in self._keywords.items() if f"{path}.".startswith(f"{known}.")), "")
 
     def off(self, path: str) -> str:
-        """Return false as the user would write it."""
+        """Return false as the user would write it: ``False`` for a keyword, and ``false`` in Helm values."""
         return "False" if self.keyword(path) else "false"
 
     def said(self, row: Row) -> str | None:
-        """Return the message of a row that holds."""
+        """Return the message of a table row if its condition is true for the values. Otherwise, return None."""
         paths = list(row["when"])
         if not all(self._facts[fact] for fact in row.get("facts", ())):
             return None
@@ -98,23 +106,45 @@ def check_rules(
     has_bridge: bool = False,
     keywords: Mapping[str, str] = MappingProxyType({}),
 ) -> list[str]:
-    """Raise for what contradicts itself, the platform or the operator.
+    """Raise for values that contradict each other, the platform or the operator.
 
     Args:
-        values: Values for the chart, of keys and types that ``check_keys`` passed.
+        values: Values for the chart that passed ``check_keys``.
         release: Release of the operator.
         platform: Platform of the cluster.
-        driver_install_dir: Value that ``hostPaths.driverInstallDir`` must have where something else stages the
-            driver's files; None for the platform's.
-        has_bridge: Whether a ``ValidationBridge`` answers for the nodes' own driver.
-        keywords: Keyword that stated a key, for errors to name it.
+        driver_install_dir: Expected value of ``hostPaths.driverInstallDir``, if a bridge stages the driver files. None:
+            the value of the platform.
+        has_bridge: Whether a ``ValidationBridge`` replaces the checks of the validator.
+        keywords: Keyword that set each key, for messages.
 
     Returns:
-        Warnings of what works, or may work, and is likely not what the user wants.
+        Warnings about values that are probably a mistake.
 
     Raises:
         GpuConstructsError: The first contradiction.
     """
+    seen = _seen(values, release, platform, has_bridge=has_bridge, keywords=keywords)
+    for _, problem in _contradictions(seen, platform, driver_install_dir):
+        raise GpuConstructsError(problem)
+    warnings = [message for message in map(seen.said, _table()["warnings"]) if message]
+    return [*warnings, *_of_the_validator(seen, release), *_of_tolerations(seen)]
+
+
+def contradictions(
+    values: Mapping[str, Any], release: GpuOperatorRelease, platform: Platform
+) -> Iterator[tuple[str, str]]:
+    """Yield the key and the error message of each contradiction in the values that ``check_rules`` rejects."""
+    yield from _contradictions(_seen(values, release, platform), platform, None)
+
+
+def _seen(
+    values: Mapping[str, Any],
+    release: GpuOperatorRelease,
+    platform: Platform,
+    *,
+    has_bridge: bool = False,
+    keywords: Mapping[str, str] = MappingProxyType({}),
+) -> _Seen:
     facts = {
         "platform": platform,
         "talos": platform.brings_driver,
@@ -123,25 +153,43 @@ def check_rules(
         "no_gdrdrv": not platform.has_gdrdrv,
         "no_dra": platform.refusal_of("dra") or (_GPU_CLUSTER_FINDS_NO_DRIVER if platform.brings_driver else None),
     }
-    seen = _Seen(values, keywords, facts)
+    return _Seen(values, keywords, facts, release)
+
+
+def _contradictions(seen: _Seen, platform: Platform, staged: str | None) -> Iterator[tuple[str, str]]:
     for row in _table()["refusals"]:
         problem = seen.said(row)
         if problem:
-            raise GpuConstructsError(problem)
-    for index, variable in enumerate(seen.get(_ENV) or ()):
-        if variable.get("name") == _STRATEGY:
-            name = seen.keyword(_ENV) or f"values.{_ENV}[{index}].value"
-            _check_strategy(seen, platform, name, variable.get("value") or "")
-    _check_arguments(seen, platform)
-    _check_fixed(seen, platform, driver_install_dir)
-    _check_default_config(seen)
-    _check_labelling_worker(seen)
-    warnings = [message for message in map(seen.said, _table()["warnings"]) if message]
-    return [*warnings, *_of_the_validator(seen, release), *_of_tolerations(seen)]
+            stated = [path for path in row["when"] if plain_data.at(seen.stated, path) is not None]
+            yield next(iter(stated or row["when"])), problem
+    strategies = {
+        f"{_ENV}[{index}]": variable.get("value") or ""
+        for index, variable in enumerate(seen.get(_ENV) or ())
+        if variable.get("name") == _STRATEGY
+    }
+    checks: list[tuple[str, Callable[[], None]]] = [
+        *(
+            (path, partial(_check_strategy, seen, platform, seen.keyword(_ENV) or f"values.{path}.value", strategy))
+            for path, strategy in strategies.items()
+        ),
+        (_ARGS, partial(_check_arguments, seen, platform)),
+        (_DIRECTORY, partial(_check_directory, seen, platform, staged)),
+        (_RUNTIME, partial(_check_runtime, seen, platform)),
+        (f"{_CONFIG}.default", partial(_check_default_config, seen)),
+        (_OPERANDS, partial(_check_labelling_worker, seen)),
+    ]
+    for path, check in checks:
+        try:
+            check()
+        except GpuConstructsError as error:
+            yield path, error.problem
 
 
 def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> None:
-    """Check a strategy, which comes last and wins: controllers/object_controls.go TransformDevicePlugin."""
+    """Check a device list strategy of the user.
+
+    It overrides the strategy that controllers/object_controls.go TransformDevicePlugin sets.
+    """
     allowed = get_args(DeviceListStrategy)
     words, is_on = given.split(","), seen.get("cdi.enabled") is not False
     fields.refuse_first(
@@ -149,14 +197,15 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
             *(
                 (
                     word not in allowed,
-                    f"{name} must be words of {', '.join(allowed)}, joined by commas alone; got {given!r}"
-                    f"{did_you_mean(word, allowed)}; leave it out for what goes with CDI on or off",
+                    f"{name} must be words of {', '.join(allowed)}, joined by commas alone, got {given!r}"
+                    f"{did_you_mean(word, allowed)}. Remove it for what goes with CDI on or off",
                 )
                 for word in words
             ),
             (
                 "volume-mounts" in words and not platform.accepts_volume_mounts,
-                f"{name} must not hold 'volume-mounts' on {platform}; got {given!r}; {NO_VOLUME_MOUNTS}; use 'envvar'",
+                f"{name} must not contain 'volume-mounts' on {platform}, got {given!r}; "
+                f"{NO_VOLUME_MOUNTS}. Use 'envvar'",
             ),
         ]
     )
@@ -164,72 +213,81 @@ def _check_strategy(seen: _Seen, platform: Platform, name: str, given: str) -> N
     is_typed, cdi = name == seen.keyword(_ENV), seen.keyword("cdi.enabled")
     if has_cdi and not is_on:
         off = "CDI is off" if is_typed else "cdi.enabled is false"
-        way_out = f"leave {name} out{', or take cdi=False back' if cdi else ''}"
-        raise GpuConstructsError(f"{name} must be 'envvar' or 'volume-mounts' while {off}; got {given!r}; {way_out}")
+        way_out = f"Remove {name}{', or cdi=False' if cdi else ''}"
+        raise GpuConstructsError(f"{name} must be 'envvar' or 'volume-mounts' while {off}, got {given!r}. {way_out}")
     if not has_cdi and is_on:
         on, off = "cdi.enabled is true", "set cdi.enabled to false"
         if is_typed or cdi:
             on, off = "CDI is on", "pass cdi=False"
         raise GpuConstructsError(
-            f"{name} must be a cdi- strategy while {on}, as it is by default; got {given!r}; {off}, which alone gives "
-            f"'envvar', or leave {name} out; later operators refuse to reconcile this"
+            f"{name} must be a cdi- strategy while {on}, the default, got {given!r}{then(off)}, or "
+            f"remove {name}. Later operators reject this"
         )
 
 
 def _check_arguments(seen: _Seen, platform: Platform) -> None:
-    """Check the arguments that stand for the script of ``/bin/sh -c``: assets/state-device-plugin."""
-    path = "devicePlugin.args"
-    arguments = [str(one) for one in seen.get(path) or ()]
+    """Check the device plugin's arguments, which replace the ``/bin/sh -c`` script in assets/state-device-plugin."""
+    arguments = [str(one) for one in seen.get(_ARGS) or ()]
     if arguments and arguments[0].startswith("-"):
         raise GpuConstructsError(
-            f"values.{path} must open with a command of a shell: the operator runs '/bin/sh -c' with it instead of its "
-            f"own script; got {arguments[0]!r}; say flags as variables in values.{_ENV}, like {_STRATEGY}"
+            f"values.{_ARGS} must start with a shell command: the operator runs it with '/bin/sh -c' in place of its "
+            f"own script, got {arguments[0]!r}. Set flags as variables in values.{_ENV}, such as {_STRATEGY}"
         )
     for given in _FLAG.findall(" ".join(arguments)):
-        _check_strategy(seen, platform, f"--device-list-strategy in values.{path}", given)
+        _check_strategy(seen, platform, f"--device-list-strategy in values.{_ARGS}", given)
 
 
-def _check_fixed(seen: _Seen, platform: Platform, staged: str | None) -> None:
-    """Check what the platform decides.
-
-    cmd/nvidia-validator looks for the driver's libraries and nvidia-smi below one folder; one word names the
-    RuntimeClass and its handler alike (controllers/object_controls.go getRuntimeClassName).
-    """
-    directory, runtime = "hostPaths.driverInstallDir", "operator.runtimeClass"
+def _check_directory(seen: _Seen, platform: Platform, staged: str | None) -> None:
+    """Check the folder below which cmd/nvidia-validator looks for the driver libraries and nvidia-smi."""
     expected = staged or platform.driver_install_dir
-    if expected and (seen.get(directory) or "").rstrip("/") != expected:
-        where = "there the driver's files are staged" if staged else f"{platform} has the driver's files there"
+    if expected and (seen.get(_DIRECTORY) or "").rstrip("/") != expected:
+        where = "the bridge" if staged else platform
         raise GpuConstructsError(
-            f"values.{directory} must be {expected!r}; got {seen.get(directory)!r}; {where}, and the operator's "
-            f"validator looks there; leave values.{directory} out"
+            f"values.{_DIRECTORY} must be {expected!r}, got {seen.get(_DIRECTORY)!r}. It is the folder of "
+            f"the driver files of {where}. Remove values.{_DIRECTORY}"
         )
-    if platform.brings_driver and seen.get(runtime) not in (None, "", platform.runtime_class):
+
+
+def _check_runtime(seen: _Seen, platform: Platform) -> None:
+    """Check the name of the RuntimeClass, which is also the name of its handler.
+
+    Source: controllers/object_controls.go getRuntimeClassName.
+    """
+    if platform.brings_driver and seen.get(_RUNTIME) not in (None, "", platform.runtime_class):
         raise GpuConstructsError(
-            f"values.{runtime} must be {platform.runtime_class!r} on {platform}; got {seen.get(runtime)!r}; it names "
-            f"the handler too, and containerd has no other for NVIDIA's runtime there; leave values.{runtime} out"
+            f"values.{_RUNTIME} must be {platform.runtime_class!r} on {platform}, got {seen.get(_RUNTIME)!r}. It is "
+            f"the name of the only handler of containerd for GPUs there. Remove values.{_RUNTIME}"
         )
 
 
 def _check_default_config(seen: _Seen) -> None:
-    """Check the name of the default, an error to config-manager if missing: NVIDIA/k8s-device-plugin."""
-    config = "devicePlugin.config"
-    default, entries = seen.get(f"{config}.default"), seen.get(f"{config}.data") or {}
-    if seen.get(f"{config}.create") and default not in (None, "") and str(default) not in entries:
+    """Check the name of the default configuration. If it is missing, config-manager fails."""
+    default, entries = seen.get(f"{_CONFIG}.default"), seen.get(f"{_CONFIG}.data") or {}
+    if seen.get(f"{_CONFIG}.create") and default not in (None, "") and str(default) not in entries:
         raise GpuConstructsError(
-            f"values.{config}.default must be one of {', '.join(entries)}; got {default!r}; config-manager fails"
-            f"{did_you_mean(default, entries)}; name one of them"
+            f"values.{_CONFIG}.default must be one of {', '.join(entries)}, got {default!r}"
+            f"{did_you_mean(default, entries)}. Use one of them"
         )
 
 
 def _check_labelling_worker(seen: _Seen) -> None:
-    """The operator labels only nodes that NFD's worker labelled (controllers/state_manager.go hasGPULabels)."""
-    missing = _not_in(seen, _OPERANDS, _WORKER)
-    if missing and plain_data.at(seen.stated, _OPERANDS) is not None:
+    """Check the tolerations of NFD's worker. The operator labels only nodes that the worker labels.
+
+    Source: controllers/state_manager.go hasGPULabels.
+    """
+    missing = [one for one in _not_in(seen, _OPERANDS, _WORKER) if one not in _default_tolerations()]
+    if missing:
         raise GpuConstructsError(
-            f"values.{_WORKER} must hold what {seen.keyword(_OPERANDS) or _OPERANDS} holds; got no {missing[0]!r}; add "
+            f"values.{_WORKER} must hold what {seen.keyword(_OPERANDS) or _OPERANDS} holds, got no {missing[0]!r}. Add "
             "it, or pass tolerations=[...], which writes both: a node with that taint would get no GPU label, and so "
             "no pod of the operator, without any event"
         )
+
+
+def _default_tolerations() -> Sequence[Mapping[str, Any]]:
+    """Return the default tolerations of the operands in the chart. If a user sets them too, nothing changes."""
+    tolerations: Sequence[Mapping[str, Any]] = _table()["defaults"]["daemonsets"]["tolerations"]
+    return tolerations
 
 
 def _not_in(seen: _Seen, path: str, other: str) -> list[Mapping[str, Any]]:
@@ -239,7 +297,7 @@ def _not_in(seen: _Seen, path: str, other: str) -> list[Mapping[str, Any]]:
 
 
 def _covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
-    """Check whether one toleration puts up with every taint that another puts up with."""
+    """Check whether the toleration ``wide`` covers all taints that the toleration ``narrow`` covers."""
     if wide.get("effect") not in (None, "", narrow.get("effect")):
         return False
     if wide.get("operator") == "Exists":
@@ -249,16 +307,18 @@ def _covers(wide: Mapping[str, Any], narrow: Mapping[str, Any]) -> bool:
 
 
 def _of_tolerations(seen: _Seen) -> Iterator[str]:
-    for toleration in [] if plain_data.at(seen.stated, _OPERANDS) is not None else _not_in(seen, _OPERANDS, _WORKER):
+    for toleration in _not_in(seen, _OPERANDS, _WORKER):
+        if toleration not in _default_tolerations():
+            continue
         yield (
             f"values.{_WORKER} lacks {toleration!r}, which the operands have by default: a node with that taint "
-            "gets no GPU label, and so no pod of the operator; add it, if a node has it"
+            "gets no GPU label, and so no pod of the operator. Add it, if a node has it"
         )
     for toleration in _not_in(seen, _WORKER, _OPERANDS):
         if not _covers(_CONTROL_PLANE, toleration) and toleration.get("key") != "node-role.kubernetes.io/master":
             yield (
-                f"values.{_OPERANDS} lacks {toleration!r}, which {_WORKER} holds: a node with that taint is "
-                "labelled for its GPU and gets no pod of the operator; add it, or pass tolerations=[...]"
+                f"values.{_OPERANDS} lacks {toleration!r}, which {_WORKER} has: a node with that taint "
+                "gets a GPU label and no pod of the operator. Add it, or pass tolerations=[...]"
             )
 
 
@@ -274,8 +334,8 @@ def _of_the_validator(seen: _Seen, release: GpuOperatorRelease) -> Iterator[str]
             name = variable.get("name") or ""
             if name not in read and not name.startswith(tuple(others)):
                 yield (
-                    f"values.{path}.env sets {name!r}, which the validator does not read by itself"
-                    f"{did_you_mean(name, read)}; leave it out unless another program in its containers reads it; the "
+                    f"values.{path}.env sets {name!r}, which the validator does not read"
+                    f"{did_you_mean(name, read)}. Remove it unless another program in its containers reads it; the "
                     f"validator reads {', '.join(read)}"
                 )
 

@@ -1,1 +1,1 @@
-"""From an app to the files in dist/: checks over the whole app, manifests, reports."""
+"""Functions that check an app and write its manifests and reports to dist/."""

@@ -1,4 +1,4 @@
-"""The capacity plan of an app: computed when it is synthesized, before anything is applied."""
+"""`CapacityPlan`: a check at synth whether the cluster has room for the GPU demand of an app."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdk8s import App
 
 from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.cluster.gpu_rules import remember_inventory
-from gpu_constructs.errors import GpuConstructsError, short_errors, wrapped
+from gpu_constructs.errors import GpuConstructsError, short_errors, then, wrapped
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import Provided
@@ -30,22 +30,24 @@ _PLANNED = "_gpu_capacity_plan"
 
 
 class CapacityPlan(GpuConstruct):
-    """Fails the synth of an app whose GPU demand its cluster cannot place, and writes a report.
+    """A plan that compares the GPU demand of an app with its cluster. Synth fails if the demand does not fit.
 
-    It counts every object of the app, whoever made it, against an inventory of GPU nodes: slots after sharing and MIG,
-    node selectors, affinities and taints, new pods of updates, trials and replicas at once. What can never run is an
-    error, with the reason node by node and a way out.
+    The plan compares the requests of all objects of the app, including objects of other libraries, with an inventory of
+    GPU nodes. It considers the slots that nodes advertise with sharing and MIG, node selectors, affinities and taints.
+    It also counts additional pods during updates, and the pods of trials and replicas. If the pods of a workload can
+    never run, the synth fails. The error states the reason for each node and a solution.
 
-    Kubernetes counts slots and no memory: the plan adds up what pods say they take (``GpuRequest(vram=...)``), and
-    tells which of them do not go together on one GPU.
+    Kubernetes counts slots but not GPU memory. The plan adds up the memory that pods state in ``GpuRequest(vram=...)``,
+    and reports pods that do not fit together on one GPU.
 
-    The report is one page, picture, text and JSON: ``reports/capacity-plan.html``, ``.svg``, ``.txt``, ``.json``, in a
-    folder beside the manifests that ``kubectl apply -f`` does not read. ``app.synth()`` of cdk8s fails likewise, but
-    writes no report. Where a synth fails, the report of the last one stays as all of dist/ does; ``plan`` has the new.
+    Emits no Kubernetes object. ``synth`` writes a report as a page, a picture, text and JSON:
+    ``reports/capacity-plan.html``, ``.svg``, ``.txt`` and ``.json``. Their folder is beside the manifests, and
+    ``kubectl apply -f`` does not read it. ``app.synth()`` of cdk8s also fails, but writes no report. If a synth fails,
+    the earlier report stays, like all files of dist/. ``plan`` contains the new result.
 
     Attributes:
-        inventory: The nodes.
-        provides: Nothing; it only looks.
+        inventory: The GPU nodes.
+        provides: Empty declaration of effects on the cluster, because a plan adds nothing to the cluster.
     """
 
     @short_errors
@@ -62,42 +64,43 @@ class CapacityPlan(GpuConstruct):
         other_manifests: Iterable[Mapping[str, Any] | None] = (),
         title: str | None = None,
     ) -> None:
-        """Plan the app.
+        """Add the plan to an app.
 
         Args:
-            app: The App, one cluster.
-            inventory: Its GPU nodes. Rules that count GPUs look at it too, unless ``GpuRules.enforce`` names another.
-            id: Construct id.
-            vram: What to do where memory of a GPU may run out, or pods on a shared GPU state no budget: ``warn``, the
-                default since budgets are estimates; ``error`` fails the synth; ``off`` says nothing. The report
-                has it anyway.
-            waiting: What to do where not all that may run has a place at once, so that some pods wait as Pending.
-                ``off`` where jobs are meant to queue.
-            power: What to do where the GPUs of a rack draw more than ``GpuInventory(rack_watts=...)`` at their power
+            app: The App, which describes one cluster.
+            inventory: GPU nodes of the cluster. Rules that count GPUs use it too, unless ``GpuRules.enforce`` specifies
+                another.
+            id: Construct ID.
+            vram: Severity of two problems: pods can exceed the memory of a GPU, or pods on a shared GPU state no memory
+                budget. ``warn``, the default because budgets are estimates, warns. ``error`` makes the synth fail.
+                ``off`` does neither, and only the report shows it.
+            waiting: Severity if the cluster cannot run all pods at the same time, so that some stay Pending. Use
+                ``off`` if jobs can wait.
+            power: Severity if the GPUs of a rack can draw more than ``GpuInventory(rack_watts=...)`` at their power
                 limits.
-            unchecked: What to do where everything fits only if something holds that the plan cannot look at: another
-                scheduler, a label that no node declares, a custom resource of a kind that is not known. ``error``
-                makes a synth without errors mean that everything fits; ``off`` leaves it to the report, whose verdict
-                is "fits, if ...".
-            other_manifests: Objects of the cluster that the app does not make, as plain data: what
-                ``yaml.safe_load_all`` reads of ``helm template``, or ``[json.loads(text)]`` of
-                ``kubectl get deployments -A -o json``. Their GPUs count; what the app makes too counts once. Their
-                updates, which are not the app's to change, only warn.
-            title: Of the report. None: the name of the app's outdir.
+            unchecked: Severity if the pods fit only under a condition that the plan cannot check. Examples are another
+                scheduler than the scheduler of Kubernetes, a label that no node declares, and a custom resource of an
+                unknown kind. With ``error``, a synth without errors means that all pods fit. With ``off``, only the
+                report states the conditions, in its verdict "fits, if ...".
+            other_manifests: Objects of the cluster that the app does not create, as plain data. For example, pass the
+                result of ``yaml.safe_load_all`` for the output of ``helm template``, or ``[json.loads(text)]`` for that
+                of ``kubectl get deployments -A -o json``. Their GPUs count. An object that the app creates too counts
+                once. Their updates only cause warnings, because the app cannot change them.
+            title: Title of the report. None (the default) uses the name of the folder in ``App(outdir=...)``.
 
         Raises:
-            GpuConstructsError: No App, a second plan of one app, no inventory, or a word that is not allowed. At synth:
-                demand that the nodes cannot place.
+            GpuConstructsError: If ``app`` is not an App or already has a plan, the inventory is missing, or a severity
+                is unknown. At synth: if the nodes have no room for the demand.
         """
         fields.refuse_first(
             (
                 (
                     not isinstance(app, App),
-                    f"app must be a cdk8s App; got {type(app).__name__}; pass the App of the charts",
+                    f"app must be a cdk8s App, got {type(app).__name__}. Pass the App of the charts",
                 ),
                 (
                     not isinstance(inventory, GpuInventory),
-                    f"inventory must be a GpuInventory; got {type(inventory).__name__}; make one with "
+                    f"inventory must be a GpuInventory, got {type(inventory).__name__}. Make one with "
                     "GpuInventory(nodes=[GpuNode(...)])",
                 ),
             )
@@ -109,19 +112,20 @@ class CapacityPlan(GpuConstruct):
             "unchecked": unchecked,
         }
         fields.arguments(CapacityPlan.__init__, {"id": id, "title": title, **self._severities})
-        # The report's files are named after it.
+        # The files of the report have this name.
         fields.dns_label("id", id)
         self._others = plain_manifests("other_manifests", other_manifests)
         fields.refuse_first(
             (
                 (
                     title is not None and not (title.strip() and title.isprintable()),
-                    f"title must be a printable str that is not empty; got {title!r}; leave it out",
+                    f"title must be a printable str that is not empty, got {title!r}. Leave it out",
                 ),
-                # Kept on our side: what a tree holds is asked for across a bridge.
+                # The plan is a Python attribute of the App, because a search in the construct tree calls JavaScript,
+                # which is slow.
                 (
                     hasattr(app, _PLANNED),
-                    "app has a capacity plan already; one App is one cluster: leave one of them out",
+                    "app must have one capacity plan, because an App is one cluster. Leave out the second plan",
                 ),
             )
         )
@@ -138,21 +142,21 @@ class CapacityPlan(GpuConstruct):
 
     @property
     def plan(self) -> Plan:
-        """What it found, as plain data, once the app has been rendered.
+        """The result of the plan as plain data, available after a synth.
 
         Raises:
-            GpuConstructsError: It has not been.
+            GpuConstructsError: If the program has not rendered the app yet.
         """
         if self._plan is None:
             raise GpuConstructsError(
-                "plan is there once the app has been synthesized; call synth(app), or app.synth_yaml(), before it",
+                "plan is available after a synth. Call synth(app) or app.synth_yaml() first",
                 path=self.node.path,
             )
         return self._plan
 
     def examine(self, manifests: Sequence[Mapping[str, Any]], provided: Sequence[Provided]) -> list[Finding]:
-        """Plan the app as it is rendered."""
-        # Asked for only where there is something to plan.
+        """Compute the plan of the rendered app. Return the errors and warnings about it."""
+        # Imported here because apps without a plan do not need it.
         from gpu_constructs.capacity.planner import plan
 
         facts = Facts([*manifests, *self._others], provided, self.inventory)
@@ -174,12 +178,12 @@ class CapacityPlan(GpuConstruct):
             name = (other.get("metadata") or {}).get("name")
             subject, whose = None, f"{other['kind']} {namespace_of(other)}/{name}: "
             is_warning |= problem.kind == "rollout"
-        # What is wrong and what to do come first, and the reasons below it.
-        lines = [f"{whose}{problem.what}; {problem.way_out}", *problem.details]
+        # A message begins with the problem and the solution. The reasons for each node follow.
+        lines = [f"{whose}{problem.what}{then(problem.way_out)}", *problem.details]
         return Finding(subject, wrapped("\n  ".join(map(_shown, lines))), is_warning=is_warning)
 
     def side_files(self) -> list[SideFile]:
-        """Return the report in each of its forms."""
+        """Return the files of the report: page, picture, text and JSON."""
         forms = {
             ".html": self.plan.to_html,
             ".json": self.plan.to_json,
@@ -193,7 +197,7 @@ class CapacityPlan(GpuConstruct):
 
 
 def _shown(text: str) -> str:
-    # Names of foreign objects go to a terminal, too.
+    # A terminal prints the names of objects, so the text must not contain control characters.
     from gpu_constructs.capacity.report.words import readable
 
     return readable(text)

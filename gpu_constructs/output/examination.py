@@ -1,4 +1,4 @@
-"""What is wrong with an app, found in what it renders."""
+"""Functions that render an app and run all checks on the result."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from gpu_constructs.tree.held_apps import left_to_synth
 from gpu_constructs.tree.manifest import GRANTS
 
 _NO_NAMESPACE = (
-    "states no namespace, so its workloads go to 'default'; pass namespace= to the Chart or to each workload, "
-    "namespace='default' where that is meant"
+    "has no namespace, so its workloads go to 'default'. Pass namespace= to the Chart or to each workload, or "
+    "namespace='default' if you want that"
 )
 
 
 class Examined(NamedTuple):
-    """An app and what is wrong with it.
+    """An app with the problems and warnings that the checks found.
 
     Attributes:
-        rendered: Its objects; None where a problem kept them from being rendered.
+        app: The app.
+        constructs: All constructs of the app, in tree order.
+        rendered: Rendered objects of the app; None if a problem prevented the rendering.
+        problems: Texts of the problems.
+        warnings: Texts of the warnings.
     """
 
     app: App
@@ -38,7 +42,7 @@ class Examined(NamedTuple):
 
 
 def examined(app: App) -> Examined:
-    """Render an app and check it."""
+    """Render an app, run all checks, and return the rendered objects with the problems and warnings."""
     constructs = app.node.find_all()
     grants = getattr(app, GRANTS, None)
     if grants is not None:
@@ -53,10 +57,10 @@ def examined(app: App) -> Examined:
 
 def _examined(app: App, constructs: Sequence[IConstruct]) -> Examined:
     order = order_without_dependencies(app.node, constructs)
-    # Sorts them, which takes dependencies without a circle.
+    # `app.charts` sorts the charts by their dependencies, and fails if the dependencies have a cycle.
     charts = app.charts if order is None else list(order)
     with left_to_synth(app):
-        # Rendering a chart validates the whole app, but an app may have none.
+        # Rendering a chart validates the whole app. An app without charts needs its own validation.
         problems = [] if charts else list(_problems_of(constructs))
         if problems:
             return Examined(app, problems=problems)
@@ -68,7 +72,7 @@ def _examined(app: App, constructs: Sequence[IConstruct]) -> Examined:
         for chart in charts
         if getattr(chart, STATES_NO_NAMESPACE, False)
     ]
-    # What is wrong with the objects themselves is better known before anybody computes with them.
+    # Constructs such as a capacity plan examine the app only if all its objects are valid.
     if all(finding.is_warning for _, finding in found):
         for construct in constructs:
             if hasattr(construct, "examine"):

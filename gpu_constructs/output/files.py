@@ -1,4 +1,4 @@
-"""Writes what synth renders and removes what it no longer writes, and touches no file of anyone else."""
+"""Functions that write the rendered files and remove outdated ones. They never change files of other programs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gpu_constructs.tree.held_apps import running_script
 NEEDS_CRDS_FOLDER = "needs-crds"
 SUFFIX = ".k8s.yaml"
 METADATA_FILE = "construct-metadata.json"
-"""What ``App(record_construct_metadata=True)`` asks for."""
+"""Name of the file for ``App(record_construct_metadata=True)``."""
 
 DEFAULT_PROGRAM = "app.py"
-"""The program whose files name none."""
+"""Name of the program that wrote a file whose first line names no program."""
 
 _NAMED = 3
-"""How many files a message names."""
+"""Largest number of files that a message lists."""
 
 
 class _Call(NamedTuple):
-    """One call of synth in this process: for which Apps it wrote which files."""
+    """The Apps of one call of ``synth`` in this process, and the files that it wrote."""
 
     root: Path
     is_single: bool
@@ -39,11 +39,11 @@ _calls: list[_Call] = []
 
 
 class PartlyWritten(Exception):
-    """The disk refused.
+    """The error if the operating system does not allow ``synth`` to write or remove a file.
 
     Attributes:
-        reason: The first thing that failed.
-        details: What was and was not replaced and removed, a line each; none where no file was.
+        reason: Description of the first failure.
+        details: Lines that list which files synth replaced or removed and which it did not. Empty if it changed none.
     """
 
     def __init__(self, reason: str, details: Sequence[str]) -> None:
@@ -54,15 +54,15 @@ class PartlyWritten(Exception):
 
 @dataclass
 class OutputFiles:
-    """The files that one run writes.
+    """The files that one call of ``synth`` writes.
 
     Attributes:
-        root: The folder that holds all of them.
-        outdirs: The outdirs of the Apps: ``root`` itself, or folders in it.
-        program: Name of the program that writes; a file of another one is neither replaced nor removed. The second
-            App that a script writes to one folder by itself has a name of its own, ``app.py-2``.
-        apps: Identities of the Apps.
-        texts: The files, each with its text.
+        root: Folder that contains all files.
+        outdirs: Output folders of the Apps (``App(outdir=...)``): ``root`` itself, or folders in it.
+        program: Name of the program that writes the files. It never replaces or removes files of another program. If a
+            script writes a second App to one folder in a separate call, that App gets its own name, ``app.py-2``.
+        apps: Values of ``id()`` of the Apps, to recognize them in a later call.
+        texts: Text of each file, by path.
     """
 
     root: Path
@@ -79,24 +79,24 @@ class OutputFiles:
 
     @property
     def is_single(self) -> bool:
-        """Whether one App writes straight to the root."""
+        """Whether the run has only one App, whose output folder is ``root``."""
         return self.outdirs[0] == self.root
 
     def folder(self, name: str, outdir: Path) -> Path:
-        """Return the folder for files of an app that kubectl must not read."""
+        """Return the folder for files of an app that are not manifests, such as reports."""
         return self.root / name if self.is_single else self.root / name / outdir.name
 
     def problems(self) -> list[str]:
-        """Return why the files cannot be written without a loss, found before any of them is."""
+        """Return the reasons why a write of the files would fail or lose data."""
         blocked: dict[Path, str] = {}
         taken: dict[str, list[Path]] = defaultdict(list)
         others = [call for call in self._calls_near() if call.apps.isdisjoint(self.apps)]
         for path in self.texts:
             link = _link(path, self.root)
             if link is not None:
-                blocked[link] = "is a symbolic link, and synth writes through none; remove the link"
+                blocked[link] = "is a symbolic link, through which synth does not write. Remove the link"
             elif path.is_dir():
-                blocked[path] = "cannot be written: is a folder"
+                blocked[path] = "is a folder, so synth cannot write this file"
             else:
                 by = _author(path)
                 if by is not None and any(path in call.paths for call in others):
@@ -106,17 +106,17 @@ class OutputFiles:
         return [
             *(f"{shown(path)}: {problem}" for path, problem in blocked.items()),
             *(
-                f"{_listed(paths)}: already written by {by}; give one of the two an outdir of its own{_if_gone(by)}"
+                f"{_listed(paths)}: belongs to {by}. Give one of the two its own outdir{_if_gone(by)}"
                 for by, paths in taken.items()
             ),
         ]
 
     def warnings(self) -> list[str]:
-        """Return a line for each other program that wrote into the same folders."""
+        """Return one warning for each other program that has files in the output folders."""
         _, others = self._earlier()
         return [
-            f"{_listed(paths)}: written by {by}, so it stays, and kubectl applies it too; give one of the two an "
-            f"outdir of its own{_if_gone(by)}"
+            f"{_listed(paths)}: belongs to {by}, so synth keeps it, and kubectl applies it too. Give one of the two "
+            f"its own outdir{_if_gone(by)}"
             for by, paths in others.items()
         ]
 
@@ -128,13 +128,14 @@ class OutputFiles:
                 _remove_empty_folders(folder, self.root)
 
     def write(self) -> dict[str, Sequence[Path]]:
-        """Write what has changed, and remove what an earlier run left.
+        """Write the files that have changed, and remove those that only an earlier run wrote.
 
         Returns:
-            The files that were ``written``, ``unchanged`` and ``removed``, and those ``taken_over`` of others.
+            Paths of files by what happened to them: ``written``, ``unchanged``, ``removed``, or ``taken_over``, which
+            are files of other authors that this run replaced.
 
         Raises:
-            PartlyWritten: The disk refused.
+            PartlyWritten: If the operating system prevents a write or a removal.
         """
         stale, _ = self._earlier()
         changed = [path for path, text in self.texts.items() if not _holds(path, text)]
@@ -154,7 +155,9 @@ class OutputFiles:
                 path.unlink()
                 removed.append(path)
         except OSError as error:
-            reason = f"{shown(path)}: cannot be {'removed' if path in stale else 'written'}: {error.strerror or error}"
+            reason = (
+                f"{shown(path)}: synth cannot {'remove' if path in stale else 'write'} it: {error.strerror or error}"
+            )
             outcome = {
                 "replaced": replaced,
                 "not replaced": changed[len(replaced) :],
@@ -176,7 +179,10 @@ class OutputFiles:
         os.chmod(staged[path], 0o644)
 
     def _earlier(self) -> tuple[list[Path], dict[str, list[Path]]]:
-        """Return the files of earlier runs that this one does not write: its own, and those of each other program."""
+        """Return the files of earlier runs that this run does not write.
+
+        The result has two parts: the files of this program, and the files of each other program by its name.
+        """
         own: list[Path] = []
         others: dict[str, list[Path]] = defaultdict(list)
         seen = set(self.texts)
@@ -194,7 +200,10 @@ class OutputFiles:
         return sorted(own), {by: sorted(paths) for by, paths in others.items()}
 
     def _candidates(self) -> Iterator[tuple[Path, bool]]:
-        """Yield every file where an earlier run may have written, and whether it lies beside the given clusters."""
+        """Yield each file that an earlier run can have written.
+
+        The second value of each pair is True if the file is outside the output folders of the given Apps.
+        """
         sides = [(folder, ending) for folder, endings in FOLDERS.items() for ending in endings]
         for outdir in self.outdirs:
             for pattern in (f"*{SUFFIX}", f"{NEEDS_CRDS_FOLDER}/*{SUFFIX}", METADATA_FILE):
@@ -208,9 +217,10 @@ class OutputFiles:
             yield from ((path, True) for path in self.root.glob(pattern))
 
     def _calls_near(self) -> list[_Call]:
-        """Return the calls of this run that wrote where this one may remove files.
+        """Return the earlier calls in this process that wrote to folders in which this run can remove files.
 
-        A process that is not a script, such as a test or a notebook, may make the next state of the same App.
+        The result is empty if the process is not a script, for example a test or a notebook. Such a process can write
+        another state of the same App.
         """
         if running_script() is None:
             return []
@@ -222,14 +232,18 @@ def _outcome_in_words(outcome: Mapping[str, Sequence[Path]]) -> list[str]:
 
 
 def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
-    """Check whether one may remove files of another: below its root where it holds several clusters."""
+    """Check whether one run of ``synth`` can remove files of another run.
+
+    A run with several clusters searches all folders below its root.
+    """
     return one.root == other.root or (not one.is_single and other.root.is_relative_to(one.root))
 
 
 def running_program() -> str:
-    """Return the name that files carry: the script as its repository knows it, or empty for ``app.py`` and no script.
+    """Return the name of the running program, which the first line of generated files contains.
 
-    It is the path from the folder that holds ``.git``, else from the working directory.
+    The name is the path of the script from the folder that contains ``.git``, or otherwise from the working directory.
+    The name is empty for ``app.py``, and if the process runs no script.
     """
     script = running_script()
     if script is None:
@@ -240,7 +254,7 @@ def running_program() -> str:
 
 
 def program_name(name: str) -> str:
-    """Return a name as a first line can carry it, in a comment of HTML and in a JSON string."""
+    """Return a program name with all characters replaced that are not valid in comments of YAML or HTML, or in JSON."""
     plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._/-") else "_" for letter in name)
     while "--" in plain:
         plain = plain.replace("--", "-")
@@ -248,7 +262,7 @@ def program_name(name: str) -> str:
 
 
 def shown(path: Path) -> str:
-    """Return a path as a reader at the working directory would name it."""
+    """Return a path for messages: relative to the working directory if the path is inside it, otherwise absolute."""
     here = Path.cwd()
     return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
 
@@ -261,11 +275,11 @@ def _listed(paths: Sequence[Path]) -> str:
 def _if_gone(program: str) -> str:
     if " " in program:
         return ""
-    return f", or delete its files if {program} is gone"
+    return f", or delete its files if {program} no longer exists"
 
 
 def _author(path: Path) -> str | None:
-    """Return the program that wrote a file, as ``side_files.author`` does."""
+    """Return the program in the first line of a file. Return None if this library did not write the file."""
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             return author(path.name, lines.readline())
@@ -281,7 +295,10 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def _link(path: Path, root: Path) -> Path | None:
-    """Return the symbolic link on the way from the root to a file, if any: what lies behind it is not ours."""
+    """Return the first symbolic link in the path from a root folder to a file. Return None if the path has no link.
+
+    ``synth`` never writes or removes a file through a symbolic link, because the target can belong to others.
+    """
     folders = path.parents[: len(path.relative_to(root).parts) - 1]
     return next((part for part in (*reversed(folders), path) if part.is_symlink()), None)
 

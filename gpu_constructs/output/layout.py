@@ -1,4 +1,4 @@
-"""Which file each object of an app goes to."""
+"""Functions that choose the file in ``dist/`` for each object of an app."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HEADER = side_files.first_line(SUFFIX)
 
 
 def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> list[str]:
-    """Add the files of an app that was rendered, and return why some cannot be."""
+    """Add the files of a rendered app to ``output``. Return the problems that prevent this, as texts."""
     given_outdir = Path(checked.app.outdir)
     outdir = given_outdir.resolve()
     try:
@@ -34,7 +34,7 @@ def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> lis
             output.texts[path] = side_files.marked(path.name, text, output.program)
     except UnicodeEncodeError as error:
         held = error.object[error.start : error.end]
-        return [f"{path.name}: objects must hold text that UTF-8 can write; got {held!r}; leave it out"]
+        return [f"{path.name}: objects must contain text that UTF-8 can encode, got {held!r}. Leave it out"]
     except GpuConstructsError as error:
         return [str(error)]
     if _records_metadata(checked.app):
@@ -45,35 +45,36 @@ def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> lis
             path = output.folder(file.folder, given_outdir) / file.name
             if path in output.texts:
                 return [
-                    f"{construct.node.path}: {file.folder}/{path.name} is written by another construct already; "
-                    "give one of them another name"
+                    f"{construct.node.path}: another construct already writes {file.folder}/{path.name}. "
+                    "Give one of them another name"
                 ]
             output.texts[path] = side_files.marked(file.name, file.text, output.program)
     return []
 
 
 def _sorted_into_files(rendered: Rendered) -> dict[str, list[dict[str, Any]]]:
-    """Return the objects of each file, by its path in the app's folder.
+    """Return the objects that belong in each file, by the path of the file in the output folder of the app.
 
     Raises:
-        GpuConstructsError: A chart has the name of a file for objects of all charts.
+        GpuConstructsError: If the name of a chart is the name of a file that contains objects of all charts, such as
+            ``00-namespaces``.
     """
     files: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for chart, own in rendered.charts:
         name = Names.to_dns_label(chart)
         if name in (NAMESPACES_FILE, CRDS_FILE, CLASSES_FILE):
-            problem = f"id must not be {name!r}, the file that {name[3:]} of all charts go to"
+            problem = f"id must not be {name!r}, which is the file for {name[3:]} of all charts"
             raise GpuConstructsError(problem, path=chart.node.path)
         for index in own:
             manifest = rendered.manifests[index]
-            # Behind the checks, which show amounts as the user wrote them.
+            # This runs after the checks, because messages of the checks quote amounts as the user wrote them.
             kinds.make_canonical(manifest)
             files[_file_of(manifest, name)].append(manifest)
     return files
 
 
 def _records_metadata(app: App) -> bool:
-    """Check whether ``App(record_construct_metadata=True)`` was said, which cdk8s shows in no other way."""
+    """Check whether the user set ``App(record_construct_metadata=True)``. cdk8s does not expose it as an attribute."""
 
     def is_set_to(value: bool) -> bool:
         try:
@@ -86,7 +87,7 @@ def _records_metadata(app: App) -> bool:
 
 
 def _metadata(constructs: Sequence[IConstruct]) -> str:
-    """Return the construct path of each object by its name, as cdk8s writes it."""
+    """Return the text of ``construct-metadata.json``: the construct path of each object, in the format of cdk8s."""
     made = [construct for construct in constructs if isinstance(construct, ApiObject)]
     resources = {one.name: {"path": one.node.path} for one in made}
     return json.dumps({"version": "1.0.0", "resources": resources}, indent=2) + "\n"
@@ -98,10 +99,11 @@ def _file_of(manifest: Mapping[str, Any], chart: str) -> str:
         return NAMESPACES_FILE + SUFFIX
     if (group, manifest["kind"]) == ("apiextensions.k8s.io", "CustomResourceDefinition"):
         return CRDS_FILE + SUFFIX
-    # A pod is refused, or waits, until its RuntimeClass, PriorityClass, DeviceClass or StorageClass is there.
+    # Kubernetes rejects or delays a pod until its RuntimeClass, PriorityClass, DeviceClass or StorageClass exists.
     if manifest["kind"].endswith("Class") and kinds.is_cluster_scoped(manifest["apiVersion"], manifest["kind"]):
         return CLASSES_FILE + SUFFIX
-    # Even where this app brings the definition: kubectl looks all kinds up before it applies the first object.
+    # This applies even if the app defines the kind, because kubectl looks up all kinds before it applies the first
+    # object.
     if group not in kinds.BUILT_IN_GROUPS:
         return f"{NEEDS_CRDS_FOLDER}/{chart}{SUFFIX}"
     return chart + SUFFIX

@@ -1,4 +1,4 @@
-"""Objects of an app as plain data, rendered with as few calls across the bridge to JavaScript as can be."""
+"""Functions that render an app to plain data, with as few calls of JavaScript (cdk8s) as possible."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.tree.manifest import Manifest
 
 _RESOLVERS = 3
-"""How many resolvers an App has of itself."""
+"""Number of cdk8s resolvers (functions that convert values) that an App has by default."""
 
 _PASSING = "gpu-constructs-validation"
-"""Id of a chart that is gone before anything is written."""
+"""ID of a temporary chart, which synth removes before it writes."""
 
 _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """All objects of an app, and which file each belongs to."""
+    """All objects of an app as plain data in one list, with the range of list indices for each chart."""
 
     manifests: list[dict[str, Any]]
     charts: list[tuple[Chart, range]]
     paths: dict[Chart, dict[tuple[str, str, str], list[str]]] = field(default_factory=dict)
 
     def path_of(self, index: int) -> str:
-        """Return the construct path of an object; only asked for when something is wrong."""
+        """Return the construct path of the object with a given index.
+
+        The lookup is slow, so only error messages use it.
+        """
         chart, own = next((chart, own) for chart, own in self.charts if index in own)
         identity = _identity(self.manifests[index])
         earlier = sum(_identity(self.manifests[i]) == identity for i in own if i < index)
@@ -43,7 +46,10 @@ class Rendered:
         return path.removesuffix("/Default").removesuffix("/Resource")
 
     def _paths(self, chart: Chart) -> dict[tuple[str, str, str], list[str]]:
-        """Ask each object of a chart once, for a mistake is often made in all of them."""
+        """Return the construct paths of the objects of a chart, by API version, kind and name.
+
+        One mistake often affects many objects, so the first call stores the paths of all objects.
+        """
         if chart not in self.paths:
             paths = self.paths[chart] = defaultdict(list)
             for made in chart.node.find_all():
@@ -63,11 +69,11 @@ def render(
     *,
     asks_cdk8s: bool,
 ) -> Rendered:
-    """Render every chart.
+    """Return the objects of all charts as plain data.
 
-    For each ``Manifest`` cdk8s calls back, and then hands over what it was given. A chart of nothing else is rendered
-    here, in the order of cdk8s, so that no body crosses the bridge only to come back. A chart that cdk8s renders goes
-    first: that validates the whole app and settles the order of its objects.
+    cdk8s runs in JavaScript, and the transfer of manifests to and from it is slow. This function therefore renders a
+    chart itself, in the order of cdk8s, if the chart contains only ``Manifest`` objects. Charts that cdk8s renders come
+    first, because that validates the whole app and determines the order of its objects.
     """
     held: dict[Chart, list[ApiObject]] = {}
     for construct in constructs:
@@ -89,7 +95,10 @@ def render(
 
 
 def _validate(app: Construct) -> None:
-    """Have cdk8s render an empty chart, since it validates an app in no other way."""
+    """Make cdk8s validate the app.
+
+    cdk8s validates an app only when it renders a chart, so this function adds and renders an empty chart.
+    """
     chart = Chart(app, _PASSING)
     try:
         chart.to_json()
@@ -100,9 +109,10 @@ def _validate(app: Construct) -> None:
 def order_without_dependencies(
     tree: Node, constructs: Sequence[IConstruct]
 ) -> Mapping[Chart, list[ApiObject | Chart]] | None:
-    """Return what stands in each chart, in order, where no dependency changes that and no chart is in another.
+    """Return the objects of each chart, in the order in which cdk8s emits them.
 
-    The graph of a whole app is asked for once, instead of one for each chart.
+    Return None if dependencies or nested charts can change the order. The function gets the dependency graph of the app
+    once, instead of once for each chart.
     """
     charts = [construct for construct in constructs if isinstance(construct, Chart)]
     if len([child for child in tree.children if isinstance(child, Chart)]) < len(charts):
@@ -120,7 +130,10 @@ def order_without_dependencies(
 
 
 def _objects(chart: Chart, below: Sequence[ApiObject | Chart] | None, *, asks_cdk8s: bool) -> list[dict[str, Any]]:
-    """Render a chart here where it holds nothing but our objects and changes nothing in them."""
+    """Return the objects of a chart as plain data.
+
+    The function does not call cdk8s if the chart contains only objects of this library.
+    """
     if below is None:
         below = [made for made in DependencyGraph(chart.node).topology() if isinstance(made, ApiObject | Chart)]
     manifests = [made for made in below if isinstance(made, Manifest)]
@@ -133,15 +146,14 @@ def _objects(chart: Chart, below: Sequence[ApiObject | Chart] | None, *, asks_cd
 
 
 def changes_metadata(app: App) -> bool:
-    """Check whether cdk8s was told to do more with metadata than to lay it over the chart's."""
+    """Check whether the app or the environment makes cdk8s change the metadata of objects."""
     return len(app.resolvers) != _RESOLVERS or bool(os.environ.get("CDK8S_DISABLE_SORT"))
 
 
 def unwrapped(error: RuntimeError) -> list[str]:
-    """Return what a failed rendering says, without the layers of the JavaScript bridge.
+    """Return the messages of an error of cdk8s during rendering, without the texts that the JavaScript bridge adds.
 
-    An exception of Python code that jsii called back is raised again as it was: its own traceback is the
-    one that helps.
+    If Python code that jsii called back raised an exception, raise it again, because its traceback helps most.
     """
     if not isinstance(error.__cause__, JavaScriptError):
         raise error
@@ -159,6 +171,6 @@ def unwrapped(error: RuntimeError) -> list[str]:
 
 
 def _line_of_validation(line: str) -> str:
-    """Return ``[path] problem`` as we write it; who validates a whole app names the construct itself."""
+    """Convert a line of a cdk8s validation error from ``[path] problem`` to the message format of this library."""
     path, _, problem = line.removeprefix("[").partition("] ")
     return problem if not path and re.match(r"[\w./-]+: ", problem) else f"{path or 'app'}: {problem}"

@@ -1,4 +1,7 @@
-"""From apps to dist/: check the call, render, check everything at once, then write; or say what is wrong instead."""
+"""The functions ``synth`` and ``synthesize``, which check all objects of an app and write its files.
+
+If a check finds a problem, they report all problems and write nothing.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +35,15 @@ from gpu_constructs.tree.held_apps import expect_nothing_more, mark_rendered, wa
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisReport:
-    """What a synth did; as ``str`` the line that ``synth`` prints.
+    """The result of ``synthesize``. Its ``str`` is the line that ``synth`` prints.
 
     Attributes:
-        folder: The folder, as the user names it.
+        folder: Folder of the output, as the user specifies it.
         written: Files that are new or changed.
-        unchanged: Files that were there with the same content.
-        removed: Files of an earlier run that nothing writes any more.
-        taken_over: Files among the written ones that this library had not written before.
-        warnings: The warnings of this run, those of constructs included.
+        unchanged: Files that already had the same content.
+        removed: Files of an earlier run that ``synth`` removed, because no construct emits them now.
+        taken_over: Files among ``written`` that replaced a file that this library did not write.
+        warnings: Warnings of this run, including those of constructs.
     """
 
     folder: str
@@ -59,7 +62,7 @@ class SynthesisReport:
             parts = [f"wrote {of_all}{_counted(count, 'file')} to {self.folder}"]
         if self.taken_over:
             listed = ", ".join(map(shown, self.taken_over))
-            parts.append(f"replaced {len(self.taken_over)} that gpu_constructs had not written ({listed})")
+            parts.append(f"replaced {len(self.taken_over)} that gpu_constructs did not write ({listed})")
         if self.removed:
             parts.append(f"removed {len(self.removed)}")
         if self.warnings:
@@ -73,30 +76,38 @@ def _counted(count: int, noun: str) -> str:
 
 @short_errors
 def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | None = None) -> None:
-    """Write the manifests of all apps, one app a cluster; the last line of an ``app.py``.
+    """Write the manifests of all apps, one app for each cluster. Call it at the end of ``app.py``.
 
-    Each app goes to its own ``outdir``: all Namespaces to ``00-namespaces.k8s.yaml``, custom resource
-    definitions to ``01-crds.k8s.yaml``, RuntimeClasses, PriorityClasses and their like to ``02-classes.k8s.yaml``,
-    objects of kinds that Kubernetes does not define itself to ``needs-crds/``, to be applied second, the rest to one
-    file a chart. ``kubectl apply -f`` reads the files of a folder in that order. Helm values go to
-    ``helm-values/`` and machine configuration to ``machine-config/``, beside the clusters where there are several.
+    Each app goes to its own ``outdir``:
 
-    Each file says in its first line that it is generated, and names the program that wrote it, unless that is
-    ``app.py``. What this program wrote earlier and writes no longer is removed. Files without that line are never
-    removed. Files of another program, or of another App of this program, stay and are named in a warning; to
-    replace one is an error. Nothing is written or removed through a symbolic link.
+    - ``00-namespaces.k8s.yaml``: all Namespaces.
+    - ``01-crds.k8s.yaml``: all custom resource definitions.
+    - ``02-classes.k8s.yaml``: RuntimeClasses, PriorityClasses and other cluster-scoped classes.
+    - ``needs-crds/``: objects of kinds that Kubernetes does not define. Apply this folder second.
+    - one file for each chart: all other objects.
+    - ``helm-values/`` and ``machine-config/``: Helm values and machine configuration. With several apps, these folders
+      are beside the output folders of the apps.
 
-    One line on stderr says what was done. When anything is wrong, every problem of every app is printed with its
-    construct path, dist/ stays as it was and the program exits with status 1.
+    ``kubectl apply -f`` reads the files of a folder in this order.
+
+    The first line of each file states that it is generated, and names the program that wrote it unless that is
+    ``app.py``. ``synth`` removes files that this program wrote earlier but does not write now. It never removes files
+    without that line. Files of another program, or of another App of this program, stay, and a warning names them.
+    Replacing such a file is an error. ``synth`` never writes or removes a file through a symbolic link.
+
+    One line on stderr summarizes the result. If there is a problem, ``synth`` prints every problem of every app with
+    its construct path, does not change dist/, and exits with status 1.
 
     Args:
-        apps: The apps. Several must have their outdirs side by side (``dist/homelab``, ``dist/fleet``);
-            what this program generated there for a cluster that is not given any more is removed too.
-        strict: Whether warnings are errors, which the environment variable ``GPU_CONSTRUCTS_STRICT=1`` says too.
+        apps: The apps. Several apps must have output folders with the same parent (``App(outdir="dist/homelab")``,
+            ``"dist/fleet"``). In this parent folder, ``synth`` also removes files that this program generated for a
+            cluster that is no longer among ``apps``.
+        strict: Whether warnings are errors. The environment variable ``GPU_CONSTRUCTS_STRICT=1`` has the same effect.
             A warning that a filter of Python's ``warnings`` ignores stays ignored.
-        quiet: Whether to leave out the line that says what was done.
-        program: Name for the first lines. By default it is the path of the script in its repository, and none for
-            ``app.py``, a test, or a notebook. Set it where two programs of one name write into one folder.
+        quiet: Whether to omit the line that summarizes the result.
+        program: Name of the program for the first lines. By default, the name is the path of the script in its
+            repository, and empty for ``app.py``, a test, or a notebook. Set it if two programs of the same name write
+            to one folder.
     """
     try:
         report = synthesize(*apps, strict=strict, program=program)
@@ -110,15 +121,15 @@ def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | 
 
 @short_errors
 def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> SynthesisReport:
-    """Do what ``synth`` does, but raise instead of printing and exiting, and return what was done.
+    """Write the files of all apps as ``synth`` does. Return a report, and raise an error instead of exiting.
 
     Args:
-        apps: As for ``synth``.
-        strict: Likewise.
-        program: Likewise.
+        apps: The apps, as for ``synth``.
+        strict: Whether warnings are errors, as for ``synth``.
+        program: Name of the program, as for ``synth``.
 
     Raises:
-        SynthesisError: With every problem found.
+        SynthesisError: If there is a problem. The error lists all problems.
     """
     is_strict = _is_strict(strict)
     output = output_files(apps, program)
@@ -127,7 +138,7 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
     warnings: list[str] = []
     for app in apps:
         mark_rendered(app)
-        # Of several clusters each says whose problem it is.
+        # If there are several clusters, each message begins with the name of its cluster.
         cluster = f"{Path(app.outdir).name}: " if len(apps) > 1 else ""
         with collected_rarely():
             checked = examined(app)
@@ -153,10 +164,10 @@ def synthesize(*apps: App, strict: bool = False, program: str | None = None) -> 
 
 
 def check_before_cdk8s(app: App) -> None:
-    """Check what ``synth`` checks before cdk8s' own ``app.synth()`` writes what it renders.
+    """Run the checks of ``synth`` before ``app.synth()`` of cdk8s writes files.
 
     Raises:
-        RenderingError: With every problem found.
+        RenderingError: If a check finds a problem. The error lists all problems.
     """
     of_constructs = _warnings_of_constructs([app])
     checked = examined(app)
@@ -170,7 +181,7 @@ def check_before_cdk8s(app: App) -> None:
 
 def _is_strict(strict: bool) -> bool:
     if not isinstance(strict, bool):
-        raise SynthesisError([f"strict must be True or False; got {strict!r}"], outcome="")
+        raise SynthesisError([f"strict must be True or False, got {strict!r}"], outcome="")
     try:
         return strict_by_environment() or strict
     except GpuConstructsError as error:
@@ -178,13 +189,16 @@ def _is_strict(strict: bool) -> bool:
 
 
 def _warnings_of_constructs(apps: Sequence[App]) -> list[str]:
-    """Return what constructs of the apps warned of, and what was printed meanwhile about values outside any app."""
+    """Return the warnings of the constructs in the given apps, and of constructs and values outside of any app."""
     kept = [warning for app in apps for warning in warnings_of(app) if not is_ignored(warning)]
     return list(dict.fromkeys([*take_shown_warnings(), *kept]))
 
 
 def _heeded(of_constructs: Sequence[str], warnings: Sequence[str]) -> list[str]:
-    """Return the warnings that strictness makes errors."""
+    """Return the warnings that count as errors with ``strict``.
+
+    A warning that a filter of Python ignores does not count.
+    """
     return [*of_constructs, *(warning for warning in warnings if not is_ignored(warning))]
 
 
@@ -197,10 +211,10 @@ _OUTDIR_VARIABLE = "CDK8S_OUTDIR"
 
 
 def output_files(apps: Sequence[object], program: str | None) -> OutputFiles:
-    """Return where the apps are written; what is wrong with the call is the only problem then.
+    """Return the object that writes the files of the apps.
 
     Raises:
-        SynthesisError: Something is.
+        SynthesisError: If an argument of the call is invalid. The error then contains only this problem.
     """
     given = cast(Sequence[App], apps)
     try:
@@ -216,51 +230,52 @@ def output_files(apps: Sequence[object], program: str | None) -> OutputFiles:
 
 
 def _wrong_arguments(apps: Sequence[object]) -> Iterator[fields.Conflict]:
-    yield not apps, "synth must be given at least one App"
+    yield not apps, "synth needs at least one App"
     for app in apps:
         yield (
             isinstance(app, list | tuple),
-            f"synth takes each App by itself; got a {type(app).__name__}; write synth(*apps)",
+            f"synth takes each App as a separate argument, got a {type(app).__name__}. Write synth(*apps)",
         )
         yield (
             isinstance(app, str | Path),
-            f"synth takes Apps only; got {str(app)!r}; the folder is that of App(outdir={str(app)!r})",
+            f"synth takes Apps only, got {str(app)!r}. Set the folder with App(outdir={str(app)!r})",
         )
         name = getattr(app, "__name__", "")
-        yield isinstance(app, type), f"synth takes Apps only; got the class {name}; make one with App()"
+        yield isinstance(app, type), f"synth takes Apps only, got the class {name}. Make one with App()"
         yield (
             not isinstance(app, App),
-            f"synth takes Apps only; got {_described(app)}; pass the App that it is made in",
+            f"synth takes Apps only, got {_described(app)}. Pass the App that contains it",
         )
 
 
 def _wrong_settings(apps: Sequence[App], outdirs: Sequence[str], program: object) -> Iterator[fields.Conflict]:
     yield (
         os.environ.get(_OUTDIR_VARIABLE) == "",
-        f"{_OUTDIR_VARIABLE} must name a folder; it is set and empty; unset it, or name one",
+        f"{_OUTDIR_VARIABLE} must name a folder, got an empty value. Unset it, or name a folder",
     )
     for app, outdir in zip(apps, outdirs, strict=True):
-        yield not outdir.strip(), f"outdir must name a folder; got {outdir!r}; leave it out for dist/"
+        yield not outdir.strip(), f"outdir must name a folder, got {outdir!r}. Leave it out for dist/"
         yield (
             app.yaml_output_type is not YamlOutputType.FILE_PER_CHART,
-            "yaml_output_type must be FILE_PER_CHART for synth, which sorts objects into files itself; got "
-            f"{app.yaml_output_type.name}; leave it out, or call app.synth()",
+            "yaml_output_type must be FILE_PER_CHART for synth, which sorts objects into files itself, got "
+            f"{app.yaml_output_type.name}. Leave it out, or call app.synth()",
         )
         yield (
             app.output_file_extension != SUFFIX,
-            f"output_file_extension must be {SUFFIX!r} for synth; got {app.output_file_extension!r}; leave it out, "
+            f"output_file_extension must be {SUFFIX!r} for synth, got {app.output_file_extension!r}. Leave it out, "
             "or call app.synth()",
         )
     resolved = {Path(outdir).resolve() for outdir in outdirs}
-    yield len(resolved) < len(outdirs), "every App needs an outdir of its own; got the same one twice"
+    yield len(resolved) < len(outdirs), "every App needs its own outdir, got the same one twice"
     yield (
         len({outdir.parent for outdir in resolved}) > 1,
-        f"the outdirs of several Apps must lie side by side; got {', '.join(sorted(outdirs))}",
+        f"the outdirs of several Apps must be in the same folder, got {', '.join(sorted(outdirs))}",
     )
     is_name = program is None or (isinstance(program, str) and program == program_name(program))
     yield (
         not is_name,
-        f"program must be letters, digits and any of '._/-'; got {program!r}; leave it out for the script's",
+        f"program must consist of letters, digits and '._/-', got {program!r}. Leave it out to use the name of the "
+        "script",
     )
 
 

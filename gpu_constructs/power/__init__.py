@@ -1,1 +1,1 @@
-"""How much power GPUs may draw."""
+"""Power limits of GPUs."""

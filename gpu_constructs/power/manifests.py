@@ -1,4 +1,4 @@
-"""The agents that keep power limits, as plain manifests."""
+"""The ConfigMap and the DaemonSet of `PowerLimit`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpu_constructs.kube.container_security import container_security
 from gpu_constructs.kube.labels import object_labels, selector_labels
 from gpu_constructs.kube.pods import Pods
 from gpu_constructs.kube.resources import Resources
-from gpu_constructs.power.options import AgentSettings, PowerWish
+from gpu_constructs.power.options import AgentSettings, PowerRequest
 
 NAME = "nvidia-powerlimit"
 RESOURCES: Resources = {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"memory": "128Mi"}}
@@ -20,9 +20,9 @@ _STATE_DIR = "/run/power-limit"
 _TEXTFILE_DIR = "/textfile"
 _CHECKSUM = "gpu-constructs/script-sha256"
 _PROBE_SECONDS = 10
-# For one call of nvidia-smi each on more boards than a node has, at seconds a call.
+# One call of nvidia-smi takes several seconds. This time is enough for a call for each board of a full node.
 _RESTORE_SECONDS = 120
-# Until the shell receives a signal behind a call of nvidia-smi that is being ended.
+# The shell reacts to a signal only after the current call of nvidia-smi ends.
 _STOP_SECONDS = 10
 
 _Volumes = dict[str, tuple[dict[str, Any], dict[str, Any]]]
@@ -34,19 +34,19 @@ def power_limit(
     name: str,
     namespace: str,
     instance: str,
-    wishes: Sequence[PowerWish],
+    requests: Sequence[PowerRequest],
     settings: AgentSettings,
     textfile_directory: str | None,
 ) -> dict[str, dict[str, Any]]:
-    """Return the ConfigMap with the script and the DaemonSet that runs it, by construct id."""
+    """Return the ConfigMap with the script and the DaemonSet that runs it, by construct ID."""
     script = shell_script("gpu_constructs.power", "power_limit.sh")
     selector = selector_labels(name=NAME, instance=instance, component="power-limit")
     metadata = {"name": name, "namespace": namespace, "labels": object_labels(selector)}
     volumes = _volumes(name, textfile_directory)
     variables = {
         **settings.variables(),
-        **_limits(wishes),
-        # nvidia-smi and the libraries it needs come from the runtime; every GPU, without taking a slot.
+        **_limits(requests),
+        # The NVIDIA runtime mounts nvidia-smi and its libraries. The container sees all GPUs but requests none.
         "NVIDIA_DISABLE_REQUIRE": "true",
         "NVIDIA_DRIVER_CAPABILITIES": "utility",
         "NVIDIA_VISIBLE_DEVICES": "all",
@@ -75,15 +75,15 @@ def power_limit(
     }
 
 
-def _limits(wishes: Sequence[PowerWish]) -> dict[str, str]:
+def _limits(requests: Sequence[PowerRequest]) -> dict[str, str]:
     return {
-        "POWER_LIMIT": "".join(wish.to_rule() for wish in wishes if wish.target is None),
-        "POWER_LIMITS": "\n".join(wish.to_rule() for wish in wishes if wish.target is not None),
+        "POWER_LIMIT": "".join(request.to_rule() for request in requests if request.target is None),
+        "POWER_LIMITS": "\n".join(request.to_rule() for request in requests if request.target is not None),
     }
 
 
 def _volumes(name: str, textfile_directory: str | None) -> _Volumes:
-    """Return each volume with its source and its mount."""
+    """Return the volume and the mount of each volume of the pods, by name."""
     volumes: _Volumes = {
         "script": (
             {"configMap": {"name": name, "defaultMode": SCRIPT_MODE}},
@@ -106,7 +106,7 @@ def _probes(settings: AgentSettings) -> dict[str, Any]:
             "periodSeconds": 10,
             "timeoutSeconds": 5,
         },
-        # A minute beyond what nvidia-smi has to come up, for the first look.
+        # The first check may take one minute longer than the start of nvidia-smi.
         "startupProbe": {
             "exec": {"command": ["test", "-f", f"{_STATE_DIR}/heartbeat"]},
             "periodSeconds": _PROBE_SECONDS,

@@ -1,4 +1,4 @@
-"""What a user may say about power limits and the agents that keep them."""
+"""Options of `PowerLimit`: the requested limits, and the settings of the script that sets them."""
 
 from __future__ import annotations
 
@@ -15,35 +15,38 @@ OutOfRange = Literal["clamp", "refuse"]
 Target = Literal["uuid", "pci", "index", "name"]
 
 _FORMS: Mapping[Target, tuple[re.Pattern[str], str]] = {
-    "uuid": (re.compile(r"GPU-[0-9A-Za-z-]+\Z"), "'uuid:GPU-' and the rest of what nvidia-smi -L shows"),
+    "uuid": (re.compile(r"GPU-[0-9A-Za-z-]+\Z"), "'uuid:GPU-' and the rest of the UUID from nvidia-smi -L"),
     "pci": (
         re.compile(r"(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\Z"),
-        "'pci:' and a bus id like 0000:01:00.0",
+        "'pci:' and a bus ID like 0000:01:00.0",
     ),
-    "index": (re.compile(r"(?:0|[1-9][0-9]{0,3})\Z"), "'index:' and the number nvidia-smi -L shows"),
-    # No letter that Kubernetes or a shell would read as something else.
+    "index": (re.compile(r"(?:0|[1-9][0-9]{0,3})\Z"), "'index:' and the number from nvidia-smi -L"),
+    # Only characters without a special meaning in Kubernetes and in the shell.
     "name": (
         re.compile(r"(?! )[\w *?\[\]!().,/+-]+(?<! )\Z", re.ASCII),
-        "'name:' and a name, or a pattern with *, ? and [...], without blanks at its ends",
+        "'name:' and a name or a pattern with *, ? and [...], without leading or trailing blanks",
     ),
 }
-"""How a GPU is chosen, the most specific way first: the order in which limits win."""
+"""Ways to select GPUs, from the most specific to the least specific. A limit of an earlier way takes precedence."""
 
 _PERCENT = re.compile(r"([0-9]{1,4})%\Z", re.ASCII)
 _HIGHEST_PERCENT = 200
 _HIGHEST_WATTS = 9999
-_WAY_OUT = "leave the PowerLimit out for the board's own limit"
+_WAY_OUT = "Leave out the PowerLimit to keep the limit of the board"
 
 
 @dataclass(frozen=True)
-class PowerWish:
-    """A power limit for the GPUs of one description; with neither watts nor percent, the board's default.
+class PowerRequest:
+    """A requested power limit, and the GPUs that it applies to.
+
+    If ``watts`` and ``percent`` are None, the request is for the default limit of the board.
 
     Attributes:
-        target: What chooses the GPUs; None for all that no other limit is for.
-        pattern: Value that it must have; for ``name`` a shell pattern. Empty without a target.
-        watts: Limit in watts.
-        percent: Limit as a share of the board's default.
+        target: Property that selects the GPUs: ``uuid``, ``pci``, ``index`` or ``name``. None selects all GPUs that no
+            other request selects.
+        pattern: Value of the property. For ``name``, it is a shell pattern. Empty if ``target`` is None.
+        watts: Limit in watts. None if the limit is not in watts.
+        percent: Limit as a percentage of the board's default. None if the limit is not a percentage.
     """
 
     target: Target | None = None
@@ -53,69 +56,73 @@ class PowerWish:
 
     @property
     def limit(self) -> str:
-        """The limit as the agent reads it: ``300``, ``80%`` or ``default``."""
+        """The limit as the script of the pods reads it: ``300``, ``80%`` or ``default``."""
         if self.percent is not None:
             return f"{self.percent}%"
         return "default" if self.watts is None else str(self.watts)
 
     @property
     def in_words(self) -> str:
-        """The limit as a message has it: ``300 W``, ``80%`` or ``default``."""
+        """The limit as messages show it: ``300 W``, ``80%`` or ``default``."""
         return self.limit if self.watts is None else f"{self.watts} W"
 
     @property
     def is_for_one(self) -> bool:
-        """Whether the limit is for one device."""
+        """Whether the request selects a single GPU, by UUID, PCI bus ID or index."""
         return self.target not in ("name", None)
 
     @property
     def keyword(self) -> str:
-        """Keyword and key that a user wrote."""
+        """The keyword of ``PowerLimit`` that contains this request. For the keyword ``limits``, also the key."""
         return "watts" if self.target is None else f"limits['{self.target}:{self.pattern}']"
 
     def to_rule(self) -> str:
-        """Return the line of POWER_LIMITS; without a target, the value of POWER_LIMIT."""
+        """Return the line for the variable POWER_LIMITS. If ``target`` is None, return the value of POWER_LIMIT."""
         return self.limit if self.target is None else f"{self.target}:{self.pattern}={self.limit}"
 
     def watts_of(self, default_watts: int | None) -> int | None:
-        """Return the watts on a board with that default, or None if they depend on a default that is not known."""
+        """Return the limit in watts for a board with this default limit.
+
+        Return None if the result depends on the default limit and that is unknown.
+        """
         if self.percent is None:
             return default_watts if self.watts is None else self.watts
         return None if default_watts is None else default_watts * self.percent // 100
 
 
-def power_wishes(watts: int | str | None, limits: Mapping[str, int | str]) -> tuple[PowerWish, ...]:
-    """Return the limits in the order in which they win; those by name in the order given.
+def power_requests(watts: int | str | None, limits: Mapping[str, int | str]) -> tuple[PowerRequest, ...]:
+    """Return all requested power limits in order of precedence. Limits by name keep the order of ``limits``.
 
     Args:
-        watts: Limit of every GPU that ``limits`` does not name; None leaves those alone.
-        limits: Limits by ``uuid:``, ``pci:``, ``index:`` or ``name:`` and what that must be.
+        watts: Limit of every GPU that ``limits`` does not name. If None, those GPUs keep their limit.
+        limits: Limits by a key that starts with ``uuid:``, ``pci:``, ``index:`` or ``name:``.
 
     Raises:
-        GpuConstructsError: A value that is not a limit, a key that chooses no GPU, one device twice, no limit at all.
+        GpuConstructsError: If a limit is invalid, a key selects no GPU, two keys select the same GPU, or there is no
+            limit at all.
     """
     if watts is None and not limits:
         raise GpuConstructsError(
-            "watts must be given where there are no limits; got None; name a limit, or leave the PowerLimit out for "
-            "the boards' own"
+            "watts must have a value if there are no limits, got None. Set a limit, or leave out the PowerLimit to "
+            "keep the limits of the boards"
         )
-    wishes = [_wish(*_target(key), f"limits[{key!r}]", limit) for key, limit in limits.items()]
-    seen: dict[tuple[Target | None, str], PowerWish] = {}
-    for wish in wishes:
-        same = seen.setdefault((wish.target, _device(wish)), wish)
-        if same is not wish:
+    requests = [_request(*_target(key), f"limits[{key!r}]", limit) for key, limit in limits.items()]
+    seen: dict[tuple[Target | None, str], PowerRequest] = {}
+    for request in requests:
+        same = seen.setdefault((request.target, _device(request)), request)
+        if same is not request:
             raise GpuConstructsError(
-                f"limits must name a device once; got {same.pattern!r} and {wish.pattern!r}; leave one of them out"
+                f"limits must name a device once, got {same.pattern!r} and {request.pattern!r}. Leave one of them out"
             )
     order: list[Target | None] = list(_FORMS)
-    fallback = [] if watts is None else [_wish(None, "", "watts", watts)]
-    return (*sorted(wishes, key=lambda wish: order.index(wish.target)), *fallback)
+    fallback = [] if watts is None else [_request(None, "", "watts", watts)]
+    return (*sorted(requests, key=lambda request: order.index(request.target)), *fallback)
 
 
-def _device(wish: PowerWish) -> str:
-    if wish.target != "pci":
-        return wish.pattern.lower() if wish.target == "uuid" else wish.pattern
-    domain, bus, device = f"0:{wish.pattern}".lower().split(":")[-3:]
+def _device(request: PowerRequest) -> str:
+    if request.target != "pci":
+        return request.pattern.lower() if request.target == "uuid" else request.pattern
+    domain, bus, device = f"0:{request.pattern}".lower().split(":")[-3:]
     return f"{domain.lstrip('0')}:{bus}:{device}"
 
 
@@ -126,41 +133,39 @@ def _target(key: str) -> tuple[Target, str]:
             refuse_if(not form.match(pattern), "limits key", f"be {description}", key)
             return target, pattern
     words = ", ".join(f"'{target}:'" for target in _FORMS)
-    raise GpuConstructsError(f"limits key must start with one of {words}; got {key!r}{did_you_mean(prefix, _FORMS)}")
+    raise GpuConstructsError(f"limits key must start with one of {words}, got {key!r}{did_you_mean(prefix, _FORMS)}")
 
 
-def _wish(target: Target | None, pattern: str, field: str, limit: int | str) -> PowerWish:
+def _request(target: Target | None, pattern: str, field: str, limit: int | str) -> PowerRequest:
     if not isinstance(limit, str):
         fields.whole_number(field, limit, minimum=1, maximum=_HIGHEST_WATTS, way_out=_WAY_OUT if target is None else "")
-        return PowerWish(target, pattern, watts=limit)
+        return PowerRequest(target, pattern, watts=limit)
     if limit == "default":
-        return PowerWish(target, pattern)
+        return PowerRequest(target, pattern)
     percent = _PERCENT.match(limit)
     if percent is None:
-        way_out = f"give the number {limit}" if limit.isdecimal() else "watts are an int, without a unit"
+        way_out = f"Pass the number {limit}" if limit.isdecimal() else "Write watts as an int, without a unit"
         raise GpuConstructsError(
-            f"{field} must be whole watts, a share of the board's default like '80%', or 'default'; got {limit!r}; "
+            f"{field} must be whole watts, a share of the board's default like '80%', or 'default', got {limit!r}. "
             f"{way_out}"
         )
     if not 1 <= int(percent[1]) <= _HIGHEST_PERCENT:
-        raise GpuConstructsError(
-            f"{field} must be from '1%' to '{_HIGHEST_PERCENT}%', which is more than any board takes; got {limit!r}"
-        )
-    return PowerWish(target, pattern, percent=int(percent[1]))
+        raise GpuConstructsError(f"{field} must be from '1%' to '{_HIGHEST_PERCENT}%', got {limit!r}")
+    return PowerRequest(target, pattern, percent=int(percent[1]))
 
 
-# The script reads no more digits.
+# Largest number of digits that the script accepts.
 _MOST_SECONDS = 9_999_999
 _LEAST_SECONDS = {"interval_seconds": 10, "start_timeout_seconds": 0}
-_WAYS_OUT = {"interval_seconds": "leave it out for a look every 1800 seconds"}
+_WAYS_OUT = {"interval_seconds": "Leave it out to check every 1800 seconds"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
-    """Settings of the script that an agent runs; their meaning is that of the keywords of ``PowerLimit``.
+    """Settings of the script that checks and sets power limits. The keywords of ``PowerLimit`` explain them.
 
     Raises:
-        GpuConstructsError: A number of seconds is out of its range.
+        GpuConstructsError: If a duration is out of its range.
     """
 
     interval_seconds: int
@@ -182,6 +187,6 @@ class AgentSettings:
             )
 
     def variables(self) -> dict[str, str]:
-        """Return the settings as environment variables of the script."""
+        """Return the settings as environment variables that the script reads."""
         settings = {one.name.upper(): getattr(self, one.name) for one in dataclasses.fields(self)}
         return {name: str(int(value) if isinstance(value, bool) else value) for name, value in settings.items()}

@@ -1,4 +1,4 @@
-"""The limit of what each GPU may draw, kept."""
+"""`PowerLimit`: a DaemonSet that sets the power limit of each GPU and keeps it."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.kube.update_strategy import UpdateStrategy
 from gpu_constructs.power.boards import check_boards
 from gpu_constructs.power.manifests import NAME, RESOURCES, power_limit
-from gpu_constructs.power.options import AgentSettings, OutOfRange, PowerWish, power_wishes
+from gpu_constructs.power.options import AgentSettings, OutOfRange, PowerRequest, power_requests
 from gpu_constructs.tree.construct import GpuObject, checked
 from gpu_constructs.tree.manifest import Manifest
 
 
 class PowerLimit(GpuObject):
-    """Sets a power limit on every GPU, reads it back, and sets it again when it drifts.
+    """A DaemonSet that sets a power limit on every GPU, checks it regularly, and sets it again if it changed.
 
-    A limit is lost when the driver is reloaded, a GPU is reset or the node reboots, so a pod on every GPU
-    node looks again and again. It uses ``nvidia-smi``, which the nvidia runtime puts into the container; it
-    takes no GPU slot.
+    A GPU loses its limit when the driver reloads, when an administrator resets the GPU, or when the node reboots. A pod
+    on each GPU node therefore checks the limit regularly. It uses ``nvidia-smi``, which the NVIDIA runtime mounts into
+    the container. The pod requests no GPU.
 
-    Emits a ConfigMap and a DaemonSet of one name. The container runs as root with SYS_ADMIN, which the driver
-    asks for, and holds nothing else: not privileged, no token, and no host path but a ``textfile_directory``.
+    Emits a ConfigMap and a DaemonSet with the same name. The container runs as root with the capability SYS_ADMIN,
+    which the driver requires. It is not privileged. It has no token, and no host path except ``textfile_directory``.
 
     Attributes:
         name: Name of the ConfigMap and the DaemonSet.
         namespace: Namespace of the objects.
-        watts: The limit of GPUs that ``limits`` does not name, as given.
-        wishes: All limits, in the order in which they win: by UUID, PCI bus id, index, name, then ``watts``.
-        interval_seconds: Seconds between two looks.
-        retry_seconds: Seconds until the next look after one that found a problem.
-        out_of_range: What happens to a limit that a board does not take.
+        watts: Limit of the GPUs that ``limits`` does not name, as the user specified it.
+        requests: All requested limits in order of precedence: by UUID, PCI bus ID, index, name, and then ``watts``.
+        interval_seconds: Time between two checks, in seconds.
+        retry_seconds: Time from a check that found a problem until the next check, in seconds.
+        out_of_range: Treatment of a limit that a board does not allow: ``clamp`` or ``refuse``.
         api_object: The DaemonSet.
 
     Source:
@@ -70,49 +70,58 @@ class PowerLimit(GpuObject):
         textfile_directory: str | None = None,
         **pods: Unpack[AgentOptions],
     ) -> None:
-        """Make the power limit.
+        """Create the ConfigMap and the DaemonSet.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            namespace: By name or object; it must be privileged (SYS_ADMIN).
-            platform: ``Talos("1.12")`` or ``Kubernetes()``; decides the runtime class.
-            name: Name of the objects. Nodes with other limits get a PowerLimit of their own, with another name and
-                another ``node_selector``; the pods' label ``app.kubernetes.io/name`` is the same for all.
-            watts: Limit of each GPU: whole watts, a share of the board's default like ``"80%"``, or
-                ``"default"``; 300 by default, what an RTX 3090 (350 W) runs stably at. None leaves GPUs alone
-                that ``limits`` does not name.
-            limits: Limits of some GPUs, by a key that chooses them: ``uuid:GPU-...``, ``pci:0000:01:00.0``,
-                ``index:0`` or ``name:*RTX 3090``, a shell pattern for the name that ``nvidia-smi`` gives. Of
-                several that fit, the first kind in that order wins; of two by name, the first.
-            interval_seconds: Seconds between two looks, 10 or more; 1800 by default.
-            retry_seconds: Seconds until the next look after one that found a problem, never more than
-                ``interval_seconds``; 15 by default.
-            start_timeout_seconds: Seconds without any GPU in the output of ``nvidia-smi``, at the start or later,
-                after which the container ends and Kubernetes starts it again; 300 by default.
-            command_timeout_seconds: Seconds after which a call of ``nvidia-smi`` that does not end is ended; 20 by
-                default. Such a call counts as one that shows no GPU.
-            out_of_range: ``clamp`` takes the nearest limit the board allows, ``refuse`` reports an error.
-            gpu_models: Names of the boards, as ``nvidia-smi`` prints them, to compare the limits with what is
-                known of those boards. The pods take nothing from it: they ask the driver.
-            persistence_mode: Whether to keep the driver loaded without clients, which keeps the limit.
-            restore_on_exit: Whether a stopped pod restores the board's default limit. False by default: an
-                update of the DaemonSet would otherwise let power surge.
-            textfile_directory: Directory of the nodes whose ``*.prom`` files their node_exporter reads; gets
-                ``<name>.prom`` with the limits wanted and found. None: no such file, and no host path.
-            pods: ``image`` takes any glibc image with a POSIX shell and ``timeout``, since ``nvidia-smi`` does
-                not run on musl. ``resources`` are requests of 10m CPU and 16Mi and a memory limit of 128Mi by
-                default. No ``priority_class_name`` by default: the agent must not evict workloads. ``update_strategy``
-                must not surge.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            namespace: Name or object of the namespace. It must allow privileged pods, because of SYS_ADMIN.
+            platform: ``Talos("1.12")`` or ``Kubernetes()``. It determines the runtime class.
+            name: Name of the ConfigMap and the DaemonSet. If some nodes need other limits, create another PowerLimit
+                with another name and another ``node_selector``. The pods of both have the same label
+                ``app.kubernetes.io/name``.
+            watts: Limit of each GPU: whole watts, a share of the board's default such as ``"80%"``, or ``"default"``.
+                The default is 300, at which an RTX 3090 (350 W) runs stably. If None, GPUs that ``limits`` does not
+                name keep their limit.
+            limits: Limits of some GPUs, by a key that selects them: ``uuid:GPU-...``, ``pci:0000:01:00.0``,
+                ``index:0``, or ``name:*RTX 3090`` with a shell pattern for the name that ``nvidia-smi`` prints. If
+                several keys match a GPU, the kind of key that comes first in this list wins. If two names match, the
+                first one wins.
+            interval_seconds: Time between two checks, in seconds. At least 10; 1800 by default.
+            retry_seconds: Time from a check that found a problem until the next check, in seconds. 15 by default, and
+                never more than ``interval_seconds``.
+            start_timeout_seconds: Time in seconds for which ``nvidia-smi`` may show no GPU. After it, the container
+                exits, and Kubernetes restarts it. 300 by default. It applies at the start and later.
+            command_timeout_seconds: Time limit of each call of ``nvidia-smi``, in seconds. 20 by default. The script
+                treats a call that takes longer like a call that shows no GPU.
+            out_of_range: Treatment of a limit that a board does not allow. ``clamp``, the default, sets the nearest
+                limit that the board allows. ``refuse`` reports an error.
+            gpu_models: Names of the boards in the cluster, as ``nvidia-smi`` prints them. The library checks that these
+                boards allow the limits. The pods do not use this list, because they get the allowed limits from the
+                driver.
+            persistence_mode: Whether the driver stays loaded while no program uses the GPU, so that the limit stays.
+                True by default.
+            restore_on_exit: Whether a pod restores the default limit of each board when it stops. False by default,
+                because otherwise every update of the DaemonSet would raise the limits for a moment.
+            textfile_directory: Directory on the nodes whose ``*.prom`` files node_exporter reads. The pods write
+                ``<name>.prom`` to it, with the requested and the actual limits. None, the default: no file and no host
+                path.
+            pods: Options of the pods. For this construct:
+
+                - ``image`` must contain glibc, a POSIX shell and ``timeout``, because ``nvidia-smi`` does not run on
+                  musl.
+                - ``resources`` by default request 10m CPU and 16Mi, with a memory limit of 128Mi.
+                - ``priority_class_name`` has no default, because these pods must not evict workloads.
+                - ``update_strategy`` must not start a new pod before the old one ends (no surge).
 
         Raises:
-            GpuConstructsError: A limit that is none, or that a board of ``gpu_models`` does not take under
-                ``refuse``; an interval under 10 seconds; or another value that is not allowed.
+            GpuConstructsError: If a limit is invalid, if a board of ``gpu_models`` does not allow a limit and
+                ``out_of_range`` is ``refuse``, or if another value is not allowed.
         """
         fields.label_value("id", id)
         where = component_namespace(namespace)
         fields.dns_label("name", name)
-        wishes = power_wishes(watts, limits or {})
+        requests = power_requests(watts, limits or {})
         _check_textfile_directory(textfile_directory, platform)
         settings = AgentSettings(
             interval_seconds=interval_seconds,
@@ -132,14 +141,14 @@ class PowerLimit(GpuObject):
             tolerations=(placement.CRITICAL_ADDONS, placement.GPU_TAINT),
             node_labels={placement.GPU_PRESENT: "true"},
         )
-        for warning in check_boards(wishes, gpu_models, out_of_range=out_of_range):
+        for warning in check_boards(requests, gpu_models, out_of_range=out_of_range):
             warn(f"{scope.node.path}/{id}: {warning}".lstrip("/"))
         manifests = power_limit(
             agents,
             name=name,
             namespace=where,
             instance=id,
-            wishes=wishes,
+            requests=requests,
             settings=settings,
             textfile_directory=textfile_directory,
         )
@@ -147,29 +156,32 @@ class PowerLimit(GpuObject):
         self.name = name
         self.namespace = where
         self.watts = watts
-        self.wishes = wishes
+        self.requests = requests
         self.interval_seconds = interval_seconds
         self.retry_seconds = retry_seconds
         self.out_of_range: OutOfRange = out_of_range
         self.provides = Provided(
             platform=platform,
             runs_on=(placement_of(manifests["Default"]["spec"]["template"]["spec"]),),
-            power_caps=[PowerCap(limits=_by_board(wishes), node_selector=pods.get("node_selector") or {})],
+            power_caps=[PowerCap(limits=_by_board(requests), node_selector=pods.get("node_selector") or {})],
         )
         for child, manifest in manifests.items():
             Manifest(self, child, manifest)
 
 
-def _by_board(wishes: Sequence[PowerWish]) -> dict[str, str]:
-    """Return the limits that a board's name decides; which board has an id is not known before it runs."""
-    return {wish.pattern or "*": wish.limit for wish in wishes if wish.target in (None, "name")}
+def _by_board(requests: Sequence[PowerRequest]) -> dict[str, str]:
+    """Return the requested limits as text, by the pattern of the board names to which each limit applies.
+
+    The result omits limits of single GPUs, because the IDs of GPUs are unknown before the pods run.
+    """
+    return {request.pattern or "*": request.limit for request in requests if request.target in (None, "name")}
 
 
 def _check_update(strategy: UpdateStrategy | None) -> None:
     if strategy is not None and strategy.max_surge not in (None, 0, "0%"):
         raise GpuConstructsError(
-            "update_strategy must not surge: two agents of a node would undo each other's limits; got "
-            f"max_surge={strategy.max_surge!r}; use max_unavailable"
+            "update_strategy must not surge: two agents on a node would change each other's limits, got "
+            f"max_surge={strategy.max_surge!r}. Use max_unavailable"
         )
 
 
@@ -179,6 +191,6 @@ def _check_textfile_directory(given: str | None, platform: Platform) -> None:
     fields.absolute_path("textfile_directory", given)
     if platform.brings_driver and not given.startswith("/var/"):
         raise GpuConstructsError(
-            "textfile_directory must be below /var, the one part of a Talos node that can be written; got "
-            f"{given!r}; name the directory that node_exporter's --collector.textfile.directory mounts"
+            "textfile_directory must be below /var, the only writable folder of a Talos node, got "
+            f"{given!r}. Use the directory that --collector.textfile.directory of node_exporter reads"
         )

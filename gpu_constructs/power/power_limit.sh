@@ -1,59 +1,59 @@
 #!/bin/sh
-# Sets the power limit of every GPU of this node, reads it back, and looks
-# again each INTERVAL_SECONDS: a limit is lost by a driver reload or GPU reset.
+# Sets the power limit of every GPU of this node, reads it back, and repeats this
+# every INTERVAL_SECONDS, because a driver reload or a GPU reset loses the limit.
 #
-#   kubectl logs           logfmt, a usage line and a verdict for each GPU
-#   STATE_DIR/ready        the last pass left every GPU as wanted (readiness)
-#   STATE_DIR/heartbeat    when the last pass ended, in epoch seconds (liveness)
+#   kubectl logs           logfmt: for each GPU a line with its usage and a line with the result
+#   STATE_DIR/ready        exists if the last pass set every requested limit (readiness)
+#   STATE_DIR/heartbeat    end of the last pass, in seconds of the epoch (liveness)
 #
-# Exit codes: 0 stopped, or ONESHOT and all as wanted; 1 ONESHOT and not so;
-# 64 configuration that cannot be read; 69 nvidia-smi shows no GPU, or does not
-# answer, for START_TIMEOUT_SECONDS: a new container gets new devices and libraries.
-# A variable that is unset or empty gets its default.
-# shellcheck disable=SC2006 # bash 5.2 loses a signal that comes while it reads $(
+# Exit codes: 0 stopped, or ONESHOT without problems; 1 ONESHOT with a problem;
+# 64 invalid configuration; 69 nvidia-smi shows no GPU or does not answer for
+# START_TIMEOUT_SECONDS. A new container then gets new devices and libraries.
+# An unset or empty variable has its default.
+# shellcheck disable=SC2006 # bash 5.2 loses a signal that arrives while it parses $(
 set -u
 umask 022
 export LC_ALL=C
 
-# A wish is whole watts (300), a share of the GPU's default limit (80%) or the
-# word default. An empty POWER_LIMIT leaves GPUs without a rule alone.
+# A requested limit is whole watts (300), a share of the GPU's default limit (80%) or the
+# word default. If POWER_LIMIT is empty, GPUs without a rule keep their limit.
 : "${POWER_LIMIT:=}"
-# One rule a line; uuid wins over pci over index over name, then the first line.
+# One rule in each line. Precedence: uuid, pci, index, name; then the first line.
 #   uuid:GPU-5e0c...=280   pci:0000:01:00.0=280   index:0=280   name:*RTX 3090=280
 : "${POWER_LIMITS:=}"
-: "${OUT_OF_RANGE:=clamp}" # or refuse: what the GPU's own minimum and maximum do to a wish
+: "${OUT_OF_RANGE:=clamp}" # or refuse, if a requested limit is outside the range of the GPU
 : "${INTERVAL_SECONDS:=1800}"
-: "${RETRY_SECONDS:=15}" # instead of INTERVAL_SECONDS after a pass that failed
+: "${RETRY_SECONDS:=15}" # replaces INTERVAL_SECONDS after a failed pass
 : "${START_TIMEOUT_SECONDS:=300}"
 : "${COMMAND_TIMEOUT_SECONDS:=20}" # for each call of nvidia-smi
 : "${PERSISTENCE_MODE:=1}"
 : "${RESTORE_ON_EXIT:=0}"
 : "${ONESHOT:=0}"
 : "${STATE_DIR:=/tmp}"
-: "${METRICS_FILE:=}" # node_exporter textfile; its directory must exist
+: "${METRICS_FILE:=}" # textfile for node_exporter; its directory must exist
 : "${NVIDIA_SMI:=nvidia-smi}"
 
 FIELDS=index,uuid,pci.bus_id,name
 FIELDS=$FIELDS,power.limit,power.min_limit,power.max_limit,power.default_limit,enforced.power.limit,power.draw
 FIELDS=$FIELDS,utilization.gpu,utilization.memory,memory.used,temperature.gpu
 
-# Between the fields of a row: a board's name may hold any other character.
+# Separates the fields of a row, because the name of a board may contain any other character.
 separator=`printf '\037'`
 
-corrupted="the infoROM of a GPU is corrupted, which does not keep its limit from being set"
+corrupted="the infoROM of a GPU is corrupted; setting its limit still works"
 
 asleep=''
-has_begun='' # whether a limit may have been set
+has_begun='' # not empty if the script may have set a limit
 
 log() { # level, rest of the line
     printf 'ts=%s level=%s %s\n' "`date -u +%Y-%m-%dT%H:%M:%SZ`" "$1" "$2"
 }
 
-plain() { # any text without what ends a quoted word of logfmt
+plain() { # any text -> text without characters that end a quoted value of logfmt
     printf '%s' "$1" | tr '\n\r\t\037"\134' "    '/"
 }
 
-quote() { # any text -> $quoted, fit for a line of logfmt
+quote() { # any text -> $quoted, a value of logfmt
     quoted=\"`plain "$1"`\"
 }
 
@@ -61,11 +61,11 @@ lower() {
     printf '%s' "$1" | tr '[:upper:]' '[:lower:]'
 }
 
-label_value() { # any text as METRICS_FILE has it between quotes
+label_value() { # any text -> text between the quotes of METRICS_FILE
     printf '%s' "$1" | sed 's/["\\]/\\&/g'
 }
 
-smi() { # a call of nvidia-smi that ends, with rc 124, 137 or 143 if it had to be ended
+smi() { # calls nvidia-smi with a time limit; rc 124, 137 or 143 after a timeout
     timeout -k 2 "$COMMAND_TIMEOUT_SECONDS" "$NVIDIA_SMI" "$@" 2>&1 </dev/null
 }
 
@@ -76,7 +76,7 @@ has_hung() { # rc of smi
     esac
 }
 
-refuse() {
+reject() {
     quote "$1"
     log error "msg=$quoted"
     exit 64
@@ -84,7 +84,7 @@ refuse() {
 
 # --- configuration ----------------------------------------------------------
 
-is_wish() {
+is_request() {
     case $1 in
         default) return 0 ;;
     esac
@@ -94,7 +94,7 @@ is_wish() {
 }
 
 check_rule() {
-    is_wish "${1##*=}" || refuse "POWER_LIMITS: '$1' must end in '=' and watts, NN% or default"
+    is_request "${1##*=}" || reject "POWER_LIMITS: '$1' must end in '=' and watts, NN% or default"
     target=${1%=*}
     case $target in
         uuid:GPU-?* | name:?*) return ;;
@@ -104,7 +104,7 @@ check_rule() {
     esac
     case $value in
         '' | *[!$allowed]*)
-            refuse "POWER_LIMITS: '$1' must start with uuid:GPU-..., pci:<bus id>, index:<number> or name:<glob>"
+            reject "POWER_LIMITS: '$1' must start with uuid:GPU-..., pci:<bus id>, index:<number> or name:<glob>"
             ;;
     esac
 }
@@ -114,16 +114,16 @@ check_seconds() { # variable, value, least
         *[!0-9]* | 0?* | ???????????????????*) ;;
         *) [ "$2" -ge "$3" ] && return ;;
     esac
-    refuse "$1 must be a whole number of seconds, $3 or more; got '$2'"
+    reject "$1 must be a whole number of seconds, $3 or more, got '$2'"
 }
 
 check_choice() { # variable, value, the two choices
-    [ "$2" = "$3" ] || [ "$2" = "$4" ] || refuse "$1 must be one of '$3', '$4'; got '$2'"
+    [ "$2" = "$3" ] || [ "$2" = "$4" ] || reject "$1 must be one of '$3', '$4', got '$2'"
 }
 
 check_configuration() {
-    [ -z "$POWER_LIMIT" ] || is_wish "$POWER_LIMIT" ||
-        refuse "POWER_LIMIT must be whole watts, NN%, default or empty; got '$POWER_LIMIT'"
+    [ -z "$POWER_LIMIT" ] || is_request "$POWER_LIMIT" ||
+        reject "POWER_LIMIT must be whole watts, NN%, default or empty, got '$POWER_LIMIT'"
     while read -r rule; do
         [ -z "$rule" ] || check_rule "$rule"
     done <<EOF
@@ -142,8 +142,8 @@ EOF
 
 # --- values -----------------------------------------------------------------
 
-# Shells have no fractions: limits are compared in hundredths of a watt.
-hundredths() { # 300.5 -> $hundredths=30050; fails for [N/A] and its like
+# Shells have no fractions, so the script compares limits in hundredths of a watt.
+hundredths() { # 300.5 -> $hundredths=30050; fails for [N/A] and similar texts
     hundredths=0
     whole=${1%%.*} fraction=00
     case $1 in
@@ -154,20 +154,20 @@ hundredths() { # 300.5 -> $hundredths=30050; fails for [N/A] and its like
         *[!0-9]* | ?????????*) return 1 ;;
     esac
     [ -n "$whole" ] || return 1
-    # The leading 1 keeps 08 from being read as octal.
+    # Without the leading 1, the shell would read 08 as octal.
     hundredths=$((whole * 100 + 1$fraction - 100))
 }
 
-is_about() { # hundredths, watts: a board may hold 299.98 for 300
+is_about() { # hundredths, watts: a board may report 299.98 for 300
     [ $(($1 - $2 * 100)) -lt 100 ] && [ $(($2 * 100 - $1)) -lt 100 ]
 }
 
-bus() { # 00000000:0A:00.0, 0000:0a:00.0 and 0a:00.0 are one device
+bus() { # 00000000:0A:00.0, 0000:0a:00.0 and 0a:00.0 are the same device
     echo "$1" | sed -e y/ABCDEF/abcdef/ -e 's/^0*\([^:]*:[^:]*:\)/\1/' -e t -e 's/^/:/'
 }
 
-wish_for() { # index, uuid, pci bus id, name -> $wish and the $rule it is from
-    wish=$POWER_LIMIT rule=POWER_LIMIT best=0
+request_for() { # index, uuid, PCI bus ID, name -> $requested and its $rule
+    requested=$POWER_LIMIT rule=POWER_LIMIT best=0
     while read -r line; do
         target=${line%=*} rank=0
         pattern=${target#*:}
@@ -184,13 +184,13 @@ wish_for() { # index, uuid, pci bus id, name -> $wish and the $rule it is from
                 ;;
             index:*) [ "$pattern" = "$1" ] && rank=2 ;;
             name:*)
-                # shellcheck disable=SC2254 # the pattern is meant to be a glob
+                # shellcheck disable=SC2254 # the pattern is a glob
                 case $4 in
                     $pattern) rank=1 ;;
                 esac
                 ;;
         esac
-        [ "$rank" -gt "$best" ] && best=$rank wish=${line##*=} rule=$target
+        [ "$rank" -gt "$best" ] && best=$rank requested=${line##*=} rule=$target
     done <<EOF
 $POWER_LIMITS
 EOF
@@ -198,10 +198,10 @@ EOF
 
 # --- one pass ---------------------------------------------------------------
 
-query() { # a line for each GPU, FIELDS apart by $separator, [Not Supported] as [Not_Supported]
+query() { # prints a line for each GPU: FIELDS with $separator, [Not Supported] as [Not_Supported]
     answer=`smi --query-gpu="$FIELDS" --format=csv,noheader,nounits`
     rc=$?
-    # Of a row, three fields are before the name and ten behind it; what has fewer commas is a warning.
+    # A row has three fields before the name and ten after it. A line with fewer commas is a warning.
     printf '%s\n' "$answer" | sed -e '/\(,[^,]*\)\{13\}/!b' \
         -e "s/, */$separator/;s/, */$separator/;s/, */$separator/" \
         -e "s/, *\([^,]*\)\$/$separator\1/;s/, *\([^,]*\)\$/$separator\1/;s/, *\([^,]*\)\$/$separator\1/" \
@@ -212,7 +212,7 @@ query() { # a line for each GPU, FIELDS apart by $separator, [Not Supported] as 
     return "$rc"
 }
 
-record() { # a GPU's lines for METRICS_FILE; watts wanted, or empty
+record() { # requested watts or empty; adds the lines of a GPU for METRICS_FILE
     hundredths "$limit" || return
     model=`label_value "$name"`
     labels="{UUID=\"$uuid\",gpu=\"$index\",modelName=\"$model\"}"
@@ -226,13 +226,13 @@ gpu_power_limit_last_check_timestamp_seconds$labels $checked"
 }
 
 write_metrics() {
-    text="# HELP gpu_power_limit_watts Power limit the driver holds.
+    text="# HELP gpu_power_limit_watts Power limit that the driver reports.
 # TYPE gpu_power_limit_watts gauge$limit_lines
-# HELP gpu_power_limit_desired_watts Power limit this agent wants, within what the GPU allows.
+# HELP gpu_power_limit_desired_watts Requested power limit, within the range of the GPU.
 # TYPE gpu_power_limit_desired_watts gauge$desired_lines
-# HELP gpu_power_limit_last_check_timestamp_seconds When this agent last looked.
+# HELP gpu_power_limit_last_check_timestamp_seconds Time of the last check.
 # TYPE gpu_power_limit_last_check_timestamp_seconds gauge$checked_lines"
-    # node_exporter reads *.prom: the unfinished file is not one.
+    # node_exporter reads *.prom, so the unfinished file needs another ending.
     temp=$METRICS_FILE.$$
     error=`{ printf '%s\n' "$text" >"$temp" && mv -f "$temp" "$METRICS_FILE"; } 2>&1` && return
     rm -f "$temp"
@@ -240,17 +240,17 @@ write_metrics() {
     log warn "msg=\"cannot write METRICS_FILE\" file=\"$METRICS_FILE\" output=$quoted"
 }
 
-limit_gpu() { # works on the row that limit_all has read
+limit_gpu() { # handles the row that limit_all read
     where="gpu=$index uuid=$uuid"
-    wish_for "$index" "$uuid" "$pci" "$name"
-    if [ -z "$wish" ]; then
+    request_for "$index" "$uuid" "$pci" "$name"
+    if [ -z "$requested" ]; then
         record ''
-        log info "$where msg=\"left alone\""
+        log info "$where msg=\"no limit requested\""
         return 0
     fi
 
     needed=$limit,$min,$max base=0
-    case $wish in
+    case $requested in
         default | *%) needed=$needed,$default ;;
     esac
     case $needed in
@@ -264,7 +264,7 @@ limit_gpu() { # works on the row that limit_all has read
         hundredths "$min" && least=$(((hundredths + 99) / 100)) &&
         hundredths "$max" && most=$((hundredths / 100)); then
         readable=yes
-        case $wish in
+        case $requested in
             default | *%) hundredths "$default" && base=$hundredths || readable=no ;;
         esac
     fi
@@ -273,16 +273,16 @@ limit_gpu() { # works on the row that limit_all has read
         return 1
     fi
 
-    case $wish in
+    case $requested in
         default) watts=$((base / 100)) ;;
-        *%) watts=$((base * ${wish%\%} / 10000)) ;;
-        *) watts=$wish ;;
+        *%) watts=$((base * ${requested%\%} / 10000)) ;;
+        *) watts=$requested ;;
     esac
     quote "$rule"
-    from="wish=$wish rule=$quoted"
-    if [ "$least" -gt "$most" ] && [ "$OUT_OF_RANGE" = clamp ]; then # no whole watt between them
+    from="requested=$requested rule=$quoted"
+    if [ "$least" -gt "$most" ] && [ "$OUT_OF_RANGE" = clamp ]; then # no whole watt in the range
         record "$limit"
-        log warn "$where msg=\"fixed limit\" $from asked=$watts limit=$limit min=$min max=$max"
+        log warn "$where msg=\"fixed limit\" $from requested_watts=$watts limit=$limit min=$min max=$max"
         return 0
     fi
     if [ "$watts" -lt "$least" ] || [ "$watts" -gt "$most" ]; then
@@ -291,10 +291,10 @@ limit_gpu() { # works on the row that limit_all has read
             log error "$where msg=\"out of range, refused\" $from watts=$watts min=$min max=$max"
             return 1
         fi
-        asked=$watts
+        requested_watts=$watts
         [ "$watts" -lt "$least" ] && watts=$least
         [ "$watts" -gt "$most" ] && watts=$most
-        log warn "$where msg=\"clamped\" $from asked=$asked watts=$watts min=$min max=$max"
+        log warn "$where msg=\"clamped\" $from requested_watts=$requested_watts watts=$watts min=$min max=$max"
     fi
 
     if is_about "$now" "$watts"; then
@@ -315,7 +315,7 @@ limit_gpu() { # works on the row that limit_all has read
             return 1
             ;;
     esac
-    # nvidia-smi may say yes and change nothing: believe the value alone.
+    # nvidia-smi may report success but change nothing, so only the value counts.
     limit=`query | grep -F "$separator$uuid$separator" | cut -d "$separator" -f 5`
     record "$watts"
     if ! hundredths "$limit" || ! is_about "$hundredths" "$watts"; then
@@ -326,7 +326,7 @@ limit_gpu() { # works on the row that limit_all has read
     log info "$where msg=\"set\" watts=$watts before=$before $from"
 }
 
-set_limit() { # watts; 2 where the GPU takes none, which nvidia-smi may call a success
+set_limit() { # watts; returns 2 if the GPU has no adjustable limit, which nvidia-smi may report as success
     answer=`smi -i "$uuid" -pl "$1"`
     rc=$?
     unsupported=no
@@ -341,15 +341,15 @@ set_limit() { # watts; 2 where the GPU takes none, which nvidia-smi may call a s
     esac
     has_hung "$rc" && answer="no answer for $COMMAND_TIMEOUT_SECONDS s" && quote "$answer"
     if [ "$unsupported" = yes ]; then
-        said="not supported"
-        [ "$rc" -eq 0 ] || said="not supported, set failed rc=$rc"
+        problem="not supported"
+        [ "$rc" -eq 0 ] || problem="not supported, set failed rc=$rc"
         hint="this GPU has no adjustable power limit"
-        log warn "gpu=$index uuid=$uuid msg=\"$said\" watts=$1 output=$quoted hint=\"$hint\""
+        log warn "gpu=$index uuid=$uuid msg=\"$problem\" watts=$1 output=$quoted hint=\"$hint\""
         return 2
     fi
     hint=''
     case $rc in
-        4) hint="needs CAP_SYS_ADMIN: uid 0, capability SYS_ADMIN added, hostUsers not false" ;;
+        4) hint="needs CAP_SYS_ADMIN: set runAsUser 0, add the capability SYS_ADMIN, do not set hostUsers to false" ;;
         8) hint="check the GPU's external power cables" ;;
         15) hint="the GPU has fallen off the bus: reset it or reboot the node" ;;
     esac
@@ -377,15 +377,15 @@ limit_all() {
         0) ;;
         14) log warn "msg=\"query ended with rc=14\" output=$quoted hint=\"$corrupted\"" ;;
         *)
-            # Rows that came nevertheless are still worked on.
+            # The script still handles rows in the output.
             failed=1
             log error "msg=\"query failed rc=$query_rc\" output=$quoted"
             ;;
     esac
     while IFS=$separator read -r index uuid pci name limit min max default enforced draw util memutil memory temperature; do
-        if [ -z "$temperature" ]; then # no row: a warning of nvidia-smi
+        if [ -z "$temperature" ]; then # not a row, but a warning of nvidia-smi
             quote "$index"
-            [ -z "$index" ] || [ "$query_rc" -ne 0 ] || log warn "msg=\"nvidia-smi says\" output=$quoted"
+            [ -z "$index" ] || [ "$query_rc" -ne 0 ] || log warn "msg=\"warning of nvidia-smi\" output=$quoted"
             continue
         fi
         seen=$((seen + 1))
@@ -407,7 +407,7 @@ EOF
 
 # --- start, loop, end -------------------------------------------------------
 
-keep() { # file in STATE_DIR, what is in it
+keep() { # file in STATE_DIR, content
     error=`{ printf '%s' "$2" >"$STATE_DIR/.$1" && mv -f "$STATE_DIR/.$1" "$STATE_DIR/$1"; } 2>&1` && return
     quote "$error"
     log error "msg=\"cannot write STATE_DIR\" file=$1 output=$quoted"
@@ -426,7 +426,7 @@ beat() {
     keep heartbeat "$beaten"
 }
 
-pause() { # in the background, so that a signal is handled at once
+pause() { # seconds; sleeps in the background, so that the shell handles a signal immediately
     asleep=yes
     sleep "$1" &
     wait "$!"
@@ -437,8 +437,8 @@ restore() {
     table=`query`
     while IFS=$separator read -r index uuid pci name limit min max default rest; do
         [ -n "$rest" ] || continue
-        wish_for "$index" "$uuid" "$pci" "$name"
-        if [ -n "$wish" ] && [ "$limit" != "$default" ] && hundredths "$default"; then
+        request_for "$index" "$uuid" "$pci" "$name"
+        if [ -n "$requested" ] && [ "$limit" != "$default" ] && hundredths "$default"; then
             watts=$((hundredths / 100))
             set_limit "$watts" && log info "gpu=$index uuid=$uuid msg=\"default restored\" watts=$watts before=$limit"
         fi
@@ -463,7 +463,7 @@ wait_for_nvidia_smi() {
         rc=$?
         quote "$answer"
         [ "$rc" -ne 0 ] || return 0
-        # One lost GPU, or a corrupted infoROM, ends it with an error too; the rows count.
+        # A lost GPU or a corrupted infoROM also causes an error. Rows in the output count as success.
         if printf '%s\n' "$answer" | grep -q '^GPU [0-9]*: '; then
             log warn "msg=\"nvidia-smi -L ended with rc=$rc\" output=$quoted"
             return 0
@@ -476,7 +476,7 @@ wait_for_nvidia_smi() {
             case $rc in
                 9) hint="the driver is not loaded on this node" ;;
                 18) hint="driver and libraries differ in version: reboot the node" ;;
-                *) hint="runtimeClassName nvidia, NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=utility bring nvidia-smi into this container; its image needs glibc" ;;
+                *) hint="runtimeClassName nvidia, NVIDIA_VISIBLE_DEVICES=all and NVIDIA_DRIVER_CAPABILITIES=utility mount nvidia-smi in this container; its image needs glibc" ;;
             esac
             log error "msg=\"nvidia-smi -L failed rc=$rc for $START_TIMEOUT_SECONDS s, giving up\" output=$quoted hint=\"$hint\""
             exit 69
@@ -488,16 +488,16 @@ wait_for_nvidia_smi() {
     done
 }
 
-give_up_when_blind() { # NVML that broke under a running container comes back in a new one alone
+give_up_when_blind() { # if NVML breaks in a running container, only a new container repairs it
     : "${blind_since:=$beaten}"
     [ "$ONESHOT" = 0 ] && [ $((beaten - blind_since)) -ge "$START_TIMEOUT_SECONDS" ] || return 0
-    log error "msg=\"nvidia-smi shows no GPU or does not answer for $START_TIMEOUT_SECONDS s, giving up\" hint=\"the container starts again with the node's devices and libraries\""
+    log error "msg=\"nvidia-smi shows no GPU or does not answer for $START_TIMEOUT_SECONDS s, giving up\" hint=\"the container restarts with the devices and libraries of the node\""
     exit 69
 }
 
-# Process 1 of a container does not even notice a signal that it has no trap for.
+# Process 1 of a container ignores a signal without a trap.
 trap leave TERM INT
-mkdir -p "$STATE_DIR" 2>/dev/null || refuse "STATE_DIR cannot be made: $STATE_DIR"
+mkdir -p "$STATE_DIR" 2>/dev/null || reject "STATE_DIR must be a folder that the container can create, got '$STATE_DIR'"
 forget ready heartbeat # of a killed predecessor
 check_configuration
 wait_for_nvidia_smi

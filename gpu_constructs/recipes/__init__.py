@@ -1,1 +1,1 @@
-"""Workloads that are known by name, ready to run."""
+"""Ready-made workloads for well-known programs, such as Ollama, vLLM and PyTorch."""

@@ -1,4 +1,4 @@
-"""ComfyUI: images and videos by graphs of nodes."""
+"""`ComfyUI`: a server that makes images and videos from graphs of processing steps."""
 
 from __future__ import annotations
 
@@ -35,28 +35,29 @@ _VRAM_FLAGS = ("--gpu-only", "--highvram", "--normalvram", "--lowvram", "--novra
 _KEYWORD_OF = {"--reserve-vram": "reserve_vram", **dict.fromkeys(_VRAM_FLAGS, "vram_mode")}
 _FIXED = dict.fromkeys(
     ("--listen", "--port", "--cuda-device", "--tls-keyfile", "--tls-certfile"),
-    "Service, probes and the allocated GPU count on the recipe's",
+    "Service, probes and the allocated GPU need the value of the recipe",
 )
 _SAFE_IN_A_SHELL = re.compile(r"[-A-Za-z0-9_./:=,@%+]+\Z")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComfyUILayout(fields.Options):
-    """Where an image has ComfyUI, and how it takes flags.
+    """Facts about an image of ComfyUI: the paths of its folders, and how it receives command-line flags.
 
     Attributes:
-        base_directory: The folder with ``models``, ``input``, ``output`` and ``custom_nodes``.
-        data: Where the disk is mounted; what the image writes and should keep must be below.
-        flags_variable: The variable whose words the image's entrypoint appends to ComfyUI's flags. None: flags are
-            arguments of the image.
-        command: Replaces the image's entrypoint, such as ``["python", "main.py"]``. Empty: the image's.
-        listens: Whether the image itself has ComfyUI listen on all addresses, port 8188. ComfyUI's own default is
-            127.0.0.1, where no Service and no probe reaches it.
-        fills_base_directory: Whether the image copies ComfyUI to ``base_directory`` at the first start, with all its
-            folders. It has to be able to write to them then, so read-only mounts there are refused.
+        base_directory: Path of the folder with ``models``, ``input``, ``output`` and ``custom_nodes``.
+        data: Mount path of the disk. It must contain all files that must survive a restart.
+        flags_variable: Name of an environment variable. The entrypoint of the image appends the words of its value to
+            the flags of ComfyUI. None: the flags are the arguments of the container.
+        command: Command that replaces the entrypoint, such as ``["python", "main.py"]``. Empty: the entrypoint of the
+            image.
+        listens: Whether the image makes ComfyUI listen on port 8188 of all addresses. If False, the recipe sets a flag
+            for it, because by default ComfyUI listens on 127.0.0.1, which Services and probes cannot reach.
+        fills_base_directory: Whether the image copies ComfyUI and its folders to ``base_directory`` at the first start.
+            The image must then be able to write there, so read-only mounts in that folder are errors.
 
     Raises:
-        GpuConstructsError: A path that is not absolute, or no name of a variable.
+        GpuConstructsError: A path is not absolute, or a name is not valid for a variable.
     """
 
     base_directory: str
@@ -83,7 +84,7 @@ LAYOUTS: Mapping[str, ComfyUILayout] = {
         fills_base_directory=True,
     )
 }
-"""Images whose layout is known, by repository.
+"""Layouts that the library knows, by repository of the image.
 
 Source: YanWenKun/ComfyUI-Docker:cu130-slim-v2/runner-scripts/entrypoint.sh, July 2026
 """
@@ -92,20 +93,23 @@ Source: YanWenKun/ComfyUI-Docker:cu130-slim-v2/runner-scripts/entrypoint.sh, Jul
 class ComfyUI(HttpServer):
     """A ComfyUI server with a disk.
 
-    Emits a Deployment of one pod (``Recreate``), a Service and a PersistentVolumeClaim. There is one replica, and no
-    keyword for more: the queue is in the memory of the process, and clients must find the results of their own.
+    Emits a Deployment of one pod with the strategy ``Recreate``, a Service and a PersistentVolumeClaim. There is always
+    exactly one replica: each process has its own queue in memory, so clients would not find their results on another
+    replica.
 
-    There is no official image, so ``image`` is required. ``docker.io/yanwk/comfyui-boot`` is known; any other needs a
-    ``layout``. That image runs as root and copies ComfyUI to ``/root`` at the first start, so its root file system is
-    writable and its namespace is of level ``baseline``; capabilities are dropped all the same. With an image for
-    another user pass ``run_as_user``, and a namespace of level ``restricted`` takes it.
+    ComfyUI has no official image, so ``image`` has no default. The library knows the layout of
+    ``docker.io/yanwk/comfyui-boot``. Any other image needs a ``layout``. The known image runs as root and copies
+    ComfyUI to ``/root`` at the first start. The root file system of its container is therefore writable, and the
+    namespace needs the Pod Security level ``baseline``. The container still drops all capabilities. If your image runs
+    as another user, set ``run_as_user``. The pods then satisfy ``restricted``.
 
-    ComfyUI asks for no password and runs whatever a custom node contains: keep the Service inside.
+    ComfyUI has no login and runs the code of each custom node. Do not expose the Service outside of the cluster.
 
-    **A budget** (``gpus=GpuRequest(vram=...)``) with the board's memory known becomes ``--reserve-vram``: what it
-    leaves to others in GiB, rounded up to a tenth. 16303 MiB of an RTX 5070 Ti less 12288 of ``vram="12Gi"`` is 4015,
-    which is 4.0 GiB. ComfyUI subtracts that from what is free, unloads models and computes from memory what does not
-    fit; so it is slower rather than refused, and beside a neighbour that has loaded already it takes less than the
+    **A memory budget** (``gpus=GpuRequest(vram=...)``) becomes the flag ``--reserve-vram`` if the library knows the
+    memory of the board. The value of the flag is the memory that the budget leaves to other pods, in GiB, rounded up to
+    a tenth. For example, an RTX 5070 Ti has 16303 MiB. With ``vram="12Gi"`` (12288 MiB), 4015 MiB remain, so the value
+    is 4.0. ComfyUI subtracts this value from the free memory, unloads models, and computes the rest from main memory.
+    It becomes slower and does not fail. If another pod already uses memory of the board, ComfyUI uses less than its
     budget.
 
     Attributes:
@@ -137,40 +141,45 @@ class ComfyUI(HttpServer):
         run_as_user: int | None = None,
         **options: Unpack[WorkloadOptions],
     ) -> None:
-        """Make the server.
+        """Create the objects of the server.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            image: ``docker.io/yanwk/comfyui-boot:cu130-slim-v2`` (``cu126-slim`` for older drivers) or another. Its
-                tags move, so a digest behind them (``@sha256:...``) makes every start the same.
-            layout: Where the image has what. None: known from the image's repository.
-            vram_mode: ``gpu-only`` keeps everything on the GPU, ``highvram`` models; ``lowvram`` and ``novram`` keep
-                less there than ComfyUI would by itself. None: as it sees fit.
-            reserve_vram: GiB of the GPU left to others. None: what the budget leaves, else ComfyUI's own 0.4.
-            args: Further flags of ComfyUI, like ``--disable-xformers``.
-            models: A volume for the models. None: on the disk. With a layout that ``fills_base_directory``, as the
-                known image has, the image must be able to write to it: it belongs to the image's user and is not
-                read-only. Models that others own are mounted one folder deeper, such as
-                ``volumes={"/root/ComfyUI/models/checkpoints/shared": ...}``, which ComfyUI searches too.
-            custom_nodes: Likewise for custom nodes.
-            input: Likewise for what is uploaded.
-            output: Likewise for results.
-            storage: Size of the disk.
-            storage_class_name: Kind of storage. None: the cluster's default.
-            startup_seconds: How long a start may take, the first with its copies and downloads.
-            gpu_memory: All memory of a GPU as ``nvidia-smi`` shows it, as a quantity, for the budget. None: that of
-                ``request.products``, where they are known.
-            run_as_user: User id, and group of the disk. None: the image's own user.
-            options: ``gpus`` may be a ``GpuRequest``, whose ``vram`` is wired in as said above. ComfyUI computes on
-                one. ``env`` leaves the variable for flags to the recipe. A volume at ``layout.data`` replaces the disk.
-                ``resources`` are requests of 2 CPUs and 8Gi and a memory limit of 32Gi by default; what does not fit
-                the GPU is kept in memory.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the objects, unless you set ``name``.
+            image: Image of ComfyUI, such as ``docker.io/yanwk/comfyui-boot:cu130-slim-v2`` (``cu126-slim`` for older
+                drivers). The tags of that image move. Append a digest (``@sha256:...``) to pin it.
+            layout: Paths and flags of the image. None: the layout that the library knows for the repository.
+            vram_mode: Memory strategy of ComfyUI. ``gpu-only`` keeps everything on the GPU, and ``highvram`` only the
+                models. ``lowvram`` and ``novram`` keep less on the GPU. None: ComfyUI decides.
+            reserve_vram: Memory of the GPU that ComfyUI leaves to other programs, in GiB. None: the memory of the GPU
+                that exceeds the budget. If there is no budget, 0.4, the default of ComfyUI.
+            args: Further flags of ComfyUI, such as ``--disable-xformers``.
+            models: Volume for the models. None: a folder of the disk. If the layout has ``fills_base_directory``, as
+                for the known image, the user of the image must be able to write to the volume. If the models belong to
+                another user, mount them one folder deeper, such as
+                ``volumes={"/root/ComfyUI/models/checkpoints/shared": ...}``. ComfyUI searches that folder too.
+            custom_nodes: Volume for custom nodes. None: a folder of the disk.
+            input: Volume for uploads. None: a folder of the disk.
+            output: Volume for results. None: a folder of the disk.
+            storage: Size of the disk, as a quantity.
+            storage_class_name: Name of the StorageClass of the disk. None: the default of the cluster.
+            startup_seconds: Time that the server may need before its first answer, in seconds. The first start includes
+                copies and downloads.
+            gpu_memory: Memory of one whole GPU, as a quantity that ``nvidia-smi`` shows. The recipe needs it only for a
+                budget. None: the memory of ``request.products``, if the library knows each of these boards.
+            run_as_user: User ID of the processes and group ID of the disk. None: the user of the image.
+            options: Options of ``GpuWorkload``. For this recipe:
+
+                - ``gpus`` can be a ``GpuRequest``, whose ``vram`` is the memory budget. ComfyUI computes on one GPU.
+                - ``env`` must not contain ``layout.flags_variable``.
+                - ``volumes`` with the path ``layout.data`` replaces the disk.
+                - ``resources`` by default request 2 CPUs and 8Gi, with a memory limit of 32Gi. Models that do not fit
+                  on the GPU stay in main memory.
 
         Raises:
-            GpuConstructsError: An image whose layout is not known, a read-only mount where it copies files, a flag that
-                has a keyword or that the recipe sets, a word that the entrypoint would take apart, or what
-                ``GpuWorkload`` refuses.
+            GpuConstructsError: The library does not know the layout of the image, the user mounts a volume read-only
+                although the image copies files to it, a flag has a keyword or belongs to the recipe, the entrypoint
+                would split an argument, or ``GpuWorkload`` rejects an option.
         """
         fields.image("image", image)
         where = layout_of(image, layout)
@@ -178,7 +187,7 @@ class ComfyUI(HttpServer):
         flags = flags_of(where, vram_mode=vram_mode, reserve_vram=reserve_vram, budget=budget, args=args)
         variable = where.flags_variable
         if variable is not None:
-            refuse_variables(options, {variable: "which writes its flags there; pass args=[...]"})
+            refuse_variables(options, {variable: "it contains the flags. Pass args=[...]"})
         folders = {"models": models, "custom_nodes": custom_nodes, "input": input, "output": output}
         given = with_defaults(
             options,
@@ -199,7 +208,8 @@ class ComfyUI(HttpServer):
             args=() if variable is not None else flags,
             ports={"http": _PORT},
             startup_probe=startup_probe("/system_stats", startup_seconds),
-            # No liveness probe: a server busy with a model may be slow to answer, and a restart loses the queue.
+            # There is no liveness probe: a server that loads a model can answer late, and a restart would lose the
+            # queue.
             readiness_probe=container.Probe.http_get(
                 "/system_stats", port="http", timeout_seconds=10, failure_threshold=6
             ),
@@ -209,17 +219,17 @@ class ComfyUI(HttpServer):
         )
         if budget is not None and budget.total_mib is None and reserve_vram is None:
             warn(
-                f"{self.node.path}: request.vram of {budget.vram} is not kept by ComfyUI, since the memory of the GPU "
-                "is not known; pass gpu_memory, e.g. '16303Mi' as nvidia-smi shows it, or reserve_vram"
+                f"{self.node.path}: request.vram of {budget.vram} has no effect on ComfyUI, because the library does "
+                "not know the memory of the GPU. Set gpu_memory, such as '16303Mi' from nvidia-smi, or reserve_vram"
             )
         self.layout = where
 
 
 def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
-    """Return the layout of an image.
+    """Return the layout that the user specifies for an image. Otherwise, return the known layout of its repository.
 
     Raises:
-        GpuConstructsError: It is not known.
+        GpuConstructsError: The user specifies no layout, and the library does not know one.
     """
     if given is not None:
         return given
@@ -228,24 +238,24 @@ def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
         if repository == known or repository.endswith(f"/{known}"):
             return layout
     raise GpuConstructsError(
-        f"layout is required for an image other than {' or '.join(LAYOUTS)}, got {image!r}; pass "
+        f"layout must have a value for an image other than {' or '.join(LAYOUTS)}, got {image!r}. Pass "
         "ComfyUILayout(base_directory=..., data=...)"
     )
 
 
 def _require_writable(layout: ComfyUILayout, mounted: Mapping[str, object]) -> None:
-    """Raise if a folder that the image copies is mounted read-only."""
+    """Raise an error if the user mounts a volume read-only at a path to which the image copies files."""
     base = PurePosixPath(layout.base_directory)
     for path, volume in mounted.items():
         where = PurePosixPath(path)
         if not getattr(volume, "read_only", False) or not (base.is_relative_to(where) or where.is_relative_to(base)):
             continue
         inside = where.parts[len(base.parts) :]
-        # Deeper than models/<kind> the image has nothing to copy.
+        # The image copies nothing into the folders below models/<kind>.
         if len(inside) < 2 or (inside[0] == "models" and len(inside) == 2):
             raise GpuConstructsError(
-                f"volumes[{path!r}] must not be read-only: the image copies ComfyUI to {layout.base_directory!r} at "
-                "the first start, and ends where it cannot; mount it one folder deeper, such as "
+                f"volumes[{path!r}] must allow writes: the image copies ComfyUI to {layout.base_directory!r} at "
+                "the first start, and fails if it cannot. Mount the volume one folder deeper, such as "
                 f"{f'{layout.base_directory}/models/checkpoints/shared'!r}, which ComfyUI searches too"
             )
 
@@ -258,13 +268,15 @@ def flags_of(
     budget: VramBudget | None,
     args: Sequence[str],
 ) -> list[str]:
-    """Return the flags of ComfyUI.
+    """Return the command-line flags of ComfyUI for the keywords of the recipe.
 
     Raises:
-        GpuConstructsError: A number that is none, or a flag that fights the recipe's.
+        GpuConstructsError: A number is out of range, or a flag of the user has a keyword or belongs to the recipe.
     """
     if reserve_vram is not None and not (isfinite(reserve_vram) and 0 <= reserve_vram < 1024):
-        raise GpuConstructsError(f"reserve_vram must be GiB from 0 up, below a GPU's memory; got {reserve_vram!r}")
+        raise GpuConstructsError(
+            f"reserve_vram must be in GiB, at least 0 and below the memory of a GPU, got {reserve_vram!r}"
+        )
     if reserve_vram is None and budget is not None and budget.rest_mib is not None:
         reserve_vram = -(-10 * budget.rest_mib // 1024) / 10
     credentials.refuse_in_arguments("args", args)
@@ -272,8 +284,8 @@ def flags_of(
     for index, word in enumerate(args):
         if layout.flags_variable is not None and not _SAFE_IN_A_SHELL.match(word):
             raise GpuConstructsError(
-                f"args[{index}] must be one word of letters, digits and '-_./:=,@%+', since the image's entrypoint "
-                f"takes {layout.flags_variable} apart; got {word!r}"
+                f"args[{index}] must be one word of letters, digits and '-_./:=,@%+', because the entrypoint of "
+                f"the image splits {layout.flags_variable} , got {word!r}"
             )
     return [
         *(() if layout.listens else ("--listen", "0.0.0.0", "--port", str(_PORT))),

@@ -1,4 +1,4 @@
-"""A test that counts the slots of GPUs that a cluster really has."""
+"""`CudaSmokeTest`: a test of GPUs that shows how many GPU slots a cluster advertises."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ _TIME_TO_START = 600
 
 
 class CudaSmokeTest(GpuWorkload):
-    """Pods that compute something on a GPU and then hold it, so that what is free can be counted.
+    """A Job whose pods compute on a GPU and then keep it for a while, so that you can count the GPU slots of a cluster.
 
-    Emits one Job of ``slots + beyond`` numbered pods, all wanted at once. Each logs the GPU it got
-    (``nvidia-smi -L``), adds two vectors on it, logs ``Test PASSED``, and holds its slot for ``hold_seconds``. Where
-    there are as many free slots as were said, ``slots`` pods run at once and ``beyond`` are Pending until one ends;
-    then these run too, and the Job completes. More running says that more is advertised than was thought; fewer, that
-    something else holds a slot or that a node does not share.
+    A slot is one unit of the resource that the device plugin advertises: a GPU, or one of the ``replicas`` of a shared
+    GPU. It can also be a MIG device, or a GPU that a claim allocates. With ``gpus=2``, each pod uses two slots.
 
-    A slot is what the device plugin advertises: ``GPUs x replicas`` of the sharing where GPUs are shared, else a
-    GPU; a MIG device or a claimed GPU under DRA likewise. With ``gpus=2`` a pod holds two.
+    Emits one Job of ``slots + beyond`` indexed pods that all start at once. Each pod logs its GPU (``nvidia-smi -L``),
+    adds two vectors on it, and logs ``Test PASSED``. It then keeps its slot for ``hold_seconds``. If ``slots`` slots
+    are free, that many pods run at once. The other pods, ``beyond`` in number, stay Pending until a pod ends. Then they
+    run too, and the Job completes. If more pods run at once, the cluster advertises more slots than you expect. If
+    fewer run, another pod uses a slot, or a node does not share its GPUs.
 
-    A failed pod ends the Job (``backoffLimit: 0``), since a retry would hide it. There is no ``podFailurePolicy``
-    either: a pod that a drain took away has shown nothing, so the test is to be started anew.
+    One failed pod fails the Job (``backoffLimit: 0``), because a retry would hide the failure. The Job has no
+    ``podFailurePolicy``. If a drain deletes a pod, the result is therefore unknown; start the test again.
 
     The pods satisfy the Pod Security level ``restricted``.
 
     Attributes:
-        slots: Pods that should run at once.
-        beyond: Pods more than that.
+        slots: Number of pods that must run at once.
+        beyond: Number of further pods, which must wait for a slot.
 
     Source:
         NVIDIA/gpu-operator@v26.7.0:tests; NVIDIA/k8s-device-plugin@v0.20.0:README.md
@@ -66,31 +66,35 @@ class CudaSmokeTest(GpuWorkload):
         ttl_seconds_after_finished: int | None = None,
         **options: Unpack[WorkloadOptions],
     ) -> None:
-        """Make the test.
+        """Create the Job.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            slots: Pods that should run at once.
-            beyond: Pods more than that, which should wait: they show that nothing more is advertised. 0: none.
-            hold_seconds: How long a pod keeps its slot after it has computed. 60 by default, since pods of one node
-                start together; more where nodes pull the image at different speeds.
-            disable_require: Whether the image runs on a driver older than its CUDA asks for, as on long-term branches
-                (``NVIDIA_DISABLE_REQUIRE``): the container then starts, and only the computing shows what works.
-            image: One with a shell and ``/cuda-samples/vectorAdd``.
-            run_as_user: User id.
-            active_deadline_seconds: When the test has failed at the latest. None: ten minutes to start in, and
-                ``hold_seconds`` for each turn that the pods need.
-            ttl_seconds_after_finished: When the finished Job is deleted. None: never, since GitOps tools would start a
-                deleted one again.
-            options: ``gpus`` are the slots that each pod holds; ``GpuRequest(mig_profile=...)`` counts MIG devices.
-                ``node_selector`` with one node's name in ``kubernetes.io/hostname`` counts its slots alone. ``name`` is
-                ``gpu-test`` by default. ``resources`` are requests of 100m and 256Mi and a limit of 1Gi by default. A
-                ``priority_class_name`` that evicts would take slots from others.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct.
+            slots: Number of pods that must run at once.
+            beyond: Number of further pods, which must wait for a slot. They show that the cluster advertises no more
+                slots.
+            hold_seconds: Time that a pod keeps its slot after it computes, in seconds. The pods of one node start
+                together, so 60 is enough. Increase it if nodes pull the image at different speeds.
+            disable_require: Whether the container starts even if the driver is too old for the CUDA release of the
+                image (``NVIDIA_DISABLE_REQUIRE``). The result of the computation then shows whether the driver works.
+            image: Image with a shell and ``/cuda-samples/vectorAdd``.
+            run_as_user: User ID of the processes.
+            active_deadline_seconds: Time after which the Job fails, in seconds. None: ten minutes for the start, plus
+                ``hold_seconds`` for each group of pods that runs at once.
+            ttl_seconds_after_finished: Time after which Kubernetes deletes the finished Job, in seconds. None: never.
+                GitOps tools would create a deleted Job again and repeat the test.
+            options: Options of ``GpuWorkload``. For this test:
+
+                - ``gpus`` is the number of slots of each pod. ``GpuRequest(mig_profile=...)`` counts MIG devices.
+                - ``node_selector`` with the label ``kubernetes.io/hostname`` counts the slots of one node.
+                - ``name`` is ``gpu-test`` by default.
+                - ``resources`` by default request 100m CPU and 256Mi, with a memory limit of 1Gi.
+                - ``priority_class_name`` must not be a class that evicts other pods.
 
         Raises:
-            GpuConstructsError: Fewer slots than 1, a deadline before the last turn can end, or a shared claim, which
-                has no slots.
+            GpuConstructsError: A number is below its minimum, the deadline is before the last pods can end, or the
+                request uses a shared claim, which has no slots.
         """
         fields.whole_number("slots", slots, minimum=1)
         fields.whole_number("beyond", beyond, minimum=0)
@@ -98,15 +102,15 @@ class CudaSmokeTest(GpuWorkload):
         gpus = options.get("gpus")
         if isinstance(gpus, GpuRequest) and gpus.resource_claim is not None:
             raise GpuConstructsError(
-                "gpus must not name a resource_claim: pods share it without limit, so there are no slots to count; "
-                "leave it out, and each pod claims a GPU of its own"
+                "gpus.resource_claim must be absent, because a shared claim has no slots to count. Remove it. Each pod "
+                "then claims its own GPU"
             )
         least = hold_seconds * ceil((slots + beyond) / slots)
         deadline = _TIME_TO_START + least if active_deadline_seconds is None else active_deadline_seconds
         if deadline <= least:
             raise GpuConstructsError(
                 f"active_deadline_seconds must be more than {least}, which {slots + beyond} pods on {slots} slots hold "
-                f"them for; got {active_deadline_seconds}; leave it out, or give less hold_seconds"
+                f"them for, got {active_deadline_seconds}. Remove it, or set fewer hold_seconds"
             )
         super().__init__(
             scope,
@@ -122,7 +126,7 @@ class CudaSmokeTest(GpuWorkload):
             command=["sh", "-c", command(hold_seconds)],
             run_as_user=run_as_user,
             read_only_root_filesystem=True,
-            # The shell takes no signal, and there is nothing to finish.
+            # The shell does not react to the stop signal, and the pod has nothing to finish.
             termination_grace_period_seconds=1,
             **with_defaults(
                 {"name": "gpu-test", **options},
@@ -135,6 +139,7 @@ class CudaSmokeTest(GpuWorkload):
 
 
 def command(hold_seconds: int) -> str:
-    """Return the line of shell that a pod runs."""
-    # Only the computing decides: nvidia-smi is missing where the driver's utilities were not asked for.
+    """Return the shell command that each pod runs."""
+    # Only the vector addition decides the result. nvidia-smi needs the driver capability utility, which an image can
+    # lack.
     return f"nvidia-smi -L; /cuda-samples/vectorAdd && sleep {hold_seconds}"

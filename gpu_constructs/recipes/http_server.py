@@ -1,4 +1,4 @@
-"""What the recipes have in common: servers, options under those of the user, and budgets of memory."""
+"""Parts that several recipes use: a server with a Service, default options, and memory budgets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cdk8s import ApiObject
 
 from gpu_constructs.catalog.gpu_models import known_board
 from gpu_constructs.catalog.mig_profiles import mig_resource, mig_vram_mib
-from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.errors import GpuConstructsError, refuse_if, then
 from gpu_constructs.kube import fields
 from gpu_constructs.kube.container import Probe
 from gpu_constructs.kube.resources import Resources
@@ -25,11 +25,11 @@ _MORE_THAN_ANY = 1024 * 1024 * _MEBIBYTE
 
 
 class HttpServer(GpuWorkload):
-    """A workload with a Service and a port named ``http``.
+    """A workload that serves HTTP, with a Service and a port named ``http``.
 
     Attributes:
-        service: The Service in front of the pods.
-        url: The URL that other pods of the cluster reach the server at.
+        service: Service of the pods.
+        url: URL of the server for other pods of the cluster.
     """
 
     _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012
@@ -45,7 +45,7 @@ def with_defaults(
     env: Mapping[str, object] | None = None,
     volumes: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
-    """Return the options of a workload: those of a recipe, and the user's on top of them."""
+    """Return the options of the user together with the defaults of a recipe. The user's options take precedence."""
     given = options.get("resources")
     return {
         **options,
@@ -56,13 +56,13 @@ def with_defaults(
 
 
 def refuse_variables(options: WorkloadOptions, reserved: Mapping[str, str]) -> None:
-    """Raise if the user sets a variable that the recipe needs for itself."""
+    """Raise an error if the user sets an environment variable that the recipe sets itself."""
     for name, why in reserved.items():
-        refuse_if(name in (options.get("env") or {}), f"env[{name!r}]", f"be left to the recipe, {why}")
+        refuse_if(name in (options.get("env") or {}), f"env[{name!r}]", f"be absent, because the recipe sets it: {why}")
 
 
 def startup_probe(path: str, seconds: int) -> Probe:
-    """Return the probe that gives a server so many seconds to start."""
+    """Return a startup probe that lets a server start for the given number of seconds before its first answer."""
     fields.whole_number("startup_seconds", seconds, minimum=1)
     return Probe.http_get(path, port="http", failure_threshold=ceil(seconds / 10))
 
@@ -70,20 +70,20 @@ def startup_probe(path: str, seconds: int) -> Probe:
 def refuse_flags(
     words: Sequence[str], *, keyword_of: Mapping[str, str], fixed: Mapping[str, str], underscores: bool = False
 ) -> None:
-    """Raise if a flag of the user is one that a keyword stands for, or one that the recipe sets.
+    """Raise an error if the user passes a flag that has a keyword, or that the recipe sets itself.
 
     Args:
-        words: Arguments of the user.
-        keyword_of: Keyword of each flag that has one.
-        fixed: Why the recipe sets a flag itself.
-        underscores: Whether the program takes flags with underscores too.
+        words: Command-line arguments of the user.
+        keyword_of: Keyword of the recipe for each flag that has one.
+        fixed: Flags that the recipe sets, each with the reason.
+        underscores: Whether the program also accepts flags with underscores in place of dashes.
     """
     for index, word in enumerate(words):
         flag = word.partition("=")[0]
         flag = flag.replace("_", "-") if underscores else flag
         if flag in keyword_of:
             raise GpuConstructsError(
-                f"args[{index}] must not be {flag}, which has a keyword; use {keyword_of[flag]}=..."
+                f"args[{index}] must not be {flag}, which has a keyword. Use {keyword_of[flag]}=..."
             )
         if flag in fixed:
             raise GpuConstructsError(f"args[{index}] must not be {flag}: {fixed[flag]}")
@@ -91,12 +91,12 @@ def refuse_flags(
 
 @dataclass(frozen=True, kw_only=True)
 class VramBudget:
-    """A budget and the memory of the GPU.
+    """The memory budget of a pod on a GPU, with the total memory of the GPU.
 
     Attributes:
-        vram: The budget as it was given.
-        budget_mib: The same in MiB, rounded down.
-        total_mib: All memory of the GPU as ``nvidia-smi`` shows it; None where it is not known.
+        vram: Budget as the user writes it, such as ``8Gi``.
+        budget_mib: Budget in MiB, rounded down.
+        total_mib: Total memory of the GPU in MiB, as ``nvidia-smi`` shows it. None if the library does not know it.
     """
 
     vram: str
@@ -105,33 +105,35 @@ class VramBudget:
 
     @property
     def rest_mib(self) -> int | None:
-        """What is left to others, in MiB."""
+        """Memory of the GPU that exceeds the budget, in MiB. Other pods can use it. None if the total is unknown."""
         return None if self.total_mib is None else self.total_mib - self.budget_mib
 
     @property
     def hundredths(self) -> int | None:
-        """The part of all memory, in hundredths, rounded down."""
+        """Budget as hundredths of the total memory, rounded down. None if the total is unknown."""
         return None if self.total_mib is None else 100 * self.budget_mib // self.total_mib
 
 
 def vram_budget(gpus: object, gpu_memory: str | None) -> VramBudget | None:
-    """Return the budget of a request; None where it states none.
+    """Return the memory budget of a GPU request. Return None if the request sets no ``vram``.
 
     Args:
-        gpus: What the workload was given as ``gpus``.
-        gpu_memory: All memory of a GPU, as a quantity. None: that of the largest of ``request.products``, or of its MIG
-            device, where all of them are known; of the largest, since a smaller one then takes less than the budget.
+        gpus: Value of the option ``gpus``.
+        gpu_memory: Memory of one whole GPU, as a quantity. None: the memory of the largest board in
+            ``request.products``, or of its MIG device. The library must know all these boards. On a smaller board, the
+            workload then uses less than its budget.
 
     Raises:
-        GpuConstructsError: An amount that is none, no budget beside ``gpu_memory``, or more than there is.
+        GpuConstructsError: An amount is not valid, the budget is above the memory of the GPU, or the user sets
+            ``gpu_memory`` but no budget.
     """
     request = gpus if isinstance(gpus, GpuRequest) else GpuRequest()
     if gpu_memory is not None:
         _check_gpu_memory(gpu_memory)
         if request.vram is None:
             raise GpuConstructsError(
-                f"gpu_memory is for the budget of a GpuRequest, which there is not; got {gpu_memory!r}; pass "
-                "gpus=GpuRequest(vram=...) too, or leave it out"
+                f"gpu_memory must be absent without request.vram, got {gpu_memory!r}. Pass "
+                "gpus=GpuRequest(vram=...) too, or remove it"
             )
     if request.vram is None:
         return None
@@ -139,8 +141,8 @@ def vram_budget(gpus: object, gpu_memory: str | None) -> VramBudget | None:
     total = int(fields.amount(gpu_memory) // _MEBIBYTE) if gpu_memory is not None else memory_of_products(request)
     if budget < 1 or (total is not None and budget > total):
         has = "" if total is None else f" and at most the GPU's {total}Mi"
-        way_out = "give it with its unit" if budget < 1 else "take a smaller model, or a larger GPU"
-        raise GpuConstructsError(f"request.vram must be at least 1Mi{has}; got {request.vram!r}; {way_out}")
+        way_out = "Add a unit" if budget < 1 else "Choose a smaller model, or a larger GPU"
+        raise GpuConstructsError(f"request.vram must be at least 1Mi{has}, got {request.vram!r}{then(way_out)}")
     return VramBudget(vram=request.vram, budget_mib=budget, total_mib=total)
 
 
@@ -148,12 +150,15 @@ def _check_gpu_memory(given: str) -> None:
     fields.quantity("gpu_memory", given)
     if not _MEBIBYTE <= fields.amount(given) < _MORE_THAN_ANY:
         raise GpuConstructsError(
-            f"gpu_memory must be the memory of one GPU with its unit, like '16303Mi'; got {given!r}"
+            f"gpu_memory must be the memory of one GPU with its unit, like '16303Mi', got {given!r}"
         )
 
 
 def memory_of_products(request: GpuRequest) -> int | None:
-    """Return the memory in MiB of the largest board asked for, or of its MIG device; None where one is not known."""
+    """Return the memory of the largest requested board, or of its MIG device, in MiB.
+
+    Return None if the library does not know the memory of a requested board.
+    """
     models = [known_board(product) for product in request.products]
     if request.mig_size is not None:
         sizes = [None if model is None else mig_vram_mib(model.name, request.mig_size) for model in models]
@@ -164,7 +169,7 @@ def memory_of_products(request: GpuRequest) -> int | None:
 
 
 def is_shared(profile: GpuProfile | None, gpus: object = None) -> bool:
-    """Check whether several pods hold one GPU, as far as the profile and the workload's ``gpus`` say."""
+    """Check whether several pods can use one GPU, because of the profile or of the option ``gpus``."""
     if isinstance(gpus, GpuRequest) and (gpus.resource_claim is not None or (gpus.resource or "").endswith(".shared")):
         return True
     if profile is None or profile.sharing is None or profile.sharing.strategy == "none":

@@ -1,4 +1,4 @@
-"""A search for the best parameters of a training, by Katib."""
+"""`KatibExperiment`: a Katib experiment that searches for the best parameters of a training."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ _LONGEST_NAME = 40
 _PLACEHOLDER = re.compile(r"\$\{trialParameters\.(.+?)\}")
 _NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]*\Z")
 _SHELLS = ("sh", "bash")
-"""Which Katib knows by these names alone."""
+"""Names of shells that Katib recognizes as the first word of a command. It does not recognize ``/bin/sh``."""
 
 _WRAPPING_COLLECTORS = ("StdOut", "File", "TensorFlowEvent")
 _MOST_FAILED = 3
 
 
 class KatibExperiment(TrainingObject):
-    """A Katib experiment (``kubeflow.org/v1beta1``) whose trials hold GPUs.
+    """A Katib experiment (``kubeflow.org/v1beta1``). Each of its trials is a training with other parameters on GPUs.
 
-    Emits the Experiment, and what the trials' pods need beside it: the ConfigMap of the script, disks, a
-    ResourceClaimTemplate. A trial is a Job or a PyTorchJob of one description of a training; its parameters stand in it
-    as ``${trialParameters.<name>}``, in ``args``, ``command`` or ``env``. Its pods never restart by themselves, and
-    tell Istio to leave its proxy out, which would never end.
+    Emits the Experiment, and the objects that the pods of the trials need: a ConfigMap for the script,
+    PersistentVolumeClaims, and a ResourceClaimTemplate. A trial is a Job or a PyTorchJob, and ``TrainingPod`` describes
+    its pods. ``args``, ``command`` and ``env`` of that pod insert a parameter by ``${trialParameters.<name>}``. The
+    pods never restart. An annotation disables their Istio sidecar, because it would never end.
 
-    Katib adds its collector to a trial's pod only in a namespace with the label ``COLLECTOR_INJECTION``, and gives that
-    container no security context, so the namespace can be ``baseline`` at most. The collector reads lines like
-    ``loss=0.25``; a trial that ends before the collector has found its process counts as failed, so let each run for
-    some seconds.
+    Katib adds a container for metrics, the collector, only to pods in a namespace with the label
+    ``COLLECTOR_INJECTION``. The collector has no security context, so the namespace can enforce at most the Pod
+    Security level ``baseline``. The collector reads lines such as ``loss=0.25`` from the output. A trial fails if it
+    ends before the collector finds its process, so each trial must run for a few seconds.
 
     Attributes:
         name: Name of the Experiment.
-        namespace: Name of its namespace.
+        namespace: Name of the namespace of the Experiment.
         api_object: The Experiment.
 
     Source:
@@ -84,40 +84,45 @@ class KatibExperiment(TrainingObject):
         active_deadline_seconds: int | None = None,
         **options: Unpack[ObjectOptions],
     ) -> None:
-        """Make the experiment.
+        """Create the Experiment and the objects that its trials need.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            trial: What a trial runs, with which GPUs: ``args=["--rate=${trialParameters.rate}"]``. Katib 0.19 joins the
-                words of its command with blanks and gives them to ``sh -c``, so a word that a shell would take apart is
-                refused; say such a thing in the script, or as ``command=["sh", "-c", "..."]``. That text runs in a
-                shell within Katib's, which redirects the output of the last command only.
-            parameters: What is varied, each used in ``trial`` under its name.
-            objective_metric_name: The metric that trials print, as ``loss=0.25`` on a line of its own.
-            objective_type: ``minimize`` or ``maximize``.
-            goal: Value at which the experiment ends. None: it makes all trials.
-            additional_metric_names: Metrics that are collected besides.
-            algorithm_name: How the next parameters are chosen. ``hyperband`` needs ``r_l`` and ``resource_name`` in
-                ``algorithm_settings``, ``cmaes`` two ints or doubles, ``grid`` a step for each double.
-            algorithm_settings: Of the algorithm, by Katib's names.
-            early_stopping: ``medianstop`` ends trials that are worse than the median, and so frees their GPUs.
-            parallel_trial_count: Trials at once. 1, where Katib has 3: each holds its own GPUs.
-            max_trial_count: Trials in all.
-            max_failed_trial_count: Failures after which the experiment ends. None: 3, or all of fewer trials; Katib by
-                itself sets no bound.
-            resume_policy: What is kept for trials added later. None: ``Never``, Katib's own default.
-            retain: Whether the Jobs of ended trials stay, with their logs.
-            metrics_collector_spec: Of the collector, as Katib writes it. None: it reads what trials print.
-            api: ``Job``, or ``PyTorchJob`` for trials of several nodes.
-            num_nodes: Pods of each trial.
-            nproc_per_node: Processes of each pod. None: one for each GPU, of MIG devices one.
-            active_deadline_seconds: When a trial is stopped at the latest. None: never.
-            options: ``name`` has at most 40 characters, which Katib allows.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the objects, unless you set ``name``.
+            trial: Pod of a trial, such as one with ``args=["--rate=${trialParameters.rate}"]``. Katib 0.19 joins the
+                words of the command with spaces and runs the result with ``sh -c``. A word that the shell would split
+                is therefore an error. Put such a word in the script, or use ``command=["sh", "-c", "..."]``. The text
+                after ``-c`` runs in a second shell, and Katib redirects only the output of its last command.
+            parameters: Parameters that differ between trials, by name. ``trial`` must use each of them.
+            objective_metric_name: Name of the metric to optimize. Trials print it as ``loss=0.25`` on its own line.
+            objective_type: Whether Katib looks for the lowest (``minimize``) or the highest value (``maximize``).
+            goal: Value of the metric at which the experiment ends. None: the experiment runs all trials.
+            additional_metric_names: Names of further metrics to collect.
+            algorithm_name: Algorithm that chooses the parameters of the next trial. ``hyperband`` needs ``r_l`` and
+                ``resource_name`` in ``algorithm_settings``. ``cmaes`` needs at least two parameters that are ``int`` or
+                ``double``. ``grid`` needs a step for each ``double``.
+            algorithm_settings: Settings of the algorithm, by the names in the documentation of Katib.
+            early_stopping: Algorithm that stops trials early. ``medianstop`` stops trials that are worse than the
+                median, which frees their GPUs. None: trials run to their end.
+            parallel_trial_count: Number of trials that run at once. The default is 1, not 3 as in Katib, because each
+                trial needs its own GPUs.
+            max_trial_count: Number of trials after which the experiment ends.
+            max_failed_trial_count: Number of failed trials after which the experiment ends. None: 3, or
+                ``max_trial_count`` if that is less. Katib has no limit by default.
+            resume_policy: What Katib keeps so that you can add trials to an ended experiment. None: ``Never``, the
+                default of Katib, which keeps nothing.
+            retain: Whether Katib keeps the Jobs of ended trials, with their logs.
+            metrics_collector_spec: Metrics collector, with the fields of the Katib API. None: a collector that reads
+                the output of trials.
+            api: Kind of a trial: ``Job``, or ``PyTorchJob`` for several pods.
+            num_nodes: Number of pods of each trial.
+            nproc_per_node: Number of processes of each pod. None: one for each GPU. For MIG devices, one in total.
+            active_deadline_seconds: Time after which Kubernetes stops a trial, in seconds. None: never.
+            options: Options of the Experiment. ``name`` has at most 40 characters, the limit of Katib.
 
         Raises:
-            GpuConstructsError: A value above is not allowed, a parameter is used that is not there or the other way
-                round, or a word of the command needs quotes.
+            GpuConstructsError: A value is not allowed, ``trial`` does not use a parameter or uses an unknown one, or a
+                word of the command needs quotes.
         """
         name = name_given(id, options)
         require_name(name, longest=_LONGEST_NAME)
@@ -130,7 +135,7 @@ class KatibExperiment(TrainingObject):
             num_nodes=num_nodes,
             nproc_per_node=nproc_per_node,
             restart_policy="Never",
-            # Katib makes another trial instead.
+            # The pod does not restart, because Katib starts another trial instead.
             backoff_limit=0,
             active_deadline_seconds=active_deadline_seconds,
         )
@@ -167,7 +172,7 @@ class KatibExperiment(TrainingObject):
 def _objective(name: str, kind: str, goal: float | None, others: Sequence[str]) -> dict[str, Any]:
     if not name or name in others:
         raise GpuConstructsError(
-            f"objective_metric_name must be a name that is not in additional_metric_names; got {name!r}"
+            f"objective_metric_name must be a name that is not in additional_metric_names, got {name!r}"
         )
     require_finite("goal", goal)
     return {"additionalMetricNames": list(others) or None, "goal": goal, "objectiveMetricName": name, "type": kind}
@@ -191,23 +196,27 @@ def _algorithm(
     parameters: Mapping[str, KatibParameter],
     max_trial_count: int,
 ) -> dict[str, Any]:
-    """Return the algorithm as Katib writes it; what its own service would refuse only at run time is refused here."""
+    """Return the algorithm with the fields of the Katib API.
+
+    Raises:
+        GpuConstructsError: Katib would reject the algorithm, its settings, or the parameters for it.
+    """
     if name == "grid":
         most = combinations(parameters)
         if most is None:
-            raise GpuConstructsError("algorithm_name 'grid' needs a step for each double; pass double(step=...)")
+            raise GpuConstructsError("algorithm_name 'grid' needs a step for each double. Pass double(step=...)")
         if max_trial_count > most:
             raise GpuConstructsError(
-                f"max_trial_count must be at most the {most} combinations that 'grid' can try; got {max_trial_count}"
+                f"max_trial_count must be at most the {most} combinations that 'grid' can try, got {max_trial_count}"
             )
     if name == "cmaes" and sum(one.is_ordered for one in parameters.values()) < 2:
         raise GpuConstructsError("algorithm_name 'cmaes' needs two parameters or more that are double or int")
     if name == "hyperband":
         for key in ("r_l", "resource_name"):
-            refuse_if(key not in settings, "algorithm_settings", f"hold {key!r} for algorithm_name 'hyperband'")
+            refuse_if(key not in settings, "algorithm_settings", f"contain {key!r} for algorithm_name 'hyperband'")
         if settings["resource_name"] not in parameters:
             raise GpuConstructsError(
-                f"algorithm_settings['resource_name'] must be one of parameters; got {settings['resource_name']!r}"
+                f"algorithm_settings['resource_name'] must be one of parameters, got {settings['resource_name']!r}"
             )
     for key, value in settings.items():
         if not isinstance(value, str):
@@ -217,25 +226,25 @@ def _algorithm(
 
 
 def _check_placeholders(parameters: Mapping[str, KatibParameter], container: Any, script: str | None) -> None:
-    """Raise unless each parameter is used in the trial and each placeholder has a parameter."""
+    """Raise an error unless the trial uses each parameter, and each ``${trialParameters.…}`` names a parameter."""
     if not parameters:
-        raise GpuConstructsError("parameters must hold at least one; got none")
+        raise GpuConstructsError("parameters must contain at least one, got none")
     for name in parameters:
         refuse_if(not _NAME.match(name), "parameters key", "be letters, digits, '-', '_' or '.'", name)
     if script is not None and _PLACEHOLDER.search(script):
         raise GpuConstructsError(
-            "trial.script must hold no ${trialParameters...}, which Katib fills in the pod only; pass it as "
+            "trial.script must hold no ${trialParameters...}, which Katib fills in the pod only. Pass it as "
             f"args=['--{next(iter(parameters))}=${{trialParameters.{next(iter(parameters))}}}'] and read sys.argv"
         )
     used = _placeholders_in(container)
     for name in [name for name in used if name not in parameters]:
         raise GpuConstructsError(
-            f"trial must use parameters of the experiment only; got {name!r}"
+            f"trial must use parameters of the experiment only, got {name!r}"
             f"{fields.did_you_mean(name, list(parameters))}"
         )
     for name in [name for name in parameters if name not in used]:
         raise GpuConstructsError(
-            f"parameters[{name!r}] is used nowhere in trial; pass it on: "
+            f"parameters[{name!r}] is used nowhere in trial. Pass it on: "
             f"TrainingPod(args=['--{name}=${{trialParameters.{name}}}'])"
         )
 
@@ -251,32 +260,29 @@ def _needs_quotes(text: object) -> bool:
 
 
 def _ready_for_a_shell(container: Any, parameters: Mapping[str, KatibParameter]) -> Any:
-    """Return the container whose words come through Katib's ``sh -c`` as they are.
+    """Return the container with words that stay the same when Katib runs them with ``sh -c``.
 
     Raises:
-        GpuConstructsError: A word or value that would be taken apart, or a shell without a text of its own.
+        GpuConstructsError: The shell would split a word or a value, or a shell command does not have exactly one text.
     """
     words = [*(container["command"] or ()), *(container["args"] or ())]
     used = {name for word in words for name in _PLACEHOLDER.findall(word)}
     for name in parameters.keys() & used:
         for value in filter(_needs_quotes, parameters[name].values):
             raise GpuConstructsError(
-                f"parameters[{name!r}] must have no value that a shell takes apart, since Katib gives it to "
-                f"'sh -c' without quotes; got {value!r}; map a plain word to it in the script"
+                f"parameters[{name!r}] must have no value that a shell would "
+                f"split, got {value!r}. Katib runs it with 'sh -c'. Map a plain word to the value in the script"
             )
     if container["command"] and words[0] in _SHELLS and words[1:2] in ([], ["-c"]):
         if len(words) != 3:
-            raise GpuConstructsError(
-                f"trial.command must be {words[0]!r}, '-c' and one text, since Katib takes all behind '-c' for the "
-                f"text; got {words!r}"
-            )
+            raise GpuConstructsError(f"trial.command must be {words[0]!r}, '-c' and one text, got {words!r}")
         shell, _, text = words
-        # Katib appends "1>file 2>&1 && echo completed ..." to the text, which must be about all of it.
+        # Katib appends "1>file 2>&1 && echo completed ..." to the text. The redirection must apply to the whole text.
         return {**container, "command": [shell, "-c", f"{shell} -c {shlex.quote(text)}"], "args": None}
     for word in words:
         if _needs_quotes(_PLACEHOLDER.sub("x", word)):
             raise GpuConstructsError(
-                f"trial must have no word that a shell takes apart, since Katib gives them to 'sh -c' without quotes; "
-                f"got {word!r}; say it in the script, or as command=['sh', '-c', '...']"
+                "trial must have no word that a shell would split, "
+                f"got {word!r}. Katib runs it with 'sh -c'. Put it in the script, or in command=['sh', '-c', '...']"
             )
     return container

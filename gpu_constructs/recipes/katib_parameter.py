@@ -1,4 +1,4 @@
-"""What a Katib experiment varies, and within which bounds."""
+"""`KatibParameter`: a parameter of a Katib experiment, with its bounds or its list of values."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ Distribution = Literal["uniform", "logUniform", "normal", "logNormal"]
 
 
 def require_finite(field: str, value: object) -> None:
-    """Raise unless a value is a finite number, which Katib can compute with.
+    """Raise an error unless a value is a finite number.
 
     Raises:
-        GpuConstructsError: It is one of these.
+        GpuConstructsError: The value is a text, is infinite, or is NaN.
     """
     if isinstance(value, str) or (isinstance(value, float) and not isfinite(value)):
-        raise GpuConstructsError(f"{field} must be a finite number; got {value!r}")
+        raise GpuConstructsError(f"{field} must be a finite number, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class KatibParameter(fields.Options):
-    """A parameter of an experiment; made by the factories below.
+    """A parameter that a Katib experiment changes from trial to trial. Create it with one of the class methods.
 
     Attributes:
         parameter_type: ``double``, ``int``, ``discrete`` (numbers) or ``categorical`` (text).
-        min: Lowest value, of a double or int.
-        max: Highest value.
-        step: Distance of the values that ``grid`` tries; for an int 1 without one.
-        distribution: How values are drawn: ``uniform`` by default, ``logUniform`` for what varies over powers of ten.
-        values: All values, of a discrete or categorical one.
+        min: Lowest value of a double or int.
+        max: Highest value of a double or int.
+        step: Difference between neighboring values that ``grid`` tries. None: 1 for an int. A double has no default.
+        distribution: Distribution of random values. None: ``uniform``. Use ``logUniform`` for a range of several powers
+            of ten.
+        values: Values of a discrete or categorical parameter.
 
     Raises:
-        GpuConstructsError: Bounds that contain nothing, values given twice, or a number that is not finite.
+        GpuConstructsError: No value is between the bounds, a value occurs twice, or a number is not finite.
 
     Source:
         kubeflow/katib@v0.19.0:pkg/webhook/v1beta1/experiment/validator/validator.go
@@ -69,7 +70,7 @@ class KatibParameter(fields.Options):
         step: Number | None = None,
         distribution: Distribution | None = None,
     ) -> KatibParameter:
-        """Vary a real number between two bounds."""
+        """Return a parameter that is a real number between two bounds."""
         return cls(parameter_type="double", min=min, max=max, step=step, distribution=distribution)
 
     @classmethod
@@ -82,29 +83,29 @@ class KatibParameter(fields.Options):
         step: Whole | None = None,
         distribution: Distribution | None = None,
     ) -> KatibParameter:
-        """Vary a whole number between two bounds, both included."""
+        """Return a parameter that is a whole number from ``min`` to ``max``, including both."""
         return cls(parameter_type="int", min=min, max=max, step=step, distribution=distribution)
 
     @classmethod
     @short_errors
     def discrete(cls, *values: Number) -> KatibParameter:
-        """Try these numbers."""
+        """Return a parameter whose value is one of the given numbers."""
         return cls(parameter_type="discrete", values=values)
 
     @classmethod
     @short_errors
     def categorical(cls, *values: str) -> KatibParameter:
-        """Try these words."""
+        """Return a parameter whose value is one of the given words."""
         return cls(parameter_type="categorical", values=values)
 
     @property
     def is_ordered(self) -> bool:
-        """Whether it has bounds rather than a list."""
+        """Whether the parameter has bounds. Otherwise it has a list of values."""
         return self.parameter_type in ("double", "int")
 
     @property
     def choices(self) -> Whole | None:
-        """How many values ``grid`` can try; None where it cannot, as of a double without a step."""
+        """Number of values that ``grid`` tries. None for a double that has no step."""
         if not self.is_ordered:
             return len(self.values)
         step = 1 if self.step is None and self.parameter_type == "int" else self.step
@@ -114,7 +115,7 @@ class KatibParameter(fields.Options):
         return int((high - low) // distance) + 1
 
     def to_manifest(self, name: str) -> dict[str, Any]:
-        """Return the parameter as Katib writes it: all numbers are text."""
+        """Return the parameter with the fields of the Katib API, in which all numbers are text."""
         space: Mapping[str, Any] = {
             "min": _text(self.min),
             "max": _text(self.max),
@@ -130,21 +131,21 @@ def _conflicts_of_bounds(parameter: KatibParameter) -> Iterable[fields.Conflict]
     is_whole = all(isinstance(number, int) for number in (low, high, step or 1))
     yield (
         parameter.values,
-        f"parameter.values must be left out for a {parameter.parameter_type} one; give min and max, or use discrete",
+        f"parameter.values must be absent for a {parameter.parameter_type} parameter. Set min and max, or use discrete",
     )
     if low is None or high is None or not low < high:
-        raise GpuConstructsError(f"parameter.min must be less than parameter.max; got {low} and {high}")
+        raise GpuConstructsError(f"parameter.min must be less than parameter.max, got {low} and {high}")
     yield (
         parameter.parameter_type == "int" and not is_whole,
-        "parameter.min, max and step must be an int for an int one; use double for others",
+        "parameter.min, max and step must be ints for an int parameter. Use double for other numbers",
     )
     yield (
         step is not None and not 0 < step <= high - low,
-        f"parameter.step must be above 0 and at most max - min = {high - low}; got {step}",
+        f"parameter.step must be above 0 and at most max - min = {high - low}, got {step}",
     )
     yield (
         (parameter.distribution or "").startswith("log") and low <= 0,
-        f"parameter.min must be above 0 for distribution {parameter.distribution!r}; got {low}",
+        f"parameter.min must be above 0 for distribution {parameter.distribution!r}, got {low}",
     )
 
 
@@ -152,20 +153,21 @@ def _conflicts_of_values(parameter: KatibParameter) -> Iterable[fields.Conflict]
     bounds = (parameter.min, parameter.max, parameter.step, parameter.distribution)
     yield (
         bounds != (None, None, None, None),
-        f"parameter.values must stand alone for a {parameter.parameter_type} one, without min, max, step and "
-        "distribution",
+        f"parameter.values must be the only member of a {parameter.parameter_type} parameter. Remove min, max, step "
+        "and distribution",
     )
     if parameter.parameter_type == "discrete":
         fields.each(require_finite, "parameter.values", parameter.values)
     texts = [_text(value) for value in parameter.values]
     yield (
         not texts or "" in texts or len(set(texts)) < len(texts),
-        f"parameter.values must hold at least one value, and none empty or twice; got {list(parameter.values)!r}",
+        "parameter.values must contain at least one value, and no empty or duplicate one, got "
+        f"{list(parameter.values)!r}",
     )
 
 
 def combinations(parameters: Mapping[str, KatibParameter]) -> int | None:
-    """Return how many trials ``grid`` can make of all parameters; None where one of them has no step."""
+    """Return the number of combinations of values that ``grid`` tries. Return None if a double has no step."""
     choices = [parameter.choices for parameter in parameters.values()]
     return None if None in choices else prod(one for one in choices if one is not None)
 

@@ -1,4 +1,4 @@
-"""A Jupyter notebook of Kubeflow with GPUs."""
+"""`KubeflowNotebook`: a Jupyter notebook of Kubeflow with GPUs."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _GROUP = 100
 
 
 class KubeflowNotebook(TrainingObject):
-    """A Jupyter notebook of Kubeflow (``kubeflow.org/v1`` Notebook) that holds GPUs while it runs.
+    """A Jupyter notebook of Kubeflow (``kubeflow.org/v1`` Notebook). Its pod keeps its GPUs until the notebook stops.
 
-    Emits the Notebook and, for each ``VolumeClaim``, a PersistentVolumeClaim: one for the home directory by default.
-    Kubeflow's controller makes a StatefulSet of one pod of it and a Service, and serves it under
-    ``/notebook/<namespace>/<name>/``.
+    Emits the Notebook, and a PersistentVolumeClaim for each ``VolumeClaim``. By default, that is one claim for the home
+    directory. The controller of Kubeflow creates a StatefulSet of one pod and a Service. The path of the notebook in
+    the web interface is ``/notebook/<namespace>/<name>/``.
 
-    **It holds its GPUs day and night.** Kubeflow stops idle notebooks only where its controller runs with
-    ``ENABLE_CULLING=true``, which is off by default, and then after ``CULL_IDLE_TIME`` minutes, 1440 by default: a day.
-    Both are of the controller, for all notebooks. ``stopped=True`` stops this one and keeps its disks.
+    **An idle notebook keeps its GPUs too.** Kubeflow stops idle notebooks only if its controller has
+    ``ENABLE_CULLING=true``, which is off by default. The controller then waits ``CULL_IDLE_TIME`` minutes, by default
+    1440 (one day). Both settings apply to all notebooks. ``stopped=True`` stops this notebook and keeps its disks.
 
-    The pod reaches the Pod Security level ``restricted``: Kubeflow's images run as user 1000. Their root file system
-    stays writable, since they write to ``/etc/s6`` and packages are installed by hand.
+    The pod satisfies the Pod Security level ``restricted``, because the images of Kubeflow run as user 1000. The root
+    file system stays writable: the images write to ``/etc/s6``, and users install packages.
 
     Attributes:
         name: Name of the Notebook.
-        namespace: Name of its namespace.
+        namespace: Name of the namespace of the Notebook.
         api_object: The Notebook.
 
     Source:
@@ -58,38 +58,39 @@ class KubeflowNotebook(TrainingObject):
         stopped: bool = False,
         **options: Unpack[ObjectOptions],
     ) -> None:
-        """Make the notebook.
+        """Create the Notebook and its disks.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            pod: What it shares with trainings: GPUs, where it runs, sizes, variables and volumes. What trainings run
-                (image, script, command, args) is left out, and so are their user, group and read-only root, since
-                Kubeflow's images want user 1000 and group 100. None: one GPU.
-            image: Of the notebook server.
-            home: What is mounted at ``/home/jovyan``: a ``VolumeClaim``, a ``Volume`` or a PersistentVolumeClaim
-                object. None: a disk of 10Gi of its own. Without a disk, work would be lost with the pod.
-            stopped: Whether no pod runs, so that the GPUs are free; the disks stay. A notebook that Kubeflow or its
-                dashboard has stopped stays so when this is False, since ``kubectl apply`` takes away only what it set.
-            options: ``name`` is that of the container and the Service too, and has at most 52 characters. Kubeflow
-                expects the ``namespace`` of a profile. The controller copies ``labels`` to the pod, where a PodDefault
-                may look for them.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the objects, unless you set ``name``.
+            pod: Pod of the notebook: GPUs, placement, resources, variables and volumes. The notebook ignores image,
+                script, command, args, working directory, user, group, and read-only root file system of this object.
+                The images of Kubeflow need user 1000 and group 100. None: a pod with one GPU.
+            image: Image of the notebook server.
+            home: Volume at ``/home/jovyan``: a ``VolumeClaim``, a ``Volume`` or a PersistentVolumeClaim object. None: a
+                new disk of 10Gi. Files elsewhere in the container end with the pod.
+            stopped: Whether to stop the notebook. If True, no pod runs and the GPUs are free, but the disks stay. If
+                Kubeflow stops a notebook, False does not start it again, because ``kubectl apply`` removes only
+                annotations that it set.
+            options: Options of the Notebook. ``name`` is also the name of the container and the Service, and has at
+                most 52 characters. ``namespace`` must be that of a Kubeflow profile. The controller copies ``labels``
+                to the pod, for example for a PodDefault.
 
         Raises:
-            GpuConstructsError: A value above is not allowed, or the profile makes claims, for which the schema of a
-                Notebook has no place.
+            GpuConstructsError: A value is not allowed, or the GPU profile uses claims, for which a Notebook has no
+                field.
         """
         name = name_given(id, options)
         require_name(name)
         described = pod or TrainingPod()
         if described.allocation.by_claims:
             raise GpuConstructsError(
-                "pods of a Notebook have no place for claims, which the API server would drop; use "
-                "Backend.device_plugin() or Backend.dra_extended_resource() for it"
+                "profile.backend must not be 'dra-claims' for a Notebook, because the API server would drop its "
+                "claims. Use Backend.device_plugin() or Backend.dra_extended_resource()"
             )
-        refuse_if(_HOME in described.volumes, "pod", f"not mount {_HOME!r}; pass home=... for it")
+        refuse_if(_HOME in described.volumes, "pod", f"not mount {_HOME!r}. Use home=...")
         if _STOPPED in (options.get("annotations") or {}):
-            raise GpuConstructsError(f"annotations must not hold {_STOPPED!r}; pass stopped=True or leave it out")
+            raise GpuConstructsError(f"annotations must not contain {_STOPPED!r}. Set stopped=True or remove it")
         own = replace(
             described,
             image=image,

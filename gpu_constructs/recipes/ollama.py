@@ -1,4 +1,4 @@
-"""Ollama: a server of language models, and the Job that pulls them."""
+"""`Ollama`: a server of language models, with a Job that makes the server download models."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ IMAGE = "docker.io/ollama/ollama:0.32.15"
 _PORT = 11434
 _DATA = "/data"
 _RESOURCES: Resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "24Gi"}}
-_RESERVED = dict.fromkeys(("HOME", "OLLAMA_HOST", "OLLAMA_MODELS"), "whose Service, Job and disk count on it")
+_RESERVED = dict.fromkeys(("HOME", "OLLAMA_HOST", "OLLAMA_MODELS"), "its Service, Job and disk need it")
 
 # ollama/ollama@v0.32.15:types/model/name.go
 _HOST = r"[A-Za-z0-9_][-A-Za-z0-9_.:]{0,349}"
@@ -57,7 +57,7 @@ _VARIABLES = {
     "num_parallel": ("OLLAMA_NUM_PARALLEL", "count"),
     "origins": ("OLLAMA_ORIGINS", "origins"),
 }
-"""Variable of each keyword, and what it holds."""
+"""For each keyword: the environment variable that it sets, and the kind of its value."""
 
 _UNITS = {"MiB": 2**20, "bytes": 1}
 
@@ -75,28 +75,33 @@ done
 class Ollama(HttpServer):
     """An Ollama server with a disk for its models.
 
-    Emits a Deployment of one pod (``Recreate``), a Service, a PersistentVolumeClaim and, where ``models`` are named, a
-    Job that has the server pull them. The pod runs as a user other than root on a read-only root, with ``HOME`` and the
-    models on the disk, so a namespace of level ``restricted`` takes it.
+    Emits a Deployment of one pod with the strategy ``Recreate``, a Service and a PersistentVolumeClaim. If ``models``
+    is not empty, it also emits a Job that makes the server pull (download) them. The container runs as a non-root user,
+    and it cannot write to its root file system. ``HOME`` and the models are on the disk. The pods satisfy the Pod
+    Security level ``restricted``.
 
-    **The Job** runs in the same image without a GPU, on any node that ``tolerations`` and ``node_selector`` leave,
-    waits until the server answers and runs ``ollama pull`` for one model after the other. The pod of a Job
-    cannot be changed, so the Job's name ends in a checksum of all it says: another list of models is another Job, and
-    applying the same list twice changes nothing.
-    The old Job stays until it is pruned or deleted, and so does a model that was taken off the list.
-    A restart of the server pulls nothing: the models are on the disk.
+    **The Job** uses the same image and no GPU. It can run on any node that ``tolerations`` and ``node_selector`` allow.
+    It waits until the server answers, and then runs ``ollama pull`` for each model. The pod template of a Job is
+    immutable, so the name of the Job ends in a checksum of its spec. If you change the list of models, a new Job
+    appears; the same list changes nothing. The old Job stays until you prune or delete it. A model that you remove from
+    the list stays on the disk. A restart of the server pulls nothing, because the models are on the disk.
 
-    **On a shared GPU** (``profile.sharing``, or a ``GpuRequest`` with ``vram``) Ollama still sizes itself by the whole
-    board, so these are set unless given: ``OLLAMA_MAX_LOADED_MODELS=1`` (its own default is 3 for each GPU) and
-    ``OLLAMA_CONTEXT_LENGTH=4096`` (its own is 4096, 32768 from 23 GiB, 262144 from 47 GiB). With ``vram`` and the
-    board's memory, ``LLAMA_ARG_FIT_TARGET`` is what the budget leaves to others, in MiB: 16303 of an RTX 5070 Ti less
-    6144 of ``vram="6Gi"`` is 10159. That much stays free when a model is loaded; layers that do not fit are computed by
-    the CPU. It is a margin of what is free at that moment, so beside a neighbour that has loaded already Ollama takes
-    less than its budget, by what the neighbour holds: leave ``vram`` out then, or give a smaller ``fit_target``.
+    **On a shared GPU**, Ollama would use the memory of the whole board. A GPU counts as shared if ``profile.sharing``
+    shares it, or if ``gpus`` is a ``GpuRequest`` with ``vram``. The recipe then sets these variables, unless you set
+    them:
+
+    - ``OLLAMA_MAX_LOADED_MODELS=1``. The default of Ollama is 3 for each GPU.
+    - ``OLLAMA_CONTEXT_LENGTH=4096``. The default of Ollama is 4096, 32768 from 23 GiB on, and 262144 from 47 GiB on.
+    - ``LLAMA_ARG_FIT_TARGET``, if the library knows the memory of the board: the memory of the board that exceeds the
+      budget, in MiB. An RTX 5070 Ti has 16303 MiB. With ``vram="6Gi"`` (6144 MiB), the value is 10159.
+
+    Ollama keeps ``LLAMA_ARG_FIT_TARGET`` free when it loads a model. The CPU computes the layers that do not fit.
+    Ollama subtracts the value from the memory that is free at that moment. If another pod already uses memory of the
+    board, Ollama therefore uses less than its budget. In that case, omit ``vram`` or set a smaller ``fit_target``.
 
     Attributes:
         models: Names of the models.
-        pull_job: The Job that pulls the models; None without any.
+        pull_job: Job that makes the server pull the models. None if ``models`` is empty.
 
     Source:
         ollama/ollama@v0.32.15:envconfig/config.go, server/routes.go, llm/llama_server.go, Dockerfile
@@ -128,51 +133,58 @@ class Ollama(HttpServer):
         run_as_user: int = 1000,
         **options: Unpack[WorkloadOptions],
     ) -> None:
-        """Make the server.
+        """Create the objects of the server.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            models: What to pull, as in ``ollama pull``: ``qwen3:8b``, or ``hf.co/<user>/<repository>:<quantization>``.
-                Empty: nothing; clients may pull.
-            context_length: Tokens of context where a request does not say; each costs memory, ``num_parallel`` times.
-            keep_alive: How long a model stays loaded after its last request: ``10m``, seconds, or ``-1`` without end.
-                None: Ollama's own, five minutes; then the memory is free again.
-            max_loaded_models: Models in memory at once. None: 3 for each GPU; 1 on a shared one.
-            num_parallel: Requests to one model at once. None: 1.
-            max_queue: Requests that may wait. None: 512.
-            kv_cache_type: How the context is kept: ``q8_0`` takes half of the memory of ``f16``, ``q4_0`` a quarter,
-                and both need flash attention. None: ``f16``.
-            flash_attention: Forces it on or off. None: where the board has it.
-            load_timeout: How long loading may stall: ``10m`` or seconds; 0 is without end. None: five minutes; slow
-                disks need more.
-            fit_target: Memory of each GPU that stays free when a model is loaded, as a quantity. None: what the budget
-                leaves, else llama.cpp's own.
-            gpu_overhead: Memory of each GPU that is set aside, as a quantity. In 0.32.15 it only counts where the
-                context length is chosen, not where a model is loaded: use ``fit_target``.
-            origins: Web origins that may ask besides localhost.
-            storage: Size of the disk for the models.
-            storage_class_name: Kind of storage. None: the cluster's default.
-            startup_seconds: How long the server may take to answer for the first time. Pulling and loading models is
-                not part of it.
-            gpu_memory: All memory of a GPU as ``nvidia-smi`` shows it, as a quantity, for the budget. None: that of
-                ``request.products``, where they are known.
-            image: A release of 0.32 or later, where models are fitted by ``LLAMA_ARG_FIT_TARGET``.
-            run_as_user: User id, and group of the disk; not 0.
-            options: ``gpus`` may be a ``GpuRequest``, whose ``vram`` is wired in as said above. ``name`` has at most 49
-                characters beside ``models``. ``env`` wins over what sharing sets, and contradicts no keyword; ``HOME``,
-                ``OLLAMA_HOST`` and ``OLLAMA_MODELS`` are the recipe's. A volume at ``/data`` replaces the disk.
-                ``resources`` are requests of 1 CPU and 4Gi and a memory limit of 24Gi by default; layers that do not
-                fit the GPU stay in memory, so let the limit be the largest model and 2Gi more. The Job gets
-                ``image_pull_secrets``, ``labels``, ``node_selector`` and ``tolerations``, with those of the profile, as
-                well.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the objects, unless you set ``name``.
+            models: Names of models that the Job makes the server pull. Write them as for ``ollama pull``: ``qwen3:8b``,
+                or ``hf.co/<user>/<repository>:<quantization>``. If empty, there is no Job, but clients can still pull
+                models.
+            context_length: Number of tokens in the context of a request that sets no length. Each token uses memory,
+                and ``num_parallel`` requests use it at the same time. None: the default of Ollama.
+            keep_alive: Time that a model stays in memory after its last request, such as ``10m``, or seconds as text. A
+                negative number: no limit. None: five minutes, the default of Ollama.
+            max_loaded_models: Largest number of models in memory. None: 3 for each GPU, or 1 on a shared GPU.
+            num_parallel: Number of requests that one model answers in parallel. None: 1, the default of Ollama.
+            max_queue: Largest number of requests in the queue. None: 512, the default of Ollama.
+            kv_cache_type: Format of the key-value cache. Compared with ``f16``, ``q8_0`` uses half of the memory, and
+                ``q4_0`` a quarter. Both need flash attention. None: ``f16``.
+            flash_attention: True to force flash attention, False to prevent it. None: on, if the board supports it.
+            load_timeout: Time after which Ollama stops loading a model that makes no progress, such as ``10m``, or
+                seconds as text. 0: no limit. None: five minutes. Slow disks need more.
+            fit_target: Memory that Ollama leaves free on each GPU when it loads a model, as a quantity. None: if
+                ``gpus`` sets a budget (``vram``), the memory of the board that exceeds the budget. If there is no
+                budget, or the memory of the board is unknown, the default of llama.cpp.
+            gpu_overhead: Memory that Ollama reserves on each GPU, as a quantity. Release 0.32.15 uses it only to choose
+                the context length, and not when it loads a model. To leave memory free, use ``fit_target``.
+            origins: Web origins (such as ``https://chat.example.com``) that can send requests, besides localhost.
+            storage: Size of the disk for the models, as a quantity.
+            storage_class_name: Name of the StorageClass of the disk. None: the default of the cluster.
+            startup_seconds: Time that the server may need before its first answer, in seconds. The server answers
+                before it pulls or loads models.
+            gpu_memory: Memory of one whole GPU, as a quantity that ``nvidia-smi`` shows. The recipe needs it only for a
+                budget. None: the memory of ``request.products``, if the library knows each of these boards.
+            image: Image of Ollama, release 0.32 or later. Earlier releases do not read ``LLAMA_ARG_FIT_TARGET``.
+            run_as_user: User ID of the processes and group ID of the disk. It must not be 0.
+            options: Options of ``GpuWorkload``. For this recipe:
+
+                - ``gpus`` can be a ``GpuRequest``, whose ``vram`` is the memory budget.
+                - ``name`` has at most 49 characters if there are ``models``.
+                - ``env`` overrides the variables for shared GPUs. It must not contain a variable that a keyword sets,
+                  and it must not contain ``HOME``, ``OLLAMA_HOST`` or ``OLLAMA_MODELS``.
+                - ``volumes`` with the path ``/data`` replaces the disk.
+                - ``resources`` by default request 1 CPU and 4Gi, with a memory limit of 24Gi. Layers that do not fit on
+                  the GPU stay in main memory, so set the limit to the size of the largest model plus 2Gi.
+                - ``image_pull_secrets``, ``labels``, ``node_selector``, ``tolerations`` and the tolerations of
+                  ``profile`` also apply to the Job.
 
         Raises:
-            GpuConstructsError: A model that Ollama would not know by that name, a setting it would not read or that is
-                given twice, or what ``GpuWorkload`` refuses.
+            GpuConstructsError: Ollama would not accept a model name or a setting, two options set the same variable, or
+                ``GpuWorkload`` rejects an option.
         """
         _check_models(models, name_given(id, options))
-        way_out = "Ollama needs no root; use GpuWorkload for an image that does"
+        way_out = "Ollama needs no root. Use GpuWorkload for an image that needs it"
         fields.whole_number("run_as_user", run_as_user, minimum=1, way_out=way_out)
         settings = {
             "context_length": context_length,
@@ -199,7 +211,7 @@ class Ollama(HttpServer):
             run_as_user=run_as_user,
             fs_group=run_as_user,
             read_only_root_filesystem=True,
-            # An answer takes longer than the usual minute.
+            # An answer can take longer than the 60 seconds of GpuWorkload.
             termination_grace_period_seconds=120,
             **with_defaults(
                 options,
@@ -213,8 +225,8 @@ class Ollama(HttpServer):
         )
         if budget is not None and budget.total_mib is None and fit_target is None:
             warn(
-                f"{self.node.path}: request.vram of {budget.vram} is not kept by Ollama, since the memory of the GPU "
-                "is not known; pass gpu_memory, e.g. '16303Mi' as nvidia-smi shows it, or fit_target"
+                f"{self.node.path}: request.vram of {budget.vram} has no effect on Ollama, because the library does "
+                "not know the memory of the GPU. Set gpu_memory, such as '16303Mi' from nvidia-smi, or fit_target"
             )
         self.models = tuple(models)
         self.pull_job: ApiObject | None = None
@@ -224,10 +236,10 @@ class Ollama(HttpServer):
 
 
 def _variables(settings: Mapping[str, Any], options: WorkloadOptions, budget: VramBudget | None) -> dict[str, str]:
-    """Return the variables of the server that keywords and sharing stand for.
+    """Return the environment variables of the server that result from the keywords and from a shared GPU.
 
     Raises:
-        GpuConstructsError: A setting that Ollama would not read, or one that is given twice.
+        GpuConstructsError: Ollama would ignore the value of a setting, or both a keyword and ``env`` set a variable.
     """
     refuse_variables(options, _RESERVED)
     made: dict[str, str] = {}
@@ -240,17 +252,15 @@ def _variables(settings: Mapping[str, Any], options: WorkloadOptions, budget: Vr
             continue
         variable, holds = _VARIABLES[setting]
         if variable in (options.get("env") or {}):
-            raise GpuConstructsError(
-                f"{setting} and env[{variable!r}] must not both be given; leave one of the two out"
-            )
+            raise GpuConstructsError(f"{setting} and env[{variable!r}] must not both have a value. Remove one of them")
         made[variable] = _text(setting, holds, value)
     return made
 
 
 def _text(setting: str, holds: str, value: Any) -> str:
-    """Return the value of a variable, checked."""
+    """Return the value of a keyword as text for its environment variable. Raise an error if it is not valid."""
     if holds == "count":
-        fields.whole_number(setting, value, minimum=1, way_out="leave it out for Ollama's own default")
+        fields.whole_number(setting, value, minimum=1, way_out="Remove it for the default of Ollama")
     elif holds == "duration" and not _SECONDS.match(value):
         durations.from_go_duration(setting, value)
     elif holds in _UNITS:
@@ -262,7 +272,7 @@ def _text(setting: str, holds: str, value: Any) -> str:
         for index, origin in enumerate(value):
             if not origin or "," in origin or not origin.isprintable() or " " in origin:
                 raise GpuConstructsError(
-                    f"origins[{index}] must be one origin like 'https://*.example.com'; got {origin!r}"
+                    f"origins[{index}] must be one origin like 'https://*.example.com', got {origin!r}"
                 )
         return ",".join(value)
     return str(value)
@@ -272,34 +282,35 @@ def _check_models(models: Sequence[str], name: str) -> None:
     for index, model in enumerate(models):
         if not _MODEL.match(model):
             raise GpuConstructsError(
-                f"models[{index}] must be a name as ollama pull takes it, like 'qwen3:8b' or "
-                f"'hf.co/<user>/<repository>:<quantization>'; got {model!r}"
+                f"models[{index}] must be a name for 'ollama pull', such as 'qwen3:8b' or "
+                f"'hf.co/<user>/<repository>:<quantization>', got {model!r}"
             )
     refuse_if(len(set(models)) < len(models), "models", "not repeat a name", list(models))
     if models and len(name) > 49:
         raise GpuConstructsError(
-            f"name must have at most 49 characters beside models, whose Job bears it too; got {len(name)}"
+            "name must have at most 49 characters with models, because the name of their Job contains it, got "
+            f"{len(name)}"
         )
 
 
 def _pull_job(
     name: str, namespace: str, models: Sequence[str], *, image: str, user: int, options: WorkloadOptions
 ) -> dict[str, Any]:
-    """Return the Job that has a server pull models; its name ends in a checksum of the rest."""
+    """Return the Job that makes the server pull models. The name of the Job ends in a checksum of its spec."""
     mounts = volume.Mounts()
     container = Container(
         name="pull",
         image=image,
         command=["sh", "-ec", _PULL, "pull"],
         args=models,
-        # Without the variable an image with CUDA would be shown every GPU of the node.
+        # If this variable is missing, the NVIDIA runtime gives an image with CUDA every GPU of the node.
         env={"HOME": "/tmp", "OLLAMA_HOST": f"http://{name}:{_PORT}", env.VISIBLE_DEVICES: "void"},
         volumes={"/tmp": volume.Volume.empty_dir(size_limit="100Mi")},
     ).to_manifest(mounts)
     labels = object_labels(selector_labels(name=name, instance=name, component="model-pull"))
     profile, selector = options.get("profile"), options.get("node_selector")
     tolerations = [*(profile.tolerations if profile else ()), *options.get("tolerations", ())]
-    # The nodes that are selected may be those with GPUs.
+    # The node selector of the user can select nodes with GPUs, so the pod tolerates their taint.
     tolerations = [placement.GPU_TAINT, *tolerations] if selector else tolerations
     pod = {
         **pods.pod_spec([container], security_context={"runAsNonRoot": True, "runAsUser": user}),
@@ -309,9 +320,9 @@ def _pull_job(
         **({"nodeSelector": dict(selector)} if selector else {}),
         **({"tolerations": [one.to_manifest() for one in tolerations]} if tolerations else {}),
     }
-    # Fields that came later must not change the name of a Job that is there.
+    # Releases before these fields computed the checksum. The fields must not change the name of an existing Job.
     del pod["dnsPolicy"], pod["serviceAccountName"]
-    # Nothing is held while it tries again: no GPU, and what was pulled so far stays with the server.
+    # Retries of the Job need no GPU, and the server keeps the layers that it already pulled.
     metadata = metadata_of(name, namespace, labels, {"labels": options.get("labels")}, GpuRequest())
     spec = {"backoffLimit": 6, "template": {"metadata": {"labels": metadata["labels"]}, "spec": pod}}
     checksum = config_map.sha256(json.dumps(spec, sort_keys=True))[:8]

@@ -1,4 +1,4 @@
-"""A training with PyTorch, by the API that the cluster has for it."""
+"""`PyTorchTraining`: a PyTorch training as a Job, or as a custom resource of a Kubeflow operator."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ Api = Literal["Job", "PyTorchJob", "TrainJob"]
 RestartPolicy = Literal["Never", "OnFailure", "ExitCode"]
 
 CONTAINERS: Mapping[Api, str] = {"Job": "training", "PyTorchJob": "pytorch", "TrainJob": "node"}
-"""What the container is called; the operators look for theirs by that name."""
+"""Name of the training container for each API. The operators find their container by this name."""
 
-# Istio's proxy never ends, and a training whose pod does not end holds its GPUs.
+# The Istio sidecar never ends. A pod that does not end keeps its GPUs, so this annotation disables the sidecar.
 POD_ANNOTATIONS = {"sidecar.istio.io/inject": "false"}
 
 _ENV = {"HOME": "/tmp", "PYTHONUNBUFFERED": "1"}
@@ -44,10 +44,10 @@ KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingJob:
-    """A training pod, on so many nodes, and how its run ends.
+    """The pod, the number of nodes, and the settings for retries and deadlines of a training.
 
     Raises:
-        GpuConstructsError: A number out of range, or what the API does not have.
+        GpuConstructsError: A number is out of range, or the API does not have an option.
 
     Source:
         kubeflow/training-operator@v1.9.4:pkg/controller.v1/pytorch/envvar.go and
@@ -71,20 +71,21 @@ class TrainingJob:
             _check_processes(self.nproc_per_node, self.pod.request)
         if self.api == "Job" and self.num_nodes > 1:
             raise GpuConstructsError(
-                f"num_nodes must be 1 for api 'Job', got {self.num_nodes}: its pods have no names by which they could "
-                "find each other; use api='PyTorchJob' or 'TrainJob'"
+                f"num_nodes must be 1 for a Job, got {self.num_nodes}: its pods have no names with which they find "
+                "each other. Use api='PyTorchJob' or 'TrainJob'"
             )
         if self.restart_policy == "ExitCode" and self.api != "PyTorchJob":
-            raise GpuConstructsError(f"restart_policy 'ExitCode' needs api 'PyTorchJob'; got {self.api!r}")
+            raise GpuConstructsError(f"restart_policy 'ExitCode' needs a PyTorchJob, got {self.api!r}")
         by_operator = [] if self.api == "Job" else [name for name in self.pod.env if name in _SET_BY_OPERATORS]
         for name in by_operator:
-            raise GpuConstructsError(f"env[{name!r}] must be left out: the operator of a {self.api} sets it")
-        # The image of PyTorch itself runs a shell.
+            raise GpuConstructsError(f"env[{name!r}] must be absent: the operator of a {self.api} sets it")
+        # The default command of the PyTorch image is a shell, so a command or a script is necessary.
         if self.pod.image == PYTORCH_IMAGE and not (self.pod.script or self.pod.command or self.pod.args):
             raise GpuConstructsError(
-                f"script or command is required with the image {self.pod.image!r}, which runs a shell by itself"
+                f"script or command must have a value with the image {self.pod.image!r}, whose default command is a "
+                "shell"
             )
-        # Every API counts and times its pods as a Job does.
+        # The limits of a Job for retries and times apply to each API.
         self._run()
 
     def _run(self) -> Run:
@@ -97,21 +98,22 @@ class TrainingJob:
 
     @property
     def processes(self) -> int:
-        """Processes of a pod: by default one for each GPU; CUDA shows a process one MIG device only."""
+        """Number of processes of a pod. By default, one process for each GPU, but one in total for MIG devices."""
         if self.nproc_per_node is not None:
             return self.nproc_per_node
         return self.pod.request.count if self.pod.request.mig_size is None else 1
 
     def rendered(self, name: str, namespace: str, *, pods_at_once: int | None = None) -> RenderedPod:
-        """Return its pods.
+        """Return the manifest of the pods of the training, and the objects that the pods need.
 
         Args:
-            name: Of the object that runs them.
-            namespace: Likewise.
-            pods_at_once: How many share its disks. None: those of this job.
+            name: Name of the object that runs the pods.
+            namespace: Name of the namespace of all objects.
+            pods_at_once: Number of pods that mount the disks at the same time. None: the number of pods of this
+                training.
 
         Raises:
-            GpuConstructsError: A disk that serves one node for pods on several.
+            GpuConstructsError: Only one node can mount a disk, but the pods run on several nodes.
         """
         rendered = self.pod.render(
             name=name,
@@ -126,12 +128,12 @@ class TrainingJob:
             volumes={} if "/tmp" in self.pod.volumes else {"/tmp": volume.Volume.empty_dir(size_limit="10Gi")},
             pods_at_once=self.num_nodes if pods_at_once is None else pods_at_once,
         )
-        # The training operator writes the policy of its replicas into the pods.
+        # The training operator copies the restart policy of its replicas to the pods.
         policy = None if self.api == "PyTorchJob" else self.restart_policy or "Never"
         return replace(rendered, spec={**rendered.spec, "restartPolicy": policy})
 
     def manifests(self, rendered: RenderedPod, metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return the object that runs the pods and, before it, what it refers to, by child id."""
+        """Return the object that runs the pods, after the objects that it refers to, by child ID."""
         template = {
             "metadata": {"labels": dict(rendered.metadata["labels"]), "annotations": POD_ANNOTATIONS},
             "spec": rendered.spec,
@@ -149,8 +151,8 @@ def _check_processes(number: int, request: GpuRequest) -> None:
     count = request.count
     if request.resource_claim is None and number > count:
         raise GpuConstructsError(
-            f"nproc_per_node must be at most the pod's {count} GPU{'s' if count > 1 else ''}, since NCCL takes "
-            f"no two processes on one; got {number}"
+            f"nproc_per_node must be at most the pod's {count} GPU{'s' if count > 1 else ''}, because NCCL does "
+            f"not allow two processes on one GPU, got {number}"
         )
 
 
@@ -164,13 +166,13 @@ def _pytorch_job(job: TrainingJob, template: Mapping[str, Any], metadata: Mappin
         "kind": "PyTorchJob",
         "metadata": metadata,
         "spec": {
-            # By itself the operator leaves counting to torchrun, which counts what nvidia-smi would show.
+            # By default, torchrun counts the GPUs that nvidia-smi shows. That number can be wrong.
             "nprocPerNode": str(job.processes),
             "pytorchReplicaSpecs": replicas,
             "runPolicy": {
                 "activeDeadlineSeconds": job.active_deadline_seconds,
                 "backoffLimit": job.backoff_limit,
-                # Its default, None, lets workers that hang hold their GPUs after the master has ended.
+                # With the default, None, workers that hang keep their GPUs after the master ends.
                 "cleanPodPolicy": "Running",
                 "suspend": job.suspend or None,
                 "ttlSecondsAfterFinished": job.ttl_seconds_after_finished,
@@ -214,35 +216,36 @@ def _train_job(job: TrainingJob, metadata: Mapping[str, Any]) -> dict[str, Any]:
                 "name": metadata["name"],
             },
             "suspend": job.suspend or None,
-            # Without a number the operator counts resources with "gpu" in their name, which a MIG device has not,
-            # and then CPUs.
+            # If the number is missing, the operator counts resources with `gpu` in their name, and otherwise CPUs. The
+            # name of a MIG resource does not contain `gpu`.
             "trainer": {"numNodes": job.num_nodes, "numProcPerNode": job.processes},
         },
     }
 
 
 class PyTorchTraining(TrainingObject):
-    """A training with PyTorch: a Job, or one of Kubeflow's operators for several nodes.
+    """A PyTorch training: a Job, or a custom resource of a Kubeflow operator for several nodes.
 
-    Emits, as ``api`` says:
+    Emits one of these objects, depending on ``api``:
 
-    - ``Job``: a Job of one pod, for one node. Needs nothing but Kubernetes.
-    - ``PyTorchJob``: a PyTorchJob of Kubeflow's training operator (1.9, ``kubeflow.org/v1``) with a Master and
+    - ``Job``: a Job of one pod on one node. It needs no operator.
+    - ``PyTorchJob``: a PyTorchJob of the Kubeflow training operator (1.9, ``kubeflow.org/v1``) with a Master and
       ``num_nodes - 1`` Workers.
-    - ``TrainJob``: a TrainJob of Kubeflow Trainer (2.3, ``trainer.kubeflow.org/v1alpha1``) and a TrainingRuntime of its
-      own in the same namespace. A TrainJob can name no runtime class, and without one the pods would see no GPU on
-      Talos; so all of the pod is said in the TrainingRuntime.
+    - ``TrainJob``: a TrainJob of Kubeflow Trainer (2.3, ``trainer.kubeflow.org/v1alpha1``), and a TrainingRuntime in
+      the same namespace. The TrainingRuntime contains the whole pod, because a TrainJob cannot set the runtime class
+      that GPU pods on Talos need.
 
-    With it come an immutable ConfigMap for the script, a PersistentVolumeClaim for each ``VolumeClaim``, and a
-    ResourceClaimTemplate where the profile's backend is ``Backend.dra_claims()``.
+    Also emits an immutable ConfigMap for the script, a PersistentVolumeClaim for each ``VolumeClaim``, and a
+    ResourceClaimTemplate if the backend of the profile is ``Backend.dra_claims()``.
 
-    A script is run by ``python``, or by ``torchrun`` where it has several processes. A ``command`` runs as it is: start
-    it with ``torchrun`` yourself, the operators tell it the rest by ``PET_*``. The pods tell Istio to leave its proxy
-    out, which would never end.
+    The pod runs a script with ``python``. If there are several processes, it runs the script with ``torchrun``. It runs
+    a ``command`` unchanged, so start ``torchrun`` in the command yourself if you need it. The operators set the options
+    of ``torchrun`` as environment variables ``PET_*``. An annotation disables the Istio sidecar of the pods, because it
+    would never end.
 
     Attributes:
-        name: Name of the object.
-        namespace: Name of its namespace.
+        name: Name of the Job, PyTorchJob or TrainJob.
+        namespace: Name of the namespace of all objects.
         api_object: The Job, PyTorchJob or TrainJob.
 
     Source:
@@ -267,32 +270,35 @@ class PyTorchTraining(TrainingObject):
         suspend: bool = False,
         **options: Unpack[ObjectOptions],
     ) -> None:
-        """Make the training.
+        """Create the objects of the training.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            pod: What runs, with which GPUs; ``gpus`` of it are for each node.
-            api: ``Job``, ``PyTorchJob`` or ``TrainJob``.
-            num_nodes: Pods that train together. More than one needs an operator; they start one by one as GPUs are
-                free, and those that have started wait for the rest and hold theirs. So a warning says it unless a label
-                ``kueue.x-k8s.io/queue-name`` or ``suspend`` leaves the start to a queue that sees to all of them.
-            nproc_per_node: Processes of each pod. None: one for each GPU, of MIG devices one, since CUDA shows no more
-                to a process. It is always written: the operators count GPUs in ways that miss MIG devices.
-            restart_policy: ``Never`` starts a new pod, perhaps on another GPU, and keeps the log of the failed one;
-                ``OnFailure`` starts the container again in the same pod; ``ExitCode``, of a PyTorchJob, retries only
-                for codes above 127. None: ``Never``, but ``OnFailure`` for a PyTorchJob, which with ``Never`` retries
-                nothing.
-            backoff_limit: Retries; 2 where Kubernetes has 6, since each holds the GPUs again. All pods of a
-                TrainJob share them, since one Job runs them all.
-            active_deadline_seconds: When it is stopped at the latest. None: never.
-            ttl_seconds_after_finished: When it is deleted after its end; of a TrainJob only its pods are. None: never,
-                since GitOps tools would start a deleted one again.
-            suspend: Whether nothing starts until this is set to false.
-            options: ``name`` has at most 52 characters.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the objects, unless you set ``name``.
+            pod: Pod that each node runs, with its image, script and GPUs.
+            api: API that runs the training: ``Job``, ``PyTorchJob`` or ``TrainJob``.
+            num_nodes: Number of pods that train together. More than one pod needs an operator. Each pod starts as soon
+                as its GPUs are free, and then keeps the GPUs while it waits for the other pods. A queue can start all
+                pods together. The construct warns unless ``suspend`` or the label ``kueue.x-k8s.io/queue-name`` selects
+                a queue.
+            nproc_per_node: Number of processes of each pod. None: one for each GPU. For MIG devices: one in total,
+                because a CUDA process sees only one of them. The construct always sets this number, because the
+                operators do not count MIG devices.
+            restart_policy: Action after a failure. ``Never`` starts a new pod, perhaps on another GPU, and keeps the
+                log of the failed pod. ``OnFailure`` restarts the container in the same pod. ``ExitCode``, for a
+                PyTorchJob only, retries exit codes above 127. None: ``OnFailure`` for a PyTorchJob, which never retries
+                with ``Never``. For the other APIs ``Never``.
+            backoff_limit: Number of retries. The default is 2, not 6 as in Kubernetes, because each retry needs the
+                GPUs again. All pods of a TrainJob together have this number of retries, because one Job runs them.
+            active_deadline_seconds: Time after which the cluster stops the training, in seconds. None: never.
+            ttl_seconds_after_finished: Time after which the cluster deletes the finished training, in seconds. For a
+                TrainJob, it deletes the pods only. None: never, because GitOps tools would create a deleted training
+                again.
+            suspend: Whether the training waits until you or a queue set this to False.
+            options: Options of the Job, PyTorchJob or TrainJob. ``name`` has at most 52 characters.
 
         Raises:
-            GpuConstructsError: A value above is not allowed, or does not fit the API.
+            GpuConstructsError: A value is not allowed, or the API does not support it.
         """
         job = TrainingJob(
             api=api,
@@ -312,8 +318,8 @@ class PyTorchTraining(TrainingObject):
         if num_nodes > 1 and not suspend and KUEUE_QUEUE not in metadata["labels"]:
             gpus = num_nodes * pod.request.count
             warn(
-                f"{scope.node.path}/{id}: the {num_nodes} pods start one by one; with fewer than {gpus} GPUs free, "
-                "those that have started wait forever and hold theirs; have Kueue start them together "
+                f"{scope.node.path}/{id}: the {num_nodes} pods start one by one. With fewer than {gpus} GPUs free, "
+                "the started pods wait forever and hold theirs. Let Kueue start them together "
                 f"(labels={{{KUEUE_QUEUE!r}: ...}}), or pass suspend=True"
             )
         super().__init__(scope, id)

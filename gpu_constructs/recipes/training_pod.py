@@ -1,4 +1,4 @@
-"""The pod of a PyTorch training, described once for everything that can run it."""
+"""`TrainingPod`: the pod of a PyTorch training, for each API that can run it."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from gpu_constructs.workload.manifests import check_options, container_of, pod_o
 from gpu_constructs.workload.options import Gpus, ObjectOptions, metadata_of
 
 PYTORCH_IMAGE = "docker.io/pytorch/pytorch:2.7.1-cuda12.8-cudnn9-runtime"
-"""CUDA 12.8 is the first with kernels for Blackwell; images of CUDA 13 need driver 580 or later."""
+"""Default image. CUDA 12.8 is the first release with kernels for Blackwell. CUDA 13 would need driver 580 or later."""
 
 LONGEST_NAME = 52
-"""Most characters in the name of an object whose operator appends the number of a pod or a checksum."""
+"""Length limit of a name. Operators append the number of a pod or a checksum to the name."""
 
 _SCRIPT_DIRECTORY = "/train"
 _SCRIPT = "train.py"
@@ -52,52 +52,53 @@ _FIRST_PYTORCH_WITH_FRACTION = (2, 10)
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPod(metaclass=ShortErrors):
-    """What a PyTorch training runs and holds, for ``PyTorchTraining``, ``KatibExperiment`` and ``KubeflowNotebook``.
+    """The pod of a PyTorch training, for ``PyTorchTraining``, ``KatibExperiment`` and ``KubeflowNotebook``.
 
-    The defaults satisfy the Pod Security level ``restricted``. ``/tmp`` is an empty directory of 10Gi and ``HOME``
-    points there, since the root file system is read-only and user 1000 has no home in PyTorch's images.
+    The defaults satisfy the Pod Security level ``restricted``. The container cannot write to its root file system.
+    ``/tmp`` is an empty directory of 10Gi. ``HOME`` is ``/tmp``, because user 1000 has no home directory in the images
+    of PyTorch.
 
     Attributes:
-        image: ``repository:tag`` or digest; never ``latest``.
-        script: Text of a Python file. It becomes an immutable ConfigMap, mounted read-only at ``/train``, that bears
-            the script's checksum in its name: a pod that is retried runs what the run started with. A changed script
-            changes the pod template, which Kubernetes refuses for a Job that exists: delete it first, or give another
-            name.
-        command: Replaces the image's entrypoint; not beside ``script``.
-        args: Arguments of script, command or entrypoint.
-        working_dir: Directory the command starts in.
-        env: Variables: text, an ``EnvValue`` of ours or one of cdk8s-plus. They win over ``HOME=/tmp`` and
-            ``PYTHONUNBUFFERED=1``.
-        gpus: Whole GPUs, or slots of shared ones, of each pod. A ``GpuRequest`` says more: which boards, how much
-            memory.
-            With ``vram`` and ``products`` whose memory is known, each process may take ``vram / memory`` of its GPU,
-            rounded down to a hundredth: 8Gi of an RTX 3090 (24576 MiB) is 0.33, given as
-            ``PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.33``. PyTorch knows that option from 2.10 on, and an
-            earlier one ends with an error, so it is set for images ``pytorch/pytorch:2.10`` and later only. It bounds
-            PyTorch's allocator; the CUDA context (some hundred MiB) is not counted.
-        profile: What the GPU workloads of the cluster have in common. None: one of ``platform`` alone.
-        platform: ``Talos("1.12")`` or ``Kubernetes()``, where no ``profile`` is given, which has one of its own.
-        tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu`` and the profile's.
-        node_selector: Node labels, on top of the platform's and the profile's.
-        runtime_class: Name or object. None: the profile or platform decides.
-        volumes: Mount paths, each with a ``Volume``, a ``VolumeClaim`` for a disk of its own, or a
-            PersistentVolumeClaim, ConfigMap or Secret object.
-        shared_memory: Size of ``/dev/shm``, through which data loaders pass batches; it counts against the memory
-            limit. None: 2Gi, since the runtime's 64 MiB end in "bus error"; nothing under MPS, which has its own
-            memory there.
-        resources: CPU and memory; what is given replaces the default as a whole, which is requests of 1 CPU and 4Gi
-            and a memory limit of 16Gi.
-        run_as_user: User id; 1000 by default. None leaves the image's own user, root for PyTorch's images.
-        fs_group: Group that owns mounted disks, so that the user can write there.
-        read_only_root_filesystem: Whether only volumes can be written.
-        image_pull_policy: ``IfNotPresent`` by default, since tags are pinned and images large.
-        image_pull_secrets: Names or objects.
-        service_account: Name or object; its token is mounted then, and never otherwise.
+        image: Image as ``repository:tag`` or with a digest. The tag ``latest`` is an error.
+        script: Text of a Python file. It becomes an immutable ConfigMap, which the pod mounts at ``/train``. The name
+            of the ConfigMap contains a checksum of the script, so a retry runs the same script. A new script changes
+            the pod template, which Kubernetes rejects for an existing Job. Delete that Job first, or set another name.
+        command: Command that replaces the entrypoint of the image. Set either ``command`` or ``script``.
+        args: Arguments of the script, the command or the entrypoint.
+        working_dir: Working directory of the command.
+        env: Environment variables, each as text, an ``EnvValue``, or a value of cdk8s-plus. They override ``HOME=/tmp``
+            and ``PYTHONUNBUFFERED=1``.
+        gpus: Number of GPUs, or of slots of shared GPUs, for each pod. A ``GpuRequest`` can also select boards and
+            memory. Its ``vram`` limits each process to the fraction ``vram / memory`` of its GPU, rounded down to
+            hundredths. For this, the library must know the memory of ``products``. For example, 8Gi of an RTX 3090
+            (24576 MiB) is 0.33, so the pod has ``PYTORCH_CUDA_ALLOC_CONF=per_process_memory_fraction:0.33``. PyTorch
+            before 2.10 fails with that option, so only images ``pytorch/pytorch:2.10`` and later get it. The limit does
+            not include the CUDA context (a few hundred MiB).
+        profile: Settings that all GPU workloads of the cluster share. None: only the settings of ``platform``.
+        platform: Platform of the cluster, ``Talos("1.12")`` or ``Kubernetes()``. A ``profile`` contains a platform, so
+            do not set both.
+        tolerations: Taints to tolerate, besides ``nvidia.com/gpu`` and those of the profile.
+        node_selector: Node labels to select, besides those of the platform and the profile.
+        runtime_class: Name or object of a RuntimeClass. None: the runtime class of the profile or of the platform.
+        volumes: Volumes by mount path: a ``Volume``, a ``VolumeClaim`` for a new disk, or a PersistentVolumeClaim,
+            ConfigMap or Secret object.
+        shared_memory: Size of ``/dev/shm``, through which data loaders pass batches. It counts against the memory
+            limit. None: 2Gi. With 64 MiB, the default of the container runtime, data loaders fail with "bus error". MPS
+            provides its own ``/dev/shm``.
+        resources: Requests and limits of CPU and memory. The default is a request of 1 CPU and 4Gi, and a memory limit
+            of 16Gi. Your value replaces the whole default.
+        run_as_user: User ID of the processes. The default is 1000. None: the user of the image. In images of PyTorch,
+            that is root.
+        fs_group: ID of the group that owns mounted disks, so that the user can write to them.
+        read_only_root_filesystem: Whether the container can write only to its volumes.
+        image_pull_policy: Pull policy. The default is ``IfNotPresent``, because tags are exact and images are large.
+        image_pull_secrets: Names or objects of Secrets for a registry that needs a login.
+        service_account: Name or object of a ServiceAccount, whose token the pod mounts. None: the pod mounts no token.
         priority_class_name: Name of a PriorityClass.
 
     Raises:
-        GpuConstructsError: A value above is not allowed, or contradicts another; or a Blackwell board is asked for with
-            an image whose tag says that it has no kernels for it (CUDA before 12.8, NGC before 25.01).
+        GpuConstructsError: A value is not allowed, values contradict each other, or the image has no kernels for a
+            requested Blackwell board. The tag of such an image has CUDA before 12.8 or NGC before 25.01.
 
     Source:
         PyTorch 2.10.0 release notes (per_process_memory_fraction)
@@ -141,12 +142,12 @@ class TrainingPod(metaclass=ShortErrors):
 
     @property
     def request(self) -> GpuRequest:
-        """What it wants of GPUs."""
+        """GPU request of the pod, even if ``gpus`` is a number."""
         return self.gpus if isinstance(self.gpus, GpuRequest) else GpuRequest(count=self.gpus)
 
     @property
     def allocation(self) -> GpuAllocation:
-        """What that means in its cluster."""
+        """Kubernetes fields for the GPU request in the cluster of the profile: limits, claims and node selection."""
         added = (self.tolerations, self.node_selector or None, self.runtime_class)
         return allocation(self.request, profile_of(self.profile, self.platform, *added))
 
@@ -163,21 +164,21 @@ class TrainingPod(metaclass=ShortErrors):
         volumes: Mapping[str, Mountable] | None = None,
         pods_at_once: int = 1,
     ) -> RenderedPod:
-        """Return the pod as Kubernetes writes it, and the objects it needs.
+        """Return the manifest of the pod, and the objects that the pod needs.
 
         Args:
-            name: Of the object that runs it, after which the others are called.
-            namespace: Of all of them.
-            component: What runs it, for the labels.
-            container: Name of its container.
-            command: In place of the image's entrypoint.
-            env: Variables that the described ones win over.
-            ports: Names and numbers.
-            volumes: What is mounted besides.
-            pods_at_once: How many pods share its disks.
+            name: Name of the object that runs the pod. The names of the other objects start with it.
+            namespace: Name of the namespace of all objects.
+            component: Value of the label ``app.kubernetes.io/component``.
+            container: Name of the container.
+            command: Command that replaces the entrypoint of the image.
+            env: Environment variables of the construct. The variables of the user override them.
+            ports: Port numbers by name.
+            volumes: Volumes by mount path, besides those of the user.
+            pods_at_once: Number of pods that mount the disks at the same time.
 
         Raises:
-            GpuConstructsError: A disk that serves one node for pods on several.
+            GpuConstructsError: Only one node can mount a disk, but the pods run on several nodes.
         """
         given = self.allocation
         labels = object_labels(selector_labels(name=name, instance=name, component=component))
@@ -209,12 +210,12 @@ class TrainingPod(metaclass=ShortErrors):
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedPod:
-    """A pod as plain data.
+    """The manifest of a training pod, and the objects that the pod needs.
 
     Attributes:
-        metadata: Name, namespace and labels of the object that runs it; its pods have the labels too.
+        metadata: Name, namespace and labels of the object that runs the pod. The pod has the same labels.
         spec: Spec of the pod.
-        beside: Objects that the pod needs, by child id.
+        beside: Objects that the pod needs, such as its ConfigMap, by child ID.
     """
 
     metadata: Mapping[str, Any]
@@ -224,27 +225,27 @@ class RenderedPod:
     def described(
         self, request: GpuRequest, options: ObjectOptions, more: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Return the metadata of the object that runs it.
+        """Return the metadata of the object that runs the pod.
 
         Args:
-            request: GPUs of the pod.
+            request: GPU request of the pod.
             options: Options of the user.
-            more: Additional annotations.
+            more: Annotations that the construct adds.
 
         Raises:
-            GpuConstructsError: A label or annotation that Kubernetes would not take, or a label that tells these pods
-                from others.
+            GpuConstructsError: Kubernetes would reject a label or annotation, or a label is one that identifies the
+                pods.
         """
         name, namespace, labels = (self.metadata[key] for key in ("name", "namespace", "labels"))
         return metadata_of(name, namespace, labels, options, request, more)
 
 
 class TrainingObject(GpuObject):
-    """An object that runs a ``TrainingPod``.
+    """Base class of constructs that run a ``TrainingPod``, such as ``PyTorchTraining``.
 
     Attributes:
-        name: Name of the object.
-        namespace: Name of its namespace.
+        name: Name of the object that runs the pods.
+        namespace: Name of the namespace of that object.
     """
 
     name: str
@@ -258,13 +259,13 @@ class TrainingObject(GpuObject):
 
 
 def launched(pod: TrainingPod, *, nproc_per_node: int, num_nodes: int, by_operator: bool) -> list[str]:
-    """Return the command, with ``torchrun`` before a script that runs in several processes.
+    """Return the command of the training container. It uses ``torchrun`` if a script has several processes.
 
     Args:
-        pod: What runs.
-        nproc_per_node: Processes of a pod.
-        num_nodes: Pods.
-        by_operator: Whether an operator tells torchrun the rest by variables ``PET_*``.
+        pod: Pod of the training.
+        nproc_per_node: Number of processes of a pod.
+        num_nodes: Number of pods.
+        by_operator: Whether an operator sets the options of ``torchrun`` as environment variables ``PET_*``.
     """
     if pod.script is None:
         return list(pod.command)
@@ -284,10 +285,10 @@ def _memory_limit(pod: TrainingPod) -> dict[str, str]:
 
 
 def memory_fraction(request: GpuRequest) -> str | None:
-    """Return the part of a GPU's memory that ``vram`` is, rounded down, of the largest board that may be allocated.
+    """Return the memory budget ``vram`` as a fraction of the GPU's memory, as text, rounded down to hundredths.
 
-    Of a MIG device it is the device's memory. None where no budget is given, where not all boards are known, and where
-    the budget is all of it.
+    The memory is that of the largest board that the request allows, or of its MIG device. Return None if the request
+    has no budget, if the library does not know a board, or if the budget is the whole memory.
     """
     total = memory_of_products(request)
     if request.vram is None or total is None:
@@ -297,31 +298,33 @@ def memory_fraction(request: GpuRequest) -> str | None:
 
 
 def require_name(name: str, *, longest: int = LONGEST_NAME) -> None:
-    """Raise unless an operator can make Services and pods of a name.
+    """Raise an error unless a name is short enough for the suffixes that operators append to it.
 
     Raises:
-        GpuConstructsError: The name is not a DNS label, too long, or starts with a digit.
+        GpuConstructsError: The name is not a DNS label, is too long, or starts with a digit.
     """
     fields.dns_label("name", name)
     if len(name) > longest:
-        raise GpuConstructsError(f"name must have at most {longest} characters; got {len(name)}")
+        raise GpuConstructsError(f"name must have at most {longest} characters, got {len(name)}")
     refuse_if(name[0].isdigit(), "name", "start with a letter", name)
 
 
 def _check_script(pod: TrainingPod, script: str) -> None:
     refuse_if(not script.strip(), "script", "be the text of a Python file", script)
-    refuse_if(pod.command, "script and command", "not both be given; args go to either")
+    refuse_if(pod.command, "script and command", "not both have a value; args go to either")
     if len(script.encode()) > _LARGEST_SCRIPT:
         raise GpuConstructsError(
-            f"script must have at most {_LARGEST_SCRIPT} bytes, which a ConfigMap holds; got "
-            f"{len(script.encode())}; bring it by the image or a volume, and name it in command"
+            f"script must have at most {_LARGEST_SCRIPT} bytes, the limit of a ConfigMap, got "
+            f"{len(script.encode())}. Put it in the image or a volume, and set command"
         )
     if _SCRIPT_DIRECTORY in pod.volumes:
-        raise GpuConstructsError(f"volumes[{_SCRIPT_DIRECTORY!r}] must be left out beside script, which is there")
+        raise GpuConstructsError(
+            f"volumes[{_SCRIPT_DIRECTORY!r}] must be absent with script, whose ConfigMap is at that path"
+        )
 
 
 def _require_kernels(image: str, request: GpuRequest) -> None:
-    """Raise if a Blackwell board is asked for with an image whose tag says that it is too old."""
+    """Raise an error if a requested board is a Blackwell, but the CUDA release in the image tag is too old for it."""
     models = [known_board(product) for product in request.products]
     if "blackwell" not in request.families and all(one is None or one.architecture != "Blackwell" for one in models):
         return
@@ -332,6 +335,6 @@ def _require_kernels(image: str, request: GpuRequest) -> None:
         found = tag.search(image)
         if found is not None and (int(found[1]), int(found[2])) < first:
             raise GpuConstructsError(
-                f"image must be of {what} or later for a Blackwell board, for which earlier ones have no kernels; got "
-                f"{image!r}; take {PYTORCH_IMAGE!r} or a later one"
+                f"image must be of {what} or later for a Blackwell board, because earlier ones have no kernels for it, "
+                f"got {image!r}. Use {PYTORCH_IMAGE!r} or a later one"
             )

@@ -1,4 +1,4 @@
-"""vLLM: a server of language models with OpenAI's API."""
+"""`Vllm`: a server of a language model with the OpenAI API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PORT = 8000
 _DATA = "/data"
 _SHARED_MEMORY = "2Gi"
 _RESOURCES: Resources = {"requests": {"cpu": "2", "memory": "8Gi"}, "limits": {"memory": "32Gi"}}
-_RESERVED = dict.fromkeys(("HOME", "HF_HOME"), f"whose disk is at {_DATA}")
+_RESERVED = dict.fromkeys(("HOME", "HF_HOME"), f"its disk is at {_DATA}")
 _KEYWORD_OF = {
     "--model": "model",
     "--gpu-memory-utilization": "gpu_memory_utilization",
@@ -48,11 +48,11 @@ _KEYWORD_OF = {
 _FIXED = {
     **dict.fromkeys(
         ("--host", "--port", "--uds", "--data-parallel-size", "-dp"),
-        "Service, probes and the allocated GPUs count on the recipe's",
+        "Service, probes and the allocated GPUs need the value of the recipe",
     ),
-    "--api-key": "it would stand in the manifest; pass env={'VLLM_API_KEY': EnvValue.secret(...)}",
-    "--kv-cache-memory-bytes": "vLLM would then not look at gpu_memory_utilization",
-    "--download-dir": "models belong on the disk, where HF_HOME is",
+    "--api-key": "the manifest would contain it. Set env={'VLLM_API_KEY': EnvValue.secret(...)}",
+    "--kv-cache-memory-bytes": "with it, vLLM ignores gpu_memory_utilization",
+    "--download-dir": "models must be in HF_HOME on the disk",
 }
 _MODEL = re.compile(
     r"(?:[a-z0-9]+://|/)?[A-Za-z0-9][-A-Za-z0-9_.]*(?:/[A-Za-z0-9][-A-Za-z0-9_.]*)*(?::[-A-Za-z0-9_.]+)?\Z"
@@ -60,23 +60,26 @@ _MODEL = re.compile(
 
 
 class Vllm(HttpServer):
-    """A vLLM server for one model, with a disk for what it downloads and compiles.
+    """A vLLM server for one model, with a disk for downloads and compiled kernels.
 
-    Emits a Deployment, a Service and a PersistentVolumeClaim. A Deployment rather than a StatefulSet, since the disk
-    is a cache that every pod could fill again, and clients want one address, which the headless Service of a
-    StatefulSet is not. One replica is replaced by ``Recreate``; for several all pods share one disk, which
-    ``volumes={"/data": ...}`` must then bring.
+    Emits a Deployment, a Service and a PersistentVolumeClaim. The disk is only a cache, which each pod can fill again,
+    so a Deployment is enough and a StatefulSet is not necessary. A single replica uses the strategy ``Recreate``.
+    Several replicas must share one disk, which you set by ``volumes={"/data": ...}``.
 
-    The pods run as the image's user ``vllm`` (uid 2000) on a read-only root with ``HOME`` on the disk, so a namespace
-    of level ``restricted`` takes them. PyTorch asks for the user's name; any other id is fine since ``USER`` is set.
+    The pods run as the user ``vllm`` of the image (user ID 2000), and cannot write to their root file system. ``HOME``
+    is on the disk. The pods satisfy the Pod Security level ``restricted``. PyTorch needs the name of its user. The
+    recipe sets it as ``USER``, so that any other user ID works too.
 
-    **The budget.** vLLM takes ``--gpu-memory-utilization`` of *all* memory of the GPU at its start, 0.92 by its own
-    default, and ends where less is free. ``gpus=GpuRequest(vram=...)`` becomes that number, rounded down to hundredths:
-    8192 MiB of ``vram="8Gi"`` by 16303 of an RTX 5070 Ti is 0.5025, so 0.50. The memory comes from
-    ``request.products`` or ``gpu_memory``; one of the two is required then. On a shared GPU (``profile.sharing``, slots
-    as ``resource``, an existing claim) either ``vram`` or ``gpu_memory_utilization`` is required, for the default would
-    leave the neighbours nothing. Two servers that start at once both look at memory that is still free: start one after
-    the other.
+    **The memory budget.** At its start, vLLM reserves the fraction ``--gpu-memory-utilization`` of *all* memory of the
+    GPU. The default of vLLM is 0.92. vLLM exits if less memory is free. The recipe computes the fraction from
+    ``gpus=GpuRequest(vram=...)`` and rounds it down to hundredths. For example, ``vram="8Gi"`` (8192 MiB) on an RTX
+    5070 Ti (16303 MiB) is 0.5025, so the recipe sets 0.50. For this, the recipe must know the memory of the GPU, from
+    ``request.products`` or ``gpu_memory``.
+
+    On a shared GPU, set ``vram`` or ``gpu_memory_utilization``, because the default leaves no memory to other pods. A
+    GPU counts as shared if ``profile.sharing`` shares it, if ``resource`` is a shared resource, or if the pods use an
+    existing claim. If two servers share a GPU, start them one after the other. Otherwise each of them counts the same
+    memory as free.
 
     Source:
         vllm-project/vllm:vllm/config/cache.py, docs/deployment/docker.md, docs/deployment/k8s.md,
@@ -106,40 +109,47 @@ class Vllm(HttpServer):
         run_as_user: int = 2000,
         **options: Unpack[WorkloadOptions],
     ) -> None:
-        """Make the server.
+        """Create the objects of the server.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            model: A repository of Hugging Face (``Qwen/Qwen3-8B``), or a path in the container.
-            served_model_name: What clients call it. None: ``model``.
-            max_model_len: Tokens of context. None: all that the model was made for, which often does not fit.
-            gpu_memory_utilization: Part of each GPU's memory, above 0 and at most 1. None: of the budget, else vLLM's
-                own 0.92.
-            pipeline_parallel_size: Parts that the model's layers are split into, one after the other. Each layer is
-                split over ``gpus`` by this number (``--tensor-parallel-size``), which must divide the model's attention
-                heads: with 3 GPUs pass 3.
-            hf_token: For models that want a login: ``EnvValue.secret("hugging-face", key="token")``.
-            args: Further flags of ``vllm serve``.
-            storage: Size of the disk for models and compiled kernels.
-            storage_class_name: Kind of storage. None: the cluster's default.
-            shared_memory: Size of ``/dev/shm``. None: 2Gi for several GPUs, through which their processes talk, and the
-                runtime's 64 MiB for one; nothing under MPS, which has its own memory there.
-            startup_seconds: How long a start may take; the first one downloads the model.
-            replicas: Pods, each with GPUs of its own.
-            gpu_memory: All memory of a GPU as ``nvidia-smi`` shows it, as a quantity, for the budget. None: that of
-                ``request.products``, where they are known.
-            image: The official one; releases before the user ``vllm`` came (spring 2026) work alike.
-            run_as_user: User id, and group of the disk; not 0.
-            options: ``gpus`` are those of one pod. vLLM needs compute capability 7.5; say
-                ``GpuRequest(min_compute_capability="7.5")`` where older boards are about and GPU Feature Discovery is
-                there to label them. ``profile`` says whether GPUs are shared. ``env`` wins over ``USER`` and
-                ``HF_TOKEN``; ``HOME`` and ``HF_HOME`` are the recipe's. A volume at ``/data`` replaces the disk.
-                ``resources`` are requests of 2 CPUs and 8Gi and a memory limit of 32Gi by default.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the objects, unless you set ``name``.
+            model: Hugging Face repository (``Qwen/Qwen3-8B``), or path in the container.
+            served_model_name: Name by which clients request the model. None: the value of ``model``.
+            max_model_len: Context length in tokens. None: the longest context of the model, which often does not fit in
+                memory.
+            gpu_memory_utilization: Fraction of the memory of each GPU that vLLM reserves, above 0 and at most 1. None:
+                the fraction that results from ``vram``. If there is no budget, 0.92, the default of vLLM.
+            pipeline_parallel_size: Number of groups into which vLLM divides the layers of the model. Each group has its
+                own GPUs, whose number is ``gpus`` divided by this value (``--tensor-parallel-size``). That number must
+                divide the number of attention heads of the model: with 3 GPUs, set 3.
+            hf_token: Hugging Face token for models that need a login: ``EnvValue.secret("hugging-face", key="token")``.
+            args: Further command-line flags of ``vllm serve``.
+            storage: Size of the disk for models and compiled kernels, as a quantity.
+            storage_class_name: Name of the StorageClass of the disk. None: the default of the cluster.
+            shared_memory: Size of ``/dev/shm``, as a quantity. None: 2Gi for several GPUs, whose processes communicate
+                through it. For one GPU, 64 MiB, the default of the container runtime. MPS provides its own
+                ``/dev/shm``.
+            startup_seconds: Time that the server may need before its first answer, in seconds. The first start
+                downloads the model.
+            replicas: Number of pods, each with its own GPUs.
+            gpu_memory: Memory of one whole GPU, as a quantity that ``nvidia-smi`` shows. The recipe needs it only for a
+                budget. None: the memory of ``request.products``, if the library knows each of these boards.
+            image: Official image of vLLM. Releases without the user ``vllm`` (before spring 2026) work too.
+            run_as_user: User ID of the processes and group ID of the disk. It must not be 0.
+            options: Options of ``GpuWorkload``. For this recipe:
+
+                - ``gpus`` is the number of GPUs of each pod, or a ``GpuRequest``. vLLM needs compute capability 7.5. If
+                  the cluster has older boards and runs GPU Feature Discovery, use
+                  ``GpuRequest(min_compute_capability="7.5")``.
+                - ``env`` overrides ``USER`` and ``HF_TOKEN``. It must not contain ``HOME`` or ``HF_HOME``.
+                - ``volumes`` with the path ``/data`` replaces the disk.
+                - ``resources`` by default request 2 CPUs and 8Gi, with a memory limit of 32Gi.
 
         Raises:
-            GpuConstructsError: No name of a model, a part of a GPU that cannot be said or is not said, a flag that has
-                a keyword or that the recipe sets, several replicas on a disk for one, or what ``GpuWorkload`` refuses.
+            GpuConstructsError: The model name is not valid, a shared GPU has no budget, the recipe cannot compute the
+                budget, a flag has a keyword or belongs to the recipe, several replicas have no shared disk, or
+                ``GpuWorkload`` rejects an option.
         """
         _check_model("model", model)
         fields.whole_number("run_as_user", run_as_user, minimum=1)
@@ -149,7 +159,7 @@ class Vllm(HttpServer):
         run = Run.deployment(replicas=replicas)
         if replicas > 1 and _DATA not in (options.get("volumes") or {}):
             raise GpuConstructsError(
-                f"replicas of {replicas} need a disk that several nodes mount; pass volumes={{'{_DATA}': "
+                f"replicas of {replicas} need a disk that several nodes can mount. Set volumes={{'{_DATA}': "
                 "VolumeClaim(storage=..., access_modes=['ReadWriteMany'])}"
             )
         gpus, profile = options.get("gpus", 1), options.get("profile")
@@ -202,52 +212,52 @@ class Vllm(HttpServer):
 def _check_token(given: object) -> None:
     if given is not None and getattr(given, "value_from", None) is None:
         raise GpuConstructsError(
-            "hf_token must be EnvValue.secret(<name>, key=<key>), for a manifest is no place for a token; got "
+            "hf_token must be EnvValue.secret(<name>, key=<key>), because a manifest must not contain a token, got "
             f"{type(given).__name__}, not shown here"
         )
 
 
 def _count(gpus: object) -> int:
-    """Return the number of GPUs of a pod. GpuWorkload refuses anything but a whole number, and says more."""
+    """Return the number of GPUs of a pod. ``GpuWorkload`` rejects a value that is not a whole number."""
     if not isinstance(gpus, GpuRequest):
         return gpus if isinstance(gpus, int) else 1
     if gpus.mig_size is not None and gpus.count > 1:
         raise GpuConstructsError(
-            f"request.count must be 1 for MIG devices, of which CUDA shows a process one; got {gpus.count}; ask "
-            "for a larger profile, or for replicas"
+            f"request.count must be 1 for MIG devices, because a CUDA process sees only one, got {gpus.count}. Use "
+            "a larger profile or more replicas"
         )
     return gpus.count
 
 
 def utilization_of(given: float | None, budget: VramBudget | None, *, is_shared: bool) -> str | None:
-    """Return the part of a GPU's memory, as the flag wants it; None for vLLM's own default.
+    """Return the value of ``--gpu-memory-utilization`` as text. Return None if the default of vLLM applies.
 
     Raises:
-        GpuConstructsError: It is out of range, said twice, or cannot be computed.
+        GpuConstructsError: The value is out of range, two options set it, or the memory of the GPU is unknown.
     """
     if given is not None:
         if budget is not None:
             raise GpuConstructsError(
-                "gpu_memory_utilization and request.vram must not both be given; leave one of them out"
+                "gpu_memory_utilization and request.vram must not both have a value. Remove one of them"
             )
         refuse_if(not 0 < given <= 1, "gpu_memory_utilization", "be above 0 and at most 1", given)
         return f"{given:g}"
     if budget is None:
         if is_shared:
             raise GpuConstructsError(
-                "gpus must say a budget where GPUs are shared: vLLM takes 0.92 of all memory by default and leaves its "
-                "neighbours nothing; pass gpus=GpuRequest(vram='8Gi', products=[...]), or gpu_memory=... in place of "
-                "products, or gpu_memory_utilization=..."
+                "request.vram must have a value for shared GPUs: by default, vLLM reserves 0.92 of the whole memory. "
+                "Set gpus=GpuRequest(vram='8Gi', products=[...]), or gpu_memory=... in place of products, or "
+                "gpu_memory_utilization=..."
             )
         return None
     if budget.hundredths is None:
         raise GpuConstructsError(
-            f"request.vram of {budget.vram} needs the memory of the GPU, of which vLLM takes a part; pass gpu_memory, "
-            "e.g. '16303Mi' as nvidia-smi shows it, or a known board in request.products"
+            f"request.vram of {budget.vram} needs the memory of the GPU. Set gpu_memory, such as '16303Mi' from "
+            "nvidia-smi, or a known board in request.products"
         )
     if budget.hundredths < 1:
         raise GpuConstructsError(
-            f"request.vram of {budget.vram} is less than a hundredth of the GPU's {budget.total_mib}Mi"
+            f"request.vram of {budget.vram} must be at least a hundredth of the GPU's {budget.total_mib}Mi"
         )
     return f"{budget.hundredths // 100}.{budget.hundredths % 100:02d}"
 
@@ -261,15 +271,15 @@ def flags_of(
     max_model_len: int | None,
     utilization: str | None,
 ) -> list[str]:
-    """Return the arguments of ``vllm serve`` that keywords stand for.
+    """Return the arguments of ``vllm serve`` that result from the keywords of the recipe.
 
     Raises:
-        GpuConstructsError: GPUs that cannot be split so, or a number that is none.
+        GpuConstructsError: A number is not valid, or vLLM cannot divide the GPUs into the groups of layers.
     """
     fields.whole_number("pipeline_parallel_size", pipeline_parallel_size, minimum=1)
     if count % pipeline_parallel_size:
         raise GpuConstructsError(
-            f"pipeline_parallel_size must divide the number of GPUs, {count}; got {pipeline_parallel_size}"
+            f"pipeline_parallel_size must divide the number of GPUs, {count}, got {pipeline_parallel_size}"
         )
     if max_model_len is not None:
         fields.whole_number("max_model_len", max_model_len, minimum=1)

@@ -1,1 +1,1 @@
-"""Talos Linux nodes with NVIDIA GPUs: what their installer holds and how they are configured."""
+"""Talos Linux nodes with NVIDIA GPUs: their machine configuration, and the contents of their installer image."""

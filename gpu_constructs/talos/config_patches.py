@@ -1,4 +1,7 @@
-"""The user's own patches of the machine configuration: checked here, merged by ``talosctl`` itself."""
+"""Checks of the user's own patches of a Talos machine configuration. ``talosctl`` merges these patches.
+
+A patch is a partial document of the machine configuration. A document is a v1alpha1 document, or one with a kind.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from gpu_constructs.talos.manifests import (
 from gpu_constructs.talos.options import KernelModule, Role, check_node_labels, module_key, node_taints_are_kept
 
 Deletion = tuple[tuple[str, ...], tuple[str, str] | None]
-"""The path of what a patch deletes, and the key and value of the deleted items if a list lies there."""
+"""What a patch deletes: the path of the value. For a list item, also the key and the value that identify the item."""
 
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*\Z")
 _IMAGE = re.compile(r"[!-~]+\Z")
@@ -36,12 +39,12 @@ _FACTORY = "factory.talos.dev/"
 
 
 def table() -> Any:
-    """Return the table of kinds, keys and their shapes."""
+    """Return the table of the document kinds of Talos, with the keys of each kind and the types of their values."""
     return tables.table(__package__, "config_shapes.yaml")
 
 
 def document_kinds(platform: Talos) -> dict[str, str]:
-    """Return the kinds of documents that a platform reads, each with the release line that brought it."""
+    """Return the document kinds that a Talos release reads, each with the release line that introduced it."""
     lines = list(table()["kinds"])
     known = lines[: lines.index(platform.line) + 1]
     return {kind: line for line in known for kind in table()["kinds"][line].split()}
@@ -55,10 +58,11 @@ def patched(
     role: Role,
     schematic_id: str,
 ) -> list[Document]:
-    """Return our documents and, behind them, the user's, for ``talosctl`` to merge in this order.
+    """Return the documents of the library followed by the user's patches. ``talosctl`` merges them in this order.
 
     Raises:
-        GpuConstructsError: A patch that Talos would refuse or ignore, or that contradicts or deletes what is ours.
+        GpuConstructsError: If Talos would reject or ignore a patch, or if a patch changes or deletes a setting of the
+            library.
     """
     ours: list[Document] = [plain("machine_config", document) for document in documents]
     theirs: list[Document] = []
@@ -74,7 +78,7 @@ def patched(
 
 
 def _without_none(value: Any) -> Any:
-    """Drop the keys without a value, which Talos reads as if they were not there."""
+    """Return a patch without the keys whose value is None. Talos ignores such keys."""
     if isinstance(value, Mapping):
         return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
     return [_without_none(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -108,12 +112,12 @@ def _check_config(field: str, values: Document, platform: Talos, role: Role) -> 
         [
             (
                 of_patch not in (None, role),
-                f"{field}.machine.type must be {role!r}, the node's role; got {of_patch!r}; use role={of_patch!r}",
+                f"{field}.machine.type must be {role!r}, the node's role, got {of_patch!r}. Use role={of_patch!r}",
             ),
             (
                 taints and not node_taints_are_kept(platform, role),
-                f"{field}.machine.nodeTaints must be left out: on {platform} NodeRestriction keeps a worker from "
-                f"setting its own taints; got {taints!r}; use taints=[Taint(...)], which the kubelet gives when it "
+                f"{field}.machine.nodeTaints must be left out: on {platform} NodeRestriction prevents a worker from "
+                f"setting its own taints, got {taints!r}. Use taints=[Taint(...)], which the kubelet sets when it "
                 "registers the node",
             ),
         ]
@@ -130,8 +134,8 @@ def _check_moved(field: str, values: Document, platform: Talos) -> None:
     if moved:
         ways_out = ", ".join(f"{document} for {place}" for place, document in moved.items())
         raise GpuConstructsError(
-            f"{field} must not hold what {platform} has documents for; got {', '.join(moved)}; use {ways_out}; a node "
-            "that came from 1.13 keeps the patch of Talos('1.13'), which its configuration goes on with"
+            f"{field} must not contain settings that have their own documents on {platform}, got {', '.join(moved)}. "
+            f"Use {ways_out}. For a node that you upgraded from 1.13, keep the patch of Talos('1.13')"
         )
 
 
@@ -142,10 +146,10 @@ def _sets(value: Any) -> bool:
 def _refuse_extensions(field: str, extensions: object) -> None:
     items = extensions if isinstance(extensions, list) else [extensions]
     images = [item.get("image", "") if isinstance(item, Mapping) else item for item in items]
-    ways_out = "; ".join(f"for {image!r} use {replacement(str(image))}" for image in images)
+    ways_out = ", ".join(f"{replacement(str(image))} for {image!r}" for image in images)
     raise GpuConstructsError(
-        f"{field} must be left out: Talos has ignored it since 1.10, extensions come in the installer image; "
-        f"got {len(images)}; {ways_out}"
+        f"{field} must be left out, because Talos 1.10 and later use only the extensions in the installer image, "
+        f"got {len(images)} of them. Use {ways_out}"
     )
 
 
@@ -156,7 +160,7 @@ def _check_files(field: str, files: Sequence[Mapping[str, Any]]) -> None:
         is_allowed = path.startswith(("/var/", "/etc/kubernetes/manifests/")) or path == CRI_CUSTOMIZATION_PATH
         if file["op"] == "create" and not is_allowed:
             raise GpuConstructsError(
-                f"{field}[{index}].path must be below /var, or {CRI_CUSTOMIZATION_PATH}: Talos creates no other file; "
+                f"{field}[{index}].path must be below /var, or {CRI_CUSTOMIZATION_PATH}: Talos creates no other file, "
                 f"got {path!r}"
             )
 
@@ -180,7 +184,7 @@ _CHECKS: Mapping[str, Callable[[str, Any], None]] = {
     "machine.kubelet.extraConfig.registerWithTaints": _check_registered_taints,
     "config.registerWithTaints": _check_registered_taints,
 }
-"""Checks of what lies at a place, in whatever document."""
+"""Checks of single values, by the path of the value. They apply to every document that has a value at the path."""
 
 
 def _check_image(field: str, image: object, schematic_id: str) -> None:
@@ -189,12 +193,12 @@ def _check_image(field: str, image: object, schematic_id: str) -> None:
         [
             (
                 not isinstance(image, str) or not _IMAGE.match(image),
-                f"{field} must be an image's reference; got {image!r}",
+                f"{field} must be an image reference, got {image!r}",
             ),
             (
                 text.startswith(_STOCK_INSTALLER) or (text.startswith(_FACTORY) and schematic_id not in text),
-                f"{field} must be an installer with this node's extensions, schematic {schematic_id}; got {image!r}; "
-                "leave it out, or register the schematic and name the image made of it",
+                f"{field} must be an installer with this node's extensions, schematic {schematic_id}, got {image!r}. "
+                "Leave it out, or register the schematic and use its image",
             ),
         ]
     )
@@ -204,7 +208,7 @@ def _check_document(field: str, values: Document, platform: Talos, *, is_deletio
     kind, name = values["kind"], values.get("name")
     _check_kind(field, kind, platform)
     if values.get("apiVersion") != "v1alpha1":
-        raise GpuConstructsError(f"{field}.apiVersion must be 'v1alpha1'; got {values.get('apiVersion')!r}")
+        raise GpuConstructsError(f"{field}.apiVersion must be 'v1alpha1', got {values.get('apiVersion')!r}")
     if kind in table()["structs"]:
         Shapes(table()["structs"]).check(field, values, kind)
     if kind == "KernelModuleConfig" and not is_deletion:
@@ -212,35 +216,42 @@ def _check_document(field: str, values: Document, platform: Talos, *, is_deletio
     is_taken = kind == "CRICustomizationConfig" and name in ("customization", DEFAULT_RUNTIME_DOCUMENT)
     if is_taken and not is_deletion:
         raise GpuConstructsError(
-            f"{field}.name must be the user's own; got {name!r}, which is "
-            f"{'reserved by Talos' if name == 'customization' else 'what default_runtime=True writes'}; "
-            "give it another name"
+            f"{field}.name must not be {name!r}, which "
+            f"{'Talos reserves' if name == 'customization' else 'default_runtime=True uses'}. Use another name"
         )
 
 
 def _check_kind(field: str, kind: object, platform: Talos) -> None:
     if not isinstance(kind, str) or not _KIND.match(kind):
-        raise GpuConstructsError(f"{field}.kind must be a document's, like 'KubeNodeConfig'; got {kind!r}")
+        raise GpuConstructsError(f"{field}.kind must be the kind of a document, like 'KubeNodeConfig', got {kind!r}")
     kinds, later = document_kinds(platform), document_kinds(Talos(list(table()["kinds"])[-1]))
     way_out = fields.did_you_mean(kind, kinds)
     if kind in later:
         way_out = (
-            f", a document from Talos {later[kind]} on; give its fields, where there are such, in a patch without "
-            "a kind"
+            f", a document from Talos {later[kind]} on. If its fields exist in the document without a kind, set them "
+            "there"
         )
-    fields.refuse_first([(kind not in kinds, f"{field}.kind must be one that {platform} has; got {kind!r}{way_out}")])
+    fields.refuse_first(
+        [(kind not in kinds, f"{field}.kind must be a document kind of {platform}, got {kind!r}{way_out}")]
+    )
 
 
 def _deletions(field: str, value: Any, path: tuple[str, ...] = (), *, in_item: bool = False) -> Iterator[Deletion]:
-    """Find all that a patch deletes.
+    """Yield the path of each value and each list item that a patch deletes with ``$patch: delete``.
 
     Raises:
-        GpuConstructsError: A directive that Talos would refuse, or with which it would drop what stands beside it.
+        GpuConstructsError: If Talos would reject the ``$patch`` key, or would also drop other keys because of it.
     """
     if isinstance(value, Mapping) and DIRECTIVE in value:
         is_document = not path and "kind" in value
         if in_item or not (path or is_document) or not _deletes_all(value, is_document=is_document):
-            _refuse_directive(field, value, "nothing but kind and name" if not path else "nothing")
+            _refuse_directive(
+                field,
+                value,
+                "in a document with only a kind and a name beside it"
+                if not path
+                else "as the only member of a mapping outside of list items",
+            )
         yield path, None
     elif isinstance(value, Mapping):
         for key, inner in value.items():
@@ -262,15 +273,14 @@ def _deletes_all(value: Mapping[str, Any], *, is_document: bool) -> bool:
 def _deleted_item(field: str, item: Mapping[str, Any]) -> tuple[str, str]:
     others = [(key, value) for key, value in item.items() if key != DIRECTIVE]
     if len(others) != 1 or not isinstance(others[0][1], str):
-        _refuse_directive(field, item, "one key with a text, which names the item")
+        _refuse_directive(field, item, "in a list item with one other key, whose text names the item")
     return others[0]
 
 
-def _refuse_directive(field: str, got: Mapping[str, Any], beside: str) -> NoReturn:
+def _refuse_directive(field: str, got: Mapping[str, Any], place: str) -> NoReturn:
     raise GpuConstructsError(
-        f"{field}.{DIRECTIVE} must be 'delete' with {beside} beside it, for a document with a kind, a key or a whole "
-        f"item of a list: Talos drops or refuses all else; got {dict(got)!r}; delete the entries one by one, or give "
-        "the deletion to talosctl in a patch before this one"
+        f"{field}.{DIRECTIVE} must be 'delete' {place}, got {dict(got)!r}. Delete the entries one by one, or apply the "
+        "deletion with talosctl in an earlier patch"
     )
 
 
@@ -282,9 +292,9 @@ def _check_ours_stays(field: str, ours: Sequence[Document], patch: Document) -> 
             place = ".".join(path)
             what = f"{place}[{item[0]}={item[1]}]" if item else place or "the document"
             raise GpuConstructsError(
-                f"{field} must not delete {what}, where this node's own configuration lies; leave it to the keywords, "
-                "delete what else lies there by its own key, or give the deletion to talosctl in a patch before this "
-                "one"
+                f"{field} must not delete {what}, because it contains settings of this construct. Change these with "
+                "keywords, delete other settings by their own keys, or apply the deletion with talosctl in an earlier "
+                "patch"
             )
     _check_agrees(field, own, cleared(patch), ())
 
@@ -305,11 +315,13 @@ def _check_agrees(field: str, ours: Any, theirs: Any, path: tuple[str, ...]) -> 
             if _spelt(key, path) in own and not (path == () and key == "name"):
                 _check_agrees(below(field, key), own[_spelt(key, path)], value, (*path, key))
     elif theirs is not None and not (isinstance(ours, list) and isinstance(theirs, list)) and ours != theirs:
-        raise GpuConstructsError(f"{field} must not contradict what is set already; got {theirs!r} beside {ours!r}")
+        raise GpuConstructsError(
+            f"{field} must not contradict the configuration of the node, got {theirs!r} beside {ours!r}"
+        )
 
 
 def _spelt(key: str, path: tuple[str, ...]) -> str:
-    """Return a key as the kernel reads it, which takes slashes in a parameter's name for dots."""
+    """Return the name of a kernel parameter as the kernel writes it, with dots in place of slashes."""
     return key.replace("/", ".") if path[-1:] in (("sysctls",), ("params",)) else key
 
 
@@ -322,15 +334,15 @@ def _within(field: str) -> Iterator[None]:
 
 
 def _check_once(documents: Sequence[Document]) -> None:
-    """Raise for list items of all documents that exclude each other; Talos appends them unchecked."""
+    """Raise an error if list items of several documents contradict each other. Talos appends them unchecked."""
     values = [cleared(document) or {} for document in documents]
     configs = [document for document in values if "kind" not in document]
     paths = [file.get("path") for file in _listed(configs, "machine.files")]
     if paths.count(CRI_CUSTOMIZATION_PATH) > 1:
         raise GpuConstructsError(
-            f"config_patches must not hold a second file {CRI_CUSTOMIZATION_PATH}: Talos takes one; got "
-            f"{paths.count(CRI_CUSTOMIZATION_PATH)}; join their contents in one, and leave default_runtime out where "
-            "yours sets default_runtime_name"
+            f"config_patches must not contain a second file {CRI_CUSTOMIZATION_PATH}, because Talos accepts one, got "
+            f"{paths.count(CRI_CUSTOMIZATION_PATH)}. Combine their contents in one file, and leave out "
+            "default_runtime if yours sets default_runtime_name"
         )
     of_kind = [document for document in values if document.get("kind") == "KernelModuleConfig"]
     _check_modules_once([*_listed(configs, "machine.kernel.modules"), *of_kind])
@@ -338,7 +350,7 @@ def _check_once(documents: Sequence[Document]) -> None:
     fields.refuse_first(
         (
             taints.count(taint) > 1,
-            f"config_patches must not register a taint a second time; got {taint!r}; leave one out",
+            f"config_patches must not register a taint twice, got {taint!r}. Leave one out",
         )
         for taint in taints
     )
@@ -355,6 +367,6 @@ def _check_modules_once(modules: Sequence[Mapping[str, Any]]) -> None:
         other = first.setdefault(module_key(name), parameters)
         if other != parameters:
             raise GpuConstructsError(
-                f"config_patches must not load a kernel module a second time; got {name!r} with {other!r} and with "
-                f"{parameters!r}; use kernel_modules=[KernelModule(name={name!r}, parameters=...)]"
+                f"config_patches must not load a kernel module twice, got {name!r} with {other!r} and with "
+                f"{parameters!r}. Use kernel_modules=[KernelModule(name={name!r}, parameters=...)]"
             )

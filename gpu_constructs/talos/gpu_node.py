@@ -1,4 +1,4 @@
-"""A Talos node with GPUs: its machine configuration and the schematic of its installer."""
+"""`TalosGpuNode`: the machine configuration of Talos nodes with GPUs, and the schematic of their installer image."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ from gpu_constructs.talos.options import (
 )
 from gpu_constructs.tree.construct import GpuConstruct, checked
 
-_NOT_TALOS = "platform must be Talos(...), whose configuration this is; got {}; leave the TalosGpuNode out"
+_NOT_TALOS = "platform must be Talos(...), got {}. Leave out the TalosGpuNode on other platforms"
 IMAGE_FACTORY = "factory.talos.dev"
 _WHEN: Mapping[MachineConfigShape, str] = {
     "v1alpha1": (
-        "For a node's first configuration. To change it later, apply the whole configuration anew: a second patch "
-        "would append its lists to those of the first."
+        "Apply this patch only to the first configuration of a node. To change it later, apply the whole configuration "
+        "again, because a second patch would append its lists to those of the first."
     ),
     "multi-document": (
-        "May be applied to a node again: documents are known by kind and name. Only lists in them, as parameters of "
-        "kernel modules, are appended."
+        "You can apply this patch again. Talos identifies documents by kind and name. It appends only lists in them, "
+        "such as parameters of kernel modules."
     ),
 }
 
@@ -85,22 +85,27 @@ InstallerPlatform = Literal[
 
 
 class TalosGpuNode(GpuConstruct):
-    """The machine configuration of Talos nodes with GPUs, and the schematic of the installer they need.
+    """The machine configuration of Talos nodes with GPUs, and the schematic of the installer image that they need.
 
-    Emits no Kubernetes object. ``synth`` writes to ``dist/machine-config/``:
+    A schematic is a list of system extensions and kernel arguments. An Image Factory builds the installer image from
+    it.
 
-    - ``<name>.yaml``, a patch for ``talosctl``: one v1alpha1 document until Talos 1.13, from 1.14 on a
-      document for each matter;
-    - ``<name>.patch-1.yaml`` and so on, the user's own patches, for ``talosctl`` to merge behind it in this order;
-    - ``<name>.schematic.yaml``, to be registered once with an Image Factory, which then builds the installer.
+    Emits no Kubernetes object. ``synth`` writes these files to ``dist/machine-config/``:
+
+    - ``<name>.yaml``: a patch for ``talosctl``. Up to Talos 1.13 it is one v1alpha1 document. From Talos 1.14 on it has
+      one document for each subject.
+    - ``<name>.patch-1.yaml`` and so on: the user's own patches. ``talosctl`` merges them in this order after the first
+      file.
+    - ``<name>.schematic.yaml``: the schematic. Register it once with an Image Factory.
 
     Attributes:
         name: Name of the files.
-        platform: The Talos release.
-        extensions: The system extensions, sorted.
+        platform: The Talos release of the nodes.
+        extensions: The system extensions of the installer image, sorted.
         schematic: The schematic, with its ``id``.
-        machine_config: The documents of the machine configuration, the user's patches last.
-        driver_version: The NVIDIA driver on the node; None for a platform without patch release, or an unknown one.
+        machine_config: The documents of the machine configuration. The user's patches come last.
+        driver_version: Version of the NVIDIA driver on the node. None if ``platform`` has no patch number, or if the
+            library does not know the release.
 
     Source:
         siderolabs/talos@v1.12.11, v1.14.0-rc.1:pkg/machinery/config/types; siderolabs/extensions@v1.12.11:nvidia-gpu
@@ -133,44 +138,49 @@ class TalosGpuNode(GpuConstruct):
         secureboot: bool = False,
         config_patches: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Describe the node.
+        """Create the configuration of the nodes.
 
         Args:
-            scope: The App, or anything in it.
-            id: Construct id.
-            platform: ``Talos("1.12.11")``; with the line alone (``Talos("1.12")``) no installer can be named.
-            name: Name of the files; the id by default.
-            role: ``worker`` or ``controlplane``: what a node may set of itself.
-            kernel_module_type: ``open``, NVIDIA's choice since Turing, or ``proprietary``.
-            branch: ``production`` or ``lts``, NVIDIA's driver branches.
-            gpu_architecture: When given, the kernel modules and the branch are checked to drive it.
-            fabric_manager: For NVSwitch systems (HGX).
-            gdrdrv: GPUDirect RDMA copies (GDRCopy): extension and kernel module, from Talos 1.12 on. Its
-                parameters: ``kernel_modules=[KernelModule(name="gdrdrv", parameters=[...])]``.
-            extensions: Further official extensions, with or without ``siderolabs/``.
+            scope: The App, or a construct in the App.
+            id: ID of the construct.
+            platform: Talos release of the nodes, such as ``Talos("1.12.11")``. A release that has no patch number, such
+                as ``Talos("1.12")``, has no installer image.
+            name: Name of the files. None, the default: the construct ID.
+            role: ``worker`` or ``controlplane``. It determines which labels and taints a node may set on itself.
+            kernel_module_type: Variant of the NVIDIA kernel modules: ``open``, which NVIDIA recommends since Turing, or
+                ``proprietary``.
+            branch: NVIDIA driver branch: ``production`` or ``lts``.
+            gpu_architecture: Architecture of the GPUs. If you set it, the library checks that the kernel modules and
+                the driver branch support it.
+            fabric_manager: Whether to add the Fabric Manager, which NVSwitch systems (HGX) need.
+            gdrdrv: Whether to add GPUDirect RDMA copies (GDRCopy), as a system extension and a kernel module. Needs
+                Talos 1.12 or later. To set parameters of the module, use ``kernel_modules=[KernelModule(name="gdrdrv",
+                parameters=[...])]``.
+            extensions: Names of further official system extensions. You can omit the prefix ``siderolabs/``.
             extra_kernel_args: Kernel arguments of the installed system, one in each item.
-            kernel_modules: Further kernel modules, or parameters for NVIDIA's own.
-            sysctls: Kernel parameters.
-            default_runtime: Whether every container of the node runs under the NVIDIA runtime. False by
-                default: GPU pods name the runtime class.
-            operator_validator: Whether the GPU Operator's validator runs on the node. False sets the label
-                that ``ValidationBridge`` needs. A node that the operator has labelled keeps the operator's value,
-                which Talos does not own; there first run
-                ``kubectl label node <node> nvidia.com/gpu.deploy.operator-validator=false --overwrite``.
+            kernel_modules: Further kernel modules, or parameters of the NVIDIA modules.
+            sysctls: Kernel parameters (sysctls) by name.
+            default_runtime: Whether every container of the node runs under the NVIDIA runtime. False by default,
+                because GPU pods select it by their runtime class.
+            operator_validator: Whether the validator of the GPU Operator runs on the node. False sets the node label
+                that ``ValidationBridge`` needs. If the operator has already labeled the node, Talos does not own the
+                label and cannot change it. On such a node, first run ``kubectl label node <node>
+                nvidia.com/gpu.deploy.operator-validator=false --overwrite``.
             node_labels: Labels of the node.
             node_annotations: Annotations of the node.
-            taints: Taints of the node. A worker has them from its registration on; taint one that is
-                registered already with ``kubectl taint`` first, or Talos 1.14 sets none of its labels either.
-            installer_platform: Where the node runs, in Talos' words.
-            secureboot: Whether the installer is signed for SecureBoot.
-            config_patches: Further machine configuration: partial v1alpha1 documents and documents with a kind.
-                Each is checked here and written to a file of its own, which ``talosctl`` merges behind the node's.
-                From 1.14 on most of a v1alpha1 document has a document with a kind of its own.
-                ``{"$patch": "delete"}`` deletes what is not this node's own.
+            taints: Taints of the node. The kubelet of a worker sets them when it registers the node. On a worker that
+                is already registered, first run ``kubectl taint``. Otherwise Talos 1.14 does not set the labels of the
+                node either.
+            installer_platform: Platform on which the node runs, by its name in Talos, such as ``metal``.
+            secureboot: Whether to use the signed installer image for SecureBoot.
+            config_patches: Further machine configuration: partial v1alpha1 documents, and documents with a kind. The
+                library checks each patch and writes it to its own file. ``talosctl`` merges these files after that of
+                the node. From Talos 1.14 on, most sections of a v1alpha1 document have their own document kind.
+                ``{"$patch": "delete"}`` deletes settings that do not come from this construct.
 
         Raises:
-            GpuConstructsError: What Talos would refuse, what it would silently ignore, and what contradicts
-                itself.
+            GpuConstructsError: If Talos would reject or silently ignore a setting, or if settings contradict each
+                other.
         """
         if not isinstance(platform, Talos):
             raise GpuConstructsError(_NOT_TALOS.format(platform))
@@ -206,7 +216,7 @@ class TalosGpuNode(GpuConstruct):
         ]
         own = len(documents)
         if config_patches:
-            # What Talos knows is for those who patch.
+            # The table of document kinds is large, so only nodes with patches load it.
             from gpu_constructs.talos.config_patches import patched
 
             documents = patched(documents, config_patches, platform=platform, role=role, schematic_id=schematic.id)
@@ -226,28 +236,28 @@ class TalosGpuNode(GpuConstruct):
 
     @property
     def schematic_id(self) -> str:
-        """The identifier of the schematic, computed without asking a factory."""
+        """The ID of the schematic. The library computes it and sends no request to an Image Factory."""
         return self.schematic.id
 
     @property
     @short_errors
     def installer_image(self) -> str:
-        """The installer that an Image Factory builds from the schematic.
+        """The reference of the installer image that an Image Factory builds from the schematic.
 
         Raises:
-            GpuConstructsError: The platform is a line, of which no installer is made.
+            GpuConstructsError: If ``platform`` has no patch number. Only patch releases have an installer image.
         """
         if self._image is None:
             raise GpuConstructsError(
-                "installer_image needs a platform with its patch release, which is the installer's tag; got "
-                f"Talos({self.platform.version!r}); give the one you run, like "
+                "installer_image needs a platform with a patch release, the tag of the installer, got "
+                f"Talos({self.platform.version!r}). Use the release that you run, for example "
                 f"Talos({newest_known_release(self.platform)!r})",
                 path=self.node.path,
             )
         return self._image
 
     def side_files(self) -> list[SideFile]:
-        """Return the node's own patch, the user's patches that go behind it, and the schematic."""
+        """Return the files to write: the patch of the node, the user's patches after it, and the schematic."""
         own, further = self.machine_config[: self._own], self.machine_config[self._own :]
         comment, schematic = _comment(self, self._image, len(further)), f"# Schematic {self.schematic_id}\n"
         texts = {
@@ -259,26 +269,29 @@ class TalosGpuNode(GpuConstruct):
 
 
 def _comment(node: TalosGpuNode, image: str | None, further: int) -> str:
-    """Return what the documents cannot state: which installer the node must run, and which patches follow."""
+    """Return the comment at the top of the node's file.
+
+    It names the installer image and the further patches, for which the documents have no field.
+    """
     image = (
         installer_image_of(node.machine_config)
         or image
-        or f"none named, {node.platform} has no patch release: <platform>-installer/<schematic>:v<release>"
+        or f"<platform>-installer/<schematic>:v<release>, because {node.platform} has no patch release"
     )
     patches = ", ".join(f"{node.name}.patch-{number}.yaml" for number in range(1, further + 1))
     return (
-        f"# For {node.platform}; the extensions come with the installer.\n"
+        f"# For {node.platform}. The installer contains the extensions.\n"
         f"# {_WHEN[node.platform.machine_config]}\n"
         + (f"# Patches to apply after this one, in this order: {patches}\n" if further else "")
         + f"# Installer: {image}\n"
-        f"# Schematic, to be registered once with {IMAGE_FACTORY}: {node.name}.schematic.yaml\n"
+        f"# Schematic, which you must register once with {IMAGE_FACTORY}: {node.name}.schematic.yaml\n"
     )
 
 
 def _modules(extensions: Sequence[str], given: Sequence[KernelModule]) -> tuple[KernelModule, ...]:
     has_gdrdrv = OWNER + GDRDRV in extensions
     if not has_gdrdrv and any(module_key(module.name) == GDRDRV_MODULE for module in given):
-        raise GpuConstructsError("kernel_modules must not hold 'gdrdrv' without its extension; use gdrdrv=True")
+        raise GpuConstructsError("kernel_modules must not contain 'gdrdrv' without its extension. Use gdrdrv=True")
     return merged_modules((*NVIDIA_MODULES, *[GDRDRV_MODULE] * has_gdrdrv), given)
 
 

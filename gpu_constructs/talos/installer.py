@@ -1,6 +1,7 @@
-"""What the installer of a Talos GPU node holds: drivers, system extensions, and the schematic of an Image Factory.
+"""Contents of the installer image of a Talos GPU node: drivers, system extensions, and the schematic.
 
-drivers.csv has a row for the patch releases of Talos that share a pair of drivers.
+A schematic is a list of system extensions and kernel arguments. An Image Factory builds the installer image from it.
+Each row of drivers.csv is for the patch releases of Talos that have the same two driver versions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from importlib import resources
 from typing import Any, ClassVar, Literal
 
 from gpu_constructs.catalog.platforms import Talos
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube import fields
 
 Branch = Literal["production", "lts"]
@@ -35,9 +36,9 @@ BRANCHES: tuple[Branch, ...] = ("production", "lts")
 _BRANCHED = (TOOLKIT, FABRIC_MANAGER, *KERNEL_MODULES.values())
 _OF_NVIDIA = (*(f"{name}-{branch}" for name in _BRANCHED for branch in BRANCHES), GDRDRV)
 _NAME = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*\Z")
-# No number, date, boolean or null of YAML holds a '=', so that behind a digit it makes certain text.
+# In YAML, a value that starts with a digit can be a number, a date, a boolean or null. None of them contains a '='.
 _KERNEL_ARGUMENT = re.compile(r"-?(?:[A-Za-z_][!-~]*|[0-9][!-<>-~]*=[!-~]*)\Z")
-# Releases of the factory's YAML writer quote these in different ways, so that the identifier would not be certain.
+# The YAML library of the factory quotes these words or not, depending on its release. Their ID is therefore unknown.
 _UNCERTAIN = frozenset("y yes n no on off true false null".split())
 
 
@@ -52,20 +53,26 @@ def _of_line(platform: Talos) -> list[dict[str, str]]:
 
 
 def patch_release(platform: Talos) -> str | None:
-    """Return ``1.12.4`` for ``Talos("v1.12.4")``, ``1.14.0-rc.1`` for that candidate, None for a mere line."""
+    """Return the patch release of a platform, such as ``1.12.4`` for ``Talos("v1.12.4")``.
+
+    Return None for a release that has no patch number, such as ``Talos("1.12")``.
+    """
     rest = platform.version.removeprefix("v").removeprefix(platform.line).removeprefix(".")
     patch, dash, candidate = rest.partition("-")
     return f"{platform.line}.{int(patch)}{dash}{candidate}" if patch else None
 
 
 def newest_known_release(platform: Talos) -> str:
-    """Return the newest known patch release of the platform's line, or a candidate for its first."""
+    """Return the newest patch release of the platform's release line that the library knows.
+
+    If the line has no release yet, return its newest release candidate.
+    """
     row = _of_line(platform)[-1]
     return row["candidate"] or f"{row['line']}.{row['last']}"
 
 
 def driver_version(platform: Talos, branch: Branch) -> str | None:
-    """Return the driver of a branch in a patch release; None for a line or an unknown release."""
+    """Return the NVIDIA driver version of a driver branch in a Talos patch release. Return None if it is unknown."""
     release = patch_release(platform)
     for row in _of_line(platform):
         patches = range(int(row["first"]), int(row["last"]) + 1)
@@ -75,13 +82,16 @@ def driver_version(platform: Talos, branch: Branch) -> str | None:
 
 
 def driver_branch(platform: Talos, branch: Branch) -> int:
-    """Return NVIDIA's number of a branch, 570 for 570.211.01; it is the same for a whole line."""
+    """Return NVIDIA's number of a driver branch, such as 570. All releases of a Talos line have the same number."""
     return int(_of_line(platform)[0][branch].partition(".")[0])
 
 
 @dataclass(frozen=True)
 class _Support:
-    """What drives an architecture: kernel modules, NVIDIA's first and last branch (None: no limit that matters)."""
+    """The kernel module types and the driver branches that support a GPU architecture.
+
+    A branch limit that is None does not exclude any branch of the supported Talos releases.
+    """
 
     kernel_module_types: tuple[KernelModuleType, ...] = ("open", "proprietary")
     first_branch: int | None = None
@@ -111,11 +121,11 @@ def gpu_extensions(
     further: Sequence[str],
     gpu_architecture: GpuArchitecture | None,
 ) -> tuple[str, ...]:
-    """Return the names of all extensions of a GPU node, sorted, ``siderolabs/`` in front.
+    """Return the names of all system extensions of a GPU node, sorted, with the prefix ``siderolabs/``.
 
     Raises:
-        GpuConstructsError: A name that Talos does not have, extensions that exclude each other, or kernel
-            modules that do not drive the architecture.
+        GpuConstructsError: If Talos has no such extension, extensions exclude each other, or the kernel modules do not
+            support the architecture of the GPUs.
     """
     if gpu_architecture is not None:
         _drives(platform, kernel_module_type, branch, gpu_architecture)
@@ -128,8 +138,10 @@ def gpu_extensions(
     for index, given in enumerate(further):
         names.add(_further(f"extensions[{index}]", given, kernel_modules, branch))
     if GDRDRV in names and not platform.has_gdrdrv:
-        way_out = "leave gdrdrv out" if gdrdrv else "leave it out"
-        raise GpuConstructsError(f"extensions must not hold {GDRDRV!r}: {platform} has none; {way_out}")
+        way_out = "Leave gdrdrv out" if gdrdrv else "leave it out"
+        raise GpuConstructsError(
+            f"extensions must not contain {GDRDRV!r}, which {platform} does not have{then(way_out)}"
+        )
     return tuple(sorted(OWNER + name for name in names))
 
 
@@ -140,30 +152,30 @@ def _further(field: str, given: str, kernel_modules: str, branch: Branch) -> str
         [
             (
                 ":" in name or "@" in name or name.count("/") > 1,
-                f"{field} must be a name, Image Factory picks the version; got the image {given!r}; "
-                f"use {replacement(given)}",
+                f"{field} must be a name, because Image Factory chooses the version, got the image {given!r}. "
+                f"Use {replacement(given)}",
             ),
             (
                 not _NAME.match(name),
-                f"{field} must be the name of an official extension like 'siderolabs/iscsi-tools'; got {given!r}",
+                f"{field} must be the name of an official extension like 'siderolabs/iscsi-tools', got {given!r}",
             ),
             (
                 name in _BRANCHED,
-                f"{field} must end in '-production' or '-lts' since Talos 1.8; got {given!r}; "
-                f"use {f'{name}-{branch}'!r} or leave it to {_keyword(name)}",
+                f"{field} must end in '-production' or '-lts' since Talos 1.8, got {given!r}. "
+                f"Use {f'{name}-{branch}'!r} or leave it to {_keyword(name)}",
             ),
             (
                 is_nvidias and name not in _OF_NVIDIA,
-                f"{field} must be an NVIDIA extension of Talos; got {given!r}{fields.did_you_mean(name, _OF_NVIDIA)}",
+                f"{field} must be an NVIDIA extension of Talos, got {given!r}{fields.did_you_mean(name, _OF_NVIDIA)}",
             ),
             (
                 is_nvidias and name != GDRDRV and not name.endswith(f"-{branch}"),
-                f"{field} must be of branch {branch!r}, like the others; got {given!r}",
+                f"{field} must belong to branch {branch!r}, like the other extensions, got {given!r}",
             ),
             (
                 name.startswith(tuple(KERNEL_MODULES.values())) and name != kernel_modules,
-                f"{field} would be the second extension with kernel modules; got {given!r} beside {kernel_modules!r}; "
-                "choose by kernel_module_type",
+                f"{field} must not be a second extension with kernel modules, got {given!r} besides "
+                f"{kernel_modules!r}. Set kernel_module_type",
             ),
         ]
     )
@@ -175,15 +187,15 @@ def _drives(platform: Talos, module_type: KernelModuleType, branch: Branch, arch
     if module_type not in support.kernel_module_types:
         needed = support.kernel_module_types[0]
         raise GpuConstructsError(
-            f"kernel_module_type must be {needed!r} for gpu_architecture {architecture!r}, which the other kernel "
-            f"modules do not drive; got {module_type!r}"
+            f"kernel_module_type must be {needed!r} for gpu_architecture {architecture!r}, because the other kernel "
+            f"modules do not support it, got {module_type!r}"
         )
     if not _is_driven(platform, branch, support):
         fitting = [repr(other) for other in BRANCHES if _is_driven(platform, other, support)]
-        way_out = f"use branch {fitting[0]}" if fitting else "no branch of this release drives it"
+        way_out = f"Use branch {fitting[0]}" if fitting else "Use another platform, which has a branch that supports it"
         raise GpuConstructsError(
-            f"branch must drive gpu_architecture {architecture!r}; got {branch!r}, which is driver "
-            f"{driver_branch(platform, branch)} on {platform}; {way_out}"
+            f"branch must support gpu_architecture {architecture!r}, got {branch!r}, which is driver "
+            f"{driver_branch(platform, branch)} on {platform}{then(way_out)}"
         )
 
 
@@ -193,7 +205,7 @@ def _is_driven(platform: Talos, branch: Branch, support: _Support) -> bool:
 
 
 def replacement(image: str) -> str:
-    """Return the keyword for what an image under ``machine.install.extensions`` was meant to do."""
+    """Return the keyword of ``TalosGpuNode`` to use instead of an image under ``machine.install.extensions``."""
     name = re.split(r"[:@]", image.rpartition("/")[2])[0]
     for branch in BRANCHES:
         name = name.removesuffix(f"-{branch}")
@@ -203,7 +215,7 @@ def replacement(image: str) -> str:
 def _keyword(name: str) -> str:
     keywords = {
         **{extension: f"kernel_module_type={module_type!r}" for module_type, extension in KERNEL_MODULES.items()},
-        TOOLKIT: "branch='lts' or branch='production' (which brings the toolkit too)",
+        TOOLKIT: "branch='lts' or branch='production' (which adds the toolkit)",
         FABRIC_MANAGER: "fabric_manager=True",
         GDRDRV: "gdrdrv=True",
     }
@@ -212,17 +224,18 @@ def _keyword(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TalosSchematic(fields.Options):
-    """A schematic for an Image Factory (https://factory.talos.dev); the words are those of the factory.
+    """The list of system extensions and kernel arguments from which an Image Factory builds an installer image.
 
-    Its identifier is computed here, without asking the factory. The order of extensions and of arguments
-    counts: another order is another identifier.
+    The attributes have the names of the factory's fields (https://factory.talos.dev). The library computes the ID of
+    the schematic and sends no request to the factory. The order of extensions and of arguments matters: another order
+    has another ID.
 
     Attributes:
-        official_extensions: System extensions, ``siderolabs/`` in front.
-        extra_kernel_args: Kernel arguments, one in each item; a leading ``-`` removes a default one.
+        official_extensions: Names of system extensions, with the prefix ``siderolabs/``.
+        extra_kernel_args: Kernel arguments, one in each item. A leading ``-`` removes a default argument.
 
     Raises:
-        GpuConstructsError: An extension or an argument whose identifier we could not be certain of.
+        GpuConstructsError: If an extension or an argument makes it uncertain which ID the factory would compute.
 
     Source:
         siderolabs/image-factory@v1.5.0:pkg/schematic/schematic.go
@@ -234,7 +247,7 @@ class TalosSchematic(fields.Options):
     _NAME: ClassVar[str] = "schematic"
     _CHECKS: ClassVar[fields.Checks] = {
         "official_extensions": fields.each_matching(
-            r"[a-z][a-z0-9-]*/[a-z0-9.-]+\Z", "hold names like 'siderolabs/iscsi-tools'"
+            r"[a-z][a-z0-9-]*/[a-z0-9.-]+\Z", "contain names like 'siderolabs/iscsi-tools'"
         )
     }
 
@@ -242,17 +255,17 @@ class TalosSchematic(fields.Options):
         for argument in self.extra_kernel_args:
             yield (
                 not _KERNEL_ARGUMENT.match(argument) or argument.lower() in _UNCERTAIN,
-                "extra_kernel_args must hold one kernel argument in each item (a letter first, or a digit and a "
-                f"'=' behind it; '-' before it to remove one; no spaces); got {argument!r}",
+                "extra_kernel_args must contain one kernel argument in each item without spaces, got "
+                f"{argument!r}. Start it with a letter, or with a digit and add a '=', or with '-' to remove it",
             )
 
     @property
     def id(self) -> str:
-        """The identifier under which the factory knows the schematic once it is registered."""
+        """The ID that the factory gives to the schematic when you register it."""
         return hashlib.sha256(self.to_yaml().encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schematic as the factory reads it."""
+        """Return the schematic as a dict with the field names of the factory."""
         customization: dict[str, Any] = {}
         if self.extra_kernel_args:
             customization["extraKernelArgs"] = list(self.extra_kernel_args)
@@ -261,7 +274,7 @@ class TalosSchematic(fields.Options):
         return {"customization": customization}
 
     def to_yaml(self) -> str:
-        """Return the schematic's canonical text, as the factory writes it; the identifier is its checksum."""
+        """Return the schematic as the exact YAML text that the factory writes. The ID is the checksum of this text."""
         return "\n".join(_lines(self.to_dict())) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The machine configuration of a GPU node, in the shape that its Talos release reads."""
+"""The machine configuration of a GPU node, in the format that its Talos release reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFAULT_RUNTIME = """\
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSettings:
-    """Content of a GPU node's machine configuration, whatever its shape."""
+    """Settings of a GPU node. They do not depend on the format of its machine configuration."""
 
     kernel_modules: Sequence[KernelModule]
     sysctls: Mapping[str, str]
@@ -36,7 +36,7 @@ class NodeSettings:
 
 
 def machine_config(platform: Talos, role: Role, settings: NodeSettings) -> list[Document]:
-    """Return the documents, in the shape that the platform reads."""
+    """Return the documents of the machine configuration, in the format that the Talos release reads."""
     if platform.machine_config == "multi-document":
         return _documents(settings)
     return [_v1alpha1(settings, keeps_node_taints=node_taints_are_kept(platform, role))]
@@ -87,12 +87,12 @@ def _filled(sections: Mapping[str, Any]) -> Document:
 
 
 def is_deletion(value: object) -> bool:
-    """Check whether a mapping of a patch deletes what lies in its place."""
+    """Check whether a value in a patch is ``{"$patch": "delete"}``, which deletes the setting at the same path."""
     return isinstance(value, Mapping) and value.get(DIRECTIVE) == "delete"
 
 
 def cleared(value: Any) -> Any:
-    """Return what a patch sets: None in place of what it deletes, and lists without deleted items."""
+    """Return the values that a patch sets. A deleted value becomes None, and deleted list items are absent."""
     if isinstance(value, Mapping):
         return None if is_deletion(value) else {key: cleared(inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -114,7 +114,10 @@ def _mapping_at(documents: Sequence[Document], places: Mapping[str | None, str])
 
 
 def installer_image_of(documents: Sequence[Document]) -> str | None:
-    """Return the installer that the documents name; a later one wins."""
+    """Return the installer image that the documents set. Return None if they set none.
+
+    If several documents set an installer image, the last document wins.
+    """
     images = [image for image in _places(documents, {None: "machine.install.image"}) if isinstance(image, str)]
     return images[-1] if images else None
 
@@ -125,12 +128,12 @@ def node_labels_of(documents: Sequence[Document]) -> dict[str, str]:
 
 
 def node_taints_of(documents: Sequence[Document]) -> dict[str, str]:
-    """Return the taints that the documents list as the node's."""
+    """Return the taints that the documents list under the node taints, as text by key."""
     return _mapping_at(documents, {None: "machine.nodeTaints", "KubeNodeConfig": "taints"})
 
 
 def registered_taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
-    """Return the taints with which the kubelet registers the node."""
+    """Return the taints that the kubelet sets when it registers the node."""
     places: Mapping[str | None, str] = {
         None: "machine.kubelet.extraConfig.registerWithTaints",
         "KubeletConfig": "config.registerWithTaints",
@@ -140,6 +143,6 @@ def registered_taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
 
 
 def taints_of(documents: Sequence[Document]) -> list[dict[str, str]]:
-    """Return all taints of the node, as Kubernetes writes them."""
+    """Return all taints of the node, as dicts with the fields of a Kubernetes taint."""
     node_taints = node_taints_of(documents).items()
     return registered_taints_of(documents) + [taint_of_text(key, text).to_manifest() for key, text in node_taints]

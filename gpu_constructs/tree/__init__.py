@@ -1,1 +1,1 @@
-"""The edge to the construct tree: the one object that emits manifests, and how constructs check arguments."""
+"""The interface to cdk8s: the class that emits manifests, and the checks of the arguments of constructs."""

@@ -1,4 +1,4 @@
-"""How a construct of ours is called: arguments checked first, errors short and with the construct's path."""
+"""Base classes of constructs, and decorators that check arguments and add the construct's path to errors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,30 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache, wraps
-from typing import Any, TypeVar, get_args, get_type_hints, is_typeddict
+from pathlib import Path
+from typing import (
+    Any,
+    ClassVar,
+    Self,
+    TypeVar,
+    get_args,
+    get_type_hints,
+    is_typeddict,
+)
 
 import cdk8s
 import jsii
 from constructs import Construct
 
-from gpu_constructs.errors import GpuConstructsError, ShortErrors, refuse_other_arguments, warnings_kept_in
+from gpu_constructs.errors import (
+    GpuConstructsError,
+    ShortErrors,
+    refuse_other_arguments,
+    short_errors,
+    warnings_kept_in,
+)
 from gpu_constructs.kube import fields
+from gpu_constructs.migration.problems import ValuesFile
 from gpu_constructs.tree.held_apps import hold
 
 _ATTRIBUTES = re.compile(r"Attributes:\n(.*)", re.DOTALL)
@@ -23,16 +39,20 @@ _SECTION_AFTER_ARGUMENTS = re.compile(r"\n *(?=\n *(?:Raises|Returns|Source):)|(
 
 @cache
 def option_types(function: Callable[..., Any]) -> type | None:
-    """Return the TypedDict of the options that a function takes by ``**options``, or None without one."""
+    """Return the TypedDict that describes the ``**options`` of a function.
+
+    Return None if the function has no ``**options``.
+    """
     parameters = inspect.signature(function).parameters.values()
     name = next((one.name for one in parameters if one.kind is one.VAR_KEYWORD), None)
     return get_args(fields.hint(function, name))[0] if name else None
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a function, in which each option is a keyword of its own.
+    """Return the signature of a function, with each option as a separate keyword.
 
-    The default of an option is ``...``: what it is depends on the construct, and its documentation says it.
+    The default of an option is ``...``, because it depends on the construct. The docstring of the construct states the
+    default.
     """
     signature, options = inspect.signature(function), option_types(function)
     if options is None:
@@ -51,7 +71,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def documentation_of(function: Callable[..., Any]) -> str | None:
-    """Return the docstring of a function, with the options that it takes among its arguments."""
+    """Return the docstring of a function, with the descriptions of its options in the list of arguments."""
     options = option_types(function)
     if options is None or function.__doc__ is None:
         return function.__doc__
@@ -60,7 +80,7 @@ def documentation_of(function: Callable[..., Any]) -> str | None:
 
 
 def _check_keywords(function: Callable[..., Any], given: Mapping[str, object]) -> None:
-    """Check the type of each keyword that a function is called with."""
+    """Raise unless each keyword argument of a call has the type that the function declares for it."""
     fields.arguments(function, given)
     for name, value in given.items():
         if name not in function.__annotations__:
@@ -73,7 +93,10 @@ def _hints(options: Any) -> dict[str, Any]:
 
 
 def _bases(options: type) -> list[type]:
-    """Return a TypedDict and those that it extends, which its module imports or defines."""
+    """Return a TypedDict and all TypedDicts that it extends.
+
+    The module that defines the TypedDict must import or define them.
+    """
     keys = options.__annotations__.keys()
     others = [one for one in vars(sys.modules[options.__module__]).values() if is_typeddict(one) and one is not options]
     bases = [one for one in others if one.__annotations__.keys() < keys]
@@ -81,7 +104,7 @@ def _bases(options: type) -> list[type]:
 
 
 def _descriptions(options: type) -> str:
-    """Return the lines that document the keys of one TypedDict, indented as arguments of a method."""
+    """Return the lines that document the keys of one TypedDict, with the indentation of a method's arguments."""
     found = _ATTRIBUTES.search(inspect.cleandoc(options.__doc__ or ""))
     return "\n".join(f"        {line}".rstrip() for line in (found[1] if found else "").rstrip().splitlines())
 
@@ -90,13 +113,13 @@ _Init = TypeVar("_Init", bound=Callable[..., None])
 
 
 class _ShortErrors(ShortErrors, jsii.JSIIMeta):
-    """Keeps the frames of jsii out of a refused construct's traceback too."""
+    """A metaclass that shortens the tracebacks of constructs. It also removes the frames of jsii from them."""
 
 
 def checked(init: _Init) -> _Init:
-    """Check the keywords of a construct's ``__init__`` before anything reaches the construct tree.
+    """Decorate the ``__init__`` of a construct, so that it checks the types of its keyword arguments before it runs.
 
-    Errors raised inside get the path of the construct that is being made.
+    An invalid keyword then leaves the construct tree unchanged. Each error gets the path of the new construct.
     """
     signature = signature_of(init)
 
@@ -114,7 +137,7 @@ def checked(init: _Init) -> _Init:
             if "There is already a Construct with name" not in str(error):
                 raise
             raise GpuConstructsError(
-                "id is already taken; give this construct another", path=_path(scope, id)
+                "id must be unique, but another construct has it. Choose another ID", path=_path(scope, id)
             ) from None
 
     wrapper.__signature__ = signature  # type: ignore[attr-defined]
@@ -124,9 +147,9 @@ def checked(init: _Init) -> _Init:
 
 def _check_place(made: Construct, scope: object, id: object) -> None:
     if not isinstance(scope, Construct):
-        raise GpuConstructsError(f"scope must be a construct; got {type(scope).__name__}")
+        raise GpuConstructsError(f"scope must be a construct, got {type(scope).__name__}")
     if not isinstance(id, str) or not id or not id.isprintable():
-        raise GpuConstructsError(f"id must be a printable str that is not empty; got {id!r}")
+        raise GpuConstructsError(f"id must be a printable str that is not empty, got {id!r}")
     if isinstance(scope, cdk8s.App) and isinstance(made, GpuObject):
         raise GpuConstructsError("scope must be a Chart or a construct in one, got an App")
 
@@ -135,7 +158,10 @@ _Method = TypeVar("_Method", bound=Callable[..., object])
 
 
 def at_own_path(method: _Method) -> _Method:
-    """Check the arguments of a construct's method; errors get the construct's path and no frames of ours."""
+    """Decorate a method of a construct so that it checks its arguments.
+
+    Each error gets the path of the construct and a short traceback.
+    """
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -152,25 +178,29 @@ def at_own_path(method: _Method) -> _Method:
 
 
 def _path(scope: object, id: object) -> str:
-    """Return the path of a construct that raised an error. Only errors need it: reading it crosses the jsii bridge."""
+    """Return the path of a construct for an error message.
+
+    The function calls JavaScript and is slow, so only errors use it.
+    """
     is_named = isinstance(id, str) and id and id.isprintable()
     return f"{scope.node.path}/{id}".lstrip("/") if isinstance(scope, Construct) and is_named else ""
 
 
 class GpuConstruct(Construct, metaclass=_ShortErrors):
-    """A construct of this library that emits no object of its own."""
+    """A construct of this library that does not emit a Kubernetes object itself."""
 
 
 class GpuObject(GpuConstruct):
     """A construct of this library inside a chart.
 
     Attributes:
-        api_object: The main object it emits, for ``add_json_patch``; ``cdk8s.ApiObject.of(x)`` gives the same.
+        api_object: Main object that the construct emits, for example to call ``add_json_patch``. It is the result of
+            ``cdk8s.ApiObject.of(construct)``.
     """
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """The main object this construct emits: the place for ``add_json_patch``."""
+        """Main object that this construct emits, for example to call ``add_json_patch``."""
         return cdk8s.ApiObject.of(self)
 
 
@@ -178,13 +208,39 @@ class GpuChart(cdk8s.Chart, metaclass=_ShortErrors):
     """A chart of this library: one file in dist/.
 
     Attributes:
-        api_object: The main object it emits, for ``add_json_patch``; ``cdk8s.ApiObject.of(x)`` gives the same.
+        api_object: Main object that the construct emits, for example to call ``add_json_patch``. It is the result of
+            ``cdk8s.ApiObject.of(construct)``.
     """
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """The main object this chart emits: the place for ``add_json_patch``."""
+        """Main object that this chart emits, for example to call ``add_json_patch``."""
         return cdk8s.ApiObject.of(self)
+
+
+class ReadsHelmValues:
+    """A construct that users can create from the values of a Helm chart."""
+
+    from_helm_values: ClassVar[Callable[..., Any]]
+
+    @classmethod
+    @short_errors
+    def from_helm_values_file(cls, scope: Construct, id: str, path: str | Path, **installation: Any) -> Self:
+        """Create the construct from a values file.
+
+        Errors and warnings contain the line of each key in the file.
+
+        Args:
+            scope: Parent of the construct.
+            id: ID of the construct.
+            path: Path of the file, which can be empty.
+            installation: Keywords of ``from_helm_values``.
+
+        Raises:
+            GpuConstructsError: The file does not exist or is not YAML, or ``from_helm_values`` raises it.
+        """
+        made: Self = cls.from_helm_values(scope, id, ValuesFile.read(path), **installation)
+        return made
 
 
 _Made = TypeVar("_Made")
@@ -198,24 +254,26 @@ def from_values(
     values: Mapping[str, Any],
     *,
     version: object,
-    platform: object,
     **installation: object,
 ) -> _Made:
-    """Return a construct with the options that values become; what is refused names the construct.
+    """Create a construct from the values of a Helm chart. Errors contain the path of the construct.
 
     Args:
-        make: The construct's class.
-        options_of: What turns values into keywords of the class.
+        make: Class of the construct.
+        options_of: Function that converts Helm values to keywords of the class.
         scope: Parent of the construct.
-        id: Id of the construct.
+        id: ID of the construct.
         values: Values of the chart.
         version: Release of the program.
-        platform: Platform of the cluster.
-        installation: What Helm knows besides, for ``options_of``.
+        installation: Other arguments for ``options_of``, such as the name of the Helm release; ``make`` also gets
+            ``platform``.
     """
     path = f"{scope.node.path}/{id}".lstrip("/") if isinstance(scope, Construct) else ""
+    # Helm also accepts a version with a leading v.
+    version = version.removeprefix("v") if isinstance(version, str) else version
     try:
-        options = options_of(values, version=version, platform=platform, **installation)
+        options = options_of(values, version=version, **installation)
     except GpuConstructsError as error:
         raise error.at(path) from None
-    return make(scope, id, version=version, platform=platform, **options)
+    platform = {key: value for key, value in installation.items() if key == "platform"}
+    return make(scope, id, version=version, **platform, **options)

@@ -1,4 +1,8 @@
-"""Knows which Apps hold constructs of this library: all of them are checked when rendered, and none is forgotten."""
+"""Registry of the Apps that contain constructs of this library.
+
+The library checks each registered App when cdk8s validates it. When the program ends, the library warns about each App
+for which the program wrote no manifests.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +30,12 @@ _REMEMBERED = "_gpu_checks"
 
 @jsii.implements(constructs.IValidation)
 class AppChecks:
-    """What cdk8s runs when it validates an app.
+    """The checks of this library that cdk8s runs when it validates an app.
 
     Attributes:
-        checks: By the path of who looks.
-        is_left_to_synth: Whether our ``synth`` renders, which runs them itself with all else it checks.
+        checks: Checks, by the path of the construct that added them.
+        is_left_to_synth: Whether ``synth`` of this library is rendering the app. If so, cdk8s must skip the checks,
+            because ``synth`` runs them itself.
     """
 
     def __init__(self, app: App) -> None:
@@ -42,11 +47,11 @@ class AppChecks:
 
     @classmethod
     def of(cls, app: App) -> AppChecks:
-        """Return those of an app, which has them from then on."""
+        """Return the ``AppChecks`` of an app. The first call for each app creates the object."""
         remembered: AppChecks | None = getattr(app, _REMEMBERED, None)
         if remembered is None:
             remembered = cls(app)
-            # Held by the app, since JavaScript does not keep what it calls back alive.
+            # The app holds a reference, because JavaScript does not keep the Python object of a callback alive.
             setattr(app, _REMEMBERED, remembered)
             app.node.add_validation(remembered)
             for name in ("synth", "synth_yaml"):
@@ -54,7 +59,7 @@ class AppChecks:
         return remembered
 
     def _checked_once(self, render: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a way to render all charts that has the checks run for the first of them only."""
+        """Return a replacement for the render method of the app, so that the checks run only once for all charts."""
 
         @wraps(render)
         def rendered(*args: Any, **kwargs: Any) -> Any:
@@ -67,7 +72,7 @@ class AppChecks:
         return rendered
 
     def validate(self) -> list[str]:
-        """Run all checks; give the errors, and warn of the rest."""
+        """Run all checks of the app, issue their warnings, and return their errors as texts."""
         # cdk8s validates an app once for itself and once for each chart that it renders.
         if self.is_left_to_synth or self._is_checked:
             return []
@@ -78,7 +83,7 @@ class AppChecks:
         except GpuConstructsError as error:
             return [str(error)]
         errors = [sentence for is_warning, sentence in sentences if not is_warning]
-        # A chart that is rendered by itself has the whole app validated.
+        # cdk8s validates the whole app even if it renders a single chart.
         for sentence in () if errors else dict.fromkeys(sentence for _, sentence in sentences):
             if sentence not in self._told:
                 self._told.add(sentence)
@@ -86,9 +91,9 @@ class AppChecks:
         return errors
 
     def _sentences(self) -> Iterator[tuple[bool, str]]:
-        """Yield what each check finds, and whether it is a warning."""
+        """Yield each problem that a check found: whether it is only a warning, and its text."""
         found = self.app.node.find_all()
-        # Each by itself: a chart validates the app again before it renders.
+        # The objects render one by one, because a chart would validate the app again first.
         objects = [construct for construct in found if isinstance(construct, ApiObject)]
         providers, provided = providers_in(found)
 
@@ -106,7 +111,7 @@ class AppChecks:
 
 @contextmanager
 def left_to_synth(app: App) -> Iterator[None]:
-    """Keep the checks from running while our ``synth`` renders."""
+    """Skip the checks of ``AppChecks`` in the ``with`` block, in which ``synth`` of this library renders the app."""
     remembered: AppChecks | None = getattr(app, _REMEMBERED, None)
     if remembered is None:
         yield
@@ -126,11 +131,12 @@ _held: list[App] = []
 
 
 def hold(scope: IConstruct, made: IConstruct | None = None) -> list[str]:
-    """Remember the App that a construct of ours is made in, and return its warnings, to be added to.
+    """Register the App of a new construct. Return the list of the App's warnings, which the caller can extend.
 
     Args:
-        scope: Where it is made. The tree is across a bridge, so its root is asked for once a scope.
-        made: The construct, which may be the scope of others.
+        scope: Scope of the construct. The function looks up its App once for each scope, because the lookup calls
+            JavaScript.
+        made: New construct, which can be the scope of other constructs.
     """
     known = scope.__dict__
     app = known.get(_APP)
@@ -144,18 +150,18 @@ def hold(scope: IConstruct, made: IConstruct | None = None) -> list[str]:
 
 
 def warnings_of(app: IConstruct) -> list[str]:
-    """Return what constructs warned of while they were made in an App."""
+    """Return the warnings of the constructs in an App."""
     kept: list[str] = app.__dict__.setdefault(_WARNINGS, [])
     return kept
 
 
 def mark_rendered(app: App) -> None:
-    """Remember that an App was synthesized."""
+    """Record that the program has rendered an App. The program then ends without the warning about this App."""
     app.__dict__[_IS_RENDERED] = True
 
 
 def running_script() -> Path | None:
-    """Return the user's program; None in a test, a notebook or a shell, whose main module is not the user's."""
+    """Return the path of the script that Python runs. Return None in a test, a notebook or a Python shell."""
     given = getattr(sys.modules.get("__main__"), "__file__", None)
     if not given:
         return None
@@ -170,10 +176,10 @@ def _installed_folders() -> set[Path]:
 
 def _take(app: App) -> None:
     app.__dict__[_IS_RENDERED] = False
-    # Asked for now: Python forgets at exit which file it ran.
+    # At exit, Python no longer knows which file it ran.
     if running_script() is not None:
         if not _held:
-            # After JavaScript was started, and so before it is stopped.
+            # JavaScript has already started. Exit handlers run in reverse order, so this one runs before it stops.
             atexit.register(_warn_of_forgotten)
         _held.append(app)
     for name in ("synth", "synth_yaml"):
@@ -181,12 +187,12 @@ def _take(app: App) -> None:
 
 
 def _checked_first(app: App, render: Callable[..., Any]) -> Callable[..., Any]:
-    """Return cdk8s' way to render all charts, which first checks what ``synth(app)`` checks."""
+    """Return a replacement for the render method of an app. It runs the checks of ``synth(app)`` before it renders."""
 
     @wraps(render)
     def rendered(*args: Any, **kwargs: Any) -> Any:
         mark_rendered(app)
-        # By name: what looks at the whole app stands above all constructs.
+        # The import is dynamic, because modules of `tree` must not import modules of `output`.
         import_module("gpu_constructs.output.synthesis").check_before_cdk8s(app)
         with left_to_synth(app):
             return render(*args, **kwargs)
@@ -195,27 +201,27 @@ def _checked_first(app: App, render: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def expect_nothing_more() -> None:
-    """Remember that the program fails, so that no App is missed at its end."""
+    """Disable the warning about an App that is not rendered, because the program fails."""
     _held.clear()
 
 
 def _warn_of_forgotten() -> None:
-    """Warn of each App that a user's program made and never synthesized, unless the program failed."""
+    """Warn about each App that the user's program created but never rendered, unless the program failed."""
     has_failed = hasattr(sys, "last_value") or hasattr(sys, "last_exc")
     for app in () if has_failed else _held:
         if app.__dict__[_IS_RENDERED] or _OUTDIR_OF_TESTING_APP in app.outdir or _has_rendered_object(app):
             continue
         try:
             warn(
-                f"App(outdir={app.outdir!r}) was never synthesized, so nothing was written; end the program with "
-                "synth(app)"
+                f"App(outdir={app.outdir!r}) has no output, because the program never rendered it. End the program "
+                "with synth(app)"
             )
         except GpuConstructsWarning as raised:
-            # Nobody can catch it any more.
+            # At exit, no caller can catch the exception.
             print(f"error: {raised}", file=sys.stderr)
 
 
 def _has_rendered_object(app: App) -> bool:
-    """Check whether a chart was rendered by itself, as ``Testing.synth`` does."""
+    """Check whether the user rendered a single chart, as ``Testing.synth`` does."""
     made = (construct for construct in app.node.find_all() if isinstance(construct, ApiObject))
     return any(getattr(one, "is_rendered", False) for one in made)

@@ -1,4 +1,4 @@
-"""The one object through which every manifest of this library is emitted."""
+"""The class ``Manifest``, through which this library emits every Kubernetes object."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gpu_constructs.kube import kinds
 Body = Mapping[str, Any]
 
 GRANTS = "_gpu_constructs_grants"
-"""On an App: what was given to objects of others, which stand for these."""
+"""Name of the attribute of an App that stores GPU access which a construct granted to objects of other constructs."""
 
 _KNOWN_METADATA = ("annotations", "finalizers", "labels", "name", "namespace")
 
 
 def _sorted(value: Any) -> Any:
-    # First what is most often there: to ask whether text is a Mapping takes longer than all else here.
+    # The most frequent types come first, because a check for Mapping is slow.
     if isinstance(value, str | int | None):
         return value
     if isinstance(value, Mapping):
@@ -32,11 +32,11 @@ def _sorted(value: Any) -> Any:
 
 
 class Manifest(ApiObject):
-    """An ``ApiObject`` whose body is plain Python.
+    """An ``ApiObject`` whose body is plain Python data.
 
-    No schema of another Kubernetes release stands between the body and the output, so every field
-    arrives. Keys are sorted, members that are ``None`` are left out, cluster-scoped kinds carry no
-    namespace even under ``Chart(namespace=...)``, and JSON patches apply last, to what is written.
+    No schema of a Kubernetes release filters the body, so every field reaches the output. The output has sorted keys
+    and no members that are ``None``. Cluster-scoped kinds have no namespace, even under ``Chart(namespace=...)``. JSON
+    patches apply last.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class Manifest(ApiObject):
         *,
         is_cluster_scoped: bool | None = None,
     ) -> None:
-        """Make the object from a whole manifest.
+        """Create the object from a complete manifest.
 
         Args:
-            scope: The construct that owns the object.
-            id: ``Default`` for the main object of a construct.
-            manifest: apiVersion, kind, metadata and the rest; or a function that gives it, called at
-                once for its identity and again at synth for its body.
-            is_cluster_scoped: Whether its kind lives outside namespaces, where the caller knows it better than
-                ``kinds``, as of a custom resource.
+            scope: Construct that owns the object.
+            id: Construct ID; ``Default`` for the main object of a construct.
+            manifest: Complete manifest, or a function that returns it. The constructor calls the function to get the
+                identity of the object, and synth calls it for the body.
+            is_cluster_scoped: Whether the kind is cluster-scoped. By default, the list of kinds in the module ``kinds``
+                decides. Pass the value for custom resources, which are not in this list.
         """
         self._produce = manifest if callable(manifest) else lambda: manifest
         self._patches: list[JsonPatch] = []
@@ -76,25 +76,30 @@ class Manifest(ApiObject):
         )
 
     def __getattribute__(self, name: str) -> Any:
-        """Notice who asks for the metadata, for they may change it where only cdk8s sees it."""
+        """Return an attribute. Record each read of ``metadata``, because the caller can change it in JavaScript."""
         if name == "metadata":
             self._is_metadata_given_out = True
         return super().__getattribute__(name)
 
     def add_json_patch(self, *ops: JsonPatch) -> None:
-        """Change the emitted manifest by RFC 6902 operations, applied in order after everything else."""
+        """Change the emitted manifest by JSON Patch operations (RFC 6902).
+
+        They apply in order after all other changes.
+        """
         self._patches.extend(ops)
 
     def to_json(self) -> Any:
-        """Render the manifest."""
+        """Return the rendered manifest as plain data."""
         return self._completed(super().to_json())
 
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
-        """Render the manifest without asking cdk8s, unless somebody may have changed its metadata there.
+        """Return the rendered manifest of an object in a chart, without a call of cdk8s if possible.
+
+        A call of cdk8s is slow. If a caller can have changed the metadata through cdk8s, the method calls cdk8s.
 
         Args:
-            namespace: Namespace of the chart it stands in.
-            labels: Likewise.
+            namespace: Namespace of the chart that contains the object.
+            labels: Labels of that chart.
         """
         made = self._produce()
         if self._is_metadata_given_out or made["metadata"].get("name") is None:
@@ -109,7 +114,7 @@ class Manifest(ApiObject):
             rendered["metadata"].pop("namespace", None)
         self.is_rendered = True
         made = self._produce()
-        # Such as ownerReferences, of which a constructor of cdk8s takes no plain data.
+        # For example ownerReferences, which a constructor of cdk8s does not accept as plain data.
         more = {key: value for key, value in made["metadata"].items() if key not in _KNOWN_METADATA}
         if more:
             rendered["metadata"] = _sorted({**rendered["metadata"], **more})
@@ -120,10 +125,10 @@ class Manifest(ApiObject):
 
 
 def patched(rendered: dict[str, Any], patches: Sequence[JsonPatch], owner: Construct) -> dict[str, Any]:
-    """Apply JSON patches to a rendered manifest, keys sorted behind those that tell what it is.
+    """Return a rendered manifest with JSON patches applied and its keys sorted as by ``in_order``.
 
     Raises:
-        GpuConstructsError: One of them does not apply.
+        GpuConstructsError: If a patch does not apply.
     """
     try:
         made = JsonPatch.apply(rendered, *patches)
@@ -135,7 +140,10 @@ def patched(rendered: dict[str, Any], patches: Sequence[JsonPatch], owner: Const
 
 
 def in_order(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest with its keys sorted behind those that tell what it is, and nothing that is ``None``."""
+    """Return a manifest with sorted keys and without keys whose value is None.
+
+    ``apiVersion``, ``kind`` and ``metadata`` come first.
+    """
     first = ("apiVersion", "kind", "metadata")
     told = {key: manifest[key] for key in first if key in manifest}
     return {**_sorted(told), **_sorted({key: manifest[key] for key in manifest if key not in first})}

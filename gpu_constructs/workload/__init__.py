@@ -1,1 +1,1 @@
-"""Pods that use GPUs."""
+"""Workloads whose pods use GPUs."""

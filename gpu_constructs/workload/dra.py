@@ -1,4 +1,4 @@
-"""Objects of dynamic resource allocation: a claim that pods share, how they share it, and a class of devices."""
+"""Objects of dynamic resource allocation (DRA): a claim that pods share, its sharing strategy, and a DeviceClass."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpu_constructs.workload.gpu_request import EXTENDED_RESOURCE, GpuRequest
 Interval = Literal["Default", "Short", "Medium", "Long"]
 
 FEATURE_GATES: Mapping[str, str] = {"TimeSlicing": "TimeSlicingSettings", "MPS": "MPSSupport"}
-"""The driver's feature gate behind each strategy, both alpha and off by default."""
+"""Feature gate of the DRA driver that each sharing strategy needs. Both gates are alpha and off by default."""
 
 _SETTINGS = {
     "TimeSlicing": ("interval",),
@@ -33,7 +33,7 @@ _SETTINGS = {
         "default_per_device_pinned_memory_limit",
     ),
 }
-"""Settings that each strategy has."""
+"""Names of the settings that each sharing strategy has."""
 
 _LEAST_MEMORY = 2**20
 _NOT_OF_A_CLASS = ("resource", "resource_claim", "driver_capabilities", "vram")
@@ -47,20 +47,23 @@ def _memory_limit(field: str, amount: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimSharing(fields.Options):
-    """``ClaimSharing.time_slicing(...)`` or ``ClaimSharing.mps(...)``, for ``GpuResourceClaim``.
+    """The strategy with which pods share the GPUs of a ``GpuResourceClaim``.
 
-    Pods share a claim without it as well, by turns of the driver's default length. Both strategies are alpha in the
-    driver: it refuses the claim's pods unless its feature gate ``TimeSlicingSettings`` or ``MPSSupport`` is on.
+    Create it with ``ClaimSharing.time_slicing(...)`` or ``ClaimSharing.mps(...)``. If a claim has no strategy, its pods
+    share the GPUs in time slices of the default length. Both strategies are alpha features of the DRA driver. The
+    driver rejects the pods of the claim unless its feature gate ``TimeSlicingSettings`` or ``MPSSupport`` is on.
 
     Attributes:
-        strategy: ``TimeSlicing`` or ``MPS``, as the driver writes it.
-        interval: Length of a turn under time-slicing; nothing for MIG devices, which have no setting of it.
-        default_active_thread_percentage: Share of a GPU's threads that each client of MPS gets, 0 to 100.
-        default_pinned_device_memory_limit: Memory of each GPU that each client of MPS gets at most, as a quantity.
-        default_per_device_pinned_memory_limit: The same for single GPUs of the claim, by index in it or by UUID.
+        strategy: ``TimeSlicing`` or ``MPS``, as in the API of the DRA driver.
+        interval: Length of a time slice: ``Short``, ``Medium`` or ``Long``. MIG devices do not have this setting.
+        default_active_thread_percentage: Percentage of the GPU threads that each MPS client may use, 0 to 100.
+        default_pinned_device_memory_limit: Memory that each MPS client may use on each GPU, as a quantity.
+        default_per_device_pinned_memory_limit: Memory that each MPS client may use on single GPUs. The key is the index
+            of the GPU in the claim, or its UUID.
 
     Raises:
-        GpuConstructsError: A setting of the other strategy, a share that is not a percentage, less memory than 1Mi.
+        GpuConstructsError: The strategy does not have a setting, a value is not a percentage, or a memory limit is less
+            than 1Mi.
 
     Source:
         kubernetes-sigs/dra-driver-nvidia-gpu@v0.4.0:api/nvidia.com/resource/v1beta1/validate.go, sharing.go
@@ -84,16 +87,17 @@ class ClaimSharing(fields.Options):
             got = getattr(self, name)
             yield (
                 got not in (None, {}),
-                f"sharing.{name} must be left out with the strategy {self.strategy!r}; got {got!r}",
+                f"sharing.{name} must be absent with the strategy {self.strategy!r}, got {got!r}",
             )
 
     @classmethod
     @short_errors
     def time_slicing(cls, interval: Interval | None = None) -> ClaimSharing:
-        """Let the pods take turns, each of a length that the driver calls ``Short``, ``Medium`` or ``Long``.
+        """Return a strategy in which pods use the GPU one after the other, in time slices.
 
         Args:
-            interval: None: ``Default``, the length that CUDA has by itself.
+            interval: Length of a time slice: ``Short``, ``Medium`` or ``Long``. None: ``Default``, the length that CUDA
+                chooses.
         """
         return cls(strategy="TimeSlicing", interval=interval)
 
@@ -106,12 +110,15 @@ class ClaimSharing(fields.Options):
         default_pinned_device_memory_limit: str | None = None,
         default_per_device_pinned_memory_limit: Mapping[str, str] | None = None,
     ) -> ClaimSharing:
-        """Let the pods run at the same time as clients of one MPS server, which can hold each to a share.
+        """Return a strategy in which pods use the GPU at the same time, as clients of one MPS server.
 
         Args:
-            default_active_thread_percentage: None: no limit.
-            default_pinned_device_memory_limit: None: no limit.
-            default_per_device_pinned_memory_limit: None: none for single GPUs.
+            default_active_thread_percentage: Percentage of the GPU threads that each client may use, 0 to 100. None: no
+                limit.
+            default_pinned_device_memory_limit: Memory that each client may use on each GPU, as a quantity. None: no
+                limit.
+            default_per_device_pinned_memory_limit: Memory that each client may use on single GPUs. The key is the index
+                of the GPU in the claim, or its UUID. None: no such limits.
         """
         return cls(
             strategy="MPS",
@@ -121,17 +128,17 @@ class ClaimSharing(fields.Options):
         )
 
     def to_manifest(self, *, of_mig_devices: bool) -> dict[str, Any]:
-        """Return the claim's ``config`` entry.
+        """Return the entry of the claim's ``config`` that contains this strategy.
 
         Args:
-            of_mig_devices: Whether the claim is one of MIG devices, whose settings are of another kind.
+            of_mig_devices: Whether the claim is for MIG devices. Their parameters have another kind.
 
         Raises:
-            GpuConstructsError: An interval for MIG devices.
+            GpuConstructsError: The strategy has an interval, but the claim is for MIG devices.
         """
         if of_mig_devices and self.interval is not None:
             raise GpuConstructsError(
-                f"sharing.interval must be left out for MIG devices, which the driver gives none; got {self.interval!r}"
+                f"sharing.interval must be absent for MIG devices, which have no time slices, got {self.interval!r}"
             )
         sharing: dict[str, Any] = {"strategy": self.strategy}
         if self.strategy == "MPS":
@@ -151,16 +158,16 @@ class ClaimSharing(fields.Options):
 
 
 class GpuResourceClaim(GpuObject):
-    """GPUs that stay the same ones for all pods that name this claim.
+    """A claim for GPUs that several pods share.
 
-    Emits one ResourceClaim of ``resource.k8s.io/v1``. Pods of its namespace hold it by
-    ``GpuRequest(resource_claim=claim)``, up to 256 at a time, and all run on the node whose GPUs the first of them was
-    given. Nothing keeps their memory apart, but for what ``sharing`` says to MPS. A workload that shall have GPUs of
-    its own needs no such object: it makes a template itself.
+    Emits one ResourceClaim of ``resource.k8s.io/v1``. Pods in its namespace use it with
+    ``GpuRequest(resource_claim=claim)``, at most 256 pods at a time. They run on the same node, because its GPUs
+    belong to the claim. The pods can use all memory of the GPUs, unless ``sharing`` sets the limits of MPS. Only shared
+    GPUs need this object: a workload with its own GPUs emits a ResourceClaimTemplate.
 
     Attributes:
-        name: Name of the claim, for ``GpuRequest(resource_claim=...)``; the construct itself serves as well.
-        namespace: Name of its namespace.
+        name: Name of the claim, for ``GpuRequest(resource_claim=...)``. That option also accepts this construct.
+        namespace: Name of the claim's namespace.
         api_object: The ResourceClaim.
 
     Source:
@@ -180,34 +187,38 @@ class GpuResourceClaim(GpuObject):
         namespace: str | NamedObject | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the claim.
+        """Create the claim.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            profile: What the GPU workloads of the cluster have in common; its backend must be that of claims.
-            request: Which GPUs and how many. None: any single one.
-            sharing: How the pods take turns; alpha in NVIDIA's driver, behind its feature gates
-                ``TimeSlicingSettings`` and ``MPSSupport``. None: as CUDA does by itself, without any of them.
-            name: Name of the claim.
-            namespace: A name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the chart's namespace, else
-                ``default``.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the claim, unless you set ``name``.
+            profile: Settings that all GPU workloads of the cluster share. Its backend must be ``Backend.dra_claims()``.
+            request: Number and properties of the GPUs. None: one GPU of any model.
+            sharing: Strategy with which pods share the GPUs. It is an alpha feature of the DRA driver and needs the
+                feature gate ``TimeSlicingSettings`` or ``MPSSupport`` of the driver. None: time slices of the default
+                length, which need no feature gate.
+            name: Name of the claim. None: ``id``.
+            namespace: Namespace as a name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the namespace of the
+                chart. If the chart has none, ``default``.
             labels: Labels of the claim.
 
         Raises:
-            GpuConstructsError: The profile's backend makes no claims, or the request says what no claim holds.
+            GpuConstructsError: The backend of the profile is not ``Backend.dra_claims()``, or a claim cannot express
+                the request.
         """
         request = request or GpuRequest()
         if profile.backend.kind != "dra-claims":
             raise GpuConstructsError(
-                f"profile.backend must be Backend.dra_claims() for a claim; got {profile.backend.kind!r}"
+                f"profile.backend must be Backend.dra_claims() for a claim, got {profile.backend.kind!r}"
             )
-        request.refuse("must be left out: it names a claim, and this is one", "resource_claim")
         request.refuse(
-            "must be left out of a claim: the container that holds the GPU says what it needs of the driver",
+            "must be absent: it names an existing claim, and this construct creates a claim", "resource_claim"
+        )
+        request.refuse(
+            "must be absent for a claim. Set it for the container with the GPU",
             "driver_capabilities",
         )
-        request.refuse("must be left out of a claim: the workload that holds the GPU says what it takes", "vram")
+        request.refuse("must be absent for a claim. Set it for the workload with the GPU", "vram")
         metadata = _metadata(id if name is None else name, labels)
         spec = dict(allocation(request, profile).claim or {})
         if sharing is not None:
@@ -222,15 +233,15 @@ class GpuResourceClaim(GpuObject):
 
 
 class GpuDeviceClass(GpuObject):
-    """Certain GPUs under a name of their own, for the whole cluster.
+    """A DeviceClass: a named selection of GPUs that claims in all namespaces can use.
 
-    Emits one DeviceClass of ``resource.k8s.io/v1``, which has no namespace, with a CEL selector: devices of NVIDIA's
-    driver, of the type ``gpu`` (or ``mig`` with ``mig_profile``), that meet the request. Claims ask for it by
-    ``Backend.dra_claims(device_class=...)``, pods by ``extended_resource_name``.
+    Emits one DeviceClass of ``resource.k8s.io/v1``, which has no namespace. Its CEL selector selects the devices of the
+    NVIDIA driver that match the request: whole GPUs, or MIG devices if the request has ``mig_profile``. Claims use the
+    class through ``Backend.dra_claims(device_class=...)``. Pods can use it through its ``extended_resource_name``.
 
     Attributes:
         name: Name of the class.
-        extended_resource_name: Name of the extended resource, or None.
+        extended_resource_name: Name of the extended resource. None if the class has none.
         api_object: The DeviceClass.
 
     Source:
@@ -249,40 +260,42 @@ class GpuDeviceClass(GpuObject):
         extended_resource_name: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the class.
+        """Create the DeviceClass.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            profile: What the GPU workloads of the cluster have in common; its backend must be one of DRA.
-            name: Name of the class, like ``big.gpu.example.com``. Those of NVIDIA's chart (``gpu.nvidia.com``,
-                ``mig.nvidia.com``) are taken.
-            request: Which devices belong to it; a class says nothing of how many. None: every whole GPU.
-            extended_resource_name: What pods may ask for in ``limits`` instead of making a claim, like
-                ``nvidia.com/mig-1g.12gb``; Kubernetes 1.36 and later. Of two classes with one name the newer counts.
-                None: the class is for claims alone.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the class, unless you set ``name``.
+            profile: Settings that all GPU workloads of the cluster share. Its backend must be ``Backend.dra_claims()``
+                or ``Backend.dra_extended_resource()``.
+            name: Name of the class, such as ``big.gpu.example.com``. The chart of the driver already creates
+                ``gpu.nvidia.com`` and ``mig.nvidia.com``. None: ``id``.
+            request: Properties of the devices. Do not set ``count``, because a class has no number of devices. None:
+                all whole GPUs.
+            extended_resource_name: Name of an extended resource that pods can use in ``limits`` without a claim, such
+                as ``nvidia.com/mig-1g.12gb``. It needs Kubernetes 1.36 or later. If two classes have the same name
+                here, the newer class applies. None: only claims can use the class.
             labels: Labels of the class.
 
         Raises:
-            GpuConstructsError: The profile has no DRA, its Kubernetes no extended resources of classes, or the request
-                says what no class holds.
+            GpuConstructsError: The backend of the profile does not use DRA, its Kubernetes release has no extended
+                resources of classes, or a class cannot express the request.
         """
         request = request or GpuRequest()
         if not profile.backend.is_dra:
             raise GpuConstructsError(
-                "profile.backend must be Backend.dra_claims() or Backend.dra_extended_resource() for a device class; "
+                "profile.backend must be Backend.dra_claims() or Backend.dra_extended_resource() for a device class, "
                 f"got {profile.backend.kind!r}"
             )
         if request.count != 1:
             raise GpuConstructsError(
-                f"request.count must be left out of a device class, which devices belong to one by one; got "
-                f"{request.count}; ask for several in the workload"
+                "request.count must be absent for a device class, got "
+                f"{request.count}. Set it in the request of the workload"
             )
-        request.refuse("must be left out of a device class, which holds devices alone", *_NOT_OF_A_CLASS)
+        request.refuse("must be absent for a device class", *_NOT_OF_A_CLASS)
         metadata = _metadata(id if name is None else name, labels)
         if metadata["name"] in _CLASSES_OF_THE_CHART:
             raise GpuConstructsError(
-                f"name must differ from the classes that the chart of NVIDIA's driver makes; got {metadata['name']!r}"
+                f"name must differ from the classes that the chart of NVIDIA's driver makes, got {metadata['name']!r}"
             )
         if extended_resource_name is not None:
             _require_extended_resource(extended_resource_name, profile)
@@ -302,7 +315,7 @@ def _require_extended_resource(name: str, profile: GpuProfile) -> None:
     fields.labels("extended_resource_name", {name: ""})
     if not EXTENDED_RESOURCE.match(name):
         raise GpuConstructsError(
-            "extended_resource_name must be a domain and a name, like 'nvidia.com/mig-1g.12gb', outside kubernetes.io; "
+            "extended_resource_name must be a domain and a name, like 'nvidia.com/mig-1g.12gb', outside kubernetes.io, "
             f"got {name!r}"
         )
 

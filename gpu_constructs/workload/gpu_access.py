@@ -1,4 +1,4 @@
-"""GPUs for a workload that another library or a file brings."""
+"""`GpuAccess`: adds GPUs to a workload that another library or a file creates."""
 
 from __future__ import annotations
 
@@ -38,23 +38,26 @@ from gpu_constructs.workload.options import annotations_of
 
 @jsii.implements(IMixin)
 class GpuAccess(metaclass=ShortErrors):
-    """GPUs for a workload, whoever made it: ``deployment.with_(GpuAccess(count=1))`` or ``.apply_to(x)``.
+    """An option that adds GPUs to an existing workload. This library need not have created the workload.
 
-    ``x`` is a workload of cdk8s-plus of any release, a typed object, a raw ``ApiObject``, an ``Include`` or any
-    construct with one of them in it: Deployment, StatefulSet, DaemonSet, Job, CronJob, Pod, and the custom resources
-    of Kubeflow, Katib, KServe, JobSet, LeaderWorkerSet, Ray, Volcano and Argo Rollouts. Given to a whole chart, it
-    reaches every workload in it.
+    Use it as ``deployment.with_(GpuAccess(count=1))`` or as ``GpuAccess(count=1).apply_to(x)``.
 
-    Written into each pod: the limit (or claim), runtime class, node selector, affinity and tolerations, as for
-    ``GpuWorkload``; ``NVIDIA_VISIBLE_DEVICES=void`` on every container that holds no GPU; for a Deployment that updates
-    by Kubernetes' defaults a strategy that cannot wait for a GPU of its own old pod.
+    ``x`` can be a workload of any cdk8s-plus release, a typed object, an ``ApiObject``, an ``Include``, or a construct
+    that contains one of them. Supported kinds are Deployment, StatefulSet, DaemonSet, Job, CronJob, Pod, and the custom
+    resources of Kubeflow, Katib, KServe, JobSet, LeaderWorkerSet, Ray, Volcano and Argo Rollouts. If ``x`` is a chart,
+    each workload in the chart gets the GPUs.
 
-    It is laid over the object when that is rendered, after whatever was added to it later, and ``add_json_patch`` of
-    ``ApiObject.of(x)`` then applies to plain data, last. No schema of cdk8s-plus takes fields away that it does not
-    know. Given twice, it changes nothing. At synth it is checked that the GPU is really in what comes out.
+    Each pod gets the same fields as in ``GpuWorkload``: the limit or claim, runtime class, node selector, affinity and
+    tolerations. Each container that gets no GPU has ``NVIDIA_VISIBLE_DEVICES=void``. If a Deployment has the default
+    update strategy, its strategy changes: a new pod then starts only after an old pod has freed its GPU.
 
-    What cannot be given (a ConfigMap holds no pods) is refused at once by ``apply_to``, and at synth, with the line of
-    the call, by ``with_``, through which no error passes in a readable form.
+    This library adds the fields when cdk8s renders the object, so they take into account your later changes of the
+    object. JSON patches of ``ApiObject.of(x).add_json_patch(...)`` apply after that, even to fields that the typed
+    classes of cdk8s-plus do not know. If you apply the same ``GpuAccess`` twice, the second one changes nothing.
+    ``synth`` checks that the rendered objects contain the GPUs.
+
+    If an object cannot have GPUs, such as a ConfigMap, ``apply_to`` raises an error. ``with_`` cannot raise readable
+    errors, so ``synth`` reports them, with the line of the call.
 
     Source:
         constructs documentation, "Mixins"; Kubernetes documentation, "Schedule GPUs"
@@ -87,35 +90,40 @@ class GpuAccess(metaclass=ShortErrors):
         claim_name: str | None = None,
         ignore_rules: Sequence[str] = (),
     ) -> None:
-        """Describe the GPUs.
+        """Set the GPUs that the workload gets, and how its pods get them.
 
         Args:
-            count: GPUs of each pod; short for ``request=GpuRequest(count=...)``. 1 without either.
-            request: Which GPUs, in full.
-            profile: What the GPU workloads of the cluster have in common. None: one of ``platform`` alone.
-            platform: ``Talos("1.12")``, and with it the runtime class ``nvidia``, or ``Kubernetes()``. A profile has
-                one of its own, so not both.
-            tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu`` and the profile's.
-            runtime_class: Name or object. None: the profile or platform decides.
-            container: Name of the container that gets them. None: the one its operator names (``pytorch`` of a
-                PyTorchJob), else the first.
-            pod_spec: Where the pods are in a kind that is not known: ``spec.groups[*].template.spec``.
-            shared_memory: Size of ``/dev/shm`` for that container; it counts against its memory limit.
-            strategy: How pods are replaced. ``one-at-a-time`` changes a Deployment that updates by Kubernetes' default,
-                whose additional pod waits for a GPU that may never be free; ``unchanged`` leaves it. A ``Strategy``
-                is set whatever was there: ``Strategy.recreate()`` for a chart that surges.
-            visible_devices: ``unmanaged`` lets the container set ``NVIDIA_VISIBLE_DEVICES``, and with it choose GPUs.
-            claim_name: Name of the ResourceClaimTemplate, where claims are made. None: the object's with ``-gpu``
-                behind it; two objects of one name and of different kinds need names of their own.
-            ignore_rules: Codes of rules that ``synth`` does not hold against the object.
+            count: Number of GPUs of each pod, as a short form of ``request=GpuRequest(count=...)``. None: 1 if
+                ``request`` is None too.
+            request: Number and properties of the GPUs of each pod.
+            profile: Settings that all GPU workloads of the cluster share. None: only the settings of ``platform``.
+            platform: Platform of the cluster: ``Talos("1.12")``, with the runtime class ``nvidia``, or
+                ``Kubernetes()``. A ``profile`` contains a platform, so do not set both.
+            tolerations: Taints to tolerate, besides ``nvidia.com/gpu`` and those of the profile.
+            runtime_class: Name or object of a RuntimeClass. None: the runtime class of the profile or of the platform.
+            container: Name of the container that gets the GPUs. None: the container in which the operator of the kind
+                runs the program, such as ``pytorch`` of a PyTorchJob. For other kinds, the first container.
+            pod_spec: Path of the pod specs in a kind that the library does not know, such as
+                ``spec.groups[*].template.spec``.
+            shared_memory: Size of ``/dev/shm`` in the container with the GPUs, as a quantity. It counts against the
+                memory limit. None: the size stays as it is.
+            strategy: Update strategy of a Deployment. ``one-at-a-time`` replaces the default strategy, whose additional
+                pod would wait for a GPU that the old pods hold. ``unchanged`` keeps the strategy. A ``Strategy``
+                replaces any strategy, for example ``Strategy.recreate()``.
+            visible_devices: ``managed`` rejects the variable ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs.
+                ``unmanaged`` allows it, so that the container can choose its GPUs.
+            claim_name: Name of the ResourceClaimTemplate, if the backend of the profile is ``Backend.dra_claims()``.
+                None: the name of the object plus ``-gpu``. Two objects of different kinds with the same name need
+                different claim names.
+            ignore_rules: Codes of rules, such as ``R13``, that ``synth`` does not check for the object.
 
         Raises:
-            GpuConstructsError: A value above is not allowed.
+            GpuConstructsError: A value that is not allowed, or values that contradict each other.
         """
         given = {k: v for k, v in locals().items() if k not in ("self", "count")}
         fields.arguments(inspect.unwrap(type(self).__init__), given)
         if count is not None and request is not None:
-            raise GpuConstructsError("count and request must not both be given; pass GpuRequest(count=...)")
+            raise GpuConstructsError("count and request must not both have a value. Pass GpuRequest(count=...)")
         if shared_memory is not None:
             _check_shared_memory(shared_memory)
         if claim_name is not None:
@@ -136,26 +144,26 @@ class GpuAccess(metaclass=ShortErrors):
         self._call: FrameType | None = None
 
     def supports(self, construct: IConstruct) -> bool:
-        """Check whether ``with_`` should hand a construct over: the one it was called on, whatever that is.
+        """Return True for the construct on which the user called ``with_``, and False for constructs below it.
 
-        It asks for each construct below that one too, which ``apply_to`` looks through by itself; to say no to one
-        without pods would leave it out in silence.
+        ``with_`` also calls this method for each construct below that one. ``apply_to`` finds these constructs itself.
+        For a construct that has no pods, the result is True too: otherwise ``with_`` would skip it silently.
         """
         call = _call_of_with()
         if call is not None and call is self._call:
             return False
-        # Held so that no later call can have the same frame.
+        # Keep a reference to the frame of the call. Otherwise Python could reuse its identity for a later call.
         self._call = call
         return isinstance(construct, Construct)
 
     def apply_to(self, construct: IConstruct) -> None:
-        """Add the GPUs to a workload, or to every workload in a construct.
+        """Add the GPUs to a workload, or to each workload in a construct.
 
         Args:
-            construct: The workload, an object, an Include or a chart.
+            construct: Workload, object, Include or chart.
 
         Raises:
-            GpuConstructsError: It holds no pods, or something in it contradicts.
+            GpuConstructsError: The construct contains no pods, or a field of the pods conflicts with the GPUs.
         """
         if str(sys._getframe(1).f_globals.get("__name__", "")).startswith("jsii."):
             self._apply_from_bridge(construct)
@@ -179,9 +187,9 @@ class GpuAccess(metaclass=ShortErrors):
 
 def _apply(access: ManifestAccess, claim_name: str | None, construct: IConstruct) -> None:
     if not isinstance(construct, Construct):
-        raise GpuConstructsError(f"GpuAccess must be given to a construct; got {type(construct).__name__}")
+        raise GpuConstructsError(f"GpuAccess needs a construct, got {type(construct).__name__}")
     targets = _targets(access, construct)
-    # First all of them: a refusal must leave none changed.
+    # Check all objects before the first change, so that after an error none of them has changed.
     for target in targets:
         _check(access, target, claim_name)
     for target in targets:
@@ -190,11 +198,11 @@ def _apply(access: ManifestAccess, claim_name: str | None, construct: IConstruct
 
 
 def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
-    """Return the objects in a construct that get GPUs."""
+    """Return the objects in a construct whose pods get the GPUs."""
     if isinstance(construct, ApiObject):
         return [construct]
     objects = [one for one in construct.node.find_all() if isinstance(one, ApiObject)]
-    # Objects of this library have the GPUs that they are for, and others are better without.
+    # Workloads of this library already have the GPUs that they need. Its other objects must not get any.
     targets = [one for one in objects if not isinstance(one, Manifest) and _may_hold(access, one)]
     if not targets and isinstance(construct, GpuObject):
         targets = [one for one in objects if one is construct.api_object]
@@ -203,8 +211,8 @@ def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
     if len(objects) == 1 and not isinstance(objects[0], Manifest):
         access.check({"apiVersion": objects[0].api_version, "kind": objects[0].kind})
     raise GpuConstructsError(
-        "nothing in it holds a pod template but what this library made itself, so there is nothing to give a "
-        "GPU to; give it to the workload, or say where its pods are: GpuAccess(pod_spec='spec.….template.spec')"
+        "the construct must contain a pod template that this library did not create. Apply GpuAccess to the workload, "
+        "or set the path of its pods: GpuAccess(pod_spec='spec.….template.spec')"
     )
 
 
@@ -216,7 +224,7 @@ def _may_hold(access: ManifestAccess, one: ApiObject) -> bool:
 
 
 def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) -> None:
-    """Raise if a target cannot get the GPUs, as far as it is there."""
+    """Raise an error if an object can never get the GPUs. Pods without containers pass: the user can still add some."""
     granted = granted_in_place_of(target)
     try:
         try:
@@ -224,7 +232,7 @@ def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) ->
         except GpuConstructsError:
             raise
         except RuntimeError:
-            # cdk8s-plus renders no pods without containers, and they may be added later.
+            # cdk8s-plus cannot render pods without containers. The user can add the containers later.
             return
         access.check(rendered)
         if granted is not None:
@@ -237,7 +245,7 @@ def _check(access: ManifestAccess, target: ApiObject, claim_name: str | None) ->
     if not access.has_place_for_runtime_class(rendered) and access.allocation.runtime_class:
         warn(
             f"{path_of(target)}: pods of a {rendered['kind']} cannot name the runtime class "
-            f"{access.allocation.runtime_class!r}; give GpuAccess to the InferenceService that uses it "
+            f"{access.allocation.runtime_class!r}. Apply GpuAccess to the InferenceService that uses it "
             "too, or let GpuRuntimeInjection set it"
         )
 
@@ -248,7 +256,7 @@ def _check_shared_memory(size: str) -> None:
 
 
 def _call_of_with() -> FrameType | None:
-    """Return the call of ``with_`` on whose behalf we are called back."""
+    """Return the stack frame of the call of ``with_``. Return None if there is no such call."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "with_" and frame.f_globals.get("__name__") == "constructs":

@@ -1,4 +1,4 @@
-"""What a request for GPUs means in a cluster."""
+"""Translation of a GPU request into Kubernetes fields: a resource limit with node selection, or a resource claim."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from gpu_constructs.workload.gpu_request import FIRST_COMPUTE, MIG, SELECTING, G
 
 API_VERSION = "resource.k8s.io/v1"
 DRIVER = "gpu.nvidia.com"
-"""Name of NVIDIA's DRA driver, under which its devices have their attributes."""
+"""Name of NVIDIA's DRA driver. It is also the domain of the attributes of the driver's devices."""
 
 _ATTRIBUTES = f"device.attributes['{DRIVER}']"
 _CAPACITY = f"device.capacity['{DRIVER}']"
 _CONDITIONS = {
     "mig_profile": f"{_ATTRIBUTES}.profile == '%s'",
     "products": "%s",
-    # Missing where GPU and CPU share their memory, and a missing key is an error.
+    # A device that shares the memory of the CPU has no memory entry. CEL fails if it reads a missing key.
     "min_vram": f"'memory' in {_CAPACITY} && {_CAPACITY}.memory.compareTo(quantity('%s')) >= 0",
     "min_compute_capability": f"{_ATTRIBUTES}.cudaComputeCapability.compareTo(semver('%s.0')) >= 0",
     "family": f"{_ATTRIBUTES}.architecture.lowerAscii().replace(' ', '-') in [%s]",
 }
-"""Condition on a device behind each member of a request, as CEL.
+"""CEL condition that a device must satisfy, for each attribute of a ``GpuRequest``.
 
 Source:
     kubernetes-sigs/dra-driver-nvidia-gpu@v0.4.0:cmd/gpu-kubelet-plugin/deviceinfo.go
@@ -38,10 +38,10 @@ _OF_THE_DEVICE_PLUGIN = re.compile(r"nvidia\.com/(gpu|gpu\.shared|mig-[a-z0-9]([
 
 
 def allocation(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
-    """Return what a request means under a profile.
+    """Return the Kubernetes fields for a GPU request, in a cluster with the given profile.
 
     Raises:
-        GpuConstructsError: The cluster would refuse the request, or never meet it.
+        GpuConstructsError: The cluster would reject the request, or could never satisfy it.
     """
     return _by_claim(request, profile) if profile.backend.kind == "dra-claims" else _by_limit(request, profile)
 
@@ -49,40 +49,40 @@ def allocation(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
 def allocation_of(
     gpus: int | GpuRequest, profile: GpuProfile, *, called: str = "gpus", resource: str | None = None
 ) -> GpuAllocation:
-    """Return what a request means under a profile, or a number of GPUs.
+    """Return the Kubernetes fields for a GPU request or for several GPUs, in a cluster with the given profile.
 
     Args:
-        gpus: The request, or the number.
-        profile: What the GPU workloads of the cluster have in common.
-        called: Name of the keyword for the number, for errors.
-        resource: Resource beside a number, of the keyword ``gpu_resource``.
+        gpus: GPU request, or number of GPUs.
+        profile: Settings that all GPU workloads of the cluster share.
+        called: Name of the keyword that contains ``gpus``, for error messages.
+        resource: Value of the keyword ``gpu_resource``. It must be None if ``gpus`` is a ``GpuRequest``.
 
     Raises:
-        GpuConstructsError: The cluster would refuse the request, or never meet it.
+        GpuConstructsError: The cluster would reject the request, or could never satisfy it.
     """
     if isinstance(gpus, GpuRequest):
         if resource is not None:
             raise GpuConstructsError(
-                "gpu_resource and a GpuRequest must not both be given; pass GpuRequest(resource=...)"
+                "gpu_resource and a GpuRequest must not both have a value. Pass GpuRequest(resource=...)"
             )
         return allocation(gpus, profile)
     try:
         return allocation(GpuRequest(count=gpus, resource=resource), profile)
     except GpuConstructsError as error:
         problem = error.problem.replace("request.count", called).replace("request.resource", "gpu_resource")
-        raise GpuConstructsError(problem.replace("leave resource out", "leave gpu_resource out")) from None
+        raise GpuConstructsError(problem.replace("Remove resource", "Remove gpu_resource")) from None
 
 
 def _by_claim(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
     if request.resource is not None:
         raise GpuConstructsError(
-            f"request.resource must be left out with the backend 'dra-claims', got {request.resource!r}; a claim "
-            "names a DeviceClass: Backend.dra_claims(device_class=...)"
+            f"request.resource must be absent with the backend 'dra-claims', got {request.resource!r}. Set "
+            "Backend.dra_claims(device_class=...)"
         )
     if profile.sharing is not None and profile.sharing.strategy != "none":
         raise GpuConstructsError(
-            f"profile.sharing {profile.sharing.strategy!r} is the device plugin's; under the backend 'dra-claims' "
-            "pods share one claim: make a GpuResourceClaim and pass it as GpuRequest(resource_claim=...)"
+            f"profile.sharing must be absent with the backend 'dra-claims', got {profile.sharing.strategy!r}. To share "
+            "a claim, create a GpuResourceClaim and set GpuRequest(resource_claim=...)"
         )
     existing = None
     if request.resource_claim is not None:
@@ -101,22 +101,22 @@ def _by_claim(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
 def _by_limit(request: GpuRequest, profile: GpuProfile) -> GpuAllocation:
     backend, sharing = profile.backend, profile.sharing
     if request.resource_claim is not None:
-        raise GpuConstructsError(f"request.resource_claim needs the backend 'dra-claims'; got {backend.kind!r}")
+        raise GpuConstructsError(f"request.resource_claim needs the backend 'dra-claims', got {backend.kind!r}")
     if backend.is_dra:
         request.refuse(
-            f"must be left out with the backend {backend.kind!r}, whose devices no node label tells; make a "
-            "GpuDeviceClass of that request and ask for its extended_resource_name: GpuRequest(resource=...)",
+            f"must be absent with the backend {backend.kind!r}, whose devices have no node labels. Create a "
+            "GpuDeviceClass for that request, and use its extended_resource_name: GpuRequest(resource=...)",
             *SELECTING,
         )
     resource = _resource(request, profile)
     is_refused = sharing is not None and sharing.fail_requests_greater_than_one and request.count > 1
     if is_refused and resource in _slots(profile):
         raise GpuConstructsError(
-            f"request.count must be 1 where {resource} is shared with fail_requests_greater_than_one, got "
-            f"{request.count}: slots are not GPUs, and several may be turns on the same one; ask for 1, or share with "
+            f"request.count must be 1 if sharing of {resource} has fail_requests_greater_than_one, got "
+            f"{request.count}: several slots can belong to the same GPU. Request 1, or share with "
             "fail_requests_greater_than_one=False"
         )
-    # Published by what the device plugin brings along; a DRA driver needs none of it.
+    # GPU Feature Discovery publishes these labels. Workloads with a DRA driver need none of them.
     selector = {} if backend.is_dra else profile.platform.gpu_node_selector
     return GpuAllocation(
         profile=profile,
@@ -133,23 +133,23 @@ def _amount(request: GpuRequest, resource: str, profile: GpuProfile) -> int:
         return request.count
     if profile.backend.is_dra:
         raise GpuConstructsError(
-            "profile.sharing by vram_units is the device plugin's, and a DRA driver knows no slots; got the backend "
-            f"{profile.backend.kind!r}; leave sharing out of the profile"
+            "profile.sharing by vram_units needs the device plugin, got the backend "
+            f"{profile.backend.kind!r}. Remove sharing from the profile"
         )
     if profile.mig_strategy == "single":
         raise GpuConstructsError(
-            "profile.mig_strategy must not be 'single' beside Sharing.vram_units, which counts one memory in each "
-            "node; use 'mixed' where boards are divided"
+            "profile.mig_strategy must not be 'single' with Sharing.vram_units, which needs one memory size for "
+            "each node. Use 'mixed'"
         )
     if request.count != 1:
         raise GpuConstructsError(
-            f"request.count must be 1 where {resource} is shared in units of {sharing.vram_unit}, got {request.count}: "
-            "a pod gets the one GPU of its node, and as many units as vram says; pass GpuRequest(vram='8Gi') alone"
+            f"request.count must be 1 if {resource} has units of {sharing.vram_unit}, got {request.count}: "
+            "vram decides the number of units. Set only GpuRequest(vram='8Gi')"
         )
     if request.vram is None:
         raise GpuConstructsError(
-            f"request.vram is required where {resource} is shared in units of {sharing.vram_unit}, since it says how "
-            "many are asked for; pass a GpuRequest(vram='8Gi')"
+            f"request.vram must have a value if {resource} has units of {sharing.vram_unit}, because it "
+            "decides the number of units. Set gpus=GpuRequest(vram='8Gi')"
         )
     try:
         return sharing.units(request.vram)
@@ -171,15 +171,15 @@ def _slots(profile: GpuProfile) -> set[str]:
 
 
 def _resource(request: GpuRequest, profile: GpuProfile) -> str:
-    """Return the resource that the pod asks for, which the cluster must advertise."""
+    """Return the name of the extended resource for the limit. Raise an error if the cluster would not advertise it."""
     if profile.backend.is_dra and request.resource is not None:
         return request.resource
     _require_resource_of_device_plugin(request)
     wanted = request.resource or _mig_resource(request, profile)
     if wanted.startswith("nvidia.com/mig-") and profile.mig_strategy in ("none", "single"):
         raise GpuConstructsError(
-            f"request.resource {wanted!r} needs a profile with mig_strategy 'mixed'; got {profile.mig_strategy!r}, "
-            f"under which the device plugin advertises {GPU!r} only; leave resource out"
+            f"request.resource {wanted!r} needs a profile with mig_strategy 'mixed', got {profile.mig_strategy!r}, "
+            f"with which the device plugin advertises {GPU!r} only. Remove resource"
         )
     sharing = profile.sharing
     if sharing is None:
@@ -189,13 +189,13 @@ def _resource(request: GpuRequest, profile: GpuProfile) -> str:
         return shared
     if wanted in sharing.resources and shared != wanted:
         raise GpuConstructsError(
-            f"request.resource {wanted!r} is advertised as {shared!r}, since sharing has rename_by_default; leave "
-            "resource out"
+            f"request.resource must be {shared!r}, because sharing has rename_by_default, got {wanted!r}. Remove "
+            "resource"
         )
     if wanted.endswith(".shared") and wanted not in _slots(profile):
         raise GpuConstructsError(
-            f"request.resource {wanted!r} is advertised only by a sharing with rename_by_default; leave resource out, "
-            f"or ask for {wanted.removesuffix('.shared')!r}"
+            f"request.resource {wanted!r} exists only with sharing that has rename_by_default. Remove resource, or "
+            f"set {wanted.removesuffix('.shared')!r}"
         )
     return wanted
 
@@ -205,34 +205,37 @@ def _require_resource_of_device_plugin(request: GpuRequest) -> None:
         return
     if not _OF_THE_DEVICE_PLUGIN.match(request.resource):
         raise GpuConstructsError(
-            "request.resource must be 'nvidia.com/gpu', 'nvidia.com/gpu.shared' or a MIG resource like "
-            f"'nvidia.com/mig-1g.10gb'; got {request.resource!r}"
+            f"request.resource must be {GPU!r}, '{GPU}.shared' or a MIG resource such as 'nvidia.com/mig-1g.10gb', "
+            f"got {request.resource!r}"
         )
     if request.resource.startswith(MIG):
         require_mig_profile("request.resource", request.resource.removeprefix(MIG).removesuffix(".shared"))
 
 
 def _mig_resource(request: GpuRequest, profile: GpuProfile) -> str:
-    """Return the resource of whole GPUs, or of the MIG devices asked for."""
+    """Return the extended resource for the request's MIG profile. If there is none, return that of whole GPUs."""
     if request.mig_profile is None:
         return GPU
     if profile.mig_strategy == "none":
         raise GpuConstructsError(
-            f"request.mig_profile {request.mig_profile!r} needs a profile with mig_strategy 'single' or 'mixed'; "
-            "got 'none', under which the device plugin advertises whole GPUs only"
+            f"request.mig_profile {request.mig_profile!r} needs a profile with mig_strategy 'single' or 'mixed', "
+            "got 'none', with which the device plugin advertises whole GPUs only"
         )
     if profile.mig_strategy == "single" and not request.products:
         example = next((repr(board) for board, profiles in MIG_PROFILES.items() if request.mig_size in profiles), "...")
         raise GpuConstructsError(
-            f"request.mig_profile {request.mig_profile!r} needs request.products under mig_strategy 'single', "
-            f"where {GPU!r} may be a device of any profile and the label of a node's board tells which; add "
-            f"products=[{example}], or leave mig_profile out where all devices are alike"
+            f"request.mig_profile {request.mig_profile!r} needs request.products with mig_strategy 'single', "
+            f"where {GPU!r} can be a device of any profile. Add "
+            f"products=[{example}], or remove mig_profile if all devices are alike"
         )
     return GPU if profile.mig_strategy == "single" else mig_resource(request.mig_profile)
 
 
 def node_terms(request: GpuRequest, profile: GpuProfile) -> list[list[dict[str, Any]]]:
-    """Return the node selector terms that a request demands: one, or two for a capability amid a major number."""
+    """Return the alternative lists of node conditions for a request. A node must meet all conditions of one list.
+
+    There are two lists for a compute capability with a minor number, such as 8.9: a greater major number is enough.
+    """
     rules, least, families = [], request.compute_capability, request.families
     is_first = least is not None and least[1] > 0 and least in FIRST_COMPUTE.values()
     if request.products:
@@ -247,13 +250,16 @@ def node_terms(request: GpuRequest, profile: GpuProfile) -> list[list[dict[str, 
 
 
 def _families_from(least: tuple[int, int] | None, families: tuple[str, ...]) -> list[str]:
-    """Return the families whose boards all have a compute capability, of those asked for if any are."""
+    """Return the requested GPU families whose boards all have at least the given compute capability."""
     later = [family for family, first in FIRST_COMPUTE.items() if least is not None and first >= least]
     return [family for family in later if not families or family in families]
 
 
 def _capability_terms(major: int, minor: int) -> list[list[dict[str, Any]]]:
-    """Return the alternatives: a greater major number, or the same with a minor number that is enough."""
+    """Return the alternative node conditions for a compute capability.
+
+    A node matches if its major number is greater, or if it is equal and the minor number is high enough.
+    """
     if minor == 0:
         return [[placement.label_is_above("nvidia.com/gpu.compute.major", major - 1)]]
     same = placement.label_is("nvidia.com/gpu.compute.major", str(major))
@@ -266,15 +272,16 @@ def _capability_terms(major: int, minor: int) -> list[list[dict[str, Any]]]:
 def _product_labels(request: GpuRequest, profile: GpuProfile) -> list[str]:
     labels = [product_label(product) for product in request.products]
     if request.mig_profile is not None and profile.mig_strategy == "single":
-        # NVIDIA/k8s-device-plugin@v0.20.0:internal/resource/nvml-mig-device.go names a device with a dot for the plus.
+        # In the product label, a dot replaces the plus of the profile:
+        # NVIDIA/k8s-device-plugin@v0.20.0:internal/resource/nvml-mig-device.go.
         labels = [f"{label}-MIG-{request.mig_profile.replace('+', '.')}" for label in labels]
     elif profile.mig_strategy == "single" and any(map(_may_be_divided, request.products)):
         warn(
-            "request.products without request.mig_profile selects whole boards alone: under mig_strategy 'single' a "
-            "node in MIG mode is labelled <board>-MIG-<profile>; add mig_profile, or leave mig_strategy out of the "
-            "profile where whole boards are meant"
+            "request.products without request.mig_profile selects only whole boards: with mig_strategy 'single', a "
+            "node in MIG mode has the label <board>-MIG-<MIG profile>. To select MIG devices, add "
+            "request.mig_profile. To select whole boards, remove mig_strategy from the GpuProfile"
         )
-    # What a node advertises as shared without a name of its own has that in its product's.
+    # If sharing keeps the name of the resource, GPU Feature Discovery appends -SHARED to the product label.
     is_shared = GPU in _slots(profile)
     forms: list[str] = []
     for label in dict.fromkeys(labels):
@@ -282,9 +289,9 @@ def _product_labels(request: GpuRequest, profile: GpuProfile) -> list[str]:
         if not own or (is_shared and len(own) < 2):
             missing = f"{label}-SHARED" if is_shared else label
             raise GpuConstructsError(
-                f"request.products cannot select {missing!r}: nodes do not have the label, since its {len(missing)} "
-                "characters are more than the 63 of a label value and Node Feature Discovery drops it; leave products "
-                "out and select the nodes by a label of your own (profile.node_selector)"
+                f"request.products cannot select {missing!r}: nodes do not have the label, because its {len(missing)} "
+                "characters exceed the limit of 63. Remove products, and select the nodes by your own label "
+                "(profile.node_selector)"
             )
         forms += own
     return forms
@@ -292,12 +299,12 @@ def _product_labels(request: GpuRequest, profile: GpuProfile) -> list[str]:
 
 def _may_be_divided(product: str) -> bool:
     board = known_board(product)
-    # A label of a node in MIG mode is as good as a profile.
+    # The user can also write the product label of a node in MIG mode, which already contains the profile.
     return "-MIG-" not in product and (board is None or MIG_PROFILES.get(board.name) != ())
 
 
 def cel_selector(request: GpuRequest) -> str | None:
-    """Return the condition on a device that meets a request, as CEL; None where any GPU does."""
+    """Return the CEL condition that a device must satisfy for the request. Return None if any GPU satisfies it."""
     wanted = {
         "mig_profile": request.mig_profile,
         "products": _names_one_of(request.products),
@@ -309,9 +316,10 @@ def cel_selector(request: GpuRequest) -> str | None:
 
 
 def device_condition(request: GpuRequest) -> str:
-    """Return the condition, as CEL, on devices of any driver that are GPUs of NVIDIA and meet a request."""
+    """Return the CEL condition that a device is an NVIDIA GPU for the request. It works for devices of any driver."""
     kind = "mig" if request.mig_profile else "gpu"
-    # Devices of other drivers lack the attributes, and a missing key is an error: so the driver stands first.
+    # The condition on the driver must be first: devices of other drivers lack the attributes, and CEL fails for a
+    # missing key.
     conditions = (f"device.driver == '{DRIVER}'", f"{_ATTRIBUTES}.type == '{kind}'", cel_selector(request))
     return " && ".join(condition for condition in conditions if condition)
 
@@ -319,7 +327,7 @@ def device_condition(request: GpuRequest) -> str:
 def _names_one_of(products: Sequence[str]) -> str:
     boards = {product: known_board(product) for product in products}
     known = list(dict.fromkeys(_quoted(model.name) for model in boards.values() if model is not None))
-    # The driver writes the name with blanks, a label has dashes: either spelling may have been given.
+    # The driver writes board names with blanks, and node labels contain dashes. Users write either form.
     others = [_quoted("-".join(one.removesuffix("-SHARED").split())) for one, model in boards.items() if model is None]
     name = f"{_ATTRIBUTES}.productName"
     tests = [
@@ -336,7 +344,7 @@ def _quoted(text: str) -> str:
 
 
 def device_claim(request: GpuRequest, backend: Backend) -> dict[str, Any]:
-    """Return the spec of a ResourceClaim that meets a request."""
+    """Return the ``spec`` of a ResourceClaim that requests the GPUs."""
     condition = cel_selector(request)
     return {
         "devices": {
@@ -356,7 +364,7 @@ def device_claim(request: GpuRequest, backend: Backend) -> dict[str, Any]:
 
 
 def resource_claim_template(metadata: Mapping[str, Any], claim: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ResourceClaimTemplate of which each pod gets a claim of its own."""
+    """Return the ResourceClaimTemplate from which Kubernetes creates a claim for each pod."""
     return {
         "apiVersion": API_VERSION,
         "kind": "ResourceClaimTemplate",

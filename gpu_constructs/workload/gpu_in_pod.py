@@ -1,4 +1,4 @@
-"""GPUs of a pod, whoever made the pod."""
+"""`GpuAllocation`: the pod fields for a GPU request, and functions that add them to one container of a pod."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpu_constructs.workload.gpu_profile import GpuProfile
 from gpu_constructs.workload.gpu_request import GpuRequest
 
 CLAIM = "gpu"
-"""What the claim is called in a pod, and the request in it."""
+"""Name of the claim in the pod spec. It is also the name of the request in the claim."""
 
 VisibleDevices = Literal["managed", "unmanaged"]
 
@@ -23,14 +23,17 @@ _VOID = {"name": VISIBLE_DEVICES, "value": "void"}
 
 @dataclass(frozen=True, kw_only=True)
 class GpuAllocation:
-    """A request, as a profile renders it.
+    """The Kubernetes fields that a pod needs for its GPU request, in a cluster with a profile.
 
     Attributes:
-        limits: Extended resources; empty where claims are made.
-        node_terms: Alternatives of node selector expressions, each to hold as a whole; nearly always one.
-        claim: The spec of the claim; None where limits or an existing claim serve.
-        existing_claim: The name of a claim that is there already.
-        existing_claim_namespace: Namespace of that claim, if it was given as an object.
+        profile: Settings that all GPU workloads of the cluster share.
+        request: GPU request of the user.
+        limits: Amount of each extended resource in the limits of the container. Empty if the pod uses a claim.
+        node_terms: Alternative lists of node conditions. A node must meet all conditions of one list.
+        claim: Spec of the claim for each pod. None if the pod uses limits or an existing claim.
+        existing_claim: Name of the existing claim that the pods use. None if there is none.
+        existing_claim_namespace: Namespace of the existing claim. None if the user passes the claim by its name.
+        node_selector: Node labels to select.
     """
 
     profile: GpuProfile
@@ -44,12 +47,12 @@ class GpuAllocation:
 
     @property
     def runtime_class(self) -> str | None:
-        """Name of the runtime class that the pods name."""
+        """Name of the RuntimeClass of the pods. None if the pods need none."""
         return self.profile.runtime_class_name
 
     @property
     def by_claims(self) -> bool:
-        """Whether pods hold claims instead of limits."""
+        """Whether the pods get GPUs through a claim and not through limits."""
         return self.profile.backend.kind == "dra-claims"
 
     def give(
@@ -61,17 +64,20 @@ class GpuAllocation:
         visible_devices: VisibleDevices = "managed",
         names_runtime_class: bool = True,
     ) -> dict[str, Any]:
-        """Return the pod with GPUs for one of its containers. Done twice, it changes nothing the second time.
+        """Return a pod spec in which one container has the requested GPUs.
+
+        A second call with the result changes nothing.
 
         Args:
-            pod_spec: The pod, which stays as it is.
-            container: Name of the container. None: the first of those that are not there to prepare.
-            claim_template: Name of the ResourceClaimTemplate, where ``claim`` is not None.
-            visible_devices: ``managed`` refuses ``NVIDIA_VISIBLE_DEVICES`` on that container.
-            names_runtime_class: Whether the pod has a place for it; some custom resources have none.
+            pod_spec: Spec of the pod. The function does not change it.
+            container: Name of the container. None: the first one that is not an init container.
+            claim_template: Name of the ResourceClaimTemplate. Only needed if ``claim`` is not None.
+            visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs.
+            names_runtime_class: Whether to set the runtime class. The pods of some custom resources have no field for
+                it.
 
         Raises:
-            GpuConstructsError: The container is not there, or something in the pod contradicts.
+            GpuConstructsError: The container does not exist, or a field of the pod conflicts with the GPUs.
         """
         holder = container_named(pod_spec, container)
         pod = with_containers(pod_spec, lambda one: _holding(self, one, visible_devices) if one is holder else one)
@@ -83,23 +89,23 @@ class GpuAllocation:
         return pod
 
     def check_claim_namespace(self, namespace: str) -> None:
-        """Raise if the claim is of another namespace than the pods.
+        """Raise an error if the existing claim is in another namespace than the pods.
 
         Raises:
-            GpuConstructsError: The claim was given as an object, and pods of the namespace cannot hold it.
+            GpuConstructsError: The user passed the claim as an object, and its namespace differs from ``namespace``.
         """
         there = self.existing_claim_namespace
         if there not in (None, namespace):
             raise GpuConstructsError(
-                f"request.resource_claim is of namespace {there!r}, and pods of {namespace!r} cannot hold it; make the "
-                "claim in their namespace"
+                f"request.resource_claim is in the namespace {there!r}, and pods of {namespace!r} cannot use it. "
+                "Create the claim in their namespace"
             )
 
     def hide_from_others(self, pod_spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the pod with ``NVIDIA_VISIBLE_DEVICES=void`` where no GPU is held and nothing else is said.
+        """Return a pod spec with ``NVIDIA_VISIBLE_DEVICES=void`` in each container that gets no GPU.
 
-        In the runtime of NVIDIA an image with CUDA asks for all GPUs of the node by itself. Devices of a DRA driver
-        come by CDI, which asks no variable.
+        Containers that set the variable keep their value. If the variable is missing, the NVIDIA runtime gives an image
+        with CUDA all GPUs of the node. With a DRA driver, the variable is not necessary, because CDI does not read it.
         """
         asks_no_variable = self.profile.backend.is_dra and self.runtime_class is None
         return pod_spec if asks_no_variable else with_containers(pod_spec, _hidden)
@@ -111,8 +117,8 @@ def _holding(allocation: GpuAllocation, given: Mapping[str, Any], visible_device
     if VISIBLE_DEVICES in there and visible_devices == "managed":
         raise GpuConstructsError(
             f"container {name!r} must not set {VISIBLE_DEVICES}, got "
-            f"{there[VISIBLE_DEVICES].get('value', 'a value from elsewhere')!r}: it overrides the GPU that was "
-            "allocated, and 'all' shows every GPU of the node; leave it out, or pass visible_devices='unmanaged'"
+            f"{there[VISIBLE_DEVICES].get('value', 'a value from elsewhere')!r}: it overrides the allocated GPU, and "
+            "'all' shows every GPU of the node. Remove it, or set visible_devices='unmanaged'"
         )
     resources = _resources(allocation, given.get("resources") or {}, name)
     capabilities = allocation.request.driver_capabilities_variable
@@ -122,8 +128,8 @@ def _holding(allocation: GpuAllocation, given: Mapping[str, Any], visible_device
     found = there.get(_DRIVER_CAPABILITIES, wanted)
     if found != wanted:
         raise GpuConstructsError(
-            f"container {name!r} sets {_DRIVER_CAPABILITIES} to {found.get('value')!r} already, where "
-            f"request.driver_capabilities asks for {capabilities!r}; leave one of the two out"
+            f"container {name!r} sets {_DRIVER_CAPABILITIES} to {found.get('value')!r}, and "
+            f"request.driver_capabilities sets {capabilities!r}. Remove one of them"
         )
     return {**given, "resources": resources, "env": env if wanted in env else [*env, wanted]}
 
@@ -134,8 +140,8 @@ def _resources(allocation: GpuAllocation, given: Mapping[str, Any], container: o
             if resource.startswith("nvidia.com/") and str(amount) != str(allocation.limits.get(resource)):
                 asked = ", ".join(f"{n} x {r}" for r, n in allocation.limits.items()) or "a claim"
                 raise GpuConstructsError(
-                    f"container {container!r} has {section} of {amount} x {resource} already, where {asked} is "
-                    "asked for; leave one of the two out"
+                    f"container {container!r} has {section} of {amount} x {resource} already, and the request "
+                    f"is {asked}. Remove one of them"
                 )
     limits = {**(given.get("limits") or {}), **allocation.limits}
     made = {**given, **({"limits": limits} if limits else {})}
@@ -157,8 +163,8 @@ def _name_runtime_class(allocation: GpuAllocation, pod: dict[str, Any]) -> None:
     there = pod.get("runtimeClassName")
     if there not in (None, allocation.runtime_class):
         raise GpuConstructsError(
-            f"the pod has runtimeClassName {there!r} already, where runtime_class {allocation.runtime_class!r} is "
-            f"asked for; leave one of the two out, or pass runtime_class={there!r}"
+            f"the pod has runtimeClassName {there!r} already, and the request has "
+            f"{allocation.runtime_class!r}. Remove one of them, or set runtime_class={there!r}"
         )
     pod["runtimeClassName"] = allocation.runtime_class
 
@@ -168,8 +174,8 @@ def _place(allocation: GpuAllocation, pod: dict[str, Any]) -> None:
     for label, value in allocation.node_selector.items():
         if selector.setdefault(label, value) != value:
             raise GpuConstructsError(
-                f"the pod selects nodes with {label}={selector[label]}, where GPU pods need {label}={value}, so no "
-                "node would match; leave that label out of the pod's selector"
+                f"the pod selects nodes with {label}={selector[label]}, and GPU pods need {label}={value}, so no "
+                "node matches. Remove that label from the selector of the pod"
             )
     _refuse_selecting_another_board(allocation, selector)
     if selector:
@@ -182,8 +188,8 @@ def _place(allocation: GpuAllocation, pod: dict[str, Any]) -> None:
         clash = placement.clash_of_terms(pod["affinity"])
         if clash:
             raise GpuConstructsError(
-                f"the pod's node affinity and its GPU request have no {clash} in common, so no node would match; "
-                "leave one of the two out"
+                f"the pod's node affinity and its GPU request have no {clash} in common, so no node matches. Remove "
+                "one of them"
             )
 
 
@@ -194,8 +200,8 @@ def _refuse_selecting_another_board(allocation: GpuAllocation, selector: Mapping
     label = unmet[0][0]["key"]
     wanted = dict.fromkeys(_wanted(rule) for rules in unmet for rule in rules if rule["key"] == label)
     raise GpuConstructsError(
-        f"the pod selects nodes with {label}={selector[label]}, where its GPU request wants "
-        f"{' or '.join(wanted)}, so no node would match; leave one of the two out"
+        f"the pod selects nodes with {label}={selector[label]}, and its GPU request needs "
+        f"{' or '.join(wanted)}, so no node matches. Remove one of them"
     )
 
 
@@ -207,8 +213,7 @@ def _with_claim(there: Sequence[Mapping[str, Any]], ours: Mapping[str, Any], who
     same = [claim for claim in there if claim.get("name") == ours["name"]]
     if same and same != [ours]:
         raise GpuConstructsError(
-            f"{whose} has a claim called {ours['name']!r} already, which is another: {same[0]}; give that one another "
-            "name"
+            f"{whose} has another claim with the name {ours['name']!r}: {same[0]}. Rename that claim"
         )
     return [*there, *([] if same else [ours])]
 
@@ -223,25 +228,25 @@ def _is_met(rule: Mapping[str, Any], selector: Mapping[str, str]) -> bool:
 
 
 class ContainerMissingError(GpuConstructsError):
-    """A pod has no container of the name, or none at all; one may be added later."""
+    """The error if a pod does not have the named container, or has no containers. The user can still add one."""
 
 
 def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
-    """Return a container of a pod by name, or the first that is not there to prepare.
+    """Return the container of a pod with the given name. If the name is None, return the first main container.
 
     Raises:
-        ContainerMissingError: There is none of that name, or none at all.
+        ContainerMissingError: The pod does not have this container, or has no containers.
     """
     server = pod_specs.model_server(pod_spec)
-    # Of a KServe predictor, where the runtime brings the containers.
+    # A KServe predictor gets its containers from a runtime.
     main = [*([pod_spec[server]] if server else ()), *(pod_spec.get("containers") or ())]
     if not main:
-        raise ContainerMissingError("the pod has no container that could hold a GPU; add one")
+        raise ContainerMissingError("the pod must have a container that can hold a GPU. Add one")
     every = {one.get("name"): one for one in reversed([*main, *(pod_spec.get("initContainers") or ())])}
     if name is not None and name not in every:
         names = [str(known) for known in reversed(every)]
         raise ContainerMissingError(
-            f"container must be one of {', '.join(map(repr, names))}; got {name!r}{fields.did_you_mean(name, names)}"
+            f"container must be one of {', '.join(map(repr, names))}, got {name!r}{fields.did_you_mean(name, names)}"
         )
     found: Mapping[str, Any] = main[0] if name is None else every[name]
     return found
@@ -250,7 +255,7 @@ def container_named(pod_spec: Mapping[str, Any], name: str | None) -> Mapping[st
 def with_containers(
     pod_spec: Mapping[str, Any], changed: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the pod with each of its containers changed by a function."""
+    """Return a pod spec in which the result of a function replaces each container."""
     pod = dict(pod_spec)
     for group in ("initContainers", "containers"):
         if pod.get(group):

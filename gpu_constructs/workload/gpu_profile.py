@@ -1,4 +1,4 @@
-"""What the GPU workloads of a cluster have in common: the API that hands GPUs out, and where the GPUs are."""
+"""`GpuProfile`: the settings that all GPU workloads of a cluster share, such as the API that allocates GPUs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _FIRST_WITH_EXTENDED_RESOURCES = "1.36"
 
 @dataclass(frozen=True, kw_only=True)
 class Backend(fields.Options):
-    """``Backend.device_plugin()``, ``Backend.dra_claims(...)`` or ``Backend.dra_extended_resource()``.
+    """The API through which pods get GPUs.
+
+    Create it with ``Backend.device_plugin()``, ``Backend.dra_claims(...)`` or ``Backend.dra_extended_resource()``.
 
     Attributes:
-        kind: ``device-plugin``, ``dra-claims`` or ``dra-extended-resource``.
-        device_class: The DeviceClass of whole GPUs, for claims.
-        mig_device_class: The DeviceClass of MIG devices, for claims.
+        kind: Kind of the backend: ``device-plugin``, ``dra-claims`` or ``dra-extended-resource``.
+        device_class: Name of the DeviceClass for whole GPUs. Only claims use it.
+        mig_device_class: Name of the DeviceClass for MIG devices. Only claims use it.
     """
 
     kind: Literal["device-plugin", "dra-claims", "dra-extended-resource"]
@@ -38,21 +40,25 @@ class Backend(fields.Options):
     @classmethod
     @short_errors
     def device_plugin(cls) -> Backend:
-        """Ask for an extended resource that NVIDIA's device plugin advertises: ``limits: {nvidia.com/gpu: 1}``."""
+        """Return a backend in which pods request the extended resource of the device plugin.
+
+        An example is ``limits: {nvidia.com/gpu: 1}``.
+        """
         return cls(kind="device-plugin")
 
     @classmethod
     @short_errors
     def dra_claims(cls, *, device_class: str = "gpu.nvidia.com", mig_device_class: str = "mig.nvidia.com") -> Backend:
-        """Ask by claims of ``resource.k8s.io/v1``, which NVIDIA's DRA driver serves; Kubernetes 1.34 and later.
+        """Return a backend in which pods use resource claims (``resource.k8s.io/v1``). It needs Kubernetes 1.34.
 
-        Each workload gets a ResourceClaimTemplate, from which Kubernetes makes a claim for every pod. Which GPU it may
-        be is said to the scheduler by CEL expressions on the device, rather than by labels of the node. Pods name no
-        runtime class: devices come by CDI.
+        NVIDIA's DRA driver serves the claims. Each workload gets a ResourceClaimTemplate, from which Kubernetes creates
+        a claim for each pod. CEL expressions in the claim select the GPU, so no node labels are necessary. The pods
+        need no runtime class, because the driver passes devices by CDI.
 
         Args:
-            device_class: The DeviceClass of whole GPUs; by default the one that the driver's chart brings.
-            mig_device_class: The DeviceClass of MIG devices; likewise.
+            device_class: Name of the DeviceClass for whole GPUs. The Helm chart of the driver creates the default one.
+            mig_device_class: Name of the DeviceClass for MIG devices. The Helm chart of the driver creates the default
+                one.
 
         Source:
             kubernetes-sigs/dra-driver-nvidia-gpu@v0.4.0:deployments/helm
@@ -62,10 +68,11 @@ class Backend(fields.Options):
     @classmethod
     @short_errors
     def dra_extended_resource(cls) -> Backend:
-        """Ask for an extended resource that the scheduler turns into a claim; Kubernetes 1.36 and later.
+        """Return a backend in which pods request an extended resource, and the scheduler creates the claims for it.
 
-        A DeviceClass with ``extendedResourceName: nvidia.com/gpu`` must be there, as the driver's chart makes it.
-        Manifests stay as for the device plugin but for the runtime class.
+        It needs Kubernetes 1.36 or later. The cluster also needs a DeviceClass with ``extendedResourceName:
+        nvidia.com/gpu``. The Helm chart of the driver creates one. The manifests are the same as for the device plugin,
+        but they set no runtime class.
 
         Source:
             kubernetes/enhancements, KEP-5004 (beta in 1.36)
@@ -74,48 +81,50 @@ class Backend(fields.Options):
 
     @property
     def is_dra(self) -> bool:
-        """Whether a DRA driver hands devices out, by CDI, rather than the device plugin."""
+        """Whether a DRA driver allocates the GPUs. Otherwise the device plugin allocates them."""
         return self.kind != "device-plugin"
 
     def require(self, platform: Platform) -> None:
-        """Raise unless a platform has the API.
+        """Raise an error unless the platform's Kubernetes release has the API of this backend.
 
         Raises:
-            GpuConstructsError: With the releases that have it.
+            GpuConstructsError: The Kubernetes release is too old. The message names the first release with the API.
         """
         if not self.is_dra:
             return
         why = platform.refusal_of("dra")
         if why:
             raise GpuConstructsError(
-                f"backend {self.kind!r} does not go with platform {platform}: {why}; "
-                "use Backend.device_plugin() there, or a newer release"
+                f"backend {self.kind!r} is not available on {platform}: {why}. "
+                "Use Backend.device_plugin(), or a newer release"
             )
         first = KUBERNETES_RELEASES.index(_FIRST_WITH_EXTENDED_RESOURCES)
         if self.kind == "dra-extended-resource" and KUBERNETES_RELEASES.index(platform.kubernetes) < first:
             raise GpuConstructsError(
                 f"backend {self.kind!r} needs Kubernetes {_FIRST_WITH_EXTENDED_RESOURCES} or later, where the "
-                f"scheduler turns extended resources into claims; got {platform}; use Backend.dra_claims()"
+                f"scheduler turns extended resources into claims, got {platform}. Use Backend.dra_claims()"
             )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuProfile(fields.Options):
-    """How pods of a cluster reach its GPUs: one profile for all its workloads, one switch for all of them.
+    """The settings that all GPU workloads of a cluster share.
 
     Attributes:
-        platform: ``Talos("1.12")`` or ``Kubernetes()``: decides runtime class and node selector.
-        sharing: Sharing that the device plugin was given. Decides the resource's name and which board names are
-            selected; with it, requests that it would refuse fail here.
-        mig_strategy: MIG strategy that the device plugin was given. None: not known; MIG devices then have names of
-            their own, as under ``mixed``.
-        tolerations: Taints of the GPU nodes, on top of ``nvidia.com/gpu``.
-        node_selector: Node labels, on top of the platform's.
-        runtime_class: Name or object. None: the platform decides.
-        backend: ``Backend.device_plugin()``, ``Backend.dra_claims()`` or ``Backend.dra_extended_resource()``.
+        platform: Platform of the cluster, ``Talos("1.12")`` or ``Kubernetes()``. It decides the runtime class and the
+            node selector.
+        sharing: Sharing that the device plugin uses. It determines the resource name and the product label that pods
+            select. Requests that the plugin would reject are errors.
+        mig_strategy: MIG strategy that the device plugin uses. None: unknown. MIG devices then have their own resource
+            names, as with ``mixed``.
+        tolerations: Taints of the GPU nodes to tolerate, besides ``nvidia.com/gpu``.
+        node_selector: Node labels to select, besides those of the platform.
+        runtime_class: Name or object of a RuntimeClass. None: the runtime class of the platform.
+        backend: API that allocates GPUs: ``Backend.device_plugin()``, ``Backend.dra_claims()`` or
+            ``Backend.dra_extended_resource()``.
 
     Raises:
-        GpuConstructsError: A backend that the platform does not have, or a member of another type.
+        GpuConstructsError: The platform does not support the backend, or a value has the wrong type.
     """
 
     platform: Platform = DEFAULT_PLATFORM
@@ -138,28 +147,31 @@ class GpuProfile(fields.Options):
 
     @property
     def assumes(self) -> Provided:
-        """What a workload of it takes for granted, for ``synth`` to compare with the rest of the app."""
+        """Settings that a workload with this profile requires of the cluster. ``synth`` compares them with the app."""
         sharing = None if self.backend.is_dra else self.sharing
         return Provided(is_workload=True, platform=self.platform, assumed_sharing=sharing)
 
     @property
     def has_mps(self) -> bool:
-        """Whether GPUs are shared by MPS."""
+        """Whether pods share GPUs through MPS."""
         return self.sharing is not None and self.sharing.strategy == "mps"
 
     @property
     def runtime_class_name(self) -> str | None:
-        """The runtime class of GPU pods; none where a DRA driver hands devices out, unless one was asked for."""
+        """Name of the RuntimeClass of GPU pods.
+
+        None if the platform needs none, or if a DRA driver allocates the GPUs and the user sets no RuntimeClass.
+        """
         if self.runtime_class is not None:
             return references.name_of("profile.runtime_class", self.runtime_class, "RuntimeClass")
         return None if self.backend.is_dra else self.platform.runtime_class
 
     def check_memory_of_mps(self, mounted: Collection[str]) -> None:
-        """Raise if ``/dev/shm`` is mounted where GPUs are shared by MPS."""
+        """Raise an error if a pod mounts ``/dev/shm`` but shares GPUs through MPS, which mounts ``/dev/shm`` itself."""
         if self.has_mps and "/dev/shm" in mounted:
             raise GpuConstructsError(
-                "shared_memory (or a volume at /dev/shm) must be left out where GPUs are shared by MPS: there the "
-                "device plugin mounts the memory through which the pod reaches the MPS server"
+                "shared_memory (or a volume at /dev/shm) must be absent with MPS, because the device plugin mounts the "
+                "memory of the MPS server there"
             )
 
 
@@ -170,16 +182,14 @@ def profile_of(
     node_selector: Mapping[str, str] | None,
     runtime_class: str | NamedObject | None,
 ) -> GpuProfile:
-    """Return the profile of one workload: the cluster's, with what the workload adds.
+    """Return the profile of one workload: the profile of the cluster plus the options of the workload.
 
     Raises:
-        GpuConstructsError: A platform beside a profile, or names that Kubernetes would not take.
+        GpuConstructsError: The user sets both a platform and a profile, or a name that Kubernetes would reject.
     """
-    # By identity: whoever wrote a platform that equals the default meant it.
+    # Compare by identity: if a user passes a platform that equals the default, it counts as set.
     if given is not None and platform is not DEFAULT_PLATFORM and platform != given.platform:
-        raise GpuConstructsError(
-            "platform and profile must not both be given; pass GpuProfile(platform=...) for both in one"
-        )
+        raise GpuConstructsError("platform and profile must not both have a value. Use GpuProfile(platform=...)")
     profile = given or GpuProfile(platform=platform)
     if tolerations or node_selector or runtime_class is not None:
         fields.labels("node_selector", node_selector or {})

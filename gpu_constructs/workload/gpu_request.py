@@ -1,4 +1,4 @@
-"""What a workload wants of GPUs: how many, which boards, how much memory."""
+"""`GpuRequest`: the number, the boards and the memory of the GPUs that a pod requests."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ FIRST_COMPUTE: Mapping[Family, tuple[int, int]] = {
     "blackwell": (10, 0),
     "rubin": (13, 0),
 }
-"""The lowest CUDA compute capability of each family, as GPU Feature Discovery names families."""
+"""Lowest CUDA compute capability of each GPU family. GPU Feature Discovery uses the same family names."""
 
 EXTENDED_RESOURCE = re.compile(r"(?!requests\.|(?:[^/]*\.)?kubernetes\.io/)[^/]+/[^/]+\Z")
-"""The apiserver's rules for names of extended resources, on top of those for label keys."""
+"""Pattern of the names of extended resources. The API server also applies its rules for label keys."""
 
 SELECTING = ("products", "min_vram", "min_compute_capability", "family")
-"""Members that select certain GPUs of a cluster."""
+"""Attributes of a ``GpuRequest`` that select GPUs by a property of the board."""
 
 MIG = "nvidia.com/mig-"
 _COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
@@ -43,42 +43,44 @@ _COMPUTE_CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class GpuRequest(fields.Options):
-    """The GPUs that one container of a pod holds.
+    """The GPUs that one container of a pod requests.
 
-    The same request becomes a limit on an extended resource with a node affinity, or a claim with CEL selectors,
-    as the backend of the ``GpuProfile`` says. All that is given must hold.
+    With the device plugin as the backend, a request becomes a limit of an extended resource and a node affinity. With
+    claims as the backend, it becomes a resource claim with CEL selectors. A GPU must have all requested properties.
 
     Attributes:
-        count: Whole GPUs, slots of shared ones or MIG devices, of each pod. 1 by default, and always where slots count
-            memory (``Sharing.vram_units``): ``vram`` then says how many slots.
-        resource: The extended resource: ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` or one of a MIG profile; under
-            ``Backend.dra_extended_resource()`` whatever a DeviceClass is called. None: what the profile's sharing and
-            MIG strategy advertise.
-        mig_profile: A MIG profile like ``1g.10gb``, in place of ``resource``. Under the MIG strategy ``single`` it
-            needs ``products``, for the node label of a board tells its profile there.
-        products: Boards of which any will do, as ``nvidia-smi`` prints them (``NVIDIA GeForce RTX 5070 Ti``) or as
-            the node label ``nvidia.com/gpu.product`` has them. The label's ``-SHARED`` form is taken too. Of boards
-            that are known neither case nor ``NVIDIA`` in front matters; others are taken to the letter.
-        min_vram: Least memory of a GPU, as a quantity (``12Gi``). A board reports less than what is sold: a
-            "16 GB" RTX 5070 Ti 16303 MiB. Nodes whose GPUs share the CPU's memory have no such label: they never match.
-        min_compute_capability: Least CUDA compute capability, like ``8.9``.
-        family: One generation of chips or several, as the node label ``nvidia.com/gpu.family`` names them.
-        driver_capabilities: Parts of the driver that the container needs besides ``compute`` and ``utility``
-            (``NVIDIA_DRIVER_CAPABILITIES``): encoding of video needs ``video``, OpenGL and Vulkan ``graphics``. The
-            variable takes the place of the image's own, so those two, without which there is no CUDA, are always in
-            it. Empty: what the image says, else ``utility,compute``. Not written under DRA, whose devices come with
-            the whole driver.
-        vram: What a pod will take of the memory of each GPU that it holds, its containers together, as a quantity.
-            Nothing in Kubernetes counts it: it goes into the annotation ``gpu-constructs/vram``, against which rules
-            and plans compute. Where slots count memory (``Sharing.vram_units``) it is required, and asks for as many.
-        vram_typical: What it takes most of the time, at most ``vram``; for plans, in the annotation
-            ``gpu-constructs/vram-typical``. None: as much as ``vram``.
-        resource_claim: An existing ResourceClaim, by name or as an object, that several pods share; only for the
-            backend of claims. It says which GPUs, so nothing else may be asked for.
+        count: Number of whole GPUs, slots of shared GPUs, or MIG devices for each pod. 1 by default. With
+            ``Sharing.vram_units`` it must be 1, because then ``vram`` determines the number of slots.
+        resource: Name of the extended resource: ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` or a MIG resource. With
+            ``Backend.dra_extended_resource()`` it can be the resource of any DeviceClass. None: the resource that
+            results from the sharing and the MIG strategy of the profile.
+        mig_profile: MIG profile such as ``1g.10gb``. Do not set ``resource`` too. With the MIG strategy ``single``,
+            also set ``products``, because the product label of a node then contains the profile.
+        products: Names of boards. Any of them satisfies the request. Write a name as in ``nvidia-smi`` (``NVIDIA
+            GeForce RTX 5070 Ti``) or as in the node label ``nvidia.com/gpu.product``. The request also selects nodes
+            whose label ends in ``-SHARED``. For boards that the library knows, you can omit the prefix ``NVIDIA`` and
+            use lower case. Other names must be exact.
+        min_vram: Lowest memory of a GPU, as a quantity (``12Gi``). A board reports less than its name suggests: a "16
+            GB" RTX 5070 Ti has 16303 MiB. GPUs that share the memory of the CPU never match, because their nodes have
+            no memory label.
+        min_compute_capability: Lowest CUDA compute capability, such as ``8.9``.
+        family: GPU architecture, or several of them. The values are those of the node label ``nvidia.com/gpu.family``.
+        driver_capabilities: Driver capabilities that the container needs besides ``compute`` and ``utility``. Video
+            encoding needs ``video``; OpenGL and Vulkan need ``graphics``. The request sets
+            ``NVIDIA_DRIVER_CAPABILITIES``, always with ``compute`` and ``utility``, which CUDA needs. The variable
+            replaces that of the image. Empty: the variable of the image, otherwise ``utility,compute``. With DRA, the
+            request does not set the variable, because devices have all capabilities.
+        vram: Memory budget of a pod on each of its GPUs, as a quantity. All containers of the pod share it. Kubernetes
+            does not enforce it. The annotation ``gpu-constructs/vram`` contains it, so that rules and capacity plans
+            can read it. With ``Sharing.vram_units``, set it always, because it determines the number of slots.
+        vram_typical: Memory that a pod uses most of the time, at most ``vram``. The annotation
+            ``gpu-constructs/vram-typical`` contains it for capacity plans. None: the value of ``vram``.
+        resource_claim: Name or object of an existing ResourceClaim that several pods share. Only for
+            ``Backend.dra_claims()``. The claim selects the GPUs, so do not set any other attribute.
 
     Raises:
-        GpuConstructsError: A number that is not a whole one of at least 1, a resource or MIG profile that does not
-            exist, something that is not a quantity, or members that no board can meet together.
+        GpuConstructsError: A number is not a whole number of at least 1, a resource or MIG profile does not exist, a
+            value is not a quantity, or no board has all requested properties.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:internal/lm/resource.go; Kubernetes documentation, "Schedule GPUs"
@@ -104,16 +106,18 @@ class GpuRequest(fields.Options):
         "vram": fields.size,
         "vram_typical": fields.size,
     }
-    # A resource has a dot where the profile has a plus: either spelling may have been given.
+    # In a resource name, a dot replaces the plus of a MIG profile. Users write either form.
     _KEPT: ClassVar[fields.Kept] = {"mig_profile": lambda profile: profile.replace("gb.", "gb+")}
 
     def __post_init__(self) -> None:
         if isinstance(self.count, float):
             raise GpuConstructsError(
-                f"request.count must be an int, got {self.count!r} (float); a part of a GPU is a slot: share GPUs "
-                "with DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and ask for 1"
+                f"request.count must be an int, got {self.count!r} (float). To use a part of a GPU, share GPUs with "
+                "DevicePluginChart(sharing=Sharing.time_slicing(replicas=...)) and request 1"
             )
-        fields.whole_number("request.count", self.count, minimum=1, way_out="a pod without a GPU asks for none")
+        fields.whole_number(
+            "request.count", self.count, minimum=1, way_out="Remove the request for a pod without a GPU"
+        )
         super().__post_init__()
         if self.resource is not None:
             _check_resource(self, self.resource)
@@ -121,14 +125,14 @@ class GpuRequest(fields.Options):
             check(self)
 
     def refuse(self, why: str, *names: str) -> None:
-        """Raise if a member is given.
+        """Raise an error if the request sets an attribute that it must not set here.
 
         Args:
-            why: What is wrong with the member, behind its name.
-            names: Members that must not be given.
+            why: Rest of the error message, after the name of the attribute.
+            names: Names of the attributes that must not be set.
 
         Raises:
-            GpuConstructsError: One of the members is given.
+            GpuConstructsError: The request sets one of the attributes.
         """
         for name in names:
             if getattr(self, name):
@@ -136,7 +140,7 @@ class GpuRequest(fields.Options):
 
     @property
     def driver_capabilities_variable(self) -> str:
-        """What ``NVIDIA_DRIVER_CAPABILITIES`` is set to; empty where the image decides."""
+        """Value of ``NVIDIA_DRIVER_CAPABILITIES``. Empty if the variable of the image applies."""
         asked = self.driver_capabilities
         if not asked or "all" in asked:
             return ",".join(asked)
@@ -144,26 +148,26 @@ class GpuRequest(fields.Options):
 
     @property
     def mig_size(self) -> str | None:
-        """The MIG profile asked for, without its attributes; None for whole GPUs."""
+        """MIG profile of the request, but not the profile's attributes, such as ``+me``. None for whole GPUs."""
         resource = self.resource or ""
         given = self.mig_profile or (resource.removeprefix(MIG) if resource.startswith(MIG) else "")
         return size_of(given)
 
     @property
     def families(self) -> tuple[str, ...]:
-        """The generations of chips asked for."""
+        """Requested GPU architectures, always as a tuple."""
         if self.family is None:
             return ()
         return (self.family,) if isinstance(self.family, str) else tuple(self.family)
 
     @property
     def min_mib(self) -> int | None:
-        """The least memory in MiB, the unit of the node label ``nvidia.com/gpu.memory``."""
+        """Lowest memory of a GPU in MiB, the unit of the node label ``nvidia.com/gpu.memory``."""
         return None if self.min_vram is None else ceil(fields.amount(self.min_vram) / 2**20)
 
     @property
     def compute_capability(self) -> tuple[int, int] | None:
-        """The least compute capability as numbers."""
+        """Lowest compute capability as two numbers, such as (8, 9)."""
         if self.min_compute_capability is None:
             return None
         major, _, minor = self.min_compute_capability.partition(".")
@@ -171,23 +175,22 @@ class GpuRequest(fields.Options):
 
     @property
     def annotations(self) -> dict[str, str]:
-        """What is written on the object whose pods hold the GPUs, for rules and plans."""
+        """Annotations for the object that runs the pods. Rules and capacity plans read them."""
         said = {VRAM: self.vram, VRAM_TYPICAL: self.vram_typical}
         return {name: amount for name, amount in said.items() if amount is not None}
 
     @property
     def selects(self) -> bool:
-        """Whether it wants more than any GPU."""
+        """Whether the request selects GPUs by a property of the board, such as its name or memory."""
         return any(getattr(self, name) for name in SELECTING)
 
 
 def _check_resource(request: GpuRequest, resource: str) -> None:
-    refuse_if(request.mig_profile is not None, "request.resource and request.mig_profile", "not both be given")
+    refuse_if(request.mig_profile is not None, "request.resource and request.mig_profile", "not both have a value")
     fields.labels("request.resource", {resource: ""})
     if not EXTENDED_RESOURCE.match(resource):
         raise GpuConstructsError(
-            "request.resource must be a domain and a name, like 'nvidia.com/gpu', outside kubernetes.io; "
-            f"got {resource!r}"
+            f"request.resource must be a domain other than kubernetes.io, a slash and a name, got {resource!r}"
         )
 
 
@@ -195,11 +198,11 @@ def _check_members(request: GpuRequest) -> None:
     least = request.min_compute_capability
     if least is not None and not _COMPUTE_CAPABILITY.match(least):
         raise GpuConstructsError(
-            f"request.min_compute_capability must be like '8.9', major and minor number; got {least!r}"
+            f"request.min_compute_capability must be like '8.9', major and minor number, got {least!r}"
         )
     if "all" in request.driver_capabilities and len(request.driver_capabilities) > 1:
         raise GpuConstructsError(
-            f"request.driver_capabilities must be 'all' or a list without it; got {list(request.driver_capabilities)}"
+            f"request.driver_capabilities must be 'all' or a list without it, got {list(request.driver_capabilities)}"
         )
 
 
@@ -208,11 +211,11 @@ def _check_typical(request: GpuRequest) -> None:
         return
     if request.vram is None:
         raise GpuConstructsError(
-            f"request.vram_typical needs request.vram, the most it takes; got {request.vram_typical!r} alone; pass both"
+            f"request.vram_typical needs request.vram, got {request.vram_typical!r} alone. Set both"
         )
     if fields.amount(request.vram_typical) > fields.amount(request.vram):
         raise GpuConstructsError(
-            f"request.vram_typical must be at most request.vram of {request.vram!r}; got {request.vram_typical!r}"
+            f"request.vram_typical must be at most request.vram of {request.vram!r}, got {request.vram_typical!r}"
         )
 
 
@@ -220,12 +223,12 @@ def _check_claim(request: GpuRequest) -> None:
     if request.resource_claim is None:
         return
     request.refuse(
-        "and request.resource_claim must not both be given: the claim says which GPUs",
+        "and request.resource_claim must not both have a value: the claim selects the GPUs",
         *("resource", "mig_profile", *SELECTING),
     )
     if request.count != 1:
         raise GpuConstructsError(
-            f"request.count must be left out beside request.resource_claim, which says how many; got {request.count}"
+            f"request.count must be absent with request.resource_claim, which decides the number, got {request.count}"
         )
 
 
@@ -234,12 +237,12 @@ def _check_families(request: GpuRequest) -> None:
     if least is not None and request.families and not any(_may_reach(family, least) for family in request.families):
         raise GpuConstructsError(
             f"request.min_compute_capability {request.min_compute_capability} is more than any board of "
-            f"request.family {' or '.join(request.families)} has; leave one of the two out"
+            f"request.family {' or '.join(request.families)} has. Remove one of them"
         )
 
 
 def _check_boards(request: GpuRequest) -> None:
-    """Compare the request with what is known of the boards named; a board that is unknown may meet anything."""
+    """Raise an error if none of the requested boards has the requested properties. An unknown board always has them."""
     known = [known_board(product) for product in request.products]
     boards = [] if None in known else [board for board in known if board is not None]
     _check_mig(request, boards)
@@ -255,16 +258,16 @@ def _check_mig(request: GpuRequest, boards: Sequence[GpuModel]) -> None:
         wanted = getattr(request, name)
         if wanted is not None and fields.amount(wanted) > memory_gb(size) * 2**30:
             raise GpuConstructsError(
-                f"request.{name} must be at most the {memory_gb(size)} GB that a MIG device {size!r} has; got "
-                f"{wanted!r}; ask for less, or for a larger profile"
+                f"request.{name} must be at most the {memory_gb(size)} GB that a MIG device {size!r} has, got "
+                f"{wanted!r}. Set less, or a larger profile"
             )
     profiles = {board.name: MIG_PROFILES.get(board.name) for board in boards}
     known = [each for of_board in profiles.values() for each in of_board or ()]
     if boards and None not in profiles.values() and size not in known:
         has = f"has {', '.join(dict.fromkeys(known))}" if known else "has no MIG"
         raise GpuConstructsError(
-            f"request.mig_profile must be one of a board of request.products; got {size!r}, where "
-            f"{' or '.join(profiles)} {has}; take another profile or other boards"
+            f"request.mig_profile must be a profile of a board of request.products, got {size!r}: "
+            f"{' or '.join(profiles)} {has}. Use another profile or other boards"
         )
 
 
@@ -274,19 +277,19 @@ def _check_that_a_board_can_meet_it(request: GpuRequest, boards: Sequence[GpuMod
         most = max(boards, key=lambda board: board.vram_mib or 0)
         raise GpuConstructsError(
             f"request.min_vram of {request.min_vram} is more than any of request.products has: {most.name} reports "
-            f"{most.vram_mib} MiB; ask for less, e.g. '{most.vram_mib}Mi'"
+            f"{most.vram_mib} MiB. Set less, such as '{most.vram_mib}Mi'"
         )
     families = {board.architecture.lower().replace(" ", "-") for board in boards}
     if request.families and families.isdisjoint(request.families):
         raise GpuConstructsError(
-            f"request.family {' or '.join(request.families)} is none of request.products', which are "
-            f"{' and '.join(sorted(families))}; leave one of the two out"
+            f"request.family {' or '.join(request.families)} does not match request.products, which are "
+            f"{' and '.join(sorted(families))}. Remove one of them"
         )
     least = request.compute_capability
     if least is not None and not any(_may_reach(family, least) for family in families):
         raise GpuConstructsError(
             f"request.min_compute_capability {request.min_compute_capability} is more than any of request.products "
-            f"has, which are {' and '.join(sorted(families))}; leave one of the two out"
+            f"has, which are {' and '.join(sorted(families))}. Remove one of them"
         )
 
 
@@ -301,11 +304,8 @@ def _check_name(field: str, product: str) -> None:
     near = doubt_of(product.removesuffix("-SHARED"))
     if near and not is_full_name(product):
         raise GpuConstructsError(
-            f"{field} must be a board's whole name as nvidia-smi prints it; got {product!r}{near}; a board that is "
-            "not known here is taken to the letter where the name begins with 'NVIDIA '"
+            f"{field} must be the whole name of a board in nvidia-smi, got {product!r}{near}. An unknown board needs "
+            "its exact name, which starts with 'NVIDIA '"
         )
     if near is not None:
-        warn(
-            f"{field} {product!r} is not the name of a known board{near}; nodes have the whole name, so write it as "
-            "nvidia-smi prints it"
-        )
+        warn(f"{field} {product!r} is not the name of a known board{near}. Write the whole name that nvidia-smi shows")

@@ -1,4 +1,7 @@
-"""Objects that stand in the tree in place of others, and render these with their GPUs."""
+"""Objects that `GpuAccess` puts into the construct tree. Each one replaces an object and renders it with GPUs.
+
+The replaced object is the source. An access is the set of options that a user passes to ``GpuAccess``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from gpu_constructs.workload.manifest_access import ManifestAccess
 
 
 def path_of(construct: IConstruct) -> str:
-    """Return the path of a construct as its user knows it."""
+    """Return the path of a construct as the user knows it. The path omits child constructs that libraries add."""
     if not isinstance(construct, Construct):
         return ""
     path: str = construct.node.path
@@ -25,15 +28,15 @@ def path_of(construct: IConstruct) -> str:
 
 
 def claim_name_of(rendered: Mapping[str, Any]) -> str:
-    """Return the name of an object's ResourceClaimTemplate."""
+    """Return the default name of the ResourceClaimTemplate for the pods of an object."""
     return f"{rendered['metadata'].get('name')}-gpu"
 
 
 class Granted(ApiObject):
-    """Stands in the tree in the place of an object, and renders that with its GPUs.
+    """An object that takes the place of another object in the construct tree, and renders that object with GPUs.
 
     Attributes:
-        source: The object.
+        source: Replaced object, whose manifest gets the GPUs.
     """
 
     def __init__(self, scope: Construct, id: str, source: ApiObject) -> None:
@@ -50,41 +53,42 @@ class Granted(ApiObject):
         )
 
     def follow_dependencies(self) -> None:
-        """Depend on what the object depends on, by now."""
+        """Copy the current dependencies of the replaced object to this one."""
         for other in self.source.node.dependencies:
             self.node.add_dependency(other)
 
     def __getattribute__(self, name: str) -> Any:
-        """Let metadata be that of the object itself, for who adds a label to it."""
+        """Return an attribute. ``metadata`` is that of the replaced object, so the output contains later labels."""
         if name == "metadata":
             return object.__getattribute__(self, "source").metadata
         return super().__getattribute__(name)
 
     def add_json_patch(self, *ops: JsonPatch) -> None:
-        """Change what comes out by RFC 6902 operations, applied last, to plain data."""
+        """Add JSON patch operations (RFC 6902). They apply to the rendered manifest, after all other changes."""
         self._patches.extend(ops)
 
     def check_claim(self, access: ManifestAccess) -> None:
-        """Raise if the pod would get a second claim.
+        """Raise an error if a further ``GpuAccess`` would add a second claim to the pods.
 
         Raises:
-            GpuConstructsError: Another access asked for other GPUs, or for another container.
+            GpuConstructsError: The earlier ``GpuAccess`` requests other GPUs, or GPUs for another container.
         """
         if access.allocation.claim is None or self._claim is None:
             return
         first = self._claim[1]
         if first.allocation.claim != access.allocation.claim:
             raise GpuConstructsError(
-                "one pod gets one claim, and another GpuAccess asked for other GPUs; ask for the same ones"
+                "two GpuAccess constructs request different GPUs for the same pod, and a pod gets only one claim. Set "
+                "the same request in both"
             )
         if first.container != access.container:
             raise GpuConstructsError(
-                "two containers of one pod would share the GPU of its one claim; make a GpuResourceClaim and pass "
-                "GpuRequest(resource_claim=...) where that is meant, or ask for it in one container"
+                "two containers would share the one claim of their pod. To share it, create a GpuResourceClaim and set "
+                "GpuRequest(resource_claim=...). Otherwise, request it for one container"
             )
 
     def give(self, access: ManifestAccess, claim_name: str | None) -> None:
-        """Add GPUs; those of an equal access are there already."""
+        """Add the GPUs of a ``GpuAccess``, unless an equal ``GpuAccess`` already added them."""
         if access in self._given:
             return
         self.check_claim(access)
@@ -94,11 +98,11 @@ class Granted(ApiObject):
         self._given.append(access)
 
     def claim_template(self, rendered: Mapping[str, Any]) -> str | None:
-        """Return the name of the pods' ResourceClaimTemplate, where they have one."""
+        """Return the name of the ResourceClaimTemplate that the pods use. Return None if they use none."""
         return None if self._claim is None else self._claim[0] or claim_name_of(rendered)
 
     def before_hiding(self) -> Any:
-        """Render the object with GPUs where they are held, and nothing said of the other containers yet."""
+        """Return the manifest with GPUs. It does not set ``NVIDIA_VISIBLE_DEVICES=void`` in containers without GPUs."""
         made = self.source.to_json()
         template = self.claim_template(made)
         for access in self._given:
@@ -107,10 +111,10 @@ class Granted(ApiObject):
         return made
 
     def to_json(self) -> Any:
-        """Render the object as it is by now, with GPUs.
+        """Return the current manifest of the replaced object, with GPUs.
 
         Raises:
-            GpuConstructsError: Something contradicts by now, or a patch took the GPU away.
+            GpuConstructsError: A field of the object conflicts with the GPUs, or a JSON patch removed the GPUs.
         """
         try:
             made = self.before_hiding()
@@ -124,16 +128,20 @@ class Granted(ApiObject):
                 gone = access.missing_from(made, claim_template=template)
                 if gone is not None:
                     raise GpuConstructsError(
-                        f"GpuAccess gave {gone}: a JSON patch took it away; leave that patch out, or the GpuAccess"
+                        f"GpuAccess set {gone}: a JSON patch changed it. Remove that patch or the GpuAccess"
                     )
         except GpuConstructsError as error:
             raise error.at(path_of(self)) from None
         return made
 
     def problems(self) -> list[str]:
-        """Return what is wrong with what comes out."""
+        """Return the errors of the rendering as texts. The list is empty if there are none."""
         lost = [child.node.path for child in self.source.node.children]
-        problems = [f"{path}: is lost below an object that was given GPUs; make it beside that" for path in lost]
+        problems = [
+            f"{path}: is a child of an object with GPUs, so it would not be in the manifests. Create it outside of "
+            "that object"
+            for path in lost
+        ]
         problems += [f"{path_of(self)}: {problem}" for problem in self.source.node.validate()]
         try:
             self.to_json()
@@ -143,7 +151,7 @@ class Granted(ApiObject):
 
 
 def granted_in_place_of(target: ApiObject) -> Granted | None:
-    """Return what stands in the place of an object; None where that is the object itself."""
+    """Return the object that replaces ``target``. Return None if ``target`` is still in the construct tree."""
     if isinstance(target, Granted):
         return target
     scope = target.node.scope
@@ -152,19 +160,22 @@ def granted_in_place_of(target: ApiObject) -> Granted | None:
 
 
 def put_in_place_of(source: ApiObject) -> Granted:
-    """Take the place of an object: same path, so that what depends on it depends on this, and same dependencies.
+    """Replace an object in the construct tree by one that can render it with GPUs.
+
+    The new object has the same path, so constructs that depend on the replaced object now depend on the new one. The
+    new object also has all dependencies of the replaced one.
 
     Raises:
-        GpuConstructsError: The object is in no chart, or has constructs below it.
+        GpuConstructsError: The object is not in a chart, or has child constructs.
     """
     node = source.node
     scope = node.scope
     if not isinstance(scope, Construct):
-        raise GpuConstructsError("GpuAccess must be given to an object in a chart")
+        raise GpuConstructsError("GpuAccess needs an object in a chart")
     if node.children:
         raise GpuConstructsError(
-            f"the object has constructs below it ({node.children[0].node.path}), which would be lost; make them "
-            "beside it",
+            f"the object must have no child constructs ({node.children[0].node.path}), which would not be in the "
+            "manifests. Create them outside of it",
             path=path_of(source),
         )
     is_default_child = scope.node.default_child is source
@@ -178,7 +189,7 @@ def put_in_place_of(source: ApiObject) -> Granted:
 
 
 class _ClaimTemplate(Manifest):
-    """The ResourceClaimTemplate of an object's pods, named after the object as that comes out."""
+    """The ResourceClaimTemplate for the pods of an object. Its name derives from the rendered object."""
 
     def __init__(self, scope: Construct, id: str, granted: Granted, claim: Mapping[str, Any]) -> None:
         self._granted = granted
@@ -186,7 +197,7 @@ class _ClaimTemplate(Manifest):
         super().__init__(scope, id, resource_claim_template(metadata, claim))
 
     def to_json(self) -> Any:
-        """Render it."""
+        """Return the manifest of the template, in the namespace of the rendered object."""
         of_object = self._granted.to_json()
         made = super().to_json()
         made["metadata"]["name"] = self._granted.claim_template(of_object)
@@ -196,17 +207,17 @@ class _ClaimTemplate(Manifest):
         return made
 
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
-        """Render it; only cdk8s renders the object that it is named after."""
+        """Return the manifest of the template in a namespace. Its name derives from the rendered object."""
         return self.to_json()
 
 
 @jsii.implements(IValidation)
 class Grants:
-    """All that was given to the objects of an app; validates them, once an app.
+    """All objects of an app that have GPUs from ``GpuAccess``. cdk8s validates them once for each app.
 
     Attributes:
-        granted: Objects that hold GPUs.
-        refused: Problems that synth reports.
+        granted: Objects that render with GPUs.
+        refused: Errors that ``synth`` reports, because ``with_`` could not raise them.
     """
 
     def __init__(self) -> None:
@@ -215,7 +226,7 @@ class Grants:
 
     @classmethod
     def of(cls, construct: IConstruct) -> Grants:
-        """Return those of the app that a construct is in."""
+        """Return the ``Grants`` of the app that contains a construct."""
         root = construct.node.root
         grants: Grants | None = getattr(root, GRANTS, None)
         if grants is None:
@@ -226,11 +237,11 @@ class Grants:
         return grants
 
     def follow_dependencies(self) -> None:
-        """Have all objects depend on what was made a dependency since."""
+        """Copy the current dependencies of all replaced objects to their replacements."""
         for one in self.granted:
             one.follow_dependencies()
 
     def validate(self) -> list[str]:
-        """Return the problems of all objects."""
+        """Return the errors that prevent this library from adding GPUs to the objects, as texts."""
         self.follow_dependencies()
         return [*self.refused, *(problem for one in self.granted for problem in one.problems())]

@@ -1,4 +1,4 @@
-"""Giving GPUs to the pods of a manifest, whoever wrote it."""
+"""`ManifestAccess`: adds GPUs to the pods of a manifest, even if another library wrote the manifest."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _HOLDERS: Mapping[tuple[str, str], str] = {
     ("trainer.kubeflow.org", "ClusterTrainingRuntime"): "node",
     ("trainer.kubeflow.org", "TrainingRuntime"): "node",
 }
-"""What the operators call the container that does the work."""
+"""Name of the main container, for each kind whose operator finds that container by a fixed name."""
 
 _WITHOUT_RUNTIME_CLASS = {
     ("serving.kserve.io", "ClusterServingRuntime"): "the InferenceService that uses it",
     ("serving.kserve.io", "ServingRuntime"): "the InferenceService that uses it",
 }
-"""Kinds whose pods have no runtimeClassName, and what names it instead."""
+"""Kinds whose pods have no field for a runtime class, each with the object that has the field instead."""
 
-# The API server prunes claims from these, whose schema of a pod is older or narrower.
+# The API server removes claims from the pods of these kinds, because the pod schema of the kinds lacks the field.
 _WITHOUT_CLAIMS = (("kubeflow.org", "Notebook"), *_WITHOUT_RUNTIME_CLASS)
 
 _NO_PODS = {
     ("trainer.kubeflow.org", "TrainJob"): (
-        "a TrainJob has no place for a runtime class; give the GPUs to the TrainingRuntime it refers to"
+        "a TrainJob has no field for a runtime class. Apply GpuAccess to its TrainingRuntime"
     ),
 }
-# Pods that start others, load data or choose where a request goes: they hold no GPU.
+# Pods that start other pods, load data or route requests. They get no GPU.
 _COORDINATING: Mapping[tuple[str, str], frozenset[str]] = {
     ("kubeflow.org", "MPIJob"): frozenset({"Launcher"}),
     ("kubeflow.org", "TFJob"): frozenset({"PS", "Evaluator"}),
@@ -59,14 +59,17 @@ _SHARED_MEMORY = "dev-shm"
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestAccess:
-    """GPUs for one container of each pod that a manifest makes.
+    """Options for adding GPUs to one container of each pod in a manifest.
 
     Attributes:
-        container: Name of the container. None: what the kind's operator calls it, else the first.
-        pod_spec: Where the pods are, for kinds that are not known: ``spec.groups[*].template.spec``.
-        shared_memory: Size of ``/dev/shm``.
-        strategy: What becomes of a Deployment that updates with additional pods, as Kubernetes does by default; or the
-            strategy that a Deployment or StatefulSet gets.
+        allocation: Kubernetes fields for the GPU request.
+        container: Name of the container that gets the GPUs. None: the main container of the kind, otherwise the first.
+        pod_spec: Path of the pod specs in a kind that the library does not know, such as
+            ``spec.groups[*].template.spec``.
+        shared_memory: Size of ``/dev/shm`` in that container, as a quantity. None: the size stays as it is.
+        visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in that container.
+        strategy: Update strategy to set, or what to do with a Deployment that has the default strategy.
+        ignore_rules: Codes of rules that ``synth`` does not check for the object.
     """
 
     allocation: GpuAllocation
@@ -78,39 +81,37 @@ class ManifestAccess:
     ignore_rules: tuple[str, ...] = ()
 
     def has_place_for_runtime_class(self, manifest: Mapping[str, Any]) -> bool:
-        """Whether the pods of that kind can name a runtime class."""
+        """Check whether the pods of the manifest have a field for a runtime class."""
         return _kind(manifest) not in _WITHOUT_RUNTIME_CLASS
 
     def check(self, manifest: Mapping[str, Any]) -> None:
-        """Raise if a manifest can never get GPUs.
+        """Raise an error if the pods of a manifest can never get GPUs.
 
         Raises:
-            GpuConstructsError: Its kind holds no pods, or no claims where claims are made.
+            GpuConstructsError: The kind has no pods, or its pods have no field for a claim and need one.
         """
         kind = _kind(manifest)
         if kind in _NO_PODS:
             raise GpuConstructsError(_NO_PODS[kind])
         if kind[1] == "List":
-            raise GpuConstructsError(
-                "a List is not looked into, so its workloads would get no GPU; include its items one by one"
-            )
+            raise GpuConstructsError("GpuAccess does not support the items of a List. Include its items one by one")
         if not pod_spec_paths(manifest, self.pod_spec):
             where = f" at {self.pod_spec!r}" if self.pod_spec else ""
             raise GpuConstructsError(
-                f"a {manifest.get('kind')} holds no pod template{where}, so there is nothing to give a GPU to; give it "
-                "to the workload itself, or say where its pods are: GpuAccess(pod_spec='spec.….template.spec')"
+                f"a {manifest.get('kind')} contains no pod template{where}. Apply GpuAccess to the workload itself, or "
+                "set the path of its pods: GpuAccess(pod_spec='spec.….template.spec')"
             )
         if self.allocation.by_claims and kind in _WITHOUT_CLAIMS:
             raise GpuConstructsError(
-                f"pods of a {kind[1]} have no place for claims, which the API server would drop; use "
-                "Backend.device_plugin() or Backend.dra_extended_resource() for it"
+                f"pods of a {kind[1]} have no field for claims, and the API server drops unknown fields. Use "
+                "Backend.device_plugin() or Backend.dra_extended_resource()"
             )
 
     def given(self, manifest: Mapping[str, Any], *, claim_template: str | None) -> dict[str, Any]:
-        """Return the manifest with GPUs in its pods. Done twice, it changes nothing the second time.
+        """Return the manifest with GPUs in its pods. A second call with the result changes nothing.
 
         Raises:
-            GpuConstructsError: Something in it contradicts.
+            GpuConstructsError: A field of the manifest conflicts with the GPUs.
         """
         made = copy.deepcopy(dict(manifest))
         for pod in self._holding(made):
@@ -123,15 +124,15 @@ class ManifestAccess:
         return made
 
     def hide_from_others(self, made: dict[str, Any]) -> None:
-        """Let all containers that hold no GPU see none."""
+        """Set ``NVIDIA_VISIBLE_DEVICES=void`` in all containers of a manifest that get no GPU."""
         for pod in self._holding(made):
             pod.update(self.allocation.hide_from_others(pod))
 
     def missing_from(self, manifest: Mapping[str, Any], *, claim_template: str | None) -> str | None:
-        """Return what of it is not in a manifest, as after a later patch; None where all is there.
+        """Return a description of a GPU field that a later patch changed. Return None if no patch changed such a field.
 
         Raises:
-            GpuConstructsError: Something in it contradicts.
+            GpuConstructsError: A field of the manifest conflicts with the GPUs.
         """
         self.check(manifest)
         gone = (_difference(self._with_gpus(pod, manifest, claim_template), pod) for pod in self._holding(manifest))
@@ -154,14 +155,15 @@ class ManifestAccess:
         return made
 
     def _holding(self, manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the pods that get GPUs.
+        """Return the pods of a manifest that get GPUs.
 
-        Where the kind has pods that only coordinate, not these, unless there are no others; of the rest those with the
-        container, or, where the kind only suggests its name and none has it, all.
+        These are the pods with the container that the option ``container`` names, or with the main container of the
+        kind. If there is no such option and no pod has the main container, all pods get GPUs. Pods that only coordinate
+        others get none, unless the manifest has no other pods.
         """
         pods = _working_pods(manifest, self.pod_spec)
         name = self.container or _holder_of_kind(manifest)
-        # Steps of a training that load data are pods of their own.
+        # A training can have further pods that load data. They do not have the container.
         named = [pod for pod in pods if _has(pod, name)]
         if self.container is not None and pods and not named:
             container_named(pods[0], self.container)
@@ -170,7 +172,7 @@ class ManifestAccess:
 
 
 def _working_pods(manifest: Mapping[str, Any], path: str | None) -> list[dict[str, Any]]:
-    """Return the pods that do not only coordinate others, or all if there are no such pods."""
+    """Return the pods that do more than coordinate other pods. If there are none, return all pods."""
     coordinating = _COORDINATING.get(_kind(manifest), frozenset()) if path is None else frozenset()
     pods = [*pod_specs(manifest, path)]
     places = pod_spec_paths(manifest, path)
@@ -179,13 +181,13 @@ def _working_pods(manifest: Mapping[str, Any], path: str | None) -> list[dict[st
 
 def _mount_shared_memory(pod: dict[str, Any], holder: Mapping[str, Any], *, size: str) -> None:
     container = repr(holder.get("name"))
-    check_shared_memory(size, holder.get("resources") or {}, way_out=f"raise the limit of container {container}")
+    check_shared_memory(size, holder.get("resources") or {}, way_out=f"Raise the limit of container {container}")
     volumes = {one.get("name"): one for one in pod.get("volumes") or ()}
     mounts, memory = list(holder.get("volumeMounts") or ()), {"medium": "Memory", "sizeLimit": size}
     there = [volumes.get(mount.get("name"), {}) for mount in mounts if _is_shared_memory(mount)]
     if there and there[0].get("emptyDir") != memory:
         raise GpuConstructsError(
-            f"container {container} mounts another volume at /dev/shm already; leave shared_memory out"
+            f"container {container} already mounts another volume at /dev/shm. Remove shared_memory"
         )
     if there:
         return
@@ -208,8 +210,8 @@ def _annotate(access: ManifestAccess, made: dict[str, Any]) -> None:
         if there.get(name, amount) != amount:
             field = name.removeprefix("gpu-constructs/").replace("-", "_")
             raise GpuConstructsError(
-                f"the object has a budget of {there[name]!r} already ({name}), where request.{field} is "
-                f"{amount!r}; leave one of the two out"
+                f"the object already has a budget of {there[name]!r} ({name}), and request.{field} is "
+                f"{amount!r}. Remove one of them"
             )
     if IGNORE_RULES in said:
         codes = [*there.get(IGNORE_RULES, "").split(","), *access.ignore_rules]
@@ -235,14 +237,20 @@ def _has(pod: Mapping[str, Any], name: str | None) -> bool:
 
 
 def _difference(wanted: Any, there: Any, path: str = "pod") -> str | None:
-    """Return where something wanted is not there; what is there besides does not matter."""
+    """Return a description of the first field of ``wanted`` that ``there`` lacks or that has another value there.
+
+    Return None if there is no such field.
+
+    The argument ``wanted`` is a pod spec with the GPU fields, and ``there`` is the pod spec in the manifest. ``there``
+    can have further fields, with any value.
+    """
     if isinstance(wanted, Mapping) and isinstance(there, Mapping):
         found = (_difference(value, there.get(key), f"{path}.{key}") for key, value in wanted.items())
         return next((one for one in found if one), None)
     if isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):
         found = (_difference(a, b, f"{path}[{i}]") for i, (a, b) in enumerate(zip(wanted, there, strict=True)))
         return next((one for one in found if one), None)
-    return None if wanted == there else f"{path} of {wanted!r}, where {there!r} is now"
+    return None if wanted == there else f"{path} of {wanted!r}, now {there!r}"
 
 
 def _update_by(strategy: Strategy, manifest: dict[str, Any]) -> None:
@@ -253,7 +261,7 @@ def _update_by(strategy: Strategy, manifest: dict[str, Any]) -> None:
 
 
 def _update_one_at_a_time(manifest: dict[str, Any]) -> None:
-    """Let a Deployment that updates by Kubernetes' default stop a pod before its successor wants a GPU."""
+    """Make a Deployment with the default update strategy stop an old pod before it starts a new one."""
     if _kind(manifest) != ("apps", "Deployment"):
         return
     spec = manifest["spec"]
@@ -263,7 +271,7 @@ def _update_one_at_a_time(manifest: dict[str, Any]) -> None:
         rolling.get(number) in _DEFAULT_SURGE for number in ("maxSurge", "maxUnavailable")
     )
     if is_default:
-        # Without a number an autoscaler sets it.
+        # If the Deployment sets no number of replicas, an autoscaler sets it.
         replicas = spec.get("replicas")
         safe = Strategy.recreate() if replicas is not None and replicas <= 1 else Strategy.rolling_update()
         spec["strategy"] = safe.to_manifest("Deployment")

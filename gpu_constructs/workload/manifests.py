@@ -1,4 +1,4 @@
-"""What a workload emits, as plain data that may still grow."""
+"""The objects of a `GpuWorkload` as plain data. Methods such as ``add_env`` can change the data until cdk8s renders."""
 
 from __future__ import annotations
 
@@ -23,28 +23,33 @@ from gpu_constructs.workload.run import Run
 
 _FIRST_WITH_SIDECARS = "1.29"
 _STARTUP_FAILURES = 60
-_MANY_PODS = "use kind='StatefulSet' for a disk of each, or access_modes=['ReadWriteMany']"
+_MANY_PODS = "use kind='StatefulSet' for one disk for each pod, or access_modes=['ReadWriteMany']"
 
 
 def check_shared_memory(size: str, resources: Mapping[str, Any], *, way_out: str) -> None:
-    """Raise unless a size of ``/dev/shm`` is a quantity below the memory limit of its container."""
+    """Raise an error unless a size of ``/dev/shm`` is a quantity below the memory limit of its container."""
     checks.size("shared_memory", size)
     limit = (resources.get("limits") or {}).get("memory")
     if limit is not None and checks.amount(size) >= checks.amount(str(limit)):
         raise GpuConstructsError(
-            f"shared_memory must be less than the memory limit of {limit}, against which it counts; got {size!r}; "
-            f"{way_out}"
+            f"shared_memory must be less than the memory limit of {limit}, got {size!r}. {way_out}"
         )
 
 
 @dataclass(kw_only=True)
 class PlainWorkload:
-    """A workload before its GPUs are given to it, and the objects that come of it.
+    """The data of a workload: its pods without the fields for GPUs, and the further objects that the pods need.
 
     Attributes:
-        pod_spec: The pod, without anything that its GPUs need; its first container holds them.
-        metadata: Metadata of the main object.
-        selector: Labels that tell its pods from others.
+        run: Kind and settings of the object that runs the pods.
+        metadata: Metadata of the object that runs the pods, the main object.
+        selector: Labels that identify the pods.
+        pod_annotations: Annotations of the pods.
+        pod_spec: Spec of the pod without the fields for GPUs. Its first container gets the GPUs.
+        mounts: Volumes of the pod.
+        allocation: Kubernetes fields for the GPU request.
+        visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in the container with the GPUs.
+        ports: Port numbers by name.
     """
 
     run: Run
@@ -61,7 +66,7 @@ class PlainWorkload:
     _body: dict[str, Any] = field(default_factory=dict)
 
     def changed(self, change: Callable[..., None], *given: object) -> PlainWorkload:
-        """Return the workload after a change; one that is refused leaves this workload as it is."""
+        """Return a changed copy of the workload. If the change raises an error, this workload stays the same."""
         pod_spec = {**self.pod_spec, "containers": [{**self.holder}]}
         made = replace(self, pod_spec=pod_spec, mounts=self.mounts.copy(), _config_maps=[*self._config_maps])
         change(made, *given)
@@ -70,17 +75,20 @@ class PlainWorkload:
 
     @property
     def holder(self) -> dict[str, Any]:
-        """The container that holds the GPUs."""
+        """Container of the pod spec that gets the GPUs."""
         container: dict[str, Any] = self.pod_spec["containers"][0]
         return container
 
     @property
     def has_service(self) -> bool:
-        """Whether a Service is in front of the pods."""
+        """Whether the pods have a Service."""
         return self.run.has_service(self.ports)
 
     def note_config_maps(self, env: Mapping[str, object]) -> None:
-        """Remember ConfigMaps that were handed over as objects; pods that end read the new one at their next start."""
+        """Record the ConfigMap objects that the pods use, so that a change of their data restarts the pods.
+
+        This is for pods that run until you delete them. Other pods read the new data at their next start.
+        """
         if not self.run.serves:
             return
         of_env = [value.of_object for value in env.values() if isinstance(value, EnvValue) and value.of_object]
@@ -90,7 +98,10 @@ class PlainWorkload:
                 self._config_maps.append(one)
 
     def new_disks(self) -> dict[str, dict[str, Any]]:
-        """Return the PersistentVolumeClaims that were not returned yet; a StatefulSet holds them in itself."""
+        """Return the PersistentVolumeClaims that no earlier call returned.
+
+        The result is empty for a StatefulSet, which contains its claims.
+        """
         if self.run.kind == "StatefulSet":
             return {}
         claims = self.mounts.claim_manifests(self.metadata)
@@ -99,10 +110,10 @@ class PlainWorkload:
         return {f"disk-{claim['metadata']['name']}": claim for claim in new.values()}
 
     def render(self) -> None:
-        """Compute the main object anew.
+        """Compute the manifest of the main object again, after a change.
 
         Raises:
-            GpuConstructsError: What was given contradicts itself.
+            GpuConstructsError: The options contradict each other.
         """
         name, annotations = self.metadata["name"], self.metadata["annotations"]
         if self.run.kind == "Pod":
@@ -129,10 +140,10 @@ class PlainWorkload:
         )
 
     def manifest(self, content_of: Callable[[object], object]) -> dict[str, Any]:
-        """Return the main object, with the checksum of the ConfigMaps that its pods read.
+        """Return the manifest of the main object, with a checksum of the ConfigMaps that its pods read.
 
         Args:
-            content_of: Function that returns what a ConfigMap object is emitted as.
+            content_of: Function that returns the rendered manifest of a ConfigMap object.
         """
         if not self._config_maps:
             return self._body
@@ -145,11 +156,11 @@ class PlainWorkload:
 
 
 def attach_volume(workload: PlainWorkload, path: str, volume: object) -> None:
-    """Mount something more where the GPUs are."""
+    """Mount a volume into the container with the GPUs."""
     workload.allocation.profile.check_memory_of_mps([path])
     there = workload.holder["volumeMounts"] or ()
     if any(mount["mountPath"] == path for mount in there):
-        raise GpuConstructsError(f"volumes[{path!r}] is given already; leave one of the two out")
+        raise GpuConstructsError(f"volumes[{path!r}] already exists. Remove one of them")
     workload.holder["volumeMounts"] = [
         *there,
         *workload.mounts.mounted({path: volume}),
@@ -158,29 +169,29 @@ def attach_volume(workload: PlainWorkload, path: str, volume: object) -> None:
 
 
 def add_env(workload: PlainWorkload, name: str, value: object) -> None:
-    """Set one more variable where the GPUs are."""
+    """Set an environment variable of the container with the GPUs."""
     there = workload.holder["env"] or []
     if any(variable["name"] == name for variable in there):
-        raise GpuConstructsError(f"env[{name!r}] is set already; leave one of the two out")
+        raise GpuConstructsError(f"env[{name!r}] already exists. Remove one of them")
     managed = workload.visible_devices == "managed"
     workload.holder["env"] = [*there, *environment({name: value}, visible_devices_is_managed=managed)]
     workload.note_config_maps({name: value})
 
 
 def add_init_container(workload: PlainWorkload, container: Container) -> None:
-    """Run a container before the others, and before the sidecars."""
+    """Add an init container. It runs before the sidecars and before the main container."""
     if container.startup_probe or container.readiness_probe or container.liveness_probe:
-        raise GpuConstructsError("container of init_containers must have no probes: it only runs to its end")
+        raise GpuConstructsError("container of init_containers must have no probes")
     _add(workload, container, {})
 
 
 def add_sidecar(workload: PlainWorkload, container: Container) -> None:
-    """Run a container beside the main one."""
+    """Add a sidecar, which runs at the same time as the main container."""
     release = workload.allocation.profile.platform.kubernetes
     if KUBERNETES_RELEASES.index(release) < KUBERNETES_RELEASES.index(_FIRST_WITH_SIDECARS):
         raise GpuConstructsError(
-            f"sidecars need Kubernetes {_FIRST_WITH_SIDECARS} or later, got {release}; before, such a container "
-            "keeps a Job from ending: run it as a workload of its own"
+            f"sidecars need Kubernetes {_FIRST_WITH_SIDECARS} or later, got {release}. In earlier releases, a "
+            "sidecar prevents the end of a Job. Run it as a separate workload"
         )
     _add(workload, container, {"restartPolicy": "Always"})
 
@@ -189,7 +200,7 @@ def _add(workload: PlainWorkload, container: Container, more: Mapping[str, str])
     before = workload.pod_spec.get("initContainers") or []
     for other in (workload.holder, *before):
         if other["name"] == container.name:
-            raise GpuConstructsError(f"container.name {container.name!r} is taken already; choose another")
+            raise GpuConstructsError(f"container.name {container.name!r} already exists. Choose another name")
     made = {**container.to_manifest(workload.mounts), **more}
     place = len(before) if more else sum("restartPolicy" not in other for other in before)
     workload.pod_spec["initContainers"] = [*before[:place], made, *before[place:]]
@@ -197,7 +208,7 @@ def _add(workload: PlainWorkload, container: Container, more: Mapping[str, str])
 
 
 def beside(workload: PlainWorkload) -> dict[str, dict[str, Any]]:
-    """Return the objects beside the main one and the disks, by child id."""
+    """Return the objects of a workload except the main object and the PersistentVolumeClaims, by child ID."""
     name, metadata = workload.metadata["name"], {**workload.metadata, "annotations": None}
     bare = {"apiVersion": "v1", "metadata": metadata}
     made: dict[str, dict[str, Any]] = {}
@@ -220,7 +231,7 @@ def beside(workload: PlainWorkload) -> dict[str, dict[str, Any]]:
 
 
 def _security(workload: PlainWorkload) -> Mapping[str, Any]:
-    """Return the pod's security context, with a group that may write to a disk of a user that is not root."""
+    """Return the security context of the pod. Its group lets a non-root user write to the disks of the pod."""
     given: Mapping[str, Any] = workload.pod_spec["securityContext"]
     if given.get("fsGroup") is not None or not given.get("runAsUser") or not workload.mounts.has_disk:
         return given
@@ -230,10 +241,10 @@ def _security(workload: PlainWorkload) -> Mapping[str, Any]:
 def plain_workload(
     name: str, namespace: str, *, image: str, run: Run, allocation: GpuAllocation, options: GpuWorkloadOptions
 ) -> PlainWorkload:
-    """Return a workload as its options describe it.
+    """Return the data of a workload with the options of the user.
 
     Raises:
-        GpuConstructsError: A value is not allowed, or does not fit the others.
+        GpuConstructsError: A value that is not allowed, or values that contradict each other.
     """
     check_options(options, allocation.profile)
     ports = named_ports(options.get("ports", ()))
@@ -269,17 +280,17 @@ _CHECKS: checks.Checks = {
 
 
 def check_options(options: Mapping[str, Any], profile: GpuProfile) -> None:
-    """Check the options of a pod that no other part of it checks.
+    """Check the options of a pod that no other function checks.
 
     Raises:
-        GpuConstructsError: A value is not allowed, or does not fit the cluster.
+        GpuConstructsError: A value that is not allowed, or that the cluster does not support.
     """
     checks.options(options, _CHECKS)
     shared_memory = options.get("shared_memory")
     profile.check_memory_of_mps([*(options.get("volumes") or ()), *(["/dev/shm"] if shared_memory else ())])
     if options.get("host_users") is False and not profile.backend.is_dra and not profile.platform.supports_cdi:
         raise GpuConstructsError(
-            f"host_users=False needs devices by CDI, which {profile.platform} does not have; leave it out"
+            f"host_users=False needs devices by CDI, which {profile.platform} does not have. Remove it"
         )
 
 
@@ -287,24 +298,26 @@ def _check_name(name: str, run: Run, *, has_service: bool) -> None:
     checks.dns_label("name", name)
     if len(name) > run.longest_name:
         raise GpuConstructsError(
-            f"name of a {run.kind} must have at most {run.longest_name} characters; got {len(name)}"
+            f"name of a {run.kind} must have at most {run.longest_name} characters, got {len(name)}"
         )
-    refuse_if(has_service and name[0].isdigit(), "name", "start with a letter where a Service bears it", name)
+    refuse_if(
+        has_service and name[0].isdigit(), "name", "start with a letter, because its Service has the same name", name
+    )
 
 
 def container_of(
     name: str, options: Mapping[str, Any], mounts: Mounts, *, shared_memory: str | None = None
 ) -> dict[str, Any]:
-    """Return the container that holds the GPUs.
+    """Return the manifest of the container that gets the GPUs.
 
     Args:
         name: Name of the container.
-        options: Options of its user.
-        mounts: Volumes of the pod, to which those of the container are added.
-        shared_memory: Size of ``/dev/shm`` if the user sets none.
+        options: Options of the user.
+        mounts: Volumes of the pod. This function adds the volumes of the container to them.
+        shared_memory: Size of ``/dev/shm`` if the user sets none. None: the default of the container runtime.
 
     Raises:
-        GpuConstructsError: A value is not allowed, or does not fit the others.
+        GpuConstructsError: A value that is not allowed, or values that contradict each other.
     """
     given = {key.name: options[key.name] for key in fields(PlainContainer) if key.name in options}
     startup = options.get("startup_probe") or _time_to_load(options.get("liveness_probe"))
@@ -315,20 +328,20 @@ def container_of(
         visible_devices_is_managed=options.get("visible_devices", "managed") == "managed",
     )
     if size is not None:
-        check_shared_memory(size, made["resources"], way_out="raise resources['limits']['memory']")
+        check_shared_memory(size, made["resources"], way_out="Raise resources['limits']['memory']")
     return made
 
 
 def pod_of(container: Mapping[str, Any], options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Return the spec of a pod.
+    """Return the ``spec`` of a pod.
 
     Args:
-        container: The container that holds the GPUs.
-        options: Options of its user.
-        more: Further fields of the spec, in the form of Kubernetes.
+        container: Container that gets the GPUs.
+        options: Options of the user.
+        more: Further fields of the pod spec, as in the Kubernetes API.
 
     Raises:
-        GpuConstructsError: A value is not allowed.
+        GpuConstructsError: A value that is not allowed.
     """
     account = options.get("service_account")
     return pods.pod_spec(
@@ -362,6 +375,6 @@ def _pod_spec(
         terminationGracePeriodSeconds=(60 if run.serves else 30) if grace is None else grace,
         **scheduling.to_manifest(replicas=run.pods_at_once if run.serves else 1, selector=selector),
     )
-    # A Pod without an account of its own is refused while its Namespace is still new.
+    # A bare Pod gets its own ServiceAccount. Otherwise Kubernetes rejects the Pod while its Namespace is new.
     needs_account = run.kind == "Pod" and options.get("service_account") is None
     return {**spec, "serviceAccountName": name} if needs_account else spec

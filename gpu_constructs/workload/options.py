@@ -1,4 +1,4 @@
-"""What a user may say of a workload, beyond its image and the kind of object that runs it."""
+"""Options of a `GpuWorkload`, except its image and the kind of the object that runs the pods."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _STRATEGIES = {
     "Deployment": (("Recreate", "RollingUpdate"), "recreate() or rolling_update()"),
     "StatefulSet": (("RollingUpdate", "OnDelete"), "rolling_update() or on_delete()"),
 }
-"""Types of strategies that each kind has, and their factories."""
+"""Types of update strategies that each kind supports, and the methods of ``Strategy`` that create them."""
 
 if TYPE_CHECKING:
     Gpus = int | GpuRequest
 else:
-    # Left to GpuRequest, which says more of a number that is no whole one than its type.
+    # GpuRequest checks the value itself, because its error message explains more than a type error.
     Gpus = object
 
 
@@ -50,19 +50,21 @@ def _check_spread(field: str, constraint: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduling(fields.Options):
-    """Where pods run, beyond what their GPUs demand.
+    """Options for the placement of pods. They add to the node selection of the GPUs.
 
     Attributes:
-        affinity: Affinity in the form of Kubernetes. What the GPUs demand of a node is added to each of its
+        affinity: Affinity, as in the Kubernetes API. The workload adds the node conditions of its GPUs to each of its
             alternatives.
-        topology_spread_constraints: Constraints in the form of Kubernetes. None: several replicas are spread over
-            nodes as far as GPUs allow (``ScheduleAnyway``); an empty list: not at all.
-        scheduler_name: Name of another scheduler, such as Volcano or KAI.
-        scheduling_gates: Names of gates that must be opened before the pods are scheduled.
+        topology_spread_constraints: Topology spread constraints, as in the Kubernetes API. None: if there are several
+            replicas, they spread over nodes as far as free GPUs allow (``ScheduleAnyway``). An empty list: no
+            constraint.
+        scheduler_name: Name of another scheduler, such as Volcano or KAI. None: the default scheduler.
+        scheduling_gates: Names of scheduling gates. The scheduler ignores the pods until a controller removes all
+            gates.
 
     Raises:
-        GpuConstructsError: An affinity or a constraint whose first levels are not as Kubernetes writes them, or a name
-            that it would not take.
+        GpuConstructsError: Kubernetes would reject a name, or an affinity or constraint has an unknown key at its top
+            level.
     """
 
     affinity: Mapping[str, Any] | None = None
@@ -78,7 +80,7 @@ class Scheduling(fields.Options):
     }
 
     def to_manifest(self, *, replicas: int, selector: Mapping[str, str]) -> dict[str, Any]:
-        """Return the members of a pod that say so."""
+        """Return the fields of the pod spec that these options set."""
         spread = self.topology_spread_constraints
         if spread is None and replicas > 1:
             by_node = {"maxSkew": 1, "topologyKey": placement.HOSTNAME, "whenUnsatisfiable": "ScheduleAnyway"}
@@ -93,17 +95,19 @@ class Scheduling(fields.Options):
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy(fields.Options):
-    """``Strategy.recreate()``, ``Strategy.rolling_update(...)`` or ``Strategy.on_delete()``; words of Kubernetes.
+    """The update strategy of a Deployment or StatefulSet. The attributes have the names of the Kubernetes API.
+
+    Create it with ``Strategy.recreate()``, ``Strategy.rolling_update(...)`` or ``Strategy.on_delete()``.
 
     Attributes:
-        type: ``Recreate`` (of a Deployment), ``RollingUpdate`` or ``OnDelete`` (of a StatefulSet).
-        max_surge: Pods beside those that are replaced, each with GPUs of its own: a number or a percentage.
-        max_unavailable: Pods that may be missing meanwhile; likewise.
-        partition: For a StatefulSet: number below which pods stay as they are.
+        type: Strategy type: ``Recreate`` (Deployment), ``RollingUpdate``, or ``OnDelete`` (StatefulSet).
+        max_surge: Number or percentage of new pods that can run besides the old pods. Each new pod needs its own GPUs.
+        max_unavailable: Number or percentage of pods that can be missing during an update.
+        partition: Ordinal of a pod of a StatefulSet. Pods with a lower ordinal keep the old spec.
 
     Raises:
-        GpuConstructsError: A number below zero, text that is not a percentage, numbers beside another type, or neither
-            missing nor additional pods.
+        GpuConstructsError: A number is negative, a text is not a percentage, the type does not have these numbers, or
+            both ``max_surge`` and ``max_unavailable`` are 0.
     """
 
     type: Literal["Recreate", "RollingUpdate", "OnDelete"]
@@ -122,21 +126,21 @@ class Strategy(fields.Options):
         return [
             (
                 self.type != "RollingUpdate" and given != (None, None, None),
-                f"strategy takes no numbers with {self.type}; use Strategy.rolling_update(...)",
+                f"strategy must have no numbers with {self.type}. Use Strategy.rolling_update(...)",
             ),
             (
                 all(str(amount).rstrip("%") == "0" for amount in (self.max_surge, self.max_unavailable)),
-                "strategy must let pods either be missing (max_unavailable) or be doubled (max_surge); got 0 of both",
+                "strategy must allow missing pods (max_unavailable) or additional ones (max_surge), got 0 of both",
             ),
         ]
 
     @classmethod
     @short_errors
     def recreate(cls) -> Strategy:
-        """Stop all pods, then start the new ones.
+        """Return a strategy that stops all old pods before it starts the new pods.
 
-        A GPU is free before it is asked for again. A pod that waits may take it in between, unless the new pod has a
-        PriorityClass of a higher value.
+        The old pods therefore free their GPUs before the new pods need them. Another pending pod can still take a free
+        GPU first, unless the new pods have a PriorityClass of a higher value.
         """
         return cls(type="Recreate")
 
@@ -149,51 +153,55 @@ class Strategy(fields.Options):
         max_unavailable: int | str | None = 1,
         partition: int | None = None,
     ) -> Strategy:
-        """Replace pods a few at a time; by default one that is stopped before its successor starts.
+        """Return a strategy that replaces a few pods at a time. By default, an old pod stops before a new one starts.
 
         Args:
-            max_surge: Additional pods meanwhile, a number or ``"25%"``: each waits for a GPU that is free. Only for a
-                Deployment.
-            max_unavailable: Pods that may be missing, a number or ``"25%"``. Of a StatefulSet only where the cluster
-                has the feature ``MaxUnavailableStatefulSet``; 1 is its own way anyway.
-            partition: For a StatefulSet: number below which pods stay as they are.
+            max_surge: Number or percentage (``"25%"``) of new pods that can run besides the old pods. Each new pod
+                waits for a free GPU. Only a Deployment has this setting.
+            max_unavailable: Number or percentage (``"25%"``) of pods that can be missing. For a value other than 1, the
+                default, a StatefulSet needs the feature gate ``MaxUnavailableStatefulSet``.
+            partition: Ordinal of a pod of a StatefulSet. Pods with a lower ordinal keep the old spec.
         """
         return cls(type="RollingUpdate", max_surge=max_surge, max_unavailable=max_unavailable, partition=partition)
 
     @classmethod
     @short_errors
     def on_delete(cls) -> Strategy:
-        """Replace a pod of a StatefulSet only after it was deleted."""
+        """Return a strategy that replaces a pod of a StatefulSet only after you delete it."""
         return cls(type="OnDelete")
 
     def to_manifest(self, kind: str) -> dict[str, Any]:
-        """Return the strategy as the kind writes it.
+        """Return the update strategy as a field of a Deployment or a StatefulSet.
+
+        Args:
+            kind: Kind of the object, ``Deployment`` or ``StatefulSet``.
 
         Raises:
-            GpuConstructsError: The kind has no such strategy.
+            GpuConstructsError: The kind does not have this strategy.
         """
         types, factories = _STRATEGIES[kind]
         refuse_if(self.type not in types, f"strategy of a {kind}", f"be {factories}", self.type)
         numbers = {"maxSurge": self.max_surge, "maxUnavailable": self.max_unavailable, "partition": self.partition}
         if kind == "StatefulSet":
             if self.max_surge:
-                raise GpuConstructsError(f"strategy.max_surge needs kind 'Deployment'; got {kind!r}")
+                raise GpuConstructsError(f"strategy.max_surge needs kind 'Deployment', got {kind!r}")
             numbers |= {"maxSurge": None, "maxUnavailable": None if self.max_unavailable == 1 else self.max_unavailable}
         elif self.partition is not None:
-            raise GpuConstructsError(f"strategy.partition needs kind 'StatefulSet'; got {kind!r}")
+            raise GpuConstructsError(f"strategy.partition needs kind 'StatefulSet', got {kind!r}")
         given = {name: value for name, value in numbers.items() if value is not None}
         return {"type": self.type, **({"rollingUpdate": given} if given and self.type == "RollingUpdate" else {})}
 
 
 class ObjectOptions(TypedDict, total=False):
-    """Options of an object that runs pods with GPUs.
+    """Options of an object that runs pods with GPUs, such as a Deployment or a Job.
 
     Attributes:
-        annotations: Annotations of the main object.
-        ignore_rules: Codes of rules, like ``R13``, that ``synth`` does not hold against the main object.
-        labels: Additional labels of the main object, and of its pods unless an operator makes them.
-        name: Name of the object. None: the construct id.
-        namespace: A name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the chart's namespace, else ``default``.
+        annotations: Annotations of that object.
+        ignore_rules: Codes of rules, such as ``R13``, that ``synth`` does not check for that object.
+        labels: Labels to add to that object. Its pods get them too, unless an operator creates the pods.
+        name: Name of that object. None: the ID of the construct.
+        namespace: Namespace as a name, a ``GpuNamespace`` or a cdk8s-plus Namespace. None: the namespace of the chart.
+            If the chart has none, ``default``.
     """
 
     annotations: Mapping[str, str] | None
@@ -204,18 +212,18 @@ class ObjectOptions(TypedDict, total=False):
 
 
 class WorkloadOptions(PodOptions, ObjectOptions, total=False):
-    """Options of all workloads, which recipes pass on.
+    """Options of ``GpuWorkload`` and of all constructs that extend it, such as ``Ollama``.
 
     Attributes:
-        env: Variables of the container with the GPUs: text, an ``EnvValue`` of ours or one of cdk8s-plus. They win over
-            those that a recipe sets.
-        gpus: Whole GPUs, or slots of shared ones, for each pod; 1 by default. Written as a limit only, which Kubernetes
-            copies to the request. A ``GpuRequest`` says more: which boards, how much memory.
-        platform: ``Talos("1.12")`` or ``Kubernetes()``: decides runtime class and node selector. A profile has one of
-            its own, so not both.
-        profile: What the GPU workloads of the cluster have in common. None: one of ``platform`` alone.
-        volumes: Mount paths, each with a ``Volume``, a ``VolumeClaim`` for a disk of its own, or a
-            PersistentVolumeClaim, ConfigMap or Secret object.
+        env: Environment variables of the container with the GPUs, each as text, an ``EnvValue``, or a value of
+            cdk8s-plus. They override variables that the construct sets.
+        gpus: Number of GPUs, or of slots of shared GPUs, for each pod. 1 by default. The container sets it only as a
+            limit, and Kubernetes copies the limit to the request. A ``GpuRequest`` can also select boards and memory.
+        platform: Platform of the cluster, ``Talos("1.12")`` or ``Kubernetes()``. It determines the runtime class and
+            the node selector. A ``profile`` contains a platform, so do not set both.
+        profile: Settings that all GPU workloads of the cluster share. None: only the settings of ``platform``.
+        volumes: Volumes by mount path: a ``Volume``, a ``VolumeClaim`` for a new disk, or a PersistentVolumeClaim,
+            ConfigMap or Secret object.
     """
 
     env: Mapping[str, str | AnyEnvValue] | None
@@ -229,37 +237,42 @@ class GpuWorkloadOptions(WorkloadOptions, total=False):
     """Options of ``GpuWorkload``.
 
     Attributes:
-        args: Replaces the image's arguments.
-        capabilities: Linux capabilities to keep; all others are dropped.
-        command: Replaces the image's entrypoint.
-        fs_group: Group that owns mounted volumes. None: where a user that is not root mounts a disk, a group of the
-            user's number, since a new disk is writable for root alone.
-        gpu_resource: Resource to ask for, where ``gpus`` is a number; ``nvidia.com/gpu.shared`` where sharing renames,
-            or a MIG resource like ``nvidia.com/mig-1g.10gb``. None: ``nvidia.com/gpu``, or what the profile's sharing
-            makes of it.
-        host_users: False puts the pods into user namespaces of their own; it needs devices by CDI.
-        image_pull_policy: ``IfNotPresent`` by default, since tags are pinned and images large.
-        init_containers: Run to their end one after the other before the others start; they see no GPU.
-        liveness_probe: Restarts the container when it fails.
-        pod_annotations: Additional annotations of the pods.
-        ports: Names and numbers, or numbers alone, which are then called ``tcp-<number>``. A Job gets no Service.
-        read_only_root_filesystem: True lets the container write to its volumes only. False by default.
-        readiness_probe: Decides whether the Service sends requests.
-        run_as_user: User id; one above 0 states ``runAsNonRoot``. None leaves the image's own user.
-        scheduling: Affinity, topology spread, another scheduler, gates. By default several replicas are spread over
-            nodes as far as GPUs allow.
-        service_account: Name or object; its token is mounted then, and never otherwise.
-        shared_memory: Size of ``/dev/shm``, for data loaders and tensor parallelism; it counts against the memory
-            limit. None leaves the runtime's 64 MiB. Refused where GPUs are shared by MPS, which has its own memory
-            there.
-        sidecars: Native ones (Kubernetes 1.29 and later), started after ``init_containers`` and running until the main
-            container has ended, so that a Job ends too; they see no GPU.
-        startup_probe: Time for loading a model; holds the other probes back. None: the liveness probe's question, asked
-            for ten minutes (60 times every 10 s), else the model would be killed while it loads.
-        termination_grace_period_seconds: Time to finish requests; by default 60 for what serves and 30 for what ends.
-        visible_devices: ``managed``, the default, refuses ``NVIDIA_VISIBLE_DEVICES`` in ``env``; ``unmanaged`` lets it
-            through, and with it the choice of GPUs, and says so in an annotation.
-        working_dir: Directory the command starts in.
+        args: Arguments of the container. They replace those of the image.
+        capabilities: Linux capabilities that the container keeps. It drops all others.
+        command: Command of the container. It replaces the entrypoint of the image.
+        fs_group: ID of the group that owns mounted volumes. None: the ID of the user, if the user is not root and
+            mounts a disk. This is necessary because only root can write to a new disk.
+        gpu_resource: Name of the extended resource, if ``gpus`` is a number. Use ``nvidia.com/gpu.shared`` if sharing
+            renames the resource, or a MIG resource such as ``nvidia.com/mig-1g.10gb``. None: ``nvidia.com/gpu``, or its
+            new name if the profile has sharing that renames it.
+        host_users: False runs the pods in their own Linux user namespaces, which needs CDI. None: the user namespace of
+            the node.
+        image_pull_policy: Pull policy. ``IfNotPresent`` by default, because tags are exact and images are large.
+        init_containers: Containers that run one after the other before the main container. They have no access to a
+            GPU.
+        liveness_probe: Probe that restarts the container when it fails.
+        pod_annotations: Annotations to add to the pods.
+        ports: Port numbers by name, or a list of numbers, whose names are ``tcp-<number>``. If there are ports, the
+            pods get a Service, except those of a Job.
+        read_only_root_filesystem: Whether the container can write only to its volumes. False by default.
+        readiness_probe: Probe that decides whether the Service sends requests to the pod.
+        run_as_user: User ID of the processes. An ID above 0 also sets ``runAsNonRoot``. None: the user of the image.
+        scheduling: Affinity, topology spread, scheduler and scheduling gates. None: if there are several replicas, they
+            spread over nodes as far as free GPUs allow.
+        service_account: Name or object of a ServiceAccount, whose token the pod mounts. None: the pod mounts no token.
+        shared_memory: Size of ``/dev/shm``, as a quantity. Data loaders and tensor parallelism need more than the
+            default. It counts against the memory limit. None: 64 MiB, the default of the container runtime. Do not set
+            it with MPS, which provides its own ``/dev/shm``.
+        sidecars: Native sidecars (Kubernetes 1.29 and later) that start after ``init_containers``. They stop when the
+            main container ends, so a Job can end too. They have no access to a GPU.
+        startup_probe: Probe that delays the other probes while the container loads a model. None: the check of the
+            liveness probe, every 10 s for up to ten minutes. It prevents Kubernetes from restarting a container that
+            still loads a model.
+        termination_grace_period_seconds: Time that a pod has to finish requests after a stop signal, in seconds. None:
+            60 for pods that run until you delete them, and 30 for those of a Job or CronJob.
+        visible_devices: Treatment of ``NVIDIA_VISIBLE_DEVICES`` in ``env``. ``managed``, the default, rejects it.
+            ``unmanaged`` allows it, so that the container can choose its GPUs, and records the choice in an annotation.
+        working_dir: Working directory of the command.
     """
 
     args: Sequence[str]
@@ -287,7 +300,7 @@ class GpuWorkloadOptions(WorkloadOptions, total=False):
 
 
 def name_given(id: str, options: ObjectOptions) -> str:
-    """Return the name of the object: the one given, else the construct id."""
+    """Return the name of the object: the option ``name``, otherwise the ID of the construct."""
     name = options.get("name")
     return id if name is None else name
 
@@ -305,19 +318,18 @@ def metadata_of(
     Args:
         name: Name of the object.
         namespace: Name of its namespace.
-        own_labels: Labels that tell its pods from others.
-        options: Options of its user.
-        request: GPUs of a pod.
-        more_annotations: Annotations that the object gets besides.
+        own_labels: Labels that identify the pods of the object.
+        options: Options of the user.
+        request: GPU request of a pod.
+        more_annotations: Annotations that the construct adds.
 
     Raises:
-        GpuConstructsError: A label or annotation that Kubernetes does not take, or a label that tells these pods from
-            others.
+        GpuConstructsError: Kubernetes would reject a label or annotation, or a label is one that identifies the pods.
     """
     labels = options.get("labels") or {}
     fields.labels("labels", labels)
     for label in own_labels:
-        refuse_if(label in labels, "labels", f"not hold {label!r}, which tells these pods from others")
+        refuse_if(label in labels, "labels", f"not contain {label!r}, which identifies the pods")
     said = (request, options.get("ignore_rules", ()), options.get("visible_devices", "managed"))
     annotations = {**annotations_of(options.get("annotations"), *said), **(more_annotations or {})}
     made = {"name": name, "namespace": namespace, "labels": {**labels, **own_labels}}
@@ -333,7 +345,7 @@ def annotations_of(
     """Return the annotations of an object that runs pods with GPUs.
 
     Raises:
-        GpuConstructsError: A key that Kubernetes does not take, or a code that no rule has.
+        GpuConstructsError: Kubernetes would reject a key, or the code of a rule is unknown.
     """
     fields.labels("annotations key", dict.fromkeys(given or {}, ""))
     made = {**(given or {}), **request.annotations}

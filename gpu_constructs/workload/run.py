@@ -1,4 +1,4 @@
-"""What runs the pods of a workload, and the object around them."""
+"""`Run`: the kind of the object that runs the pods of a workload, such as a Deployment or a Job, and its settings."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ _CONDITIONS = ("onExitCodes", "onPodConditions")
 
 @dataclass(frozen=True, kw_only=True)
 class Run(metaclass=ShortErrors):
-    """What runs the pods of a workload, with the settings that only this kind has.
+    """The object that runs the pods of a workload, such as a Deployment or a Job, with its settings.
 
-    Made by ``Run.deployment(...)``, ``Run.stateful_set(...)``, ``Run.job(...)``, ``Run.cron_job(...)`` or
+    Create it with ``Run.deployment(...)``, ``Run.stateful_set(...)``, ``Run.job(...)``, ``Run.cron_job(...)`` or
     ``Run.pod()``.
 
     Attributes:
-        serves: Whether the pods run until they are stopped, instead of to their own end.
-        longest_name: Length of the longest name. Kubernetes appends to it in a label or the name of a Job.
+        serves: Whether the pods run until you delete them. False for a Job or CronJob, whose pods end by themselves.
+        longest_name: Length limit of the name, because Kubernetes appends a suffix to it in a label or in the name of a
+            Job.
 
     Raises:
         GpuConstructsError: A setting is out of range.
@@ -60,11 +61,11 @@ class Run(metaclass=ShortErrors):
         self._check()
 
     def _check(self) -> None:
-        """Check what the types of the settings do not say."""
+        """Raise an error if a setting has the right type but a value that is not allowed."""
 
     @property
     def kind(self) -> str:
-        """Kind of the object, after which the class is called."""
+        """Kind of the Kubernetes object, such as ``Deployment``."""
         return type(self).__name__
 
     @property
@@ -74,11 +75,11 @@ class Run(metaclass=ShortErrors):
 
     @property
     def has_budget(self) -> bool:
-        """Whether the pods get a PodDisruptionBudget."""
+        """Whether the workload gets a PodDisruptionBudget."""
         return False
 
     def has_service(self, ports: Mapping[str, int]) -> bool:
-        """Check whether the pods get a Service: by default if they have ports."""
+        """Check whether the workload gets a Service. By default, it gets a Service if its container has ports."""
         return bool(ports) if self._service is None else self._service
 
     def manifest(
@@ -90,7 +91,7 @@ class Run(metaclass=ShortErrors):
         pod_annotations: Mapping[str, str] | None = None,
         volume_claim_templates: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, Any]:
-        """Return the object around a pod; its labels go on the pods too."""
+        """Return the manifest of the object that runs the pods. The pods get the labels of the object."""
         template = {
             "metadata": {"labels": metadata["labels"], "annotations": pod_annotations or None},
             "spec": pod_spec,
@@ -106,7 +107,7 @@ class Run(metaclass=ShortErrors):
 
 @dataclass(frozen=True, kw_only=True)
 class Pod(Run):
-    """A bare Pod, which nothing starts again: ``Run.pod()``."""
+    """A bare Pod, which no controller replaces or moves to another node: ``Run.pod()``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +124,8 @@ class _Serving(Run):
             self.strategy.to_manifest(self.kind)
         if self.pod_disruption_budget and self.replicas < 2:
             raise GpuConstructsError(
-                f"pod_disruption_budget=True needs two replicas or more, got {self.replicas}: of a single pod it would "
-                "block every drain of its node"
+                f"pod_disruption_budget=True needs two replicas or more, got {self.replicas}: for a single pod, it "
+                "would block every drain of its node"
             )
 
     @property
@@ -141,36 +142,38 @@ class _Serving(Run):
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment(_Serving):
-    """Pods that serve and are all alike: ``Run.deployment(...)``.
+    """Pods that run until you delete them and that are all alike: ``Run.deployment(...)``.
 
     Attributes:
-        replicas: Number of pods. 1 by default, where cdk8s-plus has 2: each holds its own GPUs.
-        strategy: How pods are replaced. None: ``Recreate`` for one replica, else one after the other without surge; a
-            surge waits for a GPU that may never be free.
-        pod_disruption_budget: Whether only one pod may be missing when nodes are drained. None: for two replicas or
-            more; of one replica it would block every drain, so True is refused there.
+        replicas: Number of pods. The default is 1, not 2 as in cdk8s-plus, because each pod needs its own GPUs.
+        strategy: Update strategy. None: ``Recreate`` for one replica. For several replicas, an old pod stops before a
+            new one starts. Otherwise the new pod would wait for a GPU that the old pods hold.
+        pod_disruption_budget: Whether the drain of nodes can stop only one pod at a time. None: True for two replicas
+            or more. For one replica, True is an error, because the budget would block each drain.
     """
 
     def _spec(self, template: Mapping[str, Any], selector: Mapping[str, str]) -> dict[str, Any]:
-        # An update never needs a GPU that the old pods still hold: a single pod is stopped before its successor
-        # starts, of several one at a time.
+        # An update never needs a GPU that an old pod still holds. A single pod stops before the new one starts.
+        # Several pods stop and start one at a time.
         strategy = self.strategy or (Strategy.recreate() if self.replicas <= 1 else Strategy.rolling_update())
         return {**super()._spec(template, selector), "strategy": strategy.to_manifest(self.kind)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StatefulSet(_Serving):
-    """Pods that serve, each with a name and disks of its own: ``Run.stateful_set(...)``.
+    """Pods that run until you delete them, each with its own name and disks: ``Run.stateful_set(...)``.
 
     Attributes:
         replicas: Number of pods, 1 by default.
-        strategy: How pods are replaced. None: as Kubernetes does.
-        pod_disruption_budget: Whether only one pod may be missing when nodes are drained, as of a Deployment.
-        pod_management_policy: ``Parallel`` starts all pods at once, as training over nodes needs it.
+        strategy: Update strategy. None: the default of Kubernetes.
+        pod_disruption_budget: Whether the drain of nodes can stop only one pod at a time. None: True for two replicas
+            or more.
+        pod_management_policy: Order in which the pods start. ``Parallel`` starts all pods at once, as a training over
+            several nodes needs. None: one after the other, the default of Kubernetes.
     """
 
     longest_name = 52
-    # A headless one, which gives the pods their names.
+    # The pods get their DNS names from the headless Service.
     _service = True
 
     pod_management_policy: Literal["OrderedReady", "Parallel"] | None = None
@@ -185,22 +188,25 @@ class StatefulSet(_Serving):
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Run):
-    """Pods that run to their end: ``Run.job(...)``.
+    """Pods that end when they finish their work: ``Run.job(...)``.
 
     Attributes:
-        completions: Pods that must succeed; more than one are numbered (``JOB_COMPLETION_INDEX``).
-        completion_mode: ``Indexed`` or ``NonIndexed``. None: indexed for more than one.
-        parallelism: Pods at once; all of them by default.
-        backoff_limit: Retries of the pods; 2 where Kubernetes has 6, since each holds a GPU again.
-        pod_failure_policy: Which failures count, and which end the Job at once, in the form of Kubernetes.
-        active_deadline_seconds: Time after which the Job is stopped. None: never.
-        ttl_seconds_after_finished: Time after which a finished Job is deleted. None: never, since GitOps tools would
-            start a deleted one again.
-        suspend: Whether nothing starts until this is set to false, as Kueue does.
+        completions: Number of pods that must succeed. If there are several, each has an index
+            (``JOB_COMPLETION_INDEX``).
+        completion_mode: ``Indexed`` or ``NonIndexed``. None: ``Indexed`` if ``completions`` is above 1.
+        parallelism: Number of pods that run at once. None: ``completions``.
+        backoff_limit: Number of retries. The default is 2, not 6 as in Kubernetes, because each retry needs the GPUs
+            again.
+        pod_failure_policy: Rules that decide which failures end the Job and which failures do not count, as in the
+            Kubernetes API.
+        active_deadline_seconds: Time after which Kubernetes stops the Job, in seconds. None: never.
+        ttl_seconds_after_finished: Time after which Kubernetes deletes the finished Job, in seconds. None: never,
+            because GitOps tools would create the Job again.
+        suspend: Whether the Job waits until a user or a queue such as Kueue sets this to False.
     """
 
     api_version = "batch/v1"
-    # Nothing sends requests to pods that end.
+    # The pods of a Job receive no requests, so they need no Service.
     _service = False
 
     completions: int = 1
@@ -215,7 +221,7 @@ class Job(Run):
     def _check(self) -> None:
         if self.pods_at_once > self.completions:
             raise GpuConstructsError(
-                f"parallelism must be at most completions, which are {self.completions}; got {self.parallelism}"
+                f"parallelism must be at most completions, that is {self.completions}, got {self.parallelism}"
             )
         if self.pod_failure_policy is not None:
             _check_failure_policy(self.pod_failure_policy)
@@ -229,7 +235,7 @@ class Job(Run):
         return {
             "activeDeadlineSeconds": self.active_deadline_seconds,
             "backoffLimit": self.backoff_limit,
-            # Numbered, so that each pod knows its part.
+            # A pod uses its index to find its share of the work.
             "completionMode": self.completion_mode or ("Indexed" if self.completions > 1 else None),
             "completions": self.completions if self.completions > 1 or self.completion_mode == "Indexed" else None,
             "parallelism": self.pods_at_once if self.pods_at_once > 1 else None,
@@ -242,12 +248,13 @@ class Job(Run):
 
 @dataclass(frozen=True, kw_only=True)
 class CronJob(Job):
-    """A Job at certain times, with all settings of a Job: ``Run.cron_job(schedule=...)``.
+    """A Job that starts on a schedule, with all settings of a Job: ``Run.cron_job(schedule=...)``.
 
     Attributes:
-        schedule: Times in cron's five fields or as ``@daily`` and its like.
-        time_zone: Time zone of the schedule, like ``Europe/Berlin``. None: that of the cluster's control plane.
-        concurrency_policy: ``Forbid`` by default: two of its Jobs at once would both want the GPU.
+        schedule: Schedule in the five fields of cron, or a macro such as ``@daily``.
+        time_zone: Time zone of the schedule, such as ``Europe/Berlin``. None: the time zone of the control plane.
+        concurrency_policy: What happens if the previous Job still runs at the scheduled time. ``Forbid`` by default,
+            because both Jobs would need the GPUs.
     """
 
     longest_name = 52
@@ -260,7 +267,7 @@ class CronJob(Job):
         super()._check()
         cron_schedule("schedule", self.schedule)
         if self.time_zone is not None and not _TIME_ZONE.match(self.time_zone):
-            raise GpuConstructsError(f"time_zone must be a name like 'Europe/Berlin'; got {self.time_zone!r}")
+            raise GpuConstructsError(f"time_zone must be a name like 'Europe/Berlin', got {self.time_zone!r}")
 
     def _spec(self, template: Mapping[str, Any], selector: Mapping[str, str]) -> dict[str, Any]:
         return {
@@ -275,9 +282,11 @@ class CronJob(Job):
 
 
 def _check_failure_policy(policy: Mapping[str, Any]) -> None:
-    """Check the first levels of a policy for the form of Kubernetes."""
+    """Raise an error unless the top levels of a policy have the fields of the Kubernetes API."""
     if not policy.get("rules") or len(policy) > 1:
-        raise GpuConstructsError(f"pod_failure_policy must hold 'rules' alone, with at least one; got {dict(policy)!r}")
+        raise GpuConstructsError(
+            f"pod_failure_policy must contain only 'rules', with at least one, got {dict(policy)!r}"
+        )
     of_type("pod_failure_policy['rules']", policy["rules"], Sequence[Mapping[str, Any]])
     for index, rule in enumerate(policy["rules"]):
         field = f"pod_failure_policy['rules'][{index}]"
@@ -285,7 +294,9 @@ def _check_failure_policy(policy: Mapping[str, Any]) -> None:
             one_of(f"{field} key", key, ("action", *_CONDITIONS))
         one_of(f"{field}['action']", rule.get("action"), ("FailJob", "Ignore", "Count"))
         if sum(condition in rule for condition in _CONDITIONS) != 1:
-            raise GpuConstructsError(f"{field} must hold either 'onExitCodes' or 'onPodConditions'; got {dict(rule)!r}")
+            raise GpuConstructsError(
+                f"{field} must contain either 'onExitCodes' or 'onPodConditions', got {dict(rule)!r}"
+            )
 
 
 Run.deployment, Run.stateful_set, Run.pod = Deployment, StatefulSet, Pod
@@ -301,20 +312,20 @@ SETTINGS: Mapping[str, str] = {
     )
     for member in fields(made)
 }
-"""Where each setting of a controller is given."""
+"""Text for error messages: the method of ``Run`` and the keyword that set each setting."""
 
 
 def run_of(kind: Kind, run: Run | None) -> Run:
-    """Return what runs the pods: ``run``, or the kind with its defaults.
+    """Return the object that runs the pods: the option ``run``. If that is None, the object of ``kind`` with defaults.
 
     Raises:
-        GpuConstructsError: Both are given and differ, or a kind that needs a setting.
+        GpuConstructsError: ``run`` has another kind than ``kind``, or the kind has a setting without a default.
     """
     if run is not None:
         if kind not in ("Deployment", run.kind):
-            raise GpuConstructsError(f"kind and run must not both be given; got {kind!r} and run of a {run.kind}")
+            raise GpuConstructsError(f"kind and run must not both have a value, got {kind!r} and run of a {run.kind}")
         return run
     if kind == "CronJob":
-        raise GpuConstructsError("kind 'CronJob' needs a schedule; pass run=Run.cron_job(schedule='0 3 * * *')")
+        raise GpuConstructsError("kind 'CronJob' needs a schedule. Pass run=Run.cron_job(schedule='0 3 * * *')")
     factories: Mapping[Kind, type[Run]] = {"Deployment": Deployment, "StatefulSet": StatefulSet, "Job": Job, "Pod": Pod}
     return factories[kind]()

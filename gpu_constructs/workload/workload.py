@@ -1,4 +1,4 @@
-"""A workload that uses GPUs."""
+"""`GpuWorkload`: a workload whose pods use GPUs."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from gpu_constructs.workload.run import SETTINGS, Kind, Run, run_of
 
 
 class GpuWorkload(GpuObject):
-    """Pods of which one container holds GPUs.
+    """A workload, such as a Deployment or a Job, whose pods have one container with GPUs.
 
-    Emits the object that ``run`` names, and with it:
+    Emits the object that runs the pods, and these objects:
 
-    - a Service where ports are given; for a Job or CronJob none, for a StatefulSet always a headless one;
-    - a PodDisruptionBudget (``maxUnavailable: 1``) for two replicas or more;
-    - a PersistentVolumeClaim for each ``VolumeClaim``, which a StatefulSet holds in itself;
-    - a ResourceClaimTemplate where the profile's backend is ``Backend.dra_claims()``;
-    - for a bare Pod a ServiceAccount, without which a Pod is refused while its Namespace is still new.
+    - a Service if the container has ports. A Job or CronJob has none. A StatefulSet always has a headless Service.
+    - a PodDisruptionBudget (``maxUnavailable: 1``) for two replicas or more.
+    - a PersistentVolumeClaim for each ``VolumeClaim``. A StatefulSet contains its claims instead.
+    - a ResourceClaimTemplate if the backend of the profile is ``Backend.dra_claims()``.
+    - a ServiceAccount for a bare Pod. Otherwise Kubernetes rejects a Pod in a new Namespace.
 
-    The pods carry the GPU limit, the runtime class and node selector of the platform, a toleration of the
-    GPU taint, and ``NVIDIA_VISIBLE_DEVICES`` never: in a pod it would override the GPU that was allocated. All other
-    containers get ``NVIDIA_VISIBLE_DEVICES=void``, since in the runtime of NVIDIA an image with CUDA asks for every
-    GPU of the node by itself.
+    The pods have the GPU limit, the runtime class and node selector of the platform, and a toleration of the GPU taint.
+    The container with GPUs never has ``NVIDIA_VISIBLE_DEVICES``, because the variable would override the allocated GPU.
+    All other containers have ``NVIDIA_VISIBLE_DEVICES=void``. Otherwise, the NVIDIA runtime would give an image with
+    CUDA all GPUs of the node.
 
-    A changed ConfigMap that was handed over as an object restarts the pods of a Deployment or StatefulSet.
+    If you pass a ConfigMap as an object, a change of its data restarts the pods of a Deployment or StatefulSet.
 
     Attributes:
-        name: Name of the object and its Service.
-        namespace: Name of its namespace.
-        kind: Kind of the object.
-        gpus: Number of GPUs that a pod holds.
-        request: GPUs that a pod asks for.
-        match_labels: Labels that tell its pods from others: for selectors of a Service or a NetworkPolicy.
-        service: The Service in front of the pods; None where there is none.
-        url: The URL that other pods of the cluster reach the pods at. None where there is no Service, or none of its
-            ports is named ``http`` or ``https``.
+        name: Name of the Deployment, StatefulSet, Job, CronJob or Pod, and of its Service.
+        namespace: Name of the namespace of all objects.
+        kind: Kind of the object that runs the pods.
+        gpus: Number of GPUs of a pod.
+        request: Number and properties of the GPUs of a pod.
+        match_labels: Labels that identify the pods, for selectors of a Service or a NetworkPolicy.
+        service: Service of the pods. None if there is no Service.
+        url: URL at which other pods of the cluster reach the pods. None if there is no Service, or no port named
+            ``http`` or ``https``.
         api_object: The Deployment, StatefulSet, Job, CronJob or Pod.
 
     Source:
@@ -69,21 +69,23 @@ class GpuWorkload(GpuObject):
         run: Run | None = None,
         **options: Unpack[GpuWorkloadOptions],
     ) -> None:
-        """Make the workload.
+        """Create the objects of the workload.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id, and the name unless ``name`` says otherwise.
-            image: ``repository:tag`` or digest; never ``latest``.
-            kind: Short for ``run`` with its defaults: ``Deployment``, ``StatefulSet``, ``Job`` or ``Pod``.
-            run: What runs the pods: ``Run.deployment(replicas=2)``, ``Run.stateful_set(...)``,
-                ``Run.job(completions=8)``, ``Run.cron_job(schedule="@daily")`` or ``Run.pod()``. None: as ``kind``
-                says.
-            options: ``resources`` are requests of 1 CPU and 4Gi and a memory limit of 16Gi by default; what is given
-                replaces them as a whole. No CPU limit: throttling starves the GPU.
+            scope: Chart, or a construct in a chart.
+            id: ID of the construct. It is also the name of the objects, unless you set ``name``.
+            image: Image as ``repository:tag`` or with a digest. The tag ``latest`` is an error.
+            kind: Kind of the object that runs the pods: ``Deployment``, ``StatefulSet``, ``Job`` or ``Pod``. The object
+                has the default settings of its kind. To change them, use ``run``.
+            run: Object that runs the pods, with settings: ``Run.deployment(replicas=2)``, ``Run.stateful_set(...)``,
+                ``Run.job(completions=8)``, ``Run.cron_job(schedule="@daily")`` or ``Run.pod()``. None: the object of
+                ``kind``.
+            options: Options of the workload. The default of ``resources`` is a request of 1 CPU and 4Gi, and a memory
+                limit of 16Gi. Your value replaces the whole default. The default has no CPU limit, because a throttled
+                CPU makes the GPU wait.
 
         Raises:
-            GpuConstructsError: A value above is not allowed, or does not fit the others.
+            GpuConstructsError: A value that is not allowed, or values that contradict each other.
         """
         runs = run_of(kind, run)
         profile = profile_of(
@@ -116,51 +118,52 @@ class GpuWorkload(GpuObject):
 
     @at_own_path
     def attach_volume(self, path: str, volume: Mountable) -> None:
-        """Mount something more into the container that holds the GPUs.
+        """Mount a volume into the container with the GPUs.
 
         Args:
             path: Absolute path of the mount.
-            volume: As in ``volumes``.
+            volume: Volume, with the same types as in ``volumes``.
 
         Raises:
-            GpuConstructsError: Something is mounted there already, or cannot be mounted.
+            GpuConstructsError: The container already has a mount at this path, or the value is not a volume.
         """
         self._change(manifests.attach_volume, path, volume)
 
     @at_own_path
     def add_env(self, name: str, value: str | AnyEnvValue) -> None:
-        """Set one more variable of the container that holds the GPUs.
+        """Set an environment variable of the container with the GPUs.
 
         Args:
             name: Name of the variable.
             value: Text or an ``EnvValue``.
 
         Raises:
-            GpuConstructsError: The variable is set already, or ``value`` is neither.
+            GpuConstructsError: The container already has the variable, or ``value`` is neither.
         """
         self._change(manifests.add_env, name, value)
 
     @at_own_path
     def add_init_container(self, container: Container) -> None:
-        """Run one more container to its end before the others start.
+        """Add an init container, which runs to its end before the main container starts.
 
         Args:
-            container: It sees no GPU.
+            container: Container to add. It has no access to a GPU.
 
         Raises:
-            GpuConstructsError: The name is taken, or a value of the container is not allowed.
+            GpuConstructsError: Another container has the same name, or a value of the container is not allowed.
         """
         self._change(manifests.add_init_container, container)
 
     @at_own_path
     def add_sidecar(self, container: Container) -> None:
-        """Run one more container beside the main one, until that has ended.
+        """Add a sidecar, which runs beside the main container and ends after it.
 
         Args:
-            container: It sees no GPU.
+            container: Container to add. It has no access to a GPU.
 
         Raises:
-            GpuConstructsError: The name is taken, or the platform's Kubernetes has no native sidecars.
+            GpuConstructsError: Another container has the same name, or the Kubernetes release of the platform has no
+                native sidecars.
         """
         self._change(manifests.add_sidecar, container)
 

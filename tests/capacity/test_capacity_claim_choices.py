@@ -1,4 +1,4 @@
-"""Claims that leave a choice, against every order in which pods come; tables/plans.yaml has examples."""
+"""Compare plans of claims with choices with every order of pods. tables/plans.yaml has examples."""
 
 from itertools import product
 
@@ -41,7 +41,7 @@ def nodes_with_devices(draw):
 
 
 def can_all_come(consumers, nodes):
-    """Check whether all pods run in some order, each on a node of which it takes the first choice that is free."""
+    """Check whether all pods run in some order, each on a node with its first free choice."""
     seen = set()
 
     def come(free, left):
@@ -67,7 +67,7 @@ def can_all_come(consumers, nodes):
 
 @at_depth(300, quick=40)
 @given(consumers_with_choices(), nodes_with_devices())
-def test_what_runs_in_some_order_is_never_said_to_lack_room(consumers, nodes):
+def test_pods_that_run_in_some_order_never_lack_room(consumers, nodes):
     plan = plan_of(consumers, nodes, {}, {})
     if can_all_come(consumers, nodes):
         assert (plan.always_fits == "no", plan.all_fits == "no") == (False, False)

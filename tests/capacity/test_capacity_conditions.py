@@ -5,7 +5,7 @@ from gpu_constructs.capacity.planner import plan_capacity
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 
 
-def test_a_condition_is_in_the_verdict_of_every_report_with_its_way_out():
+def test_every_report_states_a_condition_in_its_verdict():
     pod = {"containers": [{"limits": {"nvidia.com/gpu": 1}}], "nodeSelector": {"nvidia.com/gpu.product": "X"}}
     nodes = [GpuNode(name="n", vram="24Gi", count=2)]
     plan = plan_capacity(objects([{"kind": "Deployment", "pod": pod}]), GpuInventory(nodes=nodes))
@@ -17,6 +17,6 @@ def test_a_condition_is_in_the_verdict_of_every_report_with_its_way_out():
         assert "Everything fits" not in report
     text = plan.to_text("x")
     assert "Fits, if\n--------" in text
-    assert "nvidia.com/gpu.product" not in text.partition("Assumed")[2]
+    assert "nvidia.com/gpu.product" not in text.partition("Assumptions")[2]
     verdict = json.loads(plan.to_json("x"))["verdict"]
-    assert verdict["sentences"][0]["text"].startswith("It fits, if the label nvidia.com/gpu.product")
+    assert verdict["sentences"][0]["text"].startswith("It fits, if the undeclared label nvidia.com/gpu.product")

@@ -40,7 +40,7 @@ PLACES = ("nodeSelector", "tolerations", "nodeName", "runtimeClassName")
 
 
 def described(consumer: Consumer):
-    """Return a consumer as the table writes it."""
+    """Return a consumer in the form of the table."""
     read = {
         "choices": [
             {**one.asks, **({"takes_all": sorted(one.takes_all)} if one.takes_all else {})} for one in consumer.choices
@@ -58,14 +58,14 @@ def described(consumer: Consumer):
 
 
 @pytest.mark.parametrize("sentence", EXAMPLES)
-def test_what_objects_ask_for(sentence):
+def test_objects_request_these_gpus(sentence):
     for example in EXAMPLES[sentence]:
         facts = Facts(objects(example["objects"], "ml"))
         assert [described(one) for one in consumers(facts)] == example.get("consumers", []), example["objects"]
         assert list(uncounted(facts)) == example.get("uncounted", []), example["objects"]
 
 
-def test_every_kind_with_pods_is_known():
+def test_the_plan_knows_every_kind_with_pods():
     assert {*pod_specs._PATHS, *pod_specs._OBJECTS, ("trainer.kubeflow.org", "TrainJob")} <= set(kinds())
 
 
@@ -99,7 +99,7 @@ KINDS = [
 
 @at_depth(300, quick=40)
 @given(st.lists(st.tuples(st.sampled_from(KINDS), st.dictionaries(FIELDS, RUBBISH, max_size=5)), max_size=3))
-def test_no_rubbish_breaks_the_count(given_objects):
+def test_invalid_objects_never_break_the_count(given_objects):
     written = [
         {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": {"name": "x"}, "spec": spec}
         for (group, kind), spec in given_objects

@@ -81,7 +81,7 @@ REFUSALS = {"labels and names are compared as the scheduler does": TABLES["label
 
 
 @pytest.mark.parametrize("sentence", REFUSALS)
-def test_a_node_refuses_pods_with_a_reason(sentence):
+def test_a_node_rejects_pods_with_a_reason(sentence):
     for row in REFUSALS[sentence]:
         given = {name: row[name] for name in ("asks", "is_for_each_node", "most_asked", "vram_mib") if name in row}
         one = consumer(spec_of(row), **given)
@@ -98,13 +98,13 @@ def test_a_node_refuses_pods_with_a_reason(sentence):
             assert unknown_labels(one, node) == tuple(row["open_labels"]), row
 
 
-def test_taints_are_tolerated_as_the_scheduler_does():
+def test_tolerations_match_taints_as_in_the_scheduler():
     for row in TABLES["taints"]:
         node = offer(taints=[taint(text) for text in row["taints"]])
         assert (refusal(consumer({"tolerations": row["tolerations"]}), node) is None) == row["is_taken"], row
 
 
-def test_labels_that_nobody_can_know_are_let_pass_and_named():
+def test_labels_of_unknown_value_match_and_are_named():
     node = offer({"m": "1"})
     for row in TABLES["unknown"]:
         one = consumer(spec_of(row))
@@ -186,7 +186,7 @@ def plainly_holds(one, labels, name):
 
 @at_depth(400, quick=80)
 @given(specs_drawn, labels_drawn, st.sampled_from(NODES))
-def test_labels_that_are_all_declared_are_judged_as_the_documentation_says(spec, labels, name):
+def test_declared_labels_match_as_kubernetes_documents(spec, labels, name):
     got = refusal(consumer(spec), offer(labels, name=name))
     assert (got is None) == plainly_matches(spec, labels, name), got
 
@@ -196,7 +196,7 @@ UNKNOWN_KEYS = ("nvidia.com/a", "nvidia.com/b")
 
 @at_depth(400, quick=50)
 @given(st.data())
-def test_unknown_labels_pass_exactly_where_some_values_of_them_would(data):
+def test_unknown_labels_match_exactly_if_some_values_would(data):
     def unknown(drawn):
         return {("nvidia.com/" + key if key in "ab" else key): value for key, value in drawn.items()}
 
@@ -217,7 +217,7 @@ def test_unknown_labels_pass_exactly_where_some_values_of_them_would(data):
     assert (refusal(consumer(spec), offer(labels, name="n")) is None) == is_taken
 
 
-def test_nodes_that_differ_in_what_nobody_asks_for_are_one_group():
+def test_nodes_that_differ_in_unselected_labels_are_one_group():
     offers = [offer({"kubernetes.io/hostname": f"n{i}", "pool": "x"}, name=f"n{i}") for i in range(3)]
     many = Eligibility([consumer({"nodeSelector": {"pool": "x"}}), consumer()], offers)
     assert many.offer_groups == [0, 0, 0]

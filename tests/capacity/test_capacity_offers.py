@@ -1,4 +1,4 @@
-"""What nodes offer and which labels they have: the cases are in tables/offers.yaml and tables/labels.yaml."""
+"""Offers and labels of nodes. The cases are in tables/offers.yaml and tables/labels.yaml."""
 
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ from app_tables import table
 from gpu_constructs import Configs, DevicePluginChart, Flags, GpuConstructsWarning, Kubernetes, plan_capacity
 from gpu_constructs.capacity.node_labels import labels_of
 from gpu_constructs.capacity.supply import node_offers
+from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.inventory import GpuInventory, GpuNode
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.facts.provided import GpuOffer, Provided
@@ -20,7 +21,7 @@ OFFERS, LABELS = table(__file__, "offers"), table(__file__, "labels")
 
 
 def in_words(device):
-    """Return a device as the table writes it."""
+    """Return a device in the form of the table."""
     said = [f"{device.slots} {device.resource} of GPU {device.gpu}"]
     said += [f"profile {device.profile}"] if device.profile else []
     said += [f"{device.vram_mib} MiB"] if device.vram_mib is not None else []
@@ -35,7 +36,7 @@ def the_offer(node, *provided):
 
 
 def described(offer):
-    """Return an offer as the table writes it."""
+    """Return an offer in the form of the table."""
     return {
         "devices": [in_words(one) for one in offer.devices],
         "notes": list(offer.notes),
@@ -60,7 +61,7 @@ def test_a_node_offers_what_its_plugin_advertises(sentence):
 
 
 @pytest.mark.parametrize("sentence", LABELS)
-def test_a_node_has_the_labels_that_are_known_of_it(sentence):
+def test_a_node_has_its_known_labels(sentence):
     for row in LABELS[sentence]:
         given = {name: value for name, value in row.items() if name != "labels"}
         found = labels_of(**{"sharing": Sharing.none(), **given})
@@ -71,21 +72,24 @@ def test_a_node_has_the_labels_that_are_known_of_it(sentence):
 
 
 # NVIDIA/k8s-device-plugin#1807: patterns of MIG profiles were not anchored before 0.20.0.
-def test_mig_devices_with_attributes_are_named_as_the_release_names_them(app):
-    for version, allocatable, is_noted in [
-        ("0.18.2", {"nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-1g.20gb": 4}, True),
-        ("0.19.3", {"nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-1g.20gb": 4}, True),
-        ("0.20.0", {"nvidia.com/mig-1g.10gb": 3, "nvidia.com/mig-1g.10gb.me": 1, "nvidia.com/mig-1g.20gb": 4}, False),
-    ]:
-        chart = DevicePluginChart(app, f"p{version[2:4]}", platform=Kubernetes(), version=version, mig_strategy="mixed")
+@pytest.mark.filterwarnings("ignore:.*passes GDS")
+def test_mig_devices_with_attributes_have_the_resource_names_of_the_release(app):
+    whole = {"nvidia.com/mig-1g.20gb": 4}
+    for version, release in versions.DEVICE_PLUGIN.items():
+        named = {"nvidia.com/mig-1g.10gb": 3, "nvidia.com/mig-1g.10gb.me": 1, **whole}
+        allocatable = named if version == "0.20.0" else {"nvidia.com/mig-1g.10gb": 4, **whole}
+        is_noted = not release.names_mig_attributes
+        chart = DevicePluginChart(
+            app, f"p{version.replace('.', '-')}", platform=Kubernetes(), version=version, mig_strategy="mixed"
+        )
         board = "NVIDIA H100 80GB HBM3"
         layout = [{"1g.10gb+me": 1, "1g.10gb": 3}, {"1g.20gb": 4}]
         offer = the_offer(GpuNode(name="n", gpus=2, gpu_model=board, mig_layout=layout), chart.provides)
         assert offer.allocatable == allocatable
-        assert any("leaves the attributes of 1g.10gb+me out" in note for note in offer.notes) is is_noted
+        assert any("omits the attributes of 1g.10gb+me" in note for note in offer.notes) is is_noted
 
 
-def test_a_strategy_stated_beside_an_external_file_wins_over_it(app):
+def test_a_stated_mig_strategy_overrides_an_external_file(app):
     for strategy, allocatable in [
         ("single", {GPU: 14}),
         ("mixed", {"nvidia.com/mig-1g.5gb": 14}),
@@ -105,7 +109,7 @@ def test_a_strategy_stated_beside_an_external_file_wins_over_it(app):
         assert ("nvidia.com/mig-*" in chart.provides.gpu_resources) is (strategy in (None, "mixed"))
 
 
-def test_more_clients_of_mps_than_an_old_gpu_serves_count_only_for_newer_boards():
+def test_more_mps_clients_than_an_old_gpu_serves_need_a_newer_board():
     for node, replicas, is_noted in [
         (GpuNode(name="n", gpu_model=RTX), 48, False),
         (GpuNode(name="n", vram="24Gi"), 16, False),
@@ -121,7 +125,7 @@ def test_more_clients_of_mps_than_an_old_gpu_serves_count_only_for_newer_boards(
         assert (plan_capacity([web], GpuInventory(nodes=[stated])).all_fits == "conditional") is is_noted
 
 
-def test_the_label_of_pci_devices_is_there_where_the_discovery_publishes_it():
+def test_a_node_has_the_label_of_pci_devices_if_discovery_publishes_it():
     by_class = NfdWorker(config={"sources": {"pci": {"deviceLabelFields": ["class", "vendor"]}}})
     for discovery, published in [
         (None, []),

@@ -39,7 +39,7 @@ def test_the_answer_is_that_of_trying_everything(problem):
 
 @at_depth(150, quick=25)
 @given(problems(), st.integers(0, 2))
-def test_one_more_bin_takes_nothing_away(problem, which):
+def test_one_more_bin_never_makes_a_packing_worse(problem, which):
     items, bins = problem
     before = pack(items, bins)
     which %= len(bins)
@@ -49,7 +49,7 @@ def test_one_more_bin_takes_nothing_away(problem, which):
     assert (before.answer, after.answer) != ("yes", "no")
 
 
-def test_an_item_that_no_bin_takes_says_so():
+def test_an_item_that_no_bin_accepts_is_a_shortage():
     packing = pack([whole(1), Item((1,), 2, frozenset())], [Bin((5,), 1)])
     assert packing.answer == "no"
     assert packing.loads == (Load(0, 1, {0: 1}),)
@@ -58,7 +58,7 @@ def test_an_item_that_no_bin_takes_says_so():
     assert (short.items, short.bins, short.dimension, short.needed, short.available) == ((1,), (), None, 2, 0)
 
 
-def test_an_item_that_is_too_large_for_every_bin_says_in_what():
+def test_an_item_too_large_for_every_bin_names_the_dimension():
     items, bins = [Item((1, 9), 3, frozenset([0, 1]))], [Bin((4, 8), 1), Bin((4, 7), 5)]
     packing = pack(items, bins)
     check(items, bins, packing)
@@ -66,7 +66,7 @@ def test_an_item_that_is_too_large_for_every_bin_says_in_what():
     assert (short.bins, short.dimension, short.at_least, short.needed, short.available) == ((0, 1), 1, 9, 3, 0)
 
 
-def test_what_goes_only_to_a_few_bins_is_counted_there():
+def test_items_for_a_few_bins_count_there():
     items = [Item((1,), 3, frozenset([0])), Item((1,), 2, frozenset([0, 1])), Item((1,), 4, frozenset([2]))]
     bins = [Bin((2,), 1), Bin((2,), 1), Bin((4,), 1)]
     packing = pack(items, bins)
@@ -84,7 +84,7 @@ def test_large_items_are_counted_by_how_many_go_into_a_bin():
     assert (short.items, short.at_least, short.needed, short.available) == ((0,), 5, 3, 2)
 
 
-def test_items_that_keep_themselves_apart_are_short_of_places():
+def test_items_that_keep_apart_lack_places():
     items, bins = [Item((1,), 3, ONE, most_per_bin=1), whole(2)], [Bin((8,), 2)]
     packing = pack(items, bins)
     check(items, bins, packing)
@@ -97,13 +97,13 @@ def test_a_limit_per_bin_is_each_items_own():
     assert pack(items, bins).loads == (Load(0, 2, {0: 1, 1: 1}),)
 
 
-def test_things_of_no_size_need_a_bin_all_the_same():
+def test_items_of_size_zero_also_need_a_bin():
     assert pack([Item((0,), 3, ONE, most_per_bin=1)], [Bin((0,), 3)]).answer == "yes"
     assert pack([Item((0,), 3, ONE, most_per_bin=1)], [Bin((0,), 2)]).answer == "no"
     assert pack([Item((0,), 3, ONE)], [Bin((0,), 1)]).loads == (Load(0, 1, {0: 3}),)
 
 
-def test_dimensions_that_nobody_uses_together_share_their_bins():
+def test_dimensions_that_no_item_combines_share_bins():
     items = [Item((1, 0), 4, ONE), Item((0, 1), 3, ONE), Item((2, 0), 1, ONE)]
     bins = [Bin((3, 2), 2)]
     packing = pack(items, bins)
@@ -112,13 +112,13 @@ def test_dimensions_that_nobody_uses_together_share_their_bins():
     assert sum(load.count for load in packing.loads) == 2
 
 
-def test_the_earlier_of_what_is_alike_gets_the_places():
+def test_earlier_equal_items_get_the_places():
     packing = pack([whole(1, 3), whole(1, 3), whole(1, 3)], [Bin((5,), 1)])
     assert packing.answer == "no"
     assert packing.unplaced == {1: 1, 2: 3}
 
 
-def test_bins_that_have_to_be_exactly_full_are_filled():
+def test_bins_that_must_be_exactly_full_are_filled():
     for bins in [5, 10]:
         for capacity in [100, 16303]:
             items, of = partition_in_threes(bins, capacity, bins * capacity)
@@ -127,7 +127,7 @@ def test_bins_that_have_to_be_exactly_full_are_filled():
             assert packing.answer == "yes"
 
 
-def test_full_bins_that_miss_by_one_are_told_apart():
+def test_a_problem_that_misses_by_one_is_impossible():
     items, bins = partition_in_threes(10, 16303, 3)
     items[0], items[1] = whole(items[0].size[0] + 1), whole(items[1].size[0] - 1)
     assert pack(items, bins).answer == "no"
@@ -137,14 +137,14 @@ def elsewhere(items: list[Item]) -> list[Item]:
     return [replace(item, bins=frozenset([1])) for item in items]
 
 
-def test_what_is_too_hard_does_not_hide_what_cannot_be():
+def test_a_hard_part_does_not_hide_an_impossible_part():
     (hard, many), (items, few) = partition_in_threes(100, 100, 10_000), partition_in_threes(12, 16303, 0)
     items[0], items[1] = whole(items[0].size[0] + 1), whole(items[1].size[0] - 1)
     assert pack(hard, many).answer == "undecided"
     assert pack([*hard, *elsewhere(items)], [*many, *few]).answer == "no"
 
 
-def test_without_the_solver_only_what_it_would_decide_is_undecided(monkeypatch):
+def test_without_the_solver_only_its_problems_are_undecided(monkeypatch):
     monkeypatch.setattr(solver, "is_installed", lambda: False)
     for problem in (partition_in_threes(10, 1000, 1), partition_in_threes(10, 16303, 3)):
         packing = pack(*problem)

@@ -64,7 +64,7 @@ def plain(name="theirs", replicas=1, kind="Deployment"):
 
 
 def said(app):
-    """Return what a synth refuses, or else what it warns of."""
+    """Return the problems of a synth, or its warnings."""
     problems, told = [], []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GpuConstructsWarning)
@@ -95,13 +95,13 @@ def test_reasons_stand_below_a_short_first_line(tmp_path):
     (problem,), _ = said(app)
     first, *reasons = problem.splitlines()
     assert first == (
-        "work/a: no node of the inventory takes its pods; select labels that nodes have, or declare them with "
-        "GpuNode(labels=...), or add a node to the inventory that takes it"
+        "work/a: no node of the inventory accepts its pods. Select labels that nodes have, or declare them with "
+        "GpuNode(labels=...), or add a node that accepts it to the inventory"
     )
     assert len(reasons) > 1
 
 
-def test_an_app_that_fits_is_synthesized_without_a_word(tmp_path):
+def test_an_app_that_fits_is_synthesized_without_warnings(tmp_path):
     app, chart, plan = cluster(tmp_path)
     server(chart, "a", "8Gi")
     server(chart, "b", "8Gi")
@@ -110,18 +110,18 @@ def test_an_app_that_fits_is_synthesized_without_a_word(tmp_path):
     assert plan.plan.stock["nvidia.com/gpu"].left == 0
 
 
-def test_what_always_runs_and_has_no_place_fails_the_synth_and_writes_nothing(tmp_path):
+def test_always_running_pods_without_a_place_fail_the_synth_and_write_nothing(tmp_path):
     app, chart, _ = cluster(tmp_path)
     for name in "abc":
         server(chart, name, "1Gi")
     (problem,), _ = said(app)
-    assert problem.startswith("work/c: what always runs does not fit; more slots with ")
-    assert "work/a, work/b and work/c want 3 nvidia.com/gpu, and one has 2" in problem
+    assert problem.startswith("work/c: the long-running pods do not fit. Configure more slots with ")
+    assert "work/a, work/b and work/c request 3 nvidia.com/gpu, but one has 2" in problem
     assert "Sharing.time_slicing(replicas=3)" in problem
     assert not (tmp_path / "dist").exists()
 
 
-def test_a_pod_that_no_node_takes_fails_with_the_reason_of_each(tmp_path):
+def test_a_pod_that_no_node_accepts_fails_with_the_reason_of_each(tmp_path):
     nodes = [
         GpuNode(name="one", gpu_model=BOARD),
         GpuNode(name="pool", gpu_model="NVIDIA L4", count=3, labels={"disk": "hdd"}),
@@ -130,10 +130,10 @@ def test_a_pod_that_no_node_takes_fails_with_the_reason_of_each(tmp_path):
     server(chart, "a", "1Gi", node_selector={"disk": "ssd"})
     (problem,), _ = said(app)
     first, *reasons = problem.splitlines()
-    assert first.startswith("work/a: no node of the inventory takes its pods; select labels that nodes have, or ")
+    assert first.startswith("work/a: no node of the inventory accepts its pods. Select labels that nodes have, or ")
     assert reasons == [
-        "  one has no label disk, where its pods want ssd",
-        "  pool has disk=hdd, where its pods want ssd",
+        "  one has no label disk, but its pods select ssd",
+        "  pool has disk=hdd, but its pods select ssd",
     ]
 
 
@@ -143,7 +143,7 @@ def test_objects_of_cdk8s_plus_count(tmp_path):
     deployment = kplus.Deployment(chart, "theirs", replicas=3, containers=[container])
     deployment.with_(GpuAccess(profile=PROFILE, request=GpuRequest(vram="1Gi")))
     (problem,), _ = said(app)
-    assert problem.startswith("work/theirs: what always runs does not fit; ")
+    assert problem.startswith("work/theirs: the long-running pods do not fit. ")
     assert plan.plan.consumers[0].consumer.pods == 3
 
 
@@ -153,27 +153,30 @@ def test_objects_of_a_file_count(tmp_path):
     file.write_text(json.dumps(plain(replicas=3)))
     Include(chart, "include", url=str(file))
     (problem,), _ = said(app)
-    assert problem.splitlines()[1:] == ["  work/theirs wants 3 nvidia.com/gpu, and one has 2"]
+    assert problem.splitlines()[1:] == [
+        "  pods, or add a node to the inventory",
+        "  work/theirs requests 3 nvidia.com/gpu, but one has 2",
+    ]
 
 
-def test_what_asks_for_gpus_and_cannot_be_counted_is_told(tmp_path):
+def test_an_uncountable_gpu_request_is_a_condition(tmp_path):
     job = {**plain("theirs"), "apiVersion": "example.com/v1", "kind": "RenderFarm"}
     app, _, plan = cluster(tmp_path, other_manifests=[job])
     problems, (warned,) = said(app)
     assert problems == []
     assert "RenderFarm work/theirs" in warned
-    assert "not counted" in warned
+    assert "does not count it" in warned
     assert plan.plan.consumers == []
 
 
-def test_what_runs_there_already_counts_and_is_named_as_what_it_is(tmp_path):
+def test_other_manifests_count_and_keep_their_names(tmp_path):
     others = [{"apiVersion": "v1", "kind": "List", "items": [plain(replicas=3)]}]
     app, _, _ = cluster(tmp_path, other_manifests=others)
     (problem,), _ = said(app)
-    assert problem.startswith("capacity-plan: Deployment work/theirs: what always runs does not fit")
+    assert problem.startswith("capacity-plan: Deployment work/theirs: the long-running pods do not fit")
 
 
-def test_updates_of_what_the_app_does_not_make_only_warn(tmp_path):
+def test_updates_of_other_manifests_only_warn(tmp_path):
     theirs = plain(replicas=2)
     del theirs["spec"]["strategy"]
     app, _, _ = cluster(tmp_path, other_manifests=[None, theirs])
@@ -182,14 +185,14 @@ def test_updates_of_what_the_app_does_not_make_only_warn(tmp_path):
     assert warned.startswith("capacity-plan: Deployment work/theirs: an update would wait forever")
 
 
-def test_a_node_cannot_be_shared_otherwise_than_the_plugin_of_the_app_shares_it(tmp_path):
+def test_the_sharing_of_a_node_must_match_the_plugin_of_the_app(tmp_path):
     node = GpuNode(name="one", gpu_model=BOARD, sharing=Sharing.time_slicing(replicas=4))
     app, _, _ = cluster(tmp_path, GpuInventory(nodes=[node]))
     (problem,), _ = said(app)
     assert problem == (
-        "capacity-plan: gpu_node.sharing of 'one' must be what the app's device plugin makes of its GPUs, time-slicing "
-        "x 2; got time-slicing x 4; leave it out, and give the sharing to the DevicePluginChart or GpuOperator, and to "
-        "the GpuProfile"
+        "capacity-plan: gpu_node.sharing of 'one' must be time-slicing x 2, as in the app's device plugin, got "
+        "time-slicing x 4. Leave it out, and set the sharing in the DevicePluginChart or GpuOperator, and in the "
+        "GpuProfile"
     )
 
 
@@ -199,10 +202,10 @@ def test_a_name_cannot_move_the_cursor_of_a_terminal(tmp_path):
     app, _, _ = cluster(tmp_path, other_manifests=[theirs])
     (problem,), _ = said(app)
     assert all(line.isprintable() for line in problem.split("\n"))
-    assert problem.endswith("\n  work/a\ufffd[31m b\ufffd wants 3 nvidia.com/gpu, and one has 2")
+    assert problem.endswith("\n  work/a\ufffd[31m b\ufffd requests 3 nvidia.com/gpu, but one has 2")
 
 
-def test_of_several_clusters_each_problem_says_whose_it_is(tmp_path):
+def test_each_problem_of_several_clusters_names_its_cluster(tmp_path):
     apps = [App(outdir=str(tmp_path / name)) for name in ("a", "b")]
     for app in apps:
         CapacityPlan(app, ONE, other_manifests=[plain(replicas=3)])
@@ -219,17 +222,17 @@ SEVERITIES = {
     "unchecked": (
         ONE,
         [{"vram": "1Gi", "node_selector": {"topology.kubernetes.io/zone": "a"}}],
-        "it fits, if the label",
+        "it fits, if the undeclared label",
     ),
     "vram": (ONE, [{"vram": "16Gi"}, {"vram": "12Gi"}], "too much for one GPU: work/a0 and work/a1"),
-    "waiting": (ONE, [{"vram": "1Gi", "run": Run.job(completions=3, parallelism=3)}], "a pod waits as Pending"),
-    "power": (RACK, [], "draw 350 W at their power limits, and it has 300 W"),
+    "waiting": (ONE, [{"vram": "1Gi", "run": Run.job(completions=3, parallelism=3)}], "a pod stays Pending"),
+    "power": (RACK, [], "draw 350 W at their power limits, but it has 300 W"),
 }
 
 
 @pytest.mark.parametrize("kind", SEVERITIES)
 @pytest.mark.parametrize("severity", ["warn", "error", "off"])
-def test_what_may_go_wrong_is_told_as_one_wants_it(tmp_path, kind, severity):
+def test_each_kind_of_problem_has_the_chosen_severity(tmp_path, kind, severity):
     inventory, servers, words = SEVERITIES[kind]
     app, chart, plan = cluster(tmp_path, inventory, **{kind: severity})
     for number, given in enumerate(servers):
@@ -240,7 +243,7 @@ def test_what_may_go_wrong_is_told_as_one_wants_it(tmp_path, kind, severity):
     assert any(words in one.text for one in (*plan.plan.problems, *plan.plan.conditions))
 
 
-def test_the_report_lies_beside_the_manifests_where_kubectl_reads_nothing(tmp_path):
+def test_the_report_is_in_a_folder_that_kubectl_does_not_read(tmp_path):
     app, chart, _ = cluster(tmp_path)
     server(chart, "a", "1Gi")
     synthesize(app)
@@ -252,7 +255,7 @@ def test_the_report_lies_beside_the_manifests_where_kubectl_reads_nothing(tmp_pa
     assert "dist" in (dist / "reports/capacity-plan.txt").read_text().splitlines()[1]
 
 
-def test_the_report_of_each_of_several_clusters_lies_in_a_folder_of_its_own(tmp_path):
+def test_each_of_several_clusters_has_its_own_report_folder(tmp_path):
     apps = [App(outdir=str(tmp_path / name)) for name in ("a", "b")]
     for app in apps:
         CapacityPlan(app, ONE, title="mine")
@@ -264,17 +267,17 @@ def test_the_report_of_each_of_several_clusters_lies_in_a_folder_of_its_own(tmp_
 
 
 @pytest.mark.parametrize("render", [App.synth, App.synth_yaml, lambda app: Testing.synth(app.charts[0])])
-def test_every_way_to_render_an_app_fails_where_it_does_not_fit(tmp_path, render):
+def test_every_way_to_render_an_app_fails_if_it_does_not_fit(tmp_path, render):
     app, chart, _ = cluster(tmp_path)
     for name in "abc":
         server(chart, name, "1Gi")
-    with pytest.raises(Exception, match="what always runs does not fit"):
+    with pytest.raises(Exception, match="the long-running pods do not fit"):
         render(app)
 
 
-def test_the_plan_is_there_once_the_app_is_rendered(tmp_path):
+def test_the_plan_is_available_after_rendering(tmp_path):
     app, _, plan = cluster(tmp_path)
-    with pytest.raises(GpuConstructsError, match="capacity-plan: plan is there once the app has been synthesized"):
+    with pytest.raises(GpuConstructsError, match="capacity-plan: plan is available after a synth"):
         _ = plan.plan
     app.synth_yaml()
     assert plan.plan.consumers == []
@@ -291,7 +294,7 @@ def test_rules_that_count_gpus_know_the_inventory(tmp_path):
     assert any(problem.endswith("[R30]") for problem in problems)
 
 
-def test_an_inventory_of_the_rules_goes_before_that_of_the_plan(tmp_path):
+def test_the_inventory_of_the_rules_overrides_that_of_the_plan(tmp_path):
     app, chart, _ = cluster(tmp_path)
     GpuRules.enforce(app, inventory=GpuInventory(nodes=[GpuNode(name="a", vram="24Gi", gpus=4)]))
     server(chart, "a", "1Gi", run=Run.job(completions=2, parallelism=2))
@@ -301,20 +304,20 @@ def test_an_inventory_of_the_rules_goes_before_that_of_the_plan(tmp_path):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"app": None}, "app must be a cdk8s App; got NoneType"),
-        ({"inventory": [GpuNode(name="a")]}, "inventory must be a GpuInventory; got list"),
+        ({"app": None}, "app must be a cdk8s App, got NoneType"),
+        ({"inventory": [GpuNode(name="a")]}, "inventory must be a GpuInventory, got list"),
         ({"vram": "fail"}, "vram must be one of 'warn', 'error', 'off'"),
         ({"vrm": "off"}, "vrm is not a keyword of CapacityPlan (did you mean 'vram'?)"),
         ({"id": "../../elsewhere"}, "id must be a DNS label"),
-        ({"title": ""}, "title must be a printable str that is not empty; got ''; leave it out"),
+        ({"title": ""}, "title must be a printable str that is not empty, got ''. Leave it out"),
         ({"title": "a\nb"}, "title must be a printable str that is not empty"),
-        ({"id": 7}, "id must be str; got int: 7"),
+        ({"id": 7}, "id must be str, got int: 7"),
         ({"other_manifests": "a.yaml"}, "other_manifests must be a list of objects as plain data"),
-        ({"other_manifests": [{}]}, "other_manifests[0] must be an object of Kubernetes"),
-        ({"other_manifests": {"kind": "List"}}, "put it in a list: other_manifests=[...]"),
+        ({"other_manifests": [{}]}, "other_manifests[0] must be a Kubernetes object"),
+        ({"other_manifests": {"kind": "List"}}, "Put it in a list: other_manifests=[...]"),
     ],
 )
-def test_what_it_cannot_use_is_refused(tmp_path, given, problem):
+def test_invalid_arguments_are_rejected(tmp_path, given, problem):
     arguments = {"app": App(outdir=str(tmp_path)), "inventory": ONE, **given}
     with pytest.raises(GpuConstructsError) as refused:
         CapacityPlan(**arguments)
@@ -324,11 +327,11 @@ def test_what_it_cannot_use_is_refused(tmp_path, given, problem):
 
 def test_an_app_has_one_plan(tmp_path):
     app, _, _ = cluster(tmp_path)
-    with pytest.raises(GpuConstructsError, match="app has a capacity plan already"):
+    with pytest.raises(GpuConstructsError, match="app must have one capacity plan"):
         CapacityPlan(app, ONE, id="second")
 
 
-def test_what_it_takes_and_its_defaults_are_fixed():
+def test_its_arguments_and_defaults_are_fixed():
     parameters = inspect.signature(CapacityPlan.__init__).parameters
     assert list(parameters)[:3] == ["self", "app", "inventory"]
     assert {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY} == {

@@ -1,4 +1,4 @@
-"""What a plan of a few consumers on a few nodes says: the cases are in tables/planned.yaml."""
+"""Plans of a few consumers on a few nodes. The cases are in tables/planned.yaml."""
 
 import pytest
 
@@ -11,13 +11,13 @@ CASES = table(__file__, "planned")
 
 
 def consumer_of(given):
-    """Return a consumer of the table: a Job always ends, and of a DaemonSet each node gets a pod."""
+    """Return a consumer of the table. A Job always ends, and each node gets a pod of a DaemonSet."""
     of_kind = {"Job": {"least_copies": 0}, "DaemonSet": {"is_for_each_node": True}}
     return wants(**{**of_kind.get(given.get("kind"), {}), **given})
 
 
 def node_of(given):
-    """Return a node of the table, with one GPU of one slot unless it says more."""
+    """Return a node of the table, by default with one GPU of one slot."""
     given = dict(given)
     whole = gpus(*(given.pop(key, usual) for key, usual in (("gpus", 1), ("slots", 1), ("vram", 16_000))))
     devices = [Device(**{"resource": GPU, **one}) for one in given.pop("devices", ())]
@@ -25,7 +25,7 @@ def node_of(given):
 
 
 def described(plan):
-    """Return a plan as the table writes it."""
+    """Return a plan in the form of the table."""
     names = {one.consumer.subject: one.consumer.title for one in plan.consumers}
     there = [(one, device) for one in plan.nodes for device in one.devices]
     return {
@@ -51,7 +51,7 @@ USUAL = {"verdict": "yes yes safe", "problems": [], "conditions": [], "notes": [
 
 
 @pytest.mark.parametrize("sentence", CASES)
-def test_a_plan_says_what_fits_and_what_does_not(sentence):
+def test_a_plan_states_what_fits_and_what_does_not(sentence):
     for case in CASES[sentence]:
         nodes = [node_of(one) for one in case["nodes"]]
         plan = planned([consumer_of(one) for one in case["consumers"]], nodes, **case.get("racks", {}))
@@ -85,13 +85,13 @@ def zoned(*zones, devices=None):
         ([daemons(f"{LONG}{n}") for n in range(9)], [node(f"{LONG}{n}", [Device(GPU, n + 1, 1, 0)]) for n in range(8)]),
     ],
 )
-def test_no_sentence_is_longer_than_anybody_reads(consumers, nodes):
+def test_no_sentence_exceeds_the_limit(consumers, nodes):
     plan = planned(consumers, nodes)
     assert plan.problems
     assert max(max(len(problem.text), len(problem.way_out)) for problem in plan.problems) <= 600
 
 
-def test_the_search_for_a_place_beside_what_always_runs_ends(monkeypatch):
+def test_the_search_next_to_always_running_pods_is_limited(monkeypatch):
     consumers = [wants("a", 2), wants("b", 2), job("c", 3), job("d", 3, zone="z")]
     nodes = [*zoned("z", devices=gpus(4)), node("m", gpus(3))]
     assert "it would never start" in str(planned(consumers, nodes).problems)
@@ -99,21 +99,21 @@ def test_the_search_for_a_place_beside_what_always_runs_ends(monkeypatch):
     plan = planned(consumers, nodes)
     assert "it would never start" not in str(plan.problems)
     assert [condition.text for condition in plan.conditions] == [
-        "it fits, if those updates and jobs that were not looked at find a place beside what always runs"
+        "it fits, if the updates and jobs that the plan did not check also fit next to the long-running pods"
     ]
 
 
-def test_of_long_names_the_first_is_said_and_the_others_are_counted():
+def test_a_list_of_long_names_contains_the_first_and_counts_the_others():
     many = [wants(f"{LONG}{number}", vram_mib=1) for number in range(30)]
     (text,) = texts(planned(many, [node(f"{LONG}{number}") for number in range(9)]), "slots")
-    assert f"/{LONG}0 and 29 more want 30 nvidia.com/gpu, and {LONG}0 and 8 more have 9 together" in text
+    assert f"/{LONG}0 and 29 more request 30 nvidia.com/gpu, but {LONG}0 and 8 more have 9 together" in text
     (text,) = texts(
         planned([wants(zone="z")], [node(f"{LONG}{n}", labels={"zone": f"z{n}"}) for n in range(9)]), "placement"
     )
     assert text.endswith("; and 8 more")
 
 
-def test_the_search_for_conflicts_ends(monkeypatch):
+def test_the_search_for_conflicts_is_limited(monkeypatch):
     nodes = [node("n", gpus(1, 2)), node("m", gpus(1, 2))]
     consumers = [wants("a", vram_mib=9_000, copies=4)]
     assert not planned(consumers, nodes).has_more_conflicts
@@ -122,8 +122,8 @@ def test_the_search_for_conflicts_ends(monkeypatch):
     assert (len(plan.conflicts), plan.has_more_conflicts) == (1, True)
 
 
-def test_no_more_than_a_few_are_named():
+def test_a_sentence_names_only_a_few_consumers():
     small = wants("a", copies=40)
     large = [wants(f"b{n}", 8 + n) for n in range(5)]
     plan = planned([small, *large], [node("n", gpus(20), count=6)])
-    assert len([one for one in plan.conditions if "kube-scheduler does not plan ahead" in one.text]) <= 3
+    assert len([one for one in plan.conditions if "which does not plan ahead" in one.text]) <= 3

@@ -96,7 +96,7 @@ def pods_of(consumers, number):
 
 
 def lost(consumers, nodes):
-    """Return those that have no place, whatever else runs."""
+    """Return the consumers that have no place, whatever else runs."""
     alone = [one for one in consumers if not any(accepts(offer, one) for offer in nodes)]
     gangs = {one.subject for one in alone if one.is_gang}
     found = [one for one in consumers if one in alone or (one.is_gang and one.subject in gangs)]
@@ -111,7 +111,7 @@ def lost(consumers, nodes):
 
 @at_depth(300, quick=20)
 @given(consumers_of_all_sorts(), nodes_of_all_sorts())
-def test_what_fits_starts_and_is_updated_is_what_some_placement_shows(consumers, nodes):
+def test_starts_and_updates_match_an_exhaustive_search(consumers, nodes):
     plan = planned(consumers, nodes)
     homeless = lost(consumers, nodes)
     able = [one for one in consumers if one not in homeless]
@@ -132,7 +132,7 @@ def test_what_fits_starts_and_is_updated_is_what_some_placement_shows(consumers,
 
 
 def check_beside(plan, able, steady, some):
-    """Check that what never starts, and whose update waits, is what has no room in any placement."""
+    """Check that pods never start, or wait in an update, exactly if no placement has room for them."""
     stuck, waits = set(), set()
     for one in able:
         unit = [other for other in able if other.subject == one.subject] if one.is_gang else [one]
@@ -148,7 +148,7 @@ def check_beside(plan, able, steady, some):
 
 @at_depth(300, quick=30)
 @given(consumers_of_all_sorts(7), nodes_of_all_sorts())
-def test_seats_are_those_of_a_placement_that_is_possible(consumers, nodes):
+def test_seats_are_those_of_a_possible_placement(consumers, nodes):
     check(planned(consumers, nodes), consumers, nodes)
 
 
@@ -222,7 +222,7 @@ def check(plan, consumers, nodes):
 
 @st.composite
 def shared_devices(draw):
-    """Nodes of one device each whose pods hold several slots, or of several where each holds one."""
+    """Nodes with one device whose pods hold several slots, or with several devices and one slot for each pod."""
     alone = draw(st.booleans())
     nodes = []
     for name in draw(st.sampled_from(["n", "nm"])):
@@ -259,7 +259,7 @@ def is_over(pods, device):
 
 
 def meetings(consumers, nodes):
-    """Return every device with all pods that may meet there."""
+    """Return every device with all pods that can share it."""
     for offer in nodes:
         for device in offer.devices:
             come = those_who_come(consumers, offer)
@@ -269,7 +269,7 @@ def meetings(consumers, nodes):
 
 
 def every_seating_overflows(plan, consumers, nodes):
-    """Check it for those who have a place whoever else gets one."""
+    """Check the verdict for pods that have a place whichever other pods run."""
     able, some = [one for one in consumers if one not in lost(consumers, nodes)], hosts(consumers, nodes)
     number = next((n for n in (pods_at_once, least) if can_all_run(pods_of(able, n), some)), lambda one: 0)
     pods, places = [], [(offer, device) for offer in nodes for device in offer.devices]
@@ -303,7 +303,7 @@ def every_seating_overflows(plan, consumers, nodes):
 
 @at_depth(400, quick=50)
 @given(shared_devices())
-def test_memory_is_judged_as_all_placements_and_meetings_show(drawn):
+def test_memory_verdicts_match_an_exhaustive_search(drawn):
     consumers, nodes = drawn
     plan = planned(consumers, nodes)
     met = list(meetings(consumers, nodes))
@@ -329,7 +329,7 @@ def test_memory_is_judged_as_all_placements_and_meetings_show(drawn):
 
 
 def check_conflicts(plan, consumers, met):
-    """Check that conflicts are the smallest sets that are too much."""
+    """Check that conflicts are the smallest sets that exceed a device."""
     smallest = set()
     for _, device, groups in met:
         for group in groups:
@@ -353,7 +353,7 @@ def check_conflicts(plan, consumers, met):
 HUGE = 10**9
 
 
-def test_very_many_of_something_are_planned_at_once():
+def test_a_plan_handles_very_large_numbers():
     for consumers, nodes, _what in [
         ([wants(copies=HUGE)], [node("n", gpus(8))], "replicas"),
         ([wants("a"), job("b", copies=HUGE, pods_each=3, is_gang=True)], [node("n", gpus(8))], "gangs"),
@@ -390,16 +390,16 @@ def test_very_many_of_something_are_planned_at_once():
 # By hand
 
 
-def test_what_somebody_suspended_is_said_not_to_count():
+def test_a_suspended_object_does_not_count_and_a_note_states_it():
     container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 9}}}
     spec = {"suspend": True, "template": {"spec": {"containers": [container]}}}
     run = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "r"}, "spec": spec}
     made = plan_capacity([run], GpuInventory(nodes=[GpuNode(name="n", vram="24Gi")]))
     assert made.problems == []
-    assert any(note.startswith("default/r: it is suspended, ") for note in made.notes)
+    assert any(note.startswith("default/r: the app suspends, ") for note in made.notes)
 
 
-def test_power_is_added_up_by_rack():
+def test_power_is_summed_by_rack():
     nodes = [
         node("n", gpu_watts=[300, 300], rack="r", count=2),
         node("m", gpu_watts=[None, 100], rack="r"),
@@ -410,7 +410,7 @@ def test_power_is_added_up_by_rack():
     assert [one.watts for one in planned([], nodes).nodes] == [600, None, 50]
 
 
-def test_manifests_that_no_app_makes_are_planned():
+def test_manifests_outside_an_app_are_planned():
     container = {"name": "c", "image": "a:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
     pods = [
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
@@ -421,11 +421,11 @@ def test_manifests_that_no_app_makes_are_planned():
     assert (made.stock["nvidia.com/gpu"].wanted, made.stock["nvidia.com/gpu"].total) == (2, 1)
 
 
-def test_without_the_solver_a_plan_says_how_to_decide_what_it_would(monkeypatch):
+def test_without_the_solver_a_plan_states_how_to_install_it(monkeypatch):
     consumers = [wants(str(number), size) for number, size in enumerate((6, 5, 4, 3, 3, 3, 2, 2, 2, 2))]
     nodes = [node("pool", gpus(8), count=4)]
     assert planned(consumers, nodes).always_fits in FITS
     monkeypatch.setattr(solver, "is_installed", lambda: False)
     plan = planned(consumers, nodes)
     assert plan.always_fits == "undecided"
-    assert plan.notes[-1].endswith("the solver that does is not installed: pip install 'gpu-constructs[plan]'")
+    assert plan.notes[-1].endswith("it is not installed. Run pip install 'gpu-constructs[plan]'")

@@ -10,14 +10,14 @@ EXAMPLES = table(__file__, "plans")
 
 
 def node_of(given):
-    """Return a node of the table: its sharing is the name of a function of Sharing with keywords."""
+    """Return a node of the table, whose sharing is a constructor of Sharing with keywords."""
     sharing = [getattr(Sharing, name)(**options) for name, options in given.get("sharing", {}).items()]
     taints = [Taint(**taint) for taint in given.get("taints", [])]
     return GpuNode(**{**given, "sharing": next(iter(sharing), None), "taints": taints})
 
 
 def described(plan):
-    """Return a plan as the table writes it."""
+    """Return a plan in the form of the table."""
     said = {
         "problems": [f"{one.kind}: {one.text}" for one in plan.problems],
         "conditions": [one.text for one in plan.conditions],
@@ -42,7 +42,7 @@ def test_plans_of_objects_and_nodes(sentence):
         assert described(plan) | advice == example["plan"], example["objects"]
 
 
-def test_of_a_whole_fleet_nothing_is_advised():
+def test_a_large_fleet_gets_no_advice():
     nodes = [GpuNode(name=f"n{number}", gpu_model="RTX 3090", sharing=Sharing.none()) for number in range(400)]
     pod = {"containers": [{"limits": {"nvidia.com/gpu": 1}}]}
     pods = objects({"kind": "Deployment", "name": f"p{number}", "pod": pod} for number in range(401))

@@ -1,4 +1,4 @@
-"""Rules between pods, as kube-scheduler filters nodes by them; tables/plans.yaml has examples."""
+"""Rules between pods, by which kube-scheduler filters nodes. tables/plans.yaml has examples."""
 
 from random import Random
 
@@ -59,7 +59,7 @@ def waiting(plan):
 def test_a_search_that_gives_up_is_a_condition(monkeypatch):
     monkeypatch.setattr("gpu_constructs.capacity.pod_rules_search._MOST_STATES", -1)
     plan = planned([node("x"), node("y")], pods("a", **away(term("b"))), pods("b", 1, **away(term("a"))))
-    assert (plan.all_fits, "not all were looked at" in plan.conditions[0].text) == ("conditional", True)
+    assert (plan.all_fits, "the search found none" in plan.conditions[0].text) == ("conditional", True)
 
 
 def test_rules_of_a_fleet_are_a_condition(monkeypatch):
@@ -137,7 +137,7 @@ def with_rules(name, replicas, rules):
 
 
 def drawn(random):
-    """Return nodes, replicas and rules of which not all are without effect."""
+    """Return nodes, replicas and rules, of which at least one has an effect."""
     nodes = [node(f"n{at}", random.randint(1, 3), random.choice("uv")) for at in range(random.randint(2, 3))]
     replicas = {name: random.randint(1, 4) for name in "abc" if random.random() < 0.6}
     rules = {}
@@ -149,7 +149,7 @@ def drawn(random):
 
 @at_depth(900, quick=60)
 @given(st.integers(0, 10**9))
-def test_what_runs_is_what_some_order_of_pods_leads_to(seed):
+def test_running_pods_match_some_order_of_scheduling(seed):
     nodes, replicas, rules = drawn(Random(seed))
     wanted = sum(replicas.values())
     assume(rules and sum(one.gpus for one in nodes) >= wanted)

@@ -1,4 +1,4 @@
-"""How boards are shared as what runs there needs: most cases are in tables/recommendations.yaml."""
+"""Recommendations how to share boards. Most cases are in tables/recommendations.yaml."""
 
 import re
 
@@ -57,7 +57,7 @@ def said(found, words):
 
 
 def shares(found):
-    """Return the sharing in a few words, or how the boards are divided."""
+    """Return the sharing in a few words, or the MIG layout of the boards."""
     sharing = found.sharing
     if found.mode == "exclusive":
         return "alone"
@@ -88,7 +88,7 @@ def consumers_of(words):
 
 
 @pytest.mark.parametrize("sentence", TABLE["rows"])
-def test_boards_are_shared_as_what_runs_there_needs(sentence):
+def test_boards_are_shared_as_their_pods_need(sentence):
     for row in TABLE["rows"][sentence]:
         keywords = TABLE["keywords"].get(row.get("keywords"), {})
         found = only(TABLE["boards"][row["boards"]], list(consumers_of(row["pods"])), **keywords)
@@ -98,7 +98,7 @@ def test_boards_are_shared_as_what_runs_there_needs(sentence):
 
 
 def described(found):
-    """Return a recommendation as the table writes it."""
+    """Return a recommendation in the form of the table."""
     layout = {} if found.mig_layout is None else {"layout": found.mig_layout}
     return {
         "node": found.node,
@@ -112,14 +112,14 @@ def described(found):
 
 
 @pytest.mark.parametrize("sentence", TABLE["recommended"])
-def test_a_recommendation_says_how_and_why(sentence):
+def test_a_recommendation_states_the_mode_and_the_reasons(sentence):
     for row in TABLE["recommended"][sentence]:
         asked = {name: value for name, value in row.items() if name not in ("nodes", "pods", "recommended")}
         found = recommend_sharing(GpuInventory(nodes=row["nodes"]), [pods(**one) for one in row["pods"]], **asked)
         assert [described(one) for one in found] == row["recommended"]
 
 
-def test_many_small_needs_of_many_nodes_do_not_each_take_a_device_of_every_node():
+def test_small_demands_do_not_take_a_device_of_every_node():
     inventory = GpuInventory(nodes=[GpuNode(name="rack", gpu_model="NVIDIA A100-SXM4-40GB", gpus=2, count=10)])
     workloads = [*(pods(f"big{number}", 30) for number in range(10)), *(pods(f"b{number}", 4) for number in range(50))]
     found = only(inventory, workloads, isolation=True)
@@ -127,7 +127,7 @@ def test_many_small_needs_of_many_nodes_do_not_each_take_a_device_of_every_node(
     assert not said(found, "lacks")
 
 
-def test_manifests_are_as_good_as_consumers():
+def test_manifests_and_consumers_give_the_same_recommendation():
     manifests = [
         deployment("ollama", vram="8Gi"),
         deployment("comfyui", vram="12Gi"),
@@ -140,7 +140,7 @@ def test_manifests_are_as_good_as_consumers():
     assert found.mode == "vram-units"
 
 
-def test_what_a_runtime_class_says_of_nodes_counts():
+def test_the_scheduling_of_a_runtime_class_counts():
     runtime_class = {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
@@ -153,7 +153,7 @@ def test_what_a_runtime_class_says_of_nodes_counts():
     assert only(ONE_5070_TI, [workload]).workloads == ("ai/a",)
 
 
-def test_a_fleet_is_looked_at_once_for_each_kind_of_node():
+def test_each_kind_of_node_is_examined_once():
     nodes = [GpuNode(name=f"n{number}", gpu_model="RTX 3090", gpus=1 + number % 4, count=3) for number in range(100)]
     workloads = [pods(f"w{number}", 1 + number % 20, copies=1 + number % 5) for number in range(500)]
     found = recommend_sharing(GpuInventory(nodes=nodes), workloads)
@@ -164,13 +164,13 @@ def test_a_fleet_is_looked_at_once_for_each_kind_of_node():
 @pytest.mark.parametrize(
     ("inventory", "workloads", "keywords", "message"),
     [
-        (None, SEED, {}, "inventory must be a GpuInventory; got None; pass GpuInventory(nodes="),
-        (ONE_5070_TI, [], {}, "workloads must hold at least one manifest; got none"),
+        (None, SEED, {}, "inventory must be a GpuInventory, got None. Pass GpuInventory(nodes="),
+        (ONE_5070_TI, [], {}, "workloads must contain at least one manifest, got none"),
         (
             ONE_5070_TI,
             "a.yaml",
             {},
-            "workloads must be a list of manifests or of consumers of a capacity plan; got str",
+            "workloads must be a list of manifests or of consumers of a capacity plan, got str",
         ),
         (ONE_5070_TI, {"kind": "Pod"}, {}, "workloads must be a list"),
         (ONE_5070_TI, [SEED[0], 7], {}, "workloads[1] must be a manifest, a mapping with apiVersion and kind"),
@@ -179,16 +179,21 @@ def test_a_fleet_is_looked_at_once_for_each_kind_of_node():
             ONE_5070_TI,
             [{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}],
             {},
-            "none does; ask for nvidia.com/gpu",
+            "without a GPU request. Set a GPU limit",
         ),
-        (ONE_5070_TI, [pods("a", copies=0)], {}, "workloads must hold one that asks for GPUs"),
+        (ONE_5070_TI, [pods("a", copies=0)], {}, "workloads must contain a workload that requests GPUs"),
         (ONE_5070_TI, SEED, {"isolation": "yes"}, "isolation must be"),
-        (ONE_5070_TI, SEED, {"platform": "talos"}, "platform must be Talos(...) or Kubernetes(...); got 'talos'"),
-        (ONE_5070_TI, SEED, {"isolation": True, "trusted_cuda_services": True}, "exclude each other"),
+        (ONE_5070_TI, SEED, {"platform": "talos"}, "platform must be Talos(...) or Kubernetes(...), got 'talos'"),
+        (
+            ONE_5070_TI,
+            SEED,
+            {"isolation": True, "trusted_cuda_services": True},
+            "isolation must be False with trusted_cuda_services",
+        ),
         (ONE_5070_TI, SEED, {"mps": True}, "mps is not a keyword of recommend_sharing"),
     ],
 )
-def test_what_cannot_be_answered_is_refused(inventory, workloads, keywords, message):
+def test_invalid_questions_are_rejected(inventory, workloads, keywords, message):
     with pytest.raises(GpuConstructsError) as refused:
         recommend_sharing(inventory, workloads, **keywords)
     assert message in str(refused.value)
@@ -219,7 +224,7 @@ NODES = st.builds(
 
 @at_depth(400, quick=40)
 @given(NODES, WORKLOADS, st.sampled_from([{}, {"isolation": True}, {"trusted_cuda_services": True}]))
-def test_a_recommendation_is_one_that_the_board_and_the_plugin_take(node, workloads, keywords):
+def test_the_board_and_the_plugin_accept_each_recommendation(node, workloads, keywords):
     found = only(GpuInventory(nodes=[node]), workloads, **keywords)
     assert (found.mode == "mig") == (found.mig_layout is not None)
     GpuNode(

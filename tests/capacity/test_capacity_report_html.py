@@ -8,7 +8,7 @@ from gpu_constructs.capacity.report.written import FIRST_ROWS, html
 
 
 class Page(HTMLParser):
-    """What a page is made of; ill-nested markup is refused."""
+    """The elements of a page. It rejects elements that are nested incorrectly."""
 
     def __init__(self, text):
         super().__init__()
@@ -32,7 +32,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
-def test_every_page_loads_and_runs_nothing_and_can_be_walked_by_links_and_headings():
+def test_every_page_loads_nothing_and_has_links_and_headings():
     for name, plan in examples.PLANS.items():
         made = html(plan(), name)
         page = Page(made)
@@ -47,12 +47,12 @@ def test_every_page_loads_and_runs_nothing_and_can_be_walked_by_links_and_headin
         assert all(after <= before + 1 for before, after in pairwise(levels)), name
 
 
-def test_its_policy_forbids_all_but_its_own_style():
+def test_the_content_security_policy_allows_only_inline_styles():
     (policy,) = [each for each in Page(html(examples.empty(), "")).all("meta") if "http-equiv" in each]
     assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def test_names_never_become_markup_or_turn_the_page_round():
+def test_names_never_become_markup_or_reverse_text():
     problem = Problem("slots", None, "a\u202eb\x1bc", "d\u202ee")
     made = html(replace(examples.hostile(), problems=[problem]), examples.EVIL)
     page = Page(made)
@@ -62,7 +62,7 @@ def test_names_never_become_markup_or_turn_the_page_round():
     assert not {"\u202e", "\x1b", "\x00"} & set(made)
 
 
-def test_every_row_of_a_long_table_is_kept_and_the_first_are_seen():
+def test_a_long_table_keeps_every_row_and_shows_the_first():
     made = html(examples.fleet(), "fleet")
     page = Page(made)
     assert f"{1_000 - FIRST_ROWS:,} more" in page.texts
@@ -80,7 +80,7 @@ def test_tables_have_captions_and_headers_and_scroll_by_keyboard():
     assert all(each["tabindex"] == "0" and each["aria-label"] for each in places)
 
 
-def test_a_problem_says_why_and_what_to_do_in_sentences():
+def test_a_problem_states_why_and_what_to_do():
     texts = Page(html(examples.one_gpu(), "home")).texts
-    assert texts[texts.index("Why: ") + 1].startswith("The pods that always run want 24.0 GiB of the 15.9 GiB of")
-    assert texts[texts.index("Way out: ") + 1].startswith("Share it by slices of memory")
+    assert texts[texts.index("Why: ") + 1].startswith("The long-running pods want 24.0 GiB of the 15.9 GiB of")
+    assert texts[texts.index("What to do: ") + 1].startswith("Share it by slices of memory")

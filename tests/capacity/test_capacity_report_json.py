@@ -7,7 +7,7 @@ from gpu_constructs.capacity.report.as_json import json_text
 
 
 def members(value, path=""):
-    """Yield each member of a report with its type; names of labels, resources and racks are those of the plan."""
+    """Yield each member of a report with its type; names of labels, resources and racks depend on the plan."""
     if isinstance(value, dict):
         for key, each in value.items():
             is_data = path.endswith(("labels", "taints[]", "allocatable", "sks", "mostAsked", "stock", "racks"))
@@ -29,7 +29,7 @@ def test_reports_have_these_members_sorted_and_no_others(snapshot):
     assert "\n".join(sorted(found)) == snapshot
 
 
-def test_it_says_what_the_plan_says():
+def test_the_json_states_what_the_plan_states():
     made = json.loads(json_text(examples.waiting(), "workstation"))
     assert made["verdict"]["allFits"] == "no"
     assert made["nodes"][0]["devices"][1]["slots"] == {"total": 4, "used": 4}
@@ -38,7 +38,7 @@ def test_it_says_what_the_plan_says():
     assert made["problems"][0]["object"] == "Deployment ai/inference"
 
 
-def test_the_worst_case_is_a_share_where_the_memory_is_known():
+def test_the_worst_case_is_a_percentage_if_the_memory_is_known():
     def shares(plan):
         return [one["worstPercent"] for node in json.loads(json_text(plan, ""))["nodes"] for one in node["devices"]]
 
@@ -46,14 +46,14 @@ def test_the_worst_case_is_a_share_where_the_memory_is_known():
     assert shares(examples.mig())[-1] is None
 
 
-def test_nodes_that_refuse_for_one_reason_are_written_together():
+def test_nodes_with_the_same_refusal_share_an_entry():
     made = json.loads(json_text(examples.hostile(), "hostile"))
     assert len(made["eligibility"]) == 1
     assert {each["eligibility"] for each in made["consumers"]} == {0}
     assert made["eligibility"][0]["refusals"] == [{"why": examples.EVIL, "nodes": [examples.LONG]}]
 
 
-def test_what_turns_or_commands_is_escaped_and_kept():
+def test_control_characters_are_escaped_and_kept():
     evil = "a\u202eb\x1b[31mc\nd\ud800"
     made = json_text(replace(examples.waiting(), problems=[Problem("slots", 0, evil, evil)]), evil)
     assert made.isascii()
@@ -61,7 +61,7 @@ def test_what_turns_or_commands_is_escaped_and_kept():
     assert json.loads(made)["problems"][0]["text"] == json.loads(made)["title"] == evil
 
 
-def test_the_amounts_that_are_only_the_least_are_marked():
+def test_lower_bounds_of_amounts_are_marked():
     plan = examples.one_gpu()
     consumers = [replace(one, consumer=replace(one.consumer, vram_mib=None)) for one in plan.consumers]
     marked = [

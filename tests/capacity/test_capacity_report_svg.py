@@ -26,17 +26,17 @@ def test_every_picture_loads_and_runs_nothing():
         assert made.count("url(") == made.count("url(#gpu-plan-stripes)"), name
 
 
-def test_readers_who_do_not_see_it_get_its_title_and_the_verdict():
+def test_a_screen_reader_gets_the_title_and_the_verdict():
     root = drawn(examples.one_gpu(), "home & away")
     assert root.get("role") == "img"
     assert root.find(f"{S}title").text == "GPU capacity: home & away"
     assert root.find(f"{S}desc").text.startswith(
-        "Everything fits: every pod has a place at once. Memory is overcommitted"
+        "Everything fits: every pod has a place at once. Memory does not suffice"
     )
     assert root.get("aria-labelledby").split() == [root.find(f"{S}{tag}").get("id") for tag in ("title", "desc")]
 
 
-def test_who_holds_slots_is_numbered_as_listed():
+def test_holders_of_slots_have_the_numbers_of_the_list():
     root = drawn(examples.one_gpu())
     numbers = [each.text for each in root.iter(f"{S}text") if each.get("class") == "number"]
     assert numbers == ["1", "2", "3", "4", "5"]
@@ -59,22 +59,22 @@ def test_memory_is_drawn_to_scale():
     assert bars(root, "worst")[-1].get("width") == "66.67%"
 
 
-def test_a_worst_case_beyond_the_axis_breaks_out_of_its_end():
+def test_a_worst_case_beyond_the_axis_has_an_open_end():
     ends = [each.tag for each in bars(drawn(examples.one_gpu()), "worst")]
     assert ends.count(f"{S}path") == 3
 
 
-def test_beyond_150_rows_the_most_urgent_are_drawn_and_the_rest_counted():
+def test_beyond_150_rows_only_the_most_urgent_are_drawn():
     root = drawn(examples.fleet())
     cards = bars(root, "card")
     rows = [each for each in root.iter(f"{S}text") if (each.text or "").startswith("GPU ")]
     assert 30 < len(cards) <= MOST_ROWS
     assert len(rows) - 1 <= MOST_ROWS
-    assert written(root)[-1] == f"{800 - len(cards):,} more nodes with less on them: not drawn here."
+    assert written(root)[-1] == f"The picture omits {800 - len(cards):,} more nodes with less on them."
     assert any("runs out with these pods" in text for text in written(root))
 
 
-def test_no_text_leaves_its_place():
+def test_no_text_exceeds_its_area():
     assert fitting("short", 100, 12) == "short"
     assert fitting("m" * 50, 120, 12).endswith("…")
     assert in_lines(["one", "two"], 300, 12, 2) == ["one · two"]

@@ -7,9 +7,9 @@ from gpu_constructs.capacity.planned import Problem
 from gpu_constructs.capacity.report import words
 from gpu_constructs.capacity.report.verdict import verdict
 
-SHARED = "Memory is safe: whichever pods meet on a device, it holds them."
-NOT_SHARED = "No two pods share a device; how much memory some of them have is not known."
-SILENT, BLANK = "not every pod says how much it takes", "nobody says how much the GPUs of k8s-worker4 have"
+SHARED = "Memory is safe: it suffices for any pods that can share a device."
+NOT_SHARED = "No two pods share a device. The memory of some devices is not known."
+SILENT, BLANK = "not every pod states how much it takes", "the inventory does not state the memory of k8s-worker4"
 
 
 def memory_of(plan):
@@ -17,7 +17,7 @@ def memory_of(plan):
 
 
 def on_boards(*devices, vram="safe", **given):
-    """Return the example of one GPU with its device changed, once for each of the changes."""
+    """Return the example of one GPU with a changed device, once for each change."""
     plan = examples.one_gpu()
     (node,) = plan.nodes
     (planned,) = node.devices
@@ -26,7 +26,7 @@ def on_boards(*devices, vram="safe", **given):
 
 
 def silent(plan, *indices):
-    """Let some of the consumers of a plan say nothing of memory."""
+    """Return a plan in which some consumers state no memory."""
     changed = [
         replace(one, consumer=replace(one.consumer, vram_mib=None, typical_vram_mib=None)) if at in indices else one
         for at, one in enumerate(plan.consumers)
@@ -34,7 +34,7 @@ def silent(plan, *indices):
     return replace(plan, consumers=changed)
 
 
-def test_safe_memory_is_said_of_devices_that_are_shared_or_not():
+def test_safe_memory_has_sentences_for_shared_and_unshared_devices():
     for devices, says in (
         ([{"slots": 5}], SHARED),
         ([{"slots": 1}, {"slots": 2}], SHARED),
@@ -45,12 +45,12 @@ def test_safe_memory_is_said_of_devices_that_are_shared_or_not():
     alone = on_boards({"vram_mib": None})
     assert memory_of(replace(alone, consumers=alone.consumers[:1])).text == NOT_SHARED
     empty = on_boards({"slots": 1}, seats=())
-    assert memory_of(empty) == ("unknown", "No pod has a place, so memory was not looked at.")
-    nobody = [replace(one, placed=0, waiting=0) for one in empty.consumers]
-    assert memory_of(replace(empty, consumers=nobody)).text == "Memory is safe: no two pods share a device."
+    assert memory_of(empty) == ("unknown", "No pod has a place, so the plan did not check memory.")
+    unplaced = [replace(one, placed=0, waiting=0) for one in empty.consumers]
+    assert memory_of(replace(empty, consumers=unplaced)).text == "Memory is safe: no two pods share a device."
 
 
-def test_what_is_unknown_of_memory_is_said_of_pods_or_of_boards():
+def test_unknown_memory_is_attributed_to_pods_or_boards():
     for device, is_silent, says in (
         ({}, True, SILENT),
         ({}, False, SILENT),
@@ -64,9 +64,9 @@ def test_what_is_unknown_of_memory_is_said_of_pods_or_of_boards():
 def test_whether_memory_can_run_out_is_a_sentence():
     for vram, level, begins in [
         ("safe", "good", "Memory is safe"),
-        ("depends", "warn", "Memory depends on who meets whom"),
-        ("overcommitted", "bad", "Memory is overcommitted"),
-        ("undecided", "unknown", "Memory is undecided"),
+        ("depends", "warn", "Memory depends on the placement"),
+        ("overcommitted", "bad", "Memory does not suffice"),
+        ("undecided", "unknown", "Memory may run out"),
     ]:
         said = memory_of(replace(examples.one_gpu(), vram=vram))
         assert (said.level, said.text.startswith(begins)) == (level, True)
@@ -76,9 +76,13 @@ def test_whether_it_fits_is_a_sentence():
     for always, everything, says in [
         ("yes", "yes", "Everything fits: every pod has a place at once."),
         ("yes", "no", "Everything fits, but not at once: 1 of 9 pods waits."),
-        ("yes", "undecided", "What always runs fits; whether everything does at once is undecided."),
-        ("no", "no", "Does not fit: not even what always runs has a place."),
-        ("undecided", "no", "Undecided: neither a place for all that always runs was found, nor that none is."),
+        ("yes", "undecided", "The long-running pods fit. It is unknown whether all pods fit at once."),
+        ("no", "no", "Does not fit: not even the long-running pods have a place."),
+        (
+            "undecided",
+            "no",
+            "Undecided: the search found no place for all long-running pods, and no proof that none exists.",
+        ),
     ]:
         plan = replace(examples.waiting(), always_fits=always, all_fits=everything)
         assert verdict(plan)[0].text == says
@@ -90,7 +94,7 @@ def test_a_sentence_begins_with_a_capital_and_a_name_stays_as_it_is():
         assert words.sentence(text) == text
 
 
-def test_a_character_that_turns_or_commands_is_replaced_and_any_other_stays():
+def test_control_characters_are_replaced_and_others_kept():
     for char in "\x00\x1b\x7f\x9b\u061c\u200e\u202e\u2066\u2028\ud800\uffff":
         assert words.readable(f"a{char}b") == "a\ufffdb", ascii(char)
     for text in ("a b", "\u4e16\u754c", "na\u00efve", "\u05d0"):
@@ -98,13 +102,13 @@ def test_a_character_that_turns_or_commands_is_replaced_and_any_other_stays():
     assert words.readable("a\nb\tc\rd") == "a b c d"
 
 
-def test_a_problem_is_called_by_its_kind_and_its_object():
+def test_a_problem_has_a_title_with_its_kind_and_its_object():
     named = words.subjects(examples.waiting())
     for subject, says in ((0, "Too few GPUs: Deployment ai/inference"), (99, "Too few GPUs"), (None, "Too few GPUs")):
         assert words.problem_title(Problem("slots", subject, "", ""), named) == says
 
 
-def test_a_share_is_never_rounded_to_all_when_it_is_too_much():
+def test_a_percentage_above_100_is_never_rounded_to_100():
     shares = [words.percent(*one) for one in ((30720, 16303), (1001, 1000), (1000, 1000), (1, 0))]
     assert shares == [188, 101, 100, 0]
 
@@ -117,7 +121,7 @@ def test_the_state_of_a_device_follows_its_memory():
     assert [words.state(one).level for one in those] == ["bad", "warn", "good", "unknown", "unknown"]
 
 
-def test_a_note_is_said_once_of_several_and_not_again_if_the_plan_has_it():
+def test_equal_notes_are_listed_once():
     plan = examples.one_gpu()
     noted = [replace(one, consumer=replace(one.consumer, notes=("is guessed",))) for one in plan.consumers]
     said = words.assumptions(replace(plan, consumers=noted, notes=["ai/ollama: is guessed"]))
@@ -125,7 +129,7 @@ def test_a_note_is_said_once_of_several_and_not_again_if_the_plan_has_it():
     assert said[2:] == ["ai/comfyui, ai/notebook, ai/train Worker and 1 more: is guessed"]
 
 
-def test_memory_of_pods_that_say_nothing_is_not_said_to_be_none():
+def test_pods_without_a_budget_are_not_shown_as_zero_memory():
     plan = examples.one_gpu()
     planned = plan.nodes[0].devices[0]
     nothing = replace(planned, typical_mib=0, seated_mib=0, worst_mib=12288)
@@ -149,15 +153,18 @@ def test_memory_of_pods_that_say_nothing_is_not_said_to_be_none():
 
 @pytest.mark.parametrize(
     ("together", "has", "says"),
-    [(24576, 24564, "want 24576 MiB of the 24564 MiB of"), (30720, 24564, "want 30.0 GiB of the 24.0 GiB of")],
+    [
+        (24576, 24564, "need 24576 MiB, but NVIDIA GeForce RTX 5070 Ti has 24564 MiB"),
+        (30720, 24564, "need 30.0 GiB, but NVIDIA GeForce RTX 5070 Ti has 24.0 GiB"),
+    ],
 )
-def test_a_conflict_of_two_amounts_that_look_alike_is_said_in_mib(together, has, says):
+def test_a_conflict_of_similar_amounts_is_stated_in_mib(together, has, says):
     plan = examples.one_gpu()
     assert says in words.conflict(plan, replace(plan.conflicts[0], together_mib=together, vram_mib=has))
 
 
 @pytest.mark.parametrize("form", ["to_text", "to_html", "to_svg"])
-def test_no_form_of_the_report_says_that_silent_pods_take_nothing(form):
+def test_no_form_of_the_report_shows_unknown_memory_as_zero(form):
     plan = on_boards({}, typical_mib=0, seated_mib=0, worst_mib=12288, vram="unknown")
     made = getattr(silent(plan, *range(len(plan.consumers))), form)("home")
     assert "0 MiB" not in made

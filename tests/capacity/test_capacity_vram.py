@@ -13,12 +13,12 @@ OLLAMA, COMFYUI, NOTEBOOK, TRAIN, KATIB = range(5)
 SEED = [(gib * GIB, 1, 1) for gib in (8, 12, 4, 4, 2)]
 
 
-def test_the_worst_that_five_pods_of_one_gpu_take_is_nearly_twice_its_memory():
+def test_the_worst_case_of_five_pods_is_nearly_twice_the_memory():
     assert worst_mib(5, SEED) == 30720
     assert 100 * worst_mib(5, SEED) // RTX_5070_TI == 188
 
 
-def test_those_of_a_shared_gpu_that_do_not_go_together_are_found_in_order():
+def test_conflicts_on_a_shared_gpu_are_found_in_order():
     assert conflicts(RTX_5070_TI, 5, SEED) == (
         [
             {OLLAMA: 1, COMFYUI: 1},
@@ -30,17 +30,17 @@ def test_those_of_a_shared_gpu_that_do_not_go_together_are_found_in_order():
     )
 
 
-def test_more_conflicts_than_asked_for_are_said_to_be_there():
+def test_a_limited_search_states_that_more_conflicts_exist():
     all_of_them = conflicts(RTX_5070_TI, 5, SEED)
     assert conflicts(RTX_5070_TI, 5, SEED, limit=4) == all_of_them
     assert conflicts(RTX_5070_TI, 5, SEED, limit=3) == (all_of_them[0][:3], False)
 
 
-def test_a_search_without_a_step_left_does_not_claim_that_there_is_none():
+def test_a_search_without_budget_does_not_claim_completeness():
     assert conflicts(RTX_5070_TI, 5, SEED, budget=0) == ([], False)
 
 
-def test_pods_that_are_alike_come_with_the_lowest_indexes_first():
+def test_equal_pods_come_with_the_lowest_indices_first():
     assert conflicts(10, 2, [(6, 1, 1)] * 400, limit=3)[0] == [{0: 1, 1: 1}, {0: 1, 2: 1}, {0: 1, 3: 1}]
     assert conflicts(10, 2, [(6, 2, 1), (6, 1, 1)])[0] == [{0: 2}, {0: 1, 1: 1}]
 
@@ -56,7 +56,7 @@ def test_pods_that_are_alike_come_with_the_lowest_indexes_first():
         (10**9, [(mib, 10**12, mib) for mib in range(1, 200)]),
     ],
 )
-def test_thousands_of_candidates_are_looked_at_in_bounded_steps(slots, candidates):
+def test_thousands_of_candidates_take_a_limited_number_of_steps(slots, candidates):
     found = conflicts(81559, slots, candidates, budget=2_000)
     for pods in found[0]:
         taken = [candidates[index][0] for index, count in pods.items() for _ in range(count)]
@@ -79,13 +79,13 @@ def _sets(slots, candidates):
 
 @at_depth(300, quick=50)
 @given(st.integers(0, 9), CANDIDATES)
-def test_the_worst_is_the_greatest_of_all_sets(slots, candidates):
+def test_the_worst_case_is_the_largest_of_all_sets(slots, candidates):
     assert worst_mib(slots, candidates) == max(mib for _, mib in _sets(slots, candidates))
 
 
 @at_depth(600, quick=80)
 @given(st.integers(0, 30), st.integers(0, 9), CANDIDATES, st.integers(1, 8))
-def test_the_conflicts_are_the_minimal_ones_of_all_sets(vram, slots, candidates, limit):
+def test_conflicts_are_the_minimal_sets(vram, slots, candidates, limit):
     expected = []
     for counts, mib in _sets(slots, candidates):
         taken = [candidates[index][0] for index, count in enumerate(counts) for _ in range(count)]
@@ -100,7 +100,7 @@ def test_the_conflicts_are_the_minimal_ones_of_all_sets(vram, slots, candidates,
 
 @at_depth(300, quick=50)
 @given(st.integers(1, 40), st.lists(st.tuples(st.integers(1, 60), st.integers(1, 9), st.integers(1, 6)), max_size=12))
-def test_a_bound_in_place_of_the_worst_is_never_too_low(slots, candidates):
+def test_an_upper_bound_is_never_below_the_worst_case(slots, candidates):
     from gpu_constructs.capacity import vram
 
     exact = worst_mib(slots, candidates)

@@ -1,4 +1,4 @@
-"""Which devices meet a request, by Google's evaluator of CEL, on devices as NVIDIA's driver publishes them.
+"""Which devices meet a request, by the CEL evaluator of Google, on devices that the driver of NVIDIA publishes.
 
 ``quantity``, ``semver`` and ``compareTo`` are the API server's; here they are of ours, on whole bytes and on lists of
 three numbers. That these three read and order as those of Kubernetes do is not shown, nor what a node publishes.
@@ -85,7 +85,7 @@ def meeting(request: GpuRequest, among: list[str] = GPUS) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "names"),
+    ("requests", "names"),
     [
         ({"products": ["NVIDIA GeForce RTX 5070 Ti"]}, ["5070 Ti"]),
         ({"products": ["NVIDIA-GeForce-RTX-5070-Ti-SHARED"]}, ["5070 Ti"]),
@@ -103,17 +103,17 @@ def meeting(request: GpuRequest, among: list[str] = GPUS) -> list[str]:
     ],
     ids=str,
 )
-def test_a_request_is_met_by_these_gpus(wishes, names):
-    assert meeting(GpuRequest(**wishes)) == names
+def test_these_gpus_meet_a_request(requests, names):
+    assert meeting(GpuRequest(**requests)) == names
 
 
-@pytest.mark.parametrize("wishes", [{"mig_profile": "1g.10gb"}, {"mig_profile": "1g.10gb.me"}], ids=str)
-def test_a_mig_profile_is_met_by_devices_of_it_alone(wishes):
+@pytest.mark.parametrize("requests", [{"mig_profile": "1g.10gb"}, {"mig_profile": "1g.10gb.me"}], ids=str)
+def test_only_devices_of_a_mig_profile_meet_it(requests):
     mig = [name for name in DEVICES if name not in GPUS]
-    assert meeting(GpuRequest(**wishes), mig) == [wishes["mig_profile"].replace("gb.", "gb+")]
+    assert meeting(GpuRequest(**requests), mig) == [requests["mig_profile"].replace("gb.", "gb+")]
 
 
-def test_memory_that_is_not_published_is_none_rather_than_an_error():
+def test_unpublished_memory_is_zero_and_not_an_error():
     assert not holds(cel_selector(GpuRequest(min_vram="1Gi")), DEVICES["unified"])
 
 

@@ -94,7 +94,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory):
-    """The source of the accessibility engine, as npm has it."""
+    """The source of the accessibility engine from npm."""
     npm = shutil.which("npm")
     assert npm, "no npm on the PATH: it comes with Node.js"
     folder = tmp_path_factory.mktemp("axe")
@@ -107,7 +107,7 @@ def axe(tmp_path_factory):
 
 @cache
 def html_of(name):
-    """Write an example once: one of them is of a whole fleet."""
+    """Write each example once, because one of them is a whole fleet."""
     return html(examples.PLANS[name](), name)
 
 
@@ -132,21 +132,21 @@ def test_no_page_is_wider_than_its_window(browser, page, width):
     assert browser.run("document.documentElement.scrollWidth") <= width
 
 
-def test_nothing_is_loaded_and_nothing_complained_of(browser, page):
+def test_a_page_loads_nothing_and_logs_no_error(browser, page):
     browser.open(page)
     assert browser.requests == [page.as_uri()]
     assert browser.complaints == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_text_stands_out(browser, page, scheme):
+def test_all_text_has_enough_contrast(browser, page, scheme):
     browser.open(page, scheme=scheme)
     found = browser.run(CONTRASTS)
     assert found["seen"] > 1
     assert found["low"] == []
 
 
-def test_the_schemes_differ(browser, page):
+def test_the_color_schemes_differ(browser, page):
     def background(scheme):
         browser.open(page, scheme=scheme)
         return browser.run("getComputedStyle(document.body).backgroundColor")
@@ -171,7 +171,7 @@ def smaller(plan):
     return replace(plan, nodes=plan.nodes[:10], consumers=plan.consumers[:200], problems=())
 
 
-def test_what_is_folded_is_printed_and_paper_is_white(browser, page):
+def test_folded_parts_are_printed_on_white(browser, page):
     browser.open(page, scheme="dark")
     dark = [{"name": "prefers-color-scheme", "value": "dark"}]
     browser.call("Emulation.setEmulatedMedia", media="print", features=dark)
@@ -203,7 +203,7 @@ def test_no_word_is_broken_on_paper(browser, tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_picture_is_drawn_at_its_size_with_every_text_in_its_place(browser, picture, scheme):
+def test_a_picture_has_its_size_and_every_text_in_its_area(browser, picture, scheme):
     browser.open(picture, scheme=scheme)
     found = browser.run(MISPLACED)
     assert found["texts"] >= 3

@@ -1,9 +1,9 @@
-"""What is known of GPU boards."""
+"""Facts about GPU boards."""
 
 from gpu_constructs.catalog.gpu_models import GPU_MODELS, GpuModel, board_called, has_profiling_metrics
 
 
-def test_a_board_is_known_by_its_words_and_not_by_nearly_all_of_them():
+def test_a_board_is_found_by_all_words_of_its_name_only():
     board = GpuModel("NVIDIA GeForce RTX 3090", "Ampere", 24576, 350, 100, 480)
     for name in ("NVIDIA GeForce RTX 3090", "GeForce RTX 3090", "RTX 3090", "nvidia-geforce-rtx-3090"):
         assert board_called(name) == board, name
@@ -11,7 +11,7 @@ def test_a_board_is_known_by_its_words_and_not_by_nearly_all_of_them():
         assert board_called(name) is None, name
 
 
-def test_what_is_known_of_a_board_makes_sense():
+def test_the_facts_about_a_board_are_consistent():
     for board in GPU_MODELS.values():
         assert board is GPU_MODELS[board.name] is board_called(board.name), board
         assert board.name.startswith(("NVIDIA ", "Tesla ")), board
@@ -22,6 +22,6 @@ def test_what_is_known_of_a_board_makes_sense():
         assert has_profiling_metrics(board.name) is ("GeForce" not in board.name or board.architecture == "Blackwell")
 
 
-def test_a_name_tells_whether_there_are_profiling_metrics(rows):
+def test_the_name_determines_whether_there_are_profiling_metrics(rows):
     for has, names in rows:
         assert [name for name in names if has_profiling_metrics(name) is not has] == [], has

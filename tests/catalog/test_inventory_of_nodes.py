@@ -1,4 +1,4 @@
-"""An inventory read from the nodes of a running cluster."""
+"""Inventories from the nodes of a running cluster."""
 
 import json
 import warnings
@@ -56,11 +56,11 @@ def test_a_file_is_read_too(tmp_path):
     path = tmp_path / "nodes.json"
     path.write_text(json.dumps({"kind": "List", "items": [node(allocatable={"gpu": 1}, **gpu(RTX_3090, 1))]}))
     assert GpuInventory.from_nodes(path).nodes[0].name == "talos-1"
-    with pytest.raises(GpuConstructsError, match=r"nodes must be a file of JSON .*; got '.*': No such file"):
+    with pytest.raises(GpuConstructsError, match=r"nodes must be a file of JSON .*, got '.*': No such file"):
         GpuInventory.from_nodes(tmp_path / "other.json")
 
 
-def test_what_the_operator_takes_off_a_node_for_a_while_is_not_kept():
+def test_labels_of_paused_operator_components_are_dropped():
     found = read(
         node(
             allocatable={"gpu": 1},
@@ -72,7 +72,7 @@ def test_what_the_operator_takes_off_a_node_for_a_while_is_not_kept():
     assert {key for key in found.labels if ".deploy." in key} == {"nvidia.com/gpu.deploy.dcgm"}
 
 
-def test_a_strategy_that_is_told_of_a_board_without_mig_is_none():
+def test_the_mig_strategy_of_a_board_without_mig_is_ignored():
     assert read(node(allocatable={"gpu": 1}, mig_strategy="single", **gpu(RTX_3090, 1))).mig_strategy is None
 
 
@@ -86,12 +86,12 @@ def test_a_node_without_sharing_has_its_boards():
 
 
 @cases
-def test_slots_are_no_boards(labels, allocatable, sharing):
+def test_slots_are_not_boards(labels, allocatable, sharing):
     found = read(node(allocatable=allocatable, **labels))
     assert (found.gpus, found.gpu_model, found.sharing) == (1, "NVIDIA GeForce RTX 3090", sharing)
 
 
-def test_under_single_the_devices_are_the_count_and_the_product_tells_the_profile():
+def test_with_single_the_count_is_that_of_devices_and_the_product_states_the_profile():
     labels = gpu(f"{A100}-MIG-1g.5gb", 14, memory=4864) | {"mig_strategy": "single"}
     found = read(node(allocatable={"gpu": 14}, **labels))
     assert (found.gpu_model, found.gpus, found.vram_mib) == ("NVIDIA A100-SXM4-40GB", 2, 40960)
@@ -99,9 +99,11 @@ def test_under_single_the_devices_are_the_count_and_the_product_tells_the_profil
     assert (found.mig_strategy, found.sharing) == ("single", Sharing.none())
 
 
-def test_what_devices_under_single_leave_open_is_told():
+def test_an_uncertain_number_of_boards_with_single_is_a_warning():
     labels = gpu(f"{A100}-MIG-3g.20gb", 3) | {"mig_strategy": "single"}
-    with pytest.warns(GpuConstructsWarning, match=r"node 'talos-1' has 3 MIG devices of '3g\.20gb' and no label says"):
+    with pytest.warns(
+        GpuConstructsWarning, match=r"node 'talos-1' has 3 MIG devices of '3g\.20gb', and no label states"
+    ):
         (found,) = inventory(node(allocatable={"gpu": 3}, **labels)).nodes
     assert found.layouts == ({"3g.20gb": 2}, {"3g.20gb": 1})
 
@@ -113,14 +115,14 @@ def test_attributes_of_a_profile_are_kept(suffix):
     assert (found.gpu_model, found.vram) == (None, None)
 
 
-def test_an_invalid_division_is_left_out_with_a_warning():
+def test_an_invalid_mig_layout_is_ignored_with_a_warning():
     bad = node("bad", **gpu(f"{A100}-MIG-INVALID", 0, 0, "", memory=0), mig_strategy="single")
     good = node("good", {"gpu": 1}, **gpu(RTX_3090, 1))
-    with pytest.warns(GpuConstructsWarning, match=r"node 'bad' is left out: .*MIG-INVALID"):
+    with pytest.warns(GpuConstructsWarning, match=r"node 'bad' is ignored: .*MIG-INVALID"):
         assert [one.name for one in inventory(bad, good).nodes] == ["good"]
 
 
-def test_under_mixed_devices_are_spread_evenly_where_that_can_be():
+def test_with_mixed_devices_are_spread_evenly_if_possible():
     labels = gpu(A100, 2, 0, memory=40960) | {"mig_strategy": "mixed"}
     labels |= mig("1g.5gb", 4, f"{A100}-MIG-1g.5gb") | mig("3g.20gb", 2, f"{A100}-MIG-3g.20gb")
     found = read(node(allocatable={"mig-1g.5gb": 4, "mig-3g.20gb": 2}, **labels))
@@ -128,7 +130,7 @@ def test_under_mixed_devices_are_spread_evenly_where_that_can_be():
     assert (found.gpus, found.mig_strategy, found.sharing) == (2, "mixed", Sharing.none())
 
 
-def test_devices_that_go_on_no_board_evenly_are_spread_so_that_each_can_hold_its_own():
+def test_devices_that_cannot_be_even_are_spread_so_that_they_fit():
     labels = gpu(A100, 3, 0) | {"mig_strategy": "mixed"}
     labels |= mig("4g.20gb", 1, "x") | mig("2g.10gb", 3, "x") | mig("1g.5gb", 7, "x") | mig("1g.10gb", 1, "x")
     allocatable = {"mig-4g.20gb": 1, "mig-2g.10gb": 3, "mig-1g.5gb": 7, "mig-1g.10gb": 1}
@@ -142,13 +144,13 @@ def test_devices_that_go_on_no_board_evenly_are_spread_so_that_each_can_hold_its
     }
 
 
-def test_boards_that_are_not_divided_are_beside_those_that_are():
+def test_boards_without_mig_are_listed_after_those_with_mig():
     labels = gpu(A100, 3, 1) | {"mig_strategy": "mixed"} | mig("7g.40gb", 1, f"{A100}-MIG-7g.40gb")
     found = read(node(allocatable={"gpu": 2, "mig-7g.40gb": 1}, **labels))
     assert found.layouts == ({"7g.40gb": 1}, {}, {})
 
 
-def test_whole_boards_and_devices_are_shared_each_in_its_way():
+def test_whole_boards_and_mig_devices_have_their_own_sharing():
     labels = gpu(f"{A100}-SHARED", 2, 4, "time-slicing") | {"mig_strategy": "mixed"}
     labels |= mig("1g.5gb", 7, f"{A100}-MIG-1g.5gb-SHARED", 2, "time-slicing")
     found = read(node(allocatable={"gpu": 4, "mig-1g.5gb": 14}, **labels))
@@ -156,21 +158,21 @@ def test_whole_boards_and_devices_are_shared_each_in_its_way():
     assert found.sharing == Sharing.time_slicing(resources={"nvidia.com/gpu": 4, "nvidia.com/mig-1g.5gb": 2})
 
 
-def test_devices_that_their_boards_cannot_hold_are_refused():
+def test_devices_that_do_not_fit_on_the_boards_are_rejected():
     labels = gpu(A100, 1, 0) | {"mig_strategy": "mixed"} | mig("4g.20gb", 2, "x")
     assert refusal(inventory, node(allocatable={"mig-4g.20gb": 2}, **labels)) == (
-        "node 'talos-1': mig_layout must be devices that the boards can be divided into; got 2 x '4g.20gb' for 1 x "
-        "NVIDIA A100-SXM4-40GB; wait until GPU Feature Discovery has looked again, or describe the node as a GpuNode"
+        "node 'talos-1': mig_layout must be MIG devices that fit on the boards, got 2 x '4g.20gb' for 1 x "
+        "NVIDIA A100-SXM4-40GB. Wait for the next update of GPU Feature Discovery, or describe the node as a GpuNode"
     )
 
 
-def test_a_board_that_is_not_known_has_the_memory_that_the_label_says():
+def test_an_unknown_board_has_the_memory_in_the_label():
     found = read(node(allocatable={"gpu": 1}, **gpu("NVIDIA-Something-New", 1, memory=99999)))
     assert (found.gpu_model, found.vram_mib) == (None, 99999)
 
 
 @pytest.mark.parametrize(("label", "mib"), [(46068, 46068), (49140, 49140), (51200, 49140), ("many", 49140)])
-def test_memory_that_a_board_reports_less_of_than_is_known_counts(label, mib):
+def test_a_label_with_less_memory_than_the_model_applies(label, mib):
     assert read(node(allocatable={"gpu": 1}, **gpu("NVIDIA-RTX-A6000", 1, memory=label))).vram_mib == mib
 
 
@@ -194,31 +196,33 @@ def test_nodes_without_gpus_are_left_out():
     ("allocatable", "offered", "promised"),
     [({"gpu": 4}, "4 of nvidia.com/gpu", 5), ({}, "0 of nvidia.com/gpu", 5), ({"gpu": 1}, "1 of nvidia.com/gpu", 5)],
 )
-def test_a_node_that_offers_less_than_its_labels_say_is_told(allocatable, offered, promised):
+def test_a_node_that_advertises_less_than_its_labels_state_is_a_warning(allocatable, offered, promised):
     labels = gpu(f"{RTX_3090}-SHARED", 1, 5, "time-slicing")
-    with pytest.warns(GpuConstructsWarning, match=f"node 'talos-1' offers {offered}, but its labels say {promised}; "):
+    with pytest.warns(
+        GpuConstructsWarning, match=f"node 'talos-1' advertises {offered}, but its labels state {promised}, "
+    ):
         (found,) = inventory(node(allocatable=allocatable, **labels)).nodes
     assert found.sharing == Sharing.time_slicing(replicas=5)
 
 
-def test_without_feature_discovery_resources_tell_the_boards():
+def test_without_feature_discovery_resources_determine_the_boards():
     found = read(node(allocatable={"gpu": 3}))
     assert (found.gpus, found.gpu_model, found.vram_mib, found.sharing) == (3, None, None, Sharing.none())
     divided = read(node(allocatable={"gpu": 1, "mig-1g.5gb": 7, "mig-7g.40gb": 1}))
     assert divided.layouts == ({"7g.40gb": 1}, {"1g.5gb": 7}, {})
 
 
-def test_slots_of_a_number_of_boards_that_nobody_says_are_taken_for_one():
-    with pytest.warns(GpuConstructsWarning, match=r"advertises 8 of nvidia\.com/gpu\.shared, and no label says"):
+def test_slots_of_an_unknown_number_of_boards_count_as_one_board():
+    with pytest.warns(GpuConstructsWarning, match=r"advertises 8 of nvidia\.com/gpu\.shared, and no label states"):
         (found,) = inventory(node(allocatable={"gpu.shared": 8})).nodes
     assert (found.gpus, found.sharing) == (1, Sharing.time_slicing(replicas=8, rename_by_default=True))
 
 
-def test_json_that_is_nested_too_deep_is_refused():
-    assert refusal(GpuInventory.from_nodes, "[" * 100_000).startswith("nodes must be JSON; got text that is none: ")
+def test_json_that_is_too_deep_is_rejected():
+    assert refusal(GpuInventory.from_nodes, "[" * 100_000).startswith("nodes must be JSON, got other text: ")
 
 
-def test_what_is_no_list_of_nodes_with_gpus_is_refused(rows):
+def test_a_value_that_is_not_a_list_of_gpu_nodes_is_rejected(rows):
     for given, says in rows:
         assert refusal(GpuInventory.from_nodes, given) == says
 
@@ -227,7 +231,7 @@ def test_what_is_no_list_of_nodes_with_gpus_is_refused(rows):
 @pytest.mark.parametrize(
     "wrong", [None, 3, "text", [None], {"labels": 3, "taints": [3], "allocatable": [], "name": "a"}]
 )
-def test_a_node_of_another_shape_is_no_crash(part, wrong):
+def test_a_node_with_a_wrong_structure_does_not_crash(part, wrong):
     odd = {**node("odd", {"gpu": 1}, **gpu(RTX_3090, 1)), part: wrong}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -237,8 +241,8 @@ def test_a_node_of_another_shape_is_no_crash(part, wrong):
             assert part == "metadata"
 
 
-def test_many_boards_that_cannot_hold_their_devices_are_told_soon():
+def test_the_search_for_impossible_layouts_gives_up():
     counts = {"4g.20gb": 8, "3g.20gb": 9, "2g.10gb": 9, "1g.5gb": 5, "1g.10gb": 20}
     labels = gpu(A100, 16, 0) | {key: value for p, n in counts.items() for key, value in mig(p, n, "x").items()}
-    with pytest.raises(GpuConstructsError, match=r"mig_layout must be devices that the boards can be divided into"):
+    with pytest.raises(GpuConstructsError, match=r"mig_layout must be MIG devices that fit on the boards"):
         inventory(node(allocatable={f"mig-{p}": n for p, n in counts.items()}, **labels))

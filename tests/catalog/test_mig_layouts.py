@@ -1,4 +1,4 @@
-"""Which MIG devices a board can be divided into."""
+"""Combinations of MIG devices that a board supports."""
 
 from itertools import product
 
@@ -15,7 +15,7 @@ DIVIDED = [name for name, profiles in MIG_PROFILES.items() if profiles]
 
 
 def by_force(name, devices):
-    """Check whether some choice of starts gives every device memory of its own."""
+    """Check whether the devices have placements without shared memory slices."""
     where = placements(name)
     spans = [where[device] for device in devices]
     for starts in product(*[span.starts for span in spans]):
@@ -26,14 +26,14 @@ def by_force(name, devices):
 
 
 @given(st.data())
-def test_a_layout_fits_when_some_choice_of_places_does(data):
+def test_a_layout_fits_if_one_choice_of_placements_does(data):
     name = data.draw(st.sampled_from(DIVIDED))
     devices = data.draw(st.lists(st.sampled_from(MIG_PROFILES[name]), max_size=5))
     layout = {profile: devices.count(profile) for profile in devices}
     assert fits(name, layout) is by_force(name, devices)
 
 
-def test_every_board_is_filled_by_each_of_its_profiles():
+def test_each_profile_can_fill_its_board():
     for name in DIVIDED:
         most = {6: (7, 4, 3, 2, 1, 1), 3: (4, 2, 1)}[len(MIG_PROFILES[name])]
         for profile, count in zip(MIG_PROFILES[name], most, strict=True):
@@ -41,30 +41,30 @@ def test_every_board_is_filled_by_each_of_its_profiles():
             assert not fits(name, {profile: count + 1}), name
 
 
-def test_what_nvidia_divides_boards_into_fits(rows):
+def test_the_example_layouts_of_nvidia_fit(rows):
     for (layout,) in rows:
         assert layout_problem(A100, layout) is None, layout
 
 
-def test_what_does_not_fit_is_told_with_the_reason(rows):
+def test_a_layout_that_does_not_fit_has_a_reason(rows):
     for name, layout, problem in rows:
         assert layout_problem(name, layout) == problem, (name, layout, problem)
         assert not fits(name, layout), (name, layout, problem)
 
 
-def test_all_media_engines_go_with_devices_that_have_none():
+def test_a_device_with_all_media_engines_fits_beside_devices_without_them():
     assert fits(RTX_PRO, {"1g.24gb+me.all": 1, "1g.24gb-me": 3})
     assert fits(RTX_PRO, {"1g.24gb+me": 1, "1g.24gb": 2, "1g.24gb+gfx": 1})
 
 
-def test_a_board_without_mig_may_stay_undivided():
+def test_a_board_without_mig_can_have_an_empty_layout():
     assert placements("NVIDIA L4") == {}
     assert placements(None) is placements("Another board") is None
     assert fits("NVIDIA L4", {})
     assert profiles_of("NVIDIA L4") == profiles_of("Another board") == ()
 
 
-def test_every_profile_of_a_board_is_one_and_fits_alone():
+def test_every_profile_of_a_board_is_valid_and_fits_alone():
     for name in DIVIDED:
         assert name in GPU_MODELS, name
         for profile in profiles_of(name):

@@ -1,4 +1,4 @@
-"""What the name of a model tells about the memory of its weights, and which GPUs are too small for them."""
+"""Estimates of the memory for the weights of a model from its name, and findings about GPUs that are too small."""
 
 import pytest
 from cdk8s import App, Chart
@@ -23,12 +23,12 @@ from gpu_constructs.facts.provided import Provided
 from tables import cases
 
 
-def test_the_name_tells_the_size_and_the_format_of_the_weights(rows):
+def test_the_name_determines_the_size_and_the_format_of_the_weights(rows):
     for model, quantization, certain, usual in rows:
         assert tuple(round(amount) for amount in least_weights(model, quantization)) == (certain, usual)
 
 
-def test_a_name_without_a_size_tells_nothing():
+def test_a_name_without_a_size_has_no_estimate():
     for model in [
         *("BAAI/bge-m3", "deepseek-ai/DeepSeek-R1", "microsoft/Phi-3.5-mini-instruct", "gemma3n:e4b", "/models/own"),
         *("Qwen/Qwen1.5-MoE-A2.7B", "org/llama-4bit", "org/7bb", "nomic-embed-text", "org/v2b3"),
@@ -58,18 +58,18 @@ def severities(manifest, inventory=None):
 
 
 @cases
-def test_a_model_of_vllm_is_compared_with_the_gpus_that_hold_it(args, given, inventory, found):
+def test_a_model_of_vllm_is_compared_with_its_gpus(args, given, inventory, found):
     assert severities(vllm(*args, **(given or {})), inventory) == ([found] if found else [])
 
 
-def test_a_model_of_vllm_that_is_too_large_is_an_error_with_the_way_out(app):
+def test_a_model_of_vllm_that_is_too_large_is_an_error_with_a_solution(app):
     served(app, lambda chart: Vllm(chart, "llm", model=LLAMA, gpus=GpuRequest(products=["RTX 4090"]), platform=PLAIN))
     said = rf"team/llm: serves '{LLAMA}', whose weights take about 130 GB, on GPU memory of 26 GB"
     with pytest.raises(SynthesisError, match=said):
         synthesize(app)
 
 
-def test_a_model_of_vllm_that_is_too_large_may_be_meant(app):
+def test_the_rule_on_models_can_be_ignored(app):
     served(
         app,
         lambda chart: Vllm(
@@ -79,16 +79,14 @@ def test_a_model_of_vllm_that_is_too_large_may_be_meant(app):
     synthesize(app)
 
 
-def test_ollama_is_warned_of_a_model_that_its_gpu_does_not_hold(app):
+def test_a_model_of_ollama_that_is_too_large_is_a_warning(app):
     models = ["llama3:70b", "qwen3:8b", "gpt-oss:120b-cloud", "nomic-embed-text"]
     served(app, lambda chart: Ollama(chart, "llm", models=models, platform=PLAIN))
     GpuRules.enforce(app, inventory=ONE_3090)
     with pytest.warns(GpuConstructsWarning) as told:
         synthesize(app)
     (said,) = (str(one.message) for one in told)
-    assert said.startswith(
-        "team/llm: is to serve 'llama3:70b', whose weights take at least 33 GB, on GPU memory of 26 GB"
-    )
+    assert said.startswith("team/llm: serves 'llama3:70b', whose weights take at least 33 GB, on GPU memory of 26 GB")
 
 
 PLAIN = Kubernetes()

@@ -1,4 +1,4 @@
-"""Which node labels Node Feature Discovery publishes follows from its configuration."""
+"""The configuration of Node Feature Discovery determines the node labels that it publishes."""
 
 import pytest
 from cdk8s import Chart
@@ -29,16 +29,16 @@ def publishes(label, config=None, *, master=None):
     return nfd_labels(worker, master_file).publishes(label if "/" in label else f"feature.node.kubernetes.io/{label}")
 
 
-def test_the_workers_configuration_decides_which_labels_there_are(rows):
+def test_the_configuration_of_the_worker_determines_the_labels(rows):
     for label, config, is_published in rows:
         assert publishes(label, config) is is_published, (label, config, is_published)
 
 
-def test_the_master_may_let_some_of_the_labels_through_only():
+def test_the_master_can_restrict_the_labels():
     assert not publishes(VENDOR, master={"labelWhiteList": "^gpu"})
 
 
-def test_the_programs_own_defaults_name_the_class_too():
+def test_the_default_labels_of_the_program_contain_the_class():
     assert nfd_labels({}, {}).publishes(f"feature.node.kubernetes.io/{CLASS}")
     assert not nfd_labels({}, {}).publishes(f"feature.node.kubernetes.io/{VENDOR}")
 
@@ -66,28 +66,28 @@ def test_no_node_of_the_plan_has_a_label_that_the_apps_discovery_does_not_publis
 
 
 @cases
-def test_a_label_that_the_discovery_may_publish_is_selected_in_peace(app, label, options):
+def test_a_label_that_the_discovery_can_publish_is_accepted(app, label, options):
     plan = selecting(app, label, **options)
     synthesize(app)
-    # Whether a node has a label that another discovery publishes, nobody declares here.
+    # The app does not declare which nodes have a label of another discovery.
     assert plan.plan.all_fits in ("yes", "conditional")
 
 
-def test_a_label_that_is_declared_is_selected_in_peace(app):
+def test_a_declared_label_is_accepted(app):
     External(app, "other-discovery", node_labels=[f"feature.node.kubernetes.io/{CLASS}"])
     plan = selecting(app, CLASS)
     synthesize(app)
     assert plan.plan.all_fits == "conditional"
 
 
-def test_a_name_that_files_on_nodes_may_bring_is_only_warned_of(app):
+def test_a_label_that_files_on_nodes_can_define_is_only_a_warning(app):
     selecting(app, "team.gpu")
-    with pytest.warns(UserWarning, match=r"which plugin does not publish as it is configured"):
+    with pytest.warns(UserWarning, match=r"which plugin does not publish with its configuration"):
         synthesize(app)
 
 
 @cases
-def test_the_operators_values_configure_its_discovery(chart, values, label, is_published):
+def test_the_values_of_the_operator_configure_its_discovery(chart, values, label, is_published):
     given = {"node-feature-discovery": values} if values else {}
     operator = GpuOperator(chart, "operator", platform=Kubernetes(), delivery=Delivery.values(), values=given)
     assert operator.provides.publishes(f"feature.node.kubernetes.io/{label}") is is_published

@@ -8,7 +8,7 @@ from refusals import refusal
 TALOS = ["1.10", "1.11", "1.12", "1.13", "1.14"]
 
 
-def test_a_talos_line_is_taken_in_each_spelling_of_its_releases():
+def test_a_talos_release_is_accepted_in_each_spelling():
     for version in TALOS:
         for spelt in ["{}", "v{}", "{}.0", "v{}.11"]:
             platform = Talos(spelt.format(version))
@@ -16,7 +16,7 @@ def test_a_talos_line_is_taken_in_each_spelling_of_its_releases():
             assert platform.supports_cdi == Talos(version).supports_cdi, (version, spelt)
 
 
-def test_a_release_before_the_first_is_taken_for_its_line():
+def test_a_prerelease_counts_as_its_minor_release():
     for version in ["1.14.0-rc.1", "v1.12.0-beta.0", "1.13.0-alpha.2"]:
         platform = Talos(version)
         assert platform.line == version.removeprefix("v")[:4], version
@@ -24,34 +24,34 @@ def test_a_release_before_the_first_is_taken_for_its_line():
         assert str(platform) == f"Talos {version}", version
 
 
-def test_a_talos_version_we_do_not_know_is_refused_with_those_we_do():
+def test_an_unknown_talos_version_is_rejected_with_the_supported_ones():
     for version in [
         *("1.12-rc.1", "1.12.0-rc", "1.12.0-rc1", "1.12.0-pre.1", "1.12.0-rc.1.2", "1.12.0-rc.1\n", "1.9.0-rc.1"),
         *("1.9", "1.15", "1", "", "1.12.x", "1.12.4.1", "1.12-beta", "vv1.12", "latest", "1.1"),
     ]:
         assert refusal(Talos, version) == (
-            "platform.version must be one of '1.10', '1.11', '1.12', '1.13', '1.14' or a patch release of them; "
-            f"got {version!r}; take the nearest of them to the Talos you run"
+            "platform.version must be one of '1.10', '1.11', '1.12', '1.13', '1.14' or a patch release of them, "
+            f"got {version!r}. Pass the one that is nearest to your Talos release"
         )
 
 
-def test_a_kubernetes_version_we_do_not_check_with_is_refused_with_those_we_do():
+def test_an_unknown_kubernetes_version_is_rejected_with_the_supported_ones():
     for version in ["1.26", "2.0", "", "v1.33", "1.33.1"]:
         with pytest.raises(GpuConstructsError) as refused:
             Kubernetes(version)
         listed = ", ".join(f"'1.{minor}'" for minor in range(27, 38))
-        assert str(refused.value).startswith(f"platform.version must be one of {listed}; got {version!r}"), version
+        assert str(refused.value).startswith(f"platform.version must be one of {listed}, got {version!r}"), version
 
 
-def test_a_version_that_is_no_text_is_refused_as_a_python_type():
+def test_a_version_that_is_not_text_is_rejected_with_its_python_type():
     for platform in [Talos, Kubernetes]:
         for version in [1.12, None, 1]:
             assert (
-                refusal(platform, version) == f"platform.version must be str; got {type(version).__name__}: {version!r}"
+                refusal(platform, version) == f"platform.version must be str, got {type(version).__name__}: {version!r}"
             )
 
 
-def test_each_talos_line_installs_a_kubernetes_we_check_with():
+def test_each_talos_release_installs_a_supported_kubernetes_release():
     for version in TALOS:
         assert Talos(version).kubernetes in KUBERNETES_RELEASES, version
 
@@ -64,7 +64,7 @@ def test_talos_can_use_cdi_and_needs_no_bridge_from_1_13_on():
         assert platform.nvidia_driver_root == ("/usr/local" if is_possible else None), (version, is_possible)
 
 
-def test_a_platform_is_written_as_users_call_it():
+def test_the_text_of_a_platform_is_its_common_name():
     assert str(Talos("1.12.4")) == "Talos 1.12.4"
     assert str(Kubernetes("1.33")) == "Kubernetes 1.33"
 
@@ -78,7 +78,7 @@ def test_talos_moved_the_driver_and_its_runtime_at_1_13():
         assert platform.needs_bpf_jit_harden is not is_new, (version, is_new)
 
 
-def test_talos_configures_machines_by_documents_from_1_14_on():
+def test_talos_has_multi_document_configuration_from_1_14_on():
     for version in TALOS:
         platform = Talos(version)
         assert platform.machine_config == ("multi-document" if version == "1.14" else "v1alpha1"), version
@@ -94,19 +94,18 @@ def test_each_platform_has_its_routes(rows):
         assert list(routes(platform)) == expected, (platform, expected)
 
 
-def test_a_route_that_does_not_work_is_refused_with_the_reason_and_those_that_do():
+def test_a_route_that_does_not_work_is_rejected_with_the_reason_and_the_alternatives():
     with pytest.raises(GpuConstructsError) as refused:
         require(Talos("1.13"), "gpu-operator-bridge")
     problem, _, listed = str(refused.value).partition(". Supported there: ")
     assert problem == (
-        "platform Talos 1.13 does not go with the GPU Operator beside a ValidationBridge (GpuOperator, "
-        "ValidationBridge): from Talos 1.13 on the operator's own validator passes with driver.enabled=false, "
-        "toolkit.enabled=false and hostPaths.driverInstallDir=/usr/local, and a bridge would hide what it finds; leave "
-        "the bridge out"
+        "platform Talos 1.13 does not support the GPU Operator with a ValidationBridge (GpuOperator, "
+        "ValidationBridge): from Talos 1.13 on, a bridge hides what the validator of the operator finds. Leave the "
+        "bridge out, and set driver.enabled=false, toolkit.enabled=false and hostPaths.driverInstallDir=/usr/local"
     )
     assert listed.split("; ") == [ROUTES[route] for route in NEW]
 
 
-def test_a_route_that_works_is_taken():
+def test_a_route_that_works_is_accepted():
     for route in OLD:
         require(Talos("1.12"), route)

@@ -1,4 +1,4 @@
-"""Names of GPU resources that are nearly right, and sizes without a unit, on objects of any kind."""
+"""Misspelled names of GPU resources, and sizes without a unit, in objects of any kind."""
 
 import pytest
 
@@ -32,12 +32,12 @@ def pod(limits=None, section="limits", **spec):
     return obj("v1", "Pod", {"containers": [container], **spec})
 
 
-def test_another_plugin_is_declared_beside_ours(app, chart):
+def test_another_plugin_can_be_declared(app, chart):
     DevicePluginChart(app, "plugin", platform=Kubernetes())
     Manifest(chart, "pod", pod({"nvidia.com/gpus": 1, "memory": "1Gi"}))
     with pytest.raises(SynthesisError) as refused:
         synthesize(app)
-    assert [problem.partition(" names")[0] for problem in refused.value.problems] == [
+    assert [problem.partition(" is not")[0] for problem in refused.value.problems] == [
         "gpu/pod: limits['nvidia.com/gpus'] of container 'main'"
     ]
     External(app, "elsewhere", gpu_resources=["nvidia.com/gpus"])
@@ -47,7 +47,7 @@ def test_another_plugin_is_declared_beside_ours(app, chart):
 @pytest.mark.parametrize(
     ("api_version", "refused"), [("example.com/v1", False), ("serving.kserve.io/v1beta1", True), ("v1", True)]
 )
-def test_a_size_of_a_kind_that_is_not_known_is_only_warned_of(app, chart, api_version, refused):
+def test_a_size_in_an_unknown_kind_is_only_a_warning(app, chart, api_version, refused):
     kind = "InferenceService" if "kserve" in api_version else "Pod"
     Manifest(chart, "one", obj(api_version, kind, {"resources": {"requests": {"memory": 4}}}))
     if refused:
@@ -84,9 +84,9 @@ def given_to_a_workload(**given):
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
-def test_a_size_without_a_unit_is_refused_at_its_keyword(chart, make, field):
+def test_a_size_without_a_unit_is_rejected_at_its_keyword(chart, make, field):
     with pytest.raises(GpuConstructsError) as refused:
         make(chart)
     assert refused.value.problem == (
-        f"{field} must have a unit; got '100', which is 100 bytes; write '100Gi' or '100Mi'"
+        f"{field} must have a unit, got '100', which is 100 bytes. Write '100Gi' or '100Mi'"
     )

@@ -1,4 +1,4 @@
-"""Objects that others name: made by the app, declared, or missing."""
+"""References to objects that the app creates, declares, or lacks."""
 
 import re
 
@@ -29,7 +29,7 @@ def found(manifest, *external):
 
 
 @pytest.mark.parametrize("row", NAMING, ids=lambda row: row["objects"][0]["kind"])
-def test_what_is_declared_as_the_warning_says_is_there(app, row):
+def test_the_declaration_in_the_warning_silences_it(app, row):
     (naming,) = objects(row["objects"], "team")
     (finding,) = found(naming)
     keyword, name = re.search(r"External\(app, 'existing', (\w+)=\['(.*)'\]\)", finding.problem).groups()
@@ -37,12 +37,12 @@ def test_what_is_declared_as_the_warning_says_is_there(app, row):
 
 
 @pytest.mark.parametrize("declared", ["hugging-face", "team/hugging-face", "team/*", "hugging-*", "*"])
-def test_a_star_declares_the_rest_of_the_name(app, declared):
+def test_a_star_matches_the_rest_of_the_name(app, declared):
     assert found(NAMES_A_SECRET, External(app, "existing", secrets=[declared])) == []
 
 
 @pytest.mark.parametrize("declared", ["other/hugging-face", "other/*", "other*"])
-def test_what_is_declared_elsewhere_is_not_here(app, declared):
+def test_a_declaration_for_another_namespace_does_not_apply(app, declared):
     assert len(found(NAMES_A_SECRET, External(app, "existing", secrets=[declared]))) == 1
 
 
@@ -52,21 +52,26 @@ def test_what_is_declared_elsewhere_is_not_here(app, declared):
         ({"secrets": ["Not A Name"]}, "secrets must be a DNS subdomain"),
         ({"config_maps": ["Team/a"]}, "config_maps must be a DNS label"),
         ({"service_accounts": ["a/"]}, "service_accounts must be a DNS subdomain"),
-        ({"priority_classes": ["team/a"]}, "priority_classes must be names alone, for they are in no namespace"),
+        (
+            {"priority_classes": ["team/a"]},
+            "priority_classes must be names without a namespace, because PriorityClasses are cluster-scoped",
+        ),
         ({"secrets": "hugging-face"}, "secrets must be a list"),
     ],
 )
-def test_a_name_that_cannot_be_is_refused(app, given, problem):
+def test_an_invalid_name_is_rejected(app, given, problem):
     with pytest.raises(GpuConstructsError) as refused:
         External(app, "existing", **given)
     assert refused.value.problem.startswith(problem)
 
 
-def test_an_app_that_keeps_its_secrets_elsewhere_says_so_once(app, chart):
+def test_one_declaration_covers_all_external_secrets_of_an_app(app, chart):
     GpuNamespace(chart, "namespace", name="team")
     token = EnvValue.secret("hugging-face", key="token")
     Ollama(chart, "ollama", namespace="team", platform=Kubernetes(), env={"HF_TOKEN": token})
-    with pytest.warns(GpuConstructsWarning, match=r"names Secret 'hugging-face' of namespace 'team', which nothing"):
+    with pytest.warns(
+        GpuConstructsWarning, match=r"references Secret 'hugging-face' of namespace 'team', which this app does not"
+    ):
         synthesize(app)
     External(app, "secrets", secrets=["*"])
     synthesize(app)

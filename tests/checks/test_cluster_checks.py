@@ -1,4 +1,4 @@
-"""What the checks find among the constructs of an app, with their paths; test_findings.py has plain manifests."""
+"""Findings of the checks about the constructs of an app, with their paths. test_findings.py has plain manifests."""
 
 import cdk8s_plus_27 as kplus
 import pytest
@@ -35,7 +35,7 @@ PROFILE = "nvidia.com/mig-1g.10gb"
 PRESENT = "nvidia.com/gpu.present"
 PRODUCT = "nvidia.com/gpu.product"
 SHARED = Sharing.time_slicing(replicas=4)
-# Those that look at what providers say; the others have their tests in test_rules.py.
+# The checks that use the declarations of providers. test_rules.py tests the others.
 OF_PROVIDERS = RuleSettings(ignore=frozenset(CODES) - {"R05", "R07", "R08", "R12", "R14", "R25"})
 
 
@@ -68,7 +68,7 @@ def check(manifests, provided):
 
 
 def problems_of(*apps):
-    """Every problem that a synth of the apps finds, none when it succeeds."""
+    """Return all problems that a synth of the apps finds; an empty list if it succeeds."""
     try:
         synthesize(*apps)
     except SynthesisError as error:
@@ -79,23 +79,27 @@ def problems_of(*apps):
 VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
 
 
-# A policy that would refuse pods of the app.
+# An admission policy that rejects pods of the app.
 
 CLASS = obj("node.k8s.io/v1", "RuntimeClass", "nvidia", handler="nvidia")
 
 
 def guard_of(app, **given):
-    """What such a policy says of itself, and the policy."""
+    """Return the declaration of an admission policy, and the policy."""
     chart = Chart(app, "guard")
     made = DenyVisibleDevicesOverride(chart, "policy", **given)
     return made.provides, Testing.synth(chart)[0]
 
 
 def refused(provides, spec, namespace="team", labels=None):
-    """What is said of a pod in a namespace of the app, which has a plugin for it."""
+    """Return the findings about a pod in a namespace of the app, which has a device plugin."""
     where = obj("v1", "Namespace", namespace) | {"metadata": {"name": namespace, "labels": labels}}
     made = obj("batch/v1", "Job", "x", namespace, spec={"template": {"spec": spec}})
-    return [f for f in check_app([CLASS, where, made], [provides], OF_PROVIDERS) if "would be refused by" in f.problem]
+    return [
+        f
+        for f in check_app([CLASS, where, made], [provides], OF_PROVIDERS)
+        if "would not pass the policy of" in f.problem
+    ]
 
 
 UNSEEN = {"envFrom": [{"configMapRef": {"name": "a"}}]}
@@ -120,34 +124,34 @@ JUDGED = [
 @pytest.mark.parametrize(
     "given", [{}, {"require_gpu_request": False}, {"deny_env_from": True}, {"runtime_class": "other"}], ids=str
 )
-def test_synth_refuses_the_pods_that_the_policy_refuses(app, given):
+def test_synth_rejects_the_pods_that_the_policy_rejects(app, given):
     provides, policy = guard_of(app, **given)
     for spec in JUDGED:
         assert bool(refused(provides, spec)) is bool(cel.denials(policy, {"spec": spec})), spec
 
 
-def test_a_pod_that_the_policy_would_refuse_is_told_with_both_ways_out(app):
+def test_a_pod_that_the_policy_rejects_is_reported_with_both_solutions(app):
     provides, _ = guard_of(app)
     (finding,) = refused(provides, JUDGED[0])
     assert (finding.subject, finding.providers, finding.is_warning) == (2, (0,), False)
     assert finding.problem == (
-        "pods would be refused by {0}: container 'main' sets NVIDIA_VISIBLE_DEVICES; where they have to see every GPU, "
-        "add 'team' to its excluded_namespaces, or label the namespace with "
+        "pods would not pass the policy of {0}: container 'main' sets NVIDIA_VISIBLE_DEVICES. If they need access to "
+        "every GPU, add 'team' to its excluded_namespaces, or label the namespace with "
         f"GpuNamespace(..., labels={{{ALLOW_LABEL!r}: 'true'}})"
     )
     assert refused(provides, JUDGED[0], labels={ALLOW_LABEL: "false"})
     assert refused(provides, JUDGED[0], labels={ALLOW_LABEL: "true"}) == []
     assert refused(provides, JUDGED[0], namespace="kube-system") == []
     for kind in ("ServingRuntime", "ClusterServingRuntime"):
-        # A runtime of KServe makes no pods itself.
+        # A runtime of KServe creates no pods.
         assert check([obj("serving.kserve.io/v1alpha1", kind, spec=JUDGED[0])], [provides]) == []
-    # Of an InferenceService the runtime may say what is missing.
+    # The runtime of an InferenceService can contain what is missing.
     predictor = {**UNDER, "model": {"modelFormat": {"name": "a"}}}
     service = obj("serving.kserve.io/v1beta1", "InferenceService", namespace="team", spec={"predictor": predictor})
     assert check([CLASS, namespace("team"), service, quota("limits.cpu")], [provides]) == []
 
 
-def test_a_policy_that_lets_pods_through_is_not_told():
+def test_a_policy_that_admits_the_pods_is_not_reported():
     for given in [
         {"excluded_namespaces": ["team"]},
         {"validation_actions": ["Warn", "Audit"]},
@@ -156,10 +160,10 @@ def test_a_policy_that_lets_pods_through_is_not_told():
         assert refused(guard_of(App(), **given)[0], JUDGED[0]) == []
 
 
-def test_agents_of_the_app_are_refused_until_their_namespaces_are_left_alone(app):
+def test_daemonsets_of_the_app_are_rejected_until_their_namespaces_are_exempt(app):
     labelled = App(outdir=app.outdir)
     for made, labels, said in [
-        (app, {}, ["gpu/exporter: pods would be refused by gpu/deny"]),
+        (app, {}, ["gpu/exporter: pods would not pass the policy of gpu/deny"]),
         (labelled, {ALLOW_LABEL: "true"}, []),
     ]:
         External(made, "labels", node_labels=[PRESENT])
@@ -170,24 +174,26 @@ def test_agents_of_the_app_are_refused_until_their_namespaces_are_left_alone(app
         assert [problem.split(": container")[0] for problem in problems_of(made)] == said
 
 
-def test_the_pods_that_an_operator_brings_later_are_thought_of():
+def test_the_later_pods_of_an_operator_are_checked():
     later = Provided(privileged_namespaces=("operator",))
     provides, _ = guard_of(App())
     (finding,) = check([namespace("operator")], [later, provides])
-    assert finding.problem.startswith("brings pods to namespace 'operator' that see every GPU, and {1} would refuse")
+    assert finding.problem.startswith(
+        "creates pods in namespace 'operator' with access to every GPU, and {1} would reject"
+    )
     assert finding.providers == (0, 1)
     provides, _ = guard_of(App(), excluded_namespaces=["operator"])
     assert check([namespace("operator")], [later, provides]) == []
 
 
-# What a namespace of the app allows its pods.
+# The Pod Security levels of namespaces in the app.
 
 
 def quota(*keys, where="team", **spec):
     return obj("v1", "ResourceQuota", "x", where, spec={"hard": dict.fromkeys(keys, "9Gi"), **spec})
 
 
-def test_what_cannot_be_is_no_crash():
+def test_an_invalid_manifest_does_not_crash_the_checks():
     for gone in [None, 3, {}, {"labels": ["a"], "name": 3}]:
         kinds = [("v1", "Namespace"), ("node.k8s.io/v1", "RuntimeClass"), ("apps/v1", "Deployment"), ("v1", "List")]
         check([{"apiVersion": api, "kind": kind, "metadata": gone} for api, kind in kinds], [])
@@ -195,7 +201,7 @@ def test_what_cannot_be_is_no_crash():
     check([broken], [Provided(platform=Talos())])
 
 
-# Over the objects of an app, whoever made them, with construct paths.
+# Objects of an app from any source, with construct paths.
 
 
 def kplus_deployment(scope, patches, folder):
@@ -227,7 +233,7 @@ def included_deployment(scope, patches, folder):
 
 
 @pytest.mark.parametrize("make", [kplus_deployment, raw_deployment, included_deployment])
-def test_what_is_wrong_with_an_object_that_is_not_of_this_library_is_found_by_its_path(app, chart, tmp_path, make):
+def test_a_problem_of_an_object_from_another_library_is_reported_with_its_path(app, chart, tmp_path, make):
     spec = {"runtimeClassName": "nvidia", "nodeSelector": {PRODUCT: "x"}, "hostNetwork": True}
     container = {"resources": {"limits": {"memory": "8Gi", PROFILE: 1}}, "env": VISIBLE}
     values = [*spec.items(), *((f"containers/0/{key}", value) for key, value in container.items())]
@@ -236,12 +242,12 @@ def test_what_is_wrong_with_an_object_that_is_not_of_this_library_is_found_by_it
     def said():
         return [problem.removeprefix(f"{path}: ") for problem in problems_of(app)]
 
-    # cdk8s-plus drops a limit that it does not know.
+    # cdk8s-plus drops an unknown limit.
     holds_gpu = make is not kplus_deployment
     for expected in [
         "namespace 'team' is not in this app",
-        "runtime_class 'nvidia' is used but no RuntimeClass of that name is in this app",
-        *(["container 'main' holds a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all'"] if holds_gpu else []),
+        "runtime_class 'nvidia' has no RuntimeClass object in this app",
+        *(["container 'main' has a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all'"] if holds_gpu else []),
         f"selects nodes by the label {PRODUCT!r}, which nothing in this app publishes",
     ]:
         assert any(problem.startswith(expected) for problem in said()), expected
@@ -249,17 +255,17 @@ def test_what_is_wrong_with_an_object_that_is_not_of_this_library_is_found_by_it
     DevicePluginChart(app, "plugin", platform=Talos())
     problems = said()
     assert problems[0].startswith(
-        "pods would be refused: namespace 'team' of gpu/namespace states no Pod Security level"
+        "the API server would reject the pods: namespace 'team' of gpu/namespace sets no Pod Security level"
     )
-    # Options of ours would be no way out.
+    # Options of this library are not a solution for an object from another library.
     assert "Gpu" not in problems[0]
     assert "run_as_user" not in problems[0]
-    held = ["container 'main' holds a GPU and sets NVIDIA_VISIBLE_DEVICES", f"asks for 1 x {PROFILE}"]
+    held = ["container 'main' has a GPU and sets NVIDIA_VISIBLE_DEVICES", f"requests 1 x {PROFILE}"]
     said_of_gpus = [problem.split(" to 'all'")[0].split(", which no")[0] for problem in problems[1:]]
     assert said_of_gpus == (held if holds_gpu else [])
 
 
-def test_one_object_made_in_two_charts_is_found_by_both_paths(app):
+def test_a_duplicate_object_is_reported_with_both_paths(app):
     east, west = Chart(app, "east"), Chart(app, "west")
     GpuNamespace(east, "namespace", name="team")
     for chart in (east, west):
@@ -267,14 +273,14 @@ def test_one_object_made_in_two_charts_is_found_by_both_paths(app):
     kplus.Namespace(west, "again", metadata=ApiObjectMetadata(name="team"))
     for scope, id in ((east, "a"), (Chart(east, "inner"), "b")):
         NvidiaRuntimeClass(scope, id)
-    assert {problem.partition(";")[0] for problem in problems_of(app)} == {
-        "west/config: ConfigMap 'x' in namespace 'team' is already made by east/config",
-        "west/again: Namespace 'team' is already made by east/namespace",
-        "east/inner/b: RuntimeClass 'nvidia' is already made by east/a",
+    assert {problem.partition(". ")[0] for problem in problems_of(app)} == {
+        "west/config: ConfigMap 'x' in namespace 'team' already exists in east/config",
+        "west/again: Namespace 'team' already exists in east/namespace",
+        "east/inner/b: RuntimeClass 'nvidia' already exists in east/a",
     }
 
 
-def test_namespace_and_runtime_class_handed_over_are_made_once(app, chart):
+def test_a_passed_namespace_and_runtime_class_are_emitted_once(app, chart):
     shared = {"namespace": GpuNamespace(chart, "namespace"), "runtime_class": NvidiaRuntimeClass(chart, "runtime")}
     DevicePluginChart(app, "plugin", **shared)
     GpuWorkload(chart, "train", image="a:1", kind="Job", **shared)
@@ -283,7 +289,7 @@ def test_namespace_and_runtime_class_handed_over_are_made_once(app, chart):
     assert problems_of(app) == []
 
 
-def test_a_talos_workload_alone_misses_runtime_class_and_label(app, chart):
+def test_a_talos_workload_alone_needs_a_runtime_class_and_a_label(app, chart):
     GpuWorkload(chart, "train", namespace="default", image="a:1", kind="Job")
     assert [problem.split(" ")[:2] for problem in problems_of(app)] == [
         ["gpu/train:", "runtime_class"],
@@ -293,7 +299,7 @@ def test_a_talos_workload_alone_misses_runtime_class_and_label(app, chart):
     assert problems_of(app) == []
 
 
-def test_without_node_feature_discovery_the_label_of_the_workloads_is_missed(app, chart):
+def test_without_node_feature_discovery_the_label_of_the_workloads_is_missing(app, chart):
     DevicePluginChart(app, "plugin", node_feature_discovery=False, gpu_feature_discovery=False)
     GpuWorkload(chart, "train", image="a:1", kind="Job")
     assert [problem.split(",")[0] for problem in problems_of(app)] == [
@@ -301,7 +307,7 @@ def test_without_node_feature_discovery_the_label_of_the_workloads_is_missed(app
     ]
 
 
-def test_a_restricted_namespace_takes_our_workload_as_a_user_and_refuses_it_as_root(app):
+def test_a_restricted_namespace_admits_a_workload_as_a_user_and_rejects_it_as_root(app):
     chart = Chart(app, "gpu", namespace="team")
     GpuNamespace(chart, "namespace", name="team", pod_security="restricted")
     GpuWorkload(chart, "user", image="a:1", kind="Job", platform=Kubernetes(), run_as_user=1000)
@@ -309,22 +315,22 @@ def test_a_restricted_namespace_takes_our_workload_as_a_user_and_refuses_it_as_r
     GpuWorkload(chart, "root", image="a:1", kind="Job", platform=Kubernetes())
     (problem,) = problems_of(app)
     assert problem.startswith(
-        "gpu/root: pods would be refused: namespace 'team' of gpu/namespace enforces 'restricted', and "
+        "gpu/root: the API server would reject the pods: namespace 'team' of gpu/namespace enforces 'restricted', and "
     )
     assert "run_as_user=..." in problem
 
 
-def test_slots_that_workloads_ask_for_are_compared_with_the_sharing_of_the_plugin(app, chart):
+def test_requested_slots_are_compared_with_the_sharing_of_the_plugin(app, chart):
     DevicePluginChart(app, "plugin", sharing=SHARED)
     GpuWorkload(chart, "train", image="a:1", kind="Job", gpus=2)
     made = GpuWorkload(chart, "patched", image="a:1", kind="Job")
     limits = "/spec/template/spec/containers/0/resources/limits"
     made.api_object.add_json_patch(JsonPatch.add(f"{limits}/nvidia.com~1gpu.shared", 1))
     assert problems_of(app) == [
-        "gpu/train: asks for 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two slots "
-        "are not two GPUs; ask for 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) [R07]",
-        "gpu/patched: asks for 1 x nvidia.com/gpu.shared, which no device plugin of this app advertises, so its pods "
-        "would never be scheduled; ask for nvidia.com/gpu [R08]",
+        "gpu/train: requests 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two slots "
+        "are not two GPUs. Request 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) [R07]",
+        "gpu/patched: requests 1 x nvidia.com/gpu.shared, which no device plugin of this app advertises, so its pods "
+        "stay pending. Request nvidia.com/gpu [R08]",
     ]
 
 
@@ -340,7 +346,7 @@ def test_slots_that_workloads_ask_for_are_compared_with_the_sharing_of_the_plugi
         ({"sharing": Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)}, {"gpus": 2}, False),
     ],
 )
-def test_a_workload_asks_for_what_the_plugin_advertises(app, chart, plugin, given, is_found):
+def test_a_workload_must_request_what_the_plugin_advertises(app, chart, plugin, given, is_found):
     DevicePluginChart(app, "plugin", **plugin)
     GpuWorkload(chart, "train", namespace="default", image="a:1", kind="Job", **given)
     GpuRules.enforce(app, ignore=["R07"])
@@ -349,7 +355,7 @@ def test_a_workload_asks_for_what_the_plugin_advertises(app, chart, plugin, give
     assert said == ([f"{resource}, which no device plugin"] if is_found else [])
 
 
-def test_a_workload_that_said_so_may_choose_its_gpus(app, chart):
+def test_an_unmanaged_workload_can_choose_its_gpus(app, chart):
     for kind in ["Deployment", "StatefulSet", "Job", "CronJob", "Pod"]:
         more = {"run": Run.cron_job(schedule="@daily")} if kind == "CronJob" else {"kind": kind}
         GpuWorkload(
@@ -365,7 +371,7 @@ def test_a_workload_that_said_so_may_choose_its_gpus(app, chart):
     assert problems_of(app) == []
 
 
-def test_what_another_cluster_shares_or_provides_does_not_matter(tmp_path):
+def test_the_facts_of_another_cluster_do_not_apply(tmp_path):
     shared, own = (App(outdir=str(tmp_path / name)) for name in ("shared", "own"))
     DevicePluginChart(shared, "plugin", sharing=SHARED)
     GpuWorkload(Chart(own, "gpu"), "train", image="a:1", kind="Job", gpus=2)
@@ -381,7 +387,7 @@ SIGNS = {"runtime_classes": "runtime_class", "node_labels": "selects", "namespac
 
 @pytest.mark.parametrize("declared", [(), *((keyword,) for keyword in WANTED), tuple(WANTED)])
 def test_an_external_silences_exactly_what_it_declares(app, declared):
-    """Wherever it is in the app, and by no other name."""
+    """The declaration applies in the whole app, and only to its name."""
     GpuWorkload(Chart(app, "train", namespace="team"), "train", image="a:1", kind="Job")
     External(Construct(Chart(app, "deep"), "a"), "existing", **{keyword: [WANTED[keyword]] for keyword in declared})
     External(app, "other", runtime_classes=["other"], node_labels=["nvidia.com/gpu.count"], namespaces=["teams"])
@@ -395,6 +401,6 @@ def test_a_runtime_class_has_one_owner(app, chart):
     assert problems_of(app) == []
     NvidiaRuntimeClass(chart, "runtime-class")
     assert problems_of(app) == [
-        f"{chart.node.path}/runtime-class: RuntimeClass 'nvidia' comes from operator already, and two owners undo each "
-        "other's; leave one out"
+        f"{chart.node.path}/runtime-class: RuntimeClass 'nvidia' already comes from operator, and two owners overwrite "
+        "each other. Remove one of them"
     ]

@@ -1,4 +1,4 @@
-"""What two constructs of an app contradict each other in."""
+"""Contradictions between two constructs of an app."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def app(tmp_path):
 
 
 def problems_of(app):
-    """Return every problem that a synth finds; none where it succeeds."""
+    """Return all problems that a synth finds; an empty list if it succeeds."""
     try:
         synthesize(app)
     except SynthesisError as error:
@@ -70,8 +70,8 @@ OLD, NEW = Talos("1.12"), Talos("1.13")
 # Power limits.
 
 IN_TURN = (
-    "a/limit: limits the power of GPUs on nodes that b/limit limits too, so they would set their limits in turn; "
-    "join them with limits={...}, or select different nodes with node_selector"
+    "a/limit: sets power limits on nodes of b/limit too, so each overwrites the limits of the other. Combine them with "
+    "limits={...}, or select different nodes with node_selector"
 )
 
 
@@ -114,7 +114,7 @@ FAST, SLOW = ([Toleration(key="pool", value=value, effect="NoSchedule")] for val
 
 def test_power_limits_that_tolerate_different_taints_may_be_for_different_nodes(app):
     limits(app, {"tolerations": FAST}, {"tolerations": SLOW})
-    with pytest.warns(GpuConstructsWarning, match="a/limit: limits the power of GPUs on nodes that b/limit"):
+    with pytest.warns(GpuConstructsWarning, match="a/limit: sets power limits on nodes of b/limit"):
         synthesize(app)
 
 
@@ -127,7 +127,7 @@ def test_declared_nodes_show_that_power_limits_are_for_different_ones(app):
         for name in ("fast", "slow")
     ]
     CapacityPlan(app, GpuInventory(nodes=nodes))
-    # That each keeps away from the other's node is told, by the rule on taints.
+    # The rule on taints warns that each does not run on the node of the other.
     with pytest.warns(GpuConstructsWarning, match=r"does not tolerate the taint pool=.* \[R25\]"):
         assert problems_of(app) == []
 
@@ -157,27 +157,27 @@ def charts(app, one, other, **both):
 
 
 SAME_NODES = (
-    "one: brings the device plugin and GPU Feature Discovery to nodes of two too, where they would replace each "
-    "other's devices; leave one out, use Configs.named(...), or select different nodes with node_selector"
+    "one: runs the device plugin and GPU Feature Discovery on nodes of two too, where each replaces the devices of the "
+    "other. Remove one, use Configs.named(...), or select different nodes with node_selector"
 )
 
 
-def test_two_plugin_charts_on_the_same_nodes_are_one_sentence(app):
+def test_two_plugin_charts_on_the_same_nodes_are_one_finding(app):
     charts(app, {}, {})
     assert problems_of(app) == [SAME_NODES]
 
 
-def test_what_a_chart_and_another_construct_both_make_is_still_found(app):
+def test_a_duplicate_of_a_chart_and_another_construct_is_still_found(app):
     GpuNamespace(Chart(app, "mine"), "namespace")
     charts(app, {}, {})
-    assert [problem.split(";")[0] for problem in problems_of(app)] == [
-        "two/namespace: Namespace 'nvidia-gpu-operator' is already made by mine/namespace",
-        SAME_NODES.split(";")[0],
+    assert [problem.split(". ")[0] for problem in problems_of(app)] == [
+        "two/namespace: Namespace 'nvidia-gpu-operator' already exists in mine/namespace",
+        SAME_NODES.split(". ")[0],
     ]
 
 
 def handed_over(app):
-    """What two charts must not both make."""
+    """Return the finding about objects that two charts emit."""
     chart = Chart(app, "shared")
     return {"namespace": GpuNamespace(chart, "namespace"), "runtime_class": NvidiaRuntimeClass(chart, "class")}
 
@@ -186,10 +186,10 @@ EXTERNAL = {"node_feature_discovery": "external"}
 POOLS = {"node_selector": {"pool": "a"}}, {"node_selector": {"pool": "b"}}
 
 
-def test_plugin_charts_for_different_nodes_are_told_in_one_sentence_what_to_share(app):
+def test_plugin_charts_for_different_nodes_have_one_finding_about_shared_objects(app):
     charts(app, *POOLS)
     assert problems_of(app) == [
-        "two: makes 25 objects that one makes too, ConfigMap 'nvidia-device-plugin-config' among them; pass one "
+        "two: emits 25 objects that one emits too, such as ConfigMap 'nvidia-device-plugin-config'. Pass one "
         "GpuNamespace to both, node_feature_discovery='external' to the second, one NvidiaRuntimeClass to both, "
         "another name= to the second"
     ]
@@ -200,12 +200,12 @@ def test_plugin_charts_for_different_nodes_are_told_in_one_sentence_what_to_shar
     [
         (POOLS[0], {**POOLS[1], "name": "other", **EXTERNAL}),
         ({"gpu_feature_discovery": False}, {"device_plugin": False, "name": "b", **EXTERNAL}),
-        # Pools of different releases are an upgrade.
+        # Pools with different releases occur during an upgrade.
         ({**POOLS[0], "platform": OLD}, {**POOLS[1], **EXTERNAL, "name": "other", "platform": NEW}),
     ],
     ids=["pools", "programs", "releases"],
 )
-def test_plugin_charts_for_different_nodes_or_programs_stand_side_by_side(app, one, other):
+def test_plugin_charts_for_different_nodes_or_programs_work_together(app, one, other):
     charts(app, one, other, **handed_over(app))
     assert told(app) == []
 
@@ -233,7 +233,7 @@ COLLECTS = {"labels": COLLECTOR_INJECTION, "pod_security": "baseline"}
 
 NOT_COLLECTED = (
     "search/search: its trials would end without metrics: Katib adds its collector only in a namespace with a label "
-    "that search/namespace lacks; pass GpuNamespace(labels={'katib.kubeflow.org/metrics-collector-injection': "
+    "that search/namespace does not have. Pass GpuNamespace(labels={'katib.kubeflow.org/metrics-collector-injection': "
     "'enabled'})"
 )
 DISABLED = {"katib.kubeflow.org/metrics-collector-injection": "disabled"}
@@ -247,24 +247,24 @@ DISABLED = {"katib.kubeflow.org/metrics-collector-injection": "disabled"}
         (COLLECTS, None, []),
         ({"pod_security": "baseline"}, "None", []),
         ({"pod_security": "restricted"}, "Push", []),
-        # Of a namespace from elsewhere it is not known whether Katib collects there.
+        # The labels of a namespace outside of the app are unknown.
         (None, None, []),
     ],
 )
-def test_an_experiment_is_in_a_namespace_where_katib_can_collect(app, namespace, collector, problems):
+def test_an_experiment_needs_a_namespace_where_katib_can_collect(app, namespace, collector, problems):
     if namespace is None:
         External(app, "kubeflow", namespaces=["team"])
     experiment(app, namespace, collector)
     assert problems_of(app) == problems
 
 
-def test_a_level_that_refuses_the_collector_of_katib_is_a_warning(app):
+def test_a_level_that_rejects_the_collector_of_katib_is_a_warning(app):
     experiment(app, {**COLLECTS, "pod_security": "restricted"})
-    with pytest.warns(GpuConstructsWarning, match="its namespace, .* enforces 'restricted', which refuses"):
+    with pytest.warns(GpuConstructsWarning, match="its namespace, .* enforces 'restricted', which rejects"):
         synthesize(app)
 
 
-# A policy on the devices that pods see.
+# An admission policy on the visible devices of pods.
 
 
 def guard(app, **given):
@@ -275,22 +275,22 @@ def by_default(app):
     TalosGpuNode(app, "node", platform=Talos("1.12"), default_runtime=True)
 
 
-def test_a_default_runtime_goes_around_the_policy_on_visible_devices(app):
+def test_a_default_runtime_bypasses_the_policy_on_visible_devices(app):
     guard(app)
     by_default(app)
     assert told(app) == [
-        "guard/guard: judges pods with runtime class 'nvidia' or 'nvidia-cdi' or 'nvidia-legacy' alone, and node makes "
-        "that runtime the default: an image with NVIDIA_VISIBLE_DEVICES=all sees every GPU; leave "
+        "guard/guard: checks only pods with runtime class 'nvidia' or 'nvidia-cdi' or 'nvidia-legacy', but node makes "
+        "that runtime the default, so an image with NVIDIA_VISIBLE_DEVICES=all has access to every GPU. Leave "
         "default_runtime=True out"
     ]
 
 
-def test_a_runtime_class_of_another_name_goes_around_the_policy_on_visible_devices(app):
+def test_a_runtime_class_of_another_name_bypasses_the_policy_on_visible_devices(app):
     guard(app, runtime_class="nvidia")
     NvidiaRuntimeClass(Chart(app, "class"), "class", name="nvidia-gpu")
     assert told(app) == [
-        "guard/guard: judges pods with runtime class 'nvidia' alone, and RuntimeClass 'nvidia-gpu' of this app leads "
-        "to NVIDIA's runtime too; pass runtime_class=['nvidia', 'nvidia-gpu']"
+        "guard/guard: checks only pods with runtime class 'nvidia', but RuntimeClass 'nvidia-gpu' of this app uses the "
+        "NVIDIA runtime too. Pass runtime_class=['nvidia', 'nvidia-gpu']"
     ]
     DenyVisibleDevicesOverride(Chart(app, "second"), "guard", name="second", runtime_class="nvidia-gpu")
     assert told(app) == []
@@ -299,19 +299,19 @@ def test_a_runtime_class_of_another_name_goes_around_the_policy_on_visible_devic
 @pytest.mark.parametrize(
     "given", [{"require_gpu_request": False}, {"validation_actions": ["Warn"]}], ids=["envs alone", "warns alone"]
 )
-def test_a_policy_that_judges_no_images_has_nothing_to_go_around(app, given):
+def test_a_policy_that_checks_no_images_cannot_be_bypassed(app, given):
     guard(app, **given)
     by_default(app)
     assert told(app) == []
 
 
-# How GPUs are shared.
+# Sharing of GPUs.
 
 FOUR, FIVE = Sharing.time_slicing(replicas=4), Sharing.time_slicing(replicas=5)
 
 
 def exporter(app, plugin, **given):
-    """A device plugin that is told something, and an exporter beside it."""
+    """Add a device plugin with options, and an exporter."""
     DevicePluginChart(app, "plugin", **plugin)
     chart = Chart(app, "exporter")
     namespace = GpuNamespace(chart, "namespace", name="monitoring")
@@ -319,12 +319,14 @@ def exporter(app, plugin, **given):
 
 
 ONE_POD = (
-    "exporter/dcgm: names one of the pods that share a GPU, since it is not told that plugin shares GPUs; pass it the "
-    "same sharing=, or a PodMapping of your own"
+    "exporter/dcgm: names only one of the pods that share a GPU, because it has no sharing= but plugin shares GPUs. "
+    "Pass the same sharing=, or a PodMapping"
 )
 
 
-OF_ANOTHER = "exporter/dcgm: takes GPUs as {}, and plugin advertises them as time-slicing x 4; pass one Sharing to both"
+OF_ANOTHER = (
+    "exporter/dcgm: expects GPUs as {}, but plugin advertises them as time-slicing x 4. Pass one Sharing to both"
+)
 ON_KUBERNETES = {"sharing": Sharing.mps(replicas=2), "platform": Kubernetes(), "runtime_class": "nvidia"}
 RENAMED = Sharing.time_slicing(replicas=4, rename_by_default=True)
 UNREFUSED = Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=False)
@@ -351,12 +353,12 @@ UNREFUSED = Sharing.time_slicing(replicas=4, fail_requests_greater_than_one=Fals
         ),
     ],
 )
-def test_an_exporter_knows_how_the_plugin_shares_gpus(app, plugin, given, warning):
+def test_an_exporter_needs_the_sharing_of_the_plugin(app, plugin, given, warning):
     exporter(app, plugin, **given)
     assert told(app) == ([warning] if warning else [])
 
 
-def test_of_a_plugin_whose_configuration_is_elsewhere_it_is_not_known_how_it_shares(app):
+def test_the_sharing_of_a_plugin_with_an_external_configuration_is_unknown(app):
     config = Configs.external("theirs", default="a")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -367,7 +369,7 @@ def test_of_a_plugin_whose_configuration_is_elsewhere_it_is_not_known_how_it_sha
 # Platforms.
 
 OTHER_PLATFORM = (
-    "platform must be the same for all that is on a node; got {}, and {} has {}; pass {} here too, or select "
+    "platform must be that of the nodes, got {}, but {} has {}. Pass {} here too, or select "
     "different nodes with node_selector"
 )
 
@@ -389,14 +391,14 @@ def exporters(app, *platforms, **given):
         ([], (Talos("1.10"), Talos("1.11")), False, ("c1/exporter", "Talos 1.11", "c0/exporter", Talos("1.10"))),
         ([], (OLD, Kubernetes("1.35")), False, ("c1/exporter", "Kubernetes 1.35", "c0/exporter", OLD)),
         ([Talos("1.12.11")], (NEW,), True, ("c0/exporter", "Talos 1.13", "node-0", Talos("1.12.11"))),
-        # Nodes of two releases are an upgrade.
+        # Nodes with two releases occur during an upgrade.
         ([Talos("1.12.11"), NEW], (OLD,), False, None),
         ([], (NEW, NEW), False, None),
         ([], (Talos("1.13.1"), Talos("1.13.4"), NEW), False, None),
         ([], (Kubernetes("1.34"), Kubernetes("1.36")), False, None),
     ],
 )
-def test_agents_are_for_the_platform_of_their_nodes(app, nodes, platforms, is_error, said):
+def test_daemonsets_need_the_platform_of_their_nodes(app, nodes, platforms, is_error, said):
     for number, platform in enumerate(nodes):
         TalosGpuNode(app, f"node-{number}", platform=platform)
     exporters(app, *platforms)
@@ -415,23 +417,24 @@ def test_a_workload_for_another_release_is_a_warning(app):
     assert told(app) == [f"a/a: {expected}"]
 
 
-def test_what_names_no_runtime_class_is_fine_where_none_is_needed(app):
+def test_a_workload_without_a_runtime_class_is_valid_if_none_is_needed(app):
     by_default(app)
     exporters(app, OLD, Kubernetes("1.35"))
     assert told(app) == []
 
 
-def test_a_workload_whose_profile_shares_otherwise_than_the_plugin_is_a_warning(app):
+def test_a_workload_with_another_sharing_than_the_plugin_is_a_warning(app):
     DevicePluginChart(app, "plugin", sharing=FOUR)
     for id in ("a", "b"):
         profile = GpuProfile(sharing=FIVE)
         GpuWorkload(Chart(app, id, namespace="default"), id, image="a:1", kind="Job", profile=profile)
     assert told(app) == [
-        "a/a: takes GPUs as time-slicing x 5, and plugin advertises them as time-slicing x 4; pass one Sharing to both"
+        "a/a: expects GPUs as time-slicing x 5, but plugin advertises them as time-slicing x 4. Pass one Sharing to "
+        "both"
     ]
 
 
-def test_a_workload_whose_profile_shares_as_the_plugin_does_somewhere_is_fine(app):
+def test_a_workload_with_the_sharing_of_one_plugin_is_valid(app):
     config = Configs.named({"a": PluginConfig(), "b": PluginConfig(sharing=FOUR)}, default="a")
     DevicePluginChart(app, "plugin", config=config)
     profile = GpuProfile(sharing=FOUR)
@@ -439,7 +442,7 @@ def test_a_workload_whose_profile_shares_as_the_plugin_does_somewhere_is_fine(ap
     assert told(app) == []
 
 
-# Objects of any origin.
+# Objects from any source.
 
 
 def plain(app, id, api_version, kind, **body):
@@ -448,16 +451,17 @@ def plain(app, id, api_version, kind, **body):
 
 
 @pytest.mark.parametrize(("platform", "is_refused"), [(OLD, True), (NEW, True), (Kubernetes(), False)])
-def test_a_gpu_cluster_of_any_origin_is_refused_on_talos(app, platform, is_refused):
+def test_a_gpu_cluster_from_any_source_is_rejected_on_talos(app, platform, is_refused):
     DevicePluginChart(app, "plugin", platform=platform)
     plain(app, "gpu-cluster", "nvidia.com/v1alpha1", "GPUCluster")
     problems = [problem.partition(":")[2].partition(":")[0] for problem in problems_of(app)]
-    assert problems == ([f" cannot work on {platform}"] if is_refused else [])
+    assert problems == ([f" does not work on {platform}"] if is_refused else [])
 
 
 def test_two_priority_classes_for_all_pods_are_an_error(app):
     for id, is_default in {"a": True, "b": False, "c": True}.items():
         plain(app, id, "scheduling.k8s.io/v1", "PriorityClass", value=1, globalDefault=is_default)
     assert problems_of(app) == [
-        "c/c: must not have globalDefault: true beside a/a, since a cluster has one default; set it on one of the two"
+        "c/c: must not have globalDefault: true beside a/a, because a cluster has only one default. Set it in one of "
+        "the two"
     ]

@@ -1,4 +1,4 @@
-"""What the checks find in an app and what they say of it: the cases are in ``tables``, one file a check."""
+"""Findings of the checks and their messages. The cases are in ``tables``, with one file for each check."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from gpu_constructs.checks.quotas import quotas_fit_and_count
 from gpu_constructs.checks.references import references_exist
 from gpu_constructs.checks.rules.table import CODES, RuleSettings
 
-# Those that look at what providers say; the others have their tests in test_rules.py.
+# The checks that use the declarations of providers. test_rules.py tests the others.
 OF_PROVIDERS = RuleSettings(ignore=frozenset(CODES) - {"R05", "R07", "R08", "R12", "R14", "R25"})
 
 
@@ -27,6 +27,6 @@ TABLES = {name: table(__file__, name) for name in CHECKS}
 
 
 @pytest.mark.parametrize(("name", "sentence"), [(name, each) for name, rows in TABLES.items() for each in rows])
-def test_a_check_finds_what_is_wrong_and_leaves_the_rest_alone(name, sentence):
+def test_a_check_finds_only_violations(name, sentence):
     find, namespace = CHECKS[name]
     check_findings(find, TABLES[name][sentence], namespace)

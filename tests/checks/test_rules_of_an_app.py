@@ -1,4 +1,4 @@
-"""The rules handed to an app: every way to render it runs them, and none runs them twice."""
+"""Rules of an app: every way to render the app runs them, and none runs them twice."""
 
 import pytest
 from cdk8s import ApiObject, App, Chart, Include, JsonPatch, Testing
@@ -12,8 +12,8 @@ from gpu_constructs.cluster.gpu_rules import GpuRules, settings_of
 GPU = "nvidia.com/gpu"
 ALL = "NVIDIA_VISIBLE_DEVICES"
 OVERRIDDEN = (
-    "gpu/train: container 'main' holds a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all': it overrides the GPU that was "
-    "allocated, and 'all' shows every GPU of the node; leave it out, or annotate the object with "
+    "gpu/train: container 'main' has a GPU and sets NVIDIA_VISIBLE_DEVICES to 'all': it overrides the allocated GPU, "
+    "and 'all' exposes every GPU of the node. Leave it out, or annotate the object with "
     "gpu-constructs/visible-devices=unmanaged [R05]"
 )
 ONE = GpuInventory(nodes=[GpuNode(name="one")])
@@ -45,7 +45,7 @@ WAYS = {
 
 
 def plain(app, chart, way="app.synth_yaml"):
-    """Render an app as cdk8s does, and return what it says where that fails."""
+    """Render an app with cdk8s, and return the error if that fails."""
     try:
         WAYS[way](app, chart)
     except RuntimeError as error:
@@ -53,17 +53,17 @@ def plain(app, chart, way="app.synth_yaml"):
     return []
 
 
-def test_rules_that_are_enforced_fail_however_an_app_is_rendered(app, chart):
+def test_enforced_rules_fail_in_every_rendering(app, chart):
     train(chart)
     assert [plain(app, chart, way) for way in WAYS] == [[]] * len(WAYS)
     assert synthesized(app) == [OVERRIDDEN]
     GpuRules.enforce(app)
     assert synthesized(app) == [OVERRIDDEN]
-    # After our synth the rules hold again for cdk8s.
+    # After the synth of this library, the rules apply to cdk8s again.
     assert [plain(app, chart, way) for way in WAYS] == [[f"[] {OVERRIDDEN}"]] * len(WAYS)
 
 
-def test_our_synth_leaves_cdk8s_without_them(app, chart, monkeypatch):
+def test_the_synth_of_this_library_removes_them_from_cdk8s(app, chart, monkeypatch):
     train(chart, value=None)
     GpuRules.enforce(app)
     runs = []
@@ -74,14 +74,14 @@ def test_our_synth_leaves_cdk8s_without_them(app, chart, monkeypatch):
     assert runs != []
 
 
-def test_what_an_app_ignores_passes_everywhere(app, chart):
+def test_ignored_rules_pass_in_every_rendering(app, chart):
     train(chart)
     GpuRules.enforce(app, ignore=["R05"])
     assert plain(app, chart) == []
     assert synthesized(app) == []
 
 
-def test_later_settings_replace_the_earlier_ones(app, chart):
+def test_later_settings_replace_earlier_ones(app, chart):
     train(chart)
     GpuRules.enforce(app, ignore=["R05"])
     GpuRules.enforce(app)
@@ -101,16 +101,16 @@ def test_an_inventory_reaches_the_rules(app, chart):
 
 
 @pytest.mark.parametrize("way", [*WAYS, "our synth"])
-def test_a_warning_is_given_once_however_an_app_is_rendered(app, chart, way):
+def test_a_warning_appears_once_in_every_rendering(app, chart, way):
     train(chart, image="a", value=None)
     GpuRules.enforce(app)
-    said = r"gpu/train: container 'main' holds a GPU and runs image 'a'.*\[R26\]"
+    said = r"gpu/train: container 'main' has a GPU and runs image 'a'.*\[R26\]"
     with pytest.warns(GpuConstructsWarning, match=said) as warned:
         assert (plain(app, chart, way) if way in WAYS else synthesized(app)) == []
     assert len(warned) == 1
 
 
-def test_an_annotation_on_the_object_lets_it_pass(app, chart):
+def test_an_annotation_of_the_object_ignores_a_rule(app, chart):
     made = train(chart)
     made.metadata.add_annotation("gpu-constructs/ignore-rules", "R05")
     GpuRules.enforce(app)
@@ -118,7 +118,7 @@ def test_an_annotation_on_the_object_lets_it_pass(app, chart):
     assert synthesized(app) == []
 
 
-def test_what_is_included_from_a_file_is_checked(app, chart, tmp_path):
+def test_objects_included_from_a_file_are_checked(app, chart, tmp_path):
     file = tmp_path / "chart.yaml"
     file.write_text(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: served}\n"
@@ -132,14 +132,14 @@ def test_what_is_included_from_a_file_is_checked(app, chart, tmp_path):
     assert synthesized(app) == [problem.removeprefix("[] ")]
 
 
-def test_what_constructs_of_the_app_provide_reaches_the_rules(app, chart):
+def test_rules_use_the_declarations_of_constructs(app, chart):
     train(chart, value=None)
     External(app, "nodes", gpu_runtime="runtime-class")
     GpuRules.enforce(app)
     assert [problem for problem in plain(app, chart) if problem.endswith("[R04]")]
 
 
-def test_of_another_app_nothing_is_known(app, tmp_path):
+def test_rules_do_not_use_facts_of_another_app(app, tmp_path):
     GpuRules.enforce(app, ignore=["R05"])
     other = App(outdir=str(tmp_path / "other"))
     train(Chart(other, "gpu"))
@@ -150,21 +150,21 @@ def test_of_another_app_nothing_is_known(app, tmp_path):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"ignore": ["R5"]}, "ignore must hold codes of rules, R01 to R31; got 'R5' (did you mean 'R05'?)"),
+        ({"ignore": ["R5"]}, "ignore must be codes of rules, R01 to R31, got 'R5' (did you mean 'R05'?)"),
         ({"ignore": "R05"}, "ignore must be a list, got 'R05' (str)"),
         ({"inventory": 3}, "inventory"),
         ({"ignored": []}, "ignored is not a keyword of GpuRules.enforce (did you mean 'ignore'?)"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(app, given, problem):
+def test_invalid_settings_are_rejected(app, given, problem):
     with pytest.raises(GpuConstructsError) as refused:
         GpuRules.enforce(app, **given)
     assert str(refused.value).startswith(problem)
     assert settings_of(app) == DEFAULT_SETTINGS
 
 
-def test_only_an_app_is_taken(chart):
-    with pytest.raises(GpuConstructsError, match="app must be a cdk8s App; got Chart; pass the App of the charts"):
+def test_only_an_app_is_accepted(chart):
+    with pytest.raises(GpuConstructsError, match=r"app must be a cdk8s App, got Chart\. Pass the App of the charts"):
         GpuRules.enforce(chart)
 
 
@@ -183,7 +183,7 @@ def test_the_rules_run_once_however_many_charts_are_rendered(app, monkeypatch, w
     assert runs == [4, 5]
 
 
-def test_what_is_added_after_a_rendering_is_found_by_the_next_one(app, chart):
+def test_the_next_rendering_checks_objects_that_are_added_later(app, chart):
     train(chart, value=None)
     GpuRules.enforce(app)
     assert plain(app, chart) == []
@@ -193,7 +193,7 @@ def test_what_is_added_after_a_rendering_is_found_by_the_next_one(app, chart):
 
 
 @pytest.mark.parametrize("way", ["app.synth", "app.synth_yaml"])
-def test_a_chart_rendered_by_itself_after_the_app_is_checked_anew(app, chart, way):
+def test_a_chart_that_renders_after_the_app_is_checked_again(app, chart, way):
     train(chart, value=None)
     GpuRules.enforce(app)
     WAYS[way](app, chart)

@@ -11,7 +11,7 @@ def listed(kind, *items, api_version="v1", **metadata):
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": list(items)}
 
 
-def test_members_of_a_list_by_kind_are_of_its_kind():
+def test_items_of_a_typed_list_have_its_kind():
     assert kinds(listed("DeploymentList", POD, POD, api_version="apps/v1")) == [("apps/v1", "Deployment")] * 2
     assert kinds(listed("PodList", POD, {**POD, "apiVersion": "v1", "kind": "Pod"}, resourceVersion="1")) == [
         ("v1", "Pod"),
@@ -19,18 +19,18 @@ def test_members_of_a_list_by_kind_are_of_its_kind():
     ]
 
 
-def test_members_of_a_list_of_anything_say_what_they_are():
+def test_items_of_an_untyped_list_state_their_kind():
     assert kinds(listed("List", {**POD, "apiVersion": "apps/v1", "kind": "Deployment"}, POD)) == [
         ("apps/v1", "Deployment")
     ]
 
 
-def test_lists_in_lists_are_taken_apart():
+def test_nested_lists_become_objects():
     inner = listed("JobList", POD, api_version="batch/v1")
     assert kinds(listed("List", inner)) == [("batch/v1", "Job")]
 
 
-def test_an_object_that_is_called_a_list_stays_one():
+def test_an_object_whose_kind_ends_in_list_stays_an_object():
     for written in [
         listed("AllowList", {"a": 1}, api_version="example.com/v1", name="x"),
         {"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {}, "spec": {"items": []}},
@@ -39,7 +39,7 @@ def test_an_object_that_is_called_a_list_stays_one():
         assert kinds(written) == [(written["apiVersion"], written["kind"])], written
 
 
-def test_members_that_are_no_objects_are_left_out():
+def test_items_that_are_not_objects_are_dropped():
     for rubbish in [None, 3, "x", [], {"kind": 3}]:
         good = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}
         assert len(kinds(listed("DeploymentList", rubbish, good, api_version="apps/v1"))) == 1, rubbish

@@ -57,12 +57,12 @@ def targets(manifests):
 
 
 def reached(kind, *endpoints, made=None, behind=None, **given):
-    """What a scrape object reaches of the pods at 0 and the Service at 1."""
+    """Return the targets of a scrape object among the pods at index 0 and the Service at index 1."""
     return targets([made or pods(), behind or service(), scrape(kind, *endpoints, **given)])[2]
 
 
 @pytest.mark.parametrize("kind", list(GROUPS))
-def test_a_scrape_object_reaches_the_pods_that_its_operator_would_scrape(kind):
+def test_a_scrape_object_has_the_targets_that_its_operator_scrapes(kind):
     field, other_place = "relabelConfigs" if kind.startswith("VM") else "relabelings", {"namespace": "monitoring"}
     for given, is_reached in [
         *(({"made": pods(kind=made)}, True) for made in ("DaemonSet", "Deployment", "StatefulSet", "Job", "Pod")),
@@ -76,7 +76,7 @@ def test_a_scrape_object_reaches_the_pods_that_its_operator_would_scrape(kind):
         ({**other_place, "namespaceSelector": {"any": False}}, False),
         ({"selector": {"matchLabels": {"app": "other"}}}, False),
         ({"selector": {"matchLabels": {"app": "exporter", "team": "a"}}}, False),
-        # What is by expression is not understood.
+        # The library does not evaluate selector expressions.
         ({"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}, False),
         ({"selector": {"matchLabels": LABELS, "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}}, False),
         ({"selector": {}}, True),
@@ -116,7 +116,7 @@ def test_other_objects_scrape_nothing():
     assert targets([scrape("ServiceMonitor"), scrape("PodMonitor"), service()]) == {0: set(), 1: set()}
 
 
-def test_pods_are_behind_a_service_of_their_namespace_that_selects_them():
+def test_a_service_has_the_pods_of_its_namespace_that_it_selects():
     without, in_default = service(), scrape("ServiceMonitor")
     del without["spec"]["selector"], in_default["metadata"]["namespace"]
     for behind in [service(selector={"app": "other"}), service(selector={"app": "exporter", "team": "a"}), without]:
@@ -126,7 +126,7 @@ def test_pods_are_behind_a_service_of_their_namespace_that_selects_them():
     assert targets([made, behind, in_default])[2] == REACHED
 
 
-def test_a_port_is_the_same_by_name_and_number_of_the_pods_and_of_the_service():
+def test_a_port_is_the_same_by_name_and_by_number():
     for kind in OF_PODS:
         for endpoint in [{"port": "metrics"}, {"portNumber": 9400}, {"targetPort": "metrics"}, {"targetPort": 9400}]:
             assert reached(kind, endpoint) == REACHED, (kind, endpoint)
@@ -140,14 +140,14 @@ def test_a_port_is_the_same_by_name_and_number_of_the_pods_and_of_the_service():
             (web, {"targetPort": "metrics"}),
         ]:
             assert reached(kind, endpoint, behind=service(port)) == REACHED, (kind, port, endpoint)
-    # A port goes before a target port, as for both operators.
+    # Both operators prefer the port to the target port.
     endpoint = {"port": "metrics", "targetPort": 1}
     assert reached("ServiceMonitor", endpoint) == reached("PodMonitor", endpoint) == REACHED
     assert reached("ServiceMonitor", {"port": "other", "targetPort": 9400}) == set()
     assert reached("ServiceMonitor", {"port": "web"}) == set()
 
 
-def test_each_port_and_path_is_a_target_of_its_own():
+def test_each_port_and_path_is_a_separate_target():
     made = pods(METRICS, {"name": "more", "containerPort": 9401})
     behind = service(
         {"name": "metrics", "port": 9400},

@@ -69,11 +69,11 @@ def test_every_gpu_resource_counts_in_every_container(chart, limits, kind):
 
 
 @cases
-def test_other_pods_are_left_alone(chart, given):
+def test_other_pods_are_unchanged(chart, given):
     assert cel.mutated(policy_of(chart), given) == given
 
 
-def test_what_is_injected_is_not_injected_again(chart):
+def test_a_second_injection_changes_nothing(chart):
     policy = policy_of(chart)
     once = cel.mutated(policy, pod(container({"nvidia.com/gpu": "1"})))
     assert cel.mutated(policy, once) == once
@@ -81,7 +81,7 @@ def test_what_is_injected_is_not_injected_again(chart):
 
 
 @cases
-def test_a_toleration_is_added_where_the_pod_tolerates_less(chart, there, asked, is_enough):
+def test_a_toleration_is_added_if_the_pod_tolerates_less(chart, there, asked, is_enough):
     found = cel.mutated(
         policy_of(chart, tolerations=[asked]), pod(container({"nvidia.com/gpu": "1"}), tolerations=[there])
     )
@@ -121,7 +121,7 @@ def test_a_failure_refuses_the_pod_inside_the_api_server_and_not_at_a_webhook(ap
     assert found == ["Fail", "Ignore", "Ignore", "Fail"]
 
 
-def test_kyverno_gets_the_same_decisions_for_pods_alone(app):
+def test_the_policy_of_kyverno_decides_the_same_for_pods_only(app):
     native, kyverno = Chart(app, "native"), Chart(app, "kyverno")
     expected = policy_of(native)["spec"]
     selector = Testing.synth(native)[1]["spec"]["matchResources"]["namespaceSelector"]
@@ -143,15 +143,15 @@ def test_kyverno_gets_the_same_decisions_for_pods_alone(app):
 )
 def test_an_older_kubernetes_is_refused(chart, platform, shown):
     assert refusal(chart, platform=platform, runtime_class="nvidia") == (
-        f"platform must have Kubernetes 1.36 or later, which serves MutatingAdmissionPolicy; got {shown}; "
-        "use flavor='kyverno', which needs Kyverno 1.17"
+        f"platform must have Kubernetes 1.36 or later, which serves MutatingAdmissionPolicy, got {shown}. "
+        "Use flavor='kyverno', which needs Kyverno 1.17"
     )
 
 
 def test_a_platform_without_a_runtime_class_needs_one(chart):
     assert refusal(chart, platform=Kubernetes("1.36")) == (
-        "runtime_class is required on platform Kubernetes 1.36, which names none; got None; without one to set there "
-        "is nothing to inject"
+        "runtime_class must have a value on platform Kubernetes 1.36, which has no runtime class, got None. Set the "
+        "runtime class to inject"
     )
     given = NvidiaRuntimeClass(chart, "runtime", name="nvidia-cdi")
     GpuRuntimeInjection(chart, "injection", platform=Kubernetes("1.36"), runtime_class=given)
@@ -160,5 +160,5 @@ def test_a_platform_without_a_runtime_class_needs_one(chart):
 
 
 @cases
-def test_input_that_makes_no_policy_is_refused(chart, given, problem):
+def test_invalid_input_is_rejected(chart, given, problem):
     assert refusal(chart, **given) == problem

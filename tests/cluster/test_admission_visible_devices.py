@@ -10,7 +10,7 @@ from gpu_constructs.cluster.admission.visible_devices import ALLOW_LABEL, DenyVi
 from tables import cases
 
 OVERRIDE, NO_REQUEST = "NVIDIA_VISIBLE_DEVICES must", "runtimeClassName nvidia, nvidia-cdi or nvidia-legacy needs"
-NAMES_NODE, ENV_FROM = "nodeName must be left out", "envFrom can bring"
+NAMES_NODE, ENV_FROM = "nodeName must be left out", "envFrom can set"
 GPU = {"limits": {"nvidia.com/gpu": "1"}}
 
 
@@ -73,19 +73,19 @@ def test_the_runtime_class_without_a_gpu_is_denied(chart, resources):
 
 
 @pytest.mark.parametrize("runtime_class", ["nvidia", "nvidia-cdi", "nvidia-legacy"])
-def test_the_further_runtime_classes_of_the_operator_are_judged_too(chart, runtime_class):
+def test_the_policy_covers_all_runtime_classes_of_the_operator(chart, runtime_class):
     assert starts(cel.denials(policy_of(chart), pod({"name": "a"}, runtimeClassName=runtime_class))) == [NO_REQUEST]
 
 
 @pytest.mark.parametrize("given", ["gpu", ["gpu", "gpu-cdi"]])
-def test_other_names_of_the_runtime_class_are_judged(chart, given):
+def test_the_policy_covers_runtime_classes_with_other_names(chart, given):
     policy = policy_of(chart, runtime_class=given)
     assert cel.denials(policy, pod({"name": "a"}, runtimeClassName="nvidia")) == []
     assert cel.denials(policy, pod({"name": "a"}, runtimeClassName="gpu"))
     assert bool(cel.denials(policy, pod({"name": "a"}, runtimeClassName="gpu-cdi"))) == isinstance(given, list)
 
 
-def test_no_runtime_class_to_judge_is_refused(chart):
+def test_an_empty_list_of_runtime_classes_is_rejected(chart):
     with pytest.raises(GpuConstructsError, match="runtime_class must name at least one class"):
         DenyVisibleDevicesOverride(chart, "policy", runtime_class=[])
 
@@ -96,7 +96,7 @@ def test_a_pod_that_names_its_node_is_denied_with_the_runtime_class(chart, runti
     named = pod({"name": "a", "resources": GPU}, runtimeClassName=runtime_class, nodeName="gpu-0")
     assert starts(cel.denials(policy_of(chart), named)) == [NAMES_NODE]
     assert cel.denials(policy_of(Chart(App(), "other")), pod({"name": "a"}, nodeName="gpu-0")) == []
-    # What runs already was judged when it came.
+    # The policy checked running containers when the pod was new.
     assert cel.denials(policy_of(Chart(App(), "third")), named, operation="UPDATE") == []
 
 
@@ -112,7 +112,7 @@ def test_only_resources_that_the_app_s_device_plugin_advertises_count(app, given
     assert starts(cel.denials(policy, asking)) == ([] if is_admitted else [NO_REQUEST])
 
 
-def test_a_debug_container_is_judged_without_the_pod_it_joins(chart):
+def test_the_policy_checks_only_the_new_debug_container(chart):
     policy = policy_of(chart)
     running = pod(visible("all"), runtimeClassName="nvidia", ephemeralContainers=[{"name": "debug"}])
     assert cel.denials(policy, running, operation="UPDATE") == []
@@ -120,7 +120,7 @@ def test_a_debug_container_is_judged_without_the_pod_it_joins(chart):
     assert starts(cel.denials(policy, running, operation="UPDATE")) == [OVERRIDE]
 
 
-def test_variables_out_of_sight_are_denied_on_request(chart):
+def test_env_from_is_denied_if_configured(chart):
     policy = policy_of(chart, deny_env_from=True)
     unseen = {"name": "a", "resources": GPU, "envFrom": [{"configMapRef": {"name": "b"}}]}
     assert starts(cel.denials(policy, pod(unseen, runtimeClassName="nvidia"))) == [ENV_FROM]
@@ -129,7 +129,7 @@ def test_variables_out_of_sight_are_denied_on_request(chart):
     assert starts(cel.denials(policy, pod({**unseen, "env": [{"name": "A"}]}, runtimeClassName="nvidia"))) == [ENV_FROM]
 
 
-def test_every_message_says_how_a_namespace_is_let_through(chart):
+def test_every_message_states_how_to_exempt_a_namespace(chart):
     messages = cel.denials(policy_of(chart), pod({**visible("all"), "resources": {}}, runtimeClassName="nvidia"))
     assert starts(messages) == [OVERRIDE, NO_REQUEST]
     assert all(f"label {ALLOW_LABEL}=true" in message for message in messages)
@@ -141,7 +141,7 @@ def selector_of(chart, **given):
     return binding["spec"]["matchResources"]["namespaceSelector"]
 
 
-def test_the_namespaces_of_the_system_and_the_plugin_are_left_alone(chart):
+def test_the_namespaces_of_the_system_and_the_plugin_are_exempt(chart):
     selector = selector_of(chart)
     assert [cel.selects(selector, name) for name in ("team", "kube-system", "nvidia-gpu-operator")] == [
         True,
@@ -150,7 +150,7 @@ def test_the_namespaces_of_the_system_and_the_plugin_are_left_alone(chart):
     ]
 
 
-def test_a_labelled_namespace_is_left_alone(chart):
+def test_a_namespace_with_the_label_is_exempt(chart):
     selector = selector_of(chart)
     assert not cel.selects(selector, "monitoring", {ALLOW_LABEL: "true"})
     assert cel.selects(selector, "monitoring", {ALLOW_LABEL: "false"})
@@ -166,7 +166,7 @@ AGENTS_IN = {
 
 
 def judged(policy, binding, cluster, labels):
-    """What becomes of the pods of a cluster in dist/, by the workload that makes them."""
+    """Return the decision for the pods of a cluster in dist/, by their workload."""
     selector = binding["spec"]["matchResources"]["namespaceSelector"]
     namespaced = [m for m in dist.objects(cluster) if "namespace" in m["metadata"]]
     return {
@@ -179,7 +179,7 @@ def judged(policy, binding, cluster, labels):
 
 @pytest.mark.parametrize("cluster", dist.CLUSTERS)
 @pytest.mark.parametrize("by", ["name", "label"])
-def test_what_we_emit_is_admitted_where_the_namespaces_of_agents_are_left_alone(chart, cluster, by):
+def test_objects_of_the_library_are_admitted_if_the_namespaces_of_agents_are_exempt(chart, cluster, by):
     excluded = AGENTS_IN[cluster] if by == "name" else []
     labels = {name: {ALLOW_LABEL: "true"} for name in AGENTS_IN[cluster]} if by == "label" else {}
     DenyVisibleDevicesOverride(chart, "policy", deny_env_from=True, excluded_namespaces=excluded)
@@ -188,7 +188,7 @@ def test_what_we_emit_is_admitted_where_the_namespaces_of_agents_are_left_alone(
 
 
 @pytest.mark.parametrize("cluster", ["kubernetes-basic", "talos-rtx3090", "talos-rtx5070ti"])
-def test_only_agents_need_to_be_left_alone(chart, cluster):
+def test_only_agents_need_an_exemption(chart, cluster):
     DenyVisibleDevicesOverride(chart, "policy", excluded_namespaces=[])
     found = judged(*Testing.synth(chart), cluster, {})
     denied = {name.split()[-1].split("/")[0] for name, messages in found.items() if messages}
@@ -200,8 +200,8 @@ def test_actions_that_kubernetes_refuses_are_refused(chart, actions):
     with pytest.raises(GpuConstructsError) as refused:
         DenyVisibleDevicesOverride(chart, "policy", validation_actions=actions)
     assert refused.value.problem == (
-        "validation_actions must hold at least one action, each once, and not Deny beside Warn; "
-        f"got {actions!r}; ['Deny', 'Audit'] refuses and logs"
+        "validation_actions must contain at least one action, each once, and not both Deny and Warn, "
+        f"got {actions!r}. Use ['Deny', 'Audit'] to reject and log"
     )
 
 
@@ -209,6 +209,6 @@ def test_an_older_kubernetes_is_refused(chart):
     with pytest.raises(GpuConstructsError) as refused:
         DenyVisibleDevicesOverride(chart, "policy", platform=Kubernetes("1.29"))
     assert refused.value.problem == (
-        "platform must have Kubernetes 1.30 or later, which serves ValidatingAdmissionPolicy; got Kubernetes 1.29 with "
-        "Kubernetes 1.29; leave this policy out there"
+        "platform must have Kubernetes 1.30 or later, which serves ValidatingAdmissionPolicy, got Kubernetes 1.29 with "
+        "Kubernetes 1.29. Leave out this policy"
     )

@@ -21,13 +21,13 @@ def test_an_external_provides_what_it_declares_and_emits_nothing(chart):
 
 
 @pytest.mark.parametrize("label", ["nvidia.com/gpu.*", "nvidia.com/*", "feature.node.kubernetes.io/pci-*", "gpu*"])
-def test_the_rest_of_a_label_key_can_be_left_to_a_star(chart, label):
+def test_a_star_matches_the_rest_of_a_label_key(chart, label):
     assert External(chart, "existing", node_labels=[label]).provides.node_labels == (label,)
 
 
 @pytest.mark.parametrize("label", ["", "*", "a b", "a b*", "nvidia.com/*.present", "/*"])
-def test_what_is_no_label_key_is_refused(chart, label):
-    assert refusal(chart, node_labels=["fine", label]).startswith("node_labels has a key that is not a label key; got ")
+def test_an_invalid_label_key_is_rejected(chart, label):
+    assert refusal(chart, node_labels=["fine", label]).startswith("node_labels must have valid label keys, got ")
 
 
 @pytest.mark.parametrize("keyword", ["runtime_classes", "namespaces"])
@@ -42,9 +42,9 @@ def test_a_single_text_is_no_list(chart, keyword):
 
 def test_gpus_of_another_plugin_are_declared_by_their_names(chart):
     assert External(chart, "existing", gpu_resources=["a.com/gpu"]).provides.other_gpu_resources == ("a.com/gpu",)
-    assert refusal(chart, gpu_resources=["a b"]) == "gpu_resources has a key that is not a label key; got 'a b'"
+    assert refusal(chart, gpu_resources=["a b"]) == "gpu_resources must have valid label keys, got 'a b'"
 
 
-def test_a_component_we_do_not_know_is_refused_with_the_nearest(app):
+def test_an_unknown_component_is_rejected_with_the_nearest_name(app):
     with pytest.raises(GpuConstructsError, match=r"components\[0\] .*did you mean 'validation-bridge'"):
         External(app, "existing", components=["validation-brige"])

@@ -17,8 +17,8 @@ from tables import cases
 
 MODES = ("enforce", "audit", "warn")
 NOT_DEFAULT = (
-    "namespace must not be 'default': GPU components need a namespace whose Pod Security level is privileged; "
-    "leave it out for 'nvidia-gpu-operator' or name one of your own"
+    "namespace must not be 'default', because GPU components need the Pod Security level privileged. Leave it out for "
+    "'nvidia-gpu-operator' or use another namespace"
 )
 
 
@@ -44,7 +44,7 @@ def test_further_labels_stand_beside_the_level(chart, objects):
 @pytest.mark.parametrize("name", ["", "GPU", "a.b", "a_b", "-a", "x" * 64])
 def test_a_name_that_is_no_dns_label_is_refused(chart, name):
     assert refusal(chart, name=name) == (
-        "name must be a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends); "
+        "name must be a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends), "
         f"got {name!r}"
     )
 
@@ -53,7 +53,7 @@ def test_a_name_that_is_no_dns_label_is_refused(chart, name):
 def test_a_label_that_restates_the_level_is_refused(chart, mode):
     label = f"pod-security.kubernetes.io/{mode}"
     assert refusal(chart, labels={"a": "b", label: "baseline"}) == (
-        f"labels must not hold {label!r}; set pod_security instead"
+        f"labels must not contain {label!r}. Set pod_security instead"
     )
 
 
@@ -82,7 +82,7 @@ def test_gpu_components_do_not_live_in_default_by_name_or_object(chart):
         assert refusals.refusal(component_namespace, given) == NOT_DEFAULT
 
 
-def test_default_is_allowed_by_name_or_object_where_the_user_says_so(chart):
+def test_default_is_allowed_by_name_or_object_if_the_caller_allows_it(chart):
     for given in ("default", GpuNamespace(chart, "ours", name="default")):
         assert component_namespace(given, allow_default=True) == "default"
 
@@ -93,9 +93,9 @@ def workloads(app, chart, *namespaces):
         GpuWorkload(chart, f"w{number}", image="a:1", platform=Kubernetes(), namespace=namespace)
 
 
-def test_a_chart_whose_workloads_go_to_default_by_silence_is_warned_of_once(app):
+def test_a_chart_without_a_namespace_causes_one_warning(app):
     workloads(app, Chart(app, "team"), None, None, "default")
-    said = "team: states no namespace, so its workloads go to 'default'; pass namespace= to the Chart"
+    said = "team: has no namespace, so its workloads go to 'default'. Pass namespace= to the Chart"
     with pytest.warns(GpuConstructsWarning) as told:
         synthesize(app)
     assert [str(one.message).startswith(said) for one in told] == [True]

@@ -35,8 +35,8 @@ def test_other_keys_stay_as_they_are():
 def test_a_gpu_key_that_kubernetes_never_counts_is_refused():
     for key in ["limits.nvidia.com/gpu", "nvidia.com/gpu"]:
         assert refusal(NamespaceQuota, hard={key: 4}) == (
-            f"resource_quota.hard must not hold {key!r}, which Kubernetes takes and never counts; "
-            "write 'requests.nvidia.com/gpu', or gpus={'nvidia.com/gpu': …}"
+            f"resource_quota.hard must not contain {key!r}, which Kubernetes accepts but never counts. Use "
+            "'requests.nvidia.com/gpu', or gpus={'nvidia.com/gpu': …}"
         )
 
 
@@ -45,15 +45,15 @@ def test_a_quota_that_limits_nothing_is_refused(rows):
         assert refusal(NamespaceQuota, **given) == problem, (given, problem)
 
 
-def test_a_quota_is_handed_over_as_such_or_by_kubernetes_own_keys():
+def test_a_quota_is_an_object_or_a_mapping_of_kubernetes_keys():
     quota = NamespaceQuota(gpus={"nvidia.com/gpu": 1})
     assert namespace_quota(quota) is quota
     assert namespace_quota({"pods": 3}) == NamespaceQuota(hard={"pods": 3})
     assert namespace_quota(None) is None
 
 
-def test_a_maximum_of_gpus_gives_no_gpu_to_those_that_ask_for_none():
-    # SetDefaults_LimitRangeItem takes the maximum as default where there is none.
+def test_a_maximum_of_gpus_allocates_no_gpu_by_default():
+    # SetDefaults_LimitRangeItem uses the maximum as the default if there is none.
     limits = ContainerLimits(max={"nvidia.com/gpu": 1, "nvidia.com/gpu.shared": 2, "memory": "64Gi"})
     none = {"nvidia.com/gpu": "0", "nvidia.com/gpu.shared": "0"}
     assert limits.to_manifest() == {
@@ -73,12 +73,12 @@ def test_defaults_are_written_as_they_are():
     }
 
 
-def test_a_device_is_no_default():
+def test_a_default_for_an_extended_resource_is_rejected():
     for member in ["default", "default_request"]:
         for name in ["nvidia.com/gpu", "example.com/nic"]:
             assert refusal(ContainerLimits, **{member: {name: 1}}) == (
-                f"limit_range.{member} must not hold {name!r}: every container that states none would get one; "
-                "let the containers that need it ask for it"
+                f"limit_range.{member} must not contain {name!r}, because every container without a value would get "
+                "one. Request it in the containers that need it"
             )
 
 

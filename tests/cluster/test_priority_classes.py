@@ -25,10 +25,10 @@ def test_names_values_and_preemption_are_as_given(chart, objects):
 
 
 @cases
-def test_what_kubernetes_refuses_is_refused(chart, given, problem):
+def test_values_that_kubernetes_rejects_are_rejected(chart, given, problem):
     assert refusal(chart, **given) == problem
 
 
 @pytest.mark.parametrize("prefix", ["GPU", "", "a_b", "x" * 60])
-def test_a_prefix_that_makes_no_name_is_refused(chart, prefix):
+def test_a_prefix_that_results_in_an_invalid_name_is_rejected(chart, prefix):
     assert refusal(chart, prefix=prefix).startswith("prefix must be a DNS subdomain")

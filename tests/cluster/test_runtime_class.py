@@ -27,9 +27,9 @@ def test_name_and_handler_can_be_chosen(app, objects):
 
 def test_a_name_or_handler_kubernetes_refuses_is_refused(chart):
     assert refusal(chart, name="NVIDIA") == (
-        "name must be a DNS subdomain (DNS labels joined by '.', at most 253 characters); got 'NVIDIA'"
+        "name must be a DNS subdomain (DNS labels joined by '.', at most 253 characters), got 'NVIDIA'"
     )
     assert refusal(chart, handler="nvidia.cdi") == (
-        "handler must be a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends); "
+        "handler must be a DNS label (a-z, 0-9 and '-', at most 63 characters, letter or digit at both ends), "
         "got 'nvidia.cdi'"
     )

@@ -101,7 +101,7 @@ def test_a_credential_in_plain_text_is_refused_and_never_shown(place):
     with pytest.raises(GpuConstructsError) as refused:
         CONSTRUCTS[place](chart)
     message = str(refused.value)
-    assert " must not be a credential in plain text; got " in message
+    assert " must not be a credential in plain text, got " in message
     assert "not_a_secret(...)" in message
     assert "hunter2" not in message
     assert max(map(len, message.splitlines())) <= 250
@@ -111,8 +111,8 @@ def test_the_message_names_the_variable_and_the_secret_to_read_it_from():
     with pytest.raises(GpuConstructsError) as refused:
         GpuWorkload(Chart(App(), "gpu"), "train", **WORKLOAD, env=PLAIN)
     assert str(refused.value) == (
-        "gpu/train: env['WANDB_API_KEY'] must not be a credential in plain text; got 7 characters (its name says so); "
-        "pass EnvValue.secret(<name>, key=<key>), or not_a_secret(...) where it is public"
+        "gpu/train: env['WANDB_API_KEY'] must not be a credential in plain text, got 7 characters (its name says so). "
+        "Pass EnvValue.secret(<name>, key=<key>), or not_a_secret(...) if the value is public"
     )
 
 
@@ -150,8 +150,8 @@ def deployment(chart, annotations=None):
 
 
 WARNED = (
-    "gpu/shop: env['DB_PASSWORD'] of container 'app' must not be a credential in plain text; got 7 characters (its "
-    "name says so); use valueFrom.secretKeyRef, or not_a_secret(...) where it is public [R31]"
+    "gpu/shop: env['DB_PASSWORD'] of container 'app' must not be a credential in plain text, got 7 characters (its "
+    "name says so). Use valueFrom.secretKeyRef, or not_a_secret(...) if the value is public [R31]"
 )
 
 

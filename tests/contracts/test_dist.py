@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import subprocess
 import sys
@@ -41,24 +40,10 @@ def run_app(cwd: Path, **env: str) -> None:
     assert line.startswith("wrote ")
 
 
-def differences(committed: dict[str, str], written: dict[str, str]) -> list[str]:
-    """What a reviewer needs to see, file by file."""
-    found = []
-    for name in sorted(committed.keys() | written.keys()):
-        if name not in written:
-            found.append(f"dist/{name}: app.py does not write it any more")
-        elif name not in committed:
-            found.append(f"dist/{name}: app.py writes it, but it is not there")
-        else:
-            lines = (committed[name].splitlines(keepends=True), written[name].splitlines(keepends=True))
-            found.append("".join(difflib.unified_diff(*lines, f"dist/{name}", f"app.py writes {name}")))
-    return [difference for difference in found if difference]
-
-
 def test_dist_is_what_app_py_writes_in_the_folder_that_cdk8s_outdir_names(tmp_path: Path) -> None:
     run_app(tmp_path, PYTHONHASHSEED="2", CDK8S_OUTDIR="else/where")
     assert [path.name for path in tmp_path.iterdir()] == ["else"]
-    found = differences(dist.all_texts(dist.DIST), dist.all_texts(tmp_path / "else/where"))
+    found = dist.differences(dist.all_texts(dist.DIST), dist.all_texts(tmp_path / "else/where"))
     assert not found, "run `uv run python app.py`\n" + "\n".join(found)
 
 

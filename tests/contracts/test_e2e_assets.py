@@ -71,7 +71,7 @@ def test_the_newest_release_is_chosen_and_releases_share_an_etcd_beside_their_fo
 
 MISSING, NOT_EXECUTABLE = "missing", "not executable"
 UNUSABLE = [
-    ("kubernetes/etcd", MISSING, "etcd is missing, though programs beside it are there; add it"),
+    ("kubernetes/etcd", MISSING, "etcd is missing, though programs beside it are there. Add it"),
     ("kubernetes/kubectl", NOT_EXECUTABLE, "kubectl is not executable; run: chmod +x "),
     (
         "kubernetes/kube-apiserver",

@@ -68,8 +68,8 @@ BAD_OBJECTS = [
     (OLLAMA, f"{CONTAINER}/readinessProbe/httpGet/port", "https", "asks port 'https', which container 'ollama' does"),
     (OLLAMA, f"{CONTAINER}/readinessProbe/periodSeconds", 0, "readinessProbe.periodSeconds is 0"),
     (OLLAMA, f"{CONTAINER}/livenessProbe/successThreshold", 2, "livenessProbe.successThreshold must be 1"),
-    (OLLAMA, f"{CONTAINER}/resources/limits/nvidia.com~gpu", "1.5", "must be a whole number of 1 or more; got '1.5'"),
-    (OLLAMA, f"{CONTAINER}/resources/requests", {"nvidia.com/gpu": 2}, "must equal its limit '1'; got 2"),
+    (OLLAMA, f"{CONTAINER}/resources/limits/nvidia.com~gpu", "1.5", "must be a whole number of 1 or more, got '1.5'"),
+    (OLLAMA, f"{CONTAINER}/resources/requests", {"nvidia.com/gpu": 2}, "must equal its limit '1', got 2"),
     (OLLAMA, f"{CONTAINER}/env", [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}], "sets NVIDIA_VISIBLE_DEVICES"),
 ]
 

@@ -16,7 +16,7 @@ from gpu_constructs.operator.chart_keys import KEYS, MAY_BE_NULL, check_keys
 from gpu_constructs.operator.values import NFD
 from operator_keys import main
 
-_, MIDDLE, NEW = GPU_OPERATOR.values()
+MIDDLE, NEW = (GPU_OPERATOR[release] for release in ("26.3.3", "26.7.0"))
 ROWS = yaml.safe_load((Path(__file__).parent / "operator_chart_keys.yaml").read_text(encoding="utf-8"))
 GPU_NODES = {"nvidia.com/gpu.present": "true"}
 
@@ -37,8 +37,8 @@ def test_a_key_or_a_value_that_the_chart_would_skip_or_break_at_is_refused():
     for path, value, problem in ROWS["refused"]:
         assert problem in refusal(at(path, value)), path
     for path in ("drivr.enabled", "toleration"):
-        assert "did you mean" in refusal(at(path, True)) or "leave it out" in refusal(at(path, True))
-    assert "daemonsets.labels must have texts for keys; got 1" in refusal({"daemonsets": {"labels": {1: "a"}}})
+        assert "Did you mean" in refusal(at(path, True)) or "Remove it" in refusal(at(path, True))
+    assert "daemonsets.labels must have text keys, got 1" in refusal({"daemonsets": {"labels": {1: "a"}}})
 
 
 def test_what_the_chart_takes_passes():
@@ -46,7 +46,7 @@ def test_what_the_chart_takes_passes():
         check_keys(at(path, value), NEW)
     for path in (path for path, key in KEYS.items() if path.endswith(".affinity") and not key.why_not):
         check_keys(at(path, []), NEW)
-        assert f"values.{path} must be a mapping; got [1]" in refusal(at(path, [1]))
+        assert f"values.{path} must be a mapping, got [1]" in refusal(at(path, [1]))
     for section in MAY_BE_NULL:
         check_keys(at(section, None), MIDDLE if section == "operator.initContainer" else NEW)
 
@@ -56,13 +56,13 @@ def test_the_first_key_without_effect_is_named_with_what_to_do():
     for release in GPU_OPERATOR.values():
         check_keys({"driver": {"enabled": False}, "hostPaths": {"driverInstallDir": "/usr/local"}}, release)
         assert refusal(values, release) == (
-            f"values.driver.nodeSelector is not a key that the chart of GPU Operator {release.version} reads, and Helm "
-            "would skip it silently; got {'nvidia.com/gpu.present': 'true'}; the operator places its operands by "
-            "its own node labels nvidia.com/gpu.deploy.*; leave it out, and keep a node free of them by its label "
+            f"values.driver.nodeSelector is not a key that the chart of GPU Operator {release.version} reads, so Helm "
+            "would silently skip it, got {'nvidia.com/gpu.present': 'true'}. The operator places its operands by "
+            "its own node labels nvidia.com/gpu.deploy.*. Remove it, and keep a node free of them by its label "
             "nvidia.com/gpu.deploy.operands=false"
         )
-    assert "daemonsets.tolerations; move it there" in refusal({"devicePlugin": {"tolerations": []}})
-    assert f"stand below {NFD!r}" in refusal({"nfd": {"worker": {"tolerations": []}}})
+    assert "daemonsets.tolerations. Move it there" in refusal({"devicePlugin": {"tolerations": []}})
+    assert f"are below {NFD!r}" in refusal({"nfd": {"worker": {"tolerations": []}}})
 
 
 def test_a_key_is_taken_by_the_releases_that_have_it():
@@ -71,20 +71,26 @@ def test_a_key_is_taken_by_the_releases_that_have_it():
             if release.is_at_least(first):
                 check_keys(at(path, value), release)
             else:
-                assert f"{NEW.version} read it; leave it out" in refusal(at(path, value), release), path
+                assert f"{NEW.version} read it. Remove it" in refusal(at(path, value), release), path
+    for path, value, last in ROWS["until"]:
+        for release in GPU_OPERATOR.values():
+            if GPU_OPERATOR[last].is_at_least(release.version):
+                check_keys(at(path, value), release)
+            else:
+                assert f"values.{path.rpartition('.')[0]}" in refusal(at(path, value), release), path
     gone = at("driver.nvidiaDriverCRD.nodeSelector", GPU_NODES)
     check_keys(gone, MIDDLE)
-    assert "releases 25.10.1, 26.3.3 read it" in refusal(gone, NEW)
+    assert "Releases 25.3.0 to 26.3.3 read it" in refusal(gone, NEW)
     unverified = MIDDLE._replace(version="26.3.9")
     assert "GPU Operator 26.3.9 reads" in refusal({"gpuCluster": {"deployCR": True}}, unverified)
 
 
 def test_values_must_be_a_mapping_with_text_for_keys_and_no_dots():
     for given in ("driver: {}", None, []):
-        assert refusal(given).startswith("values must be a mapping; got ")
-    assert "values.driver.1 must have a text for its key; got 1" in refusal({"driver": {1: 2}})
+        assert refusal(given).startswith("values must be a mapping, got ")
+    assert "values.driver.1 must have text as its key, got 1" in refusal({"driver": {1: 2}})
     assert refusal({"devicePlugin": {"config.name": "x"}}) == (
-        "values.devicePlugin['config.name'] must be nested: Helm takes no key apart at its dots; got 'x'; write it "
+        "values.devicePlugin['config.name'] must not have dots, at which Helm does not split keys, got 'x'. Write it "
         "nested: {'config': {'name': ...}}"
     )
 

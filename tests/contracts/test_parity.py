@@ -25,7 +25,7 @@ SMI = parity_smi_exporter.CHART
 
 
 def write(folder, *, values=VALUES, version=NEW, render=None, chart=CHART):
-    """Write a case as whoever runs Helm would."""
+    """Write a case as a user of Helm does."""
     folder.mkdir(parents=True, exist_ok=True)
     if render is None:
         render = helm_like.render(chart, values, version)
@@ -145,7 +145,7 @@ def test_a_chart_that_cannot_be_mapped_is_named_and_never_counted_as_passed(tmp_
     code, printed = run(capsys, tmp_path)
     assert code == 0
     for chart, version in others:
-        assert f"SKIPPED 1 of chart {chart} {version}: this library does not read its values" in printed
+        assert f"SKIPPED 1 of chart {chart} {version}: this command does not compare this chart" in printed
     assert "1 cases compared: 1 explained, 0 not; 4 skipped" in printed
 
 

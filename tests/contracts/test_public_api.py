@@ -157,7 +157,7 @@ def test_every_construct_that_makes_pods_takes_what_places_and_sizes_them():
 
 def test_the_plugin_is_a_chart_and_the_other_constructs_go_into_one():
     charts = [name for name, construct in CONSTRUCTS.items() if issubclass(construct, Chart)]
-    assert charts == ["DevicePluginChart"]
+    assert charts == ["DevicePluginChart", "NodeFeatureDiscoveryChart"]
 
 
 def test_editors_and_help_show_the_keywords_of_every_public_name():

@@ -1,4 +1,4 @@
-"""The objects of an installation by their construct path, as they are decided: without a construct tree."""
+"""The objects of an installation by construct path, as plain data without a construct tree."""
 
 from gpu_constructs import DevicePlugin, Flags, GpuFeatureDiscovery, Kubernetes, MpsControlDaemon, PluginConfig
 from gpu_constructs.catalog import versions
@@ -11,7 +11,7 @@ PLUGIN, LABELER, DAEMON = "Default", "gpu-feature-discovery/daemonset", "mps-con
 
 
 def installation(config=PLAIN, component=None, *, platform=Kubernetes(), release=NEW, defaults=None, **pods):  # noqa: B008
-    """An installation of all programs, of which one may have options of its own."""
+    """Return the options of an installation of all programs. One component can have its own options."""
     programs = {"plugin": DevicePlugin(), "labeler": GpuFeatureDiscovery(), "daemon": MpsControlDaemon()}
     for key, one in programs.items():
         programs[key] = component if isinstance(component, type(one)) else one
@@ -51,7 +51,7 @@ def variables(found):
 
 
 def environment(*args, **given):
-    """The plugin's variables beyond those of every installation."""
+    """Return the variables of the plugin, without those of every installation."""
     return {name: variables(container(PLUGIN, *args, **given))[name] for name in _beyond(*args, **given)}
 
 

@@ -1,4 +1,4 @@
-"""A user's file, read more strictly than the plugin does. Each refusal names its line and the way out."""
+"""The reader of a user's file, which is stricter than the plugin. Each error contains the line and advice."""
 
 import dataclasses
 import re
@@ -28,7 +28,7 @@ def refusal(text):
     return str(refused.value)
 
 
-def test_every_key_of_the_file_is_read():
+def test_the_reader_supports_every_key():
     config = read(EVERYTHING)
     assert config.document() == yaml.safe_load(EVERYTHING)
     assert config.flags.gfd.sleep_interval == timedelta(hours=1.5)
@@ -37,7 +37,7 @@ def test_every_key_of_the_file_is_read():
 
 @pytest.mark.parametrize(("strategy", "fails"), [("timeSlicing", False), ("mps", True)])
 @pytest.mark.parametrize("nothing", ["", "failRequestsGreaterThanOne: null, renameByDefault: ~, "])
-def test_what_a_sharing_leaves_open_is_what_the_plugin_defaults_to(strategy, fails, nothing):
+def test_a_sharing_has_the_defaults_of_the_plugin(strategy, fails, nothing):
     sharing = read(f"sharing: {{{strategy}: {{{nothing}resources: [{{name: gpu, replicas: 4}}]}}}}").sharing
     assert (sharing.fail_requests_greater_than_one, sharing.rename_by_default) == (fails, False)
 
@@ -53,7 +53,7 @@ def test_what_a_sharing_leaves_open_is_what_the_plugin_defaults_to(strategy, fai
         "resources: {}",
     ],
 )
-def test_sections_that_say_nothing_say_nothing(text):
+def test_an_empty_section_has_no_effect(text):
     assert read(text) == PluginConfig()
 
 
@@ -67,19 +67,19 @@ def test_sections_that_say_nothing_say_nothing(text):
         "flags: &anchor\n  migStrategy: &strategy single\n",
     ],
 )
-def test_one_file_can_be_written_in_many_ways(text):
+def test_equivalent_forms_of_a_file_give_the_same_configuration(text):
     assert read(text).mig_strategy == "single"
 
 
 # --- keys --------------------------------------------------------------------
 
 
-def test_a_key_that_the_plugin_would_skip_is_refused_with_what_is_right(refused):
+def test_the_error_for_an_unknown_key_names_the_right_one(refused):
     refused(read)
 
 
-def test_a_configuration_is_read_from_text_alone():
-    with pytest.raises(GpuConstructsError, match=r"^text must be str; got bytes: b'version: v1'$"):
+def test_a_configuration_must_be_text():
+    with pytest.raises(GpuConstructsError, match=r"^text must be str, got bytes: b'version: v1'$"):
         PluginConfig.from_yaml(b"version: v1")
 
 
@@ -111,18 +111,18 @@ def test_a_switch_must_be_true_or_false():
     assert len(members(bool)) == 11
     for path in members(bool):
         for value, got in (("'yes'", "'yes'"), ("1", "1")):
-            assert refusal(nested(path, value)) == f"line 1: {path} must be true or false; got {got}"
+            assert refusal(nested(path, value)) == f"line 1: {path} must be true or false, got {got}"
 
 
 def test_a_text_must_be_text_and_a_plain_value():
     assert len(members(str)) == 8
     for path in members(str):
-        assert refusal(nested(path, "0x10")) == f"line 1: {path} must be text; got 0x10; quote it"
-        assert refusal(nested(path, "[a]")) == f"line 1: {path} must be a plain value; got a list"
-        assert refusal(nested(path, "{a: b}")) == f"line 1: {path} must be a plain value; got keys and values"
+        assert refusal(nested(path, "0x10")) == f"line 1: {path} must be text, got 0x10. Quote it"
+        assert refusal(nested(path, "[a]")) == f"line 1: {path} must be a plain value, got a list"
+        assert refusal(nested(path, "{a: b}")) == f"line 1: {path} must be a plain value, got keys and values"
 
 
-def test_a_value_that_the_programs_would_refuse_is_refused_at_its_line(refused):
+def test_the_error_for_a_value_that_the_programs_would_reject_names_its_line(refused):
     refused(read)
 
 
@@ -134,19 +134,19 @@ def entry(*lines, strategy="timeSlicing"):
     return "\n".join([*head, *(f"{'      ' if n else '    - '}{line}" for n, line in enumerate(lines))])
 
 
-def test_a_sharing_of_which_nothing_is_said_is_none():
+def test_an_empty_sharing_is_none():
     assert read("sharing:\n  mps:\n").sharing == Sharing.none()
 
 
-def test_an_entry_that_the_plugin_would_refuse_or_ignore_is_refused(refused):
+def test_an_entry_that_the_plugin_would_reject_or_ignore_is_rejected(refused):
     refused(lambda *lines: read(entry(*lines).replace("          - ", "    - ")))
 
 
-def test_all_devices_is_what_the_plugin_shares_anyway():
+def test_all_devices_is_the_default_of_the_plugin():
     assert read(entry("name: gpu", "replicas: 2", "devices: all")).sharing.replicas == 2
 
 
-def test_a_name_without_a_domain_is_nvidias():
+def test_a_resource_without_a_domain_gets_that_of_nvidia():
     assert read(entry("name: gpu", "replicas: 2")) == read(entry("name: nvidia.com/gpu", "replicas: 2"))
 
 
@@ -158,7 +158,7 @@ def read_without(text):
     return config_reader.read_without(textwrap.dedent(text), PluginConfig, dropped.append), dropped
 
 
-def test_without_what_is_refused_the_rest_is_read():
+def test_reading_without_rejected_keys_keeps_the_rest():
     config, dropped = read_without(
         """\
         version: v2
@@ -195,14 +195,14 @@ def test_without_what_is_refused_the_rest_is_read():
     ]
 
 
-def test_a_text_that_cannot_be_read_at_all_is_dropped_whole():
+def test_a_text_that_is_not_readable_is_dropped():
     for text in ("a: b: c", "[a]", "kind: ConfigMap\ndata: {}"):
         assert read_without(text) == (PluginConfig(), [refusal(text)])
     assert read_without(EVERYTHING) == (read(EVERYTHING), [])
     assert read_without("") == (PluginConfig(), [])
 
 
-def test_of_what_is_given_twice_that_is_kept_which_the_plugin_takes():
+def test_of_duplicate_keys_the_one_that_the_plugin_reads_is_kept():
     both = (
         "sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}]}, mps: {resources: [{name: gpu, replicas: 2}]}}"
     )

@@ -1,4 +1,4 @@
-"""Text that the plugin's YAML reader takes for something else than it looks, or does not take at all."""
+"""Text that the YAML parser of the plugin reads in an unexpected way, or rejects."""
 
 import math
 
@@ -40,7 +40,7 @@ SCALARS = {
 TEXTS = "yEs nO tRUE nULL t f none 1:30 190:20:30 2020-01-01 2001-12-14t21:59:43.10-05:00 = << 1.2.3 0o9 08x 0xg 1e e1"
 
 
-def test_a_scalar_means_what_it_means_to_the_plugin():
+def test_scalars_have_the_values_that_the_plugin_reads():
     rows = [(word, value) for value, words in SCALARS.items() for word in words.split()]
     rows += [(word, word) for word in TEXTS.split()] + [("'yes'", "yes"), ('"5"', "5"), ("'~'", "~"), ("''", "")]
     for text, value in rows:
@@ -49,15 +49,15 @@ def test_a_scalar_means_what_it_means_to_the_plugin():
     assert all(math.isnan(value_of(text)) for text in (".nan", ".NaN", ".NAN"))
 
 
-def test_what_is_no_yaml_is_refused_in_one_line(refused):
+def test_text_that_is_not_yaml_is_rejected_in_one_line(refused):
     refused(compose)
 
 
-def test_what_readers_take_for_different_things_is_refused(refused):
+def test_text_that_parsers_read_differently_is_rejected(refused):
     refused(compose)
 
 
-def test_what_every_reader_takes_for_the_same_thing_is_taken():
+def test_text_that_all_parsers_read_alike_is_accepted():
     for text in (
         "[" * 16 + "]" * 16,
         '{"a":{"b":1}}',
@@ -70,7 +70,7 @@ def test_what_every_reader_takes_for_the_same_thing_is_taken():
         assert isinstance(compose(text), yaml.Node), text
 
 
-def test_aliases_of_aliases_cost_no_more_than_they_are_long():
+def test_nested_aliases_take_time_proportional_to_their_length():
     bomb = "a: &a [x, x]\n" + "".join(
         f"{new}: &{new} [*{old}, *{old}]\n" for old, new in zip("abcdefghijkl", "bcdefghijklm", strict=True)
     )
@@ -80,11 +80,11 @@ def test_aliases_of_aliases_cost_no_more_than_they_are_long():
         assert len(str(refused.value)) < 200
 
 
-def test_json_may_be_indented_with_tabs():
+def test_json_can_have_tabs_as_indentation():
     text = '\n{\n\t"a":\n\t\t"b"\n}\n'
     assert yaml.SafeLoader("").construct_document(compose(text)) == {"a": "b"}
 
 
-def test_tabs_are_refused_where_the_plugin_would_refuse_them_and_between_tokens():
+def test_tabs_are_rejected_in_indentation_and_between_tokens():
     for text in ("a: {}\nb:\n\tc: 1", '\t{"a": 1}', '{"a": 1}\n\t', '{"a": 1}\n\t# x', '{"a":\t1}'):
-        assert refusal(text).endswith("found character '\\t' that cannot start any token; use spaces"), text
+        assert refusal(text).endswith("found character '\\t' that cannot start any token. Use spaces"), text

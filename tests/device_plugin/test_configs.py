@@ -12,12 +12,12 @@ def refusal(make):
     return str(refused.value)
 
 
-def test_names_and_defaults_that_no_node_or_object_could_carry_are_refused(refused):
+def test_names_that_no_label_or_object_can_have_are_rejected(refused):
     for factory in (Configs.named, Configs.managed):
         refused(factory)
 
 
-def test_any_name_that_a_label_and_a_key_can_hold_is_taken():
+def test_names_that_a_label_and_a_key_can_have_are_accepted():
     for name in ("a", "0", "mps-8", "A.b_C", "x" * 63):
         assert Configs.named({name: PluginConfig()}, default=name).default == name
 
@@ -42,6 +42,6 @@ NOT_READ = [
 ]
 
 
-def test_what_a_way_of_delivery_would_not_read_is_refused(snapshot):
-    """The messages, one a row of NOT_READ, are in the snapshot."""
+def test_options_that_a_delivery_would_not_read_are_rejected(snapshot):
+    """The snapshot contains one message for each row of NOT_READ."""
     assert "\n".join(refusal(make) for make in NOT_READ) == snapshot

@@ -1,4 +1,4 @@
-"""Which file the pods of each configuration read, and what their environment says beside it."""
+"""The file and the environment of the pods of each configuration."""
 
 import dataclasses
 from datetime import timedelta
@@ -54,11 +54,11 @@ def checksums(config, child=PLUGIN):
     return manifests(config)[child]["spec"]["template"]["metadata"]["annotations"]
 
 
-def test_a_single_named_configuration_is_the_same_whatever_its_name():
+def test_the_name_of_a_single_configuration_has_no_effect():
     assert manifests(Configs.named({"Only_one": MIG}, default="Only_one")) == manifests(MIG)
 
 
-def test_a_file_restarts_the_pods_that_read_it_and_says_which_one_changed():
+def test_a_changed_file_restarts_the_pods_that_read_it():
     before, after = (Configs.named({"a": PLAIN, "b": config}, default="a") for config in (MIG, MPS))
     assert checksums(before) == checksums(after)
     assert checksums(before, "daemonset-b") != checksums(after, "daemonset-b")
@@ -69,7 +69,7 @@ def test_a_file_restarts_the_pods_that_read_it_and_says_which_one_changed():
     assert checksums(Configs.external("theirs")) is None
 
 
-def test_a_setting_is_a_variable_until_a_file_of_the_pod_states_it():
+def test_a_default_is_a_variable_unless_a_file_of_the_pod_sets_it():
     assert environment(PLAIN, defaults=TALOS) == {
         "DEVICE_DISCOVERY_STRATEGY": "nvml",
         "FAIL_ON_INIT_ERROR": "false",
@@ -88,7 +88,7 @@ def test_a_setting_is_a_variable_until_a_file_of_the_pod_states_it():
         silent = files(several, defaults=TALOS)["silent"]["flags"]
         assert list({**silent, **silent.get("plugin", {})}.values())[-1] == moved
         assert files(several, defaults=TALOS)["stating"] == stating.document()
-        # Named configurations have pods of their own.
+        # Each named configuration has its own pods.
         assert variable in environment(Configs.named({"a": PLAIN, "b": stating}, default="a"), defaults=TALOS)
 
 
@@ -116,7 +116,7 @@ EVERY_FLAG = Flags(
 )
 
 
-def test_flags_beside_an_external_config_map_reach_the_programs_that_read_them_as_variables(snapshot):
+def test_flags_of_an_external_config_map_are_variables_of_the_programs_that_read_them(snapshot):
     config = Configs.external("theirs", flags=EVERY_FLAG)
     assert [environment(config), variables(container(LABELER, config, defaults=TALOS))] == snapshot
     external = Configs.external("theirs", flags=dataclasses.replace(EVERY_FLAG, mps_root=None), may_use=["mps"])
@@ -124,7 +124,7 @@ def test_flags_beside_an_external_config_map_reach_the_programs_that_read_them_a
 
 
 @pytest.mark.parametrize("use", ["cdi", "volume-mounts"])
-def test_external_files_that_may_choose_how_devices_are_handed_over_are_not_overridden(use):
+def test_no_variable_overrides_the_device_list_strategy_of_external_files(use):
     given = {"platform": Talos("1.13"), "defaults": TALOS}
     assert environment(Configs.external("theirs"), **given)["DEVICE_LIST_STRATEGY"] == "envvar"
     assert "DEVICE_LIST_STRATEGY" not in environment(Configs.external("theirs", may_use=[use]), **given)
@@ -139,7 +139,7 @@ def driver_root(config):
     return [one["hostPath"]["path"] for one in pod(PLUGIN, config)["volumes"] if one["name"] == "driver-root"]
 
 
-def test_of_external_files_it_is_not_known_where_they_look_for_the_driver():
+def test_external_files_get_no_driver_root_by_default():
     unseen = Configs.external("theirs", may_use=["cdi"])
     assert (driver_root(unseen), environment(unseen)) == ([], {})
     for told in (
@@ -149,7 +149,7 @@ def test_of_external_files_it_is_not_known_where_they_look_for_the_driver():
         assert (driver_root(told), environment(told)["NVIDIA_DRIVER_ROOT"]) == (["/"], "/")
 
 
-def test_mps_takes_the_root_of_its_daemon_unless_the_file_states_one():
+def test_mps_uses_the_root_of_its_daemon_unless_the_file_sets_one():
     stated = PluginConfig(flags=Flags(mps_root="/var/mps"), sharing=MPS.sharing)
     for config, root, variable in ((MPS, "/run/mps", "/run/mps"), (stated, "/var/mps", None)):
         volumes = {one["name"]: one.get("hostPath") for one in pod(PLUGIN, config, defaults=TALOS)["volumes"]}
@@ -158,7 +158,7 @@ def test_mps_takes_the_root_of_its_daemon_unless_the_file_states_one():
     assert "MPS_ROOT" not in environment(PLAIN, defaults=TALOS)
 
 
-def test_pods_with_several_files_have_one_mount_so_the_files_must_agree():
+def test_all_files_of_one_pod_must_have_the_same_paths():
     for member, first, second, got in (
         ("nvidia_driver_root", Flags(nvidia_driver_root="/a"), Flags(nvidia_driver_root="/b"), "'/a', '/b'"),
         ("mps_root", Flags(mps_root="/a"), Flags(), "'/a', None"),
@@ -166,8 +166,8 @@ def test_pods_with_several_files_have_one_mount_so_the_files_must_agree():
     ):
         configs = {"a": PluginConfig(flags=first), "b": PluginConfig(flags=second)}
         assert refusal(managed(**configs)) == (
-            f"flags.{member} must be the same in every configuration of Configs.managed, whose pods have one mount; "
-            f"got {got}; use Configs.named"
+            f"flags.{member} must be the same in every configuration of Configs.managed, because its pods have one "
+            f"mount, got {got}. Use Configs.named"
         )
         assert manifests(Configs.named(configs, default="a"))
 
@@ -185,24 +185,24 @@ def test_pods_with_several_files_have_one_mount_so_the_files_must_agree():
     ],
     ids=["one", "managed", "flags", "may_use"],
 )
-def test_cdi_is_refused_where_the_paths_of_a_spec_do_not_exist(config, what):
+def test_cdi_is_rejected_on_platforms_without_the_paths_of_its_specs(config, what):
     for release in ("1.10", "1.12"):
         assert refusal(config, platform=Talos(release), defaults=TALOS) == (
-            f"{what} cannot work on Talos {release}: a CDI spec would name host paths that exist from Talos 1.13 on; "
-            "use 'envvar'"
+            f"{what} cannot work on Talos {release}: a CDI spec would name host paths that exist from Talos 1.13 on. "
+            "Use 'envvar'"
         )
 
 
-def test_a_strategy_is_refused_where_the_kubelet_or_the_toolkit_does_not_take_it():
+def test_a_strategy_that_the_kubelet_or_toolkit_does_not_support_is_rejected():
     assert refusal(CDI, platform=Kubernetes("1.27")) == (
-        "device_list_strategy 'cdi-cri' cannot work on Kubernetes 1.27: kubelets hand no CDI devices to the runtime "
-        "before Kubernetes 1.28; use 'cdi-annotations'"
+        "device_list_strategy 'cdi-cri' cannot work on Kubernetes 1.27: the kubelet passes CDI devices from Kubernetes "
+        "1.28 on. Use 'cdi-annotations'"
     )
     assert manifests(CDI, platform=Kubernetes("1.28"))
     assert manifests(strategies("cdi-annotations"), platform=Kubernetes("1.27"))
     for release in ("1.10", "1.14"):
         assert refusal(VOLUMES, platform=Talos(release), defaults=TALOS) == (
             f"device_list_strategy 'volume-mounts' cannot work on Talos {release}: the container toolkit there does "
-            "not accept devices as volume mounts (accept-nvidia-visible-devices-as-volume-mounts is false); use "
+            "not accept devices as volume mounts (accept-nvidia-visible-devices-as-volume-mounts is false). Use "
             "'envvar'"
         )

@@ -69,7 +69,7 @@ def rendered(**given):
 
 @cache
 def default():
-    """What the chart renders with nothing said; not to be changed."""
+    """Return the objects of the chart without options. Tests must not change them."""
     return Testing.synth(plugin())
 
 
@@ -102,21 +102,35 @@ def affinity_terms(manifests, name=NAME):
 
 
 def without_definitions(manifests):
-    """The custom resource definitions are facts of a file; nobody would read them in a snapshot."""
+    """Return the objects without CRDs, which come from a file and are too long for a snapshot."""
     return [manifest for manifest in manifests if manifest["kind"] != "CustomResourceDefinition"]
 
 
 # --- whole renderings --------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", versions.DEVICE_PLUGIN)
+@pytest.mark.parametrize("version", ["0.18.2", "0.19.3", "0.20.0"])
 def test_time_slicing_on_talos_with_both_discoveries(version, objects, snapshot):
     sharing = Sharing.time_slicing(replicas=5)
     manifests = objects(plugin(version=version, sharing=sharing, tolerations=[TAINT]))
     assert without_definitions(manifests) == snapshot
 
 
-def test_plain_kubernetes_gets_the_plugin_alone(objects, snapshot):
+@pytest.mark.filterwarnings("ignore:.*passes GDS")
+def test_a_release_renders_the_objects_of_the_last_release_with_the_same_facts(objects):
+    def rendered(version):
+        external = {"node_feature_discovery": "external", "gpu_feature_discovery": True}
+        text = yaml.safe_dump(
+            objects(plugin(App(), version=version, sharing=Sharing.time_slicing(replicas=5), **external))
+        )
+        return text.replace(version, "VERSION")
+
+    for version in versions.DEVICE_PLUGIN:
+        line = "0.18.2" if versions.comparable(version) < versions.comparable("0.19") else "0.19.3"
+        assert rendered(version) == rendered(line), version
+
+
+def test_the_plugin_alone_on_plain_kubernetes(objects, snapshot):
     chart = alone(platform=Kubernetes(), namespace="nvidia-device-plugin", fail_on_init_error=False)
     assert objects(chart) == snapshot
 
@@ -175,7 +189,7 @@ def test_gpu_feature_discovery_alone(objects, snapshot):
     assert objects(plugin(device_plugin=False, platform=Talos("1.13"), node_feature_discovery="external")) == snapshot
 
 
-def test_node_feature_discovery_of_somebody_else(objects, snapshot):
+def test_external_node_feature_discovery(objects, snapshot):
     assert objects(plugin(node_feature_discovery="external")) == snapshot
 
 
@@ -187,11 +201,11 @@ def test_cdi_on_plain_kubernetes(objects, snapshot):
     assert objects(alone(platform=Kubernetes(), device_list_strategy="cdi-annotations")) == snapshot
 
 
-def test_volume_mounts_take_sys_admin(objects, snapshot):
+def test_volume_mounts_need_sys_admin(objects, snapshot):
     assert objects(alone(device_list_strategy="volume-mounts", platform=Kubernetes())) == snapshot
 
 
-def test_vgpu_discovery_takes_a_privileged_container(objects, snapshot):
+def test_vgpu_discovery_needs_a_privileged_container(objects, snapshot):
     chart = plugin(gpu_feature_discovery=GpuFeatureDiscovery(vgpu=True), device_plugin=False, **BESIDE)
     assert objects(chart) == snapshot
 
@@ -242,14 +256,14 @@ EVERYTHING = {
 }
 
 
-def test_everything_that_can_be_said_about_the_pods(objects, snapshot):
+def test_all_options_of_the_pods(objects, snapshot):
     assert objects(plugin(**EVERYTHING)) == snapshot
 
 
 # --- which objects -----------------------------------------------------------
 
 
-def test_its_main_object_is_the_default_daemonset_of_the_plugin_or_that_of_gpu_feature_discovery():
+def test_the_main_object_is_the_daemonset_of_the_plugin_or_of_gpu_feature_discovery():
     chart = alone(config=Configs.named({"a": PluginConfig(), "b": PluginConfig()}, default="b"))
     assert chart.api_object.name == ApiObject.of(chart).name == NAME
     chart = plugin(device_plugin=False, node_feature_discovery="external")
@@ -257,16 +271,16 @@ def test_its_main_object_is_the_default_daemonset_of_the_plugin_or_that_of_gpu_f
 
 
 @pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
-def test_a_chart_without_pods_has_its_first_object_as_main_one_or_says_that_there_is_none():
+def test_the_main_object_of_a_chart_without_pods_is_its_first_one_or_an_error():
     assert alone(device_plugin=False).api_object.kind == "Namespace"
     chart = alone(device_plugin=False, platform=Kubernetes(), namespace="kube-system")
     assert Testing.synth(chart) == []
     with pytest.raises(GpuConstructsError) as refused:
         _ = chart.api_object
-    assert str(refused.value) == "nvidia-device-plugin: this chart makes no object"
+    assert str(refused.value) == "nvidia-device-plugin: this chart emits no object"
 
 
-def test_accounts_and_rights_come_before_the_pods_that_use_them():
+def test_service_accounts_and_roles_precede_the_pods_that_use_them():
     manifests = default()
     assert kinds(manifests)[:2] == ["Namespace", "RuntimeClass"]
     position = {(m["kind"], m["metadata"]["name"]): index for index, m in enumerate(manifests)}
@@ -275,7 +289,7 @@ def test_accounts_and_rights_come_before_the_pods_that_use_them():
         assert position[kind, WORKER] < position["DaemonSet", WORKER]
 
 
-def test_without_gpu_feature_discovery_only_its_objects_are_missing():
+def test_without_gpu_feature_discovery_all_other_objects_stay():
     with_it, without = default(), Testing.synth(plugin(gpu_feature_discovery=False))
     missing = [m for m in with_it if m not in without]
     assert [(m["kind"], m["metadata"]["name"]) for m in missing] == [
@@ -286,13 +300,13 @@ def test_without_gpu_feature_discovery_only_its_objects_are_missing():
     ]
 
 
-def test_without_a_plugin_there_is_no_mps_daemon_either():
+def test_without_the_plugin_there_is_no_mps_daemon():
     manifests = Testing.synth(plugin(device_plugin=False, sharing=Sharing.mps(replicas=4), **BESIDE))
     assert [m["metadata"]["name"] for m in manifests if m["kind"] == "DaemonSet"] == [GFD]
 
 
 @pytest.mark.filterwarnings("ignore::gpu_constructs.GpuConstructsWarning")
-def test_an_account_and_the_right_to_read_nodes_are_there_for_config_manager_only():
+def test_only_config_manager_has_an_account_and_reads_nodes():
     for config, accounts in (
         (Configs.named(FILES, default="plain"), [GFD]),
         (Configs.managed(FILES, default="plain"), [NAME, GFD]),
@@ -307,7 +321,7 @@ def test_an_account_and_the_right_to_read_nodes_are_there_for_config_manager_onl
 
 
 @pytest.mark.parametrize(("version", "nfd"), [("0.18.2", "0.17.3"), ("0.19.3", "0.17.3"), ("0.20.0", "0.19.0")])
-def test_a_release_brings_its_discovery_releases_and_their_definitions(version, nfd):
+def test_a_release_of_the_plugin_decides_those_of_the_discoveries(version, nfd):
     manifests = Testing.synth(plugin(version=version))
     assert container(manifests)["image"] == f"nvcr.io/nvidia/k8s-device-plugin:v{version}"
     assert container(manifests, GFD)["image"] == f"nvcr.io/nvidia/k8s-device-plugin:v{version}"
@@ -316,7 +330,7 @@ def test_a_release_brings_its_discovery_releases_and_their_definitions(version, 
     assert definitions == [f"node{thing}.nfd.k8s-sigs.io" for thing in ("features", "featuregroups", "featurerules")]
 
 
-def test_an_unverified_release_is_rendered_like_the_one_it_names():
+def test_an_unverified_release_renders_like_the_named_one():
     assert rendered() == rendered(version="0.20.0")
     manifests = rendered(version=Unverified("0.20.1", like="0.20.0"))
     assert container(manifests)["image"] == "nvcr.io/nvidia/k8s-device-plugin:v0.20.1"
@@ -327,7 +341,7 @@ def test_an_unverified_release_is_rendered_like_the_one_it_names():
 # --- namespace and runtime class of the caller ---------------------------------
 
 
-def test_a_namespace_that_exists_is_used_and_not_made_again(app):
+def test_the_chart_uses_an_existing_namespace(app):
     for given in (
         {"namespace": kplus.Namespace(Chart(app, "base"), "namespace")},
         {"namespace": "kube-system"},
@@ -339,21 +353,21 @@ def test_a_namespace_that_exists_is_used_and_not_made_again(app):
         assert {m["metadata"]["namespace"] for m in manifests if "namespace" in m["metadata"]} == {name}
 
 
-def test_a_runtime_class_of_the_caller_is_used_and_not_made_again(app):
+def test_the_chart_uses_an_existing_runtime_class(app):
     runtime_class = NvidiaRuntimeClass(Chart(app, "base"), "runtime-class", name="gpu-runtime")
     manifests = Testing.synth(plugin(app, runtime_class=runtime_class))
     assert "RuntimeClass" not in kinds(manifests)
     assert pod(manifests)["runtimeClassName"] == pod(manifests, GFD)["runtimeClassName"] == "gpu-runtime"
 
 
-def test_on_talos_the_level_of_default_would_still_refuse_the_pods(app):
+def test_on_talos_the_namespace_default_does_not_allow_the_pods(app):
     plugin(app, namespace="default", allow_default_namespace=True)
     with pytest.raises(SynthesisError) as refused:
         synthesize(app)
-    assert "namespace 'default' states no Pod Security level, so 'baseline' holds" in str(refused.value)
+    assert "namespace 'default' sets no Pod Security level, so 'baseline' applies" in str(refused.value)
 
 
-def test_node_feature_discovery_can_live_in_a_namespace_of_its_own_which_is_made_too(app):
+def test_the_chart_creates_a_separate_namespace_for_node_feature_discovery(app):
     chart = plugin(app, node_feature_discovery=NodeFeatureDiscovery(namespace="nfd"))
     manifests = Testing.synth(chart)
     assert [m["metadata"]["name"] for m in manifests if m["kind"] == "Namespace"] == ["nvidia-gpu-operator", "nfd"]
@@ -380,13 +394,13 @@ def test_talos_is_the_default():
     ],
     ids=str,
 )
-def test_tegra_nodes_count_where_their_gpus_could_be_found(given, is_possible):
+def test_tegra_nodes_are_selected_if_the_discovery_can_find_their_gpus(given, is_possible):
     terms = affinity_terms(Testing.synth(plugin(**{**BESIDE, **given})))
     tegra = {"key": "feature.node.kubernetes.io/cpu-model.vendor_id", "operator": "In", "values": ["NVIDIA"]}
     assert (tegra in terms) is is_possible
 
 
-def test_an_affinity_of_the_user_replaces_ours_and_an_empty_one_takes_every_node():
+def test_the_users_affinity_replaces_the_default_and_an_empty_one_selects_all_nodes():
     own = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
     assert pod(Testing.synth(plugin(affinity=own, **BESIDE)))["affinity"] == own
     assert "affinity" not in pod(Testing.synth(plugin(affinity={}, **BESIDE)))
@@ -401,7 +415,7 @@ def test_several_configurations_add_to_the_users_affinity():
 # --- what every keyword does -------------------------------------------------
 
 
-def test_one_list_of_tolerations_reaches_plugin_and_both_discoveries():
+def test_tolerations_apply_to_the_plugin_and_both_discoveries():
     manifests = Testing.synth(plugin(tolerations=[TAINT]))
     gpu_taint = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     pods = [m["spec"]["template"]["spec"] for m in manifests if m["kind"] in ("DaemonSet", "Deployment")]
@@ -411,13 +425,13 @@ def test_one_list_of_tolerations_reaches_plugin_and_both_discoveries():
         assert gpu_taint in spec["tolerations"]
 
 
-def test_a_node_selector_narrows_plugin_and_gpu_feature_discovery():
+def test_a_node_selector_applies_to_the_plugin_and_gpu_feature_discovery():
     manifests = Testing.synth(plugin(node_selector={"pool": "gpu"}))
     assert pod(manifests)["nodeSelector"] == pod(manifests, GFD)["nodeSelector"] == {"pool": "gpu"}
     assert "nodeSelector" not in pod(manifests, WORKER)
 
 
-def test_what_all_pods_share_leaves_node_feature_discovery_alone():
+def test_options_of_all_pods_do_not_apply_to_node_feature_discovery():
     shared = {
         "image": "registry.example/plugin:1",
         "image_pull_policy": "Always",
@@ -435,12 +449,12 @@ def test_what_all_pods_share_leaves_node_feature_discovery_alone():
     assert changed == [NAME, GFD]
 
 
-def test_a_pod_of_one_configuration_waits_until_the_pod_of_another_is_gone_from_its_node():
+def test_pods_of_two_configurations_never_share_a_node():
     manifests = Testing.synth(plugin(config=Configs.named(FILES, default="plain"), **BESIDE))
     pods = {m["metadata"]["name"]: m["spec"]["template"] for m in manifests if m["kind"] == "DaemonSet"}
 
     def excluded(name):
-        """The DaemonSets whose pods may not run beside those of another."""
+        """Return the DaemonSets whose pods cannot run on a node with those of another one."""
         rules = pods[name]["spec"]["affinity"].get("podAntiAffinity", {})
         found = set()
         for term in rules.get("requiredDuringSchedulingIgnoredDuringExecution", ()):
@@ -459,7 +473,7 @@ def test_a_pod_of_one_configuration_waits_until_the_pod_of_another_is_gone_from_
     assert excluded(GFD) == set()
 
 
-def test_a_user_s_own_anti_affinity_holds_beside_that_between_configurations():
+def test_the_users_anti_affinity_stays_with_several_configurations():
     own = {"labelSelector": {"matchLabels": {"app": "mine"}}, "topologyKey": "kubernetes.io/hostname"}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     manifests = rendered(
@@ -492,7 +506,7 @@ READ = yaml.safe_load((Path(__file__).parent / "variables.yaml").read_text(encod
     ],
     ids=["default", "cdi", "named", "external"],
 )
-def test_each_program_is_given_only_variables_that_it_reads(given, version):
+def test_each_program_gets_only_variables_that_it_reads(given, version):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GpuConstructsWarning)
         manifests = Testing.synth(plugin(**given, version=version, node_feature_discovery="external"))
@@ -507,18 +521,18 @@ def test_each_program_is_given_only_variables_that_it_reads(given, version):
     [
         ({"device_list_strategy": "cdi-cri"}, "/"),
         ({"device_list_strategy": "cdi-annotations", "platform": Talos("1.14")}, "/"),
-        # Device specs name nodes below the same root.
+        # Device specs contain device nodes below the same root.
         ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/usr/local"))}, "/"),
         ({"config": Configs.external("theirs", default="a", may_use=["cdi"])}, "/"),
         ({"config": Configs.managed({"a": DRIVEN, "b": replace(DRIVEN, flags=ROOTED)}, default="a")}, "/"),
-        # A value that the user states wins, and other roots keep the plugin's default: the driver root.
+        # A value of the user has priority. For other roots, the plugin uses its default, the driver root.
         ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/usr/local", nvidia_dev_root="/host"))}, None),
         ({"config": PluginConfig(flags=Flags(nvidia_driver_root="/run/nvidia/driver"))}, None),
         ({"platform": Kubernetes(), "device_list_strategy": "cdi-cri"}, None),
         ({}, None),
     ],
 )
-def test_device_nodes_are_found_beside_a_driver_root_that_holds_none(given, root):
+def test_the_device_root_differs_from_a_driver_root_without_device_nodes(given, root):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GpuConstructsWarning)
         manifests = rendered(**{"platform": Talos("1.13"), **given})
@@ -529,7 +543,7 @@ def test_device_nodes_are_found_beside_a_driver_root_that_holds_none(given, root
 # --- the configuration file ----------------------------------------------------
 
 
-def test_another_file_changes_the_checksum_and_no_name():
+def test_a_changed_file_changes_the_checksum_and_no_name():
     four, five = (Testing.synth(plugin(sharing=Sharing.time_slicing(replicas=n))) for n in (4, 5))
     names = [[(m["kind"], m["metadata"]["name"]) for m in manifests] for manifests in (four, five)]
     assert names[0] == names[1]
@@ -546,7 +560,7 @@ def test_another_file_changes_the_checksum_and_no_name():
 # --- what it says to the cluster checks ------------------------------------------
 
 
-def test_it_publishes_the_labels_of_the_discoveries_it_has():
+def test_the_chart_declares_the_labels_of_its_discoveries():
     assert "nvidia.com/gpu.product" in plugin().provides.node_labels
     assert "nvidia.com/gpu.product" not in plugin(gpu_feature_discovery=False).provides.node_labels
     assert plugin().provides.publishes("nvidia.com/gpu.present")
@@ -554,7 +568,7 @@ def test_it_publishes_the_labels_of_the_discoveries_it_has():
     assert not alone().provides.publishes("nvidia.com/gpu.present")
 
 
-def test_mixed_mig_advertises_a_resource_for_each_profile_besides():
+def test_mixed_mig_also_advertises_a_resource_for_each_profile():
     sharing = Sharing.time_slicing(replicas=2)
     assert alone(mig_strategy="mixed", sharing=sharing).provides.gpu_resources == {
         "nvidia.com/gpu": sharing,
@@ -563,7 +577,7 @@ def test_mixed_mig_advertises_a_resource_for_each_profile_besides():
     assert alone(mig_strategy="single").provides.gpu_resources == {"nvidia.com/gpu": Sharing.none()}
 
 
-def test_the_label_that_chooses_a_configuration_counts_as_published_where_it_chooses():
+def test_the_label_of_a_configuration_counts_as_published_if_there_are_several():
     assert (
         LABEL
         in alone(config=Configs.named({"a": PluginConfig(), "b": PluginConfig()}, default="a")).provides.node_labels
@@ -573,7 +587,7 @@ def test_the_label_that_chooses_a_configuration_counts_as_published_where_it_cho
         assert LABEL in alone(config=Configs.external("theirs")).provides.node_labels
 
 
-def test_nodes_that_differ_offer_what_any_of_them_offers_and_refuse_what_all_of_them_refuse():
+def test_different_nodes_together_advertise_all_their_resources():
     strict, lenient = (
         Sharing.time_slicing(replicas=2, fail_requests_greater_than_one=refuses) for refuses in (True, False)
     )
@@ -601,7 +615,7 @@ def test_an_external_config_map_need_not_be_declared_again(tmp_path):
         warnings.simplefilter("always")
         DevicePluginChart(app, "plugin", platform=Kubernetes(), config=Configs.external("theirs"))
         synthesize(app)
-    assert not [one for one in warned if "names ConfigMap" in str(one.message)]
+    assert not [one for one in warned if "theirs" in str(one.message)]
 
 
 def bare(chart):
@@ -610,7 +624,7 @@ def bare(chart):
 
 @pytest.mark.parametrize("made_by", [Configs.named, Configs.managed])
 @pytest.mark.filterwarnings("ignore:.*config-manager")
-def test_it_says_which_nodes_the_pods_of_each_configuration_run_on(made_by):
+def test_the_chart_declares_the_nodes_of_each_configuration(made_by):
     configs = {"strict": PluginConfig(), "shared": PluginConfig(sharing=Sharing.time_slicing(replicas=4))}
     chart = alone(
         config=made_by(configs, default="strict"),
@@ -632,7 +646,7 @@ def test_it_says_which_nodes_the_pods_of_each_configuration_run_on(made_by):
     assert [one["nodeSelector"] for one in told] == [{"pool": "a"}] * 2
 
 
-def test_it_says_how_each_configuration_advertises_gpus():
+def test_the_chart_declares_the_resources_of_each_configuration():
     sharing = Sharing.time_slicing(replicas=4)
     assert bare(alone(sharing=sharing)) == [GpuOffer(sharing=sharing)]
     configs = {"strict": PluginConfig(), "shared": PluginConfig(sharing=sharing)}
@@ -653,19 +667,33 @@ def problems(app):
     return refused.value.problems
 
 
-def test_mps_without_gpu_feature_discovery_needs_a_label_that_nobody_publishes(app):
+def test_mps_without_gpu_feature_discovery_misses_its_node_label(app):
     plugin(app, sharing=Sharing.mps(replicas=4), gpu_feature_discovery=False, platform=Kubernetes())
     (problem,) = problems(app)
     assert problem.startswith(
         f"{NAME}/mps-control-daemon: selects nodes by the label 'nvidia.com/mps.capable', which nothing in this app "
-        "publishes, so its pods would never be scheduled; "
+        "publishes, so its pods stay pending. "
     )
     assert problem.endswith("External(app, 'existing', node_labels=['nvidia.com/mps.capable']) [R12]")
     External(app, "existing", node_labels=["nvidia.com/mps.capable"])
     synthesize(app)
 
 
-def test_a_node_feature_discovery_that_labels_no_node_leaves_the_plugin_without_nodes(app):
+@pytest.mark.parametrize(
+    "config",
+    [
+        Configs.external("mine", may_use=["mps"]),
+        Configs.named({"a": PluginConfig(), "b": PluginConfig(sharing=Sharing.mps(replicas=4))}, default="a"),
+    ],
+    ids=["external", "not the default"],
+)
+@pytest.mark.filterwarnings("ignore:.*config-manager first selects the default configuration")
+def test_mps_on_nodes_that_the_administrator_labels_needs_no_gpu_feature_discovery(app, config):
+    plugin(app, config=config, gpu_feature_discovery=False, platform=Kubernetes())
+    synthesize(app)
+
+
+def test_synth_reports_a_discovery_that_labels_no_node_for_the_plugin(app):
     plugin(app, node_feature_discovery=NodeFeatureDiscovery(worker=None))
     said = problems(app)
     assert [problem.partition(":")[0] for problem in said] == [NAME, f"{NAME}/gpu-feature-discovery/daemonset"]
@@ -677,12 +705,14 @@ def test_a_node_feature_discovery_that_labels_no_node_leaves_the_plugin_without_
 
 
 WARNED = {
-    "device_plugin and gpu_feature_discovery are both False: nothing looks at a GPU": {"device_plugin": False},
-    "MPS is reported not to start on Talos 1.12": {"sharing": Sharing.mps(replicas=2)},
+    "device_plugin and gpu_feature_discovery are both False, so the chart has no program for GPUs": {
+        "device_plugin": False
+    },
+    "users report that MPS does not start on Talos 1.12": {"sharing": Sharing.mps(replicas=2)},
 }
 
 
-def test_a_warning_names_the_chart_and_points_at_the_line_that_makes_it():
+def test_a_warning_names_the_chart_and_the_line_that_creates_it():
     for message, given in WARNED.items():
         options = {**ALONE, **given}
         line = sys._getframe().f_lineno + 2
@@ -692,7 +722,7 @@ def test_a_warning_names_the_chart_and_points_at_the_line_that_makes_it():
         assert str(caught[0].message).startswith(f"{NAME}: {message}")
 
 
-def test_nothing_else_is_warned_of():
+def test_there_are_no_other_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plugin()
@@ -704,7 +734,7 @@ def test_nothing_else_is_warned_of():
 # --- refusals --------------------------------------------------------------------
 
 
-def test_bad_input_gets_one_error_that_names_the_way_out(refused):
+def test_bad_input_raises_one_error_with_advice(refused):
     refused(alone)
 
 
@@ -716,18 +746,18 @@ def test_bad_input_gets_one_error_that_names_the_way_out(refused):
         ("node-feature-discovery-worker", "DaemonSet", WORKER),
     ],
 )
-def test_a_configuration_is_not_called_like_a_program(name, kind, of):
+def test_a_configuration_cannot_have_the_name_of_a_program(name, kind, of):
     configs = {"default": PluginConfig(sharing=Sharing.mps(replicas=2)), name: PluginConfig()}
     with pytest.raises(GpuConstructsError) as refused:
         plugin(config=Configs.named(configs, default="default"), platform=Kubernetes())
     assert str(refused.value) == (
-        f"nvidia-device-plugin: configs must have names that no program has: {kind} {of!r} would be made twice; call "
-        "the configuration something else"
+        f"nvidia-device-plugin: configs must not have the name of a program: {kind} {of!r} would exist twice. Rename "
+        "the configuration"
     )
     assert alone(config=Configs.named({"default": PluginConfig(), name: PluginConfig()}, default="default"))
 
 
-def test_names_are_measured_with_all_that_stands_behind_them():
+def test_the_length_limit_of_names_includes_their_suffixes():
     fitting = "a" * (63 - len("-gpu-feature-discovery-split"))
     config = Configs.named({"plain": PluginConfig(), "split": PluginConfig()}, default="plain")
     assert plugin(name=fitting, config=config, **BESIDE)
@@ -735,18 +765,18 @@ def test_names_are_measured_with_all_that_stands_behind_them():
         plugin(name=f"{fitting}a", config=config, **BESIDE)
     assert str(refused.value) == (
         f"nvidia-device-plugin: name must be shorter: DaemonSet '{fitting}a-gpu-feature-discovery-split' would have 64 "
-        "characters of at most 63; shorten name= or the names of the configurations"
+        "characters of at most 63. Shorten name= or the names of the configurations"
     )
 
 
-def test_a_refused_chart_leaves_the_app_as_it_was(app):
+def test_a_rejected_chart_leaves_the_app_unchanged(app):
     with pytest.raises(GpuConstructsError):
         alone(app, version="0.15.0")
     assert list(app.node.children) == []
     assert alone(app)
 
 
-def test_configurations_beside_the_default_leave_its_selectors_as_they_were():
+def test_further_configurations_do_not_change_the_selectors_of_the_default():
     one = PluginConfig(sharing=Sharing.time_slicing(replicas=2))
 
     def selectors(config):

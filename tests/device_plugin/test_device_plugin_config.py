@@ -1,4 +1,4 @@
-"""The typed configuration: what each member writes, what is refused, what comes back from the text."""
+"""The typed configuration: the output of each member, its errors, and the result of reading it back."""
 
 import dataclasses
 import re
@@ -21,7 +21,7 @@ GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 
 
 class Yaml12(yaml.SafeLoader):
-    """Takes plain scalars for what YAML 1.2 takes them for."""
+    """Loads plain scalars as YAML 1.2 does."""
 
 
 Yaml12.yaml_implicit_resolvers = {}
@@ -92,13 +92,13 @@ def config_of(struct, options):
     return PluginConfig(flags=Flags(**{"plugin" if struct is PluginFlags else "gfd": made}))
 
 
-def test_every_member_of_every_section_of_flags_is_in_the_table():
+def test_the_table_contains_every_member_of_flags():
     for struct in (Flags, PluginFlags, GfdFlags):
         named = {field.name for field in dataclasses.fields(struct)} - {"plugin", "gfd"}
         assert named == {member for owner, member, *_ in WRITTEN if owner is struct}
 
 
-def test_a_member_writes_its_key_alone_and_comes_back_from_every_reader():
+def test_each_member_writes_one_key_and_every_parser_reads_it_back():
     for struct, member, value, keys, written in WRITTEN:
         config, expected = config_of(struct, {member: value}), written
         for key in reversed(keys):
@@ -120,7 +120,7 @@ SHARED = [
 ]
 
 
-def test_a_sharing_writes_both_switches_and_the_plain_names(snapshot):
+def test_a_sharing_writes_both_switches_and_the_original_names(snapshot):
     flags = [Flags(mig_strategy="mixed") if MIG in sharing.resources else Flags() for sharing in SHARED]
     configs = [PluginConfig(flags=one, sharing=sharing) for one, sharing in zip(flags, SHARED, strict=True)]
     assert [config.document()["sharing"] for config in configs] == snapshot
@@ -128,7 +128,7 @@ def test_a_sharing_writes_both_switches_and_the_plain_names(snapshot):
         assert PluginConfig.from_yaml(config.to_yaml()) == config
 
 
-def test_a_channel_is_written_with_whether_it_is_required():
+def test_a_channel_is_written_with_its_required_flag():
     for required in (True, False):
         for channels in ([0], (0,)):
             config = PluginConfig(imex=Imex(channel_ids=channels, required=required))
@@ -138,7 +138,7 @@ def test_a_channel_is_written_with_whether_it_is_required():
     assert PluginConfig(imex=Imex(channel_ids=())).document() == {"version": "v1"}
 
 
-def test_the_whole_file_is_plain_to_read(snapshot):
+def test_the_whole_file(snapshot):
     config = PluginConfig(
         flags=Flags(
             mig_strategy="none",
@@ -164,7 +164,7 @@ def test_a_list_changed_afterwards_does_not_change_the_options(struct, options):
 # --- what is asked of it -----------------------------------------------------
 
 
-def test_every_variable_that_overrides_the_file_is_known_with_what_it_overrides(snapshot):
+def test_every_variable_that_overrides_the_file_has_its_setting(snapshot):
     assert environment_variables() == snapshot
 
 
@@ -188,25 +188,25 @@ def test_every_switch_path_and_word_is_checked():
         if isinstance(value, bool):
             for given in ("true", 1, [True]):
                 kind = type(given).__name__
-                expect(struct, member, given, f"must be one of (bool, None); got {kind}: {given!r}")
+                expect(struct, member, given, f"must be one of (bool, None), got {kind}: {given!r}")
         elif str(value).startswith("/"):
-            expect(struct, member, 5, "must be one of (str, None); got int: 5")
+            expect(struct, member, 5, "must be one of (str, None), got int: 5")
             for given in ("relative", "~/x", "/usr/../lib", " /", *([] if member == "output_file" else [""])):
-                expect(struct, member, given, f"must be an absolute path without '..'; got {given!r}")
+                expect(struct, member, given, f"must be an absolute path without '..', got {given!r}")
             for given in ("/a\nb", "/a\x00", "/\ufeffa"):
-                expect(struct, member, given, f"must be a path of printable characters; got {given!r}")
+                expect(struct, member, given, f"must be a path of printable characters, got {given!r}")
     for (struct, member), words in WORDS.items():
         for given in ("x", "", 5, {}):
-            expect(struct, member, given, f"must be one of {words}; got {given!r}")
+            expect(struct, member, given, f"must be one of {words}, got {given!r}")
 
 
 MANY = Sharing.time_slicing(resources={GPU: 2, MIG: 2})
 
 
-def test_what_the_programs_would_fail_at_or_ignore_is_refused(refused):
+def test_settings_that_the_programs_would_reject_or_ignore_are_rejected(refused):
     refused(PluginFlags, GfdFlags, Imex, PluginConfig, Flags)
 
 
-def test_what_is_just_allowed_is_taken():
+def test_limits_are_inclusive():
     assert GfdFlags(sleep_interval=timedelta(days=106751))
     assert PluginConfig(flags=Flags(mig_strategy="mixed"), sharing=MANY)

@@ -54,31 +54,31 @@ def refusal(make, *args, **given):
 # --- options of every component -------------------------------------------------------------------------------
 
 
-def test_a_value_that_kubernetes_or_the_program_would_not_take_is_refused(refused):
+def test_values_that_kubernetes_or_the_program_would_reject_are_rejected(refused):
     refused(*STRUCTS.values())
 
 
-def test_every_variable_that_would_override_the_file_is_refused_with_its_place_there():
+def test_the_error_for_a_variable_that_overrides_the_file_names_its_setting():
     assert len(environment_variables()) > 25
     for variable, member in environment_variables().items():
         for which, struct in STRUCTS.items():
             assert refusal(struct, env={variable: "x"}) == (
-                f"{NAMES[which]}.env[{variable!r}] must not be set: it would override {member} of the configuration "
-                f"silently; set {member} in config=PluginConfig(...)"
+                f"{NAMES[which]}.env[{variable!r}] must be absent: it would silently override {member} of the "
+                f"configuration. Set {member} in config=PluginConfig(...)"
             )
 
 
 @pytest.mark.parametrize(
     "variable", ["CDI_FEATURE_FLAGS", "CDI_DISABLE_HOOKS", "DP_DISABLE_HEALTHCHECKS", "DP_ENABLE_HEALTHCHECKS"]
 )
-def test_a_variable_that_has_a_keyword_is_refused_where_it_has_one(variable):
+def test_a_variable_with_a_keyword_is_rejected(variable):
     assert refusal(DevicePlugin, env={variable: "x"}) == (
-        f"device_plugin.env[{variable!r}] must not be set: this library sets it; leave it out"
+        f"device_plugin.env[{variable!r}] must be absent: the library sets it. Remove it"
     )
     assert variables(container(LABELER, component=GpuFeatureDiscovery(env={variable: "x"})))[variable] == "x"
 
 
-def test_the_user_has_the_last_word_on_the_two_variables_of_the_container_runtime():
+def test_the_user_can_override_the_variables_of_the_container_runtime():
     given = {"NVIDIA_VISIBLE_DEVICES": "0,1", "NVIDIA_DRIVER_CAPABILITIES": EnvValue.field("metadata.name"), "A": "b"}
     assert variables(container(PLUGIN, component=DevicePlugin(env=given))) == {
         "A": "b",
@@ -88,7 +88,7 @@ def test_the_user_has_the_last_word_on_the_two_variables_of_the_container_runtim
     }
 
 
-def test_a_component_says_what_is_special_about_its_pods():
+def test_options_of_a_component_override_those_of_the_chart():
     options = {"node_selector": {"pool": "gpu"}, "resources": {"limits": {"memory": "1Gi"}}}
     for which, struct in STRUCTS.items():
         special = struct(
@@ -104,7 +104,7 @@ def test_a_component_says_what_is_special_about_its_pods():
 # --- what all pods have in common -----------------------------------------------------------------------------
 
 
-def test_the_users_annotations_stand_beside_the_checksum_that_restarts_the_pods():
+def test_the_users_annotations_stay_with_the_checksum():
     metadata = manifests(pod_annotations={"team": "ml"})[PLUGIN]["spec"]["template"]["metadata"]
     assert metadata["annotations"].items() > {"team": "ml"}.items()
     made = manifests(update_strategy=UpdateStrategy.on_delete(), pod_labels={"team": "ml"})[PLUGIN]
@@ -112,7 +112,7 @@ def test_the_users_annotations_stand_beside_the_checksum_that_restarts_the_pods(
     assert made["spec"]["template"]["metadata"]["labels"]["team"] == "ml"
 
 
-def test_old_revisions_are_kept_as_many_as_asked_for():
+def test_the_revision_history_limit_applies():
     for limit in (None, 0, 3):
         made = manifests(revision_history_limit=limit, config=MPS)
         assert [made[which]["spec"]["revisionHistoryLimit"] for which in (PLUGIN, LABELER, DAEMON)] == [limit] * 3
@@ -147,9 +147,7 @@ def test_old_revisions_are_kept_as_many_as_asked_for():
         (DAEMON, MPS, Talos("1.13"), WRITING),
     ],
 )
-def test_a_container_holds_what_the_configuration_needs_on_the_platform_and_watches_mig_where_it_is_used(
-    which, config, platform, rights
-):
+def test_a_container_has_the_rights_that_its_configuration_and_platform_need(which, config, platform, rights):
     found = container(which, config, platform=platform)
     assert found["securityContext"] == rights
     assert variables(found).get("NVIDIA_MIG_MONITOR_DEVICES") == ("all" if config is MIG else None)
@@ -167,16 +165,16 @@ def test_a_container_holds_what_the_configuration_needs_on_the_platform_and_watc
         (lambda **own: GpuFeatureDiscovery(vgpu=True, **own), PLAIN, Kubernetes(), "privileged=True", "vgpu"),
     ],
 )
-def test_the_users_own_rights_that_lack_what_is_needed_are_refused(component, config, platform, needed, why):
+def test_a_security_context_without_necessary_rights_is_rejected(component, config, platform, needed, why):
     for context in ({}, {"privileged": False, "capabilities": {"drop": ["ALL"], "add": ["NET_RAW"]}}):
         own = component(security_context=context)
         assert refusal(manifests, config, own, platform=platform) == (
-            f"{own._NAME}.security_context must hold {needed} for {why}; got {context!r}; leave it out for what the "
-            "configuration needs"
+            f"{own._NAME}.security_context must hold {needed} for {why}, got {context!r}. Remove it to get the rights "
+            "that the configuration needs"
         )
 
 
-def test_the_users_own_rights_replace_ours_where_they_suffice():
+def test_a_sufficient_security_context_replaces_the_default():
     for platform, config, context in (
         (Kubernetes(), PLAIN, {}),
         (Kubernetes(), PLAIN, {"runAsUser": 0}),
@@ -199,7 +197,7 @@ def config_managers(which=PLUGIN, config=MANAGED):
     return spec["initContainers"][-1], *spec["containers"]
 
 
-def test_config_manager_leaves_out_what_is_not_said_since_an_empty_variable_counts():
+def test_config_manager_gets_no_empty_variable():
     for part in config_managers(config=Configs.external("theirs"))[:2]:
         assert "DEFAULT_CONFIG" not in variables(part)
         assert variables(part)["FALLBACK_STRATEGIES"] == "named,single"
@@ -210,19 +208,19 @@ def test_config_manager_leaves_out_what_is_not_said_since_an_empty_variable_coun
 
 
 @pytest.mark.parametrize("path", ["/", "/config", "/config/", "/dev/shm", "/mps", "/var/lib/kubelet/device-plugins"])
-def test_a_driver_root_over_something_else_is_refused(path):
+def test_a_driver_root_at_the_path_of_another_mount_is_rejected(path):
     flags = Flags(nvidia_driver_root="/opt", plugin=PluginFlags(container_driver_root=path))
     assert refusal(manifests, PluginConfig(flags=flags, sharing=Sharing.mps(replicas=2))) == (
-        "flags.plugin.container_driver_root must be a directory of its own in the plugin's container; got "
-        f"{path!r}, where something else is mounted; leave it out"
+        "flags.plugin.container_driver_root must be a separate directory in the container of the plugin, got "
+        f"{path!r}, which is the path of another mount. Remove it"
     )
 
 
-def test_a_setting_that_the_plugin_would_ignore_or_misread_is_refused(refused):
+def test_settings_that_the_plugin_would_ignore_or_misread_are_rejected(refused):
     refused(DevicePlugin)
 
 
-def test_what_a_release_does_not_have_is_refused_or_warned_of():
+def test_settings_that_a_release_does_not_have_raise_or_warn():
     forced = versions.release_of(versions.DEVICE_PLUGIN, Unverified("0.19.4", like="0.19.3"), "it")
     component = DevicePlugin(cdi_disable_hooks=["all"])
     component.check_release(NEW)
@@ -230,7 +228,7 @@ def test_what_a_release_does_not_have_is_refused_or_warned_of():
     for release in (OLD, forced):
         assert refusal(component.check_release, release) == (
             f"device_plugin.cdi_disable_hooks needs release 0.20.0 of the device plugin, which {release.version} would "
-            "ignore or refuse; leave it out or move up"
+            "ignore or reject. Remove it, or use a later release"
         )
     flags = DevicePlugin(cdi_feature_flags=["disable-nvsandboxutils", "disable-ipc-discoverer"])
     flags.check_release(NEW)
@@ -244,7 +242,7 @@ def test_what_a_release_does_not_have_is_refused_or_warned_of():
 # --- GPU Feature Discovery ------------------------------------------------------------------------------------
 
 
-def test_a_label_it_publishes_counts_as_published_and_one_of_others_does_not():
+def test_only_labels_of_gpu_feature_discovery_count_as_published():
     published = "gpu.product gpu.memory gpu.count gpu.replicas gpu.sharing-strategy gpu.compute.major mps.capable \
         cuda.driver-version.full mig.strategy mig-1g.10gb.count vgpu.present"
     for label in published.split():
@@ -256,23 +254,22 @@ def test_a_label_it_publishes_counts_as_published_and_one_of_others_does_not():
 # --- the MPS control daemon -----------------------------------------------------------------------------------
 
 
-def test_it_sees_the_nodes_processes_or_those_of_its_pod_and_never_both():
+def test_the_daemon_uses_the_process_namespace_of_the_node_or_of_its_pod():
     for config in (MPS, MPS_MANAGED):
         for host_pid, seen in ((True, (True, None)), (False, (None, True))):
             spec = pod(DAEMON, config, MpsControlDaemon(host_pid=host_pid))
             assert (spec["hostPID"], spec["shareProcessNamespace"]) == seen
 
 
-def test_config_manager_of_an_old_release_would_die_of_the_nodes_processes():
+def test_config_manager_of_an_old_release_does_not_support_host_pid():
     for config in (MPS_MANAGED, Configs.external("theirs", may_use=["mps"])):
         assert refusal(manifests, config, release=OLD) == (
-            "config with config-manager cannot share by MPS on release 0.18.2 of the device plugin: its sidecar panics "
-            "on processes without a command line, which host_pid=True shows it; use Configs.named, release 0.20.0 or "
-            "MpsControlDaemon(host_pid=False)"
+            "sharing by MPS does not work with config-manager of release 0.18.2 and host_pid=True: its sidecar fails "
+            "on processes without a command line. Use Configs.named, release 0.20.0 or MpsControlDaemon(host_pid=False)"
         )
         assert manifests(config, MpsControlDaemon(host_pid=False), release=OLD)
     assert manifests(MPS, release=OLD)
 
 
-def test_a_setting_the_daemon_could_not_run_with_is_refused(refused):
+def test_settings_with_which_the_daemon_could_not_run_are_rejected(refused):
     refused(MpsControlDaemon)

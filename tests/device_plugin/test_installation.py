@@ -1,4 +1,4 @@
-"""What several options of the chart together get wrong, or what works badly."""
+"""Options of the chart that contradict each other or work badly."""
 
 import warnings
 from datetime import timedelta
@@ -8,6 +8,7 @@ from cdk8s import App
 
 from gpu_constructs import (
     Configs,
+    DevicePlugin,
     DevicePluginChart,
     Flags,
     GfdFlags,
@@ -24,8 +25,8 @@ from gpu_constructs import (
 
 PLAIN = PluginConfig()
 MPS = PluginConfig(sharing=Sharing.mps(replicas=4))
-RACY = "plugin: config-manager takes the default configuration first and corrects it by a signal afterwards, so a node "
-OVERWRITTEN = "plugin: device_list_strategy 'volume-mounts' overwrites what 'envvar' says; leave one of them out"
+RACY = "plugin: config-manager first selects the default configuration and corrects it later with a signal. "
+OVERWRITTEN = "plugin: device_list_strategy 'volume-mounts' overrides 'envvar'. Remove one of them"
 PLUGIN_ALONE, GFD_ALONE = {"gpu_feature_discovery": False}, {"device_plugin": False}
 
 
@@ -56,30 +57,30 @@ def external(config):
     return Configs.external("theirs", flags=config.flags)
 
 
-def test_what_an_installed_program_would_refuse_or_ignore_is_refused():
+def test_settings_that_an_installed_program_would_reject_or_ignore_are_rejected():
     for flags, message, fine_without in (
         (
             Flags(device_discovery_strategy="vfio"),
-            "flags.device_discovery_strategy 'vfio' is for GPU Feature Discovery alone, the plugin refuses it; use "
-            "'nvml' or pass device_plugin=False",
+            "flags.device_discovery_strategy 'vfio' is for GPU Feature Discovery only. Use 'nvml', or set "
+            "device_plugin=False",
             GFD_ALONE,
         ),
         (
             Flags(use_node_feature_api=False),
-            "flags.use_node_feature_api must not be False: GPU Feature Discovery has no directory of the node to write "
-            "to here, it publishes a NodeFeature; leave it out",
+            "flags.use_node_feature_api must not be False, because GPU Feature Discovery publishes a NodeFeature. "
+            "Remove it",
             PLUGIN_ALONE,
         ),
         (
             Flags(gfd=GfdFlags(output_file="/tmp/gfd")),
-            "flags.gfd.output_file would be ignored: GPU Feature Discovery publishes a NodeFeature instead of a file; "
-            "got '/tmp/gfd'; leave it out",
+            "flags.gfd.output_file must be absent, because GPU Feature Discovery publishes a NodeFeature, "
+            "got '/tmp/gfd'. Remove it",
             PLUGIN_ALONE,
         ),
         (
             Flags(gfd=GfdFlags(oneshot=True)),
-            "flags.gfd.oneshot must not be True: a DaemonSet restarts a program that ends, forever; use "
-            "sleep_interval='infinite' (from release 0.19.0) or leave it out",
+            "flags.gfd.oneshot must not be True, because a DaemonSet restarts a program that exits. Use "
+            "sleep_interval='infinite' (from release 0.19.0), or remove it",
             PLUGIN_ALONE,
         ),
     ):
@@ -91,7 +92,7 @@ def test_what_an_installed_program_would_refuse_or_ignore_is_refused():
     assert warned(PluginConfig(flags=fine)) == []
 
 
-def test_what_came_with_a_later_release_is_refused_in_any_of_the_files():
+def test_settings_of_a_later_release_are_rejected_in_all_files():
     for config, what, first in (
         (
             PluginConfig(flags=Flags(plugin=PluginFlags(shared_devices_allocation_policy="packed"))),
@@ -110,22 +111,40 @@ def test_what_came_with_a_later_release_is_refused_in_any_of_the_files():
         ),
     ):
         for given in (config, named(config), managed(config), *([] if config.sharing.replicas else [external(config)])):
-            for version in ("0.18.2", Unverified("0.18.1", like="0.18.2")):
+            for version in ("0.18.2", Unverified("0.18.9", like="0.18.2")):
                 release = getattr(version, "version", version)
                 assert refusal(given, version=version) == (
-                    f"{what} needs release {first} of the device plugin, which {release} would ignore or refuse; leave "
-                    "it out or move up"
+                    f"{what} needs release {first} of the device plugin, which {release} would ignore or reject. "
+                    "Remove it, or use a later release"
                 )
         assert warned(config) == []
     flags = Flags(mig_strategy="mixed", gfd=GfdFlags(sleep_interval=timedelta(seconds=30)))
     assert warned(PluginConfig(flags=flags), version="0.18.2") == warned(MPS, version="0.18.2") == []
 
 
-def test_the_root_of_mps_is_said_in_one_place_or_alike():
+def test_settings_of_release_0_18_0_are_rejected_before_it():
+    flags = PluginConfig(flags=Flags(gdrcopy_enabled=False))
+    assert refusal(flags, version="0.17.4") == (
+        "flags.gdrcopy_enabled needs release 0.18.0 of the device plugin, which 0.17.4 would ignore or reject. Remove "
+        "it, or use a later release"
+    )
+    watched = DevicePlugin(dp_enable_healthchecks=[31])
+    assert refusal(PLAIN, version="0.17.4", device_plugin=watched) == (
+        "device_plugin.dp_enable_healthchecks needs release 0.18.0 of the device plugin, which 0.17.4 would ignore or "
+        "reject. Remove it, or use a later release"
+    )
+    assert warned(flags, version="0.18.0") == warned(PLAIN, version="0.18.0", device_plugin=watched) == []
+    flagged = DevicePlugin(cdi_feature_flags=["enable-coherent-annotations"])
+    for version in ("0.17.4", "0.18.1"):
+        skips = f"release {version} of the device plugin skips 'enable-coherent-annotations'"
+        assert warned(PLAIN, version=version, device_plugin=flagged) == [f"device_plugin.cdi_feature_flags: {skips}"]
+
+
+def test_two_different_roots_of_mps_are_rejected():
     config = PluginConfig(flags=Flags(mps_root="/var/mps"), sharing=MPS.sharing)
     assert refusal(config, mps_control_daemon=MpsControlDaemon(root="/srv/mps")) == (
-        "mps_control_daemon.root must be flags.mps_root of the configuration, '/var/mps'; got '/srv/mps'; say it in "
-        "one place"
+        "mps_control_daemon.root must be flags.mps_root of the configuration, '/var/mps', got '/srv/mps'. Set only one "
+        "of them"
     )
     assert warned(config, mps_control_daemon=MpsControlDaemon(root="/var/mps")) == warned(config) == []
 
@@ -133,15 +152,25 @@ def test_the_root_of_mps_is_said_in_one_place_or_alike():
 # --- warned of ------------------------------------------------------------------------------------------------
 
 
-def test_config_manager_is_racy():
+def test_config_manager_warns_of_its_race():
     assert warned(managed(PLAIN)) == warned(Configs.external("theirs")) == [RACY]
     assert warned(managed(PLAIN), **GFD_ALONE) == [RACY]
 
 
-def test_mps_is_doubtful_on_the_release_of_talos_that_it_was_reported_on():
+def test_config_manager_of_old_releases_warns_that_each_node_needs_a_label():
+    needs = (
+        "plugin: config-manager of release 0.18.1 can wait forever on a node that has no label "
+        "nvidia.com/device-plugin.config. Label each GPU node, or use release 0.18.2 or later"
+    )
+    assert warned(managed(PLAIN), version="0.18.1") == [RACY, needs]
+    assert warned(managed(PLAIN), version="0.18.2") == [RACY]
+    assert warned(named(PLAIN), version="0.18.1") == []
+
+
+def test_mps_warns_on_the_talos_releases_with_reported_failures():
     doubtful = (
-        "plugin: MPS is reported not to start on Talos 1.12.3 (NVIDIA/k8s-device-plugin#1614); try it on one node, or "
-        "use Sharing.time_slicing"
+        "plugin: users report that MPS does not start on Talos 1.12.3 (NVIDIA/k8s-device-plugin#1614). Try it on one "
+        "node, or use Sharing.time_slicing"
     )
     for config in (MPS, named(MPS)):
         assert warned(config, platform=Talos("1.12.3")) == [doubtful]
@@ -150,7 +179,7 @@ def test_mps_is_doubtful_on_the_release_of_talos_that_it_was_reported_on():
     assert warned(Configs.external("theirs", may_use=["mps"]), platform=Talos("1.12.3")) == [RACY, doubtful]
 
 
-def test_two_strategies_of_which_one_overwrites_the_other_are_warned_of():
+def test_a_strategy_that_overrides_another_one_warns():
     both = PluginConfig(flags=Flags(plugin=PluginFlags(device_list_strategy=("envvar", "volume-mounts"))))
     assert warned(both) == warned(named(both)) == [OVERWRITTEN]
     assert warned(None, device_list_strategy=["volume-mounts", "envvar", "cdi-cri"]) == [OVERWRITTEN]
@@ -159,12 +188,12 @@ def test_two_strategies_of_which_one_overwrites_the_other_are_warned_of():
         assert warned(None, device_list_strategy=fine) == []
 
 
-@pytest.mark.parametrize("version", ["0.19.0", "0.19.2"])
-def test_releases_that_hand_out_rdma_devices_unasked_are_warned_of_until_told_about_each(version):
-    release = {"version": Unverified(version, like="0.20.0")}
+@pytest.mark.parametrize("version", ["0.19.0", "0.19.1", "0.19.2"])
+def test_releases_that_pass_rdma_devices_by_default_warn_until_each_flag_is_set(version):
+    release = {"version": version}
     says = (
-        f"plugin: release {version} of the device plugin hands GDS, GDRCopy and MOFED devices to every container "
-        "unless told not to (NVIDIA/k8s-device-plugin#1692); state flags.gds_enabled, flags.gdrcopy_enabled and "
+        f"plugin: release {version} of the device plugin passes GDS, GDRCopy and MOFED devices to every container "
+        "by default (NVIDIA/k8s-device-plugin#1692). Set flags.gds_enabled, flags.gdrcopy_enabled and "
         "flags.mofed_enabled, or use another release"
     )
     told = {"gds_enabled": False, "gdrcopy_enabled": True, "mofed_enabled": False}

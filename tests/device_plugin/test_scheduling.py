@@ -1,4 +1,4 @@
-"""Exactly one plugin pod on every GPU node, whatever configurations there are and however nodes are labelled."""
+"""Exactly one plugin pod runs on every GPU node, for all configurations and node labels."""
 
 import functools
 import re
@@ -56,7 +56,7 @@ def expression(operator, *values, key="a"):
         (affinity(), [], [{}]),
     ],
 )
-def test_node_labels_decide_as_in_the_scheduler(pod, fitting, unfit):
+def test_node_labels_have_the_effect_that_they_have_in_the_scheduler(pod, fitting, unfit):
     assert [labels for labels in fitting if not fits(pod, Node(labels))] == []
     assert [labels for labels in unfit if fits(pod, Node(labels))] == []
 
@@ -73,13 +73,13 @@ def test_node_labels_decide_as_in_the_scheduler(pod, fitting, unfit):
         ([{"key": "dedicated", "operator": "Exists", "effect": "NoExecute"}], False),
     ],
 )
-def test_taints_decide_as_in_the_scheduler(tolerations, fitting):
+def test_taints_have_the_effect_that_they_have_in_the_scheduler(tolerations, fitting):
     taint = {"key": "dedicated", "value": "ai", "effect": "NoSchedule"}
     assert fits({"tolerations": tolerations}, Node({}, (taint,))) is fitting
     assert fits({"tolerations": tolerations}, Node({}, ({**taint, "effect": "PreferNoSchedule"},)))
 
 
-def test_what_the_matcher_does_not_know_is_an_error_and_no_answer():
+def test_the_matcher_raises_for_unknown_fields():
     with pytest.raises(AssertionError, match="Gt"):
         fits(affinity([expression("Gt", "1")]), Node({}))
     with pytest.raises(AssertionError, match="matchFields"):
@@ -217,7 +217,7 @@ def test_plain_kubernetes_without_any_discovery_runs_one_plugin_pod_on_every_nod
         assert running(pods, Node(labels)) == [serving]
 
 
-def test_a_node_selector_of_the_chart_and_one_of_a_component_both_hold():
+def test_node_selectors_of_the_chart_and_of_a_component_both_apply():
     pods = daemonsets(
         node_selector={"pool": "a"}, gpu_feature_discovery=GpuFeatureDiscovery(node_selector={"disk": "ssd"})
     )

@@ -39,7 +39,7 @@ def test_the_programs_run_as_written_on_values_that_lie_beside_them(
     assert len(programs) == len(PROGRAMS)
     monkeypatch.chdir(tmp_path)
     for program, (file, (chart, samples)) in zip(programs, PROGRAMS.items(), strict=True):
-        assert f'Path("{file}")' in program.text
+        assert f'"{file}"' in program.text
         for values in samples:
             (tmp_path / file).write_text(values, encoding="utf-8")
             exec(compile(program.text, "coming-from-helm.md", "exec"), {})

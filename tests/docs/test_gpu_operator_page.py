@@ -32,7 +32,7 @@ RENDERED = "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: clu
 
 @pytest.fixture(autouse=True)
 def chart_and_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one of the programs finds on its machine: the chart that was pulled, and a helm."""
+    """Create the files that the programs need: the pulled chart, a values file, and a helm."""
     (pull,) = (words for words in documents.commands(PAGE) if words[:2] == ["helm", "pull"])
     flags = dict(zip(pull[3::2], pull[4::2], strict=True))
     folder = tmp_path / flags["--destination"]
@@ -43,6 +43,7 @@ def chart_and_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         member.size = len(text)
         archive.addfile(member, io.BytesIO(text))
     (tmp_path / "rendered").write_text(RENDERED)
+    (tmp_path / "values.yaml").write_text("dcgmExporter: {enabled: false}\n")
     helm = tmp_path / "bin" / "helm"
     helm.parent.mkdir()
     helm.write_text(f"#!/bin/sh\ncat {tmp_path}/rendered\n")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,7 @@ from gpu_constructs import GpuConstructsError
 from tables import cases
 
 # Their programs read files or run programs, for which they have tests of their own.
-WITH_FILES = {"capacity-plan", "coming-from-helm", "gpu-access", "gpu-operator", "rules"}
+WITH_FILES = {"capacity-plan", "coming-from-helm", "gpu-access", "gpu-operator", "rules", "tutorial"}
 PAGES = [
     path.stem
     for path in documents.DOCUMENTS
@@ -24,6 +26,12 @@ PAGES = [
 ]
 # What is not refused, and is no app by itself.
 FRAGMENTS = {"dashboard": 1, "pytorch-training": 2}
+# Outputs that are no refusals: other tests of the page compare them.
+OUTPUTS = {"dra": 1, "power": 1, "talos-gpu-node": 6, "vllm": 1, "which-route": 1, "your-own-app": 1}
+# Pages that are not about a task.
+NO_TASK = {"design-decisions", "field-notes", "glossary", "how-it-is-tested", "index", "metrics", "rules", "runbook"}
+NO_TASK |= {"security", "troubleshooting", "which-route"}
+TASKS = [path for path in documents.DOCUMENTS if path.parent.name == "docs" and path.stem not in NO_TASK]
 # Pages whose apps have to be free of advice.
 WITHOUT_ADVICE = {"pytorch-training", "katib-experiment", "kubeflow-notebook"}
 
@@ -36,6 +44,12 @@ def refusal_of(page: Page, program: str, folder: Path) -> GpuConstructsError | N
     return None
 
 
+def urls(service: dict[str, Any]) -> list[str]:
+    """The addresses of a Service for pods of other namespaces."""
+    host = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    return [f"http://{host}:{port['port']}" for port in service["spec"]["ports"]]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_programs_run_as_written_and_refusals_are_those_that_are_shown(name: str, tmp_path: Path) -> None:
     page, fragments = Page(name), FRAGMENTS.get(name, 0)
@@ -46,11 +60,30 @@ def test_programs_run_as_written_and_refusals_are_those_that_are_shown(name: str
             warnings.simplefilter("error" if name in WITHOUT_ADVICE else "ignore")
             page.run(program, folder)
         assert list(folder.rglob("*.*")), program
+    services = [one for one in documents.objects_in(tmp_path) if one["kind"] == "Service"]
+    assert set(re.findall(r"`(http://[^/`]+\.svc:\d+)", page.raw)) <= {url for one in services for url in urls(one)}
+    for applied in re.findall(r"`kubectl apply -f (dist-\S+)/`", page.raw):
+        assert list(tmp_path.glob(f"*/{applied}/*.k8s.yaml")), applied
+        assert f"{applied}/needs-crds/`" in page.raw or not list(tmp_path.glob(f"*/{applied}/needs-crds")), applied
+    shown = page.blocks("text")
     for program in page.refused:
         error = refusal_of(page, program, tmp_path)
-        assert error is None or f"{error}\n" in page.blocks("text")
-        fragments -= error is None
+        if error is None:
+            fragments -= 1
+        else:
+            shown.remove(f"{error}\n")
     assert fragments == 0
+    assert len(shown) == OUTPUTS.get(name, 0), shown
+
+
+def test_a_page_for_a_task_begins_with_what_it_needs_and_ends_with_what_to_run() -> None:
+    for path in TASKS:
+        text = path.read_text(encoding="utf-8")
+        assert re.findall(r"^## (.*)$", text, re.M)[0] == "Before you begin", path.name
+        last = text.rpartition("\n## ")[2]
+        assert re.search(r"[`\n](kubectl|uv|python) |`http://\S+\.svc:", last), path.name
+        assert all(f'App(outdir="{folder}")' in text for folder in re.findall(r"(dist-[a-z]+)/", last)), path.name
+    assert len(TASKS) > 20
 
 
 @cases

@@ -18,6 +18,7 @@ from cdk8s import App, Chart
 from test_power_limit_script import Node, script
 
 import dist
+import documents
 from documents import Page
 from gpu_constructs import (
     AlertThresholds,
@@ -43,7 +44,7 @@ from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.gpu_models import GPU_MODELS
 from gpu_constructs.catalog.mig_profiles import MIG_PROFILES
 from gpu_constructs.kube.pod_specs import pod_specs
-from gpu_constructs.power.options import power_wishes
+from gpu_constructs.power.options import power_requests
 from shell import launcher
 
 PLAN, SHARING, PLUGIN, POWER = map(Page, ("capacity-plan", "sharing", "device-plugin", "power"))
@@ -194,7 +195,7 @@ def test_the_most_slots_and_units_are_the_code_s() -> None:
             Sharing.vram_units(vram=f"{units}Mi", unit="1Mi")
     assert refuses(lambda: Sharing.vram_units(vram=f"{most + 1}Mi", unit="1Mi"))
     assert not refuses(lambda: Sharing.vram_units(vram=f"{many}Mi", unit="1Mi"))
-    budget, units = re.findall(r"([\d.]+Gi) requests (\d+)\.", SHARING.text)[0]
+    budget, units = re.findall(r"([\d.]+Gi) requests (\d+) slots of 1Gi\.", SHARING.text)[0]
     assert Sharing.vram_units(vram="16303Mi").units(budget) == int(units)
 
 
@@ -224,6 +225,9 @@ def test_mig_and_dra_are_where_it_is_said() -> None:
 
 FACTS = {
     '`sleep_interval="infinite"`': "has_infinite_sleep_interval",
+    "`flags.gdrcopy_enabled`, `dp_enable_healthchecks`": "has_gdrcopy_enabled",
+    "GDS, GDRCopy and MOFED devices in every container by default": "hands_out_rdma",
+    "config-manager can wait forever on a node without its label": "config_manager_needs_label",
     "`shared_devices_allocation_policy`": "has_shared_devices_allocation_policy",
     "`cdi_disable_hooks`": "has_cdi_disable_hooks",
     "`Sharing.mps(fail_requests_greater_than_one=False)`": "honours_mps_fail_requests",
@@ -235,13 +239,20 @@ FACTS = {
 
 def test_the_table_of_the_plugin_s_releases_is_the_one_in_the_code() -> None:
     releases = versions.DEVICE_PLUGIN
-    assert f"| setting | {' | '.join(releases)} |" in PLUGIN.raw
-    rows = {row[0]: row[1:] for row in PLUGIN.table("setting")}
+    (head,) = re.findall(r"\| setting \| (.+) \|\n", PLUGIN.raw)
+    columns = {title: documents.releases_of(title, releases) for title in head.split(" | ")}
+    assert [version for column in columns.values() for version in column] == list(releases)
+    rows = {row[0]: dict(zip(columns, row[1:], strict=True)) for row in PLUGIN.table("setting")}
     for name, fact in FACTS.items():
-        assert [cell == "yes" for cell in rows.pop(name)] == [getattr(one, fact) for one in releases.values()], name
-    assert rows == {"Node Feature Discovery": [one.node_feature_discovery.version for one in releases.values()]}
-    first, *_, last = versions.RDMA_ON_BY_DEFAULT
-    assert f"{first} to {last} are available only with `Unverified`" in PLUGIN.text
+        for title, cell in rows.pop(name).items():
+            facts = {getattr(releases[version], fact) for version in columns[title]}
+            assert facts == {cell == "yes"}, (name, title)
+    for title, cell in rows.pop("`cdi_feature_flags`").items():
+        assert {len(releases[version].cdi_feature_flags) for version in columns[title]} == {int(cell.split()[0])}, title
+    nfd = rows.pop("Node Feature Discovery")
+    assert rows == {}
+    for title, cell in nfd.items():
+        assert {releases[version].node_feature_discovery.version for version in columns[title]} == {cell}
     (kept,) = re.findall(r"dp_disable_healthchecks=\[([\d, ]+)\]", "".join(PLUGIN.programs))
     # A GPU that must be reset is no example.
     assert not {int(xid) for xid in kept.split(",")} & set(AlertThresholds().xid_critical)
@@ -274,7 +285,7 @@ def test_boards_and_keys_are_listed_as_the_code_has_them() -> None:
     ]
     keys = [key.strip(":") for key in POWER.column("key")]
     given = {"name:*": 1, "index:0": 1, "pci:01:00.0": 1, "uuid:GPU-1": 1}
-    assert [wish.target for wish in power_wishes(1, given)] == [*keys, None]
+    assert [request.target for request in power_requests(1, given)] == [*keys, None]
     for number, row in enumerate(POWER.table("key"), start=1):
         assert row[2] == ", ".join([*(f"`{key}:`" for key in keys[number:]), "`watts`"])
 
@@ -291,11 +302,11 @@ def test_what_the_log_and_the_exit_codes_say_is_in_the_script() -> None:
     for said in POWER.column("in the log"):
         code = re.fullmatch(r"set failed rc=(\d+)", said)
         if said == "not supported, set failed rc=3":
-            assert 'said="not supported, set failed rc=$rc"' in script()
+            assert 'problem="not supported, set failed rc=$rc"' in script()
         else:
             assert (f"        {code[1]}) hint=" if code else said) in script(), said
     assert "rounded down to whole watts" in POWER.text
-    assert "the container ends with 69" in POWER.text
+    assert "the container ends with exit code 69" in POWER.text
     assert "Exit code 64 means that" in POWER.text
     assert {"exit 64", "exit 69"} <= {line.strip() for line in re.findall(r"exit \d+", script())}
 
@@ -305,4 +316,4 @@ def test_the_metrics_and_their_labels_are_the_agent_s(node: Node) -> None:
     node.once(0, POWER_LIMIT="300", METRICS_FILE=str(node.metrics))
     lines = [line for line in node.metrics.read_text().splitlines() if not line.startswith("#")]
     assert [line.partition("{")[0] for line in lines] == POWER.column("metric")
-    assert "Each has the labels `{}`, `{}` and `{}`".format(*re.findall(r"(\w+)=", lines[0])) in POWER.text
+    assert "Each metric has the labels `{}`, `{}` and `{}`".format(*re.findall(r"(\w+)=", lines[0])) in POWER.text

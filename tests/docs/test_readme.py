@@ -1,4 +1,4 @@
-"""The README: its code runs, writes what it says, and its tables, links and commands are true."""
+"""The README and the pages that it begins with: their apps write what they say, tables and links are true."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,62 +19,49 @@ from gpu_constructs.catalog import versions
 from gpu_constructs.catalog.platforms import DEFAULT_PLATFORM
 from gpu_constructs.kube.side_files import FOLDERS
 
-PYTHON = [block.text for block in documents.blocks(documents.README, "python")]
-FIRST_APP = PYTHON[0]
-ERROR_HEADING = "plugin: "
+PAGES = dist.ROOT / "docs"
+OWN_APP, SYNTHESIZE = PAGES / "your-own-app.md", PAGES / "synthesize.md"
 PROJECT = tomllib.loads((dist.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
-def program(block: str) -> str:
-    """A block that makes no App of its own continues the first app."""
-    return block if "App(" in block else FIRST_APP.replace("synth(app)\n", f"{block}synth(app)\n")
-
-
-def refused_block() -> str:
-    (block,) = (block for block in PYTHON if '"envvars"' in block)
-    return block
+def test_the_readme_has_at_most_200_lines_and_begins_with_the_installation() -> None:
+    assert len(documents.README.read_text(encoding="utf-8").splitlines()) <= 200
+    assert documents.blocks(documents.README)[0] == documents.blocks(OWN_APP)[0]
+    assert documents.blocks(documents.README)[0].text.startswith("pip install ")
 
 
 def test_the_first_six_constructs_are_the_ones_that_the_package_shows_first() -> None:
-    named = [row[0].strip("`") for row in documents.table(documents.README, "construct")]
-    assert named[:6] == gpu_constructs.__all__[:6]
-    assert set(named) <= set(gpu_constructs.__all__)
-    assert len(named) == len(set(named))
+    rows = re.findall(r"^\| `(\w+)` \|", documents.prose(documents.README), re.M)
+    assert rows[:6] == gpu_constructs.__all__[:6]
+    assert [row[0].strip("`") for row in documents.table(documents.README, "construct")] == rows[:6]
+    assert set(rows) <= set(gpu_constructs.__all__)
+    assert len(rows) == len(set(rows))
 
 
-def test_the_first_app_has_eleven_lines() -> None:
-    assert len(FIRST_APP.splitlines()) == 11
-
-
-def test_the_first_app_writes_the_files_that_are_listed_and_says_so_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(FIRST_APP, encoding="utf-8")
+def written(app: str, folder: Path) -> tuple[str, list[str], list[str]]:
+    """What an app prints, the files that it writes, and those that kubectl reads, in its order."""
+    folder.mkdir()
+    (folder / "app.py").write_text(app, encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "CDK8S_OUTDIR"}
     environment["PYTHONPATH"] = str(dist.ROOT)
     ran = subprocess.run(
-        [sys.executable, "app.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "app.py"], cwd=folder, env=environment, capture_output=True, text=True, check=True
     )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "wrote 7 files to dist/\n")
-    listing = next(block.text for block in documents.blocks(documents.README, "text"))
-    listed = [line.split()[0] for line in listing.splitlines()]
-    assert sorted(listed) == [f"dist/{name}" for name in sorted(dist.all_texts(tmp_path / "dist"))]
-    read_by_kubectl = [path.relative_to(tmp_path).as_posix() for path in dist.files(tmp_path / "dist")]
-    assert listed[:-1] == read_by_kubectl, "kubectl reads all but the last, in this order"
+    every = [f"dist/{name}" for name in dist.all_texts(folder / "dist")]
+    return ran.stdout + ran.stderr, every, [path.relative_to(folder).as_posix() for path in dist.files(folder / "dist")]
 
 
-@pytest.mark.parametrize("number", [n for n, block in enumerate(PYTHON) if block != refused_block()])
-def test_a_python_block_runs_as_written(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    exec(compile(program(PYTHON[number]), f"README block {number}", "exec"), {})
-    assert list(tmp_path.rglob("*.k8s.yaml"))
-
-
-def test_the_refused_block_gives_the_error_that_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(GpuConstructsError) as refused:
-        exec(program(refused_block()), {})
-    shown = [block.text for block in documents.blocks(documents.README, "text") if block.text.startswith(ERROR_HEADING)]
-    assert shown == [f"{refused.value}\n"]
-    assert not list(tmp_path.iterdir())
+def test_the_first_apps_write_the_files_that_are_listed(tmp_path: Path) -> None:
+    (first,) = documents.blocks(documents.README, "python")
+    assert len([line for line in first.text.splitlines() if line]) == 3
+    printed, _, read = written(first.text, tmp_path / "first")
+    assert printed == f"wrote {len(read)} files to dist/\n"
+    own = documents.blocks(OWN_APP, "python")[0]
+    printed, every, read = written(own.text, tmp_path / "own")
+    assert printed == "wrote 7 files to dist/\n"
+    listed = [line.split()[0] for line in documents.blocks(OWN_APP, "text")[0].text.splitlines()]
+    assert sorted(listed) == sorted(every)
+    assert listed[:-1] == read, "kubectl reads all but the last, in this order"
 
 
 def test_the_support_table_is_the_one_in_the_code() -> None:
@@ -85,10 +71,10 @@ def test_the_support_table_is_the_one_in_the_code() -> None:
     talos = [line for line in (f"1.{minor}" for minor in range(30)) if _is_known(line)]
     assert row == [
         PROJECT["version"].rpartition(".")[0],
-        ", ".join(versions.DEVICE_PLUGIN),
-        ", ".join(dict.fromkeys(r.node_feature_discovery.version for r in versions.DEVICE_PLUGIN.values())),
-        ", ".join(versions.DCGM_EXPORTER),
-        ", ".join(versions.GPU_OPERATOR),
+        documents.spans(versions.DEVICE_PLUGIN),
+        documents.spans(dict.fromkeys(r.node_feature_discovery.version for r in versions.DEVICE_PLUGIN.values())),
+        documents.spans(versions.DCGM_EXPORTER),
+        documents.spans(versions.GPU_OPERATOR),
         f"{versions.KUBERNETES_RELEASES[0]} to {versions.KUBERNETES_RELEASES[-1]}",
         f"{talos[0]} to {talos[-1]}",
     ]
@@ -103,7 +89,7 @@ def _is_known(talos: str) -> bool:
 
 
 def test_the_defaults_are_the_ones_that_are_stated() -> None:
-    assert "The newest is the default, except Talos, which is 1.12" in documents.prose(documents.README)
+    assert "is the default, except for Talos: the default is 1.12." in documents.prose(documents.README)
     assert list(versions.DEVICE_PLUGIN)[-1] == versions.DEFAULT_DEVICE_PLUGIN
     assert list(versions.DCGM_EXPORTER)[-1] == versions.DEFAULT_DCGM_EXPORTER
     assert list(versions.GPU_OPERATOR)[-1] == versions.DEFAULT_GPU_OPERATOR
@@ -112,7 +98,7 @@ def test_the_defaults_are_the_ones_that_are_stated() -> None:
 
 
 def test_links_within_the_repository_lead_somewhere() -> None:
-    for document in documents.DOCUMENTS:
+    for document in (*documents.DOCUMENTS, *documents.EXAMPLES):
         dead = []
         for target in documents.links(document):
             name, _, anchor = target.partition("#")
@@ -123,86 +109,42 @@ def test_links_within_the_repository_lead_somewhere() -> None:
 
 
 def test_every_folder_that_kubectl_does_not_read_is_named() -> None:
-    text = documents.prose(documents.README)
+    text = documents.prose(SYNTHESIZE)
     assert all(f"`dist/{folder}/`" in text for folder in FOLDERS)
     assert f"`{dist.NEEDS_CRDS}/`" in text
     assert all((dist.DIST / folder).is_dir() for folder in FOLDERS)
 
 
-def test_every_page_is_linked() -> None:
-    pages = {path.relative_to(dist.ROOT).as_posix() for path in documents.DOCUMENTS} - {"README.md"}
-    assert pages <= set(documents.links(documents.README))
+def test_links_lead_from_the_readme_to_every_page() -> None:
+    found, new = set(), [documents.README]
+    while new:
+        page = new.pop()
+        found.add(page)
+        targets = ((page.parent / target.partition("#")[0]).resolve() for target in documents.links(page))
+        new += [target for target in targets if target in documents.DOCUMENTS and target not in found]
+    assert found == set(documents.DOCUMENTS)
 
 
 def test_field_notes_are_corrected_in_one_place() -> None:
-    corrected = {row[0] for row in documents.table(documents.README, "field notes say")}
-    elsewhere = {row[0] for row in documents.table(dist.ROOT / "docs" / "which-route.md", "claim")}
+    corrected = {row[0] for row in documents.table(PAGES / "field-notes.md", "field notes say")}
+    elsewhere = {row[0] for row in documents.table(PAGES / "which-route.md", "claim")}
     assert corrected
     assert not corrected & elsewhere
 
 
+def test_a_claim_that_no_one_checked_on_hardware_leads_to_its_page() -> None:
+    claims = documents.table(documents.README, "claim")
+    assert len(claims) > 5
+    assert all(re.fullmatch(r"\[[^]]+\]\(docs/[\w-]+\.md#[\w-]+\)", page) for *_, page in claims)
+
+
 def test_the_cluster_table_names_every_cluster() -> None:
-    rows = documents.table(documents.README, "folder")
+    rows = documents.table(documents.EXAMPLE_CLUSTERS, "folder")
     assert sorted(row[0].strip("`") for row in rows) == [f"dist/{cluster}" for cluster in dist.CLUSTERS]
 
 
-# Every shell command of the README is one of these; kubectl's are in test_troubleshooting.
-
-
-def _app_py_exists(_: str) -> bool:
-    return (dist.ROOT / "app.py").is_file()
-
-
-def _extra_exists(command: str) -> bool:
-    (extra,) = re.findall(r"\[(\w+)\]$", command)
-    return extra in PROJECT["optional-dependencies"]
-
-
-def _wheel_is_named_so(command: str) -> bool:
-    wheel = f"{PROJECT['name'].replace('-', '_')}-{PROJECT['version']}-py3-none-any.whl"
-    return f"build/{wheel}[" in command and _extra_exists(command)
-
-
-def _helm_installs_our_values(command: str) -> bool:
-    (values,) = re.findall(r"--values (\S+)", command)
-    (namespace,) = re.findall(r"--namespace (\S+)", command)
-    cluster = Path(values).parent.name
-    release = Path(values).name.removesuffix(".values.yaml")
-    namespaces = [m["metadata"]["name"] for m in dist.objects(cluster) if m["kind"] == "Namespace"]
-    return (dist.ROOT / values).is_file() and namespace in namespaces and command.startswith(f"helm install {release} ")
-
-
-CHECKS: dict[str, Any] = {
-    r"(python3 -m |\.venv/bin/)?uv run python app\.py": _app_py_exists,
-    r"(python3 -m |\.venv/bin/)?uv run pytest": lambda _: True,
-    r"python3 -m pip (--python \.venv )?install -qq uv": lambda _: True,
-    r"python3 -m venv --without-pip \.venv": lambda _: True,
-    r"pip install \.\./gpu-constructs\[\w+\]": _extra_exists,
-    r"uv build --wheel --out-dir build": lambda _: "build/" in (dist.ROOT / ".gitignore").read_text(encoding="utf-8"),
-    r"pip install build/\S+": _wheel_is_named_so,
-    r"git diff dist/": lambda _: dist.DIST.is_dir(),
-    r"helm install .*": _helm_installs_our_values,
-    r"kubectl .*": lambda _: True,
-}
-
-
-def unchecked(command: str) -> bool:
-    """Whether no rule knows the command, or the one that does finds it wrong."""
-    return not any(re.fullmatch(rule, command) and holds(command) for rule, holds in CHECKS.items())
-
-
-def test_every_shell_command_is_known_and_right() -> None:
-    found = [" ".join(words) for words in documents.commands(documents.README)]
-    assert not [command for command in found if unchecked(command)]
-
-
-def test_a_wrong_command_would_be_found(rows) -> None:
-    for (command,) in rows:
-        assert unchecked(command)
-
-
 def test_the_flags_of_pytest_and_venv_exist(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    assert "`uv run pytest --snapshot-update`" in documents.prose(documents.README)
+    assert "`uv run pytest --snapshot-update`" in documents.prose(SYNTHESIZE)
     assert pytestconfig.getoption("update_snapshots") in (True, False)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     assert (tmp_path / "venv" / "pyvenv.cfg").is_file()

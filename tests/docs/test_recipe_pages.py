@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -88,6 +89,8 @@ def test_vllm(tmp_path: Path) -> None:
     args = recipe_pages.container(objects_in(tmp_path / "dist-shared"))["args"]
     index = args.index("--gpu-memory-utilization")
     assert f"`{' '.join(args[index : index + 2])}`" in page.text
+    free, board, share, wanted = map(float, re.findall(r"\d+\.\d+", *page.blocks("text")))
+    assert free < wanted == round(share * board, 2)
 
 
 def test_cuda_smoke_test(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_the_numbers_in_the_text_are_the_defaults() -> None:
     for title, text in stated.items():
         assert text in SECTIONS[title], title
     assert default.slowdown_margin == 2
-    assert "Two degrees below" in SECTIONS["GpuTemperatureCritical"]
+    assert "two degrees below" in SECTIONS["GpuTemperatureCritical"]
 
 
 def test_the_xids_are_in_the_lists_that_the_sections_are_about() -> None:

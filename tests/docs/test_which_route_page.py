@@ -98,16 +98,14 @@ def test_what_the_short_answers_advise_is_possible() -> None:
         require(Talos(line), "device-plugin" if construct == "DevicePluginChart" else "gpu-operator")
 
 
-def _number(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in release.split("."))
-
-
 def test_the_operator_s_releases_are_the_ones_in_the_code() -> None:
+    known = versions.GPU_OPERATOR
     rows = {row[0]: row[1:] for row in documents.table(PAGE, "GPU Operator")}
-    assert sorted(rows, key=_number) == sorted([*versions.GPU_OPERATOR, *versions.FAILS_ON_TALOS], key=_number)
+    rows = {release: cells for title, cells in rows.items() for release in documents.releases_of(title, known)}
+    assert list(rows) == list(known)
     for release, (until_1_12, from_1_13) in rows.items():
-        fails = release in versions.FAILS_ON_TALOS
-        old = _number(release) < _number(versions.FIRST_GPU_OPERATOR_FOR_CDI_ON_TALOS)
+        fails = not known[release].reads_version_of_talos
+        old = not known[release].is_at_least(versions.FIRST_GPU_OPERATOR_FOR_CDI_ON_TALOS)
         assert until_1_12 == ("no" if fails else "yes"), release
         assert from_1_13 == ("no" if fails or old else "yes"), release
 
@@ -134,7 +132,12 @@ def test_the_values_are_the_ones_that_the_operator_is_told(line: str) -> None:
 def test_the_operator_takes_the_releases_that_the_table_says(line: str) -> None:
     chart, platform = Chart(App(), "gpu-operator"), Talos(line)
     bridge = ValidationBridge(chart, "bridge", platform=platform) if line == "1.12" else None
-    for number, (release, *cells) in enumerate(documents.table(PAGE, "GPU Operator")):
+    rows = [
+        (release, *cells)
+        for title, *cells in documents.table(PAGE, "GPU Operator")
+        for release in documents.releases_of(title, versions.GPU_OPERATOR)
+    ]
+    for number, (release, *cells) in enumerate(rows):
         allowed = cells[0 if bridge else 1] == "yes"
         with contextlib.nullcontext() if allowed else pytest.raises(GpuConstructsError, match=release):
             gpu_constructs.GpuOperator(
@@ -162,7 +165,7 @@ def test_the_markers_are_the_ones_that_the_bridge_writes() -> None:
 
 def test_the_first_platforms_for_dra_are_the_ones_in_the_code() -> None:
     text = documents.prose(PAGE)
-    assert "from Kubernetes 1.34 on, which is Talos 1.11's default" in " ".join(text.split())
+    assert "from Kubernetes 1.34 on, the default of Talos 1.11." in " ".join(text.split())
     assert Talos("1.11").kubernetes == "1.34"
     assert next(r for r in versions.KUBERNETES_RELEASES if not Kubernetes(r).refusal_of("dra")) == "1.34"
     assert next(minor for minor in range(10, 15) if not Talos(f"1.{minor}").refusal_of("dra")) == 13

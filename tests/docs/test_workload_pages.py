@@ -227,7 +227,7 @@ def test_gpus_go_to_the_container_that_is_named_and_to_no_train_job() -> None:
             pod = pod[step]
         (holder,) = (c["name"] for c in pod["containers"] if c.get("resources"))
         assert ("the first container" if holder == "sidecar" else f"`{holder}`") in said[name]
-    with pytest.raises(GpuConstructsError, match="give the GPUs to the TrainingRuntime"):
+    with pytest.raises(GpuConstructsError, match="Apply GpuAccess to its TrainingRuntime"):
         access.check({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {}})
 
 
@@ -357,8 +357,8 @@ def test_namespaces(tmp_path: Path) -> None:
         assert list(quota.to_manifest()) == [key.strip("`")]
     assert NAMESPACES.column("level") == list(get_args(PodSecurityLevel))
     classes = {m["metadata"]["name"]: m for m in written if m["kind"] == "PriorityClass"}
-    assert NAMESPACES.column("class") == [f"gpu-{tier}" for tier in DEFAULT_VALUES]
-    for name, number, preempts, *_ in NAMESPACES.table("class"):
+    assert NAMESPACES.column("PriorityClass") == [f"gpu-{tier}" for tier in DEFAULT_VALUES]
+    for name, number, preempts, *_ in NAMESPACES.table("PriorityClass"):
         made = classes[name.strip("`")]
         assert number == str(made["value"])
         assert preempts.startswith("no" if made["preemptionPolicy"] == "Never" else "yes")

@@ -94,7 +94,7 @@ def kubernetes() -> tuple[Kubernetes, ...]:
     folders = _folders_with("kube-apiserver", folder)
     if not folders:
         raise NotFound(
-            f"no kube-apiserver in {folder}; put a control plane there or name its folder in {KUBERNETES_VARIABLE} "
+            f"no kube-apiserver in {folder}. Put a control plane there or name its folder in {KUBERNETES_VARIABLE} "
             f"({PAGE})"
         )
     found = [_kubernetes_in(each, folder) for each in folders]
@@ -126,13 +126,13 @@ def nvidia() -> tuple[Nvidia, ...]:
     folders = sorted(_folders_with("nvidia-device-plugin", folder))
     if not folders:
         raise NotFound(
-            f"no nvidia-device-plugin in a folder such as {folder}/{NVIDIA_RELEASES[-1]}; put NVIDIA's programs there "
+            f"no nvidia-device-plugin in a folder such as {folder}/{NVIDIA_RELEASES[-1]}. Put NVIDIA's programs there "
             f"or name another folder in {NVIDIA_VARIABLE} ({PAGE})"
         )
     for each in folders:
         if each.name not in NVIDIA_RELEASES:
             raise AssetsError(
-                f"{each} is not a supported release of the device plugin; name the folder of each release after it: "
+                f"{each} is not a supported release of the device plugin. Name the folder of each release after it: "
                 f"{', '.join(NVIDIA_RELEASES)}"
             )
         for name in NVIDIA:
@@ -198,7 +198,7 @@ def _folders_with(program: str, folder: Path) -> list[Path]:
 
 def _usable(path: Path, *, needs_execution: bool = True) -> None:
     if not path.exists():
-        raise AssetsError(f"{path} is missing, though programs beside it are there; add it ({PAGE})")
+        raise AssetsError(f"{path} is missing, though programs beside it are there. Add it ({PAGE})")
     if needs_execution and not os.access(path, os.X_OK):
         raise AssetsError(f"{path} is not executable; run: chmod +x {path}")
 
@@ -207,7 +207,7 @@ def _output(program: Path, *args: str) -> str:
     try:
         return subprocess.run([program, *args], capture_output=True, text=True, check=True, timeout=60).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise AssetsError(f"{program} cannot run on this machine ({error}); get one that is built for it") from None
+        raise AssetsError(f"{program} cannot run on this machine ({error}). Get one that is built for it") from None
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -317,7 +317,7 @@ class Cluster:
     # --- what belongs to the suite in a cluster of others ---------------------------------------------------------
 
     def _claim(self, manifest: Manifest) -> None:
-        """Remember an object of the whole cluster as ours, unless somebody else made it."""
+        """Remember an object of the whole cluster as ours, unless someone else made it."""
         kind, metadata = manifest["kind"], manifest["metadata"]
         key = (kind, metadata.get("name", ""))
         if not self._names.prefix or "namespace" in metadata or kind == "Namespace" or key in self._made:
@@ -325,7 +325,7 @@ class Cluster:
         if self.find(manifest["apiVersion"], *key) is not None:
             raise AssetsError(
                 f"{kind} {key[1]} exists already in the cluster at {self.access.server}, and the suite would change it "
-                "and delete it; name a cluster without it"
+                "and delete it. Name a cluster without it"
             )
         self._made.add(key)
 

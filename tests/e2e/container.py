@@ -351,7 +351,7 @@ class Host:
             ContainerError: This user may not make mount namespaces.
         """
         if os.geteuid() != 0:
-            raise ContainerError("containers need mount namespaces; run these tests as root")
+            raise ContainerError("containers need mount namespaces. Run these tests as root")
         self.folder, self.root, self.image = folder, folder / "host", image
         self.default_runtime, self.numbers = default_runtime, itertools.count(1)
         self.driver, self._stack = driver, ExitStack()

@@ -11,7 +11,7 @@ import dist
 import documents
 
 PAGES = (
-    documents.README,
+    documents.EXAMPLE_CLUSTERS,
     *(dist.ROOT / "docs" / f"{name}.md" for name in ("troubleshooting", "runbook", "power", "talos-gpu-node")),
     *(dist.ROOT / "docs" / f"{name}.md" for name in ("cuda-smoke-test", "dcgm-exporter", "nvidia-gpu-exporter")),
 )
@@ -19,7 +19,6 @@ PAGES = (
 NEEDS_A_CONTAINER = {"attach", "debug", "exec", "logs", "port-forward", "run"}
 # Inline code that is not for one of the clusters of dist/.
 NOT_FOR_A_CLUSTER = {
-    "kubectl apply -f dist/": "the folder of a reader's own app",
     "kubectl delete -f dist/<cluster>/": "run for each cluster by test_deletion_leaves_nothing",
     "kubectl get node … --show-labels": "the beginning of a command that stands above it",
     "kubectl label": "the name of a command",
@@ -63,6 +62,8 @@ class Line(NamedTuple):
         """Why it does not run here; None if it does."""
         if self.verb in NEEDS_A_CONTAINER:
             return "needs a container that runs"
+        if " -f dist-" in self.text:
+            return "the folder of an app of the page, of which the constructs have tests of their own"
         return NOT_FOR_A_CLUSTER.get(self.text)
 
     @property

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import dist
@@ -34,11 +36,20 @@ _RUNTIME_CLASS = {
 
 def nodes(name: str) -> list[Node]:
     """Return the GPU nodes that a cluster was planned for, with what its feature discovery publishes."""
-    report = json.loads((DIST / "reports" / name / "capacity-plan.json").read_text(encoding="utf-8"))
+    found = nodes_in(DIST / "reports" / name)
+    return [
+        replace(node, labels={} if name == WITHOUT_DISCOVERY else {**node.labels, **TALOS_LABELS.get(name, {})})
+        for node in found
+    ]
+
+
+def nodes_in(reports: Path) -> list[Node]:
+    """Return the nodes of the capacity plan in a folder of reports."""
+    report = json.loads((reports / "capacity-plan.json").read_text(encoding="utf-8"))
     return [
         Node(
             node["title"],
-            {} if name == WITHOUT_DISCOVERY else {**node["labels"], **TALOS_LABELS.get(name, {})},
+            node["labels"],
             tuple(node["taints"]),
             node["allocatable"],
             frozenset(device["resource"] for device in node["devices"] if device["mostEach"] == 1),
@@ -54,14 +65,14 @@ def waiting(name: str) -> int:
 
 
 def apply_commands(name: str) -> list[list[str]]:
-    """Return the commands by which the README applies a cluster, each as words without kubectl."""
-    first, *_ = documents.blocks(documents.README, "bash", f"### {name}")
+    """Return the commands by which the documents apply a cluster, each as words without kubectl."""
+    first, *_ = documents.blocks(documents.EXAMPLE_CLUSTERS, "bash", f"## {name}")
     lines = [line.split() for line in first.text.splitlines()]
     return [words[1:] for words in lines if words[:2] == ["kubectl", "apply"]]
 
 
-def apply_as_in_the_readme(cluster: Cluster, name: str, *flags: str) -> Answer:
-    """Apply a cluster by the commands of the README, with more flags, and return all that they print."""
+def apply_as_documented(cluster: Cluster, name: str, *flags: str) -> Answer:
+    """Apply a cluster by the commands of the documents, with more flags, and return all that they print."""
     answers = []
     for command in apply_commands(name):
         answers.append(cluster.kubectl(*command, *flags, folder=ROOT))

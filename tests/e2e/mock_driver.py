@@ -97,7 +97,7 @@ class MockDriver:
     """The libraries of a driver and what they report, in one folder.
 
     Attributes:
-        folder: Everything that a program needs of it; mount it at the same path in a mount namespace.
+        folder: Everything that a program needs of it. Mount it at the same path in a mount namespace.
     """
 
     def __init__(self, folder: Path, library: Path, boards: Sequence[Board]) -> None:
@@ -112,7 +112,7 @@ class MockDriver:
             MockDriverError: More boards than the mock takes, or no C compiler.
         """
         if len(boards) > _MOST_BOARDS:
-            raise MockDriverError(f"the mock of NVML takes {_MOST_BOARDS} boards at most; got {len(boards)}")
+            raise MockDriverError(f"the mock of NVML takes {_MOST_BOARDS} boards at most, got {len(boards)}")
         self.folder, self._boards = folder, boards
         (folder / "files" / "lib64").mkdir(parents=True)
         (folder / "files" / "bin").mkdir()
@@ -230,7 +230,7 @@ def _link(source: Path, target: Path) -> None:
 def _compiled_shim() -> bytes:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        raise MockDriverError(f"no C compiler (cc) in PATH, which {_SHIM.name} needs; install gcc or clang")
+        raise MockDriverError(f"no C compiler (cc) in PATH, which {_SHIM.name} needs. Install gcc or clang")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "mig_shim.so"
         done = subprocess.run(

@@ -70,14 +70,14 @@ def require_no_others(cluster: Cluster) -> None:
 def _program() -> str:
     kubectl = shutil.which("kubectl", path=os.environ.get(KUBERNETES_VARIABLE)) or shutil.which("kubectl")
     if kubectl is None:
-        raise AssetsError("kubectl is not on the PATH, and a cluster is reached by it; install it")
+        raise AssetsError("kubectl is not on the PATH, and a cluster is reached by it. Install it")
     return kubectl
 
 
 def _kubectl(*args: str) -> dict[str, Any]:
     path = Path(os.environ[CLUSTER_VARIABLE])
     if not path.is_file():
-        raise AssetsError(f"{CLUSTER_VARIABLE} names {path}, which is not a file; name a kubeconfig")
+        raise AssetsError(f"{CLUSTER_VARIABLE} names {path}, which is not a file. Name a kubeconfig")
     command = [_program(), "--kubeconfig", path, *args, "--output=json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -102,7 +102,7 @@ def _access(config: dict[str, Any], folder: Path) -> Access:
             path.write_bytes(base64.b64decode(user[data]))
     elif "token" not in user:
         raise AssetsError(
-            f"the user in {os.environ[CLUSTER_VARIABLE]} has neither a token nor a client certificate; write a "
+            f"the user in {os.environ[CLUSTER_VARIABLE]} has neither a token nor a client certificate. Write a "
             "kubeconfig with the token of a ServiceAccount that is bound to cluster-admin"
         )
     return Access(cluster["server"], ca, user.get("token", ""), copy, _program(), home, certificate)

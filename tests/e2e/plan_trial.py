@@ -52,8 +52,8 @@ _OTHERS = (
     ("v1", "LimitRange"),
 )
 # What a condition of the plan says about the cluster, and what is so in the clusters of these tests.
-_TRUE_HERE = "the cluster has no nodes beside those of the inventory"
-_OF_ORDER = "as kube-scheduler does not plan ahead"
+_TRUE_HERE = "the inventory lists all nodes"
+_OF_ORDER = "which does not plan ahead"
 _CALM, _CALM_WHERE_PODS_LACK, _CALM_BEFORE_A_VERDICT = 0.3, 1.2, 5
 """Seconds without a change after which a cluster has settled."""
 
@@ -222,7 +222,7 @@ class Trial:
     # --- what is compared -------------------------------------------------------------------------------------
 
     def _compare(self, plan: Plan, manifests: Sequence[Manifest], nodes: Sequence[Node], outcome: Outcome) -> None:
-        """Compare a plan with what is there; wait longer before something counts as a difference."""
+        """Compare a plan with what is there. Wait longer before something counts as a difference."""
         verdict = Verdict(plan, manifests)
         outcome.answers[verdict.answer] += 1
         seen = self.settled()

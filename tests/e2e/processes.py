@@ -87,7 +87,7 @@ class Program:
         while not ready():
             if self.exit_status is not None:
                 if "address already in use" in self.output().lower():
-                    raise ProgramError(f"another program took a port that {self.name} was to use; run the tests again")
+                    raise ProgramError(f"another program took a port that {self.name} was to use. Run the tests again")
                 raise ProgramError(f"{self.name} ended with {self.exit_status}: {self._tail()}")
             if time.monotonic() > end:
                 raise ProgramError(f"{self.name} was not ready after {timeout} s: {self._tail()}")

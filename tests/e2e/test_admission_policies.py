@@ -26,7 +26,7 @@ from kubelet import Node
 
 GPU, VISIBLE = "nvidia.com/gpu", "NVIDIA_VISIBLE_DEVICES"
 OVERRIDE, NO_GPU = "NVIDIA_VISIBLE_DEVICES must be left out", "needs a container with a GPU"
-NAMES_NODE, ENV_FROM = "nodeName must be left out", "envFrom can bring NVIDIA_VISIBLE_DEVICES"
+NAMES_NODE, ENV_FROM = "nodeName must be left out", "envFrom can set NVIDIA_VISIBLE_DEVICES"
 
 
 def runtime_class(name, **more):

@@ -1,4 +1,4 @@
-"""The example clusters, applied as the README says, with nodes as their capacity plans have them."""
+"""The example clusters, applied as documented, with nodes as their capacity plans have them."""
 
 import time
 from dataclasses import replace
@@ -29,11 +29,11 @@ class Installed(NamedTuple):
     scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in dist.CLUSTERS]
 )
 def installed(request, sites, release):
-    """Apply a cluster as the README says, on its nodes and one without a GPU."""
+    """Apply a cluster as documented, on its nodes and one without a GPU."""
     name, (cluster, kubelets) = request.param, sites.site(release, "talos")
     examples.register(kubelets, name, CPU)
     examples.bring_definitions(cluster, name)
-    yield Installed(name, cluster, kubelets, examples.apply_as_in_the_readme(cluster, name))
+    yield Installed(name, cluster, kubelets, examples.apply_as_documented(cluster, name))
     cluster.reset()
     kubelets.forget()
 
@@ -41,7 +41,7 @@ def installed(request, sites, release):
 def test_every_object_is_created_and_nothing_is_warned_of(installed):
     assert (installed.first.status, installed.first.stderr) == (0, "")
     verbs = {line.rpartition(" ")[2] for line in installed.first.lines}
-    # What a later command of the README applies a second time.
+    # What a later command of the page applies a second time.
     assert verbs <= {"created", "unchanged"}
     created = [line for line in installed.first.lines if line.endswith(" created")]
     assert len(created) == len(dist.objects(installed.name))
@@ -73,7 +73,7 @@ def test_as_many_pods_wait_as_the_plan_says_and_no_other_fails(installed):
 def test_a_second_apply_changes_nothing(installed):
     examples.wait_for_pods(installed.cluster, dist.objects(installed.name))
     before = examples.settled(installed.cluster, installed.name)
-    again = examples.apply_as_in_the_readme(installed.cluster, installed.name)
+    again = examples.apply_as_documented(installed.cluster, installed.name)
     assert (again.status, again.stderr) == (0, "")
     assert [line for line in again.lines if not line.endswith(" unchanged")] == []
     assert examples.stored(installed.cluster, installed.name) == before

@@ -11,7 +11,7 @@ def test_a_strict_apply_on_the_server_warns_of_nothing_and_changes_nothing_when_
     examples.bring_definitions(cluster, name)
     stored = []
     for _ in range(2):
-        done = examples.apply_as_in_the_readme(cluster, name, "--server-side", "--validate=strict")
+        done = examples.apply_as_documented(cluster, name, "--server-side", "--validate=strict")
         assert (done.status, done.stderr) == (0, "")
         stored.append(examples.settled(cluster, name))
     assert stored[0] == stored[1]

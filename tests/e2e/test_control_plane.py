@@ -58,7 +58,7 @@ def test_a_port_that_was_taken_is_one_line(tmp_path):
         taken.listen()
         port = str(taken.getsockname()[1])
         server = Program([sys.executable, "-m", "http.server", port, "--bind", "127.0.0.1"], tmp_path / "log")
-        with pytest.raises(ProgramError, match=r"took a port that python.* was to use; run the tests again"):
+        with pytest.raises(ProgramError, match=r"took a port that python.* was to use. Run the tests again"):
             server.wait_until(lambda: False)
 
 

@@ -103,7 +103,7 @@ def world(request, sites, release):
     name, (cluster, kubelets) = request.param, sites.site(release, "talos")
     examples.register(kubelets, name, Node("cpu"))
     examples.bring_definitions(cluster, name)
-    assert examples.apply_as_in_the_readme(cluster, name).status == 0
+    assert examples.apply_as_documented(cluster, name).status == 0
     if name in BESIDE:
         BESIDE[name](cluster)
     examples.wait_for_pods(cluster, dist.objects(name))

@@ -31,7 +31,7 @@ quickly = settings(max_examples=60, deadline=None, suppress_health_check=[Health
 # --- what must hold ----------------------------------------------------------
 
 _SAYS_WHERE = re.compile(r"\b(flags|sharing|imex|config)\b")
-_SAYS_LINE = re.compile(r"line [0-9]+: \S|text is ")
+_SAYS_LINE = re.compile(r"line [0-9]+: \S|text (is|must) ")
 _LEAK = re.compile(r"<class|jsii|typeguard|Traceback|gpu_constructs\.")
 _PYTHON = re.compile(r"\b(be|got) (NoneType|dict|list|str|bool|bytes|tuple|datetime)\b")
 

@@ -498,7 +498,7 @@ def pools(cluster, kubelets, nvidia, tmp_path) -> Iterator[Callable[[Configs], P
 
 
 # That is what the library has to say about every Configs.managed.
-RACY = pytest.mark.filterwarnings("ignore:.*config-manager takes the default configuration first")
+RACY = pytest.mark.filterwarnings("ignore:.*config-manager first selects the default configuration")
 
 
 @RACY

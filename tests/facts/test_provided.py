@@ -11,19 +11,19 @@ from gpu_constructs import (
 from gpu_constructs.facts.provided import Provided, Provider, providers_in
 
 
-def test_constructs_that_add_to_the_cluster_say_so_and_others_do_not(app, chart):
+def test_only_constructs_that_add_to_the_cluster_declare_it(app, chart):
     assert isinstance(DevicePluginChart(app, "plugin"), Provider)
     assert isinstance(External(app, "existing"), Provider)
     assert not isinstance(GpuNamespace(chart, "namespace"), Provider)
     assert not isinstance(chart, Provider)
 
 
-def test_nothing_is_provided_unless_said():
+def test_nothing_is_provided_by_default():
     assert Provided() == Provided(node_labels=(), runtime_classes=(), namespaces=(), gpu_resources={}, platform=None)
     assert Provided() == Provided(components=(), is_alone=False, needs={}, wants_node_labels={})
 
 
-def test_the_chart_of_the_plugin_says_which_components_it_installs(app):
+def test_the_chart_of_the_plugin_declares_its_components(app):
     everything = DevicePluginChart(app, "everything").provides
     assert everything.components == ("device-plugin", "gpu-feature-discovery", "node-feature-discovery")
     discovery = DevicePluginChart(app, "discovery", device_plugin=False, node_feature_discovery="external")
@@ -53,7 +53,7 @@ def test_the_plugin_alone_provides_no_labels(app):
     assert provides.pod_security_default is None
 
 
-def test_of_workloads_that_take_the_same_for_granted_the_first_says_so(chart):
+def test_equal_declarations_of_workloads_appear_once(chart):
     made = [GpuWorkload(chart, f"train-{number}", image="a:1", platform=Kubernetes()) for number in range(3)]
     other = GpuWorkload(chart, "other", image="a:1")
     providers, provided = providers_in([chart, *made, other])

@@ -22,7 +22,9 @@ from gpu_constructs.kube.env import EnvValue
 from gpu_constructs.tree.manifest import Manifest
 
 OLD, NEW = (versions.DEVICE_PLUGIN[release].node_feature_discovery for release in ("0.18.2", "0.20.0"))
-RELEASES = pytest.mark.parametrize("release", [OLD, NEW], ids=lambda release: release.version)
+RELEASES = pytest.mark.parametrize(
+    "release", [OLD, versions.NODE_FEATURE_DISCOVERY["0.18.3"], NEW], ids=lambda release: release.version
+)
 MEMBERS = {
     "master": ("master", NfdMaster),
     "gc": ("gc", NfdGarbageCollector),
@@ -49,14 +51,14 @@ def installation(given=None, release=NEW, tolerations=()):
 
 
 def saying(component, release=NEW, **options):
-    """An installation of all components, of which one is told something."""
+    """Return an installation of all components. One component has options."""
     member, struct = MEMBERS[component]
     given = {"topology_updater": NfdTopologyUpdater(), member: struct(**options)}
     return installation(NodeFeatureDiscovery(**given), release)
 
 
 def written(value):
-    """What is left of a manifest when it is written: nothing that is None."""
+    """Return a manifest without members that are None, which are not written."""
     if isinstance(value, dict):
         return {key: written(member) for key, member in value.items() if member is not None}
     return [written(item) for item in value] if isinstance(value, list | tuple) else value
@@ -74,7 +76,7 @@ def pod(manifest):
 
 
 def changed_pod_fields(component, release=NEW, **options):
-    """What an option changes in the pods of its component, which must be all it changes."""
+    """Return the changes of an option in the pods of its component. Raise if it changes other objects."""
     before, after = installation(release=release), saying(component, release, **options)
     found = changes(before, after)
     assert found.keys() == {component}
@@ -96,7 +98,7 @@ def refusal(given, release=NEW):
 
 
 @RELEASES
-def test_the_topology_updater_brings_its_definition_unless_told_not_to(release):
+def test_the_topology_updater_has_its_crd_by_default(release):
     assert list(installation(NodeFeatureDiscovery(), release))[:4] == [*DEFINITIONS, "master-config"]
     assert list(installation(release=release))[:4] == [*DEFINITIONS, "noderesourcetopologies"]
     without = saying("topology-updater", release, create_crds=False)
@@ -109,7 +111,7 @@ def test_the_topology_updater_brings_its_definition_unless_told_not_to(release):
 
 
 @COMPONENTS
-def test_a_component_that_is_left_out_leaves_nothing_behind(component):
+def test_without_a_component_all_its_objects_are_missing(component):
     member, _ = MEMBERS[component]
     everything = {"topology_updater": NfdTopologyUpdater()}
     found = installation(NodeFeatureDiscovery(**{**everything, member: None}))
@@ -120,7 +122,7 @@ def test_a_component_that_is_left_out_leaves_nothing_behind(component):
 
 
 @COMPONENTS
-def test_rights_that_are_there_already_are_not_made(component):
+def test_existing_roles_are_not_created(component):
     before = installation()
     after = saying(component, rbac_create=False)
     assert before.keys() - after.keys() == {
@@ -132,12 +134,12 @@ def test_rights_that_are_there_already_are_not_made(component):
 # --- names and labels -----------------------------------------------------------------------------------------
 
 
-def test_a_prefix_renames_every_object_and_what_points_to_it():
+def test_a_prefix_renames_every_object_and_every_reference():
     renamed = installation(NodeFeatureDiscovery(fullname="mine", topology_updater=NfdTopologyUpdater()))
     assert json.loads(json.dumps(renamed).replace("mine-", "nfd-")) == json.loads(json.dumps(installation()))
 
 
-def test_another_namespace_moves_every_object_and_what_points_to_it():
+def test_another_namespace_moves_every_object_and_every_reference():
     moved = installation(NodeFeatureDiscovery(namespace="mine", topology_updater=NfdTopologyUpdater()))
     assert json.loads(json.dumps(moved).replace('"mine"', '"gpu"')) == json.loads(json.dumps(installation()))
 
@@ -160,7 +162,7 @@ def test_an_account_of_another_name_gets_the_rights(component):
 
 
 @COMPONENTS
-def test_an_account_that_is_there_is_used_and_not_made(component):
+def test_an_existing_account_is_not_created(component):
     manifests = saying(component, service_account=NfdServiceAccount(create=False, name="mine"))
     assert f"{component}-service-account" not in manifests
     assert pod(manifests[component])["serviceAccountName"] == "mine"
@@ -180,18 +182,18 @@ def test_pods_in_the_nodes_network_resolve_names_of_the_cluster(component):
 
 
 @COMPONENTS
-def test_further_tolerations_come_after_the_charts(component):
+def test_tolerations_of_a_component_follow_those_of_the_chart(component):
     own = Toleration(key="own", operator="Exists")
     member, struct = MEMBERS[component]
     given = NodeFeatureDiscovery(**{member: struct(tolerations=[own, Toleration(**TAINT)])})
     expected = [CONTROL_PLANE, TAINT] if component in ONCE else [TAINT]
     found = pod(installation(given, tolerations=[TAINT])[component])["tolerations"]
     assert found == [*expected, {"key": "own", "operator": "Exists"}]
-    # The pods that run once find a node in a cluster of tainted nodes only.
+    # A single pod must be able to run in a cluster with only tainted nodes.
     assert pod(installation()[component])["tolerations"] == ([CONTROL_PLANE] if component in ONCE else None)
 
 
-def test_the_master_alone_prefers_the_control_plane():
+def test_only_the_master_prefers_the_control_plane():
     manifests = installation()
     assert [component for component in MEMBERS if pod(manifests[component])["affinity"]] == ["master"]
     (preferred,) = pod(manifests["master"])["affinity"]["nodeAffinity"][
@@ -204,7 +206,7 @@ def test_the_master_alone_prefers_the_control_plane():
     assert changed_pod_fields("master", affinity={}) == {"affinity": None}
 
 
-def test_every_component_takes_what_is_said_for_all_unless_it_has_its_own():
+def test_options_of_all_components_apply_unless_a_component_has_its_own():
     given = NodeFeatureDiscovery(
         priority_class_name="high",
         image_pull_secrets=["a", "b"],
@@ -221,7 +223,7 @@ def test_every_component_takes_what_is_said_for_all_unless_it_has_its_own():
 
 
 @pytest.mark.parametrize("component", ONCE)
-def test_never_two_of_one_part_run_at_once_unless_several_are_asked_for(component):
+def test_an_update_never_runs_two_pods_of_a_single_replica(component):
     spec = installation()[component]["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
     spec = saying(component, replica_count=2)[component]["spec"]
@@ -245,14 +247,14 @@ def egress(*ports):
     return [{"ports": [*tcp, {"protocol": "UDP", "port": 53}]}]
 
 
-def test_a_topology_updater_that_reads_the_kubelets_file_need_not_reach_the_kubelet():
+def test_a_topology_updater_with_the_kubelets_file_has_no_egress_to_the_kubelet():
     options = {"network_policy": NfdNetworkPolicy(), "kubelet_config_path": "/etc/kubernetes/kubelet.yaml"}
     policy = saying("topology-updater", **options)["topology-updater-network-policy"]
     assert policy["spec"]["egress"] == egress()
 
 
 @COMPONENTS
-def test_rules_of_a_network_policy_take_the_place_of_ours(component):
+def test_rules_of_a_network_policy_replace_the_default(component):
     policy = NfdNetworkPolicy(egress=[{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}], ingress=[])
     spec = saying(component, network_policy=policy)[f"{component}-network-policy"]["spec"]
     assert spec["egress"] == [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]
@@ -288,8 +290,8 @@ GONE = [
 
 
 @pytest.mark.parametrize(("rows", "other", "release"), [(LATE, NEW, OLD), (GONE, OLD, NEW)], ids=["late", "gone"])
-def test_what_a_release_does_not_have_is_refused_with_what_does(rows, other, release, snapshot):
-    """The messages, one a row, are in the snapshot."""
+def test_the_error_for_an_option_of_another_release_names_that_release(rows, other, release, snapshot):
+    """The snapshot contains one message for each row."""
     given = [NodeFeatureDiscovery(**row) for row in rows]
     assert all(installation(one, other) for one in given)
     assert "\n".join(refusal(one, release) for one in given) == snapshot
@@ -313,7 +315,7 @@ def test_two_components_cannot_share_a_port_of_the_node():
 NAME = "kubernetes.io/metadata.name"
 
 
-def test_a_master_that_does_not_look_at_its_workers_namespace_is_refused():
+def test_a_master_that_does_not_read_the_namespace_of_its_workers_is_rejected():
     def selecting(selector):
         master = NfdMaster(config={"restrictions": {"nodeFeatureNamespaceSelector": selector}})
         return NodeFeatureDiscovery(master=master)
@@ -334,7 +336,7 @@ def test_a_master_that_does_not_look_at_its_workers_namespace_is_refused():
     ):
         assert refusal(selecting(selector)) == (
             "master.config.restrictions.nodeFeatureNamespaceSelector must take the namespace 'gpu' of the workers, "
-            f"else no node would get nvidia.com/gpu.present and no GPU pod a node; got {got}"
+            f"otherwise no node gets nvidia.com/gpu.present, got {got}"
         )
 
 
@@ -342,7 +344,7 @@ def test_a_master_that_does_not_look_at_its_workers_namespace_is_refused():
 
 
 def every_option(release):
-    ports = {"port": 9000} if release is NEW else {"metrics_port": 9000, "health_port": 9001}
+    ports = {"port": 9000} if release.has_http_health else {"metrics_port": 9000, "health_port": 9001}
     for_all = {
         "extra_args": ["-v=4"],
         "extra_envs": {"A": "b", "C": EnvValue.config_map("settings", key="c")},
@@ -366,7 +368,7 @@ def every_option(release):
         "deployment_annotations": {"a": "b"},
     }
     probes = {"liveness_probe": NfdProbe(period_seconds=20), "readiness_probe": NfdProbe(success_threshold=2)}
-    newer = release is NEW
+    newer = release.has_owner_refs
     return NodeFeatureDiscovery(
         image="registry.example/nfd@sha256:" + "0" * 64,
         image_pull_policy="Always",
@@ -403,8 +405,8 @@ def every_option(release):
         gc=NfdGarbageCollector(
             **for_all,
             **several,
-            **(probes if newer else {}),
-            **({"port": 9000} if newer else {"metrics_port": 9000}),
+            **(probes if release.has_http_health else {}),
+            **({"port": 9000} if release.has_http_health else {"metrics_port": 9000}),
             interval="30m",
         ),
         topology_updater=NfdTopologyUpdater(
@@ -430,11 +432,37 @@ def in_a_chart(app, manifests):
 
 
 @RELEASES
-def test_an_installation_of_which_nothing_is_said_is_what_kubernetes_takes(release, app, objects):
+def test_an_installation_without_options_is_valid(release, app, objects):
     assert objects(in_a_chart(app, installation(release=release, tolerations=[TAINT])))
 
 
 @RELEASES
-def test_an_installation_of_which_everything_is_said_is_what_kubernetes_takes(release, app, objects, snapshot):
+def test_an_installation_with_all_options_is_valid(release, app, objects, snapshot):
     rendered = objects(in_a_chart(app, installation(every_option(release), release, [TAINT])))
     assert [manifest for manifest in rendered if manifest["kind"] != "CustomResourceDefinition"] == snapshot
+
+
+def test_releases_of_a_line_render_the_same_objects():
+    def rendered(version):
+        return json.dumps(installation(release=versions.NODE_FEATURE_DISCOVERY[version])).replace(version, "VERSION")
+
+    lines = {version: version.rpartition(".")[0] for version in versions.NODE_FEATURE_DISCOVERY}
+    by_line = {line: {rendered(version) for version in lines if lines[version] == line} for line in lines.values()}
+    assert {line: len(texts) for line, texts in by_line.items()} == {"0.17": 1, "0.18": 1, "0.19": 1}
+    assert len({text for texts in by_line.values() for text in texts}) == 3
+
+
+def test_release_0_18_has_one_port_and_no_owner_references():
+    release = versions.NODE_FEATURE_DISCOVERY["0.18.0"]
+    worker = installation(release=release)["worker"]["spec"]["template"]["spec"]["containers"][0]
+    assert [port["name"] for port in worker["ports"]] == ["http"]
+    assert "-owner-refs" not in str(worker["args"])
+    with pytest.raises(GpuConstructsError, match=r"needs Node Feature Discovery 0\.19\.0, got 0\.18\.0"):
+        saying("worker", release, owner_refs=["pod"])
+    saying("gc", release, port=8081)
+
+
+def test_an_old_release_is_rejected_with_the_keys_that_the_oldest_supported_chart_lacks():
+    says = r"older than all supported releases\. Release 0\.17\.0 removes tls, .*Use '0\.17\.0' or later"
+    with pytest.raises(GpuConstructsError, match=says):
+        versions.release_of(versions.NODE_FEATURE_DISCOVERY, "0.15.3", "Node Feature Discovery")

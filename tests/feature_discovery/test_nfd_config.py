@@ -23,7 +23,7 @@ GPU_RULE = {
 
 
 class CoreSchemaLoader(yaml.SafeLoader):
-    """Takes plain scalars for what YAML 1.2 takes them for: 02 and 0300 are numbers there, too."""
+    """Loads plain scalars as YAML 1.2 does, where 02 and 0300 are numbers too."""
 
 
 CoreSchemaLoader.yaml_implicit_resolvers = {}
@@ -57,7 +57,7 @@ def refusal(function, *given, **named):
 # --- the user's file over ours --------------------------------------------------------------------------------
 
 
-def test_device_classes_stay_text_for_every_yaml_reader():
+def test_device_classes_stay_text_in_every_yaml_parser():
     for loader in (yaml.SafeLoader, CoreSchemaLoader):
         assert yaml.load(yaml_text(NfdWorker().document()), loader) == {
             "sources": {
@@ -68,12 +68,12 @@ def test_device_classes_stay_text_for_every_yaml_reader():
     assert [type(item) for item in yaml.load("[0300, 02, 10de, yes]", CoreSchemaLoader)] == [int, int, str, str]
 
 
-def test_files_of_which_nothing_is_said_allow_labels_of_nvidia_and_exclude_no_resource():
+def test_default_files_allow_labels_of_nvidia_and_exclude_no_resource():
     assert NfdMaster().document() == {"extraLabelNs": ["nvidia.com"]}
     assert NfdTopologyUpdater().document() == {}
 
 
-def test_a_key_is_laid_over_ours_and_the_rest_stays():
+def test_a_key_overrides_the_default_and_the_rest_stays():
     config = worker({"pci": {"deviceClassWhitelist": ("03", "12")}}, {"sleepInterval": "2m"})
     assert config["sources"]["pci"] == {"deviceClassWhitelist": ["03", "12"], "deviceLabelFields": ["vendor"]}
     assert config["core"] == {"sleepInterval": "2m"}
@@ -81,7 +81,7 @@ def test_a_key_is_laid_over_ours_and_the_rest_stays():
     assert NfdMaster(config={"extraLabelNs": None}).document() == {}
 
 
-def test_the_rule_that_marks_gpu_nodes_stays_beside_rules_of_the_users():
+def test_the_rule_for_gpu_nodes_stays_with_rules_of_the_user():
     assert rule()["sources"]["custom"] == [GPU_RULE, {"name": "mine", "labels": {"example.com/mine": "yes"}}]
     for custom in (None, []):
         assert worker({"custom": custom})["sources"]["custom"] == [GPU_RULE]
@@ -93,15 +93,15 @@ def test_the_rule_that_marks_gpu_nodes_stays_beside_rules_of_the_users():
 # --- keys and plain values ------------------------------------------------------------------------------------
 
 
-def test_what_the_worker_would_skip_or_not_mark_gpu_nodes_with_is_refused(refused):
+def test_keys_that_the_worker_would_skip_or_that_hide_gpu_nodes_are_rejected(refused):
     refused(NfdWorker)
 
 
-def test_what_the_worker_reads_is_written_as_it_is_given():
+def test_values_of_the_worker_are_written_unchanged():
     for given in (
         {"core": {"klog": {"v": 4, "addDirHeader": True, "logDir": "/log"}}},
         {"core": {"labelSources": ["-usb", "all"], "featureSources": ["pci", "cpu"], "labelWhiteList": "gpu|cpu"}},
-        # One taken away before all are named is there again; an expression of Go's is left to Go.
+        # A later ``all`` enables a source that an earlier word disabled. Only Go can check its regular expressions.
         {"core": {"labelSources": ["-custom", "all"], "labelWhiteList": r"(?U)\z["}},
         {"core": {"noPublish": False, "noOwnerRefs": True, "noPublishFeatures": ["pci.*"]}},
         {"sources": {"cpu": {"cpuid": {"attributeBlacklist": [], "attributeWhitelist": ["AVX"]}}}},
@@ -118,7 +118,7 @@ def test_what_the_worker_reads_is_written_as_it_is_given():
 # --- rules ----------------------------------------------------------------------------------------------------
 
 
-def test_a_rule_that_the_worker_reads_is_written_as_it_is_given():
+def test_rules_of_the_worker_are_written_unchanged():
     for given in (
         {"labels": {"example.com/a": True}},
         {"labels": {"example.com/a": "@cpu.model.vendor_id"}},
@@ -134,15 +134,15 @@ def test_a_rule_that_the_worker_reads_is_written_as_it_is_given():
         assert {key: made.get(key) for key in given} == given
 
 
-def test_a_rule_that_yields_nothing_or_less_than_it_says_is_refused(refused):
+def test_a_rule_without_effect_is_rejected(refused):
     refused(rule)
 
 
-def test_an_expression_with_which_the_worker_would_not_start_is_refused(refused):
+def test_an_expression_that_stops_the_worker_is_rejected(refused):
     refused(matching)
 
 
-def test_every_operator_takes_as_many_values_as_the_worker_reads():
+def test_every_operator_has_the_number_of_values_that_the_worker_reads():
     for operators, counts in (
         ("In NotIn InRegexp", {1, 2, 3}),
         ("Exists DoesNotExist IsTrue IsFalse", {0}),
@@ -156,7 +156,7 @@ def test_every_operator_takes_as_many_values_as_the_worker_reads():
                     term = matching(expression)["sources"]["custom"][1]["matchFeatures"][0]
                     assert term["matchExpressions"]["vendor_id"] == expression
                 else:
-                    assert f"for {operator}; got " in refusal(matching, expression)
+                    assert f"for {operator}, got " in refusal(matching, expression)
     for short in ("Intel", True, {"op": "In", "value": True}, {"op": "Lt", "value": "-5"}, {"op": "Exists"}):
         assert matching(short)
 
@@ -164,17 +164,17 @@ def test_every_operator_takes_as_many_values_as_the_worker_reads():
 # --- the master and the topology updater ----------------------------------------------------------------------
 
 
-def test_what_the_master_would_skip_or_keep_from_gpu_nodes_is_refused(refused):
+def test_keys_that_the_master_would_skip_or_that_hide_gpu_nodes_are_rejected(refused):
     refused(NfdMaster)
 
 
-def test_other_domains_may_be_denied_and_those_of_the_command_line_count():
+def test_other_domains_can_be_denied_and_the_command_line_has_priority():
     for denied in ("example.com", "*.example.com", "vidia.com", "*.nvidia.com"):
         assert NfdMaster(config={"denyLabelNs": [denied], "extraLabelNs": []}).document()["denyLabelNs"] == [denied]
     assert NfdMaster(deny_label_ns=["nvidia.com"]).document() == {"extraLabelNs": ["nvidia.com"]}
 
 
-def test_what_master_and_topology_updater_read_is_written_as_it_is_given():
+def test_values_of_master_and_topology_updater_are_written_unchanged():
     given = {
         "denyLabelNs": ["example.com"],
         "enableTaints": True,
@@ -198,6 +198,6 @@ NO_UPDATER = [
 ]
 
 
-def test_what_the_topology_updater_would_skip_is_refused(snapshot):
-    """The messages, one a row of NO_UPDATER, are in the snapshot."""
+def test_keys_that_the_topology_updater_would_skip_are_rejected(snapshot):
+    """The snapshot contains one message for each row of NO_UPDATER."""
     assert "\n".join(refusal(NfdTopologyUpdater, config=given) for given in NO_UPDATER) == snapshot

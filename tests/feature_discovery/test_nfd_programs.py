@@ -18,14 +18,14 @@ RELEASES = pytest.mark.parametrize("release", [OLD, NEW], ids=lambda release: re
 
 
 def container(name, release=NEW, whole=None, **options):
-    """The container of a component, as told, without its mounts."""
+    """Return the container of a component with options, without its mounts."""
     given = {"topology_updater": NfdTopologyUpdater(), MEMBERS[name][0]: MEMBERS[name][1](**options), **(whole or {})}
     (found,) = pod(installation(NodeFeatureDiscovery(**given), release)[name])["containers"]
     return {key: value for key, value in found.items() if key != "volumeMounts"}
 
 
 def changed(name, release=NEW, whole=None, **options):
-    """What differs from the default container of the same component."""
+    """Return the differences from the default container of the same component."""
     ours, theirs = container(name, release), container(name, release, whole, **options)
     assert ours.keys() == theirs.keys()
     return {key: theirs[key] for key in ours if ours[key] != theirs[key]}
@@ -38,7 +38,7 @@ def changed(name, release=NEW, whole=None, **options):
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_a_port_moves_with_its_flag_and_probes(name):
+def test_a_port_changes_its_flag_and_its_probes(name):
     found = changed(name, NEW, port=9000)
     assert found == {"args": found["args"], "ports": [{"name": "http", "containerPort": 9000}]}
     assert (found["args"][-1], "-port=8080" in found["args"]) == ("-port=9000", False)
@@ -53,7 +53,7 @@ def test_a_port_moves_with_its_flag_and_probes(name):
 
 
 @RELEASES
-def test_feature_gates_reach_the_programs_that_know_them(release):
+def test_feature_gates_are_flags_of_the_programs_that_have_them(release):
     gates = {"feature_gates": {"NodeFeatureGroupAPI": True, "DisableAutoPrefix": False}}
     flags = ["-feature-gates=DisableAutoPrefix=false", "-feature-gates=NodeFeatureGroupAPI=true"]
     for name, knows in (("master", True), ("worker", True), ("gc", False), ("topology-updater", False)):
@@ -107,7 +107,7 @@ def test_each_option_of_a_program_is_one_flag(name, given, flag, release):
 @pytest.mark.parametrize(
     ("owners", "flag"), [([], "-owner-refs="), (["node"], "-owner-refs=node"), (["ds"], "-owner-refs=ds")], ids=str
 )
-def test_the_newer_worker_is_told_who_owns_its_objects(owners, flag):
+def test_the_newer_worker_gets_the_owners_of_its_objects(owners, flag):
     assert container("worker", owner_refs=owners)["args"] == [flag, "-port=8080"]
 
 
@@ -115,7 +115,7 @@ def test_the_newer_worker_is_told_who_owns_its_objects(owners, flag):
 
 
 def files(name, **options):
-    """What a component sees of the node, by where it sees it."""
+    """Return the host paths of a component by mount path."""
     spec = pod(saying(name, **options)[name])
     mounts = spec["containers"][0]["volumeMounts"]
     assert all(mount["readOnly"] for mount in mounts)
@@ -128,7 +128,7 @@ def files(name, **options):
 FEATURES_D = "/etc/kubernetes/node-feature-discovery/features.d"
 
 
-def test_the_worker_sees_what_it_looks_at_and_more_when_it_is_told():
+def test_the_worker_mounts_the_paths_that_it_reads():
     seen = {
         "/host-boot": "/boot",
         "/host-etc/os-release": "/etc/os-release",
@@ -142,7 +142,7 @@ def test_the_worker_sees_what_it_looks_at_and_more_when_it_is_told():
     assert files("worker", mount_features_d=True) == {**seen, FEATURES_D: FEATURES_D}
 
 
-def test_the_topology_updater_sees_the_sockets_folder_and_what_it_is_told():
+def test_the_topology_updater_mounts_the_folder_of_the_socket():
     state, socket = "/host-var/lib/kubelet", "/host-var/lib/kubelet-podresources"
     seen = {"/host-sys": "/sys", socket: "/var/lib/kubelet/pod-resources", state: "/var/lib/kubelet"}
     for given, difference in (
@@ -156,7 +156,7 @@ def test_the_topology_updater_sees_the_sockets_folder_and_what_it_is_told():
         assert files("topology-updater", **given) == expected, given
 
 
-def test_master_and_garbage_collector_see_nothing_of_the_node():
+def test_master_and_garbage_collector_mount_no_path_of_the_node():
     assert (files("master"), pod(installation()["gc"])["volumes"]) == ({}, None)
 
 
@@ -164,7 +164,7 @@ def test_master_and_garbage_collector_see_nothing_of_the_node():
 
 
 def rights(name, release=NEW, whole=None, **options):
-    """What a component may do: in the cluster, and in its namespace."""
+    """Return the rights of a component in the cluster and in its namespace."""
     given = {"topology_updater": NfdTopologyUpdater(), MEMBERS[name][0]: MEMBERS[name][1](**options), **(whole or {})}
     made = installation(NodeFeatureDiscovery(**given), release)
     return tuple(
@@ -184,7 +184,7 @@ SELECTOR = {"restrictions": {"nodeFeatureNamespaceSelector": {"matchLabels": {"a
 
 
 @RELEASES
-def test_the_master_patches_nodes_and_may_do_what_its_options_make_it_do(release):
+def test_the_rights_of_the_master_follow_its_options(release):
     assert rights("master", release) == (NODES, [])
     assert rights("master", release, replica_count=2) == (NODES, LEASE)
     assert rights("master", release, config=SELECTOR) == ([*NODES, " namespaces list watch"], [])
@@ -211,12 +211,12 @@ def test_the_master_patches_nodes_and_may_do_what_its_options_make_it_do(release
     ],
     ids=str,
 )
-def test_the_worker_writes_features_and_looks_up_their_owners(release, given, expected):
+def test_the_worker_can_write_features_and_read_their_owners(release, given, expected):
     assert rights("worker", release, **given) == expected
 
 
 @RELEASES
-def test_garbage_collector_and_topology_updater_hold_what_their_release_calls(release):
+def test_the_rights_of_garbage_collector_and_topology_updater_follow_the_release(release):
     topologies = "topology.node.k8s.io noderesourcetopologies"
     gone = [" nodes list watch", "nfd.k8s-sigs.io nodefeatures delete list", f"{topologies} delete list"]
     assert rights("gc", release) == (gone, [])
@@ -238,7 +238,7 @@ FLAGS = yaml.safe_load((Path(__file__).parent / "flags.yaml").read_text(encoding
 
 
 @pytest.mark.parametrize("name", MEMBERS)
-def test_every_flag_of_every_program_is_free_or_refused_with_an_option_that_is_there(name):
+def test_every_flag_is_allowed_or_its_error_names_an_existing_option(name):
     member, struct = MEMBERS[name]
     for flag in FLAGS[name]["all"]:
         if flag in FLAGS[name]["free"]:
@@ -247,9 +247,9 @@ def test_every_flag_of_every_program_is_free_or_refused_with_an_option_that_is_t
         with pytest.raises(ValueError, match="extra_args") as refused:
             struct(extra_args=[f"-{flag}=1"])
         message = str(refused.value)
-        assert message.startswith(f"{member}.extra_args[0] must not hold -{flag}; ")
+        assert message.startswith(f"{member}.extra_args[0] must not contain -{flag}. ")
         owner = NodeFeatureDiscovery if "NodeFeatureDiscovery" in message else struct
-        named = re.findall(r"set (\w+)", message.replace("set it in config", "set config"))
+        named = re.findall(r"Set (\w+)", message.replace("Set it in config", "Set config"))
         assert {*named} <= {field.name for field in dataclasses.fields(owner)}
         assert named or flag in ("oneshot", "prune", "version"), flag
     for others in FLAGS.values():
@@ -260,14 +260,14 @@ def test_every_flag_of_every_program_is_free_or_refused_with_an_option_that_is_t
         assert container(name, OLD, extra_args=arguments)["args"][-len(arguments) :] == arguments
 
 
-def test_a_word_that_the_program_would_not_read_is_refused(refused):
+def test_a_word_that_is_not_a_flag_is_rejected(refused):
     refused(NfdMaster)
 
 
-def test_a_flag_that_came_later_is_refused_with_its_first_release():
+def test_the_error_for_a_flag_of_a_later_release_names_that_release():
     late = NodeFeatureDiscovery(worker=NfdWorker(extra_args=["-legacy_stderr_threshold_behavior=false"]))
     assert installation(late, NEW)
     assert refusal(late, OLD) == (
-        "worker.extra_args[0] -legacy_stderr_threshold_behavior needs Node Feature Discovery 0.19.0, and this is "
-        "0.17.3; leave it out or take a later release of the device plugin"
+        "worker.extra_args[0] -legacy_stderr_threshold_behavior needs Node Feature Discovery 0.19.0, got 0.17.3. Leave "
+        "it out, or use a later release of the device plugin"
     )

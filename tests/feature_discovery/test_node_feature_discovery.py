@@ -33,11 +33,11 @@ def refusal(struct, **given):
 # --- every component ------------------------------------------------------------------------------------------
 
 
-def test_what_the_program_or_kubernetes_would_refuse_is_refused_for_every_component(refused):
+def test_values_that_the_program_or_kubernetes_would_reject_are_rejected(refused):
     refused(*COMPONENTS.values())
 
 
-def test_every_component_takes_what_kubernetes_takes():
+def test_every_component_accepts_valid_values():
     for struct in COMPONENTS.values():
         for given in (
             {"extra_envs": {"A": "b", "C": EnvValue.field("spec.nodeName"), "D": PlusEnvValue.from_value("e")}},
@@ -51,7 +51,7 @@ def test_every_component_takes_what_kubernetes_takes():
             assert struct(**given)
 
 
-def test_what_one_component_would_refuse_or_ignore_is_refused(refused):
+def test_values_that_one_component_would_reject_or_ignore_are_rejected(refused):
     refused(*COMPONENTS.values())
 
 
@@ -67,16 +67,16 @@ def test_what_one_component_would_refuse_or_ignore_is_refused(refused):
     ],
     ids=str,
 )
-def test_a_budget_that_would_block_every_drain_is_refused(replicas, budget):
+def test_a_budget_that_would_block_every_drain_is_rejected(replicas, budget):
     given = {"replica_count": replicas, "pod_disruption_budget": NfdPodDisruptionBudget(**budget)}
     for name in ("master", "gc"):
         assert refusal(COMPONENTS[name], **given) == (
-            f"{name}.pod_disruption_budget lets none of {replicas} go, so no node that runs one could be drained; "
-            "raise replica_count or pass max_unavailable=1"
+            f"{name}.pod_disruption_budget must allow the eviction of one of {replicas} pods, so that nodes can drain. "
+            "Raise replica_count or pass max_unavailable=1"
         )
 
 
-def test_a_budget_that_lets_a_pod_go_is_written_as_it_is_given():
+def test_a_budget_that_allows_a_drain_is_written_unchanged():
     for replicas, budget, manifest in (
         (2, {}, {"minAvailable": 1}),
         (1, {"min_available": 0}, {"minAvailable": 0}),
@@ -88,7 +88,7 @@ def test_a_budget_that_lets_a_pod_go_is_written_as_it_is_given():
         assert made.pod_disruption_budget.to_manifest() == {**manifest, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
 
 
-def test_a_setting_may_be_made_in_one_place_only():
+def test_a_setting_can_have_one_place_only():
     for member, value, key, written in (
         ("deny_label_ns", ["a.b"], "denyLabelNs", ["a.b"]),
         ("extra_label_ns", ["a.b"], "extraLabelNs", ["a.b"]),
@@ -99,29 +99,29 @@ def test_a_setting_may_be_made_in_one_place_only():
         assert NfdMaster(**{member: value})
         assert NfdMaster(config={key: written}).document()[key] == written
         assert refusal(NfdMaster, **{member: value}, config={key: written}) == (
-            f"master.{member} overrides master.config.{key} silently; keep one of them"
+            f"master.{member} overrides master.config.{key} silently. Remove one of them"
         )
 
 
 # --- parts of components --------------------------------------------------------------------------------------
 
 
-def test_a_part_that_cannot_be_is_refused(refused):
+def test_an_impossible_part_is_rejected(refused):
     refused(NfdServiceAccount, NfdProbe, NfdNetworkPolicy, NfdPodMonitor, NfdPodDisruptionBudget)
 
 
 # --- all of them ----------------------------------------------------------------------------------------------
 
 
-def test_an_installation_that_cannot_be_is_refused(refused):
+def test_an_impossible_installation_is_rejected(refused):
     refused(NodeFeatureDiscovery)
 
 
-def test_a_value_of_the_chart_that_is_not_offered_says_why():
+def test_the_error_for_a_missing_option_of_the_chart_gives_the_reason():
     for member, why in {
-        "post_delete_cleanup": "the chart's hook is a Job that kubectl apply would start at once, and it takes every "
-        "label of NFD off the nodes",
-        "checksum_values_only": "pods carry the checksum of their file alone",
+        "post_delete_cleanup": "the hook of the chart is a Job that kubectl apply would start at once, and it "
+        "removes all NFD labels of nodes",
+        "checksum_values_only": "the checksum of a pod covers only its file",
         "name_override": "set fullname",
         "fullname_override": "set fullname",
         "namespace_override": "set namespace",

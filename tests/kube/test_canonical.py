@@ -10,7 +10,7 @@ from gpu_constructs.kube import kinds
 from gpu_constructs.kube.kinds import canonical_quantity, make_canonical
 
 
-def test_an_amount_is_written_as_the_api_server_writes_it(rows):
+def test_a_quantity_has_the_canonical_form_of_the_api_server(rows):
     for given, stored in rows:
         assert canonical_quantity(given) == stored
 
@@ -21,7 +21,7 @@ def canonical(manifest):
     return made
 
 
-# Pointers in Go: the server stores what is false or 0 (kubernetes/api@v0.36.0:core/v1/types.go).
+# These fields are pointers in Go, so the API server stores false and 0 (kubernetes/api@v0.36.0:core/v1/types.go).
 STORED_IF_FALSE = {
     *("allowPrivilegeEscalation", "automountServiceAccountToken", "enableServiceLinks", "privileged"),
     *("backoffLimit", "readOnlyRootFilesystem", "runAsGroup", "runAsNonRoot", "runAsUser", "setHostnameAsFQDN"),
@@ -40,7 +40,7 @@ def empty_members(value, key=""):
         yield key
 
 
-def test_no_object_of_the_example_says_what_the_api_server_leaves_out():
+def test_no_object_of_the_example_contains_a_field_that_the_api_server_omits():
     for cluster in dist.CLUSTERS:
         judged = [
             manifest
@@ -51,7 +51,7 @@ def test_no_object_of_the_example_says_what_the_api_server_leaves_out():
         assert {key for manifest in judged for key in empty_members(manifest)} - STORED_IF_FALSE == set(), cluster
 
 
-def test_objects_of_others_are_written_as_the_api_server_stores_them_too(rows):
+def test_objects_from_other_libraries_have_the_canonical_form_too(rows):
     for api_version, kind, body, stored in rows:
         given = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, **body}
         assert canonical(given) == {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, **stored}

@@ -21,18 +21,18 @@ def violations(container):
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_privileged_container_says_no_word_that_contradicts_it(read_only):
+def test_the_context_of_a_privileged_container_has_no_contradiction(read_only):
     given = container_security(privileged=True, add=("SYS_ADMIN",), non_root=True, read_only=read_only)
     assert given == {"privileged": True, "readOnlyRootFilesystem": read_only}
 
 
-def test_with_a_user_that_is_not_root_it_passes_the_restricted_level():
+def test_the_context_of_a_user_other_than_root_passes_the_restricted_level():
     assert violations(container_security(non_root=True)) == []
     assert len(violations(container_security())) == 1
 
 
 def refused_fields(place, fields):
-    """The fields of a security context that the schema of the newest Kubernetes does not know."""
+    """Return the fields of a security context that the schema of the newest Kubernetes release does not have."""
     known = []
     for field in fields:
         context = {"securityContext": {field: None}}
@@ -48,7 +48,7 @@ def refused_fields(place, fields):
 
 
 @pytest.mark.parametrize(("place", "fields"), [("container", SECURITY_CONTEXT), ("pod", POD_SECURITY_CONTEXT)])
-def test_every_field_that_may_be_given_is_one_of_kubernetes(place, fields):
+def test_every_allowed_field_exists_in_kubernetes(place, fields):
     assert refused_fields(place, fields) == []
     assert refused_fields(place, ["privilege"]) == ["privilege"]
 
@@ -56,13 +56,13 @@ def test_every_field_that_may_be_given_is_one_of_kubernetes(place, fields):
 NONE, SYS_ADMIN, PRIVILEGED = Rights(), Rights(add=("SYS_ADMIN",)), Rights(add=("SYS_ADMIN",), privileged=True)
 
 
-def test_rights_become_the_security_context_that_holds_them_and_no_more():
+def test_rights_become_the_security_context_that_grants_exactly_them():
     assert NONE.to_manifest() == HARDENED
     assert SYS_ADMIN.to_manifest() == {**HARDENED, "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}
     assert PRIVILEGED.to_manifest(read_only=False) == {"privileged": True, "readOnlyRootFilesystem": False}
 
 
 @cases
-def test_rights_are_held_by_a_context_that_grants_at_least_them(context, held):
+def test_a_context_that_grants_at_least_the_rights_contains_them(context, held):
     by_weight = [NONE, SYS_ADMIN, PRIVILEGED]
     assert [rights for rights in by_weight if rights.are_in(context)] == by_weight[:held]

@@ -1,4 +1,4 @@
-"""Credentials in plain text are recognised by name and by form, and nothing else is taken for one.
+"""The library recognizes credentials in plain text by name and by format, and accepts everything else.
 
 The samples are put together here, so that no scanner takes this file for a leak.
 """
@@ -35,23 +35,23 @@ FORMS = {
 }
 
 
-def test_a_value_of_a_known_form_is_a_credential_under_any_name():
+def test_a_value_in_a_known_format_is_a_credential_under_any_name():
     for kind in FORMS:
         assert in_variable("SETTING", FORMS[kind]), kind
         assert in_variable("SCRIPT", f"curl -H '{FORMS[kind]}' https://example.com"), kind
 
 
-def test_a_name_that_ends_with_what_it_holds_gives_a_credential_away(rows):
+def test_a_name_that_ends_like_a_credential_reveals_one(rows):
     for (name,) in rows:
         assert in_variable(name, "hunter2-and-more"), name
 
 
-def test_what_only_resembles_a_credential_is_none(rows):
+def test_a_value_that_only_resembles_a_credential_is_accepted(rows):
     for name, value in rows:
         assert in_variable(name, value) is None, (name, value)
 
 
-def test_arguments_are_read_as_flags_and_assignments():
+def test_credentials_are_found_in_flags_and_assignments():
     for words, places in [
         (["--api-key=hunter2"], [0]),
         (["--model", "m", "--api-key", "hunter2"], [3]),
@@ -86,7 +86,7 @@ def test_values_of_any_chart_are_searched_by_key_variable_and_argument():
     ]
 
 
-def test_values_that_hold_themselves_or_one_value_many_times_are_read_once():
+def test_recursive_and_shared_values_are_read_once():
     shared = {"adminPassword": "hunter2"}
     for _ in range(40):
         shared = {"a": [shared] * 9}
@@ -94,7 +94,7 @@ def test_values_that_hold_themselves_or_one_value_many_times_are_read_once():
     assert len(list(in_values(shared))) == 1
 
 
-def test_a_text_is_admitted_by_the_explicit_word():
+def test_not_a_secret_makes_a_text_acceptable():
     text = "public-demo-of-this-test"
     assert in_variable("DEMO_TOKEN", text)
     assert not_a_secret(text) is text
@@ -104,22 +104,22 @@ def test_a_text_is_admitted_by_the_explicit_word():
     assert list(in_arguments([not_a_secret("--token=another-of-this-test")])) == []
 
 
-def test_only_text_can_be_admitted():
-    assert refusal(not_a_secret, 7).startswith("text must be str; got int")
+def test_not_a_secret_accepts_only_text():
+    assert refusal(not_a_secret, 7).startswith("text must be str, got int")
 
 
-def test_an_error_shows_nothing_of_the_credential():
+def test_an_error_does_not_show_the_credential():
     found = in_variable("DB_PASSWORD", "hunter2")
     assert str(found.refusal("env['DB_PASSWORD']", "read it from a Secret")) == (
-        "env['DB_PASSWORD'] must not be a credential in plain text; got 7 characters (its name says so); read it from "
-        "a Secret, or not_a_secret(...) where it is public"
+        "env['DB_PASSWORD'] must not be a credential in plain text, got 7 characters (its name says so). Read it from "
+        "a Secret, or not_a_secret(...) if the value is public"
     )
 
 
 PAGE = dist.ROOT / "docs" / "security.md"
 
 
-def test_the_page_names_what_is_recognized_and_what_is_not():
+def test_the_page_lists_what_is_recognized_and_what_is_not():
     rows = documents.table(PAGE, "recognized by")
     for name in re.findall(r"`(\w+)`", rows[0][1]):
         assert in_variable(name, "hunter2"), name

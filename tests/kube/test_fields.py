@@ -15,7 +15,7 @@ LETTERS_AND_DIGITS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def problem_of(check, *arguments, **keywords):
-    """The message a check refuses its arguments with; None when it takes them."""
+    """Return the message with which a check rejects its arguments, or None if it accepts them."""
     try:
         check(*arguments, **keywords)
     except GpuConstructsError as error:
@@ -23,22 +23,22 @@ def problem_of(check, *arguments, **keywords):
     return None
 
 
-def test_a_misspelt_word_is_refused_with_the_words_and_the_nearest_of_them():
+def test_a_misspelled_word_is_rejected_with_the_allowed_words_and_a_suggestion():
     assert problem_of(fields.one_of, "scrape", "ServceMonitor", ["ServiceMonitor", "none"]) == (
-        "scrape must be one of 'ServiceMonitor', 'none'; got 'ServceMonitor' (did you mean 'ServiceMonitor'?)"
+        "scrape must be one of 'ServiceMonitor', 'none', got 'ServceMonitor' (did you mean 'ServiceMonitor'?)"
     )
 
 
 @cases
-def test_a_whole_number_is_an_int_of_a_least_size_and_no_bool(got, problem):
+def test_a_whole_number_is_an_int_above_the_minimum_and_not_a_bool(got, problem):
     assert problem_of(fields.whole_number, "replicas", got, minimum=2, way_out="use none") == problem
 
 
 @cases
-def test_a_text_of_another_form_is_refused_with_the_form(check, taken, refused, form):
+def test_a_text_in_another_format_is_rejected_with_the_format(check, taken, refused, form):
     assert [text for text in taken if problem_of(check, "field", text)] == []
     for text in refused:
-        assert problem_of(check, "field", text) == f"field must be {form}; got {text!r}"
+        assert problem_of(check, "field", text) == f"field must be {form}, got {text!r}"
 
 
 def test_a_name_has_as_many_characters_as_kubernetes_stores():
@@ -48,20 +48,18 @@ def test_a_name_has_as_many_characters_as_kubernetes_stores():
         (fields.label_value, "x" * 63, "x" * 64),
     ):
         assert problem_of(check, "field", longest) is None
-        assert problem_of(check, "field", longer).endswith(f"; got {longer!r}")
+        assert problem_of(check, "field", longer).endswith(f", got {longer!r}")
 
 
-def test_labels_have_keys_and_values_of_kubernetes():
+def test_labels_have_keys_and_values_that_kubernetes_allows():
     assert problem_of(fields.labels, "labels", {"team": "ml", "nvidia.com/gpu.present": "true", "A_b.c-d": ""}) is None
     for key in ("", "a b", "/a", "a/", "a/b/c", "A.com/x", "-a", "a-", "x" * 64):
-        assert (
-            problem_of(fields.labels, "labels", {key: "x"}) == f"labels has a key that is not a label key; got {key!r}"
-        )
+        assert problem_of(fields.labels, "labels", {key: "x"}) == f"labels must have valid label keys, got {key!r}"
     assert problem_of(fields.labels, "labels", {"team": "a b"}).startswith("labels['team'] must be a label value")
 
 
 @given(st.text(alphabet=LETTERS_AND_DIGITS + "-._A\nä", max_size=66))
-def test_a_dns_label_is_what_rfc_1123_says(name):
+def test_a_dns_label_follows_rfc_1123(name):
     is_label = (
         0 < len(name) <= 63
         and set(name) <= set(LETTERS_AND_DIGITS + "-")
@@ -72,7 +70,7 @@ def test_a_dns_label_is_what_rfc_1123_says(name):
 
 
 @cases
-def test_a_quantity_says_a_number(quantity, number):
+def test_a_quantity_becomes_a_number(quantity, number):
     assert fields.amount(quantity) == Fraction(number)
 
 
@@ -93,33 +91,33 @@ def test_a_quantity_says_a_number(quantity, number):
         (Mapping[str, Mapping[str, str | int]] | None, {"limits": {"cpu": 1, "memory": "1Gi"}}),
     ],
 )
-def test_a_value_of_the_annotated_type_is_taken(annotation, got):
+def test_a_value_of_the_annotated_type_is_accepted(annotation, got):
     assert problem_of(fields.of_type, "field", got, annotation) is None
 
 
 @pytest.mark.parametrize(
     ("annotation", "got", "problem"),
     [
-        (str, 5, "field must be str; got int: 5"),
-        (bool, "yes", "field must be bool; got str: 'yes'"),
-        (bool, 1, "field must be bool; got int: 1"),
+        (str, 5, "field must be str, got int: 5"),
+        (bool, "yes", "field must be bool, got str: 'yes'"),
+        (bool, 1, "field must be bool, got int: 1"),
         (int | None, True, "field must be an int, got True (bool)"),
-        (Literal["red", "green"], "gren", "field must be one of 'red', 'green'; got 'gren' (did you mean 'green'?)"),
-        (Literal["red", "blue"] | None, "rde", "field must be one of 'red', 'blue'; got 'rde' (did you mean 'red'?)"),
-        (Sequence[Literal["a", "b"]], ["a", "c"], "field[1] must be one of 'a', 'b'; got 'c'"),
+        (Literal["red", "green"], "gren", "field must be one of 'red', 'green', got 'gren' (did you mean 'green'?)"),
+        (Literal["red", "blue"] | None, "rde", "field must be one of 'red', 'blue', got 'rde' (did you mean 'red'?)"),
+        (Sequence[Literal["a", "b"]], ["a", "c"], "field[1] must be one of 'a', 'b', got 'c'"),
         (Sequence[str], "abc", "field must be a list, got 'abc' (str)"),
         (Sequence[str] | None, "abc", "field must be a list, got 'abc' (str)"),
-        (Sequence[str], ["a", 5], "field[1] must be str; got int: 5"),
-        (Mapping[str, str], {"a": 1}, "field['a'] must be str; got int: 1"),
-        (Mapping[str, str], {1: "a"}, "field key must be str; got int: 1"),
+        (Sequence[str], ["a", 5], "field[1] must be str, got int: 5"),
+        (Mapping[str, str], {"a": 1}, "field['a'] must be str, got int: 1"),
+        (Mapping[str, str], {1: "a"}, "field key must be str, got int: 1"),
     ],
 )
-def test_a_value_of_another_type_is_refused_in_python_words(annotation, got, problem):
+def test_a_value_of_another_type_is_rejected_with_python_types(annotation, got, problem):
     assert problem_of(fields.of_type, "field", got, annotation) == problem
 
 
 def test_a_class_is_named_without_its_module():
-    assert problem_of(fields.of_type, "field", 5, Sample) == "field must be Sample; got int: 5"
+    assert problem_of(fields.of_type, "field", 5, Sample) == "field must be Sample, got int: 5"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@ import schemas
 from gpu_constructs.kube import kinds
 
 
-def test_kinds_outside_namespaces_are_told_from_those_inside(rows):
+def test_cluster_scoped_kinds_are_distinguished_from_namespaced_ones(rows):
     for kind, is_outside in rows:
         assert kinds.is_cluster_scoped(*kind.split()) == is_outside, kind
 
@@ -15,7 +15,7 @@ SERVED = {
 }
 
 
-def test_each_kind_outside_namespaces_is_one_that_a_supported_kubernetes_serves():
+def test_a_supported_kubernetes_release_serves_each_cluster_scoped_kind():
     for group, kind in sorted(kinds._CLUSTER_SCOPED):
         assert (group, kind) in SERVED, (group, kind)
 

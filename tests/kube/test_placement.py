@@ -16,17 +16,17 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @cases
-def test_a_toleration_is_written_as_kubernetes_writes_it(toleration, written):
+def test_a_toleration_has_the_form_of_the_kubernetes_api(toleration, written):
     expected = written or {"key": "a", "operator": "Equal", "value": "", "effect": "PreferNoSchedule"}
     assert toleration.to_manifest() == expected
 
 
 @cases
-def test_what_kubernetes_would_not_take_is_refused(given, problem):
+def test_values_that_kubernetes_does_not_allow_are_rejected(given, problem):
     assert refusal(Toleration, **given) == problem
 
 
-def test_tegra_nodes_and_the_labels_of_a_foreign_discovery_are_further_alternatives():
+def test_tegra_nodes_and_the_default_labels_of_nfd_are_alternatives():
     keys = {
         (tegra, foreign): [
             term["matchExpressions"][0]["key"].rpartition("/")[2]
@@ -46,21 +46,21 @@ def test_tegra_nodes_and_the_labels_of_a_foreign_discovery_are_further_alternati
 
 
 @cases
-def test_further_expressions_hold_in_each_alternative_and_leave_the_rest(affinity, expressions, together):
+def test_more_expressions_apply_in_each_alternative_and_keep_the_rest(affinity, expressions, together):
     before = copy.deepcopy(affinity)
     assert with_node_expressions(affinity, expressions) == together
     assert affinity == before
 
 
 @cases
-def test_an_affinity_as_kubernetes_writes_it_is_taken(given):
+def test_an_affinity_in_the_form_of_the_kubernetes_api_is_accepted(given):
     before = copy.deepcopy(given)
     check_affinity(given)
     assert given == before
 
 
 @cases
-def test_an_affinity_that_kubernetes_would_refuse_is_refused(given, problem):
+def test_an_affinity_that_kubernetes_rejects_is_rejected(given, problem):
     assert refusal(check_affinity, given) == problem
 
 
@@ -73,13 +73,13 @@ def of_terms(*names):
     return required_node_affinity([[label_exists(key) for key in name] for name in names])
 
 
-def test_alternatives_hold_besides_in_each_alternative_of_the_user():
+def test_alternatives_apply_in_each_alternative_of_the_user():
     alternatives = [[label_exists("x")], [label_exists("y"), label_exists("z")]]
     assert keys(with_node_alternatives(None, alternatives)) == ["x", "yz"]
     assert keys(with_node_alternatives(of_terms("a", "b"), alternatives)) == ["ax", "ayz", "bx", "byz"]
 
 
-def test_alternatives_that_hold_already_are_not_written_again():
+def test_alternatives_that_already_apply_are_not_added_again():
     alternatives = [[label_exists("x")], [label_exists("y"), label_exists("z")]]
     for given in (of_terms("ax", "azy"), with_node_alternatives(of_terms("a", "b"), alternatives)):
         assert with_node_alternatives(given, alternatives) is given

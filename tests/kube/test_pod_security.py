@@ -1,4 +1,4 @@
-"""Pod Security levels: every check can fail, and known pods get the verdict of the real admission plugin."""
+"""Pod Security levels: every check can fail, and known pods have the same result as in the admission plugin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INLINE_VOLUMES = ("configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "i
 
 
 def restricted_pod(pod: dict | None = None, container: dict | None = None) -> dict:
-    """The pod that satisfies every check, its or its container's security context changed."""
+    """Return the pod that passes every check, with a change of its security context or that of its container."""
     changed = copy.deepcopy(RESTRICTED_POD)
     changed["securityContext"].update(pod or {})
     changed["containers"][0]["securityContext"].update(container or {})
@@ -29,7 +29,7 @@ def failing(pod: dict, level: str) -> set[str]:
     return {violation.split(":")[0] for violation in violations(pod, level)}
 
 
-def test_every_check_refuses_what_it_is_about_and_nothing_else(rows):
+def test_every_check_rejects_its_violation_and_nothing_else(rows):
     weaker = {"baseline": "privileged", "restricted": "baseline"}
     for level, check, place, fields in rows:
         pod = {
@@ -52,7 +52,7 @@ def test_init_and_ephemeral_containers_are_checked_too():
         assert violations(pod, "baseline") == ["privileged: container 'extra' is privileged"], field
 
 
-def test_containers_may_settle_for_themselves_what_the_pod_leaves_open():
+def test_containers_can_set_what_the_pod_does_not_set():
     own = {"runAsNonRoot": True, "seccompProfile": {"type": "Localhost", "localhostProfile": "gpu.json"}}
     pod = restricted_pod(pod={"runAsNonRoot": None, "seccompProfile": None}, container=own)
     assert violations(pod, "restricted") == []

@@ -21,7 +21,7 @@ def manifest_of(kind, spec):
     return {"apiVersion": api_version, "kind": name, "spec": spec}
 
 
-def test_the_pods_of_each_kind_are_found_where_they_are(rows):
+def test_the_pod_specs_of_each_kind_are_found(rows):
     for kind, spec, paths in rows:
         manifest = manifest_of(kind, spec)
         assert [".".join(map(str, path)) for path in pod_spec_paths(manifest)] == paths, kind
@@ -30,7 +30,7 @@ def test_the_pods_of_each_kind_are_found_where_they_are(rows):
 
 
 @pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
-def test_a_serving_runtime_is_itself_a_pod_and_may_have_another(kind):
+def test_a_serving_runtime_is_a_pod_and_can_contain_another(kind):
     spec = {**POD, "workerSpec": POD}
     manifest = manifest_of(f"serving.kserve.io/v1alpha1 {kind}", spec)
     assert pod_spec_paths(manifest) == [("spec",), ("spec", "workerSpec")]
@@ -51,7 +51,7 @@ def test_each_component_of_an_inference_service_is_a_pod():
     ]
 
 
-def test_a_train_job_has_no_pods_of_its_own_nor_has_an_experiment_that_tries_one():
+def test_a_train_job_and_an_experiment_with_one_have_no_pods():
     patch = {"template": {"spec": JOB_SET}}
     job = manifest_of(
         "trainer.kubeflow.org/v1alpha1 TrainJob", {"runtimePatches": [{"manager": "a", "trainingRuntimeSpec": patch}]}
@@ -61,7 +61,7 @@ def test_a_train_job_has_no_pods_of_its_own_nor_has_an_experiment_that_tries_one
 
 
 @cases
-def test_the_caller_may_say_where_the_pods_of_an_unknown_kind_are(path, found):
+def test_the_caller_can_specify_the_path_for_an_unknown_kind(path, found):
     manifest = manifest_of("example.com/v1 Gadget", {"a": TEMPLATE, "list": [POD, POD]})
     assert pod_spec_paths(manifest) == []
     assert [list(steps) for steps in pod_spec_paths(manifest, path)] == found
@@ -69,13 +69,13 @@ def test_the_caller_may_say_where_the_pods_of_an_unknown_kind_are(path, found):
 
 
 @pytest.mark.parametrize("path", ["", "spec..template", ".spec", "spec.", 5, ("spec",)])
-def test_a_path_with_an_empty_step_is_refused(path):
-    with pytest.raises(GpuConstructsError, match=r"^path must be keys joined by dots, .*; got "):
+def test_a_path_with_an_empty_step_is_rejected(path):
+    with pytest.raises(GpuConstructsError, match=r"^path must be keys joined by dots, .*, got "):
         pod_spec_paths({}, path)
 
 
 @cases
-def test_what_makes_no_pods_has_none(manifest):
+def test_an_object_that_creates_no_pods_has_none(manifest):
     assert list(pod_specs(manifest)) == []
 
 
@@ -91,7 +91,7 @@ def test_the_pods_of_cdk8s_plus_workloads_are_found(chart):
     assert [[container["image"] for container in containers(spec)] for spec in found] == [["a:1"]] * 6
 
 
-def test_containers_that_run_first_come_first():
+def test_init_containers_come_first():
     assert [c["name"] for c in containers({"containers": [{"name": "b"}], "initContainers": [{"name": "a"}]})] == [
         "a",
         "b",
@@ -100,12 +100,12 @@ def test_containers_that_run_first_come_first():
 
 
 @pytest.mark.parametrize("server", ["model", "huggingface", "pytorch", "triton"])
-def test_what_serves_the_model_of_a_predictor_is_a_container(server):
+def test_the_model_server_of_a_predictor_is_a_container(server):
     one = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
     assert list(containers({server: one})) == [one]
     assert list(containers({server: one, "containers": [{"name": "a"}]})) == [{"name": "a"}, one]
 
 
 @cases
-def test_labels_a_node_must_carry_are_told_from_those_it_may(pod, required):
+def test_required_node_labels_are_distinguished_from_alternatives(pod, required):
     assert [sorted(labels) for labels in node_labels_required(pod)] == required

@@ -5,7 +5,7 @@ RULES = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]
 SUBJECTS = [{"kind": "ServiceAccount", "name": "agent", "namespace": "gpu"}]
 
 
-def test_an_account_hands_out_no_token_by_itself():
+def test_a_service_account_does_not_mount_its_token_by_default():
     assert rbac.service_account(METADATA) == {
         "service-account": {
             "apiVersion": "v1",
@@ -16,7 +16,7 @@ def test_an_account_hands_out_no_token_by_itself():
     }
 
 
-def test_a_cluster_role_has_no_namespace_but_the_account_it_is_bound_to_has():
+def test_a_cluster_role_has_no_namespace_but_its_service_account_has_one():
     made = rbac.cluster_role(METADATA, RULES)
     assert list(made) == ["cluster-role", "cluster-role-binding"]
     assert [manifest["kind"] for manifest in made.values()] == ["ClusterRole", "ClusterRoleBinding"]

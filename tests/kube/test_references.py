@@ -8,13 +8,13 @@ from refusals import refusal
 
 
 @pytest.mark.parametrize("given", [5, None, True, ["team"], {"name": "team"}])
-def test_a_value_that_is_no_object_is_refused_by_its_python_type(given):
+def test_a_value_that_is_not_an_object_is_rejected_with_its_python_type(given):
     assert refusal(name_of, "namespace", given, "Namespace") == (
-        f"namespace must be the name of a Namespace or a Namespace object; got {type(given).__name__}"
+        f"namespace must be the name of a Namespace or a Namespace object, got {type(given).__name__}"
     )
 
 
-def test_an_object_of_any_library_is_taken_by_its_kind(chart, tmp_path):
+def test_an_object_of_any_library_is_accepted_by_its_kind(chart, tmp_path):
     file = tmp_path / "existing.yaml"
     file.write_text("apiVersion: v1\nkind: Secret\nmetadata: {name: mine}\n")
     (secret,) = Include(chart, "existing", url=str(file)).api_objects
@@ -32,12 +32,12 @@ def test_an_object_of_any_library_is_taken_by_its_kind(chart, tmp_path):
         assert name_of("field", given, kind) == name
 
 
-def test_an_object_of_another_kind_is_refused_by_its_kind(chart):
+def test_an_object_of_another_kind_is_rejected_with_its_kind(chart):
     for given, got in (
         (kplus.ConfigMap(chart, "object"), "a ConfigMap"),
         (NvidiaRuntimeClass(chart, "class"), "a RuntimeClass"),
         (chart, "Chart"),
     ):
         assert refusal(name_of, "namespace", given, "Namespace") == (
-            f"namespace must be the name of a Namespace or a Namespace object; got {got}"
+            f"namespace must be the name of a Namespace or a Namespace object, got {got}"
         )

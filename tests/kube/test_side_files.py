@@ -9,7 +9,7 @@ from gpu_constructs.kube.side_files import FOLDERS, SideFile
 
 
 class Writer(Construct):
-    """Anybody's construct with files of its own."""
+    """A construct of a user that writes files."""
 
     def __init__(self, scope, id, *files):
         super().__init__(scope, id)
@@ -32,7 +32,7 @@ def app_in(folder: Path, *files: SideFile) -> App:
 
 
 @pytest.mark.parametrize(("folder", "ending"), [(folder, ending) for folder in FOLDERS for ending in FOLDERS[folder]])
-def test_a_file_lies_in_its_folder_beside_the_manifests_and_says_that_it_is_generated(tmp_path, folder, ending):
+def test_a_file_is_in_its_folder_and_states_that_it_is_generated(tmp_path, folder, ending):
     synthesize(app_in(tmp_path, SideFile(folder=folder, stem="gpu-1", ending=ending, text="{\n}\n")))
     first, rest = (tmp_path / folder / f"gpu-1{ending}").read_text().split("\n", 1)
     assert "Written by gpu_constructs: change the app, not this file." in first
@@ -40,7 +40,7 @@ def test_a_file_lies_in_its_folder_beside_the_manifests_and_says_that_it_is_gene
 
 
 @pytest.mark.parametrize("ending", FOLDERS["reports"])
-def test_a_report_that_nothing_writes_any_more_goes_and_one_of_others_stays(tmp_path, ending):
+def test_synth_removes_its_old_reports_and_keeps_those_of_others(tmp_path, ending):
     synthesize(app_in(tmp_path, SideFile(folder="reports", stem="plan", ending=ending, text="{\n}")))
     mine = tmp_path / f"reports/mine{ending}"
     mine.write_text("{}")
@@ -49,7 +49,7 @@ def test_a_report_that_nothing_writes_any_more_goes_and_one_of_others_stays(tmp_
 
 
 @pytest.mark.parametrize("others", [(), ("fleet",)], ids=["one-cluster", "two-clusters"])
-def test_a_file_that_nothing_writes_any_more_goes_and_files_of_others_stay(tmp_path, others):
+def test_synth_removes_its_old_files_and_keeps_those_of_others(tmp_path, others):
     folders = [tmp_path / name for name in ("homelab", *others)] if others else [tmp_path]
     synthesize(*(app_in(folder, machine(), machine("gpu-2")) for folder in folders))
     generated = next(iter(tmp_path.glob("machine-config/**/gpu-2.yaml")))
@@ -60,12 +60,12 @@ def test_a_file_that_nothing_writes_any_more_goes_and_files_of_others_stay(tmp_p
     assert mine.exists()
 
 
-def test_two_constructs_do_not_write_one_file(tmp_path):
+def test_two_constructs_cannot_write_the_same_file(tmp_path):
     app = app_in(tmp_path, machine())
     Writer(app, "other", machine())
     with pytest.raises(SynthesisError) as refused:
         synthesize(app)
     assert refused.value.problems == [
-        "other: machine-config/gpu-1.yaml is written by another construct already; give one of them another name"
+        "other: another construct already writes machine-config/gpu-1.yaml. Give one of them another name"
     ]
     assert not (tmp_path / "machine-config").exists()

@@ -14,7 +14,7 @@ def made(**given):
     return {key: value for key, value in manifest.items() if value is not None}
 
 
-def test_everything_given_arrives(keywords):
+def test_every_option_appears_in_the_container(keywords):
     manifest = made(**keywords)
     assert (manifest["command"], manifest["args"], manifest["workingDir"]) == (["sh"], ["-c", "true"], "/srv")
     assert manifest["env"] == [{"name": "A", "value": "b"}]
@@ -28,12 +28,12 @@ def test_everything_given_arrives(keywords):
 
 
 @pytest.mark.parametrize(("user", "non_root"), [(1000, True), (0, False), (None, None)])
-def test_a_user_of_its_own_says_whether_it_is_root(user, non_root):
+def test_run_as_user_determines_run_as_non_root(user, non_root):
     security = made(run_as_user=user)["securityContext"]
     assert (security["runAsUser"], security["runAsNonRoot"]) == (user, non_root)
 
 
-def test_its_volumes_join_those_of_the_pod():
+def test_its_volumes_are_added_to_those_of_the_pod():
     shared, disk = Volume.empty_dir(), VolumeClaim(storage="1Gi")
     mounts = Mounts()
     mounts.mounted({"/shared": shared})
@@ -43,5 +43,5 @@ def test_its_volumes_join_those_of_the_pod():
 
 
 @cases
-def test_a_value_that_kubernetes_would_not_take_is_refused_where_the_container_is_made(given, message):
+def test_a_value_that_kubernetes_does_not_allow_is_rejected_when_the_container_is_created(given, message):
     assert refusal(Container, **{"name": "helper", "image": IMAGE, **given}).startswith(message)

@@ -16,7 +16,7 @@ def test_a_value_can_be_read_in_the_cluster(value, source):
     assert variables({"A": value}) == [{"name": "A", "valueFrom": source}]
 
 
-def test_values_of_cdk8s_plus_are_taken_as_well(chart):
+def test_values_of_cdk8s_plus_are_accepted(chart):
     secret = kplus.Secret(chart, "token")
     given = {
         "TEXT": kplus.EnvValue.from_value("x"),
@@ -31,18 +31,18 @@ def test_values_of_cdk8s_plus_are_taken_as_well(chart):
 
 
 @pytest.mark.parametrize(("value", "kind"), [(5, "int"), (None, "NoneType"), (True, "bool"), (["a"], "list")])
-def test_a_value_of_another_type_is_refused(value, kind):
-    assert refusal(variables, {"A": value}) == f"env['A'] must be str or an EnvValue; got {kind}"
+def test_a_value_of_another_type_is_rejected(value, kind):
+    assert refusal(variables, {"A": value}) == f"env['A'] must be str or an EnvValue, got {kind}"
 
 
 @pytest.mark.parametrize("key", [5, None, "", "a b", "a/b"])
 @pytest.mark.parametrize("factory", [EnvValue.secret, EnvValue.config_map])
-def test_a_key_that_no_secret_or_config_map_could_hold_is_refused(factory, key):
+def test_a_key_that_no_secret_or_config_map_can_have_is_rejected(factory, key):
     with pytest.raises(GpuConstructsError, match=r"^key must "):
         factory("name", key=key)
 
 
 @pytest.mark.parametrize("path", [5, None, "", "metadata.nam"])
-def test_a_field_that_no_pod_has_is_refused(path):
+def test_a_field_that_no_pod_has_is_rejected(path):
     with pytest.raises(GpuConstructsError, match=r"^field_path must "):
         EnvValue.field(path)

@@ -5,10 +5,10 @@ DEFAULTS = {"initialDelaySeconds": None, "periodSeconds": 10, "timeoutSeconds": 
 
 
 @cases
-def test_a_check_is_written_with_a_timeout_that_a_busy_host_can_keep(probe, check):
+def test_a_probe_has_a_timeout_that_a_busy_node_can_meet(probe, check):
     assert probe.to_manifest() == {**check, **DEFAULTS}
 
 
 @cases
-def test_a_probe_that_could_not_ask_is_refused(make, given, problem):
+def test_an_invalid_probe_is_rejected(make, given, problem):
     assert refusal(make, **given).startswith(problem)

@@ -5,12 +5,12 @@ from tables import cases
 METADATA = {"name": "llm", "namespace": "ai", "labels": {}}
 
 
-def test_ports_without_names_are_named_after_their_number():
+def test_ports_without_names_get_names_from_their_numbers():
     assert named_ports([80, 9090]) == {"tcp-80": 80, "tcp-9090": 9090}
 
 
 @cases
-def test_ports_that_kubernetes_would_refuse_are_refused(given, message):
+def test_ports_that_kubernetes_rejects_are_rejected(given, message):
     assert refusal(named_ports, given) == message
 
 

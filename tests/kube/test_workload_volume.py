@@ -9,7 +9,7 @@ from tables import cases
 
 
 @cases
-def test_a_source_is_written_as_kubernetes_does(volume, source, read_only):
+def test_a_source_has_the_form_of_the_kubernetes_api(volume, source, read_only):
     assert (volume.source, volume.read_only) == (source, read_only)
 
 
@@ -24,34 +24,34 @@ def test_objects_of_cdk8s_plus_become_volumes(chart):
 
 
 @pytest.mark.parametrize(("given", "got"), [("models", "str"), (None, "NoneType"), (5, "int")])
-def test_what_cannot_be_mounted_is_refused(given, got):
+def test_a_value_that_pods_cannot_mount_is_rejected(given, got):
     assert refusal(Volume.of, "volumes['/data']", given) == (
-        "volumes['/data'] must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object; "
+        "volumes['/data'] must be a Volume, a VolumeClaim or a PersistentVolumeClaim, ConfigMap or Secret object, "
         f"got {got}"
     )
 
 
 @pytest.mark.parametrize("size", ["٣Gi", "²Mi"])
-def test_digits_of_other_scripts_are_no_quantity(size):
+def test_digits_of_other_scripts_are_not_a_quantity(size):
     assert refusal(Volume.empty_dir, size_limit=size).startswith("size_limit must be a Kubernetes quantity")
 
 
 @cases
-def test_a_path_that_no_node_has_is_refused(given, options, problem):
+def test_an_invalid_host_path_is_rejected(given, options, problem):
     assert refusal(Volume.host_path, *given, **options) == problem
 
 
 @pytest.mark.parametrize("path", ["/a:b", "/a\nb"])
-def test_a_path_that_no_mount_takes_is_refused(path):
+def test_an_invalid_mount_path_is_rejected(path):
     with pytest.raises(GpuConstructsError, match=r"^volumes path must "):
         mounts({path: Volume.empty_dir()}, shared_memory=None)
 
 
-# --- sources of any kind, parts of a volume -----------------------------------------
+# --- sources of any kind, sub-paths of a volume -------------------------------------
 
 
 @cases
-def test_a_source_that_no_pod_has_is_refused(source, problem):
+def test_a_source_that_no_pod_has_is_rejected(source, problem):
     got = refusal(Volume.of_source, source)
     assert (
         got.replace('type of source["nfs"]', "source['nfs']")
@@ -62,13 +62,13 @@ def test_a_source_that_no_pod_has_is_refused(source, problem):
 
 
 @pytest.mark.parametrize("sub_path", ["", "/models", "a/../b", ".."])
-def test_a_part_is_a_relative_path(sub_path):
+def test_a_sub_path_is_a_relative_path(sub_path):
     assert refusal(Volume.empty_dir().at, sub_path) == (
-        f"sub_path must be a relative path without '..'; got {sub_path!r}"
+        f"sub_path must be a relative path without '..', got {sub_path!r}"
     )
 
 
-def test_parts_of_one_volume_share_it():
+def test_sub_paths_of_one_volume_share_it():
     disk = Volume.persistent_volume_claim("disk")
     mounted, sources = mounts({"/models": disk.at("models"), "/cache": disk.at("cache")}, shared_memory=None)
     assert [(one["mountPath"], one["name"], one["subPath"]) for one in mounted] == [
@@ -93,20 +93,20 @@ def test_equal_volumes_at_one_path_are_one_and_at_two_paths_are_two():
     assert names(pod.mounted({"/a": Volume.empty_dir(medium="Memory")})) == ["a-1"]
 
 
-def test_one_volume_at_two_paths_of_a_container_is_two_places():
+def test_one_volume_at_two_paths_of_a_container_becomes_two_volumes():
     volume, pod = Volume.empty_dir(), Mounts()
     assert names(pod.mounted({"/a": volume, "/b": volume})) == ["a", "b"]
 
 
-def test_a_disk_of_its_own_is_no_source_yet():
+def test_a_volume_claim_is_not_a_source_yet():
     disk, pod = VolumeClaim(storage="1Gi"), Mounts()
     assert names(pod.mounted({"/models": disk})) == names(pod.mounted({"/elsewhere": disk})) == ["models"]
     assert (pod.sources, pod.claims) == ([], {"models": disk})
 
 
-def test_only_a_workload_brings_disks():
+def test_only_a_workload_can_create_volume_claims():
     assert refusal(mounts, {"/a": VolumeClaim(storage="1Gi")}, shared_memory=None) == (
-        "volumes must not hold a VolumeClaim here: only a GpuWorkload brings disks of its own"
+        "volumes must not contain a VolumeClaim: only a GpuWorkload creates claims"
     )
 
 

@@ -10,11 +10,11 @@ from gpu_constructs.kube.yaml_text import manifest_text, yaml_text
 
 
 class Yaml12(yaml.SafeLoader):
-    """Takes plain scalars for what YAML 1.2 (the core schema) takes them for."""
+    """A loader that reads plain scalars like YAML 1.2 (the core schema)."""
 
 
 class PluginYaml(yaml.SafeLoader):
-    """Takes plain scalars for what go.yaml.in/yaml/v2 takes them for."""
+    """A loader that reads plain scalars like go.yaml.in/yaml/v2."""
 
 
 _FLOAT = r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
@@ -77,12 +77,12 @@ def test_any_text_stays_text_for_every_reader(write, text):
     assert is_read_as_written(write, {"key": [text], text: text})
 
 
-def test_only_plain_words_go_without_quotes():
+def test_only_plain_words_have_no_quotes():
     words = {"a": "none", "b": "time-slicing", "c": "nvidia.com/gpu", "d": "/driver-root", "e": "60s"}
     assert yaml_text(words) == 'a: none\nb: time-slicing\nc: nvidia.com/gpu\nd: /driver-root\ne: "60s"\n'
 
 
-def test_a_manifest_leaves_bare_what_no_reader_takes_for_a_number():
+def test_a_manifest_does_not_quote_text_that_no_reader_takes_for_a_number():
     for word in ("16Gi", "500m", "a b", "--flag=value", "sum by (gpu) (x)", "nvidia.com/gpu"):
         assert manifest_text({"key": word}) == f"key: {word}\n"
 
@@ -118,7 +118,7 @@ def dumped(document, dumper):
         max_leaves=8,
     )
 )
-def test_documents_are_written_as_pyyaml_alone_would_write_them(write, dumper, value):
+def test_documents_are_the_same_as_those_of_pyyaml(write, dumper, value):
     document = {"key": value}
     assert write(document) == dumped(document, dumper)
 

@@ -1,4 +1,4 @@
-"""What values of a chart become, in short words, and the cases in ``cases/``: values beside what they must become."""
+"""Helpers that convert the values of a chart, and the cases in ``cases/``: values with their expected results."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gpu_constructs.device_plugin.chart_values import chart_options
 from gpu_constructs.observability import dcgm_exporter_values, nvidia_gpu_exporter_values
 
 CASES = Path(__file__).parent / "cases"
-WAY_OUT = "; or pass strict=False to drop it"
+WAY_OUT = ". Pass strict=False to drop it"
 
 
 @dataclasses.dataclass(frozen=True)
 class Mapped:
-    """A chart whose values are mapped: what maps them, and the installation of the cases that say no other."""
+    """A chart, the function that converts its values, and the default installation of its cases."""
 
     options: Callable[..., dict[str, Any]]
     release: str
@@ -36,7 +36,7 @@ CHARTS: Mapping[str, Mapped] = {
 
 
 def options(chart: str, values: Any, *, strict: bool = True, **given: Any) -> tuple[dict[str, Any], list[str]]:
-    """The keywords that values become, and the warnings."""
+    """Return the keywords for values, and the warnings."""
     of = CHARTS[chart]
     said = {"release_name": of.release, "namespace": "gpu", "version": of.version, "platform": Kubernetes(), **given}
     with warnings.catch_warnings(record=True) as caught:
@@ -52,7 +52,7 @@ def _usual(chart: str, version: str, release: str) -> dict[str, str]:
 
 
 def changes(chart: str, case: Mapping[str, Any], *, strict: bool) -> tuple[dict[str, str], list[str]]:
-    """The keywords that differ from what no values become, in short words; and the warnings."""
+    """Return the keywords that differ from those for empty values, in short form, and the warnings."""
     of = CHARTS[chart]
     version, release = case.get("version", of.version), case.get("release", of.release)
     made, warned = options(chart, case["values"], strict=strict, version=version, release_name=release)
@@ -68,7 +68,7 @@ WORDS = {None: "null", True: "true", False: "false"}
 
 
 def short(value: Any) -> str:
-    """A value in one line, of option classes what is not the default."""
+    """Return a value in one line. Option classes show only members that are not the default."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         given = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         defaults = {
@@ -85,13 +85,13 @@ def short(value: Any) -> str:
 
 
 def read(name: str) -> list[dict[str, Any]]:
-    """The cases of a file."""
+    """Return the cases of a file."""
     found: list[dict[str, Any]] = yaml.safe_load((CASES / f"{name}.yaml").read_text(encoding="utf-8"))
     return found
 
 
 def refusal(chart: str, values: Any, **given: Any) -> str:
-    """The text of the error."""
+    """Return the text of the error."""
     try:
         options(chart, values, **given)
     except GpuConstructsError as error:

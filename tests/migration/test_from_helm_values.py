@@ -1,4 +1,4 @@
-"""Charts and exporters made from the values of Helm charts: what they emit, whole."""
+"""Constructs from the values of Helm charts, with everything that they emit."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from gpu_constructs import (
     Talos,
     Unverified,
 )
+from gpu_constructs.catalog import versions
 from gpu_constructs.migration.chart import chart
 from gpu_constructs.observability.dcgm_program_values import chart_metrics
 from house_style import assert_house_style
@@ -63,7 +64,7 @@ def pod(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest["spec"]["template"]["spec"]
 
 
-# --- whatever the values ---------------------------------------------------------------------------------------
+# --- any values ------------------------------------------------------------------------------------------------
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.sampled_from(["", "x", "5m", "A B", "1.0", "-f"])
 _ANYTHING = st.recursive(
@@ -85,7 +86,7 @@ _ANYTHING = st.recursive(
     ),
     strict=st.booleans(),
 )
-def test_whatever_the_values_are_they_make_objects_or_a_house_error(chosen, strict):
+def test_any_values_result_in_objects_or_an_error_in_house_style(chosen, strict):
     (name, version), flat = chosen
     values: dict[str, Any] = {}
     for path, value in flat.items():
@@ -108,7 +109,7 @@ ODD = ("x", "A B", 7, True, {"a": "b"}, ["x"], [{"name": "x"}], {"limits": {"cpu
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_one_bad_key_is_never_in_the_way_when_not_strict(name):
+def test_a_bad_key_does_not_matter_if_strict_is_false(name):
     for path in chart(name).keys:
         for odd in ODD:
             values: Any = odd
@@ -117,17 +118,28 @@ def test_one_bad_key_is_never_in_the_way_when_not_strict(name):
             chart_cases.options(name, values, strict=False)
 
 
+@pytest.mark.filterwarnings("ignore:.*passes GDS")
 @pytest.mark.parametrize(("name", "version"), RELEASES)
-def test_a_chart_with_everything_on_passes_the_invariants(name, version, objects):
-    values = {} if version == "3.4.2" else EVERYTHING[name]
+def test_a_chart_with_all_features_passes_the_invariants(name, version, objects):
+    keys = chart(name).keys.items()
+    has_all = all(version in (key.releases or (version,)) or key.why_not for _, key in keys)
+    values = EVERYTHING[name] if has_all or name != "dcgm-exporter" else {}
     assert objects(made(name, values, version=version))
 
 
-# --- what the installation says --------------------------------------------------------------------------------
+def test_mps_runs_with_host_pid_as_in_the_chart_of_the_release():
+    shared = "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}"
+    for version, sees in (("0.17.4", None), ("0.18.0", True)):
+        found = manifests("nvidia-device-plugin", {"config": {"map": {"a": shared}}}, version=version)
+        (daemon,) = [m for m in found if m["metadata"]["name"].endswith("mps-control-daemon")]
+        assert pod(daemon).get("hostPID") is sees, version
+
+
+# --- the installation ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_the_platform_says_what_the_values_cannot(name):
+def test_the_platform_determines_what_the_values_cannot_state(name):
     daemonsets = [pod(m) for m in manifests(name, {}, platform=Talos("1.13")) if m["kind"] == "DaemonSet"]
     assert {spec["runtimeClassName"] for spec in daemonsets} == {"nvidia"}
     plain = [pod(m) for m in manifests(name, {}) if m["kind"] == "DaemonSet"]
@@ -135,7 +147,7 @@ def test_the_platform_says_what_the_values_cannot(name):
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_version_that_was_not_checked_reads_the_keys_of_the_one_it_is_like(name):
+def test_an_unverified_version_has_the_keys_of_the_similar_one(name):
     like = chart_cases.CHARTS[name].version
     found = manifests(name, {}, version=Unverified("9.9.9", like=like, image="example.org/x:9"))
     images = {c["image"] for m in found if m["kind"] == "DaemonSet" for c in pod(m)["containers"]}
@@ -144,21 +156,21 @@ def test_a_version_that_was_not_checked_reads_the_keys_of_the_one_it_is_like(nam
 
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("keyword", ["release_name", "namespace", "version", "strict"])
-def test_arguments_of_another_type_are_refused(name, keyword):
+def test_arguments_of_another_type_are_rejected(name, keyword):
     with pytest.raises(GpuConstructsError, match=f"^(c(/exporter)?: )?{keyword} "):
         manifests(name, {}, **{keyword: 3})
 
 
-# --- what the charts have --------------------------------------------------------------------------------------
+# --- default values of the charts ------------------------------------------------------------------------------
 
 
-def test_the_charts_own_values_of_the_exporter_without_privileges_say_nothing():
+def test_the_default_values_of_the_exporter_without_privileges_change_nothing():
     assert manifests("nvidia-gpu-exporter", values_of("values-nvidia-gpu-exporter")) == manifests(
         "nvidia-gpu-exporter", {}
     )
 
 
-def test_a_copy_of_the_plugins_own_values_states_the_affinity_of_the_chart_alone():
+def test_a_copy_of_the_default_values_of_the_plugin_sets_only_the_affinity():
     values = values_of("values-nvidia-device-plugin")
     stated, unsaid = (manifests("nvidia-device-plugin", given) for given in (values, {}))
     (one,), (other,) = ([pod(m) for m in found if m["kind"] == "DaemonSet"] for found in (stated, unsaid))
@@ -177,3 +189,15 @@ def test_the_lists_of_metrics_in_the_charts_are_older_than_those_of_the_images()
     assert "DCGM_FI_PROF_PCIE_TX_BYTES" in counters["3.4.2"]
     assert "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" in counters["4.8.2"]
     assert {"label"}.isdisjoint(metric.prometheus_type for r in counters for metric in chart_metrics(r))
+
+
+def test_the_list_of_the_dcgm_chart_is_that_of_its_release():
+    for version, release in versions.DCGM_EXPORTER.items():
+        found = manifests("dcgm-exporter", {}, version=version)
+        (csv,) = [text for m in found if m["kind"] == "ConfigMap" for name, text in m["data"].items()]
+        lines = dict(line.split(", ")[:2] for line in csv.splitlines() if line.startswith("DCGM"))
+        # Before 3.6.0 no list is mounted, so the program reads that of the image.
+        changed = release.chart_list_counts if release.chart_mounts_list else ()
+        assert all(lines[field] == "counter" for field in changed), version
+        lacks = release.chart_list_lacks if release.chart_mounts_list else ()
+        assert not set(lacks) & set(lines), version

@@ -1,4 +1,4 @@
-"""The rules: what they are, what they ask for, and what Prometheus makes of them."""
+"""Tests of the alert rules: their content, their queries, and their evaluation by promtool."""
 
 import itertools
 import json
@@ -10,7 +10,7 @@ import promql_parser
 import pytest
 
 import alert_scenarios
-from alert_scenarios import ALERTS, SCENARIOS, TABLES, VARIANTS, Agent, Wish, dcgm, nvidia_smi, rules_of
+from alert_scenarios import ALERTS, SCENARIOS, TABLES, VARIANTS, Agent, Request, dcgm, nvidia_smi, rules_of
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.alert_rules import ALERT_NAMES, RULE_NAMES, Options, gpu_rules, rule_groups
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
@@ -75,7 +75,7 @@ def test_every_rule_is_there_for_the_recommended_metrics_of_the_dcgm_exporter():
     assert len(ALERT_NAMES) == len(set(ALERT_NAMES)) == 30
 
 
-def test_what_there_is_no_metric_for_is_left_out():
+def test_rules_without_a_metric_are_omitted():
     assert names(rules(nvidia_smi(), power=Agent())) == set(RULE_NAMES) - OF_DCGM_ONLY
     xids = {"GpuXidCritical", "GpuXidWarning", "GpuXidNew"}
     unknown = {"GpuExporterDown", "GpuNodeWithoutMetrics"}
@@ -96,32 +96,32 @@ def test_what_there_is_no_metric_for_is_left_out():
     assert not any("job=" in one.expr for one in rules(dcgm(job=None)))
 
 
-def test_without_kube_state_metrics_nothing_asks_it():
+def test_without_kube_state_metrics_no_rule_queries_it():
     found = rules(kube_state_metrics=False, power=Agent())
     assert names(rules(power=Agent())) - names(found) == OF_KUBE_STATE_METRICS
     assert not any("kube_" in one.expr for one in found)
     asking = {one.name for one in rules(power=Agent()) if "kube_" in one.expr}
-    # GpuExporterAbsent is there without kube-state-metrics too. It then does not know which nodes have GPUs.
+    # GpuExporterAbsent exists without kube-state-metrics too, but then does not know which nodes have GPUs.
     assert asking == OF_KUBE_STATE_METRICS | {"GpuExporterAbsent"}
 
 
-# --- what is exported --------------------------------------------------------
+# --- exported metrics --------------------------------------------------------
 
 
-def test_a_metric_that_is_not_exported_is_an_error_with_two_ways_out():
+def test_a_missing_metric_is_an_error_that_names_two_solutions():
     series = dcgm_series(
         job="x", metrics=dcgm().metrics - {"DCGM_FI_DEV_FB_FREE"}, hostname_label="hostname", pods="one"
     )
     problem = (
-        "exporter must export what the rules need; got none of DCGM_FI_DEV_FB_FREE (for gpu:memory_used:ratio, "
-        "GpuMemoryNearlyFull); give the exporter metrics='recommended', or leave the rules out with "
+        "exporter must export the metrics of the rules, got none of DCGM_FI_DEV_FB_FREE (for gpu:memory_used:ratio, "
+        "GpuMemoryNearlyFull). Give the exporter metrics='recommended', or leave the rules out with "
         "leave_out=['gpu:memory_used:ratio', 'GpuMemoryNearlyFull']"
     )
     assert refusal(series) == problem
     rules(series, leave_out=["gpu:memory_used:ratio", "GpuMemoryNearlyFull"])
 
 
-def test_what_the_error_says_to_leave_out_is_enough():
+def test_leaving_out_the_rules_of_the_error_solves_it():
     for metrics in ["seed", "default"]:
         problem = refusal(dcgm(metrics), power=Agent())
         offered = re.findall(r"'([^']+)'", problem.partition("leave_out=")[2])
@@ -131,41 +131,41 @@ def test_what_the_error_says_to_leave_out_is_enough():
         ), metrics
 
 
-def test_a_rule_needs_what_it_names_and_no_more():
+def test_a_rule_needs_exactly_the_metrics_in_its_expression():
     for variant in VARIANTS:
         for one in rules_of(variant):
             named = set(re.findall(r"\b(?:DCGM|nvidia_smi)_\w+", one.expr))
             told = {"nvidia_smi_gpu_info"} | {n for n in named if "last_collect" in n}
             if one.name == "GpuNodeWithoutMetrics":
-                # Nodes that an exporter of the other kind watches are watched, too.
+                # Nodes with the other exporter count as watched.
                 told |= {"DCGM_FI_DEV_GPU_TEMP", "nvidia_smi_temperature_gpu"} - one.needs
             assert named - told == one.needs, one.name
 
 
-def test_namespaces_are_ignored_only_where_pods_are_known():
+def test_ignored_namespaces_need_an_exporter_that_names_pods():
     thresholds = AlertThresholds(vram_ignored_namespaces=["serving"])
     assert refusal(dcgm(pods="none"), thresholds) == (
-        "thresholds.vram_ignored_namespaces must be empty for an exporter that names no pods; got ['serving']"
+        "thresholds.vram_ignored_namespaces must be empty for an exporter that names no pods, got ['serving']"
     )
 
 
-# --- how they ask ------------------------------------------------------------
+# --- expressions ------------------------------------------------------------
 
 
-def test_expressions_can_be_read_and_treat_counters_as_counters():
+def test_expressions_are_valid_and_treat_counters_as_counters():
     for variant in VARIANTS:
         for one in rules_of(variant):
             promql_parser.parse(one.expr)
             assert "_PROF_" not in one.expr, one.name
             assert "increase(" not in one.expr, one.name
-            # Nothing is summed over copies, no gauge is taken for a counter, and no counter compared as it is.
+            # No expression adds up copies, treats a gauge as a counter, or compares the value of a counter.
             assert not re.search(r"\bsum\b.*\b(DCGM|nvidia_smi)_", one.expr), one.name
             assert set(re.findall(r"rate\((\w+)", one.expr)) <= COUNTERS, one.name
             for metric in COUNTERS & one.needs:
                 assert re.search(rf"(?:rate|-min_over_time)\({metric}\b", one.expr), one.name
 
 
-def test_every_alert_says_what_where_and_where_to_read_on():
+def test_every_alert_states_its_cause_its_place_and_its_runbook():
     for variant in VARIANTS:
         series, _ = VARIANTS[variant]
         for one in rules_of(variant):
@@ -175,13 +175,13 @@ def test_every_alert_says_what_where_and_where_to_read_on():
             assert set(one.annotations) == {"summary", "description"}, variant
             assert not re.search(r"<\w+>", summary + description), one.name
             assert one.labels["severity"] in ("critical", "warning", "info"), variant
-            assert "First look: " in description, one.name
+            assert "Check first: " in description, one.name
             if one.needs and one.name != "GpuExporterAbsent" and "kube_" not in one.expr:
                 assert f"$labels.{series.labels.node} " in description, one.name
                 assert f"$labels.{series.labels.node} " in summary, one.name
 
 
-def test_an_annotation_uses_only_labels_that_the_answer_has():
+def test_an_annotation_uses_only_labels_of_the_expression():
     for variant in VARIANTS:
         for one in rules_of(variant):
             used = set(re.findall(r"\$labels\.(\w+)", " ".join(one.annotations.values())))
@@ -196,7 +196,7 @@ def test_an_annotation_uses_only_labels_that_the_answer_has():
                 assert used <= kept, one.name
 
 
-def test_what_alerts_at_once_is_over_by_itself_and_the_rest_waits():
+def test_only_alerts_about_past_events_fire_without_waiting():
     at_once = {one.name for one in rules(power=Agent()) if one.pending == 0}
     assert at_once == {
         "GpuXidCritical",
@@ -208,7 +208,7 @@ def test_what_alerts_at_once_is_over_by_itself_and_the_rest_waits():
     }
 
 
-def test_each_wish_has_a_rule_of_its_own_that_names_it_and_waits_for_the_agent():
+def test_each_requested_limit_has_a_rule_that_names_it_and_waits_for_the_agent():
     found = [one for one in rules(power=Agent()) if one.name == "GpuPowerLimitDrift"]
     limits = {
         "uuid:GPU-special": "250 W",
@@ -217,9 +217,9 @@ def test_each_wish_has_a_rule_of_its_own_that_names_it_and_waits_for_the_agent()
         "name:*RTX 4090*": "80 % of the board's default",
         "watts": "300 W",
     }
-    assert [one.labels["wish"] for one in found] == list(limits)
+    assert [one.labels["request"] for one in found] == list(limits)
     for one, limit in zip(found, limits.values(), strict=True):
-        assert f"wanted is {limit} (" in one.annotations["description"]
+        assert f"The request is {limit} (" in one.annotations["description"]
         assert one.pending == 2100
 
 
@@ -239,11 +239,11 @@ CASES = [
 
 def test_a_shell_pattern_is_a_regular_expression_in_the_rule():
     for pattern, expression in CASES:
-        found = rules(power=Agent((Wish("name", pattern, watts=300),)))
+        found = rules(power=Agent((Request("name", pattern, watts=300),)))
         drift = rule(found, "GpuPowerLimitDrift")
         assert f'modelName=~"{expression}"' in drift.expr, pattern
         promql_parser.parse(drift.expr)
-    # Braces are no template of Prometheus.
+    # Braces are not a template of Prometheus.
     assert '(name:{{ "{{" }} x)' in drift.annotations["description"]
 
 
@@ -256,7 +256,7 @@ def test_the_device_plugin_is_a_name_or_an_expression():
 # --- pools of nodes ----------------------------------------------------------
 
 
-def test_each_pool_is_held_against_its_own_limit_and_the_first_pattern_wins():
+def test_each_pool_has_its_own_limit_and_the_first_pattern_wins():
     found = [one for one in rules_of("dcgm-pools") if one.name == "GpuPowerLimitDrift"]
     assert [one.labels["power_limit"] for one in found] == ["nvidia-powerlimit", "power-serve"]
     assert [one.pending for one in found] == [2100, 300]
@@ -266,11 +266,11 @@ def test_each_pool_is_held_against_its_own_limit_and_the_first_pattern_wins():
         'hostname=~"train-.*"} '
     )
     assert 'hostname=~".*-1",hostname!~"train-.*"} ' in second
-    assert "power_limit" not in rule(rules(power=Agent((Wish(watts=300),))), "GpuPowerLimitDrift").labels
+    assert "power_limit" not in rule(rules(power=Agent((Request(watts=300),))), "GpuPowerLimitDrift").labels
 
 
 def test_a_pattern_of_nodes_is_quoted():
-    found = rules(nvidia_smi(), power={r"n\d": Agent((Wish(watts=300),))})
+    found = rules(nvidia_smi(), power={r"n\d": Agent((Request(watts=300),))})
     assert r'nvidia_smi_gpu_info{job="nvidia-gpu-exporter",node=~"n\\d"}' in rule(found, "GpuPowerLimitDrift").expr
     promql_parser.parse(rule(found, "GpuPowerLimitDrift").expr)
 
@@ -283,25 +283,26 @@ def test_two_pools_of_one_agent_are_one_alert_on_its_pods():
     assert daemonsets.count("nvidia-powerlimit") == daemonsets.count("other")
 
 
-def test_pools_take_series_that_name_their_node():
+def test_pools_need_series_that_name_their_node():
     assert refusal(nvidia_smi(job=None), power={"a": Agent()}) == (
-        "power_limit must be one PowerLimit where the exporter's series do not name their node; got 1 by node; give "
-        "the exporter a scrape object, such as scrape='ServiceMonitor'"
+        "power_limit must be one PowerLimit, because the series of the exporter have no label with the node, got 1 by "
+        "node. Give the exporter a scrape object, such as scrape='ServiceMonitor'"
     )
     assert rules(nvidia_smi(job=None), power=Agent())
 
 
-# --- how often it is scraped -------------------------------------------------
+# --- scrape interval -------------------------------------------------
 
 
-def test_a_scrape_so_seldom_that_values_are_forgotten_is_refused():
+def test_a_scrape_interval_above_two_minutes_is_rejected():
     assert refusal(replace(dcgm(), scrape_interval_seconds=121)) == (
-        "exporter must be scraped every 120 seconds or more often for alerts, since Prometheus forgets a value after "
-        "five minutes; got 121 seconds; give the exporter scrape=Scrape(interval_seconds=60), or leave the alerts out"
+        "exporter must have a scrape interval of 120 seconds or less for alerts, because Prometheus forgets a value "
+        "after five minutes, got 121 seconds. Give the exporter scrape=Scrape(interval_seconds=60), or leave out the "
+        "alerts"
     )
 
 
-def test_a_window_holds_four_scrapes():
+def test_a_window_spans_four_scrapes():
     def of(interval, name, **thresholds):
         series = replace(dcgm(), scrape_interval_seconds=interval)
         return rule(rules(series, AlertThresholds(**thresholds)), name).expr
@@ -316,7 +317,7 @@ def test_a_window_holds_four_scrapes():
 # --- options -----------------------------------------------------------------
 
 
-def test_a_name_that_is_no_rule_is_refused(refused):
+def test_an_unknown_rule_name_is_rejected(refused):
     refused(rules)
 
 
@@ -400,7 +401,7 @@ def written(folder, name, content):
 
 @pytest.mark.system_tools
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_prometheus_takes_the_rules(variant, tmp_path):
+def test_promtool_accepts_the_rules(variant, tmp_path):
     found = rules_of(variant)
     said = promtool("check", "rules", written(tmp_path, "rules", {"groups": rule_groups("gpu-alerts", found)}))
     assert f"SUCCESS: {len(found)} rules found" in said
@@ -426,7 +427,7 @@ def test_the_alerts_fire_when_they_should(variant, tmp_path):
     found = rules_of(variant)
     of_variant = sorted((one for one in SCENARIOS if one.variant == variant), key=lambda one: one.alert)
     tests = []
-    # One file for each alert: what is evaluated is its rule alone.
+    # One file for each alert, so that promtool evaluates only its rule.
     for alert, scenarios in itertools.groupby(of_variant, key=lambda one: one.alert):
         only = [one for one in found if one.name == alert]
         assert only, alert
@@ -436,7 +437,7 @@ def test_the_alerts_fire_when_they_should(variant, tmp_path):
 
 
 def hold_rules_against(folder, found, series, **expected):
-    """Let promtool hold rules against what they make of series."""
+    """Let promtool compare the results of rules with the expected ones."""
     file = written(folder, "rules", {"groups": rule_groups("gpu-alerts", found)})
     group = {"interval": "1m", "input_series": series, **expected}
     test = {"rule_files": [str(file)], "evaluation_interval": "1m", "tests": [group]}
@@ -466,7 +467,7 @@ def reads_as(name, series, reads, labels, folder):
 
 @pytest.mark.system_tools
 @pytest.mark.parametrize("name", [name for name, said in ALERTS.items() if "reads" in said])
-def test_an_alert_reads_well(name, tmp_path):
+def test_the_texts_of_an_alert_are_readable(name, tmp_path):
     reads = ALERTS[name]["reads"]
     series = alert_scenarios.input_series(reads["series"])
     reads_as(name, series, reads, {**ALERTS[name]["labels"], **reads.get("labels", {})}, tmp_path)
@@ -474,7 +475,7 @@ def test_an_alert_reads_well(name, tmp_path):
 
 @pytest.mark.system_tools
 @pytest.mark.parametrize(("label", "said"), [('pod="p",', ", pod p)"), ("", ")")])
-def test_an_exporter_whose_pod_has_another_label_or_none_reads_well(label, said, tmp_path):
+def test_the_text_names_the_pod_of_the_exporter_if_a_label_has_it(label, said, tmp_path):
     reads = ALERTS["GpuExporterDown"]["reads"]
     text = reads["description"].replace(", pod exporter-x)", said)
     series = [{"series": f'up{{{label}job="dcgm-exporter",instance="n1:9400",node="n1"}}', "values": "0x60"}]

@@ -7,7 +7,7 @@ RESET_BY_ITS_TEXT = {48, 74}
 OF_A_GPU_THAT_WORKS = {155, 156}
 
 
-def test_the_critical_xids_are_those_for_which_the_catalogue_of_nvidia_demands_a_reset():
+def test_the_critical_xids_are_those_that_require_a_reset_in_the_catalog_of_nvidia():
     demanded = (RESET_GPU | RESTART_BM | RESET_BY_ITS_TEXT) - OF_A_GPU_THAT_WORKS
     assert set(AlertThresholds().xid_critical) == demanded
 
@@ -25,7 +25,7 @@ CASES = [
 ]
 
 
-def test_a_value_at_its_limit_is_taken():
+def test_a_value_at_its_limit_is_valid():
     for given in CASES:
         thresholds = AlertThresholds(**given)
         assert {name: getattr(thresholds, name) for name in given} == given, given

@@ -66,7 +66,7 @@ def panels_of(content):
 
 
 def queries_of(content):
-    """Each query by the panel's id and its letter."""
+    """Return each query by the ID of its panel and its letter."""
     return {
         (panel["id"], target["refId"]): target["expr"]
         for panel in panels_of(content).values()
@@ -87,12 +87,12 @@ def selectors_in(text):
 
 
 def promql(query, **chosen):
-    """The query as Prometheus gets it from Grafana."""
+    """Return the query that Grafana sends to Prometheus."""
     values = {"__rate_interval": "2m", "__range": "1h", **dict.fromkeys(("node", "gpu", "namespace", "pod"), ".*")}
     return re.sub(r"\$([a-z_]+)", lambda found: {**values, **chosen}[found[1]], query)
 
 
-def test_each_query_says_how_often_is_scraped_for_the_rate_interval():
+def test_each_query_sets_the_scrape_interval_for_the_rate_interval():
     series = dcgm_series(
         job="x",
         metrics=["DCGM_FI_DEV_POWER_VIOLATION"],
@@ -105,7 +105,7 @@ def test_each_query_says_how_often_is_scraped_for_the_rate_interval():
     assert any("$__rate_interval" in target["expr"] for target in told)
 
 
-# --- what is asked ----------------------------------------------------------------------------------------------
+# --- queries ----------------------------------------------------------------------------------------------------
 
 
 def test_every_query_is_promql():
@@ -114,7 +114,7 @@ def test_every_query_is_promql():
             promql_parser.parse(promql(query))
 
 
-def test_only_what_is_exported_or_told_by_others_is_asked_for():
+def test_queries_use_only_metrics_of_the_exporter_and_of_kube_state_metrics():
     for series in VARIANTS.values():
         content = dashboard(series)
         named = set().union(*map(selectors_in, queries_of(content).values()))
@@ -125,29 +125,29 @@ def test_only_what_is_exported_or_told_by_others_is_asked_for():
 
 
 NEVER_SHOWN = {
-    # For alerts, or not a number to draw.
+    # Metrics for alerts, or without a number to draw.
     "DCGM_FI_DEV_SLOWDOWN_TEMP",
     "DCGM_FI_DEV_VGPU_LICENSE_STATUS",
-    # A counter in one release, a rate in the next; profiling has the same by direction.
+    # A counter in one release and a rate in the next. Profiling has the same metric by direction.
     "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL",
 }
 
 
-def test_all_that_is_exported_is_shown():
+def test_the_dashboard_shows_every_exported_metric():
     for series in FULL:
         named = set().union(*map(selectors_in, queries_of(dashboard(series)).values()))
         assert series.metrics - named == series.metrics & NEVER_SHOWN - named, series
 
 
 SUBSTITUTED = {
-    # Total VRAM without what is reserved; GPUs are counted, and variables filled, by another metric.
+    # Total VRAM without the reserved part. Another metric counts GPUs and provides the variables.
     "DCGM_FI_DEV_FB_RESERVED": {14, 23},
     "nvidia_smi_memory_reserved_bytes": {14, 23},
     "DCGM_FI_DEV_GPU_TEMP": {11, 44},
 }
 
 
-def test_without_a_metric_its_queries_go_and_all_others_stay():
+def test_a_missing_metric_removes_only_its_own_queries():
     for series in (dcgm(job="dcgm"), nvidia_smi()):
         every = queries_of(dashboard(series))
         for metric in sorted(series.metrics - {"nvidia_smi_gpu_info"}):
@@ -179,14 +179,14 @@ def test_node_label_variables_legends_and_columns_follow_the_release():
         assert not re.search(rf"\b{other}\b", text), name
 
 
-def test_rows_panels_and_variables_are_those_that_there_is_something_for():
+def test_rows_panels_and_variables_depend_on_the_exported_metrics():
     seed = dashboard(dcgm("seed"), kube_state_metrics=False)
     assert rows_of(seed) == ["Fleet", "GPUs", "Power", "Pods"]
     assert "kube_" not in json_text(seed)
     texts = [panels_of(dashboard(dcgm(pods=pods)))[45]["options"] for pods in ("all", "one")]
     assert {text["mode"] for text in texts} == {"markdown"}
-    assert "each pod's own" in texts[0]["content"]
-    assert "only one of them is named" in texts[1]["content"]
+    assert "values of each pod" in texts[0]["content"]
+    assert "shows only one of them" in texts[1]["content"]
     assert [44 in panels_of(dashboard(dcgm(pods=pods))) for pods in ("all", "one")] == [True, False]
     for series in (dcgm(pods="none"), nvidia_smi()):
         content = dashboard(series)
@@ -198,7 +198,7 @@ def test_rows_panels_and_variables_are_those_that_there_is_something_for():
     assert "job=" not in json_text(unknown)
 
 
-# --- how it is shown --------------------------------------------------------------------------------------------
+# --- layout -----------------------------------------------------------------------------------------------------
 
 
 def test_panels_fill_the_width_and_never_overlap():
@@ -243,7 +243,7 @@ def test_each_part_reads_from_the_chosen_data_source():
         ] * 4, kind
 
 
-def test_variables_take_several_values_or_all_and_narrow_each_other():
+def test_variables_accept_several_values_or_all_and_filter_each_other():
     variables = variables_of(dashboard(dcgm(job="dcgm")))
     for name in ("node", "gpu", "namespace", "pod"):
         assert (variables[name]["multi"], variables[name]["includeAll"], variables[name]["allValue"]) == (
@@ -263,7 +263,7 @@ def columns_of(series, number):
     return organize
 
 
-def test_tables_show_every_label_that_tells_their_lines_apart():
+def test_tables_show_every_label_that_distinguishes_their_rows():
     for series in VARIANTS.values():
         for panel in panels_of(dashboard(series)).values():
             if panel["type"] == "table":
@@ -275,7 +275,7 @@ def test_tables_show_every_label_that_tells_their_lines_apart():
 
 
 def outline(content):
-    """The dashboard as a reviewer would read it."""
+    """Return an outline of the dashboard for reviewers."""
     found = {}
     for panel in content["panels"]:
         if panel["type"] == "row":
@@ -301,14 +301,14 @@ def test_the_whole_of_it_for_nvidia_smi(snapshot):
     assert outline(dashboard(nvidia_smi())) == snapshot
 
 
-def test_columns_have_names_units_and_texts_of_their_own_whatever_is_left_out():
+def test_columns_keep_their_names_units_and_texts_if_others_are_missing():
     columns = columns_of(dcgm(), 41)
     titles = list(columns["renameByName"].values())
     assert titles[:8] == ["Namespace", "Pod", "Container", "Slot", "Node", "GPU", "Model", "MIG instance"]
-    assert titles[8:] == ["Utilisation", "VRAM used", "Power of the GPU", "Temperature of the GPU"]
+    assert titles[8:] == ["Utilization", "VRAM used", "Power of the GPU", "Temperature of the GPU"]
     assert {"Time", "UUID"} <= columns["excludeByName"].keys()
     shared = list(columns_of(dcgm(pods="one"), 41)["renameByName"].values())
-    assert shared[-4:-2] == ["Utilisation of the GPU", "VRAM used of the GPU"]
+    assert shared[-4:-2] == ["Utilization of the GPU", "VRAM used of the GPU"]
     panel = panels_of(dashboard(dcgm(without=["DCGM_FI_DEV_GPU_UTIL"])))[41]
     units = {one["matcher"]["options"]: one["properties"][0]["value"] for one in panel["fieldConfig"]["overrides"]}
     assert units == {"VRAM used": "mbytes", "Power of the GPU": "watt", "Temperature of the GPU": "celsius"}
@@ -332,14 +332,14 @@ def test_the_text_is_the_same_for_the_same_metrics_in_any_order_and_readable():
         assert json.loads(text) == dashboard(series)
         again = replace(series, metrics=frozenset(sorted(series.metrics, reverse=True)))
         assert json_text(dashboard(again)) == text
-        # kubectl keeps the whole object once more in an annotation, of which all together may hold 256 KiB.
+        # kubectl stores a copy of the object in an annotation, and all annotations together have a limit of 256 KiB.
         assert len(json.dumps(text)) < 150_000
         assert text.startswith('{\n  "uid": "gpu-constructs-gpus')
         assert text.endswith("}\n")
         assert [line for line in text.splitlines() if line != line.rstrip()] == []
 
 
-def test_parts_of_a_dashboard_are_nobody_elses():
+def test_two_dashboards_share_no_mutable_parts():
     content = dashboard(dcgm())
     for panel in panels_of(content).values():
         panel.get("datasource", {})["uid"] = "mine"
@@ -372,7 +372,7 @@ def scrape_of(job, moment):
 
 
 def merged(scrapes):
-    """Families of several jobs as one, each name once."""
+    """Merge the metric families of several jobs, with each name once."""
     families = {}
     for family in scrapes:
         known = families.setdefault(family.name, family._replace(series=[]))
@@ -492,13 +492,13 @@ def test_gpus_that_pods_share_count_once(prometheus, series):
     assert number(16, "A") == total("watts") == 1120
     assert number(16, "B") == total("limit") == 1740
     assert number(19) == pytest.approx(1120 / 1740)
-    # nvidia-smi tells VRAM of a split GPU as a whole; of DCGM it comes by instance.
+    # nvidia-smi reports the VRAM of the whole GPU in MIG mode, and DCGM that of each instance.
     split = [instance for gpu in synthetic.FLEET for instance in gpu.instances]
     is_dcgm = series.dialect == "dcgm"
     used = total("used") + (sum(instance.used for instance in split) if is_dcgm else 0)
     whole = total("total", where=lambda gpu: not (is_dcgm and gpu.instances))
     whole += sum(instance.total for instance in split) if is_dcgm else 0
-    # Of an exporter that does not tell what is reserved, the share is a little higher.
+    # Without the metric of reserved VRAM, the share is slightly higher.
     is_told = not is_dcgm or "DCGM_FI_DEV_FB_RESERVED" in series.metrics
     assert number(14) == pytest.approx(used / (whole - (0 if is_told else 3 * 500 + 2 * 100)))
     assert number(13) == used
@@ -511,7 +511,7 @@ def test_gpus_that_pods_share_count_once(prometheus, series):
 
 @pytest.mark.system_tools
 @in_prometheus
-def test_energy_is_whole_also_where_pods_followed_one_another(prometheus, series):
+def test_energy_is_complete_if_one_pod_follows_another(prometheus, series):
     (energy,) = (query for place, query in queries_of(dashboard(series)).items() if place == (32, "A"))
     found = {
         one["metric"]["uuid" if series.dialect == "nvidia_smi" else "UUID"]: float(one["value"][1])
@@ -521,7 +521,7 @@ def test_energy_is_whole_also_where_pods_followed_one_another(prometheus, series
 
 
 @pytest.mark.system_tools
-def test_pods_that_share_a_gpu_have_values_of_their_own(prometheus):
+def test_pods_that_share_a_gpu_have_separate_values(prometheus):
     queries = queries_of(dashboard(dcgm("recommended")))
     now = {one["metric"]["pod"]: float(one["value"][1]) for one in prometheus.instant(promql(queries[42, "A"]))}
     assert {name: now[name] for name in ("chat", "images", "speech")} == {"chat": 50, "images": 30, "speech": 10}
@@ -540,14 +540,14 @@ def test_pods_that_share_a_gpu_have_values_of_their_own(prometheus):
 
 
 @pytest.mark.system_tools
-def test_where_one_pod_is_named_it_shows_the_whole_gpu(prometheus):
+def test_a_single_named_pod_shows_the_values_of_the_whole_gpu(prometheus):
     queries = queries_of(dashboard(dcgm("recommended", "3.4.2", pods="one")))
     (shared,) = prometheus.instant(promql(queries[42, "A"], node="node-a"))
     assert (shared["metric"]["pod"], shared["value"][1]) == ("speech", "90")
 
 
 @pytest.mark.system_tools
-def test_instances_of_a_split_gpu_are_kept_apart(prometheus):
+def test_mig_instances_have_separate_values(prometheus):
     queries = queries_of(dashboard(dcgm("profiling")))
     for panel, letter in ((22, "A"), (61, "A"), (62, "A"), (63, "A"), (65, "A"), (65, "B"), (66, "C")):
         found = prometheus.instant(promql(queries[panel, letter], node="node-b", gpu="0"))
@@ -556,7 +556,7 @@ def test_instances_of_a_split_gpu_are_kept_apart(prometheus):
 
 
 @pytest.mark.system_tools
-def test_what_is_requested_leaves_out_pods_that_have_ended(prometheus):
+def test_requests_do_not_count_pods_that_have_ended(prometheus):
     queries = queries_of(dashboard(dcgm("recommended")))
 
     def by(label, place):
@@ -570,7 +570,7 @@ def test_what_is_requested_leaves_out_pods_that_have_ended(prometheus):
 
 
 @pytest.mark.system_tools
-def test_an_xid_is_one_line_with_its_count_and_its_meaning(prometheus):
+def test_an_xid_is_one_row_with_its_count_and_its_meaning(prometheus):
     queries = queries_of(dashboard(dcgm("recommended")))
     counts = {one["metric"]["xid"]: one["value"][1] for one in prometheus.instant(promql(queries[51, "A"]))}
     (last,) = prometheus.instant(promql(queries[51, "B"]))

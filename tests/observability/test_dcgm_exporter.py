@@ -25,6 +25,7 @@ from gpu_constructs import (
     Unverified,
     synthesize,
 )
+from gpu_constructs.catalog import versions
 from gpu_constructs.kube.config_map import sha256
 from gpu_constructs.observability.metrics import counters_csv, metric_set
 from schemas import schema_errors
@@ -65,7 +66,7 @@ def csv(**given):
 
 
 def brief(manifests):
-    """The metrics and the dashboard have tests of their own; here only that they are there."""
+    """Return the manifests without the metrics and the dashboard, which have their own tests."""
     return [
         {**m, "data": dict.fromkeys(m["data"], f"({m['metadata']['name']})")} if m["kind"] == "ConfigMap" else m
         for m in manifests
@@ -118,7 +119,7 @@ def test_a_release_is_an_image_and_a_list_of_metrics(version):
 
 @EVERY_RELEASE
 def test_an_unverified_release_differs_from_the_one_it_is_like_by_image_and_version_only(version):
-    # 3.3.0 is older than the releases that 4.x rules are for, and 9.9.9 newer than those that 3.x rules are for.
+    # 3.3.0 is older than all releases with rules for 4.x, and 9.9.9 is newer than those with rules for 3.x.
     for unknown in ("3.3.0", "9.9.9"):
         image = f"registry.example/dcgm-exporter:{unknown}"
         text = json.dumps(rendered(version=Unverified(unknown, like=version, image=image)))
@@ -136,7 +137,7 @@ def test_own_metrics_replace_the_list_and_a_change_restarts_the_pods():
     assert DCGM.container()["args"] == ["-f", f"{mount['mountPath']}/metrics.csv"]
 
 
-def test_a_list_that_somebody_else_keeps_is_mounted():
+def test_a_metrics_config_map_is_mounted():
     given = {"metrics": MetricsConfigMap(config_map="mine", key="gpu.csv")}
     assert [m["kind"] for m in DCGM.objects(**given)] == ["DaemonSet", "Service", "ServiceMonitor"]
     assert DCGM.container(**given)["args"] == ["-f", "/etc/gpu-constructs/metrics/gpu.csv"]
@@ -145,13 +146,13 @@ def test_a_list_that_somebody_else_keeps_is_mounted():
     assert DCGM.made(dashboard=False, **given).series.metrics == set()
 
 
-def test_a_name_that_no_board_has_is_warned_of_with_the_nearest():
+def test_an_unknown_board_causes_a_warning_with_the_nearest_name():
     said = r"gpu_models: 'RTX 4099' is not the name of a known board \(did you mean 'NVIDIA GeForce RTX 4090'"
     with pytest.warns(GpuConstructsWarning, match=said):
         csv(gpu_models=["RTX 4099"])
 
 
-def test_models_that_cannot_be_profiled_take_sys_admin_away():
+def test_models_without_profiling_remove_sys_admin():
     models = ["NVIDIA GeForce RTX 3090"]
     assert "DCGM_FI_PROF" not in csv(gpu_models=models)
     assert DCGM.container(gpu_models=models)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
@@ -159,7 +160,7 @@ def test_models_that_cannot_be_profiled_take_sys_admin_away():
         assert "DCGM_FI_PROF" in csv(gpu_models=others)
 
 
-def test_series_tell_alerts_and_dashboards_what_they_can_ask_for():
+def test_series_describe_the_exported_metrics():
     def series(**given):
         return DCGM.made(**{"dashboard": False, **given}).series
 
@@ -174,11 +175,11 @@ def test_series_tell_alerts_and_dashboards_what_they_can_ask_for():
     assert "DCGM_FI_DRIVER_VERSION" not in series().metrics
 
 
-# --- what the pods are allowed -----------------------------------------------
+# --- rights of the pods ----------------------------------------------------
 
 
 @EVERY_RELEASE
-def test_rights_are_what_the_options_need(version):
+def test_rights_follow_from_the_options(version):
     profiled = DCGM.container(version=version, metrics=[TENSOR], pod_mapping=False)["securityContext"]
     assert profiled["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
     assert (profiled["runAsUser"], profiled["allowPrivilegeEscalation"]) == (0, False)
@@ -205,15 +206,17 @@ def test_without_pod_mapping_and_profiling_it_fits_a_restricted_namespace(tmp_pa
     assert DCGM.variables(**BARE)["DCGM_EXPORTER_KUBERNETES"] == "false"
 
 
-def test_a_user_that_is_not_root_is_told_what_it_loses():
+def test_a_user_other_than_root_causes_a_warning():
     own = {"runAsUser": 1000, "capabilities": {"add": ["SYS_ADMIN"]}}
     for options, told in (
-        ({"metrics": "seed"}, "the kubelet's socket, so no pod is named"),
+        ({"metrics": "seed"}, "the kubelet's socket, by which the exporter finds pods"),
         ({"pod_mapping": False}, "SYS_ADMIN"),
     ):
         with pytest.warns(GpuConstructsWarning) as warned:
             DCGM.container(security_context=own, **options)
-        assert [str(one.message) for one in warned] == [f"security_context: only root gets {told}; got {own!r}"]
+        assert [str(one.message) for one in warned] == [
+            f"security_context: only root gets {told}, got {own!r}. Remove runAsUser and runAsNonRoot"
+        ]
 
 
 def test_a_remote_hostengine_does_the_profiling_itself_and_without_pods_hides_the_nodes_name():
@@ -237,8 +240,8 @@ def test_two_exporters_that_profile_the_same_nodes_are_refused_and_others_are_no
     with pytest.raises(SynthesisError) as refused:
         synthesize(app())
     assert refused.value.problems == [
-        "gpu/one: exports profiling metrics (DCGM_FI_PROF_*) of nodes whose GPUs gpu/two profiles too, and only one "
-        "can at a time: the other fails; leave them out of one's metrics, or select different nodes with node_selector"
+        "gpu/one: exports profiling metrics (DCGM_FI_PROF_*) of GPUs that gpu/two profiles too, which only one can do "
+        "at a time. Remove them from the metrics of one, or select different nodes with node_selector"
     ]
     for apart in ({"node_selector": {"pool": "b"}}, {"metrics": "seed"}):
         synthesize(app(**apart))
@@ -281,14 +284,14 @@ def test_an_existing_service_account_gets_the_rights_and_no_role_takes_its_name(
 # --- the container -----------------------------------------------------------
 
 
-def test_it_reads_the_gpus_as_often_as_it_is_told_and_has_two_rounds_to_start():
+def test_the_interval_is_a_variable_and_the_startup_probe_waits_for_two_readings():
     for seconds, patience in ((30, 120), (300, 660)):
         startup = DCGM.container(collect_interval_seconds=seconds)["startupProbe"]
         assert startup["periodSeconds"] * startup["failureThreshold"] == patience
         assert DCGM.variables(collect_interval_seconds=seconds)["DCGM_EXPORTER_INTERVAL"] == f"{seconds}000"
 
 
-def test_dumps_live_and_die_with_the_pod():
+def test_dumps_are_in_an_empty_dir_with_a_size_limit():
     dumping = {"debug_dump": DebugDump(retention=48, compression=False, size_limit="2Gi")}
     assert DCGM.container(**dumping)["args"][2:] == [
         "--dump-enabled",
@@ -307,7 +310,7 @@ def test_variables_that_it_sets_are_refused_with_the_keyword():
     given = {"tls": TLS, "pod_mapping": PodMapping(enable_dra=True)}
     full = {**DCGM.variables(version="3.4.2"), **DCGM.variables(sharing=SLICED), **DCGM.variables(**given)}
     for name in full:
-        assert DCGM.refusal(env={name: "x"}).startswith(f"env must not hold {name!r}: this library sets it; "), name
+        assert DCGM.refusal(env={name: "x"}).startswith(f"env must not contain {name!r}: this library sets it. "), name
 
 
 def test_release_4_has_its_own_tmp_and_release_3_skips_setcap():
@@ -330,12 +333,32 @@ def test_a_refused_memory_limit_leaves_the_chart_as_it_was(chart):
     for memory, problem in {"900Ki": few, "1398101": few, "lots": quantity, "1 GiB": quantity, "": quantity}.items():
         with pytest.raises(GpuConstructsError) as refused:
             DcgmExporter(chart, "exporter", resources={"limits": {"memory": memory}})
-        assert refused.value.problem == f"resources['limits']['memory'] {problem}; got {memory!r}"
+        assert refused.value.problem == f"resources['limits']['memory'] {problem}, got {memory!r}"
         assert list(chart.node.children) == []
 
 
-# --- refusals ----------------------------------------------------------------
+# --- errors ------------------------------------------------------------------
 
 
-def test_what_it_does_not_take_is_refused(refused):
+def test_invalid_options_are_rejected(refused):
     refused(DCGM.made, at="gpu/exporter: ")
+
+
+def test_fields_and_options_come_with_their_release():
+    recovery = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
+    for version, release in versions.DCGM_EXPORTER.items():
+        late = versions.comparable(version) < versions.comparable("4.8.0")
+        exported = {metric.field for metric in metric_set("recommended", version)}
+        assert (recovery in exported) is not late, version
+        daemonset = find(rendered(version=version, metrics="recommended"), "DaemonSet")
+        pod = daemonset["spec"]["template"]["spec"]
+        has_root = pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is False
+        assert has_root is release.writes_to_image, version
+    with pytest.raises(GpuConstructsError, match="later release"):
+        rendered(version="4.7.1", metrics=[Metric(field=recovery, prometheus_type="gauge", help="Recovery")])
+    # NVIDIA/go-dcgm had this name before and after, but not in between.
+    renamed = [Metric(field="DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", prometheus_type="gauge", help="Reasons")]
+    for version in ("4.6.0", "4.8.2"):
+        assert rendered(version=version, metrics=renamed)
+    with pytest.raises(GpuConstructsError, match="later release"):
+        rendered(version="4.8.0", metrics=renamed)

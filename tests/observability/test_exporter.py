@@ -1,4 +1,4 @@
-"""What both exporters have in common."""
+"""Tests of the parts that both exporters share."""
 
 import warnings
 
@@ -46,7 +46,7 @@ def test_names_and_series_are_those_of_the_exporter(exporter):
 
 
 @EACH
-def test_pods_are_told_apart_by_an_instance(exporter):
+def test_the_label_instance_distinguishes_pods(exporter):
     def instance(**given):
         return exporter.daemonset(**given)["spec"]["selector"]["matchLabels"]["app.kubernetes.io/instance"]
 
@@ -91,13 +91,13 @@ def test_annotations_on_the_service_are_for_a_prometheus_that_looks_for_them(exp
     with pytest.warns(GpuConstructsWarning) as warned:
         exporter.objects(pod_annotations={"prometheus.io/scrape": "true"})
     assert [str(one.message) for one in warned] == [
-        "pod_annotations holds 'prometheus.io/scrape' beside scrape='ServiceMonitor': a Prometheus that looks for it "
-        "scrapes the same target again; leave it out, or pass scrape='annotations'"
+        "pod_annotations holds 'prometheus.io/scrape' beside scrape='ServiceMonitor', so a Prometheus that looks for "
+        "it scrapes the same target twice. Leave it out, or pass scrape='annotations'"
     ]
 
 
 @EACH
-def test_the_port_is_one_in_flags_container_and_service(exporter):
+def test_flags_container_and_service_have_the_same_port(exporter):
     assert exporter.container(port=9500)["ports"][0]["containerPort"] == 9500
     assert exporter.find("Service", port=9500)["spec"]["ports"][0]["port"] == 9500
     assert ":9500" in str(exporter.container(port=9500))
@@ -164,10 +164,10 @@ def test_a_volume_of_the_user_named_like_one_of_the_exporter_gets_another_name(e
     assert found["tls-1"][0] == {"configMap": {"name": "own"}}
 
 
-def test_a_path_at_which_the_exporter_has_something_is_refused():
+def test_a_mount_path_of_the_exporter_is_rejected():
     for path in ("/tmp", "/tmp/", "//tmp", "///tmp", "/./tmp", "/etc/gpu-constructs/tls"):
         message = DCGM.refusal(volumes={path: Volume.empty_dir()}, tls=TLS)
-        assert message == f"volumes must not hold {path!r}: the exporter has its own there; take another path"
+        assert message == f"volumes must not contain {path!r}, which the exporter uses. Choose another path"
 
 
 # --- TLS and passwords -------------------------------------------------------
@@ -202,7 +202,7 @@ def test_hashes_of_passwords_are_in_a_secret_and_a_new_one_restarts_the_pods(exp
     assert first["annotations"] != second["annotations"]
 
 
-def test_probes_ask_and_wait_and_only_connect_where_the_kubelet_has_nothing_to_show():
+def test_probes_only_connect_if_the_exporter_requires_a_password_or_certificate():
     guards = (
         {"basic_auth": AUTH},
         {"tls": Tls(secret="certificate", client_auth_type="RequireAndVerifyClientCert", client_secret="client")},
@@ -217,11 +217,11 @@ def test_probes_ask_and_wait_and_only_connect_where_the_kubelet_has_nothing_to_s
                 assert ("tcpSocket" in asked, "httpGet" in asked) == (True, False)
 
 
-# --- refusals ----------------------------------------------------------------
+# --- errors ------------------------------------------------------------------
 
 
 @EACH
-def test_what_no_exporter_takes_is_refused(exporter, refused):
+def test_options_that_no_exporter_supports_are_rejected(exporter, refused):
     refused(exporter.made, at="gpu/exporter: ")
     named = f"scrap is not a keyword of {exporter.exporter.__name__} (did you mean 'scrape'?)"
     assert exporter.refusal(scrap=1) == named
@@ -231,6 +231,6 @@ def test_an_option_that_cannot_work_is_refused(refused):
     refused(MetricsConfigMap, ExporterService, DebugDump)
 
 
-def test_a_list_of_somebody_else_is_named_or_handed_over(chart):
+def test_a_metrics_config_map_is_a_name_or_an_object(chart):
     made = ApiObject(chart, "list", api_version="v1", kind="ConfigMap")
     assert MetricsConfigMap(config_map=made) == MetricsConfigMap(config_map=made.name)

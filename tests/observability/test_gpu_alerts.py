@@ -1,4 +1,4 @@
-"""The construct: one object, of the kind the cluster has, found by the stack and valid under its CRD."""
+"""Tests of `GpuAlerts`: one object of the configured kind, valid under its CRD."""
 
 from dataclasses import dataclass, replace
 
@@ -6,7 +6,7 @@ import pytest
 from cdk8s import App, Chart, Testing
 
 import invariants
-from alert_scenarios import Agent, Wish, dcgm, nvidia_smi
+from alert_scenarios import Agent, Request, dcgm, nvidia_smi
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.observability.alert_rules import ALERT_NAMES
 from gpu_constructs.observability.alert_thresholds import AlertThresholds
@@ -33,8 +33,8 @@ SELDOM = Exporter(replace(dcgm(), scrape_interval_seconds=900))
 
 
 def power_limit(**given):
-    """What a PowerLimit tells of itself."""
-    return Agent(**{"wishes": (Wish(watts=300),), **given})
+    """Return the part of a PowerLimit that alerts use."""
+    return Agent(**{"requests": (Request(watts=300),), **given})
 
 
 def made(**given):
@@ -71,13 +71,13 @@ def test_the_object_satisfies_its_crd():
             assert manifest["metadata"]["labels"]["release"] == "stack", exporter
 
 
-def test_it_says_which_rules_it_holds():
+def test_the_construct_lists_its_rules():
     found = made(power_limit=power_limit()).rules
     assert len(found) == len(set(found))
     assert set(ALERT_NAMES) - set(found) == {"GpuCollectionFailing", "GpuCollectionStale"}
 
 
-def test_it_takes_our_exporters_and_our_power_limit(chart):
+def test_it_accepts_the_exporters_and_the_power_limit_of_the_library(chart):
     limit = PowerLimit(chart, "limit", namespace="gpus", limits={"name:*RTX 4090*": "80%"})
     for exporter in (
         DcgmExporter(chart, "dcgm", metrics="recommended"),
@@ -90,7 +90,7 @@ def test_it_takes_our_exporters_and_our_power_limit(chart):
     assert {m["metadata"]["namespace"] for m in manifests} == {"watch"}
     for manifest in manifests:
         drifts = alerts(manifest, "GpuPowerLimitDrift")
-        assert [rule["labels"]["wish"] for rule in drifts] == ["name:*RTX 4090*", "watts"]
+        assert [rule["labels"]["request"] for rule in drifts] == ["name:*RTX 4090*", "watts"]
         (down,) = alerts(manifest, "GpuPowerLimitUnavailable")
         assert 'namespace="gpus",daemonset="nvidia-powerlimit"' in down["expr"]
 
@@ -103,18 +103,18 @@ CASES = [
 ]
 
 
-def test_drift_waits_for_the_agent_to_look_twice():
+def test_drift_waits_for_two_checks_of_the_agent():
     for given, waits in CASES:
         (drift,) = alerts(rendered(power_limit=power_limit(**given)), "GpuPowerLimitDrift")
         assert drift["for"] == waits, given
 
 
-def test_a_wish_that_is_refused_is_not_clamped():
+def test_a_request_that_is_refused_is_not_clamped():
     clamped, refused = (
         alerts(rendered(power_limit=power_limit(out_of_range=word)), "GpuPowerLimitDrift")[0]["expr"]
         for word in ("clamp", "refuse")
     )
-    # The range is asked for once more, to see that the board takes a limit at all.
+    # The expression queries the range again, to check that the board accepts limits.
     assert clamped.count("POWER_MGMT_LIMIT_MAX") == refused.count("POWER_MGMT_LIMIT_MAX") + 1 == 2
 
 
@@ -149,5 +149,5 @@ def test_alerts_without_a_rule_are_refused():
     from gpu_constructs.observability.alert_rules import RULE_NAMES
 
     assert refusal(leave_out=list(RULE_NAMES)) == (
-        "gpu/alerts: leave_out must leave a rule in; leave the GpuAlerts out for none"
+        "gpu/alerts: leave_out must leave at least one rule. Leave out the GpuAlerts for no rules"
     )

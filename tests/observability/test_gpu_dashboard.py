@@ -48,7 +48,7 @@ def test_it_makes_one_config_map(objects, snapshot):
     assert [{**manifest, "data": dict.fromkeys(manifest["data"], "(the dashboard)\n")}] == snapshot
 
 
-def test_what_is_said_reaches_the_dashboard():
+def test_options_reach_the_dashboard():
     given = {
         "title": "Mine",
         "uid": "mine",
@@ -65,7 +65,7 @@ def test_labels_and_the_annotation_of_its_folder_are_those_of_the_sidecar():
     assert ("grafana_dashboard" in metadata["labels"], metadata["labels"]["dashboards"]) == (False, "gpu")
 
 
-def test_it_lives_beside_the_exporter_or_where_it_is_told_to():
+def test_its_namespace_is_that_of_the_exporter_by_default():
     board = made()
     assert (board.name, board.namespace) == ("dcgm-exporter-dashboard", "nvidia-gpu-operator")
     board = made(namespace="monitoring", name="gpus")
@@ -85,7 +85,7 @@ def test_dashboards_of_two_exporters_differ_in_name_key_and_uid():
     assert len({board.json["uid"] for board in boards}) == 2
 
 
-def test_its_json_is_a_copy_that_can_be_changed_and_put_in_its_place():
+def test_its_json_is_a_copy_that_users_may_change():
     board = made()
     changed = board.json
     changed["panels"] = changed["panels"][:2]
@@ -95,11 +95,11 @@ def test_its_json_is_a_copy_that_can_be_changed_and_put_in_its_place():
     assert json.loads(manifest["data"]["dcgm-exporter.json"])["panels"] == changed["panels"]
 
 
-def test_a_value_that_grafana_or_kubernetes_would_not_take_is_refused(refused):
+def test_a_value_that_grafana_or_kubernetes_rejects_is_rejected(refused):
     refused(made, at="gpu/board: ")
 
 
-def test_the_picture_in_the_documents_is_of_this_dashboard():
+def test_the_picture_in_the_documents_shows_this_dashboard():
     for name, content in dashboard_picture.contents().items():
         drawn = (dist.ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8")
         assert drawn == dashboard_picture.picture(content), "uv run python tests/dashboard_picture.py draws it anew"
@@ -116,7 +116,7 @@ def test_a_picture_shows_every_row_and_panel_and_loads_nothing():
         assert "url(" not in drawn, content
 
 
-def test_exporters_with_names_of_their_own_have_dashboards_of_their_own():
+def test_exporters_with_other_names_have_separate_dashboards():
     train, serve = (made(exporter=DCGM._replace(name=f"dcgm-{pool}")).json for pool in ("train", "serve"))
     assert (train["uid"], train["title"]) == ("gpus-dcgm-train", "NVIDIA GPUs: dcgm-train")
     assert (serve["uid"], serve["title"]) == ("gpus-dcgm-serve", "NVIDIA GPUs: dcgm-serve")

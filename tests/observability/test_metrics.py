@@ -67,16 +67,16 @@ def fields(metrics):
     return [one.field for one in metrics]
 
 
-# Of the names in NVIDIA/go-dcgm@3385e277e49f:pkg/dcgm/const.go and @ec245c09fe3e:pkg/dcgm/const_fields.go, aliases
-# in capital letters among them, DCGM_FI_UNKNOWN and DCGM_FI_MAX_FIELDS not, and of the exporter's own DCGM_EXP_*:
-# how many there are, and the SHA-256 of them sorted, one a line.
+# Number of names, and SHA-256 of their sorted list with one name in each line. The names come from
+# NVIDIA/go-dcgm@3385e277e49f:pkg/dcgm/const.go and @ec245c09fe3e:pkg/dcgm/const_fields.go, with aliases in capital
+# letters, without DCGM_FI_UNKNOWN and DCGM_FI_MAX_FIELDS, and with the exporter's own DCGM_EXP_*.
 CATALOGUES = {
     "3.4.2": (416, "727227a4bd5a21c2fb8fb39bde23bfbf4a917df9f044624569e067c3e1738eb7"),
     "4.8.3": (679, "bba6b8c88533f0883a834544fe017d50efcc3f0afdffca88472792b50a782a26"),
 }
 
 
-def test_the_catalogue_is_that_of_the_dcgm_in_the_image_and_each_of_its_names_is_taken():
+def test_the_catalog_has_the_names_of_the_dcgm_in_the_image_and_accepts_each():
     for release, expected in CATALOGUES.items():
         names = sorted(known_fields(release))
         assert (len(names), hashlib.sha256("\n".join(names).encode()).hexdigest()) == expected, release
@@ -84,12 +84,12 @@ def test_the_catalogue_is_that_of_the_dcgm_in_the_image_and_each_of_its_names_is
         assert exported([metric(), *(one for one in labels if one.field != metric().field)], release)
 
 
-def test_each_release_publishes_what_its_image_does_with_the_same_types():
+def test_each_release_exports_the_list_of_its_image_with_the_same_types():
     for release, listed in UPSTREAM.items():
         assert {one.field: one.prometheus_type for one in metric_set("default", release)} == listed, release
 
 
-def test_each_list_holds_the_one_before_and_is_one_that_the_image_takes():
+def test_each_list_contains_the_one_before_and_the_image_accepts_it():
     for number, release in enumerate(UPSTREAM):
         lists = {name: metric_set(name, release) for name in SETS}
         assert all(set(smaller) < set(larger) for smaller, larger in pairwise(lists.values()))
@@ -100,7 +100,7 @@ def test_each_list_holds_the_one_before_and_is_one_that_the_image_takes():
             text = counters_csv(metrics)
             read = sorted((one.field, one.prometheus_type, one.help) for one in metrics)
             assert sorted(read_as_go_does(text)) == read
-            # A readable block in YAML.
+            # The text is a readable block in YAML.
             assert text == text.rstrip() + "\n"
             assert "\t" not in text
             assert [line for line in text.splitlines() if line != line.rstrip()] == []
@@ -114,7 +114,7 @@ def test_what_the_lists_add():
     more = "SM_ACTIVE SM_OCCUPANCY PIPE_FP64_ACTIVE PIPE_FP32_ACTIVE PIPE_FP16_ACTIVE NVLINK_TX_BYTES NVLINK_RX_BYTES"
     assert profiled[3] - profiled[2] == {f"DCGM_FI_PROF_{name}" for name in more.split()}
     types = {one.field: one.prometheus_type for one in metric_set("recommended", "4.8.3")}
-    # What only rises is a counter, and a window is none.
+    # A value that only rises is a counter, but a window is not.
     held_back = (f"{reason}_VIOLATION" for reason in ("POWER", "THERMAL", "RELIABILITY", "BOARD_LIMIT"))
     counters = {f"DCGM_FI_DEV_{name}" for name in (*held_back, "ECC_SBE_VOL_TOTAL", "ECC_DBE_VOL_TOTAL")}
     assert {name for name in types if types[name] == "counter"} - UPSTREAM["4.8.3"].keys() == counters
@@ -126,13 +126,13 @@ def test_groups_come_in_a_fixed_order_with_labels_last():
         "# Clocks",
         "# Temperature",
         "# Power",
-        "# Utilisation",
+        "# Utilization",
         "# Memory",
         "# Errors",
         "# NVLink and vGPU",
         "# Throttling",
         "# PCIe",
-        "# Profiling (data centre GPUs; GeForce from Blackwell on; needs SYS_ADMIN)",
+        "# Profiling (data center GPUs; GeForce from Blackwell on; needs SYS_ADMIN)",
         "# Labels on every series",
     ]
     extra = metric("DCGM_FI_DEV_COUNT", text="GPUs of the node")
@@ -140,7 +140,7 @@ def test_groups_come_in_a_fixed_order_with_labels_last():
     label = metric("DCGM_FI_DEV_SERIAL", "label", "Serial number")
     assert counters_csv([label, extra, profiling]).split("\n\n")[1:] == [
         "# Others\nDCGM_FI_DEV_COUNT, gauge, GPUs of the node",
-        "# Profiling (data centre GPUs; GeForce from Blackwell on; needs SYS_ADMIN)\n"
+        "# Profiling (data center GPUs; GeForce from Blackwell on; needs SYS_ADMIN)\n"
         "DCGM_FI_PROF_SM_ACTIVE, gauge, Busy multiprocessors",
         "# Labels on every series\nDCGM_FI_DEV_SERIAL, label, Serial number\n",
     ]
@@ -162,7 +162,7 @@ def test_any_accepted_metric_is_read_back_unchanged_and_any_other_is_refused_in_
     assert "\n" not in message
 
 
-def test_a_metric_the_exporter_would_not_take_is_refused(refused):
+def test_a_metric_that_the_exporter_rejects_is_rejected(refused):
     refused(metric)
 
 
@@ -170,18 +170,18 @@ def test_the_node_label_changes_its_spelling_with_4_8_3():
     releases = ("3.4.2", "4.8.2", "4.8.3", "4.10.0")
     assert [hostname_label(release) for release in releases] == ["Hostname", "Hostname", "hostname", "hostname"]
     for release in ("4.8", "v4.8.3", "4.6.0-4.8.3", "4.8.3\n", ""):
-        with pytest.raises(GpuConstructsError, match=r"^release must be an exporter release such as '4\.8\.3'; got "):
+        with pytest.raises(GpuConstructsError, match=r"^release must be an exporter release such as '4\.8\.3', got "):
             metric_set("default", release)
 
 
-# What a user wants exported.
+# Metrics that a user chooses.
 
 
 def exported(given, release="4.8.3", **options):
     return exported_metrics(given, release, known_as=options.pop("known_as", release), **options)
 
 
-def test_a_list_by_name_can_do_without_profiling():
+def test_a_list_by_name_can_omit_profiling():
     for name in SETS:
         without = {one for one in metric_set(name, "4.8.3") if not needs_profiling([one])}
         assert set(exported(name, is_profiled=False)) == without
@@ -193,17 +193,17 @@ def test_fields_by_name_have_the_type_of_their_release_and_mix_with_metrics():
         assert exported([NVLINK, "DCGM_FI_PROF_SM_ACTIVE"], release) == (ours[NVLINK], ours["DCGM_FI_PROF_SM_ACTIVE"])
     own, foreign = metric(text="Mine"), metric("DCGM_FI_DEV_SERIAL", "label", "Serial number")
     assert exported([foreign, "DCGM_FI_DEV_GPU_TEMP", own]) == (foreign, *exported(["DCGM_FI_DEV_GPU_TEMP"]), own)
-    # A field that an earlier image knows but does not publish.
+    # A field that an earlier image knows but does not export.
     assert fields(exported(list(RESERVED), "3.4.2")) == list(RESERVED)
 
 
 RECOVERY = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
 
 
-def test_what_the_image_would_not_export_is_refused(refused):
+def test_metrics_that_the_image_does_not_export_are_rejected(refused):
     refused(exported)
 
 
 def test_an_unverified_release_is_named_as_the_user_named_it():
-    with pytest.raises(GpuConstructsError, match=r"^metrics must name fields that the DCGM exporter 4\.9\.0 knows: "):
+    with pytest.raises(GpuConstructsError, match=r"^metrics must name fields that the DCGM exporter 4\.9\.0 knows, "):
         exported([metric("DCGM_FI_DEV_GPU_UTL")], known_as="4.9.0")

@@ -31,7 +31,7 @@ def chart_with(**given):
 
 
 def flags(**given):
-    """The flags by name; True for a switch."""
+    """Return the flags by name, with True for a switch."""
     said = {}
     words = SMI.container(**given)["args"]
     while words:
@@ -90,7 +90,7 @@ def test_the_series_follow_backend_fields_and_options():
 # --- no privileges -----------------------------------------------------------------------------------------------
 
 
-def test_its_pods_hold_nothing_and_the_level_restricted_takes_them():
+def test_its_pods_have_no_rights_and_meet_the_level_restricted():
     for given in (
         {},
         {"backend": "nvml", "pcie_throughput": True},
@@ -113,13 +113,13 @@ def test_its_pods_hold_nothing_and_the_level_restricted_takes_them():
     assert SMI.variables()["NVIDIA_DRIVER_CAPABILITIES"] == "utility"
 
 
-def test_what_shares_something_of_the_node_needs_a_privileged_namespace(chart):
+def test_host_pid_and_host_network_need_a_privileged_namespace(chart):
     for given, field in (({"compute_apps": True}, "hostPID"), ({"host_network": True}, "hostNetwork")):
         assert pod_security.violations(SMI.pod(**given), "baseline") == [f"hostNamespaces: {field} is true"]
         for level in ("restricted", "baseline"):
             space = GpuNamespace(chart, f"{level}-{field}", name=level, pod_security=level)
             message = SMI.refusal(namespace=space, **given)
-            assert message.startswith(f"namespace must be privileged, since {next(iter(given))} ")
+            assert message.startswith(f"namespace must be privileged, because {next(iter(given))} ")
             assert SMI.find("DaemonSet", namespace=space)["metadata"]["namespace"] == level
         assert SMI.pod(namespace=GpuNamespace(chart, field, name="open"), **given)[field] is True
     assert SMI.find("DaemonSet", namespace="default")["metadata"]["namespace"] == "default"
@@ -143,7 +143,7 @@ def test_the_backend_decides_the_image_the_flag_and_the_architecture():
     assert theirs.replace(own, IMAGE).replace("1.15.0", "1.14.0") == str(SMI.objects())
 
 
-def test_only_what_is_said_becomes_a_flag():
+def test_only_specified_options_become_flags():
     assert flags() == {
         "--web.listen-address": ":9835",
         "--web.telemetry-path": "/metrics",
@@ -159,7 +159,7 @@ def test_only_what_is_said_becomes_a_flag():
     assert said["--query-field-names-exclude"] == "ecc.*,gom.*"
 
 
-def test_readings_in_the_background_are_scraped_as_often_as_they_are_made():
+def test_the_scrape_interval_is_that_of_readings_in_the_background():
     def times(**given):
         return SMI.endpoint(**given)["interval"], SMI.endpoint(**given)["scrapeTimeout"]
 
@@ -168,7 +168,7 @@ def test_readings_in_the_background_are_scraped_as_often_as_they_are_made():
     assert flags(collect_interval_seconds=5)["--collect.interval"] == "5s"
 
 
-def test_the_start_is_given_time_for_three_questions():
+def test_the_startup_probe_waits_for_three_calls():
     for given, timeout in (({}, 10), ({"collect_interval_seconds": 300, "collect_timeout_seconds": 120}, 120)):
         probe = SMI.container(**given)["startupProbe"]
         assert probe["periodSeconds"] * probe["failureThreshold"] >= 3 * (timeout + 2)
@@ -185,13 +185,13 @@ def test_another_path_reaches_flag_scrape_object_and_annotations():
         assert SMI.refusal(telemetry_path=path).startswith("telemetry_path must be a path like '/metrics'"), path
 
 
-# --- refusals ----------------------------------------------------------------------------------------------------
+# --- errors ------------------------------------------------------------------------------------------------------
 
 
-def test_what_it_does_not_take_is_refused(refused):
+def test_invalid_options_are_rejected(refused):
     refused(SMI.made, at="gpu/exporter: ")
 
 
-def test_nothing_is_warned_of():
+def test_it_causes_no_warning():
     with warnings.catch_warnings(action="error"):
         chart_with(dashboard=False)

@@ -1,4 +1,4 @@
-"""The fields that can be asked for and the metrics they become, held against what the exporter really prints."""
+"""Tests of the fields and their metrics, which compare them with recorded outputs of the exporter."""
 
 from pathlib import Path
 
@@ -24,14 +24,14 @@ def refusal(backend="nvidia-smi", names=("AUTO",), exclude=()):
     return str(refused.value)
 
 
-def test_every_metric_that_the_exporter_was_seen_to_print_is_known():
+def test_every_metric_of_recorded_outputs_is_known():
     known = exported_metrics("nvidia-smi", compute_apps=True) | exported_metrics(
         "nvml", compute_apps=True, pcie_throughput=True
     )
     assert {f"nvidia_smi_{name}" for name in PRINTED} <= known
 
 
-def test_a_field_becomes_a_metric_in_snake_case_with_its_unit_behind_and_text_none():
+def test_a_numeric_field_becomes_a_metric_in_snake_case_with_its_unit():
     for field, metric in {
         "power.draw": "power_draw_watts",
         "memory.used": "memory_used_bytes",
@@ -49,7 +49,7 @@ def test_a_field_becomes_a_metric_in_snake_case_with_its_unit_behind_and_text_no
 
 
 def test_as_many_fields_are_known_as_upstream_lists():
-    # 241 of nvidia-smi in all captures, 179 in the catalogue of NVML; ten have an older name each.
+    # All captures have 241 fields of nvidia-smi, and the catalog of NVML has 179. Ten fields also have an older name.
     assert (len(fields_of("nvidia-smi")) - 10, len(fields_of("nvml")) - 10) == (241, 179)
     assert fields_of("nvml") < fields_of("nvidia-smi")
     assert "module.power.limit" not in fields_of("nvml")
@@ -79,7 +79,7 @@ def test_every_quantity_of_alerts_and_dashboards_is_there_with_the_library():
     assert named - exported_metrics("nvidia-smi") == {"nvidia_smi_energy_joules_total"}
 
 
-def test_names_ask_for_these_fields_and_the_labels_and_patterns_leave_fields_out():
+def test_names_select_fields_and_labels_and_patterns_exclude_fields():
     assert queried_fields("nvml", ["power.draw", "power.draw"], []) == {"power.draw", *identity()}
     metrics = exported_metrics("nvidia-smi", ["power.draw"])
     assert {"nvidia_smi_power_draw_watts", "nvidia_smi_gpu_info"} <= metrics
@@ -89,36 +89,38 @@ def test_names_ask_for_these_fields_and_the_labels_and_patterns_leave_fields_out
         assert ("remapped_rows.histogram.max" in left, "remapped_rows.pending" in left) == (False, True)
     assert queried_fields("nvidia-smi", ["AUTO"], ["pci.*", "*"]) == identity()
     for field in identity():
-        assert refusal(exclude=[field]).startswith(f"query_field_names_exclude[0] must not be {field!r}: the labels of")
+        assert refusal(exclude=[field]).startswith(
+            f"query_field_names_exclude[0] must not be {field!r}, because dashboards"
+        )
 
 
 REFUSED = [
     (
         {"names": ["power.draw", "utilisation.gpu"]},
-        "query_field_names[1] must be a field that nvidia-smi knows; got 'utilisation.gpu' "
-        "(did you mean 'utilization.gpu'?); 'AUTO' asks for all that the driver has",
+        "query_field_names[1] must be a field that nvidia-smi knows, got 'utilisation.gpu' "
+        "(did you mean 'utilization.gpu'?); 'AUTO' queries all fields of the driver",
     ),
     (
         {"backend": "nvml", "names": ["module.power.limit"]},
-        "query_field_names[0] must be a field that nvml knows; got 'module.power.limit'; nvidia-smi knows it",
+        "query_field_names[0] must be a field that nvml knows, got 'module.power.limit'; nvidia-smi knows it",
     ),
-    ({"names": []}, "query_field_names must name a field; got []; leave it out for 'AUTO'"),
+    ({"names": []}, "query_field_names must name a field, got []. Leave it out for 'AUTO'"),
     (
         {"names": ["AUTO", "power.draw"]},
-        "query_field_names must be either 'AUTO' or names; got ['AUTO', 'power.draw']; 'AUTO' holds them all",
+        "query_field_names must be either 'AUTO' or names, got ['AUTO', 'power.draw']. 'AUTO' includes them all",
     ),
     (
         {"exclude": ["fan.*", "fan.sped"]},
-        "query_field_names_exclude[1] must match a field; got 'fan.sped' (did you mean 'fan.speed'?)",
+        "query_field_names_exclude[1] must match a field, got 'fan.sped' (did you mean 'fan.speed'?)",
     ),
-    # A dot is a dot.
+    # A dot in a pattern matches only a dot.
     (
         {"exclude": ["fan_speed"]},
-        "query_field_names_exclude[0] must match a field; got 'fan_speed' (did you mean 'fan.speed'?)",
+        "query_field_names_exclude[0] must match a field, got 'fan_speed' (did you mean 'fan.speed'?)",
     ),
 ]
 
 
-def test_what_the_exporter_would_end_at_or_skip_is_refused():
+def test_fields_that_the_exporter_rejects_or_ignores_are_rejected():
     for given, message in REFUSED:
         assert refusal(**given) == message, given

@@ -13,7 +13,7 @@ def refusal(make, *given, **options):
     return str(refused.value)
 
 
-# What the exporter is told.
+# Variables and rights.
 
 
 OPTIONS = [
@@ -63,7 +63,7 @@ TRUE_TAKES_CASES = [
 ]
 
 
-def test_true_takes_what_fits_the_sharing_as_far_as_the_release_can():
+def test_true_selects_the_mapping_for_the_sharing_strategy_and_the_release():
     for sharing, release, mapping in TRUE_TAKES_CASES:
         assert pod_mapping(True, sharing, release) == mapping, sharing
 
@@ -79,17 +79,18 @@ REFUSED = [
 ]
 
 
-def test_an_option_is_refused_before_the_release_that_brought_it():
+def test_an_option_is_rejected_before_its_first_release():
     for option, value, before, first in REFUSED:
         mapping = PodMapping(**{option: value})
         assert pod_mapping(mapping, None, first) is mapping, option
         assert refusal(pod_mapping, mapping, None, before) == (
-            f"pod_mapping.{option} must be left out with version {before!r}: it came with {first}; take a later version"
+            f"pod_mapping.{option} needs version {first!r} or later, got version {before!r}. "
+            f"Use a later version, or leave {option} out"
         ), option
 
 
-# What is refused.
+# Errors.
 
 
-def test_what_the_exporter_would_not_take_is_refused(refused):
+def test_options_that_the_exporter_rejects_are_rejected(refused):
     refused(PodMapping, at="pod_mapping.")

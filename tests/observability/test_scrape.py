@@ -40,11 +40,11 @@ def steps_of(manifest, *, of_metrics=False):
     return endpoint_of(manifest).get(names[manifest["kind"].startswith("VM")][of_metrics], [])
 
 
-# What Prometheus makes of it.
+# Labels after relabeling in Prometheus.
 
 
 def relabelled(labels, steps):
-    """Apply steps as Prometheus does; None for a target or series that they drop."""
+    """Apply relabeling steps as Prometheus does. Return None for a target or series that they drop."""
     labels = dict(labels)
     for step in steps:
         value = step.get("separator", ";").join(labels.get(name, "") for name in step.get("sourceLabels", []))
@@ -67,7 +67,7 @@ def relabelled(labels, steps):
 
 
 def stored(target, sample, manifest):
-    """The labels under which Prometheus stores a sample of a target."""
+    """Return the labels with which Prometheus stores a sample of a target."""
     told = relabelled(target, steps_of(manifest))
     told = {name: value for name, value in told.items() if not name.startswith("__")}
     if endpoint_of(manifest)["honorLabels"]:
@@ -78,7 +78,7 @@ def stored(target, sample, manifest):
 
 
 def target_of(kind):
-    """The labels of a target before our steps: those of discovery, then those that both operators write."""
+    """Return the labels of a target before the steps of the library: discovery, then those of both operators."""
     found = {
         "__meta_kubernetes_pod_node_name": "worker4",
         "instance": "10.0.0.7:9400",
@@ -101,7 +101,7 @@ def test_a_busy_gpu_shows_its_workload_and_an_idle_one_no_pod():
         assert stored(target_of(kind), {"gpu": "1"}, made(kind)) == TARGET | {"gpu": "1"}, kind
 
 
-def test_without_honor_labels_the_scrapers_labels_stay_and_the_exporters_move_aside():
+def test_without_honor_labels_the_labels_of_the_scraper_take_precedence():
     for kind in KINDS:
         labels = stored(target_of(kind), BUSY, made(kind, honor_labels=False))
         assert (labels["pod"], labels["exported_pod"]) == ("dcgm-exporter-x7k2p", "ollama-0"), kind
@@ -109,7 +109,7 @@ def test_without_honor_labels_the_scrapers_labels_stay_and_the_exporters_move_as
         assert "exporter_pod" not in labels, kind
 
 
-def test_steps_of_the_user_come_after_ours_and_on_series_see_the_labels_of_both():
+def test_steps_of_the_user_come_after_those_of_the_library():
     of_target = [Relabeling(source_labels=["node"], regex="worker(.*)", target_label="number", replacement="no-$1")]
     of_series = [
         Relabeling(action="drop", source_labels=["gpu", "node"], regex="1;worker4"),
@@ -122,7 +122,7 @@ def test_steps_of_the_user_come_after_ours_and_on_series_see_the_labels_of_both(
         assert "container" not in stored(target_of(kind), BUSY, manifest), kind
 
 
-# What the operators read.
+# Validation by the operators.
 
 EVERYTHING = {
     "labels": {"release": "kube-prometheus-stack"},
@@ -160,10 +160,10 @@ def test_the_object_satisfies_its_crd_and_selects_the_exporter_in_its_own_namesp
         assert (told["port"], told["path"], told["scheme"]) == ("gpu", "/gpu", "https")
 
 
-# What a user says.
+# Options of the user.
 
 
-def test_a_word_is_a_scrape_of_that_kind_and_a_scrape_stays_what_it_is():
+def test_a_kind_becomes_a_scrape_and_a_scrape_is_unchanged():
     for kind in SCRAPE_KINDS:
         scrape = Scrape.of(kind, None)
         assert scrape == Scrape(kind=kind) == Scrape.of(kind, {})
@@ -173,14 +173,14 @@ def test_a_word_is_a_scrape_of_that_kind_and_a_scrape_stays_what_it_is():
     assert Scrape.of(scrape, None) is Scrape.of(scrape, {}) is scrape
 
 
-def test_a_word_that_cannot_be_is_refused(refused):
+def test_an_invalid_kind_is_rejected(refused):
     refused(Scrape.of)
 
 
-NOTHING_BUT = "scrape must hold nothing but its kind with {!r}, which makes no object to hold it; choose another kind"
+NOTHING_BUT = "scrape must contain only its kind with {!r}, which creates no object. Choose another kind"
 
 
-def test_without_an_object_nothing_holds_the_options():
+def test_options_without_a_scrape_object_are_rejected():
     for kind in ("annotations", "none"):
         for option, value in EVERYTHING.items():
             assert refusal(Scrape, kind=kind, **{option: value}) == NOTHING_BUT.format(kind), option
@@ -213,11 +213,11 @@ def test_a_step_that_an_operator_would_refuse_or_ignore_is_refused(refused):
     refused(Relabeling, at="relabeling.")
 
 
-def test_an_expression_that_re2_does_not_read_is_refused(refused):
+def test_an_expression_that_re2_rejects_is_rejected(refused):
     refused(Relabeling, at="relabeling.")
 
 
-def test_an_expression_that_re2_reads_is_taken():
+def test_an_expression_that_re2_accepts_is_accepted():
     of_re2 = ["(.*)", "pod|container", "[(?=]+", r"[\]\[(?!]", r"\(?=a", r"\\1", r"[\\]", "[]a]", "[^]a]", "a(?i)b"]
     of_re2 += ["[[:alpha:]]+", r"\pL\p{Greek}", r"\Q(?=\E", r"\x{10FFFF}\z", "(?U)a+?", "(?P<x>a)(?<y>b)"]
     for expression in of_re2:

@@ -19,7 +19,7 @@ def refusal(make, *given, **options):
     return str(refused.value)
 
 
-# What exporter-toolkit reads.
+# Content of the web configuration.
 
 
 SERVED = [
@@ -45,7 +45,7 @@ def test_each_user_is_read_back_as_it_was_given():
         )
 
 
-# What the scraper gets.
+# Settings of the scraper.
 
 
 def in_secret(name, key):
@@ -89,34 +89,35 @@ def test_both_operators_read_the_same_fields():
             assert schema_errors(manifest) == [], kind
 
 
-def test_a_scraper_that_must_show_a_certificate_needs_one():
+def test_a_required_client_certificate_must_have_a_secret():
     for kind in ["RequireAnyClientCert", "RequireAndVerifyClientCert"]:
         tls = Tls(secret="tls", client_auth_type=kind)
         assert tls.requires_client_certificate, kind
         assert refusal(Guard(tls, None).access, "x") == (
-            f"tls.client_secret is required with client_auth_type={kind!r}, since the scraper must show a certificate; "
-            "got None; name a Secret, or pass scrape='none'"
+            f"tls.client_secret must have a value with client_auth_type={kind!r}, because the scraper needs a "
+            "certificate, "
+            "got None. Name a Secret, or pass scrape='none'"
         ), kind
 
 
-def test_secrets_are_named_or_handed_over(chart):
+def test_secrets_are_names_or_objects(chart):
     made = ApiObject(chart, "secret", api_version="v1", kind="Secret")
     assert Tls(secret=made, client_secret=made) == Tls(secret=made.name, client_secret=made.name)
     assert BasicAuth(users=USERS, secret=made).secret == made.name
 
 
-# What is refused.
+# Errors.
 
 
-def test_a_certificate_that_cannot_be_is_refused(refused):
+def test_an_invalid_certificate_is_rejected(refused):
     refused(Tls)
 
 
-def test_passwords_that_cannot_be_are_refused_and_never_shown(refused):
+def test_invalid_passwords_are_rejected_and_never_shown(refused):
     refused(BasicAuth)
 
 
-def test_every_bcrypt_that_the_exporter_reads_is_taken():
+def test_every_bcrypt_format_of_the_exporter_is_accepted():
     for start in ["$2a$04$", "$2b$12$", "$2y$31$"]:
         hashed = start + HASH[7:]
         assert BasicAuth(users={"a": hashed}).users == {"a": hashed}, start
@@ -126,8 +127,8 @@ def test_hashes_are_not_in_the_representation():
     assert LETTERS not in repr(BasicAuth(users=USERS))
 
 
-def test_a_password_given_where_an_object_belongs_is_not_shown():
+def test_a_positional_password_is_not_shown():
     with pytest.raises(GpuConstructsError) as refused:
         fields.of_type("basic_auth", {"admin": "hunter2"}, BasicAuth | None)
     assert "hunter2" not in str(refused.value)
-    assert str(refused.value).endswith("not shown here, since it may hold a secret")
+    assert str(refused.value).endswith("not shown, because it can contain a secret")

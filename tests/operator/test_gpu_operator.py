@@ -60,7 +60,7 @@ def synthesized(app):
 
 
 def cluster(tmp_path, **given):
-    """An app with nothing but a namespace and the operator."""
+    """Return an app with only a namespace and the operator."""
     app = App(outdir=str(tmp_path))
     chart = Chart(app, "gpu")
     namespace = GpuNamespace(chart, "namespace", name=NAMESPACE)
@@ -70,12 +70,12 @@ def cluster(tmp_path, **given):
 OFF_ON_TALOS = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "migManager": {"enabled": False}}
 
 
-def test_a_platform_decides_driver_toolkit_cdi_and_where_the_validator_looks():
-    for version in GPU_OPERATOR:
+def test_the_platform_decides_driver_toolkit_cdi_and_the_path_of_the_driver():
+    for version, release in GPU_OPERATOR.items():
         assert values(platform=Kubernetes(), version=version) == {}
-        for line in ("1.10", "1.11", "1.12"):
+        for line in ("1.10", "1.11", "1.12") if release.reads_version_of_talos else ():
             assert values(platform=Talos(line), version=version) == {**OFF_ON_TALOS, "cdi": {"enabled": False}}
-    for version in ("26.3.3", "26.7.0"):
+    for version in ("26.3.1", "26.3.2", "26.3.3", "26.7.0"):
         for line in ("1.13", "1.14"):
             assert values(platform=Talos(line), version=version) == {
                 **OFF_ON_TALOS,
@@ -83,34 +83,36 @@ def test_a_platform_decides_driver_toolkit_cdi_and_where_the_validator_looks():
             }
 
 
-def test_a_bridge_that_stages_the_driver_tells_the_validator_where():
+def test_a_staging_bridge_decides_the_path_of_the_driver():
     chart = Chart(App(), "gpu")
     bridge = ValidationBridge(chart, "bridge", strategy="stage", platform=OLD_TALOS)
     assert operator(chart, bridge=bridge).values["hostPaths"] == {"driverInstallDir": bridge.driver_install_dir}
 
 
 @pytest.mark.parametrize("own", [{"driver": True}, {"values": {"cdi": {"enabled": True}}}], ids=str)
-def test_on_plain_kubernetes_a_bridge_answers_for_the_nodes_own_driver(own):
+def test_on_plain_kubernetes_a_bridge_disables_driver_and_toolkit(own):
     chart = Chart(App(), "gpu")
     bridge = ValidationBridge(chart, "bridge", platform=Kubernetes())
     off = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "cdi": {"enabled": False}}
     assert operator(chart, bridge=bridge, platform=Kubernetes()).values == off
-    assert "beside a ValidationBridge" in refusal(bridge=bridge, platform=Kubernetes(), **own)
+    assert "with a ValidationBridge" in refusal(bridge=bridge, platform=Kubernetes(), **own)
 
 
-def test_mps_is_warned_of_where_it_is_reported_not_to_start():
-    with pytest.warns(GpuConstructsWarning, match=r"^gpu/operator: MPS is reported not to start on Talos 1\.12"):
+def test_mps_warns_on_platforms_with_reported_failures():
+    with pytest.warns(
+        GpuConstructsWarning, match=r"^gpu/operator: users report that MPS does not start on Talos 1\.12"
+    ):
         operator(platform=OLD_TALOS, sharing=Sharing.mps(replicas=4))
 
 
 @pytest.mark.parametrize("name", ["", "nvidia", None])
-def test_no_name_of_a_runtime_class_is_the_operators_own(name):
+def test_an_empty_runtime_class_means_the_default_of_the_operator(name):
     assert operator(values={"operator": {"runtimeClass": name}}).runtime_class == "nvidia"
     assert operator(values={"operator": {"runtimeClass": "gpu"}}, platform=Kubernetes()).runtime_class == "gpu"
 
 
 @pytest.mark.parametrize("kind", [OrderedDict, MappingProxyType])
-def test_own_values_may_be_a_mapping_of_any_kind(tmp_path, kind):
+def test_values_can_be_any_mapping(tmp_path, kind):
     own = kind({"daemonsets": kind({"labels": kind({"a": "b"})})})
     app, _, made = cluster(tmp_path, values=own, delivery=Delivery.flux())
     synthesized(app)
@@ -134,7 +136,7 @@ def test_every_delivery_of_every_release(objects, snapshot, delivery, version, p
     [(Delivery.flux(), "/spec/values"), (Delivery.argo_cd(), "/spec/source/helm/valuesObject")],
     ids=["flux", "argo-cd"],
 )
-def test_a_patch_of_the_values_reaches_the_file_too(delivery, path):
+def test_a_patch_of_the_values_changes_the_file_too(delivery, path):
     made = operator(delivery=delivery)
     made.api_object.add_json_patch(JsonPatch.add(f"{path}/keyOfTomorrow", {"enabled": True}))
     assert made.api_object.kind in ("HelmRelease", "Application")
@@ -142,7 +144,7 @@ def test_a_patch_of_the_values_reaches_the_file_too(delivery, path):
     assert yaml.safe_load(file.text) == {**made.values, "keyOfTomorrow": {"enabled": True}}
 
 
-def test_what_was_told_cannot_be_changed_by_who_reads_it(tmp_path):
+def test_the_attribute_values_is_a_copy(tmp_path):
     app, _, made = cluster(tmp_path)
     made.values["driver"]["enabled"] = True
     assert made.values["driver"] == {"enabled": False}
@@ -150,11 +152,11 @@ def test_what_was_told_cannot_be_changed_by_who_reads_it(tmp_path):
     assert yaml.safe_load(next(tmp_path.glob("helm-values/*")).read_text()) == made.values
 
 
-def test_without_a_main_object_there_is_none_to_give():
+def test_api_object_without_a_main_object_is_an_error():
     with pytest.raises(GpuConstructsError) as refused:
         operator().api_object  # noqa: B018
     assert str(refused.value) == (
-        "gpu/operator: api_object must be asked of a delivery with a main object; got one that emits none; use "
+        "gpu/operator: api_object needs a delivery with a main object, got one that emits none. Use "
         "Delivery.flux(), Delivery.argo_cd() or Delivery.helm(...) with a ClusterPolicy, or change values="
     )
 
@@ -165,7 +167,7 @@ CLUSTER_POLICY = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metad
 
 @pytest.fixture
 def rendering(tmp_path):
-    """A delivery by a helm that prints what it is given."""
+    """Return a delivery with a helm program that prints a fixed text."""
 
     def make(*objects):
         folder, program = tmp_path / "gpu-operator", tmp_path / "helm"
@@ -200,14 +202,14 @@ def test_no_rendered_object_is_lost_and_the_cluster_policy_is_the_main_one(rende
     assert (made.api_object.api_version, made.api_object.name) == ("nvidia.com/v1", "cluster-policy")
 
 
-def test_a_gpu_cluster_is_a_main_object_too(rendering):
+def test_a_gpu_cluster_can_be_the_main_object(rendering):
     gpu_cluster = {"apiVersion": "nvidia.com/v1alpha1", "kind": "GPUCluster", "metadata": {"name": "a"}}
     own = {"gpuCluster": {"deployCR": True}, "clusterPolicy": {"deployCR": False}}
     made = operator(delivery=rendering(gpu_cluster), platform=Kubernetes(), driver=False, values=own)
     assert made.api_object.kind == "GPUCluster"
 
 
-def test_a_chart_with_a_namespace_gives_none_to_what_lives_outside(rendering):
+def test_cluster_scoped_objects_get_no_namespace(rendering):
     definition = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -220,39 +222,39 @@ def test_a_chart_with_a_namespace_gives_none_to_what_lives_outside(rendering):
     assert [one for one in Testing.synth(chart) if "namespace" in one["metadata"]] == []
 
 
-def test_a_release_that_was_not_checked_is_told_like_one_that_was():
+def test_an_unverified_release_gets_the_values_of_the_named_one():
     made = operator(version=Unverified("26.7.2", like="26.7.0"), delivery=Delivery.flux())
     assert Testing.synth(Chart.of(made))[1]["spec"]["chart"]["spec"]["version"] == "v26.7.2"
 
 
-def test_a_namespace_that_is_not_privileged_is_refused():
+def test_a_namespace_that_is_not_privileged_is_rejected():
     namespace = GpuNamespace(Chart(App(), "other"), "namespace", name="x", pod_security="baseline")
     assert refusal(namespace=namespace) == (
-        "gpu/operator: namespace must be privileged, since the operator's pods mount host paths; got GpuNamespace 'x' "
-        "with pod_security='baseline'; pass pod_security='privileged' there"
+        "gpu/operator: namespace must be privileged, because the operator's pods mount host paths, got GpuNamespace "
+        "'x' with pod_security='baseline'. Set pod_security='privileged' for it"
     )
 
 
-def test_a_namespace_given_by_name_is_looked_at_at_synth(tmp_path):
+def test_synth_checks_a_namespace_that_is_a_name(tmp_path):
     app = App(outdir=str(tmp_path))
     chart = Chart(app, "gpu")
     GpuNamespace(chart, "namespace", name="gpu-operator", pod_security="baseline")
     operator(chart, namespace="gpu-operator", platform=NEW_TALOS)
     (problem,) = synthesized(app)
-    assert problem.startswith("gpu/namespace: enforces 'baseline', under which the pods that gpu/operator brings")
+    assert problem.startswith("gpu/namespace: enforces 'baseline', which rejects the pods that gpu/operator creates")
 
 
 @pytest.mark.parametrize("line", ["1.13", "1.14"])
-def test_a_bridge_is_refused_where_the_validator_passes(line):
+def test_a_bridge_is_rejected_on_platforms_on_which_the_validator_passes(line):
     bridge = ValidationBridge(Chart(App(), "other"), "bridge", platform=OLD_TALOS)
-    assert "and a bridge would hide what it finds" in refusal(bridge=bridge, platform=Talos(line))
+    assert "a bridge hides what the validator of the operator finds" in refusal(bridge=bridge, platform=Talos(line))
 
 
-def test_until_talos_1_12_a_bridge_must_stand_beside_it(tmp_path):
+def test_up_to_talos_1_12_the_operator_needs_a_bridge(tmp_path):
     app, chart, _ = cluster(tmp_path, platform=OLD_TALOS)
     assert synthesized(app) == [
-        "gpu/operator: needs the validation bridge beside it: on Talos 1.12 its own validator can never pass; add "
-        "ValidationBridge(chart, 'validation-bridge', platform=..., namespace=...) and hand it over with bridge=..., "
+        "gpu/operator: needs the validation bridge beside it: its own validator never passes on Talos 1.12. Add "
+        "ValidationBridge(chart, 'validation-bridge', platform=..., namespace=...) and set bridge=..., "
         "or declare one with External(app, 'existing', components=['validation-bridge'])"
     ]
     assert not list(tmp_path.glob("**/*.yaml"))
@@ -261,7 +263,7 @@ def test_until_talos_1_12_a_bridge_must_stand_beside_it(tmp_path):
     assert synthesized(app) == []
 
 
-def test_it_makes_the_runtime_class_and_labels_that_workloads_ask_for(tmp_path):
+def test_the_operator_provides_the_runtime_class_and_labels_of_workloads(tmp_path):
     app, chart, made = cluster(tmp_path)
     GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
     GpuWorkload(
@@ -279,7 +281,7 @@ def test_it_makes_the_runtime_class_and_labels_that_workloads_ask_for(tmp_path):
     assert synthesized(app) == []
 
 
-def test_labels_of_what_is_switched_off_are_missed(tmp_path):
+def test_labels_of_disabled_components_are_missing(tmp_path):
     app, chart, _ = cluster(tmp_path, gpu_feature_discovery=False)
     GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
     selector = {"nvidia.com/gpu.product": "NVIDIA-L4"}
@@ -288,15 +290,15 @@ def test_labels_of_what_is_switched_off_are_missed(tmp_path):
     assert "selects nodes by the label 'nvidia.com/gpu.product', which nothing in this app publishes" in problem
 
 
-def test_workloads_ask_for_what_its_sharing_advertises(tmp_path):
+def test_workloads_use_the_resources_that_the_operator_advertises(tmp_path):
     app, chart, _ = cluster(tmp_path, sharing=Sharing.time_slicing(replicas=4, rename_by_default=True))
     GpuNamespace(chart, "workloads", name="work", pod_security="baseline")
     GpuWorkload(chart, "train", image="a:1", namespace="work", platform=NEW_TALOS)
     (problem,) = synthesized(app)
-    assert problem.endswith("ask for nvidia.com/gpu.shared [R08]")
+    assert problem.endswith("Request nvidia.com/gpu.shared [R08]")
 
 
-def test_it_says_how_gpus_are_advertised(tmp_path):
+def test_the_operator_declares_its_gpu_resources(tmp_path):
     _, _, made = cluster(tmp_path, sharing=Sharing.time_slicing(replicas=4))
     (offer,) = made.provides.gpu_offers
     assert (offer.sharing.replicas, offer.mig_strategy) == (4, "single")
@@ -332,14 +334,14 @@ WORKLOAD = "nvidia.com/gpu.workload.config"
         (VM, {WORKLOAD: "container"}, True),
     ],
 )
-def test_it_says_which_nodes_its_device_plugin_runs_on(tmp_path, values, labels, is_served):
+def test_the_operator_declares_the_nodes_of_its_device_plugin(tmp_path, values, labels, is_served):
     offer = operator_offer({"tmp": tmp_path, **values}, labels)
     assert bool(offer.devices) == is_served
-    assert [note for note in offer.notes if "nobody declares" in note] == []
+    assert not any("declare" in note for note in offer.notes)
 
 
 @pytest.mark.filterwarnings("ignore:.*values.daemonsets.tolerations lacks")
-def test_its_device_plugin_tolerates_what_its_operands_do(tmp_path):
+def test_the_device_plugin_has_the_tolerations_of_the_operands(tmp_path):
     taints = [Taint(key="dedicated", value="ai")]
     assert not operator_offer({"tmp": tmp_path}, taints=taints).devices
     for tolerations, is_served in (([], False), ([{"operator": "Exists"}], True)):
@@ -353,18 +355,18 @@ def test_its_device_plugin_tolerates_what_its_operands_do(tmp_path):
 
 
 @pytest.mark.parametrize("mig_manager", [True, False])
-def test_it_says_whether_it_divides_gpus(tmp_path, mig_manager):
+def test_the_operator_declares_its_mig_manager(tmp_path, mig_manager):
     _, _, made = cluster(tmp_path, platform=Kubernetes(), mig_manager=mig_manager)
     assert made.provides.has_mig_manager == mig_manager
     _, _, made = cluster(tmp_path)
     assert not made.provides.has_mig_manager
 
 
-def test_our_runtime_class_has_no_place_beside_that_of_the_operator(tmp_path):
+def test_another_runtime_class_conflicts_with_that_of_the_operator(tmp_path):
     app, chart, _ = cluster(tmp_path)
     NvidiaRuntimeClass(chart, "runtime-class")
     (problem,) = synthesized(app)
-    assert problem.startswith("gpu/runtime-class: RuntimeClass 'nvidia' comes from gpu/operator already")
+    assert problem.startswith("gpu/runtime-class: RuntimeClass 'nvidia' already comes from gpu/operator")
 
 
 @pytest.mark.parametrize(
@@ -381,33 +383,33 @@ def test_our_runtime_class_has_no_place_beside_that_of_the_operator(tmp_path):
     ],
     ids=["plugin", "exporter"],
 )
-def test_what_the_operator_runs_is_not_run_beside_it(tmp_path, beside, named):
+def test_a_component_conflicts_with_the_same_one_of_the_operator(tmp_path, beside, named):
     app, chart, _ = cluster(tmp_path, release_name="other")
     made = beside(app, chart)
     assert (
-        f"gpu/operator: brings {named} to every GPU node, and so does {made.node.path}; keep one of the two, or switch "
-        "the component off in one of them"
+        f"gpu/operator: runs {named} on every GPU node, and so does {made.node.path}. Remove one of the two, or "
+        "disable the component in one of them"
     ) in synthesized(app)
 
 
-def test_an_exporter_of_ours_goes_with_an_operator_without(tmp_path):
+def test_a_separate_exporter_works_with_an_operator_without_one(tmp_path):
     app, chart, _ = cluster(tmp_path, dcgm_exporter=False)
     DcgmExporter(chart, "exporter", platform=NEW_TALOS, namespace=NAMESPACE)
     assert synthesized(app) == []
 
 
-def test_two_operators_are_one_too_many(tmp_path):
+def test_two_operators_conflict(tmp_path):
     app, chart, _ = cluster(tmp_path)
     GpuOperator(chart, "second", delivery=VALUES, platform=NEW_TALOS, release_name="second")
     (problem,) = synthesized(app)
-    assert problem.startswith("gpu/operator: brings the GPU Operator, the device plugin,")
+    assert problem.startswith("gpu/operator: runs the GPU Operator, the device plugin,")
 
 
-def test_bad_input_gets_one_error(refused):
+def test_bad_input_raises_one_error(refused):
     refused(operator, at="gpu/operator: ")
 
 
-def test_every_keyword_is_written_under_a_key_that_the_chart_reads():
+def test_every_keyword_writes_a_key_that_the_chart_reads():
     given = {
         "tolerations": [TAINT],
         "sharing": Sharing.time_slicing(replicas=2),
@@ -417,5 +419,5 @@ def test_every_keyword_is_written_under_a_key_that_the_chart_reads():
         **dict.fromkeys(("gpu_feature_discovery", "node_feature_discovery", "dcgm_exporter", "service_monitor"), True),
     }
     for version, release in GPU_OPERATOR.items():
-        for platform in (OLD_TALOS, Kubernetes()):
+        for platform in (OLD_TALOS, Kubernetes()) if release.reads_version_of_talos else (Kubernetes(),):
             check_keys(values(version=version, platform=platform, **given), release)

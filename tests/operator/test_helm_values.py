@@ -16,7 +16,7 @@ VALUES = {
 }
 
 
-def test_values_are_written_as_given(app, tmp_path):
+def test_values_are_written_unchanged(app, tmp_path):
     HelmValues(app, "values", release="gpu-operator", values=VALUES)
     synthesize(app)
     written = (tmp_path / "dist" / "helm-values" / "gpu-operator.values.yaml").read_text()
@@ -24,18 +24,18 @@ def test_values_are_written_as_given(app, tmp_path):
     assert list(yaml.safe_load(written)) == list(VALUES)
 
 
-def test_a_release_name_helm_would_refuse_is_refused(chart):
-    with pytest.raises(GpuConstructsError, match=r"^gpu/values: release must be a DNS label .*; got '../escape'$"):
+def test_a_release_name_helm_would_reject_is_rejected(chart):
+    with pytest.raises(GpuConstructsError, match=r"^gpu/values: release must be a DNS label .*, got '../escape'$"):
         HelmValues(chart, "values", release="../escape", values={})
 
 
 @pytest.mark.parametrize("values", ["driver: {}", ["driver"], None])
-def test_values_that_are_no_mapping_are_refused(chart, values):
+def test_values_must_be_a_mapping(chart, values):
     with pytest.raises(GpuConstructsError, match=r"^gpu/values: values must be "):
         HelmValues(chart, "values", release="gpu-operator", values=values)
 
 
-def test_values_of_several_clusters_lie_beside_the_clusters(tmp_path):
+def test_values_of_several_clusters_are_in_their_folders(tmp_path):
     apps = [App(outdir=str(tmp_path / "dist" / name)) for name in ("east", "west")]
     for app in apps:
         HelmValues(app, "values", release="gpu-operator", values={})

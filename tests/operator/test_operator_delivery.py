@@ -78,12 +78,12 @@ def refusal(call, *given, **options):
         Delivery.argo_cd(source="https://charts.example", chart="nvidia-gpu-operator", **EVERY_ARGO_OPTION),
     ],
 )
-def test_what_a_delivery_emits_is_valid_against_its_definition(delivery):
+def test_the_objects_of_a_delivery_are_valid_against_their_crds(delivery):
     for manifest in manifests(delivery):
         assert schemas.custom_resource_errors(manifest, schemas.committed_crds()) == []
 
 
-def test_flux_takes_a_chart_in_a_registry_whole_and_by_its_tag():
+def test_flux_uses_a_chart_in_a_registry_by_its_tag():
     source, release = manifests(Delivery.flux(source=MIRROR, version_prefix=""))
     assert (source["kind"], source["spec"]["url"]) == ("OCIRepository", MIRROR)
     assert source["spec"]["ref"] == {"tag": "26.7.0"}
@@ -98,7 +98,7 @@ def test_flux_takes_a_chart_in_a_registry_whole_and_by_its_tag():
     assert source["spec"]["ref"] == {"tag": "v26.7.0", "digest": DIGEST}
 
 
-def test_a_release_in_flux_system_installs_and_keeps_its_record_beside_the_operator():
+def test_a_release_in_flux_system_installs_into_the_namespace_of_the_operator():
     for same in (Delivery.flux(), Delivery.flux(namespace="gpu-system")):
         assert {manifest["metadata"]["namespace"] for manifest in manifests(same)} == {"gpu-system"}
     assert manifests(Delivery.flux()) == manifests(Delivery.flux(namespace="gpu-system"))
@@ -107,12 +107,12 @@ def test_a_release_in_flux_system_installs_and_keeps_its_record_beside_the_opera
     assert release["spec"]["targetNamespace"] == release["spec"]["storageNamespace"] == "gpu-system"
 
 
-def test_every_option_of_flux_arrives(snapshot):
+def test_all_options_of_flux(snapshot):
     assert manifests(Delivery.flux(source="https://charts.example", chart="other", **EVERY_FLUX_OPTION)) == snapshot
     assert "timeout" not in only(Delivery.flux(timeout=None), "HelmRelease")["spec"]
 
 
-def test_argo_cd_is_given_a_registry_without_its_scheme_and_the_chart_apart():
+def test_argo_cd_gets_registry_and_chart_separately_and_without_a_scheme():
     source = only(Delivery.argo_cd(source=NVIDIA_OCI), "Application")["spec"]["source"]
     assert (source["repoURL"], source["chart"]) == ("nvcr.io/nvidia/cloud-native-charts", "gpu-operator")
     source = only(Delivery.argo_cd(source="oci://zot.lan/gpu-operator"), "Application")["spec"]["source"]
@@ -121,76 +121,77 @@ def test_argo_cd_is_given_a_registry_without_its_scheme_and_the_chart_apart():
     assert url == "oci://zot.lan:5000/gpu-operator"
 
 
-def test_every_option_of_argo_cd_arrives(snapshot):
+def test_all_options_of_argo_cd(snapshot):
     assert manifests(Delivery.argo_cd(**EVERY_ARGO_OPTION)) == snapshot
     policy = only(Delivery.argo_cd(automated=()), "Application")["spec"]["syncPolicy"]
     assert policy["automated"] == {"prune": False, "selfHeal": False}
     assert "automated" not in only(Delivery.argo_cd(automated=None), "Application")["spec"]["syncPolicy"]
 
 
-def test_only_what_the_api_server_fills_in_for_a_release_is_ignored():
+def test_argo_cd_ignores_only_fields_that_the_api_server_adds():
     cdi, nri, kubelet = "/spec/cdi/default", "/spec/cdi/nriPluginEnabled", "/spec/hostPaths/kubeletRootDir"
-    drifts = {"25.10.1": [cdi, "/spec/operator/defaultRuntime"], "26.3.3": [cdi, nri], "26.7.0": [cdi, nri, kubelet]}
-    assert {release: drifts_of(f"v{release}", VALUES) for release in versions.GPU_OPERATOR} == drifts
+    runtime = "/spec/operator/defaultRuntime"
+    of_line = {"25.3": [runtime], "25.10": [cdi, runtime], "26.3": [cdi, nri], "26.7": [cdi, nri, kubelet]}
+    for release in versions.GPU_OPERATOR:
+        assert drifts_of(f"v{release}", VALUES) == of_line[release.rpartition(".")[0]], release
     values = {"cdi": {"nriPluginEnabled": True, "default": False}, "hostPaths": {"kubeletRootDir": "/data/kubelet"}}
     assert drifts_of("26.7.0", values) == [cdi]
 
 
-def test_values_alone_are_no_object():
+def test_values_alone_emit_no_object():
     assert manifests(Delivery.values()) == []
 
 
 @BOTH
-def test_nvidias_registry_is_refused_for_releases_it_does_not_have(make):
+def test_the_registry_of_nvidia_is_rejected_for_earlier_releases(make):
     delivery = make(source=NVIDIA_OCI)
     assert refusal(manifests, delivery, chart_version="v26.3.3") == (
-        f"delivery.{make.__name__}.source must be 'https://helm.ngc.nvidia.com/nvidia' for release 26.3.3: NVIDIA has "
-        f"charts in its registry from 26.7.0 on; got '{NVIDIA_OCI}'"
+        f"delivery.{make.__name__}.source must be 'https://helm.ngc.nvidia.com/nvidia' for release 26.3.3: the "
+        f"registry of NVIDIA has charts from 26.7.0 on, got '{NVIDIA_OCI}'"
     )
     assert manifests(delivery, chart_version="26.10.0")
     assert manifests(make(source=MIRROR), chart_version="25.10.1")
 
 
 @BOTH
-def test_a_value_of_none_that_a_manifest_would_drop_is_refused(make):
+def test_a_value_of_none_that_a_manifest_would_drop_is_rejected(make):
     values = {"daemonsets": {"labels": None}}
     assert refusal(manifests, make(), values=values) == (
-        f"values.daemonsets.labels must not be None with delivery.{make.__name__}: a manifest drops it, and the "
-        "chart's default would stay; state a value, or use Delivery.helm(...) or Delivery.values()"
+        f"values.daemonsets.labels must not be None with delivery.{make.__name__}, because a manifest drops it and "
+        "the default of the chart would stay. Set a value, or use Delivery.helm(...) or Delivery.values()"
     )
     assert "values.args[1] must not be None" in refusal(manifests, make(), values={"args": ["a", None]})
 
 
-def test_what_no_delivery_takes_is_refused(refused):
+def test_values_that_no_delivery_accepts_are_rejected(refused):
     refused(Delivery.flux, Delivery.argo_cd)
 
 
-def test_what_flux_would_not_take_is_refused(refused):
+def test_values_that_flux_would_reject_are_rejected(refused):
     refused(Delivery.flux)
 
 
-def test_what_argo_cd_would_not_take_is_refused(refused):
+def test_values_that_argo_cd_would_reject_are_rejected(refused):
     refused(Delivery.argo_cd)
 
 
-def test_a_chart_that_synth_would_have_to_download_is_refused():
+def test_a_chart_that_is_not_on_the_machine_is_rejected():
     chart = "oci://nvcr.io/nvidia/gpu-operator"
     assert refusal(Delivery.helm, chart=chart) == (
-        "delivery.helm.chart must be a folder or a .tgz file on this machine, since synth must not need a network; got "
-        f"'{chart}'; get it once with 'helm pull' and keep it beside the app"
+        "delivery.helm.chart must be a folder or a .tgz file on this machine, because synth must not need a network, "
+        f"got '{chart}'. Get it once with 'helm pull', and keep it with the app"
     )
 
 
-def test_a_path_that_helm_would_take_for_something_else_is_refused():
+def test_a_path_that_helm_would_misread_is_rejected():
     for options in ({"chart": " "}, {"chart": "--help"}, {"chart": "a\nb"}, {"chart": "x", "executable": ""}):
-        assert "must be a path; got" in refusal(Delivery.helm, **options)
+        assert "must be a path, got" in refusal(Delivery.helm, **options)
 
 
-def test_a_delivery_is_made_by_one_of_its_four_forms_and_stays_as_it_was_checked():
-    assert refusal(Delivery.values, {}).startswith("Delivery.values takes everything by keyword; got {} without one")
+def test_a_delivery_comes_from_one_of_four_methods_and_is_immutable():
+    assert refusal(Delivery.values, {}).startswith("Delivery.values takes everything by keyword, got {} without one")
     assert refusal(Delivery) == (
-        "Delivery must be made by one of Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...), "
-        "Delivery.values()"
+        "Delivery must come from Delivery.flux(), Delivery.argo_cd(), Delivery.helm(chart=...), Delivery.values()"
     )
     with pytest.raises(FrozenInstanceError):
         Delivery.flux().kind = "values"

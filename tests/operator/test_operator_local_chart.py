@@ -33,7 +33,7 @@ exit {status}
 
 @pytest.fixture
 def helm(tmp_path):
-    """A program that notes what it is asked and prints what it is told."""
+    """Create a helm program that records its arguments and prints a fixed text."""
 
     def make(*, rendered=RENDERED, said="", status=0, executable="helm"):
         (tmp_path / "rendered").write_text(rendered)
@@ -91,7 +91,7 @@ def by_kind(found):
     return {manifest["kind"]: manifest for manifest in found}
 
 
-def test_helm_is_asked_for_definitions_and_no_hooks(helm, folder, tmp_path):
+def test_helm_renders_crds_and_no_hooks(helm, folder, tmp_path):
     manifests(folder, helm(), kubernetes="1.33")
     said = (tmp_path / "arguments").read_text().split()
     assert said[0] == "template"
@@ -107,7 +107,7 @@ def test_helm_is_asked_for_definitions_and_no_hooks(helm, folder, tmp_path):
         assert said[said.index("--api-versions") + 1] == "resource.k8s.io/v1/DeviceClass"
 
 
-def test_helm_reads_the_values_as_given_but_for_what_needs_hooks(helm, folder, tmp_path):
+def test_helm_gets_the_values_without_settings_that_need_hooks(helm, folder, tmp_path):
     values = {
         "operator": {"logging": {"develMode": True}},
         "daemonsets": {"labels": None},
@@ -123,15 +123,15 @@ def test_helm_reads_the_values_as_given_but_for_what_needs_hooks(helm, folder, t
 
 
 @pytest.mark.parametrize("key", ["upgradeCRD", "cleanupCRD"])
-def test_what_only_hooks_do_is_refused_where_it_is_asked_for(helm, folder, key):
+def test_settings_that_need_hooks_are_rejected(helm, folder, key):
     assert refusal(folder, helm(), values={"operator": {key: True}}) == (
-        f"values.operator.{key} must be false with delivery.helm, which runs no hooks; got True; leave it out, or use "
+        f"values.operator.{key} must be false with delivery.helm, which runs no hooks, got True. Remove it, or use "
         "Delivery.flux(), Delivery.argo_cd() or Delivery.values()"
     )
     assert manifests(folder, helm(), values={"operator": {key: False}})
 
 
-def test_what_helm_prints_comes_back_as_it_is(helm, folder):
+def test_the_output_of_helm_is_unchanged(helm, folder):
     found = by_kind(manifests(folder, helm()))
     assert found["ConfigMap"]["data"] == {"version": "1.10", "flag": "off", "day": "2026-01-02"}
     assert found["ClusterPolicy"]["spec"] == {"driver": {"enabled": False}}
@@ -146,7 +146,7 @@ def test_what_helm_prints_comes_back_as_it_is(helm, folder):
     }
 
 
-def test_the_chart_may_be_an_archive_and_relative_to_where_the_app_runs(helm, folder, tmp_path, monkeypatch):
+def test_the_chart_can_be_an_archive_with_a_relative_path(helm, folder, tmp_path, monkeypatch):
     program = helm()
     assert len(manifests(archive(tmp_path / "chart.tgz"), program)) == 5
     monkeypatch.chdir(tmp_path)
@@ -154,74 +154,75 @@ def test_the_chart_may_be_an_archive_and_relative_to_where_the_app_runs(helm, fo
     assert (tmp_path / "arguments").read_text().split()[-1] == folder
 
 
-def test_a_hook_that_helm_prints_all_the_same_is_refused(helm, folder):
+def test_a_rendered_hook_is_rejected(helm, folder):
     assert refusal(folder, helm(rendered=RENDERED + HOOK)) == (
-        "delivery.helm.chart must render without hooks, since applied as plain objects they run at once; got Job "
-        f"gpu-operator-node-feature-discovery-prune from '{folder}'; use a helm that heeds --no-hooks"
+        "delivery.helm.chart must render without hooks, which would run at once as plain objects, got Job "
+        f"gpu-operator-node-feature-discovery-prune from '{folder}'. Use a helm program that supports --no-hooks"
     )
 
 
-def test_a_missing_program_is_told_with_what_does_without(folder):
+def test_the_error_for_a_missing_helm_names_deliveries_without_it(folder):
     assert refusal(folder, "no-such-helm") == (
-        "delivery.helm.executable must be the helm program; got 'no-such-helm', which is not found; install Helm, or "
-        "use Delivery.flux(), Delivery.argo_cd() or Delivery.values(), which do without"
+        "delivery.helm.executable must be the helm program, got 'no-such-helm', which does not exist. Install Helm, or "
+        "use Delivery.flux(), Delivery.argo_cd() or Delivery.values()"
     )
 
 
-def test_a_missing_chart_is_told_with_the_place_and_the_way_to_get_it(helm, tmp_path):
+def test_the_error_for_a_missing_chart_names_the_command_that_gets_it(helm, tmp_path):
     chart = str(tmp_path / "nowhere.tgz")
     assert refusal(chart, helm()) == (
-        f"delivery.helm.chart must exist; got '{chart}', which resolves to {chart}; get it with 'helm pull "
+        f"delivery.helm.chart must exist, got '{chart}', which resolves to {chart}. Get it with 'helm pull "
         "gpu-operator --repo https://helm.ngc.nvidia.com/nvidia --version v26.7.0'"
     )
 
 
 @pytest.mark.parametrize("make", [chart_folder, archive])
-def test_another_chart_or_one_of_another_release_is_refused(helm, tmp_path, make):
+def test_another_chart_or_one_of_another_release_is_rejected(helm, tmp_path, make):
     chart = make(tmp_path / "chart", CHART_YAML.replace("26.7.0", "1.0.0-devel"))
     assert refusal(chart, helm()).startswith(
-        "delivery.helm.chart must be release '26.7.0', as the operator's version asks; got 'v1.0.0-devel' in "
+        "delivery.helm.chart must be release '26.7.0', the version of the operator, got 'v1.0.0-devel' in "
     )
     others = ("name: nvidia-device-plugin\nversion: v26.7.0\n", "- 1\n", "a: [", "", "a: 2026-99-99")
     for number, text in enumerate(others):
         other = make(tmp_path / f"other-{number}", text)
-        assert "delivery.helm.chart must be the chart 'gpu-operator'; got " in refusal(other, helm()), text
+        assert "delivery.helm.chart must be the chart 'gpu-operator', got " in refusal(other, helm()), text
 
 
-def test_a_file_that_is_no_chart_is_refused(helm, tmp_path):
+def test_a_file_that_is_not_a_chart_is_rejected(helm, tmp_path):
     (tmp_path / "notes.tgz").write_text("notes")
-    assert "delivery.helm.chart must be readable; got" in refusal(str(tmp_path / "notes.tgz"), helm())
+    assert "delivery.helm.chart must be readable, got" in refusal(str(tmp_path / "notes.tgz"), helm())
     (tmp_path / "empty").mkdir()
-    assert "delivery.helm.chart must hold a Chart.yaml; got" in refusal(str(tmp_path / "empty"), helm())
+    assert "delivery.helm.chart must hold a Chart.yaml, got" in refusal(str(tmp_path / "empty"), helm())
     misplaced = archive(tmp_path / "misplaced.tgz", name="Chart.yaml")
-    assert "delivery.helm.chart must hold a Chart.yaml; got" in refusal(misplaced, helm())
+    assert "delivery.helm.chart must hold a Chart.yaml, got" in refusal(misplaced, helm())
 
 
-def test_a_damaged_archive_is_refused(helm, tmp_path):
+def test_a_damaged_archive_is_rejected(helm, tmp_path):
     path = tmp_path / "chart.tgz"
     tar = gzip.decompress(Path(archive(path, CHART_YAML + "#" * 100_000)).read_bytes())
     half, no_such_block = tar[:50_000], b"\x07"
     stored = b"\0" + struct.pack("<HH", len(half), len(half) ^ 0xFFFF) + half
     path.write_bytes(gzip.compress(b"")[:10] + stored + no_such_block)
-    assert "delivery.helm.chart must be readable; got" in refusal(str(path), helm())
+    assert "delivery.helm.chart must be readable, got" in refusal(str(path), helm())
 
 
-def test_what_helm_says_when_it_fails_is_passed_on_in_one_line(helm, folder, capfd):
+def test_the_error_contains_the_message_of_helm_in_one_line(helm, folder, capfd):
     said = (
         "WARNING: Kubernetes configuration file is group-readable\nError: execution error at (validations.yaml:14:3):\n"
         "the NRI Plugin cannot be enabled\n"
     )
     assert refusal(folder, helm(said=said, status=1)) == (
-        "delivery.helm.chart must render with these values; helm says: execution error at (validations.yaml:14:3): "
-        "the NRI Plugin cannot be enabled; change what it names, or take another copy of the chart"
+        "delivery.helm.chart must render with these values, got this error of helm: "
+        "execution error at (validations.yaml:14:3): "
+        "the NRI Plugin cannot be enabled. Change that value, or use another copy of the chart"
     )
     assert capfd.readouterr() == ("", "")
     assert len(refusal(folder, helm(said="x" * 5000, status=1))) < 600
-    assert refusal(folder, helm(rendered="a: [")).startswith("delivery.helm.chart must render with these values; ")
+    assert refusal(folder, helm(rendered="a: [")).startswith("delivery.helm.chart must render with these values, got ")
     assert len(manifests(folder, helm(said="WARNING: something\n"))) == 5
 
 
-def test_a_release_name_that_helm_does_not_take_is_refused(helm, folder):
+def test_a_release_name_that_helm_would_reject_is_rejected(helm, folder):
     assert "release_name must have at most 53 characters" in refusal(folder, helm(), name="g" * 54)
 
 
@@ -230,9 +231,9 @@ def more(name, *, api_version="v1", kind="ConfigMap", **metadata):
 
 
 @pytest.mark.parametrize("namespace", [{}, {"namespace": "gpu-system"}])
-def test_an_object_rendered_twice_is_refused(helm, folder, namespace):
+def test_an_object_rendered_twice_is_rejected(helm, folder, namespace):
     assert refusal(folder, helm(rendered=RENDERED + more("a", **namespace) + more("a"))) == (
-        "delivery.helm.chart must render each object once; got ConfigMap a twice; rename or leave out the one in "
+        "delivery.helm.chart must render each object once, got ConfigMap a twice. Rename or remove the one in "
         "values.extraObjects"
     )
 
@@ -245,9 +246,9 @@ def test_an_object_rendered_twice_is_refused(helm, folder, namespace):
         ("", "Job without one"),
     ],
 )
-def test_an_object_without_a_name_is_refused(helm, folder, metadata, got):
+def test_an_object_without_a_name_is_rejected(helm, folder, metadata, got):
     job = f"---\napiVersion: batch/v1\nkind: Job\n{metadata}\n"
     assert refusal(folder, helm(rendered=RENDERED + job)) == (
-        f"delivery.helm.chart must render objects with names, by which the next apply knows them; got {got}; give it a "
-        "metadata.name, in values.extraObjects if it stands there"
+        f"delivery.helm.chart must render objects with names, got {got}. Add its metadata.name, "
+        "for example in values.extraObjects"
     )

@@ -45,7 +45,7 @@ def config_of(config, **given):
     return values(config=config, **given)["devicePlugin"]["config"]
 
 
-def test_tolerations_reach_both_places_and_keep_those_of_the_chart():
+def test_tolerations_apply_to_operands_and_worker_and_keep_those_of_the_chart():
     control_plane = {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "effect": "NoSchedule"}
     operands = {"tolerations": [NVIDIA_TAINT, TAINT.to_manifest()]}
     worker = {"tolerations": [control_plane, NVIDIA_TAINT, TAINT.to_manifest()]}
@@ -59,19 +59,19 @@ def test_the_device_list_strategy_is_a_variable_of_the_plugin():
     assert told["devicePlugin"]["env"] == [{"name": "DEVICE_LIST_STRATEGY", "value": "cdi-annotations,cdi-cri"}]
 
 
-def test_one_configuration_is_the_default_of_a_config_map_that_the_chart_makes():
+def test_a_single_configuration_is_the_default_of_a_new_config_map():
     config = values(sharing=SLICES.sharing)["devicePlugin"]["config"]
     assert config == config_of(SLICES)
     assert re.fullmatch("nvidia-device-plugin-configs-[0-9a-f]{8}", config.pop("name"))
     assert config == {"create": True, "default": "default", "data": {"default": SLICES.to_yaml()}}
 
 
-def test_a_changed_configuration_is_mounted_by_another_name():
+def test_a_changed_configuration_changes_the_name_of_its_config_map():
     other_key = Configs.managed({"other": SLICES}, default="other")
     assert len({config_of(config)["name"] for config in (SLICES, PluginConfig(), SLICES, other_key)}) == 3
 
 
-def test_several_configurations_keep_their_names_and_one_of_others_is_only_named():
+def test_several_configurations_keep_their_names_and_an_external_one_is_a_reference():
     config = config_of(Configs.managed({"a": SLICES, "b": PluginConfig(sharing=SLICES.sharing)}, default="b"))
     assert (config["default"], list(config["data"])) == ("b", ["a", "b"])
     assert config_of(Configs.external("theirs", default="a")) == {"name": "theirs", "default": "a"}
@@ -79,7 +79,7 @@ def test_several_configurations_keep_their_names_and_one_of_others_is_only_named
         assert config_of(Configs.external("theirs", fallback_strategies=["empty"])) == {"name": "theirs"}
 
 
-def test_the_operator_is_told_the_mig_strategy_of_the_file_which_its_own_would_beat():
+def test_the_operator_gets_the_mig_strategy_of_the_file():
     strategies = [
         (SLICES, None),
         (PluginConfig(flags=Flags(mig_strategy="mixed")), "mixed"),
@@ -94,16 +94,16 @@ def test_the_operator_is_told_the_mig_strategy_of_the_file_which_its_own_would_b
     assert values(sharing=shared, mig_strategy="mixed")["mig"] == {"strategy": "mixed"}
 
 
-def test_configurations_that_say_nothing_to_the_operator_are_refused():
+def test_configurations_that_the_operator_cannot_use_are_rejected():
     assert refusal(config=Configs.named({"a": SLICES}, default="a")) == (
         "config must be a PluginConfig, Configs.managed(...) or Configs.external(...): the operator has one DaemonSet "
-        "with a config-manager; got Configs.named(...)"
+        "with a config-manager, got Configs.named(...)"
     )
     external = Configs.external("theirs", default="a", may_use=["mig"])
-    assert refusal(config=external).startswith("config.flags and config.may_use do nothing here")
+    assert refusal(config=external).startswith("config.flags and config.may_use must be absent")
     mixed = PluginConfig(flags=Flags(mig_strategy="mixed"))
     assert refusal(config=Configs.managed({"a": SLICES, "b": mixed}, default="a")) == (
-        "config must have one flags.mig_strategy in all configurations, since the operator states it for all nodes; "
+        "config must have one flags.mig_strategy in all configurations, because the operator sets it for all nodes, "
         "got 'mixed', 'none'"
     )
 
@@ -123,14 +123,14 @@ def test_configurations_that_say_nothing_to_the_operator_are_refused():
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )
-def test_a_setting_that_the_operators_own_variable_beats_is_refused(flags, variable):
+def test_a_setting_that_a_variable_of_the_operator_overrides_is_rejected(flags, variable):
     message = refusal(config=PluginConfig(flags=flags))
-    assert f"the operator states {variable} beside it, which wins" in message
+    assert f"the variable {variable} of the operator overrides" in message
     way_out = f"[{{'name': {variable!r}, 'value': ...}}]"
-    assert ("pass device_list_strategy=..." if variable == "DEVICE_LIST_STRATEGY" else way_out) in message
+    assert ("set device_list_strategy=..." if variable == "DEVICE_LIST_STRATEGY" else way_out) in message
 
 
-def test_a_setting_that_says_what_the_operator_says_is_taken():
+def test_a_setting_with_the_value_of_the_operator_is_accepted():
     flags = Flags(fail_on_init_error=True, plugin=PluginFlags(pass_device_specs=True, device_id_strategy="uuid"))
     assert config_of(PluginConfig(flags=flags))
 
@@ -142,34 +142,34 @@ def test_a_setting_needs_the_release_of_the_plugin_that_the_operator_runs():
         assert "would ignore" in refusal(config=config, version=version)
 
 
-def test_own_values_are_laid_over_and_lists_replace():
+def test_values_of_the_user_override_keys_and_replace_lists():
     own = {"driver": {"version": "1"}, "dcgmExporter": {"args": ["a"]}, "cdi": {"enabled": True}}
     assert values(values=own, driver=False) == {**own, "driver": {"enabled": False, "version": "1"}}
     assert own["driver"] == {"version": "1"}
 
 
-def test_own_values_join_no_configuration_that_a_keyword_wrote():
+def test_values_of_the_user_cannot_extend_a_configuration_from_a_keyword():
     more = {"devicePlugin": {"config": {"data": {"other": "version: v1"}}}}
     assert refusal(sharing=SLICES.sharing, values=more) == (
-        "values.devicePlugin.config.data.other must not stand beside the keyword sharing, which writes the whole "
-        "section; got 'version: v1'; say it there, or leave sharing out"
+        "values.devicePlugin.config.data.other must be absent with the keyword sharing, which sets the whole "
+        "section, got 'version: v1'. Set it there, or remove sharing"
     )
     external = Configs.external("theirs", default="a")
-    assert "values.devicePlugin.config.data must not stand beside the keyword config" in refusal(
+    assert "values.devicePlugin.config.data must be absent with the keyword config" in refusal(
         config=external, values=more
     )
     same = {"devicePlugin": {"config": config_of(SLICES)}}
     assert values(config=SLICES, values=same) == values(config=SLICES)
 
 
-def test_variables_of_the_user_join_those_of_keywords_and_are_not_said_twice():
+def test_variables_of_the_user_extend_those_of_keywords():
     other = {"name": "FAIL_ON_INIT_ERROR", "value": "false"}
     told = values(device_list_strategy="cdi-cri", values={"devicePlugin": {"env": [other, STRATEGY]}})
     assert told == {"devicePlugin": {"env": [STRATEGY, other]}}
     own = {"devicePlugin": {"env": [{**STRATEGY, "value": "envvar"}]}}
     assert refusal(device_list_strategy="cdi-cri", values=own) == (
         "values.devicePlugin.env sets DEVICE_LIST_STRATEGY to 'envvar', and the keyword "
-        "device_list_strategy says 'cdi-cri'; leave one of the two out"
+        "device_list_strategy sets 'cdi-cri'. Remove one of them"
     )
 
 
@@ -177,7 +177,7 @@ def told(**config):
     return {"devicePlugin": {"config": {"create": True, "name": "a", "default": "b", **config}}}
 
 
-def test_configurations_written_as_text_are_read():
+def test_configurations_in_text_values_are_read():
     assert [offer.sharing for offer in operator().provides.gpu_offers] == [Sharing.none()]
     written = told(data={"a": "version: v1", "b": SLICES.to_yaml(), "gone": None})
     sharing = [offer.sharing for offer in operator(values=written).provides.gpu_offers]
@@ -187,9 +187,9 @@ def test_configurations_written_as_text_are_read():
     assert operator(values=theirs).provides.gpu_offers == ()
 
 
-def test_a_configuration_that_is_no_yaml_is_refused():
+def test_a_configuration_that_is_not_yaml_is_rejected():
     message = refusal(values=told(data={"b": "a: ["}))
-    assert message.startswith("values.devicePlugin.config.data['b'] must be YAML; got while parsing a flow node ")
+    assert message.startswith("values.devicePlugin.config.data['b'] must be YAML, got while parsing a flow node ")
     assert message.endswith("; mend it, or pass config=PluginConfig(...)")
 
 
@@ -197,14 +197,16 @@ def test_a_configuration_that_is_no_yaml_is_refused():
     ("text", "version", "says"),
     [
         ("version: v1\nodd: 1", "26.7.0", "line 2: odd is not a key of the file"),
-        ("version: v1\nflags: {failOnInitError: false}", "26.7.0", "config 'b' must not state flags.fail_on_init"),
+        ("version: v1\nflags: {failOnInitError: false}", "26.7.0", "config 'b' must not contain flags.fail_on_init"),
         ("version: v1\nflags: {plugin: {sharedDevicesAllocationPolicy: packed}}", "25.10.1", "would ignore"),
     ],
 )
-def test_a_configuration_written_as_text_may_be_doubtful(text, version, says):
+def test_a_doubtful_configuration_in_text_values_warns(text, version, says):
     with pytest.warns(GpuConstructsWarning) as heard:
         made = operator(values=told(data={"b": text}), version=version)
     (warning,) = [str(one.message) for one in heard]
-    assert warning.startswith("gpu/operator: values.devicePlugin.config.data['b'] may not do what it says: ")
+    assert warning.startswith(
+        "gpu/operator: values.devicePlugin.config.data['b'] may have another effect than expected: "
+    )
     assert says in warning
     assert (made.provides.gpu_offers == ()) == ("odd" in text)

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from gpu_constructs.catalog.platforms import Kubernetes, Talos
@@ -7,7 +9,7 @@ from gpu_constructs.operator.chart_keys import check_keys
 from gpu_constructs.operator.values import NFD
 from gpu_constructs.operator.values_rules import check_rules
 
-OLD, MIDDLE, NEW = GPU_OPERATOR.values()
+OLD, MIDDLE, NEW = (GPU_OPERATOR[release] for release in ("25.10.1", "26.3.3", "26.7.0"))
 OFF = {"driver": {"enabled": False}, "toolkit": {"enabled": False}, "migManager": {"enabled": False}}
 LEGACY = {**OFF, "cdi": {"enabled": False}}
 MODERN = {**OFF, "hostPaths": {"driverInstallDir": "/usr/local"}}
@@ -74,7 +76,7 @@ PASSING = [
 
 def test_values_that_contradict_nothing_pass():
     for values, platform in PASSING:
-        for release in GPU_OPERATOR.values():
+        for release in (OLD, MIDDLE, NEW):
             assert warnings(values, platform, release) == [], (values, release)
     for values in (DRIVERLESS, {"driver": {"nvidiaDriverCRD": {"enabled": True}}}):
         assert warnings({**CLUSTER, **values}) == []
@@ -82,50 +84,58 @@ def test_values_that_contradict_nothing_pass():
         assert warnings({"cdi": {"nriPluginEnabled": True}}, None, release) == []
 
 
-def test_talos_refuses(refused):
+def test_cdi_is_off_by_default_before_25_10():
+    for release in GPU_OPERATOR.values():
+        by_default, other = ("cdi-cri", "envvar") if release.uses_cdi_by_default else ("envvar", "cdi-cri")
+        assert warnings(env(by_default), None, release) == [], release
+        assert " while " in refusal(env(other), release=release), release
+
+
+def test_values_that_talos_rejects(refused):
     refused(lambda change: warnings(laid(change, MODERN), Talos("1.13")))
 
 
-def test_older_talos_refuses_cdi_gdrcopy_and_volume_mounts():
-    assert "values.cdi.enabled must be false on Talos 1.12; got True" in refusal(OFF, Talos("1.12"))
+def test_older_talos_rejects_cdi_gdrcopy_and_volume_mounts():
+    assert "values.cdi.enabled must be false on Talos 1.12, got True" in refusal(OFF, Talos("1.12"))
     assert "got None" in refusal(laid({"cdi": {"enabled": None}}, OFF), Talos("1.12"))
     copy = laid({"gdrcopy": {"enabled": True}}, LEGACY)
     assert "values.gdrcopy.enabled must be false on Talos 1.11" in refusal(copy, Talos("1.11"))
-    assert "its devices are handed out by CDI" in refusal(laid(CLUSTER, LEGACY), Talos("1.12"))
+    assert "it uses CDI" in refusal(laid(CLUSTER, LEGACY), Talos("1.12"))
     by_argument = {"devicePlugin": {"args": ["nvidia-device-plugin --device-list-strategy=envvar,volume-mounts"]}}
     for plugin in (env("volume-mounts"), by_argument):
         found = refusal({**LEGACY, **plugin}, Talos("1.12"))
-        assert "must not hold 'volume-mounts' on Talos 1.12; got " in found
-        assert found.endswith("; use 'envvar'")
+        assert "must not contain 'volume-mounts' on Talos 1.12, got " in found
+        assert found.endswith(". Use 'envvar'")
 
 
-def test_the_driver_s_folder_is_the_staged_one_where_something_stages_it():
+def test_a_bridge_that_stages_decides_the_folder_of_the_driver():
     staged = {"driver_install_dir": "/var/lib/gpu"}
     assert warnings(laid({"hostPaths": {"driverInstallDir": "/var/lib/gpu/"}}, LEGACY), Talos("1.12"), **staged) == []
-    assert "must be '/var/lib/gpu'; got '/run/nvidia/driver'; there the driver's files are staged" in refusal(
-        LEGACY, Talos("1.12"), **staged
+    assert (
+        "must be '/var/lib/gpu', got '/run/nvidia/driver'. It is the folder of the driver files of the bridge"
+        in refusal(LEGACY, Talos("1.12"), **staged)
     )
 
 
 @pytest.mark.parametrize("switch", ["driver", "toolkit", "cdi"])
-def test_a_bridge_goes_with_no_driver_toolkit_or_cdi_of_the_operator(switch):
+def test_a_bridge_excludes_driver_toolkit_and_cdi_of_the_operator(switch):
     assert warnings(LEGACY, has_bridge=True) == []
     for got in (True, None):
         values = laid({switch: {"enabled": got}}, LEGACY)
-        assert f"values.{switch}.enabled must be false beside a ValidationBridge" in refusal(values, has_bridge=True)
+        assert f"values.{switch}.enabled must be false with a ValidationBridge" in refusal(values, has_bridge=True)
 
 
-def test_a_device_list_strategy_that_does_not_go_with_cdi_is_refused(refused):
+def test_a_device_list_strategy_that_does_not_go_with_cdi_is_rejected(refused):
     refused(warnings)
 
 
-def test_arguments_of_the_device_plugin_stand_for_its_script():
+def test_arguments_of_the_device_plugin_replace_its_script():
     for flag in ("--device-list-strategy=envvar", "-device-list-strategy 'envvar'"):
         values = {"devicePlugin": {"args": [f"nvidia-device-plugin {flag}"]}, "cdi": {"enabled": False}}
         assert warnings(values) == []
 
 
-def test_values_that_contradict_each_other_are_refused(refused):
+def test_values_that_contradict_each_other_are_rejected(refused):
     refused(warnings)
 
 
@@ -134,24 +144,24 @@ def test_a_gpu_cluster_needs_an_api_of_the_cluster():
 
 
 @pytest.mark.parametrize("operand", ["devicePlugin", "migManager", "dcgmExporter"])
-def test_a_config_map_to_create_needs_name_and_data(operand):
+def test_a_new_config_map_needs_a_name_and_data(operand):
     full = {**CREATED, "data": "a"} if operand == "dcgmExporter" else CREATED
     assert not [one for one in warnings({operand: {"config": full}}) if "create" in one]
     for key in ("name", "data"):
         without = {name: value for name, value in full.items() if name != key}
         problem = refusal({operand: {"config": without}})
-        assert f"values.{operand}.config.{key} must be given where {operand}.config.create is true" in problem
+        assert f"values.{operand}.config.{key} must have a value if {operand}.config.create is true" in problem
 
 
 WARNED = [
-    ({**MODERN, "migManager": {}}, Talos("1.13"), "values.migManager.enabled is on: the manager stops and starts the"),
+    ({**MODERN, "migManager": {}}, Talos("1.13"), "values.migManager.enabled is on: the manager needs systemd"),
     (laid({"sandboxWorkloads": {"enabled": True}}, MODERN), Talos("1.13"), "values.sandboxWorkloads.enabled is true"),
     (laid({"gdrcopy": {"enabled": True}}, LEGACY), Talos("1.12"), "gdrcopy.enabled installs nothing while driver.en"),
     ({"gds": {"enabled": True}, **DRIVERLESS}, None, "nvidia_fs"),
-    ({"psa": {"enabled": True}}, None, "values.psa.enabled is needless: "),
+    ({"psa": {"enabled": True}}, None, "values.psa.enabled has no use: "),
     (config(name="theirs"), None, "runs an empty configuration"),
-    ({"clusterPolicy": {"deployCR": False}}, None, "the operator has nothing to do"),
-    ({"daemonsets": {"podSecurityContext": {"runAsUser": 0}}}, None, "no ClusterPolicy gets it"),
+    ({"clusterPolicy": {"deployCR": False}}, None, "the operator does nothing"),
+    ({"daemonsets": {"podSecurityContext": {"runAsUser": 0}}}, None, "applies to a GPUCluster only"),
     ({NFD: {"worker": {"tolerations": [GPU, OURS]}}}, None, "values.daemonsets.tolerations lacks {'key': 'team'"),
     ({NFD: {"worker": {"tolerations": []}}}, None, f"values.{NFD}.worker.tolerations lacks {{'key': 'nvidia.com/gpu'"),
     ({"validator": {"env": [{"name": "DRIVER_ROOT", "value": "/"}]}}, None, "values.validator.env sets 'DRIVER_ROOT'"),
@@ -159,13 +169,13 @@ WARNED = [
 
 
 @pytest.mark.parametrize(("values", "platform", "says"), WARNED)
-def test_what_is_likely_not_meant_is_warned_of(values, platform, says):
+def test_values_that_are_probably_a_mistake_warn(values, platform, says):
     (warning,) = warnings(values, platform)
     assert says in warning
-    assert "; " in warning or "so every GPU node must have them already" in warning
+    assert re.search(r"[.;] ", warning) or "so each GPU node must already have them" in warning
 
 
-def test_a_pod_security_context_reaches_a_gpu_cluster():
+def test_a_pod_security_context_applies_to_a_gpu_cluster():
     assert warnings({"daemonsets": {"podSecurityContext": {"runAsUser": 0}}, **CLUSTER, **DRIVERLESS}) == []
 
 
@@ -174,8 +184,8 @@ def test_a_variable_that_the_validator_does_not_read_warns():
         return warnings({"validator": {"driver": {"env": [{"name": name, "value": "/"}]}}}, None, release)
 
     (warning,) = variable("OUTPUT_DIRS")
-    assert warning.startswith("values.validator.driver.env sets 'OUTPUT_DIRS', which the validator does not read by")
-    assert "(did you mean 'OUTPUT_DIR'?); leave it out unless another program in its containers reads it" in warning
+    assert warning.startswith("values.validator.driver.env sets 'OUTPUT_DIRS', which the validator does not read")
+    assert "(did you mean 'OUTPUT_DIR'?). Remove it unless another program in its containers reads it" in warning
     assert "DRIVER_INSTALL_DIR_CTR_PATH" in warning
     for name in """DISABLE_DEV_CHAR_SYMLINK_CREATION DRIVER_VALIDATION_SKIP_GPU_INIT KUBERNETES_SERVICE_HOST HTTPS_PROXY
         no_proxy SSL_CERT_FILE GOMEMLIMIT""".split():
@@ -183,7 +193,7 @@ def test_a_variable_that_the_validator_does_not_read_warns():
     assert len(variable("DRIVER_VALIDATION_SKIP_GPU_INIT", MIDDLE)) == 1
 
 
-def test_a_toleration_covers_narrower_ones():
+def test_a_toleration_covers_more_specific_ones():
     def labelled(toleration):
         return {"daemonsets": {"tolerations": [OURS]}, NFD: {"worker": {"tolerations": [toleration]}}}
 
@@ -194,19 +204,19 @@ def test_a_toleration_covers_narrower_ones():
         assert "must hold" in refusal(labelled(other))
 
 
-def test_what_a_keyword_said_is_named_by_the_keyword():
+def test_messages_name_the_keyword_that_set_a_value():
     keywords = {"driver.enabled": "driver", "migManager.enabled": "mig_manager", "cdi.enabled": "cdi"}
     found = refusal(laid({"driver": {"enabled": True}}, MODERN), Talos("1.13"), keywords=keywords)
-    assert found.startswith("driver must be False on Talos; got True; ")
-    assert found.endswith("; leave driver out")
+    assert found.startswith("driver must be False on Talos, got True: ")
+    assert found.endswith(". Remove driver")
     (warning,) = warnings(laid({"migManager": {"enabled": True}}, MODERN), Talos("1.13"), keywords=keywords)
     assert warning.startswith("mig_manager is on: ")
     keywords = {"devicePlugin.env": "device_list_strategy", "cdi.enabled": "cdi"}
     assert refusal(env("envvar"), keywords=keywords).startswith(
-        "device_list_strategy must be a cdi- strategy while CDI is on, as it is by default; got 'envvar'; pass "
-        "cdi=False, which alone gives 'envvar', or leave device_list_strategy out"
+        "device_list_strategy must be a cdi- strategy while CDI is on, the default, got 'envvar'. Pass "
+        "cdi=False, or remove device_list_strategy"
     )
     assert refusal({**env("cdi-cri"), "cdi": {"enabled": False}}, keywords=keywords) == (
-        "device_list_strategy must be 'envvar' or 'volume-mounts' while CDI is off; got 'cdi-cri'; leave "
-        "device_list_strategy out, or take cdi=False back"
+        "device_list_strategy must be 'envvar' or 'volume-mounts' while CDI is off, got 'cdi-cri'. Remove "
+        "device_list_strategy, or cdi=False"
     )

@@ -39,7 +39,7 @@ def test_staging_on_talos_1_12(objects, snapshot):
     assert without_script(objects(chart_with(strategy="stage"))) == snapshot
 
 
-def test_everything_that_can_be_said(objects, snapshot):
+def test_all_options(objects, snapshot):
     chart = chart_with(
         expected_driver_version="570.211.01",
         interval_seconds=30,
@@ -54,7 +54,7 @@ def test_everything_that_can_be_said(objects, snapshot):
 
 
 @pytest.mark.parametrize("strategy", ["markers", "stage"])
-def test_the_script_of_the_strategy_reads_every_variable_and_is_run_from_its_config_map(strategy):
+def test_the_script_reads_every_variable_and_runs_from_its_config_map(strategy):
     config_map, _ = rendered(strategy=strategy)
     (text,) = config_map["data"].values()
     assert text == script_of(strategy)
@@ -68,7 +68,7 @@ def test_the_script_of_the_strategy_reads_every_variable_and_is_run_from_its_con
     assert [name for name in names if f': "${{{name}:=' not in text] == []
 
 
-def test_for_markers_only_one_path_of_the_host_is_mounted_and_for_staging_none_that_is_on_the_path_of_the_shell():
+def test_markers_mount_one_host_path_and_staging_none_on_the_path_of_the_shell():
     assert host_paths() == [{"path": "/run/nvidia/validations", "type": "DirectoryOrCreate"}]
     mounts = {mount["name"]: mount for mount in container(strategy="stage")["volumeMounts"]}
     writable = [name for name, mount in mounts.items() if name != "state" and not mount.get("readOnly")]
@@ -85,7 +85,7 @@ def test_the_directories_of_staging_can_be_replaced():
     assert {"path": "/var/nvidia-driver", "type": "DirectoryOrCreate"} in host_paths(**given)
 
 
-def test_elsewhere_the_drivers_folders_are_the_users_and_one_for_both_is_mounted_once():
+def test_on_plain_kubernetes_the_user_sets_the_folders_of_the_driver():
     assert [path["path"] for path in host_paths(**ELSEWHERE)] == ["/opt/driver/lib64", "/opt/driver/bin", STAGE]
     assert environment(**ELSEWHERE)["SOURCE_LIB_DIR"] == "/host/opt/driver/lib64"
     assert environment(**ELSEWHERE)["SOURCE_BIN_DIR"] == "/host/opt/driver/bin"
@@ -94,7 +94,7 @@ def test_elsewhere_the_drivers_folders_are_the_users_and_one_for_both_is_mounted
 
 
 @pytest.mark.parametrize("strategy", ["markers", "stage"])
-def test_the_nodes_devices_are_mounted_when_one_is_asked_for(strategy):
+def test_the_devices_of_the_node_are_mounted_if_one_is_necessary(strategy):
     given = {"strategy": strategy, "required_devices": ["nvidiactl", "/dev/nvidia-caps/nvidia-cap1"]}
     assert {"path": "/dev"} in host_paths(**given)
     assert {"name": "dev", "mountPath": "/host/dev", "readOnly": True} in container(**given)["volumeMounts"]
@@ -102,7 +102,7 @@ def test_the_nodes_devices_are_mounted_when_one_is_asked_for(strategy):
     assert environment(**given)["DEV_ROOT"] == "/host/dev"
 
 
-def test_it_says_its_strategy_its_namespace_and_where_the_operator_must_look(chart):
+def test_attributes_give_strategy_namespace_and_driver_path(chart):
     markers = ValidationBridge(chart, "markers")
     stage = ValidationBridge(chart, "stage", strategy="stage", namespace="operator")
     assert (markers.api_object.kind, markers.api_object.name) == ("DaemonSet", NAME)
@@ -110,33 +110,33 @@ def test_it_says_its_strategy_its_namespace_and_where_the_operator_must_look(cha
     assert (stage.strategy, stage.namespace, stage.driver_install_dir) == ("stage", "operator", STAGE)
 
 
-def test_the_loop_has_three_turns_to_show_life():
+def test_the_liveness_probe_allows_three_turns():
     for interval, period in ((1, 30), (10, 30), (60, 180)):
         assert container(interval_seconds=interval)["livenessProbe"]["periodSeconds"] == period
 
 
-def test_it_lives_in_the_namespace_it_is_given(chart):
+def test_objects_are_in_the_given_namespace(chart):
     namespace = GpuNamespace(chart, "namespace", name="operator")
     ValidationBridge(chart, "bridge", namespace=namespace)
     assert {m["metadata"].get("namespace") for m in Testing.synth(chart)} == {None, "operator"}
     for level in ("baseline", "restricted"):
         other = GpuNamespace(chart, level, name="operator", pod_security=level)
         assert refusal(namespace=other) == (
-            "gpu/bridge: namespace must be privileged, since the bridge mounts a host path; got GpuNamespace "
-            f"'operator' with pod_security={level!r}; pass pod_security='privileged' there"
+            "gpu/bridge: namespace must be privileged, because the bridge mounts a host path, got GpuNamespace "
+            f"'operator' with pod_security={level!r}. Set pod_security='privileged' for it"
         )
 
 
 @pytest.mark.parametrize("strategy", ["markers", "stage"])
-def test_talos_needs_it_until_1_12(strategy):
+def test_talos_needs_the_bridge_up_to_1_12(strategy):
     for release in ("1.10", "1.11", "1.12"):
         assert len(rendered(platform=Talos(release), strategy=strategy)) == 2
     for release in ("1.13", "1.14"):
         refused = refusal(platform=Talos(release), strategy=strategy)
-        assert refused.startswith(f"gpu/bridge: platform Talos {release} does not go with the GPU Operator beside a ")
+        assert refused.startswith(f"gpu/bridge: platform Talos {release} does not support the GPU Operator with a ")
         assert "hostPaths.driverInstallDir=/usr/local" in refused
-        assert "leave the bridge out" in refused
+        assert "Leave the bridge out" in refused
 
 
-def test_bad_input_gets_one_error(refused):
+def test_bad_input_raises_one_error(refused):
     refused(chart_with, at="gpu/bridge: ")

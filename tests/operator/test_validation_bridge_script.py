@@ -20,7 +20,7 @@ SCRIPT = script("markers")
 
 
 class Node(BridgedNode):
-    """A node with the directory of the markers."""
+    """A node with a directory for the markers."""
 
     @property
     def validations(self) -> Path:
@@ -62,7 +62,7 @@ def test_a_live_driver_gets_both_markers_with_the_content_that_operands_source(n
     assert [node.marker(name).stat().st_mode & 0o777 for name in MARKERS] == [0o644, 0o644]
 
 
-def test_a_missing_module_keeps_the_markers_away_until_it_is_live(node: Node) -> None:
+def test_without_a_module_there_are_no_markers(node: Node) -> None:
     node.with_driver().unload("nvidia_uvm")
     bridge = node.start()
     bridge.wait_for_log("not ready: module nvidia_uvm is not loaded")
@@ -80,13 +80,13 @@ def test_a_missing_module_keeps_the_markers_away_until_it_is_live(node: Node) ->
     assert node.files == MARKERS
 
 
-def test_the_modules_that_must_be_live_can_be_named(node: Node) -> None:
+def test_required_modules_are_configurable(node: Node) -> None:
     node.with_driver().start().wait_for_log("ready:")
     node.wait_ready()
     node.start(REQUIRED_MODULES="nvidia nvidia_modeset").wait_for_log("not ready: module nvidia_modeset is not loaded")
 
 
-def test_live_modules_without_a_bound_gpu_keep_the_markers_away(node: Node) -> None:
+def test_without_a_gpu_of_the_driver_there_are_no_markers(node: Node) -> None:
     node.module("nvidia", "live")
     node.module("nvidia_uvm", "live")
     node.version("NVRM version: 570.133.20\n")
@@ -99,7 +99,7 @@ def test_live_modules_without_a_bound_gpu_keep_the_markers_away(node: Node) -> N
     node.wait_ready()
 
 
-def test_an_empty_driver_version_keeps_the_markers_away(node: Node) -> None:
+def test_without_a_driver_version_there_are_no_markers(node: Node) -> None:
     node.with_driver().version("")
     node.start().wait_for_log("driver/nvidia/version is missing or empty")
     assert node.files == []
@@ -137,13 +137,13 @@ def test_markers_that_the_validator_deletes_are_written_again(node: Node) -> Non
     assert bridge.count("wrote ") == 4
 
 
-def test_an_empty_driver_ready_of_others_is_replaced(node: Node) -> None:
+def test_an_empty_driver_ready_is_replaced(node: Node) -> None:
     node.foreign("driver-ready", "")
     node.with_driver().start_ready()
     assert node.marker("driver-ready").read_text() == DRIVER_READY
 
 
-def test_other_files_of_others_are_kept_when_ready_when_not_and_on_exit(node: Node) -> None:
+def test_files_of_other_programs_are_never_removed(node: Node) -> None:
     content = {"driver-ready": "IS_HOST_DRIVER=false\n", "toolkit-ready": "", "plugin-ready": DRIVER_READY}
     for name, text in content.items():
         node.foreign(name, text)
@@ -162,7 +162,7 @@ def test_other_files_of_others_are_kept_when_ready_when_not_and_on_exit(node: No
     assert kept()
 
 
-def test_when_a_module_goes_only_our_own_files_are_taken_back(node: Node) -> None:
+def test_when_a_module_unloads_only_files_of_the_bridge_are_removed(node: Node) -> None:
     bridge = node.with_driver().start_ready()
     node.foreign("toolkit-ready", "# written by the validation bridge, or nearly\n")
     node.unload("nvidia")
@@ -178,7 +178,7 @@ def test_when_a_module_goes_only_our_own_files_are_taken_back(node: Node) -> Non
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
-def test_a_signal_ends_a_long_sleep_and_takes_the_markers_back(node: Node, signum: signal.Signals) -> None:
+def test_a_signal_ends_a_long_sleep_and_removes_the_markers(node: Node, signum: signal.Signals) -> None:
     bridge = node.with_driver().start_ready(INTERVAL_SECONDS=str(10 * PATIENCE))
     wait_until((node.state / "alive").exists, "the end of the first turn")
     bridge.terminate_in_its_sleep(signum)
@@ -194,15 +194,15 @@ def test_retract_on_exit_false_keeps_the_markers(node: Node) -> None:
     assert not node.ready
 
 
-def test_after_a_kill_the_next_run_sweeps_temporary_files_and_knows_its_own_markers(node: Node) -> None:
+def test_after_a_kill_the_next_run_removes_temporary_files_and_adopts_its_markers(node: Node) -> None:
     node.with_driver().start_ready().kill()
     assert node.files == MARKERS
     node.foreign(".gpu-constructs.driver-ready.4242", "IS_HOST")
-    node.foreign(".somebody-elses", "x")
+    node.foreign(".someone-elses", "x")
     node.unload("nvidia")
 
     bridge = node.start()
-    wait_until(lambda: node.files == [".somebody-elses"], "own files gone")
+    wait_until(lambda: node.files == [".someone-elses"], "own files gone")
     bridge.wait_for_log("removed ")
     assert not node.ready
 
@@ -220,7 +220,7 @@ def test_the_markers_are_remembered_byte_for_byte_as_long_as_they_are_there(node
     assert node.files == []
 
 
-def test_markers_of_an_earlier_pod_are_known_by_their_content_when_the_driver_goes(node: Node) -> None:
+def test_markers_of_an_earlier_pod_are_identified_by_their_content(node: Node) -> None:
     node.with_driver().start_ready().kill()
     node.state = node.root / "new-state"
     bridge = node.start_ready()
@@ -231,7 +231,7 @@ def test_markers_of_an_earlier_pod_are_known_by_their_content_when_the_driver_go
     bridge.terminate()
 
 
-def test_an_empty_marker_of_the_validator_is_not_taken_for_one_of_an_earlier_pod(node: Node) -> None:
+def test_an_empty_marker_of_the_validator_is_not_adopted(node: Node) -> None:
     node.foreign("toolkit-ready", "")
     bridge = node.with_driver().start_ready()
     bridge.terminate()
@@ -239,7 +239,7 @@ def test_an_empty_marker_of_the_validator_is_not_taken_for_one_of_an_earlier_pod
     assert node.files == ["toolkit-ready"]
 
 
-def test_what_others_write_in_the_place_of_an_adopted_marker_is_theirs(node: Node) -> None:
+def test_a_marker_that_another_program_overwrites_is_not_removed(node: Node) -> None:
     node.foreign("toolkit-ready", TOOLKIT_READY)
     bridge = node.with_driver().start_ready()
     node.foreign("toolkit-ready", "another\n")
@@ -247,7 +247,7 @@ def test_what_others_write_in_the_place_of_an_adopted_marker_is_theirs(node: Nod
     assert node.files == ["toolkit-ready"]
 
 
-def test_a_directory_that_cannot_be_written_is_told_once_and_used_when_it_can(node: Node) -> None:
+def test_a_read_only_directory_is_logged_once_and_used_when_writable(node: Node) -> None:
     node.validations.parent.mkdir()
     node.validations.write_text("a file where the directory should be")
     bridge = node.with_driver().start()
@@ -261,7 +261,7 @@ def test_a_directory_that_cannot_be_written_is_told_once_and_used_when_it_can(no
     assert node.files == MARKERS
 
 
-def test_a_marker_that_could_not_be_written_is_not_taken_for_ours_later(node: Node) -> None:
+def test_a_marker_that_was_never_written_is_not_removed_later(node: Node) -> None:
     no_room_for_the_copy = 'cp() { : >"$2"; return 1; }'
     bridge = node.with_driver().start_with(no_room_for_the_copy, MARKERS="toolkit-ready")
     bridge.wait_for_log("not ready: cannot write ")
@@ -273,7 +273,7 @@ def test_a_marker_that_could_not_be_written_is_not_taken_for_ours_later(node: No
 
 
 @pytest.mark.parametrize("name", MARKERS)
-def test_a_directory_in_a_markers_place_is_told_and_nothing_is_put_into_it(node: Node, name: str) -> None:
+def test_a_directory_at_the_path_of_a_marker_is_logged_and_stays_empty(node: Node, name: str) -> None:
     node.marker(name).mkdir(parents=True)
     bridge = node.with_driver().start()
     bridge.wait_for_log(f"not ready: {node.marker(name)} is not a file")
@@ -286,7 +286,7 @@ def test_a_directory_in_a_markers_place_is_told_and_nothing_is_put_into_it(node:
     assert node.files == MARKERS
 
 
-def test_a_marker_that_cannot_be_removed_is_told_once_and_removed_when_it_can(node: Node) -> None:
+def test_a_marker_that_cannot_be_removed_is_logged_once_and_removed_later(node: Node) -> None:
     stuck = f"""rm() {{
         [ "$2" = "{node.marker("driver-ready")}" ] && [ -e "{node.root}/stuck" ] || {{ command rm "$@"; return; }}
         echo 'rm: Read-only file system'
@@ -306,7 +306,7 @@ def test_a_marker_that_cannot_be_removed_is_told_once_and_removed_when_it_can(no
     bridge.wait_for_log("Z not ready: module nvidia is not loaded\n")
 
 
-def test_a_full_disk_publishes_no_cut_off_marker_and_leaves_no_temporary_file(node: Node) -> None:
+def test_a_full_disk_leaves_no_partial_marker_and_no_temporary_file(node: Node) -> None:
     bridge = node.with_driver().start_on_a_full_disk()
     bridge.wait_for_log("not ready: cannot write ")
     assert "driver-ready: " in bridge.log
@@ -340,8 +340,8 @@ def test_no_temporary_name_ends_in_ready_and_markers_appear_whole_by_a_rename(no
     assert seen == [temporary[0].name, temporary[1].name, "driver-ready"]
 
 
-def test_two_pods_of_one_node_write_under_names_of_their_own(node: Node) -> None:
-    """Their shells have the same process number."""
+def test_two_pods_of_one_node_use_different_temporary_names(node: Node) -> None:
+    """The shells of both pods have the same process ID."""
     node.with_driver()
     for pod in ("bridge-a", "bridge-b"):
         spy = f"""uname() {{ echo {pod}; }}
@@ -381,7 +381,7 @@ def test_the_reason_is_logged_once_per_change(node: Node) -> None:
         ("RETRACT_ON_EXIT", "no"),
     ],
 )
-def test_a_setting_that_cannot_be_read_is_refused_at_once(node: Node, variable: str, value: str) -> None:
+def test_an_invalid_setting_stops_the_script_at_once(node: Node, variable: str, value: str) -> None:
     bridge = node.with_driver().start(**{variable: value})
     assert bridge.wait() == 64
     assert f"{variable} must be" in bridge.log
@@ -393,13 +393,13 @@ def test_the_defaults_are_in_the_script(node: Node) -> None:
 
 
 @pytest.mark.system_tools
-def test_shellcheck_has_nothing_to_say() -> None:
+def test_shellcheck_reports_nothing() -> None:
     assert SCRIPT.startswith("#!/bin/sh\n")
     assert shellcheck(SCRIPT) == ""
 
 
 @pytest.mark.parametrize("strategy", ["markers", "stage"])
-def test_no_command_is_substituted_in_the_form_during_which_bash_loses_a_signal(strategy: str) -> None:
-    """Bash 5.2 reads it by the parser that a trap needs too, and drops the trap: one stop in 300 was not heard."""
+def test_the_script_uses_no_command_substitution_in_which_bash_loses_a_signal(strategy: str) -> None:
+    """Bash 5.2 parses it with the parser that a trap also needs, and drops the trap in about one of 300 stops."""
     lines = [line for line in script(strategy).splitlines() if not line.startswith("# shellcheck")]
     assert [line for line in lines if "$(" in line.replace("$((", "")] == []

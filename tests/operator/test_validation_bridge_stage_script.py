@@ -15,7 +15,7 @@ STAGED = ["usr/bin/nvidia-smi", "usr/lib64/libnvidia-ml.so.1"]
 
 
 class Node(BridgedNode):
-    """A node with the folders of Talos' driver extension, and the directory that gets the copies."""
+    """A node with the folders of the Talos driver extension, and a directory for the copies."""
 
     @property
     def stage(self) -> Path:
@@ -37,7 +37,7 @@ class Node(BridgedNode):
         }
 
     def install(self, version: str, library: bytes, program: bytes) -> None:
-        """Put the driver's files there as the extension does: the library behind a link."""
+        """Create the driver files as the extension does. The library is a link."""
         self.libraries.mkdir(parents=True, exist_ok=True)
         (self.libraries / f"libnvidia-ml.so.{version}").write_bytes(library)
         link = self.root / "link"
@@ -85,7 +85,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
         yield Node(tmp_path, scripts, SCRIPT)
 
 
-def test_a_live_driver_gets_both_files_where_the_validator_looks_for_them(node: Node) -> None:
+def test_with_a_driver_both_files_are_at_the_paths_of_the_validator(node: Node) -> None:
     node.with_driver().start_ready()
     assert node.is_staged()
     assert [file.is_symlink() for file in (node.library, node.program)] == [False, False]
@@ -93,7 +93,7 @@ def test_a_live_driver_gets_both_files_where_the_validator_looks_for_them(node: 
     assert [folder.stat().st_mode & 0o777 for folder in (node.library.parent, node.program.parent)] == [0o755, 0o755]
 
 
-def test_nothing_of_the_node_is_run(node: Node) -> None:
+def test_the_script_runs_no_program_of_the_node(node: Node) -> None:
     node.with_driver().install("570.133.20", b"#!/bin/sh\n", f"#!/bin/sh\ntouch {node.root}/ran\n".encode())
     for tool in ("cp", "cmp", "mv"):
         (node.programs / tool).write_text(f"#!/bin/sh\ntouch {node.root}/ran\n")
@@ -103,7 +103,7 @@ def test_nothing_of_the_node_is_run(node: Node) -> None:
     assert not (node.root / "ran").exists()
 
 
-def test_an_upgraded_driver_is_copied_anew(node: Node) -> None:
+def test_an_upgraded_driver_is_copied_again(node: Node) -> None:
     bridge = node.with_driver().start_ready()
     node.install("580.105.08", b"the next library", b"the next program")
     wait_until(lambda: node.is_staged(b"the next library", b"the next program"), "the new files")
@@ -121,7 +121,7 @@ def test_copies_of_an_older_driver_that_outlived_a_reboot_are_replaced(node: Nod
     assert node.program.stat().st_mode & 0o777 == 0o755
 
 
-def test_copies_that_are_right_are_kept_as_they_are(node: Node) -> None:
+def test_correct_copies_are_kept(node: Node) -> None:
     node.with_driver().start_ready().kill()
     before = [(file.stat().st_ino, file.stat().st_mtime_ns) for file in (node.library, node.program)]
     node.state = node.root / "new-state"
@@ -131,7 +131,7 @@ def test_copies_that_are_right_are_kept_as_they_are(node: Node) -> None:
     assert bridge.count("copied ") == 0
 
 
-def test_a_new_pod_takes_the_copies_of_a_killed_one_back_when_the_driver_is_gone(node: Node) -> None:
+def test_a_new_pod_removes_the_copies_of_a_killed_one_without_a_driver(node: Node) -> None:
     node.with_driver().start_ready().kill()
     node.state = node.root / "new-state"
     node.foreign("usr/bin/.gpu-constructs.nvidia-smi.4242")
@@ -142,7 +142,7 @@ def test_a_new_pod_takes_the_copies_of_a_killed_one_back_when_the_driver_is_gone
     bridge.wait_for_log("not ready: module nvidia is not loaded")
 
 
-def test_a_copy_that_others_changed_deleted_or_took_the_right_from_comes_back(node: Node) -> None:
+def test_a_changed_or_deleted_copy_is_restored(node: Node) -> None:
     node.with_driver().start_ready()
     node.library.write_bytes(b"x")
     wait_until(node.is_staged, "the library")
@@ -161,7 +161,7 @@ def test_a_link_in_the_place_of_a_copy_becomes_a_file(node: Node) -> None:
     assert (node.libraries / "libnvidia-ml.so.1").is_symlink()
 
 
-def test_when_a_module_goes_the_copies_go_and_files_of_others_stay(node: Node) -> None:
+def test_when_a_module_unloads_only_the_copies_are_removed(node: Node) -> None:
     others = ["etc/ld.so.conf", "usr/bin/nvidia-smi.old", "usr/lib64/libcuda.so.1"]
     for name in others:
         node.foreign(name)
@@ -183,7 +183,7 @@ def test_when_a_module_goes_the_copies_go_and_files_of_others_stay(node: Node) -
 
 @pytest.mark.parametrize("source", ["libnvidia-ml.so.1", "nvidia-smi"])
 @pytest.mark.parametrize("loss", ["missing", "empty", "dangling"])
-def test_a_source_that_is_lost_takes_both_copies_back(node: Node, source: str, loss: str) -> None:
+def test_a_missing_source_removes_both_copies(node: Node, source: str, loss: str) -> None:
     bridge = node.with_driver().start_ready()
     path = (node.libraries if source.startswith("lib") else node.programs) / source
     path.unlink()
@@ -203,7 +203,7 @@ def test_a_source_that_is_lost_takes_both_copies_back(node: Node, source: str, l
     assert node.is_staged()
 
 
-def test_a_directory_that_cannot_be_written_is_told_once_and_used_when_it_can(node: Node) -> None:
+def test_a_read_only_directory_is_logged_once_and_used_when_writable(node: Node) -> None:
     node.stage.parent.mkdir()
     node.stage.write_text("a file where the directory should be")
     bridge = node.with_driver().start()
@@ -217,7 +217,7 @@ def test_a_directory_that_cannot_be_written_is_told_once_and_used_when_it_can(no
     assert node.is_staged()
 
 
-def test_a_full_disk_leaves_no_cut_off_file_and_is_told_once(node: Node) -> None:
+def test_a_full_disk_leaves_no_partial_file_and_is_logged_once(node: Node) -> None:
     bridge = node.with_driver().start_on_a_full_disk()
     bridge.wait_for_log(f"not ready: cannot write {node.library}: ")
     node.wait_turns(5)
@@ -230,7 +230,7 @@ def test_a_full_disk_leaves_no_cut_off_file_and_is_told_once(node: Node) -> None
     assert node.is_staged()
 
 
-def test_a_copy_that_came_out_different_is_not_put_in_place(node: Node) -> None:
+def test_a_copy_that_differs_from_its_source_is_not_used(node: Node) -> None:
     cut_off = 'cp() { head -c 100 "$1" >"$2"; }'
     bridge = node.with_driver().start_with(cut_off)
     bridge.wait_for_log("not ready: cannot write ")
@@ -254,7 +254,7 @@ def test_copies_appear_whole_by_a_rename_in_their_own_directory(node: Node) -> N
         assert Path(temporary).name.startswith(f".gpu-constructs.{Path(target).name}.")
 
 
-def test_a_directory_in_a_copys_place_is_told_and_nothing_is_put_into_it(node: Node) -> None:
+def test_a_directory_at_the_path_of_a_copy_is_logged_and_stays_empty(node: Node) -> None:
     node.with_driver().program.mkdir(parents=True)
     bridge = node.start()
     bridge.wait_for_log(f"not ready: cannot write {node.program}: it is a directory")
@@ -262,7 +262,7 @@ def test_a_directory_in_a_copys_place_is_told_and_nothing_is_put_into_it(node: N
     assert os.listdir(node.program) == []
 
 
-def test_a_dev_directory_which_would_mislead_the_validator_is_told(node: Node) -> None:
+def test_a_dev_directory_that_misleads_the_validator_is_logged(node: Node) -> None:
     (node.stage / "dev").mkdir(parents=True)
     bridge = node.with_driver().start()
     bridge.wait_for_log(f"not ready: {node.stage}/dev must go")
@@ -273,7 +273,7 @@ def test_a_dev_directory_which_would_mislead_the_validator_is_told(node: Node) -
     node.wait_ready()
 
 
-def test_a_copy_that_cannot_be_removed_is_told_once(node: Node) -> None:
+def test_a_copy_that_cannot_be_removed_is_logged_once(node: Node) -> None:
     stuck = f"""rm() {{
         [ "$2" = "{node.program}" ] || {{ command rm "$@"; return; }}
         echo 'rm: Read-only file system'
@@ -297,6 +297,6 @@ def test_the_defaults_are_in_the_script(node: Node) -> None:
 
 
 @pytest.mark.system_tools
-def test_shellcheck_has_nothing_to_say() -> None:
+def test_shellcheck_reports_nothing() -> None:
     assert SCRIPT.startswith("#!/bin/sh\n")
     assert shellcheck(SCRIPT) == ""

@@ -1,4 +1,4 @@
-"""What synth does to the files that lie where it writes, and what it says about it."""
+"""Tests of what synth does with existing files, and of its messages about them."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def dist(tmp_path):
     return tmp_path / "dist"
 
 
-# Files of others.
+# Files of other authors.
 
 
 @pytest.mark.parametrize("outdir", ["dist", "."])
@@ -81,9 +81,11 @@ def test_manifests_that_a_plain_cdk8s_app_or_a_person_wrote_stay(tmp_path, monke
 
 def test_a_file_of_another_program_stays_and_is_named_and_one_of_an_earlier_chart_goes(dist):
     synthesize(app_of(dist, "a", "renamed"), program="a.py")
-    with pytest.warns(GpuConstructsWarning, match=r"^\S*a\.k8s\.yaml, \S*renamed\.k8s\.yaml: written by a\.py, so it"):
+    with pytest.warns(
+        GpuConstructsWarning, match=r"^\S*a\.k8s\.yaml, \S*renamed\.k8s\.yaml: belongs to a\.py, so synth"
+    ):
         synthesize(app_of(dist, "b", "gone"), program="b.py")
-    with pytest.warns(GpuConstructsWarning, match="written by b.py, so it stays") as said:
+    with pytest.warns(GpuConstructsWarning, match="belongs to b.py, so synth keeps it") as said:
         synthesize(app_of(dist, "a"), program="a.py")
     assert len(said) == 1
     assert list(texts(dist)) == ["a.k8s.yaml", "b.k8s.yaml", "gone.k8s.yaml"]
@@ -100,8 +102,8 @@ def test_a_file_of_another_program_is_never_replaced(dist):
     GpuNamespace(Chart(app, "gpu"), "namespace", name="a")
     (problem,) = problems_of(app, program="a.py")
     assert problem.endswith(
-        "a/00-namespaces.k8s.yaml: already written by b.py; give one of the two an outdir of its own, or delete its "
-        "files if b.py is gone"
+        "a/00-namespaces.k8s.yaml: belongs to b.py. Give one of the two its own outdir, or delete its "
+        "files if b.py no longer exists"
     )
     assert texts(dist) == before
 
@@ -149,7 +151,7 @@ def test_a_script_is_known_by_its_path_in_the_repository_and_what_is_no_script_b
 @pytest.mark.parametrize("program", ["a b", "a(b)", 'a"', "a--b", "a\n", 3])
 def test_a_name_that_no_first_line_can_carry_is_refused(dist, program):
     (problem,) = problems_of(app_of(dist, "gpu"), program=program)
-    assert problem.startswith("program must be letters, digits and any of '._/-'; got ")
+    assert problem.startswith("program must consist of letters, digits and '._/-', got ")
 
 
 # Symbolic links.
@@ -158,7 +160,7 @@ def test_a_name_that_no_first_line_can_carry_is_refused(dist, program):
 @pytest.mark.parametrize(
     ("name", "is_folder"), [("old.k8s.yaml", False), ("needs-crds/old.k8s.yaml", True), ("helm-values/a.yaml", False)]
 )
-def test_what_lies_behind_a_link_is_not_removed(tmp_path, dist, name, is_folder):
+def test_files_behind_a_link_are_not_removed(tmp_path, dist, name, is_folder):
     behind = tmp_path / "behind"
     behind.mkdir()
     (behind / Path(name).name).write_text(HEADER)
@@ -185,7 +187,7 @@ def test_nothing_is_written_through_a_link(tmp_path, dist, monkeypatch, link, is
     app = app_of(dist, "gpu", "other")
     Manifest(app.charts[0], "widget", WIDGET)
     HelmValues(app, "values", release="gpu-operator", values={})
-    assert problems_of(app) == [f"dist/{link}: is a symbolic link, and synth writes through none; remove the link"]
+    assert problems_of(app) == [f"dist/{link}: is a symbolic link, through which synth does not write. Remove the link"]
     assert texts(behind) == {"gpu.k8s.yaml": "mine"}
     assert not (dist / "other.k8s.yaml").exists()
 
@@ -200,7 +202,7 @@ def test_an_outdir_that_is_a_link_is_the_users_choice(tmp_path, dist):
     assert dist.is_symlink()
 
 
-# When the disk refuses.
+# Write errors.
 
 
 def test_a_failure_half_way_says_what_was_and_was_not_replaced(tmp_path, dist, monkeypatch):
@@ -222,7 +224,7 @@ def test_a_failure_half_way_says_what_was_and_was_not_replaced(tmp_path, dist, m
         synthesize(app)
     assert str(failed.value).splitlines() == [
         "1 problem found, some files were changed",
-        "  dist/c.k8s.yaml: cannot be written: Permission denied",
+        "  dist/c.k8s.yaml: synth cannot write it: Permission denied",
         "  replaced: dist/a.k8s.yaml, dist/b.k8s.yaml",
         "  not replaced: dist/c.k8s.yaml, dist/d.k8s.yaml",
         "  not removed: dist/gone.k8s.yaml",
@@ -242,7 +244,7 @@ def test_a_file_that_cannot_be_removed_is_named(tmp_path, dist, monkeypatch):
     with pytest.raises(SynthesisError) as failed:
         synthesize(app_of(dist, "new", "same"))
     assert str(failed.value).splitlines()[1:] == [
-        "  dist/gone.k8s.yaml: cannot be removed: Permission denied",
+        "  dist/gone.k8s.yaml: synth cannot remove it: Permission denied",
         "  replaced: dist/new.k8s.yaml",
         "  not removed: dist/gone.k8s.yaml",
     ]
@@ -261,15 +263,15 @@ def test_a_failure_before_the_first_file_leaves_nothing_behind(tmp_path, dist, m
         synthesize(app)
     assert str(failed.value).splitlines() == [
         "1 problem found, nothing was written",
-        "  dist/needs-crds/gpu.k8s.yaml: cannot be written: No space left on device",
+        "  dist/needs-crds/gpu.k8s.yaml: synth cannot write it: No space left on device",
     ]
     assert list(dist.rglob("*")) == []
 
 
-# What synth says.
+# Output of synth.
 
 
-def test_one_line_says_what_was_done(tmp_path, monkeypatch, capsys):
+def test_one_line_summarizes_the_result(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     def says(*apps, **options):
@@ -287,7 +289,7 @@ def test_one_line_says_what_was_done(tmp_path, monkeypatch, capsys):
     assert says(app_of(".", "a")) == "wrote 1 file to ./\n"
     (tmp_path / "dist" / "z.k8s.yaml").write_text("mine")
     assert says(app_of("dist", "a", "d", "z")) == (
-        "wrote 1 of 3 files to dist/, replaced 1 that gpu_constructs had not written (dist/z.k8s.yaml)\n"
+        "wrote 1 of 3 files to dist/, replaced 1 that gpu_constructs did not write (dist/z.k8s.yaml)\n"
     )
 
 
@@ -301,7 +303,7 @@ def test_the_report_counts_warnings(dist):
 
 
 class Wants(Construct):
-    """A construct that works only where somebody labels the nodes."""
+    """A construct that needs node labels from another source."""
 
     def __init__(self, scope, id):
         super().__init__(scope, id)
@@ -314,24 +316,27 @@ class Wants(Construct):
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        (lambda app: synth(), "synth must be given at least one App"),
-        (lambda app: synth(app.charts[0]), "synth takes Apps only; got the Chart 'gpu'; pass the App that it is made"),
-        (lambda app: synth([app]), "synth takes each App by itself; got a list; write synth(*apps)"),
-        (lambda app: synth(app, "dist"), "synth takes Apps only; got 'dist'; the folder is that of App(outdir='dist')"),
-        (lambda app: synth(app, None), "synth takes Apps only; got None (NoneType); pass the App that it is made in"),
-        (lambda app: synth(App), "synth takes Apps only; got the class App; make one with App()"),
-        (lambda app: synth(app, app), "every App needs an outdir of its own; got the same one twice"),
-        (lambda app: synth(app, App(outdir="a/b")), "the outdirs of several Apps must lie side by side; got a/b, dist"),
-        (lambda app: synth(app, strict="yes"), "strict must be True or False; got 'yes'"),
-        (lambda app: synth(App(outdir="")), "outdir must name a folder; got ''; leave it out for dist/"),
-        (lambda app: synth(App(outdir=" ")), "outdir must name a folder; got ' '; leave it out for dist/"),
+        (lambda app: synth(), "synth needs at least one App"),
+        (lambda app: synth(app.charts[0]), "synth takes Apps only, got the Chart 'gpu'. Pass the App that contains it"),
+        (lambda app: synth([app]), "synth takes each App as a separate argument, got a list. Write synth(*apps)"),
+        (lambda app: synth(app, "dist"), "synth takes Apps only, got 'dist'. Set the folder with App(outdir='dist')"),
+        (lambda app: synth(app, None), "synth takes Apps only, got None (NoneType). Pass the App that contains it"),
+        (lambda app: synth(App), "synth takes Apps only, got the class App. Make one with App()"),
+        (lambda app: synth(app, app), "every App needs its own outdir, got the same one twice"),
+        (
+            lambda app: synth(app, App(outdir="a/b")),
+            "the outdirs of several Apps must be in the same folder, got a/b, dist",
+        ),
+        (lambda app: synth(app, strict="yes"), "strict must be True or False, got 'yes'"),
+        (lambda app: synth(App(outdir="")), "outdir must name a folder, got ''. Leave it out for dist/"),
+        (lambda app: synth(App(outdir=" ")), "outdir must name a folder, got ' '. Leave it out for dist/"),
         (
             lambda app: synth(App(yaml_output_type=YamlOutputType.FILE_PER_APP)),
             "yaml_output_type must be FILE_PER_CHART for synth, which sorts objects into files itself",
         ),
         (
             lambda app: synth(App(output_file_extension=".yaml")),
-            "output_file_extension must be '.k8s.yaml' for synth; got '.yaml'; leave it out, or call app.synth()",
+            "output_file_extension must be '.k8s.yaml' for synth, got '.yaml'. Leave it out, or call app.synth()",
         ),
     ],
 )
@@ -355,7 +360,7 @@ def test_an_outdir_variable_that_is_set_and_empty_is_refused(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CDK8S_OUTDIR", "")
     assert problems_of(app_of("east", "gpu")) == [
-        "CDK8S_OUTDIR must name a folder; it is set and empty; unset it, or name one"
+        "CDK8S_OUTDIR must name a folder, got an empty value. Unset it, or name a folder"
     ]
     assert list(tmp_path.iterdir()) == []
 
@@ -381,13 +386,13 @@ def test_strict_lists_every_warning_of_every_app_and_writes_nothing(dist):
         Wants(app, "needy")
     GpuWorkload(west.charts[0], "train", image="a:1", kind="Job")
     problems = problems_of(east, west, strict=True)
-    wanting = [re.match(r"(\w+): [\w/]+: wants the node label", problem) for problem in problems]
+    wanting = [re.match(r"(\w+): [\w/]+: needs the node label", problem) for problem in problems]
     assert [found[1] for found in wanting if found] == ["east", "west"]
     assert len(problems) > 2
     assert not dist.exists()
 
 
-def test_strict_lists_what_constructs_of_the_app_warned_of_when_they_were_made(dist, tmp_path):
+def test_strict_lists_warnings_of_constructs(dist, tmp_path):
     nothing = {"device_plugin": False, "gpu_feature_discovery": False, "node_feature_discovery": False}
     app, other = app_of(dist), App(outdir=str(tmp_path / "other"))
     for scope, id in ((app, "plugin"), (other, "other")):
@@ -408,7 +413,7 @@ def test_strictness_is_read_from_the_environment(dist, monkeypatch, recwarn, val
             synthesize(app)
         return
     assert [problem.partition(":")[0] for problem in problems_of(app)] == ["needy"]
-    with pytest.raises(RuntimeError, match="needy: wants the node label"):
+    with pytest.raises(RuntimeError, match="needy: needs the node label"):
         app.synth()
     assert not dist.exists()
 
@@ -416,7 +421,7 @@ def test_strictness_is_read_from_the_environment(dist, monkeypatch, recwarn, val
 def test_a_value_of_that_variable_that_is_neither_is_refused(dist, monkeypatch):
     monkeypatch.setenv("GPU_CONSTRUCTS_STRICT", "yes")
     assert problems_of(app_of(dist, "gpu")) == [
-        "GPU_CONSTRUCTS_STRICT must be 1 or 0; got 'yes'; unset it to let warnings pass"
+        "GPU_CONSTRUCTS_STRICT must be 1 or 0, got 'yes'. Unset it to let warnings pass"
     ]
 
 
@@ -428,7 +433,7 @@ def test_a_warning_that_a_filter_ignores_is_no_error(dist):
     assert list(texts(dist)) == ["gpu.k8s.yaml"]
 
 
-# cdk8s' own ways to render.
+# Rendering by cdk8s.
 
 
 @pytest.mark.parametrize("way", ["synth", "synth_yaml"])
@@ -455,7 +460,7 @@ def test_a_warning_is_given_by_cdk8s_too(app):
     External(app, "existing", namespaces=["team"])
     Wants(app, "needy")
     config_map(Chart(app, "gpu"))
-    with pytest.warns(GpuConstructsWarning, match="needy: wants") as said:
+    with pytest.warns(GpuConstructsWarning, match="needy: needs") as said:
         app.synth()
     assert len(said) == 1
 
@@ -465,7 +470,7 @@ def test_a_warning_is_given_by_cdk8s_too(app):
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program of a user in a process of its own."""
+    """Run a program of a user in a separate process."""
 
     def run(name, text, *options, **environment):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -490,7 +495,7 @@ def run(tmp_path):
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Go on as another run of a program, whose script lies in a folder of this test."""
+    """Continue as another run of a program, whose script is in a folder of this test."""
     monkeypatch.chdir(tmp_path)
 
     def start(script):
@@ -505,7 +510,7 @@ def test_two_programs_and_two_apps_of_one_leave_the_files_of_each_other(start, d
     synthesize(app_of(dist, "a"))
     start("team/app.py")
     with pytest.warns(
-        GpuConstructsWarning, match=r"dist/a\.k8s\.yaml: written by app\.py or an earlier release, so it"
+        GpuConstructsWarning, match=r"dist/a\.k8s\.yaml: belongs to app\.py or an earlier release, so synth"
     ):
         synthesize(app_of(dist, "b"))
     for is_again in (False, True):
@@ -515,13 +520,13 @@ def test_two_programs_and_two_apps_of_one_leave_the_files_of_each_other(start, d
         assert [bool(report.written) for report in reports] == [not is_again] * 2
         assert list(texts(dist)) == ["b.k8s.yaml", "c.k8s.yaml", "d.k8s.yaml"]
     warnings = "".join(str(one.message) for one in said)
-    assert "dist/b.k8s.yaml: written by team/app.py, so it stays" in warnings
-    assert "dist/d.k8s.yaml: written by app.py-2, so it stays" in warnings
+    assert "dist/b.k8s.yaml: belongs to team/app.py, so synth keeps it" in warnings
+    assert "dist/d.k8s.yaml: belongs to app.py-2, so synth keeps it" in warnings
     start("app.py")
     with pytest.warns(GpuConstructsWarning):
         synthesize(app_of(dist, "c"))
     (problem,) = problems_of(app_of(dist, "c"))
-    assert problem.startswith("dist/c.k8s.yaml: already written by another App of this program; give one of the two")
+    assert problem.startswith("dist/c.k8s.yaml: belongs to another App of this program. Give one of the two")
 
 
 def test_apps_with_outdirs_of_their_own_need_no_name_of_their_own_in_one_script(start, dist):
@@ -551,7 +556,8 @@ def test_a_warning_is_one_line_and_printed_once(run):
     )
     done = run("app.py", text)
     assert done.stderr.splitlines() == [
-        "warning: plugin: device_plugin and gpu_feature_discovery are both False: nothing looks at a GPU (app.py:4)",
+        "warning: plugin: device_plugin and gpu_feature_discovery are both False, so the chart has no program for GPUs "
+        "(app.py:4)",
         "wrote 1 file to dist/, 1 warning",
     ]
 
@@ -576,12 +582,13 @@ def test_an_app_that_is_never_synthesized_is_named_at_the_end_of_a_program(run):
     done = run("app.py", FORGOTTEN)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == (
-        "warning: App(outdir='g') was never synthesized, so nothing was written; end the program with synth(app)\n"
+        "warning: App(outdir='g') has no output, because the program never rendered it. End the program with "
+        "synth(app)\n"
     )
 
 
 @pytest.mark.parametrize("end", ["1 / 0\n", pytest.param("synth(app('h').charts[0])\n", marks=pytest.mark.slow)])
-def test_a_program_that_failed_is_not_told_of_it(run, end):
+def test_a_program_that_failed_causes_no_warning_about_it(run, end):
     done = run("app.py", FORGOTTEN + end)
     assert done.returncode == 1
-    assert "never synthesized" not in done.stderr
+    assert "has no output" not in done.stderr

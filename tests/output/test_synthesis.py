@@ -38,7 +38,7 @@ class Complaints:
 
 
 class Lazily:
-    """A body that fails when it is rendered, not when it is made."""
+    """A body that fails at rendering and not at creation."""
 
     def __init__(self, failure):
         self.failure = failure
@@ -62,7 +62,7 @@ def crd(scope, group, plural="widgets"):
 
 
 def files(folder):
-    """Every file below a folder with its bytes, every empty folder with None."""
+    """Return the bytes of every file below a folder, and None for every empty folder."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
         for path in sorted(Path(folder).rglob("*"))
@@ -107,7 +107,7 @@ def test_each_object_goes_to_the_file_that_is_applied_in_time(app, dist):
         obj(chart, "v1", "ConfigMap")
         GpuNamespace(chart, "namespace", name=name)
     crd(chart, "example.com")
-    # Where the app brings the definition, too: kubectl looks all kinds up first.
+    # Even if the app contains the definition, because kubectl looks up all kinds first.
     obj(chart, "example.com/v1", "Widget")
     obj(chart, "kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass", "urgent")
     groups = {"Device": "resource", "Priority": "scheduling", "Runtime": "node", "Storage": "storage"}
@@ -159,7 +159,7 @@ def test_files_are_readable_by_everyone(make_app, dist):
     assert (dist / "gpu.k8s.yaml").stat().st_mode & 0o777 == 0o644
 
 
-# What is left of earlier runs.
+# Files of earlier runs.
 
 
 def test_a_renamed_chart_leaves_no_file_of_its_old_name(make_app, dist):
@@ -255,7 +255,7 @@ def test_a_folder_with_a_file_of_the_users_stays(make_app, dist):
     assert list(files(dist)) == ["east/gpu.k8s.yaml", "gone/notes.txt", "west/gpu.k8s.yaml"]
 
 
-# What is wrong is said, all of it, and nothing is written.
+# synth reports all problems and writes nothing.
 
 
 def test_all_problems_of_all_apps_are_reported_at_once(make_app):
@@ -280,10 +280,10 @@ def test_a_validation_of_an_app_without_charts_is_reported(app):
     assert problems_of(app) == ["existing: nothing here"]
 
 
-def test_text_that_no_file_can_hold_is_one_line(app, chart, dist):
+def test_text_that_utf_8_cannot_encode_is_one_line(app, chart, dist):
     obj(chart, "v1", "ConfigMap", "a").add_json_patch(JsonPatch.add("/data", {"a": "\ud800"}))
     (problem,) = problems_of(app)
-    assert problem == "gpu.k8s.yaml: objects must hold text that UTF-8 can write; got '\\ud800'; leave it out"
+    assert problem == "gpu.k8s.yaml: objects must contain text that UTF-8 can encode, got '\\ud800'. Leave it out"
     assert not dist.exists()
 
 
@@ -306,7 +306,7 @@ def test_a_patch_that_does_not_apply_to_a_foreign_object_is_one_line_with_its_pa
     assert "TypeCannot" not in problem
 
 
-def test_an_error_of_ours_in_a_body_rendered_late_is_a_problem_like_any_other(app, chart):
+def test_an_error_of_a_late_body_is_a_problem_like_any_other(app, chart):
     Manifest(chart, "x", Lazily(GpuConstructsError("gpus must be at least 1, got 0", path="gpu/x")))
     assert problems_of(app) == ["gpu/x: gpus must be at least 1, got 0"]
 
@@ -343,11 +343,11 @@ def test_one_cluster_with_a_problem_keeps_every_cluster_as_it_was(make_app, dist
 def test_two_apps_for_one_outdir_are_refused(monkeypatch, tmp_path, spelling):
     monkeypatch.chdir(tmp_path)
     assert problems_of(App(outdir="dist"), App(outdir=spelling)) == [
-        "every App needs an outdir of its own; got the same one twice"
+        "every App needs its own outdir, got the same one twice"
     ]
 
 
-# When the disk refuses.
+# Write errors.
 
 
 @pytest.mark.parametrize("blocked", ["needs-crds", "helm-values"])
@@ -375,11 +375,11 @@ def test_a_folder_where_a_file_is_needed_leaves_everything_as_it_was(app, chart,
     assert files(dist) == before
 
 
-# Some charts are rendered here, some by cdk8s: nobody can tell which.
+# This library renders some charts and cdk8s others, with the same result.
 
 
 class Reversed(Chart):
-    """A chart that changes what it holds when it is rendered."""
+    """A chart that changes its objects at rendering."""
 
     def to_json(self):
         made = super().to_json()
@@ -387,7 +387,7 @@ class Reversed(Chart):
 
 
 class Renamed(ApiObject):
-    """An object that is not ours and changes itself when it is rendered."""
+    """An object of another library that changes itself at rendering."""
 
     def to_json(self):
         made = super().to_json()
@@ -526,7 +526,7 @@ def written(build, folder, write):
 
 
 def documents(text):
-    """Return what a file says, the order of keys too."""
+    """Return the content of a file, with the order of keys."""
     return [json.dumps(document) for document in yaml.safe_load_all(text)]
 
 
@@ -539,8 +539,8 @@ def assert_written_as_by_cdk8s(build, tmp_path):
 
 
 @pytest.mark.parametrize("build", WAYS, ids=lambda build: build.__name__)
-def test_the_files_say_what_cdk8s_writes(build, tmp_path):
-    # The namespace of one of them is declared, which writes nothing.
+def test_the_files_have_the_content_that_cdk8s_writes(build, tmp_path):
+    # A declaration of the namespace of one app writes nothing.
     def with_namespace(app):
         build(app)
         External(app, "existing", namespaces=["team"])
@@ -550,7 +550,7 @@ def test_the_files_say_what_cdk8s_writes(build, tmp_path):
 
 @settings(max_examples=15)
 @given(data=st.data())
-def test_any_tree_says_what_cdk8s_writes(data, tmp_path_factory):
+def test_any_tree_has_the_content_that_cdk8s_writes(data, tmp_path_factory):
     steps = data.draw(
         st.lists(
             st.tuples(
@@ -569,14 +569,14 @@ def test_any_tree_says_what_cdk8s_writes(data, tmp_path_factory):
         for number, (what, where, after) in enumerate(steps):
             scope = scopes[where % len(scopes)]
             if what == "chart":
-                # Every other one at the top.
+                # Every second chart is at the top level.
                 scopes.append(Chart(app if where % 2 else scope, f"chart{number}"))
             elif what == "construct":
                 scopes.append(Construct(scope, f"construct{number}"))
             else:
                 one = maps(scope, f"m{number}")[0] if what == "ours" else raw(scope, f"r{number}")
                 if after is not None and made:
-                    # Always on an earlier one of the same chart, so that there is no circle.
+                    # On an earlier object of the same chart, which prevents a cycle.
                     earlier = [each for each in made if Chart.of(each) is Chart.of(one)]
                     if earlier:
                         earlier[after % len(earlier)].node.add_dependency(one)
@@ -586,7 +586,7 @@ def test_any_tree_says_what_cdk8s_writes(data, tmp_path_factory):
 
 
 @pytest.mark.parametrize("place", ["app", "small", "big", "big/thing", "big/ConfigMap-b", "empty"])
-def test_a_validation_is_reported_wherever_it_stands_and_whoever_renders_the_chart(app, place):
+def test_every_validation_is_reported_with_every_renderer(app, place):
     maps(Chart(app, "small"), "a")
     big = Chart(app, "big")
     Construct(big, "thing")
@@ -604,7 +604,7 @@ def test_an_app_of_empty_charts_is_validated(app):
     assert problems_of(app) == ["empty: nothing here"]
 
 
-def test_dependencies_in_a_circle_are_a_problem_whoever_renders_the_chart(app):
+def test_circular_dependencies_are_a_problem_with_every_renderer(app):
     maps(Chart(app, "small"), "a")
     b, c, _ = maps(Chart(app, "big"), "b", "c", "d")
     b.add_dependency(c)
@@ -636,7 +636,7 @@ def test_no_check_of_the_whole_app_fires_when_one_chart_is_rendered(app):
     assert len(problems_of(app)) == 3
 
 
-# What a user sees.
+# Output for the user.
 
 
 def test_synth_prints_every_problem_and_exits_with_status_1(app, chart, capsys):
@@ -653,23 +653,23 @@ def test_synth_prints_every_problem_and_exits_with_status_1(app, chart, capsys):
 @pytest.mark.parametrize("name", ["00-namespaces", "01-crds", "02-classes"])
 def test_a_chart_that_bears_the_name_of_a_shared_file_is_refused(app, name):
     obj(Chart(app, name), "v1", "ConfigMap", namespace="default")
-    with pytest.raises(SynthesisError, match=f"{name}: id must not be '{name}', the file that"):
+    with pytest.raises(SynthesisError, match=f"{name}: id must not be '{name}', which is the file"):
         synthesize(app)
 
 
 class Wants(Construct):
-    """A construct that works only where somebody labels the nodes."""
+    """A construct that needs node labels from another source."""
 
     def __init__(self, scope, id):
         super().__init__(scope, id)
         self.provides = Provided(wants_node_labels={"example.com/label=false": "it fails"})
 
 
-def test_what_may_be_right_all_the_same_is_a_warning_with_its_path_and_everything_is_written(app, chart, tmp_path):
+def test_a_possible_problem_is_a_warning_with_its_path_and_all_files_are_written(app, chart, tmp_path):
     obj(chart, "v1", "ConfigMap", data={})
     Wants(chart, "needy")
     message = (
-        f"^{chart.node.path}/needy: wants the node label example.com/label=false, which nothing in this app sets: it "
+        f"^{chart.node.path}/needy: needs the node label example.com/label=false, which nothing in this app sets: it "
         "fails$"
     )
     with pytest.warns(GpuConstructsWarning, match=message) as warned:
@@ -686,7 +686,7 @@ def test_a_problem_stands_alone_without_the_warnings(app, chart, recwarn):
     assert not recwarn.list
 
 
-def test_what_cdk8s_was_told_to_do_with_metadata_is_left_to_it(tmp_path):
+def test_cdk8s_renders_metadata_that_it_changes(tmp_path):
     @jsii.implements(IResolver)
     class Shout:
         def resolve(self, context):
@@ -706,7 +706,7 @@ def test_what_cdk8s_was_told_to_do_with_metadata_is_left_to_it(tmp_path):
     assert all("says: LOUD" in text for text in written(tmp_path / "resolved", resolvers=[Shout()]))
 
 
-def test_an_app_has_as_many_resolvers_of_itself_as_we_think():
+def test_the_number_of_default_resolvers_is_known():
     assert len(App().resolvers) == rendering._RESOLVERS
 
 

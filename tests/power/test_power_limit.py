@@ -34,16 +34,16 @@ def test_on_plain_kubernetes(objects, snapshot):
     assert without_script(objects(chart_with(platform=Kubernetes(), watts=250))) == snapshot
 
 
-def test_it_tells_alerts_and_synth_what_it_keeps(chart):
+def test_it_declares_its_limits_for_alerts_and_synth(chart):
     limit = PowerLimit(chart, "limit", limits={"name:*3090": "80%", "index:0": 250}, interval_seconds=60)
-    assert [wish.to_rule() for wish in limit.wishes] == ["index:0=250", "name:*3090=80%", "300"]
+    assert [request.to_rule() for request in limit.requests] == ["index:0=250", "name:*3090=80%", "300"]
     assert (limit.watts, limit.interval_seconds, limit.out_of_range) == (300, 60, "clamp")
     assert (limit.api_object.kind, limit.api_object.name) == ("DaemonSet", NAME)
     (cap,) = limit.provides.power_caps
     assert list(cap.limits.items()) == [("*3090", "80%"), ("*", "300")]
 
 
-def test_the_script_in_the_config_map_is_the_file_that_is_shipped():
+def test_the_script_in_the_config_map_is_the_file_of_the_package():
     shipped = resources.files("gpu_constructs.power") / "power_limit.sh"
     assert script() == shipped.read_text(encoding="utf-8")
 
@@ -77,14 +77,14 @@ def test_a_pod_that_restores_the_defaults_has_the_time_to():
     assert pod(restore_on_exit=True)["terminationGracePeriodSeconds"] == 120
 
 
-def test_it_is_alive_while_its_heart_beats_once_in_two_intervals():
+def test_the_liveness_probe_needs_a_heartbeat_in_two_intervals():
     for interval, age in [(10, 80), (1800, 3660)]:
         command = container(interval_seconds=interval)["livenessProbe"]["exec"]["command"]
         assert command[:2] == ["/bin/sh", "-c"], interval
         assert command[2].endswith(f"-lt {age} ]"), interval
 
 
-def test_it_may_wait_for_the_driver_as_long_as_the_script_does_and_a_minute_more():
+def test_the_startup_probe_waits_a_minute_longer_than_the_script():
     for seconds in [0, 301, 3600]:
         probe = container(start_timeout_seconds=seconds)["startupProbe"]
         assert 60 <= probe["periodSeconds"] * probe["failureThreshold"] - seconds < 70, seconds
@@ -146,7 +146,7 @@ def test_nodes_of_two_kinds_get_a_power_limit_each_under_two_names(app, chart):
         synthesize(app)
 
 
-# --- refusals ----------------------------------------------------------------
+# --- errors ------------------------------------------------------------------
 
 
 def test_bad_input_gets_one_error(rows):
@@ -154,7 +154,7 @@ def test_bad_input_gets_one_error(rows):
         assert refusal(**given).startswith(f"gpu/limit: {message}"), given
 
 
-def test_a_limit_that_is_none_is_refused(rows):
+def test_an_invalid_limit_is_rejected(rows):
     for limit, message in rows:
         assert refusal(limits={"index:0": limit}) == f"gpu/limit: limits['index:0'] {message}", limit
         assert refusal(watts=limit).startswith(f"gpu/limit: watts {message}"), limit
@@ -162,7 +162,7 @@ def test_a_limit_that_is_none_is_refused(rows):
 
 def test_a_key_that_chooses_no_gpu_is_refused(rows):
     for key, message in rows:
-        assert refusal(limits={key: 250}).startswith(f"gpu/limit: limits key {message}; got {key!r}"), key
+        assert refusal(limits={key: 250}).startswith(f"gpu/limit: limits key {message}, got {key!r}"), key
     assert refusal(limits={"uid:GPU-1": 250}).endswith(" (did you mean 'uuid'?)")
 
 
@@ -170,7 +170,7 @@ def test_one_device_in_two_spellings_is_refused():
     for one, other in (("uuid:GPU-ab", "uuid:GPU-AB"), ("pci:0A:00.0", "pci:0000:0a:00.0")):
         values = [key.partition(":")[2] for key in (one, other)]
         assert refusal(limits={one: 250, other: 280}) == (
-            f"gpu/limit: limits must name a device once; got {values[0]!r} and {values[1]!r}; leave one of them out"
+            f"gpu/limit: limits must name a device once, got {values[0]!r} and {values[1]!r}. Leave one of them out"
         )
     assert environment(limits={"pci:0000:0a:00.0": 250, "pci:0001:0a:00.0": 280})["POWER_LIMITS"].count("\n") == 1
 
@@ -181,7 +181,7 @@ RTX_3090, RTX_5090 = "NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 5090"
 
 
 def told(recwarn, watts, names, limits=None, **given):
-    """What is warned of, without where."""
+    """Return the warnings without their path."""
     recwarn.clear()
     chart_with(watts=watts, gpu_models=names, limits=limits, **given)
     return [str(one.message).removeprefix("gpu/limit: ") for one in recwarn if one.category is GpuConstructsWarning]
@@ -192,24 +192,24 @@ def refused(watts, names, limits=None):
 
 
 @pytest.mark.filterwarnings("always")
-def test_a_limit_out_of_the_range_of_a_board_is_warned_of_or_refused(recwarn, rows):
+def test_a_limit_out_of_the_range_of_a_board_is_a_warning_or_an_error(recwarn, rows):
     for watts, name, board, result in rows:
         text = f"{watts} W" if isinstance(watts, int) else watts
         assert told(recwarn, watts, [name]) == [
             f"watts: {text} is out of the range of {board}, so the limit becomes {result} W"
         ]
         assert refused(watts, [name]) == (
-            f"watts must be a limit that the board takes; got {text} for {board}; give another limit, one for that "
-            "board alone in limits, or out_of_range='clamp' for the nearest it takes"
+            f"watts must be within the range of the board, got {text} for {board}. Set another limit, add a limit for "
+            "this board to limits, or use out_of_range='clamp' for the nearest allowed limit"
         )
     fine = [(400, RTX_5090), (72, "NVIDIA L4"), (40, "L4"), ("default", RTX_5090), ("100%", RTX_3090)]
-    # Nothing is said of a board without a known range.
+    # A board without a known range causes no warning.
     for watts, name in [*fine, (9999, "NVIDIA B300 SXM6 AC"), (9999, "NVIDIA Something")]:
         assert told(recwarn, watts, [name], out_of_range="refuse") == [], watts
 
 
 @pytest.mark.filterwarnings("always")
-def test_a_limit_above_the_default_or_by_a_name_that_no_board_has_is_warned_of(recwarn, rows):
+def test_a_limit_above_the_default_or_for_an_unknown_board_is_a_warning(recwarn, rows):
     for watts, names, limits, warning in rows:
         (only,) = told(recwarn, watts, names, limits)
         assert only.startswith(warning)
@@ -224,7 +224,7 @@ def test_a_limit_by_name_takes_its_boards_from_the_fallback_and_the_first_name_w
 
 
 @pytest.mark.filterwarnings("always")
-def test_a_limit_of_one_device_counts_where_it_is_wrong_for_every_board(recwarn):
+def test_a_limit_of_one_device_is_a_warning_if_it_is_wrong_for_every_board(recwarn):
     for key in ["uuid:GPU-1", "pci:01:00.0", "index:0"]:
         assert told(recwarn, None, [RTX_3090, "NVIDIA L4"], {key: 60}, out_of_range="refuse") == [], key
         assert told(recwarn, None, ["NVIDIA L4", "NVIDIA Something"], {key: 300}, out_of_range="refuse") == [], key
@@ -235,13 +235,13 @@ def test_a_limit_of_one_device_counts_where_it_is_wrong_for_every_board(recwarn)
         ], key
 
 
-def test_a_limit_that_a_board_makes_another_is_warned_of_where_it_is_written():
+def test_a_limit_that_a_board_clamps_is_a_warning_at_the_line_of_the_user():
     with pytest.warns(GpuConstructsWarning, match="^gpu/limit: watts: 300 W is out of the range of") as warned:
         made.construct(Chart(App(), "gpu"), made.id, gpu_models=["NVIDIA GeForce RTX 5090"])
     assert [warning.filename for warning in warned] == [__file__]
 
 
-def test_a_limit_that_a_board_would_refuse_leaves_no_construct(chart):
-    with pytest.raises(GpuConstructsError, match="gpu/limit: watts must be a limit that the board takes"):
+def test_a_rejected_limit_leaves_no_construct(chart):
+    with pytest.raises(GpuConstructsError, match="gpu/limit: watts must be within the range of the board"):
         PowerLimit(chart, "limit", gpu_models=["NVIDIA L4"], out_of_range="refuse")
     assert Testing.synth(chart) == []

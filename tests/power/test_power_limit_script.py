@@ -11,7 +11,7 @@ from gpu_constructs import PowerLimit
 from shell import PATIENCE, SHELLS, Launcher, RunningScript, Watched, launcher, shellcheck, wait_until
 from tables import cases
 
-# Longer than a test waits: a signal that does not end such a sleep fails the test.
+# Longer than the timeout of a test, so that a test fails if a signal does not end the sleep.
 UNBEARABLE = str(10 * PATIENCE)
 
 FAKE_NVIDIA_SMI = (Path(__file__).parents[1] / "data" / "fake_nvidia_smi.sh").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ FAKE_NVIDIA_SMI = (Path(__file__).parents[1] / "data" / "fake_nvidia_smi.sh").re
 
 @cache
 def script() -> str:
-    """The script as the ConfigMap brings it."""
+    """Return the script from the ConfigMap."""
     chart = Chart(App(), "gpu")
     PowerLimit(chart, "limit")
     (data,) = (manifest["data"] for manifest in Testing.synth(chart) if manifest["kind"] == "ConfigMap")
@@ -27,7 +27,7 @@ def script() -> str:
 
 
 class Node(Watched):
-    """A node with a fake nvidia-smi and the GPUs a test gives it."""
+    """A node with a fake nvidia-smi and the GPUs that a test adds."""
 
     def __init__(self, root: Path, scripts: Launcher) -> None:
         self.root, self.scripts = root, scripts
@@ -53,7 +53,7 @@ class Node(Watched):
         high: str = "370.00",
         default: str = "350.00",
     ) -> str:
-        """Add a GPU; its UUID."""
+        """Add a GPU and return its UUID."""
         uuid = f"GPU-{index:08x}-aaaa"
         unfinished = self.root / "gpu.new"
         unfinished.write_text(
@@ -88,7 +88,7 @@ class Node(Watched):
         return self.scripts.start(script(), variables)
 
     def once(self, expected: int, **env: str) -> str:
-        """One pass that must end with that exit code; its log."""
+        """Run one pass, check its exit code, and return its log."""
         agent = self.start(ONESHOT="1", **env)
         assert agent.wait() == expected, agent.log
         return agent.log
@@ -99,7 +99,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Node]:
     with launcher(request.param, tmp_path) as scripts:
         node = Node(tmp_path, scripts)
         yield node
-        # Whatever a test is about: no call outside the contract.
+        # In every test, the script may only use the known calls of nvidia-smi.
         assert not (tmp_path / "unknown-calls").exists(), (tmp_path / "unknown-calls").read_text()
 
 
@@ -131,7 +131,7 @@ def test_in_one_pass(node: Node, gpus, limits, says, moods, code, env) -> None:
         assert {call.split()[1] for call in node.set_calls} == changed
 
 
-def test_metrics_show_the_limit_that_would_not_go_down_and_none_that_is_not_supported(node: Node) -> None:
+def test_metrics_show_an_unapplied_limit_but_no_unsupported_one(node: Node) -> None:
     node.gpu()
     for mood, desired in (("ignore", ["300"]), ("unsupported", [])):
         node.say(mood)
@@ -142,7 +142,7 @@ def test_metrics_show_the_limit_that_would_not_go_down_and_none_that_is_not_supp
         node.unsay(mood)
 
 
-def test_a_board_that_holds_a_limit_a_little_off_is_as_wanted(node: Node) -> None:
+def test_a_board_that_reports_almost_the_requested_limit_is_ready(node: Node) -> None:
     uuid = node.gpu()
     node.say("quantize")
     node.once(0, POWER_LIMIT="300")
@@ -152,14 +152,14 @@ def test_a_board_that_holds_a_limit_a_little_off_is_as_wanted(node: Node) -> Non
     assert node.set_calls == [f"-i {uuid} -pl 300"]
 
 
-def test_a_gpu_lost_before_the_start_does_not_keep_the_others_from_their_limit(node: Node) -> None:
+def test_a_gpu_lost_before_the_start_does_not_affect_the_limits_of_others(node: Node) -> None:
     uuid = node.gpu()
     node.say("lost")
     agent = node.start(POWER_LIMIT="300", START_TIMEOUT_SECONDS="1", RETRY_SECONDS="1")
     agent.wait_for_log('msg="set" watts=300')
     assert node.limit(uuid) == "300.00"
     agent.wait_for_log('msg="pass failed"')
-    # As long as any GPU answers, a new container would help nobody.
+    # While a GPU answers, a new container has no benefit.
     wait_until(lambda: agent.count('msg="pass failed"') > 2, "three passes")
     assert not node.ready
     node.unsay("lost")
@@ -224,7 +224,7 @@ def test_the_most_specific_rule_wins_wherever_it_stands(node: Node) -> None:
         assert node.limit(uuid) == f"{200 + how_many}.00"
 
 
-def test_a_default_that_cannot_be_restored_is_not_said_to_be(node: Node) -> None:
+def test_a_failed_restore_is_not_logged_as_restored(node: Node) -> None:
     node.gpu()
     agent = node.start(POWER_LIMIT="300", RESTORE_ON_EXIT="1")
     node.wait_ready()
@@ -237,7 +237,7 @@ def test_a_default_that_cannot_be_restored_is_not_said_to_be(node: Node) -> None
 NASTY = 'NVIDIA "A", B|C, \\ [D E]'
 
 
-def test_a_name_with_any_characters_shifts_no_column(node: Node) -> None:
+def test_special_characters_in_a_name_do_not_shift_columns(node: Node) -> None:
     uuid = node.gpu(name=NASTY)
     other = node.gpu(1, limit="[Not Supported]", name=NASTY)
     log = node.once(0, POWER_LIMITS="name:NVIDIA*, B|C*=300", METRICS_FILE=str(node.metrics))
@@ -249,9 +249,9 @@ def test_a_name_with_any_characters_shifts_no_column(node: Node) -> None:
     assert f"gpu_power_limit_watts{labels} 300.00" in lines
 
 
-def test_a_state_directory_that_cannot_be_written_is_told_in_the_log_and_limits_are_kept(node: Node) -> None:
+def test_a_read_only_state_directory_is_logged_and_limits_still_apply(node: Node) -> None:
     uuid = node.gpu()
-    # Files of these names cannot be made where directories are; root may write anywhere else.
+    # The folders prevent files of these names, because root may write anywhere else.
     for name in ("ready", "heartbeat", ".ready", ".heartbeat"):
         (node.state / name / "full").mkdir(parents=True)
     log = node.once(0, POWER_LIMIT="300")
@@ -273,11 +273,11 @@ def test_persistence_mode_is_left_alone_when_switched_off(node: Node) -> None:
     assert "-pm 1" not in node.calls
 
 
-def test_a_wish_that_cannot_be_read_exits_64_before_nvidia_smi_is_asked(node: Node) -> None:
+def test_an_invalid_request_exits_64_before_any_call_of_nvidia_smi(node: Node) -> None:
     node.gpu()
-    for wish in ("300.5", "300W", "-300", "0", "0300", "0%", "%", "Default", "3e2", "99999", "3 0"):
-        assert f"got '{wish}'" in node.once(64, POWER_LIMIT=wish)
-        assert "POWER_LIMITS: 'index:0=" in node.once(64, POWER_LIMITS=f"index:1=200\nindex:0={wish}")
+    for requested in ("300.5", "300W", "-300", "0", "0300", "0%", "%", "Default", "3e2", "99999", "3 0"):
+        assert f"got '{requested}'" in node.once(64, POWER_LIMIT=requested)
+        assert "POWER_LIMITS: 'index:0=" in node.once(64, POWER_LIMITS=f"index:1=200\nindex:0={requested}")
     assert node.calls == []
 
 
@@ -286,13 +286,13 @@ UNREADABLE_RULES += ["index:00=300", "pci:0a:00=300", "pci::00.0=300", "pci:0000
 UNREADABLE_RULES += ["uuid:GPU-=300", "pci:0a=300", "pci:zz:00.0=300", "name:=300", "serial:1=300"]
 
 
-def test_a_rule_that_cannot_be_read_exits_64(node: Node) -> None:
+def test_an_invalid_rule_exits_64(node: Node) -> None:
     for rule in UNREADABLE_RULES:
         assert f"POWER_LIMITS: '{rule}' must" in node.once(64, POWER_LIMITS=rule)
     assert node.calls == []
 
 
-def test_a_setting_that_cannot_be_read_exits_64(node: Node, rows) -> None:
+def test_an_invalid_setting_exits_64(node: Node, rows) -> None:
     node.state.mkdir()
     for variable, value in rows:
         (node.state / "ready").touch()
@@ -321,7 +321,7 @@ def test_an_nvidia_smi_that_never_works_exits_69_in_time_whatever_the_retry(node
     assert 'hint="the driver is not loaded on this node"' in log
 
 
-def test_the_agent_waits_for_a_driver_that_comes_late_and_shows_life_meanwhile(node: Node) -> None:
+def test_the_agent_waits_for_a_late_driver_with_heartbeats(node: Node) -> None:
     uuid = node.gpu()
     node.say("broken")
     agent = node.start(POWER_LIMIT="300", RETRY_SECONDS="1")
@@ -388,7 +388,7 @@ def test_a_signal_ends_a_long_sleep(node: Node) -> None:
     assert agent.log.endswith('msg="stopped"\n')
 
 
-def test_on_request_a_signal_puts_the_defaults_back_where_there_was_a_wish(node: Node) -> None:
+def test_with_restore_on_exit_a_signal_restores_the_defaults_of_limited_gpus(node: Node) -> None:
     limited, at_default, left_alone = node.gpu(0), node.gpu(1), node.gpu(2, limit="200.00")
     node.gpu(3, limit="[N/A]", default="[N/A]")
     agent = node.start(POWER_LIMITS="index:0=300\nindex:1=default\nindex:3=300", RESTORE_ON_EXIT="1")
@@ -473,13 +473,13 @@ def test_every_line_of_the_log_is_logfmt(node: Node) -> None:
     assert [line for line in log.splitlines() if not re.fullmatch(rf"ts=\S+ level=\w+(?: {pair})+", line)] == []
 
 
-def test_a_state_directory_that_cannot_be_made_exits_64(node: Node) -> None:
+def test_a_state_directory_that_mkdir_cannot_create_exits_64(node: Node) -> None:
     (node.root / "file").touch()
-    assert "STATE_DIR cannot be made" in node.once(64, STATE_DIR=str(node.root / "file" / "state"))
+    assert "STATE_DIR must be a folder" in node.once(64, STATE_DIR=str(node.root / "file" / "state"))
     assert node.calls == []
 
 
-def test_a_signal_before_the_first_look_restores_nothing(node: Node) -> None:
+def test_a_signal_before_the_first_pass_restores_nothing(node: Node) -> None:
     uuid = node.gpu(limit="200.00")
     node.say("broken")
     agent = node.start(POWER_LIMIT="300", RESTORE_ON_EXIT="1")
@@ -505,6 +505,6 @@ def test_no_command_is_substituted_in_the_form_during_which_bash_loses_a_signal(
 
 
 @pytest.mark.system_tools
-def test_shellcheck_has_nothing_to_say() -> None:
+def test_shellcheck_reports_nothing() -> None:
     assert script().startswith("#!/bin/sh\n")
     assert shellcheck(script()) == ""

@@ -39,7 +39,7 @@ def test_the_known_image_gets_its_flags_in_a_variable_and_listens_by_itself():
     assert "args" not in container(vram_mode="novram")
 
 
-def test_the_known_image_is_known_wherever_it_comes_from_and_a_layout_wins():
+def test_the_known_image_has_its_layout_in_any_registry_unless_the_user_sets_one():
     digest = f"localhost:5000/yanwk/comfyui-boot@sha256:{'0' * 64}"
     for image in ("yanwk/comfyui-boot:cu126-slim", digest, "a.b/yanwk/comfyui-boot:x"):
         assert flags(image=image, vram_mode="highvram") == "--highvram"
@@ -47,7 +47,7 @@ def test_the_known_image_is_known_wherever_it_comes_from_and_a_layout_wins():
 
 
 @pytest.mark.parametrize("mode", ["gpu-only", "highvram", "lowvram", "novram"])
-def test_each_mode_is_a_flag_that_comfyui_takes(mode):
+def test_each_mode_is_a_flag_of_comfyui(mode):
     parser = argparse.ArgumentParser()
     group = parser.add_mutually_exclusive_group()
     for flag in ("--gpu-only", "--highvram", "--lowvram", "--novram"):
@@ -58,22 +58,22 @@ def test_each_mode_is_a_flag_that_comfyui_takes(mode):
     assert made.reserve_vram == 2
 
 
-def test_what_others_may_have_is_reserved_in_gib_rounded_up(rows):
+def test_the_memory_of_others_is_reserved_in_gib_rounded_up(rows):
     for given, reserved in rows:
         assert flags(**given) == f"--reserve-vram {reserved}"
 
 
-def test_a_budget_that_comfyui_cannot_keep_is_a_warning():
-    with pytest.warns(GpuConstructsWarning, match="images/comfyui: request.vram of 6Gi is not kept by ComfyUI"):
+def test_a_budget_that_comfyui_cannot_apply_warns():
+    with pytest.warns(GpuConstructsWarning, match="images/comfyui: request.vram of 6Gi has no effect on ComfyUI"):
         chart_with(gpus=GpuRequest(vram="6Gi"))
 
 
 READ_ONLY = Volume.persistent_volume_claim("models", read_only=True)
 
 
-def test_a_read_only_mount_is_refused_where_the_image_copies_files_and_nowhere_else():
+def test_a_read_only_mount_is_rejected_only_if_the_image_copies_files_there():
     base = "/root/ComfyUI"
-    said = f"… must not be read-only: the image copies ComfyUI to '{base}' at the first start…'{base}/models/checkpoin"
+    said = f"… must allow writes: the image copies ComfyUI to '{base}' at the first start…'{base}/models/checkpoin"
     mounts = ("/root", base, f"{base}/models/loras/")
     folders = [{"models": READ_ONLY}, {"output": Volume.config_map("x")}]
     SERVER.refuses(
@@ -84,13 +84,13 @@ def test_a_read_only_mount_is_refused_where_the_image_copies_files_and_nowhere_e
         assert {"mountPath": path, "name": made["volumeMounts"][1]["name"], "readOnly": True} in made["volumeMounts"]
 
 
-def test_what_would_not_work_is_refused_with_the_path(rows):
+def test_the_error_for_impossible_options_has_a_path(rows):
     SERVER.refuses(rows)
 
 
-def test_any_word_goes_where_no_shell_takes_flags_apart():
+def test_without_a_shell_any_flag_is_allowed():
     assert container(image=OTHER, layout=PLAIN, args=["--comfy-api-base", "a b"])["args"][-1] == "a b"
 
 
-def test_a_layout_that_no_image_has_is_refused(rows):
+def test_an_impossible_layout_is_rejected(rows):
     check_refusals(lambda **given: ComfyUILayout(**{"base_directory": "/app", "data": "/data", **given}), rows)

@@ -17,26 +17,26 @@ def pod_of(test):
     return spec_of(test)["template"]["spec"]
 
 
-def test_the_job_is_as_before(chart, objects, snapshot):
+def test_the_default_job(chart, objects, snapshot):
     test = CudaSmokeTest(chart, "test", slots=4)
     assert objects(chart) == snapshot
     assert violations(pod_of(test), "restricted") == []
 
 
-def test_the_job_with_everything_said_is_as_before(chart, objects, snapshot, keywords):
+def test_the_job_with_all_options(chart, objects, snapshot, keywords):
     test = CudaSmokeTest(chart, "test", **keywords)
     assert objects(chart) == snapshot
     assert violations(pod_of(test), "restricted") == []
 
 
 @cases
-def test_all_pods_are_wanted_at_once_and_have_time_to_start_and_for_every_turn(chart, given, pods, deadline):
+def test_all_pods_start_at_once_and_the_deadline_covers_every_round(chart, given, pods, deadline):
     spec = spec_of(CudaSmokeTest(chart, "test", **given))
     assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (pods, pods, "Indexed")
     assert spec["activeDeadlineSeconds"] == deadline
 
 
-def test_a_pod_holds_one_slot_of_what_is_advertised(chart):
+def test_a_pod_holds_one_slot_of_the_advertised_resource(chart):
     shared = GpuProfile(sharing=Sharing.time_slicing(replicas=4, rename_by_default=True))
     limits = [
         pod_of(CudaSmokeTest(chart, f"test-{n}", slots=1, name=f"test-{n}", **given))["containers"][0]["resources"][
@@ -53,7 +53,7 @@ def test_a_pod_holds_one_slot_of_what_is_advertised(chart):
 
 
 @pytest.mark.parametrize(("computes", "holds"), [(True, True), (False, False)])
-def test_a_slot_is_held_after_the_computing_and_not_where_it_failed(tmp_path, computes, holds):
+def test_a_pod_holds_its_slot_only_after_a_successful_computation(tmp_path, computes, holds):
     for name, code in {"nvidia-smi": 127, "sleep": 0}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\necho {name} $*\nexit {code}\n")
         (tmp_path / name).chmod(0o755)
@@ -66,5 +66,5 @@ def test_a_slot_is_held_after_the_computing_and_not_where_it_failed(tmp_path, co
     assert ran.stdout.splitlines() == ["nvidia-smi -L", "Test PASSED", *(["sleep 60"] if holds else [])]
 
 
-def test_what_makes_no_test_is_refused(chart, rows):
+def test_impossible_tests_are_rejected(chart, rows):
     check_refusals(lambda **given: CudaSmokeTest(chart, "test", **given), rows, at="gpu/test: ")

@@ -1,4 +1,4 @@
-"""What servers have in common: their address, and budgets of the memory of GPUs."""
+"""The shared parts of servers: their address, and budgets of GPU memory."""
 
 import pytest
 
@@ -14,7 +14,7 @@ SERVERS = {
 
 
 @pytest.mark.parametrize("recipe", SERVERS, ids=lambda recipe: recipe.__name__)
-def test_the_url_is_that_of_the_service_that_is_made(recipe):
+def test_the_url_is_that_of_the_service(recipe):
     chart = Chart(App(), "models")
     server = recipe(chart, "llm", namespace="ai", **SERVERS[recipe])
     (made,) = [manifest for manifest in Testing.synth(chart) if manifest["kind"] == "Service"]
@@ -35,7 +35,7 @@ def test_the_memory_of_known_boards_is_known():
     assert vram_budget(1, None) is budget(products=[RTX_3090]) is None
     made = budget(vram="8Gi", products=[RTX_5070_TI])
     assert (made.budget_mib, made.total_mib, made.rest_mib, made.hundredths) == (8192, 16303, 8111, 50)
-    # Of several boards the largest counts, so that none takes more.
+    # The largest of several boards decides, so that a budget is exceeded on none.
     assert budget(vram="8Gi", products=[RTX_5070_TI, "NVIDIA-GeForce-RTX-3090"]).total_mib == 24576
     assert budget("20Gi", vram="10Gi", products=[RTX_3090]).hundredths == 50
     assert budget(vram="8G").budget_mib == 7629
@@ -48,11 +48,11 @@ def test_the_memory_of_known_boards_is_known():
         assert (made.total_mib, made.rest_mib, made.hundredths) == (None, None, None)
 
 
-def test_amounts_that_cannot_be_meant_are_refused(rows):
+def test_impossible_amounts_are_rejected(rows):
     check_refusals(budget, rows)
 
 
-def test_gpus_are_shared_where_the_profile_or_the_request_says_so(rows):
+def test_the_profile_or_the_request_decides_whether_gpus_are_shared(rows):
     for profile, shared in rows:
         assert is_shared(profile) is shared
     for given, shared in (
@@ -63,7 +63,7 @@ def test_gpus_are_shared_where_the_profile_or_the_request_says_so(rows):
     ):
         assert is_shared(None, GpuRequest(**given)) is shared
         assert is_shared(GpuProfile(sharing=SLICED), GpuRequest(**given))
-    # A MIG device is not shared where whole GPUs are.
+    # Sharing of whole GPUs does not apply to MIG devices.
     mig = Sharing.time_slicing(resources={"nvidia.com/mig-3g.40gb": 2})
     for sharing, shared in ((SLICED, False), (mig, True)):
         profile = GpuProfile(sharing=sharing, mig_strategy="mixed")

@@ -22,33 +22,33 @@ def spec(**given):
     return SEARCH.manifests(**given)[-1]["spec"]
 
 
-def test_a_search_with_little_said(objects, snapshot):
+def test_an_experiment_with_required_options(objects, snapshot):
     assert objects(chart_with()) == snapshot
 
 
-def test_a_search_with_everything(objects, snapshot, keywords):
+def test_an_experiment_with_all_options(objects, snapshot, keywords):
     made = chart_with(**keywords)
     assert objects(made) == snapshot
 
 
-def test_failures_end_the_search():
+def test_failures_end_the_experiment():
     for given, failures in (({}, 3), ({"max_trial_count": 2}, 2), ({"max_failed_trial_count": 0}, 0)):
         assert spec(**given)["maxFailedTrialCount"] == failures
 
 
-def test_a_parameter_may_stand_wherever_the_pod_has_text(rows):
+def test_a_parameter_can_be_in_any_text_of_the_pod(rows):
     for (text,) in rows:
         trial = TrainingPod(image="registry.example/a:1", **text)
         assert spec(trial=trial)["trialTemplate"]["trialParameters"] == [{"name": "lr", "reference": "lr"}]
 
 
-def test_words_are_left_alone_where_no_shell_reads_them():
+def test_words_stay_unchanged_without_a_shell():
     trial = TrainingPod(script="print()", args=[*ARGS, "two words"])
     assert spec(trial=trial, metrics_collector_spec={"collector": {"kind": "Push"}})
 
 
 def under_katib(container, katib):
-    """Return the command that Katib 0.19 makes of a container, with the folder in which its collector reads."""
+    """Return the command that Katib 0.19 makes of a container, with the folder that its collector reads."""
     words = [*container["command"], *container.get("args", ())]
     command = ["sh", "-c"]
     if words[0] in ("sh", "bash") and words[1] == "-c":
@@ -58,7 +58,7 @@ def under_katib(container, katib):
 
 
 def collected(command, shell, folder):
-    """Run a command as a trial, and return what the collector reads and the exit code."""
+    """Run a command as a trial does. Return the text that the collector reads, and the exit code."""
     katib, binaries = folder / "katib", folder / "bin"
     katib.mkdir()
     binaries.mkdir()
@@ -82,22 +82,22 @@ def collected(command, shell, folder):
 
 @pytest.mark.parametrize("shell", SHELLS)
 @cases
-def test_all_that_a_shell_s_text_prints_is_collected(text, shell, tmp_path):
+def test_the_whole_output_of_a_shell_text_is_collected(text, shell, tmp_path):
     assert collected(["sh", "-c", text], shell, tmp_path) == ("loss=0.02\n", 0)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("text", ["echo ${trialParameters.lr}; exit 3", "echo ${trialParameters.lr}\n(exit 3)\n"])
-def test_a_text_that_fails_is_a_trial_that_fails(text, shell, tmp_path):
+def test_a_shell_text_that_fails_is_a_failed_trial(text, shell, tmp_path):
     assert collected(["sh", "-c", text], shell, tmp_path) == ("0.02\n", 3)
 
 
-def test_the_text_runs_in_the_shell_it_is_for(tmp_path):
+def test_a_text_runs_in_its_shell(tmp_path):
     text = 'set -o pipefail; words=(loss "${trialParameters.lr}"); echo "${words[0]}=${words[1]}"'
     assert collected(["bash", "-c", text], ("bash",), tmp_path) == ("loss=0.02\n", 0)
 
 
-def test_a_text_may_be_said_in_args():
+def test_a_shell_text_can_be_in_args():
     trial = TrainingPod(image="registry.example/a:1", command=["sh"], args=["-c", "a ${trialParameters.lr}; b"])
     template = spec(trial=trial)["trialTemplate"]["trialSpec"]["spec"]["template"]
     (container,) = template["spec"]["containers"]
@@ -105,7 +105,7 @@ def test_a_text_may_be_said_in_args():
     assert "args" not in container
 
 
-def test_a_value_that_no_shell_reads_may_hold_anything():
+def test_without_a_shell_a_value_can_be_any_text():
     trial = TrainingPod(script="print()", env={"LR": "${trialParameters.lr}"})
     assert spec(trial=trial, parameters=CATEGORY)["parameters"][0]["feasibleSpace"]["list"] == ["a b"]
 
@@ -113,5 +113,5 @@ def test_a_value_that_no_shell_reads_may_hold_anything():
 CATEGORY = {"lr": KatibParameter.categorical("a b")}
 
 
-def test_what_katib_would_refuse_or_break_is_refused(rows):
+def test_options_that_katib_would_reject_or_break_are_rejected(rows):
     SEARCH.refuses(rows)

@@ -5,7 +5,7 @@ from tables import cases
 
 
 @cases
-def test_a_parameter_is_written_as_katib_reads_it(parameter, space):
+def test_a_parameter_is_written_in_the_form_of_katib(parameter, space):
     made = parameter.to_manifest("x")
     assert (made["name"], made["parameterType"]) == ("x", parameter.parameter_type)
     written = {key: value for key, value in made["feasibleSpace"].items() if value is not None}
@@ -17,11 +17,11 @@ def test_the_values_that_grid_can_try_are_counted(parameter, choices):
     assert parameter.choices == choices
 
 
-def test_combinations_multiply_unless_one_cannot_be_counted():
+def test_combinations_are_the_product_of_the_choices():
     two, three = KatibParameter.categorical("a", "b"), KatibParameter.int(min=1, max=3)
     assert combinations({"a": two, "b": three}) == 6
     assert combinations({"a": two, "b": KatibParameter.double(min=0, max=1)}) is None
 
 
-def test_a_space_with_nothing_in_it_is_refused(rows):
+def test_an_empty_search_space_is_rejected(rows):
     check_refusals(KatibParameter, rows)

@@ -8,16 +8,16 @@ NOTEBOOK = Recipe(KubeflowNotebook, "gpu/lab")
 chart_with = NOTEBOOK.chart
 
 
-def test_a_notebook_with_nothing_said(objects, snapshot):
+def test_a_notebook_without_options(objects, snapshot):
     assert objects(chart_with()) == snapshot
 
 
-def test_a_notebook_with_everything(objects, snapshot, keywords):
+def test_a_notebook_with_all_options(objects, snapshot, keywords):
     made = chart_with(**keywords)
     assert objects(made) == snapshot
 
 
-def test_what_a_training_runs_is_not_run_in_its_notebook():
+def test_a_notebook_ignores_the_program_of_a_training():
     training = TrainingPod(script="print()", args=["x"], image="registry.example/train:1", working_dir="/x")
     container = NOTEBOOK.container("Notebook", pod=training)
     assert container.keys().isdisjoint({"command", "args", "workingDir", "env"})
@@ -30,5 +30,5 @@ def test_the_user_and_group_are_those_of_the_image():
     assert (context["runAsUser"], context["fsGroup"]) == (1000, 100)
 
 
-def test_what_could_not_run_is_refused(rows):
+def test_impossible_options_are_rejected(rows):
     NOTEBOOK.refuses(rows)

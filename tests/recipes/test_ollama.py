@@ -29,12 +29,12 @@ def test_a_full_variant(objects, snapshot, keywords):
     assert objects(chart) == snapshot
 
 
-def test_server_and_job_reach_the_level_restricted():
+def test_server_and_job_satisfy_the_level_restricted():
     for kind in ("Deployment", "Job"):
         assert pod_security.violations(pod(kind, models=["qwen3"]), "restricted") == []
 
 
-def test_a_server_on_a_shared_gpu_holds_one_model_with_a_small_context():
+def test_on_a_shared_gpu_the_default_is_one_model_with_a_small_context():
     made = env(profile=SHARED)
     assert (made["OLLAMA_MAX_LOADED_MODELS"], made["OLLAMA_CONTEXT_LENGTH"]) == ("1", "4096")
     assert "LLAMA_ARG_FIT_TARGET" not in made
@@ -49,8 +49,8 @@ def test_a_budget_leaves_the_rest_of_the_board_free():
     assert env(gpus=GpuRequest(vram="6Gi"), fit_target="1Gi")["LLAMA_ARG_FIT_TARGET"] == "1024"
 
 
-def test_a_budget_that_ollama_cannot_keep_is_a_warning():
-    with pytest.warns(GpuConstructsWarning, match="models/ollama: request.vram of 6Gi is not kept by Ollama"):
+def test_a_budget_that_ollama_cannot_apply_warns():
+    with pytest.warns(GpuConstructsWarning, match="models/ollama: request.vram of 6Gi has no effect on Ollama"):
         chart_with(gpus=GpuRequest(vram="6Gi"))
 
 
@@ -59,7 +59,7 @@ def test_settings_are_written_in_the_units_of_ollama(rows):
         assert env(**given)[variable] == value
 
 
-def test_the_job_holds_no_gpu_and_runs_where_taints_and_selected_nodes_leave_it():
+def test_the_job_holds_no_gpu_and_gets_tolerations_and_node_selector():
     spec = pod("Job", models=["qwen3"])
     assert env("Job", models=["qwen3"])["NVIDIA_VISIBLE_DEVICES"] == "void"
     assert not [name for name in spec["containers"][0]["resources"]["limits"] if "/" in name]
@@ -69,19 +69,19 @@ def test_the_job_holds_no_gpu_and_runs_where_taints_and_selected_nodes_leave_it(
     spec = pod("Job", models=["qwen3"], profile=profile, tolerations=taints[1:])
     assert spec["tolerations"] == [one.to_manifest() for one in taints]
     assert not {"runtimeClassName", "nodeSelector"} & spec.keys()
-    # The nodes that are selected may be tainted for GPUs.
+    # The selected nodes can have the GPU taint.
     spec = pod("Job", models=["qwen3"], node_selector={"kubernetes.io/arch": "amd64"})
     assert spec["nodeSelector"] == {"kubernetes.io/arch": "amd64"}
     assert [one["key"] for one in spec["tolerations"]] == ["nvidia.com/gpu"]
 
 
-def test_the_pod_of_the_job_is_not_behind_the_service():
+def test_the_service_does_not_select_the_pod_of_the_job():
     made = by_kind(models=["qwen3"])
     labels = made["Job"]["spec"]["template"]["metadata"]["labels"]
     assert not made["Service"]["spec"]["selector"].items() <= labels.items()
 
 
-def test_another_list_of_models_or_another_image_is_another_job_and_another_server_is_not():
+def test_the_name_of_the_job_changes_only_with_models_and_image():
     others = [
         {"models": ["a"]},
         {"models": ["b"]},
@@ -94,7 +94,7 @@ def test_another_list_of_models_or_another_image_is_another_job_and_another_serv
 
 
 @pytest.mark.parametrize("failing", ["", "b"])
-def test_the_job_waits_for_the_server_and_pulls_one_model_after_the_other(tmp_path, failing):
+def test_the_job_waits_for_the_server_and_pulls_each_model(tmp_path, failing):
     (container,) = pod("Job", models=["a:1", "b", "c"])["containers"]
     tools = {
         "ollama": f"""echo "$*" >> {tmp_path}/calls
@@ -115,13 +115,13 @@ esac""",
     assert (done.returncode == 0) is (failing == "")
 
 
-def test_names_that_ollama_refuses_are_refused():
+def test_model_names_that_ollama_would_reject_are_rejected():
     taken = ["qwen3", "user/model:tag", "hf.co/user/Some-Model.v2-GGUF:Q4_K_M", "localhost:5000/a/b:c"]
     assert pod("Job", models=taken)["containers"][0]["args"] == taken
     names = ("", "-f", "qwen3:", "qwen3 8b", "a/b/c/d", "http://a/b/c", "user.name/model", "a:b:c", "x" * 81, "a\n")
-    said = "models[0] must be a name as ollama pull takes it, like 'qwen3:8b'"
+    said = "models[0] must be a name for 'ollama pull', such as 'qwen3:8b'"
     SERVER.refuses([({"models": [name]}, said) for name in names])
 
 
-def test_what_would_not_work_is_refused_with_the_path(rows):
+def test_the_error_for_impossible_options_has_a_path(rows):
     SERVER.refuses(rows)

@@ -33,17 +33,17 @@ def pods(**given):
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_script_is_all_that_must_be_said(api, objects, snapshot):
+def test_a_training_needs_only_a_script(api, objects, snapshot):
     assert objects(chart_with(api=api)) == snapshot
 
 
 @pytest.mark.parametrize("api", OPERATORS)
-def test_several_nodes_with_everything(api, objects, snapshot, keywords):
+def test_several_nodes_with_all_options(api, objects, snapshot, keywords):
     assert objects(chart_with(api=api, **keywords)) == snapshot
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_claims_reach_the_pods_of_every_api(api):
+def test_pods_of_every_api_can_have_claims(api):
     profile = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
     made = rendered(api=api, pod=TrainingPod(script="print()", profile=profile))
     assert [error for manifest in made for error in schemas.schema_errors(manifest, ["1.34", "1.35"])] == []
@@ -58,7 +58,7 @@ def test_processes_are_always_written(rows):
         assert main(api="TrainJob", **given)["spec"]["trainer"]["numProcPerNode"] == processes
 
 
-def test_pods_restart_as_asked():
+def test_restart_policies_of_each_api():
     for api in ("Job", "TrainJob"):
         for given, policy in (({}, "Never"), ({"restart_policy": "OnFailure"}, "OnFailure")):
             assert [spec["restartPolicy"] for spec in pods(api=api, **given)] == [policy]
@@ -69,9 +69,9 @@ def test_pods_restart_as_asked():
 
 
 @pytest.mark.parametrize("api", OPERATORS)
-def test_several_nodes_that_nobody_starts_together_are_warned_of(api):
+def test_several_nodes_without_a_queue_warn(api):
     with pytest.warns(
-        GpuConstructsWarning, match="gpu/train: the 3 pods start one by one; with fewer than 6 GPUs free"
+        GpuConstructsWarning, match="gpu/train: the 3 pods start one by one. With fewer than 6 GPUs free"
     ):
         chart_with(api=api, num_nodes=3, pod=TrainingPod(script="print()", gpus=2))
 
@@ -79,15 +79,15 @@ def test_several_nodes_that_nobody_starts_together_are_warned_of(api):
 @pytest.mark.parametrize(
     "given", [{"num_nodes": 1}, {"num_nodes": 2, "suspend": True}, {"num_nodes": 2, "labels": QUEUED}]
 )
-def test_one_node_and_what_somebody_starts_together_is_not_warned_of(given):
+def test_one_node_or_a_queue_does_not_warn(given):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         chart_with(api="PyTorchJob", **given)
 
 
-def test_what_could_not_run_is_refused(rows):
+def test_impossible_options_are_rejected(rows):
     TRAINING.refuses(rows)
 
 
-def test_the_variables_of_operators_may_be_set_where_there_is_none():
+def test_without_an_operator_its_variables_are_allowed():
     assert chart_with(pod=TrainingPod(script="print()", env={"RANK": "0"}))

@@ -1,4 +1,4 @@
-"""Recipes in an app with a device plugin and a namespace: no rule, no check and no warning speaks against them."""
+"""Recipes in an app with a device plugin and a namespace pass all rules and checks without a warning."""
 
 import warnings
 
@@ -80,7 +80,7 @@ def app_with(folder, make, level, platform, sharing):
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_no_rule_is_broken_in_the_strictest_namespace_that_takes_it(recipe, tmp_path, rows):
+def test_recipes_break_no_rule_in_the_strictest_namespace_that_allows_them(recipe, tmp_path, rows):
     level, make = RECIPES[recipe]
     for number, (platform, sharing) in enumerate(rows):
         app = app_with(tmp_path / str(number), make, level, platform, sharing)
@@ -91,14 +91,14 @@ def test_no_rule_is_broken_in_the_strictest_namespace_that_takes_it(recipe, tmp_
             synthesize(app)
 
 
-def test_an_image_of_root_is_refused_in_a_restricted_namespace(tmp_path):
+def test_an_image_that_runs_as_root_is_rejected_in_a_restricted_namespace(tmp_path):
     _, make = RECIPES["comfyui"]
     with pytest.raises(SynthesisError, match="runAsNonRoot"):
         synthesize(app_with(tmp_path, make, "restricted", Kubernetes(), Sharing.none()))
 
 
 @pytest.mark.parametrize(("recipe", "path"), [("ollama", "/data"), ("vllm", "/data"), ("comfyui", "/root")])
-def test_a_server_takes_another_disk_and_more_mounts_and_variables(recipe, path, chart, objects):
+def test_a_server_accepts_another_disk_mounts_and_variables(recipe, path, chart, objects):
     more = {"ollama": (Ollama, {}), "vllm": (Vllm, {"model": "a/b"}), "comfyui": (ComfyUI, KNOWN)}[recipe]
     disk = {path: Volume.persistent_volume_claim("mine")}
     server = more[0](chart, "x", volumes=disk, env={"MORE": "1"}, **more[1])

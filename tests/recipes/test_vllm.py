@@ -18,7 +18,7 @@ chart_with, pod, container = SERVER.chart, SERVER.pod, SERVER.container
 
 
 def flag(name, **given):
-    """The value of a flag, None where it is not there."""
+    """Return the value of a flag, or None without the flag."""
     args = container(**given)["args"]
     return args[args.index(name) + 1] if name in args else None
 
@@ -41,7 +41,7 @@ def test_a_budget_is_the_part_of_the_memory_rounded_down(rows):
         assert flag("--gpu-memory-utilization", **given) == share
 
 
-def test_a_server_asks_for_as_many_units_as_it_takes_and_stays_whole():
+def test_a_server_requests_the_units_of_its_budget():
     given = {"gpus": GpuRequest(vram="7.5Gi", products=[BOARD]), "profile": UNITS}
     assert container(**given)["resources"]["limits"]["nvidia.com/gpu"] == "8"
     assert flag("--gpu-memory-utilization", **given) == "0.47"
@@ -61,18 +61,18 @@ def test_several_gpus_get_shared_memory(rows):
         assert shared_memory(**given) == sizes
 
 
-def test_what_is_no_model_is_refused():
+def test_invalid_model_names_are_rejected():
     for taken in ("gpt2", "Qwen/Qwen3-8B", "/models/llama-3.1", "s3://bucket/llama", "a/b-GGUF:Q4_K_M"):
         assert container(model=taken)["args"][0] == taken
     said = "model must be a repository like 'Qwen/Qwen3-8B', or a path"
     SERVER.refuses([({"model": name}, said) for name in ("", "--help", "a b", "a//b", "/", "../x", "a:", "a\n")])
 
 
-def test_flags_of_the_recipe_are_refused_among_the_others(rows):
+def test_flags_of_the_recipe_are_rejected_in_args(rows):
     SERVER.refuses([({"args": ["--enforce-eager", word]}, f"args[1] must not be -…{said}") for word, said in rows])
 
 
-def test_what_would_not_work_is_refused_with_the_path(rows):
+def test_the_error_for_impossible_options_has_a_path(rows):
     SERVER.refuses(rows)
 
 
@@ -86,12 +86,19 @@ def test_slots_and_an_existing_claim_need_a_budget_as_a_shared_profile_does():
         {"gpus": GpuRequest(resource_claim="shared-gpu"), "profile": claims},
         {"gpus": GpuRequest(resource="nvidia.com/gpu.shared")},
     ):
-        SERVER.refuses([(given, "gpus must say a budget where GPUs are shared")])
+        SERVER.refuses(
+            [
+                (
+                    given,
+                    "request.vram must have a value for shared GPUs",
+                )
+            ]
+        )
         assert flag("--gpu-memory-utilization", gpu_memory_utilization=0.4, **given) == "0.4"
 
 
 def test_a_server_gets_one_mig_device():
-    said = "request.count must be 1 for MIG devices, … got 2; ask for a larger profile, or for replicas"
+    said = "request.count must be 1 for MIG devices, … got 2. Use a larger profile or more replicas"
     for mig in ({"mig_profile": "1g.10gb"}, {"resource": "nvidia.com/mig-1g.10gb"}):
         assert flag("--tensor-parallel-size", gpus=GpuRequest(**mig)) is None
         SERVER.refuses([({"gpus": GpuRequest(count=2, **mig)}, said)])

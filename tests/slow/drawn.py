@@ -1,4 +1,4 @@
-"""Values drawn from the types of keywords: of constructs, of option structs and of their classmethods.
+"""Random values by the types of keywords of constructs, of option structs and of their classmethods.
 
 What contradicts each other is found by the library: of keywords that are refused together, one after the other is
 left out until the rest is taken. Each refusal on the way has to be one good sentence.
@@ -53,12 +53,12 @@ KEYS = {
 beside = Chart(App(), "beside")
 HASH = "$2y$10$" + "a" * 53
 READERS = ("of", "for_sharing", "from_file", "from_nodes", "from_yaml")
-"""Classmethods that read what others give."""
+"""Classmethods that read files or other input."""
 
 
 @cache
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of the keywords of a callable, those that it takes by ``**options`` included."""
+    """Return the types of the keywords of a callable, including those in ``**options``."""
     target = function.__init__ if inspect.isclass(function) else function  # type: ignore[misc]
     found: dict[str, Any] = {}
     hints = get_type_hints(target)
@@ -67,7 +67,7 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         if get_origin(hint) is Unpack:
             found.update(get_type_hints(get_args(hint)[0]))
         elif hint is not None and parameter.name not in ("self", "scope", "id"):
-            # The options of a wrapped function are in its signature, and its own ``**options`` are not.
+            # The signature of a wrapped function contains its options, but not its own ``**options``.
             found[parameter.name] = hint
     for hint in hints.values():
         if get_origin(hint) is Unpack:
@@ -85,7 +85,7 @@ def required_of(function: Callable[..., Any]) -> list[str]:
 
 
 def accepted(make: Callable[[dict[str, Any]], Any], options: dict[str, Any], path: str = "") -> Any:
-    """Return what is made of as many of the options as go together; the others are taken out of them."""
+    """Return the result with as many options as are valid together. Remove the other options."""
     while True:
         try:
             return make(options)
@@ -99,7 +99,7 @@ def accepted(make: Callable[[dict[str, Any]], Any], options: dict[str, Any], pat
 
 @st.composite
 def calls(draw: st.DrawFn, function: Callable[..., Any]) -> Any:
-    """Draw what a callable returns for arguments of its types."""
+    """Draw a result of a callable for arguments of its types."""
     hints, required = hints_of(function), required_of(function)
     optional = {name: value(hint, name) for name, hint in hints.items() if name not in required}
     chosen = draw(st.sets(st.sampled_from(sorted(optional)), max_size=4)) if optional else set()
@@ -112,7 +112,7 @@ def calls(draw: st.DrawFn, function: Callable[..., Any]) -> Any:
 
 
 def call(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """Call a function with arguments by name, those that it takes by position only among them."""
+    """Call a function with arguments by name, including its positional-only arguments."""
     parameters = inspect.signature(function).parameters.values()
     star = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
     positional = given.get(star, ()) if star else ()
@@ -122,7 +122,7 @@ def call(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
 
 @cache
 def made_by(struct: type) -> st.SearchStrategy[Any]:
-    """Return what an option struct can be: made by its classmethods, or else by itself."""
+    """Return a strategy for an option struct: from its classmethods, or else from its constructor."""
     found = vars(struct).items()
     makers = [name for name, member in found if isinstance(member, classmethod) and not name.startswith("_")]
     ways = [getattr(struct, name) for name in makers if name not in (*READERS, "of_source")]
@@ -167,7 +167,7 @@ SPECIAL: Mapping[Any, st.SearchStrategy[Any]] = {
 
 
 def value(kind: Any, name: str) -> st.SearchStrategy[Any]:
-    """Return what a keyword of a type and a name can be."""
+    """Return a strategy for a keyword by its type and name."""
     for known in (name, kind):
         if isinstance(known, str | type) and known in SPECIAL:
             return SPECIAL[known]
@@ -216,7 +216,7 @@ def _scalars(kind: type, name: str) -> st.SearchStrategy[Any]:
 
 
 def constructs() -> list[type[Construct]]:
-    """Return the public constructs that are made by scope, id and keywords."""
+    """Return the public constructs that take a scope, an ID and keywords."""
     public = [getattr(gpu_constructs, name) for name in gpu_constructs.__all__]
     ours = [one for one in public if inspect.isclass(one) and issubclass(one, Construct)]
     return [one for one in ours if one.__module__.startswith("gpu_constructs.") and hints_of(one).keys() != {"id"}]

@@ -1,4 +1,4 @@
-"""The answers beside those of a solver of integer programs, on problems too large to try everything."""
+"""Compare answers with those of an integer program solver, on problems too large for an exhaustive search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from packing_checks import check, most
 
 
 def solved(items: list[Item], bins: list[Bin]) -> bool:
-    """Ask the solver: how many of each item are in each bin."""
+    """Return whether the solver finds a number of each item in each bin."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
@@ -40,7 +40,7 @@ def solved(items: list[Item], bins: list[Bin]) -> bool:
 
 
 def problem(seed: int) -> tuple[list[Item], list[Bin]]:
-    """Fill bins to the brim, then change some sizes a little."""
+    """Return items that fill bins exactly, with small changes to some sizes."""
     drawn = random.Random(seed)
     dimensions, kinds = drawn.choice([1, 2, 2, 3]), drawn.randint(1, 4)
     bins: list[Bin] = []
@@ -63,7 +63,7 @@ def problem(seed: int) -> tuple[list[Item], list[Bin]]:
     return items, bins
 
 
-def test_the_answer_is_that_of_a_solver():
+def test_the_answer_equals_that_of_a_solver():
     for first in range(0, 200, 25):
         decided = 0
         for seed in range(first, first + 25):

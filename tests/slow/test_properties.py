@@ -1,4 +1,4 @@
-"""What holds for any input: what is accepted becomes correct manifests, what is refused says so in one line."""
+"""Properties of any input: accepted input becomes correct manifests, and rejected input raises a one-line error."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def labels_of(manifest):
 
 
 def assert_gpu_pod_holds_what_it_uses(spec):
-    """What holds for the pods of the device plugin's image, whatever was asked for."""
+    """Check the pods of the device plugin's image, which have the same properties for any input."""
     programs = {container["command"][0]: container for container in spec["containers"]}
     assert not (spec.get("hostPID") and spec.get("shareProcessNamespace"))
     asks_the_api = not programs.keys().isdisjoint({"gpu-feature-discovery", "config-manager"})
@@ -110,7 +110,7 @@ def assert_sound(manifests):
         if manifest["kind"] != "CustomResourceDefinition":  # a constant, tested with its file
             assert _DNS_NAME.match(manifest["metadata"]["name"])
             assert all(_LABEL_VALUE.match(value) for labels in labels_of(manifest) for value in labels.values())
-            # The goal of an Experiment is any number.
+            # The goal of an Experiment can be any number.
             assert manifest["kind"] == "Experiment" or all(abs(number) <= INT32 for number in numbers(manifest))
 
 
@@ -143,7 +143,7 @@ def side_files(made):
 
 
 def assert_all_is_sound(made):
-    """Check what a construct emits and the files it writes, and return the manifests."""
+    """Check the manifests and files of a construct, and return the manifests."""
     manifests = Testing.synth(Chart.of(made))
     assert_sound(manifests)
     if isinstance(made, GpuOperator):
@@ -158,7 +158,7 @@ def assert_all_is_sound(made):
 
 
 def assert_sound_or_refused(construct, options, scope):
-    """Check one attempt; a refused one leaves the scope free for the next, and so shows that it does."""
+    """Check one attempt. A rejected attempt must leave the scope free for the next one."""
     try:
         made = make(construct, "app", options, scope)
     except GpuConstructsError as error:
@@ -173,7 +173,7 @@ def assert_sound_or_refused(construct, options, scope):
 CONSTRUCTS = [construct for construct in drawn.constructs() if construct is not CapacityPlan]
 CLAIMS = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims())
 NEEDED = {
-    # What takes half a second to draw and to check: definitions of Node Feature Discovery, a dashboard.
+    # These take half a second to draw and to check: definitions of Node Feature Discovery, a dashboard.
     DevicePluginChart: {"node_feature_discovery": "external"},
     DcgmExporter: {"dashboard": False},
     NvidiaGpuExporter: {"dashboard": False},
@@ -202,14 +202,14 @@ def least(strategy):
 
 
 def needed_by(construct):
-    """Return the keywords without which a construct cannot be made, or only slowly."""
+    """Return the keywords that a construct needs, or that make it faster."""
     keywords = keywords_of(construct)
     return {**{name: least(keywords[name]) for name in required_of(construct)}, **NEEDED.get(construct, {})}
 
 
 @without_warnings
 @each_construct
-def test_what_goes_together_of_any_input_is_sound_and_the_same_twice(construct):
+def test_valid_combinations_of_any_input_are_sound_and_deterministic(construct):
     keywords, needed, taken = keywords_of(construct), needed_by(construct), set()
     path = "app" if issubclass(construct, Chart) else "gpu/app"
     most = min(8, len(keywords))
@@ -244,10 +244,10 @@ JUNK = [
 
 @without_warnings
 @each_construct
-def test_junk_in_any_keyword_is_sound_or_refused_in_one_line(construct):
+def test_junk_in_any_keyword_is_sound_or_rejected_in_one_line(construct):
     needed, scope = needed_by(construct), fresh_scope(construct)
     for keyword in keywords_of(construct):
-        # What comes first in the list is drawn often enough elsewhere.
+        # Other tests draw the first entries of the list often enough.
         for value in JUNK[3:]:
             try:
                 accepted = assert_sound_or_refused(construct, {**needed, keyword: value}, scope)
@@ -260,7 +260,7 @@ def test_junk_in_any_keyword_is_sound_or_refused_in_one_line(construct):
 
 @without_warnings
 @each_construct
-def test_any_id_is_sound_or_refused_in_one_line(construct):
+def test_any_id_is_sound_or_rejected_in_one_line(construct):
     for id in ("app", "a\nb", "my app", "a/b", "App", "ünïcödé", "a" * 80, "-", "a_b", "a.b", "1"):
         try:
             made = make(construct, id, needed_by(construct))
@@ -281,7 +281,7 @@ def ways_to_make(struct):
 
 @without_warnings
 @pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
-def test_anything_in_an_option_struct_is_taken_or_refused_in_one_line(struct):
+def test_any_option_struct_is_accepted_or_rejected_in_one_line(struct):
     for way in ways_to_make(struct):
         hints = drawn.hints_of(way)
         needed = {name: least(drawn.value(hints[name], name)) for name in required_of(way) if name in hints}

@@ -1,4 +1,4 @@
-"""What holds for junk anywhere in mappings that users write themselves: the chart's values, Talos' patches."""
+"""Properties of junk anywhere in mappings that users write: values of charts and patches of Talos."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ODD = [
 ]
 ID = "0" * 64
 _NOT_FOLLOWED = ("acceptedCAs", "ca", "env", "extraArgs", "pods")
-"""Their inside is not checked: nothing of a GPU node lies there."""
+"""Keys whose values the library does not check, because they do not concern GPU nodes."""
 
 
 def nested(path, value):
@@ -68,7 +68,7 @@ def paths(keys):
     delivery=st.sampled_from([Delivery.flux(), Delivery.argo_cd(), Delivery.values()]),
     platform=st.sampled_from([Talos("1.12"), Kubernetes()]),
 )
-def test_junk_anywhere_in_the_values_is_sound_or_refused_in_one_line(path, value, delivery, platform):
+def test_junk_anywhere_in_the_values_is_sound_or_rejected_in_one_line(path, value, delivery, platform):
     values = nested(path.split("."), value)
     try:
         made = make(GpuOperator, "app", {"delivery": delivery, "platform": platform, "values": values})
@@ -87,7 +87,7 @@ def test_junk_anywhere_in_the_values_is_sound_or_refused_in_one_line(path, value
 )
 @settings(quickly, max_examples=100)
 @given(data=st.data())
-def test_junk_anywhere_in_the_values_of_an_exporters_chart_is_sound_or_refused_in_one_line(exporter, keys, data):
+def test_junk_anywhere_in_the_values_of_an_exporter_chart_is_sound_or_rejected_in_one_line(exporter, keys, data):
     path = data.draw(st.sampled_from(paths(keys)))
     value = data.draw(st.sampled_from([odd for odd in ODD if not (isinstance(odd, dict) and "a\nb" in odd)]))
     strict = data.draw(st.booleans())
@@ -101,7 +101,7 @@ def test_junk_anywhere_in_the_values_of_an_exporters_chart_is_sound_or_refused_i
 
 
 def places(structure, path=()):
-    """Every key of a document's own levels, those of list items behind a 0."""
+    """Yield every key of a document, with the keys of list items after a 0."""
     if path:
         yield path
     for name, below in structure.get("properties", {}).items():
@@ -127,7 +127,7 @@ def documents_with_junk(line):
 
 
 @pytest.mark.parametrize("platform", [Talos("1.12"), Talos("1.14")], ids=str)
-def test_junk_anywhere_in_a_patch_is_valid_or_refused_in_one_line(platform):
+def test_junk_anywhere_in_a_patch_is_valid_or_rejected_in_one_line(platform):
     ours = [{"machine": {}}] if platform.machine_config == "v1alpha1" else []
     structures, taken = MACHINE_CONFIG[platform.line], 0
     for patch in documents_with_junk(platform.line):

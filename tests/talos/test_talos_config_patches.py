@@ -33,7 +33,7 @@ def refusal(make, *given, **more):
     return refusals.refusal(make, *given, **more).removeprefix("node: ")
 
 
-def test_each_patch_is_a_file_for_talosctl_to_merge_behind_the_nodes_own():
+def test_each_patch_is_a_separate_file_after_that_of_the_node():
     patches = [document("KubeNodeConfig", labels={"c": "d"}), document("KubeNodeConfig", labels={"c": DELETED})]
     kept = copy.deepcopy(patches)
     made, bare = node(*patches), node()
@@ -47,15 +47,18 @@ def test_each_patch_is_a_file_for_talosctl_to_merge_behind_the_nodes_own():
     assert patches == kept
 
 
-def test_a_key_without_a_value_is_as_good_as_absent():
+def test_a_key_without_a_value_counts_as_absent():
     assert legacy({"sysctls": None, "kubelet": {"image": None}}).machine_config[1:] == [{"machine": {"kubelet": {}}}]
     assert len(node({}, {"machine": None}).side_files()) == 2
 
 
-def test_a_patch_that_would_not_do_what_it_says_is_refused(rows):
+def test_a_patch_that_talos_ignores_or_rejects_is_rejected(rows):
     for machine, says in rows:
         assert refusal(legacy, machine) == says
-    assert refusal(legacy, {"type": {1}}) == "config_patches[0].machine.type must be what YAML can hold; got {1} (set)"
+    assert (
+        refusal(legacy, {"type": {1}})
+        == "config_patches[0].machine.type must be a value that YAML supports, got {1} (set)"
+    )
 
 
 def test_a_control_plane_may_have_node_taints():
@@ -70,10 +73,10 @@ def test_install_extensions_are_refused_with_the_keywords_for_them():
     images = ("nvidia-container-toolkit:535.154.05-v1.14.6", "nonfree-kmod-nvidia:535.154.05-v1.7.6")
     extensions = [{"image": f"ghcr.io/siderolabs/{image}"} for image in images]
     assert refusal(legacy, {"install": {"extensions": extensions}}) == (
-        "config_patches[0].machine.install.extensions must be left out: Talos has ignored it since 1.10, extensions "
-        "come in the installer image; got 2; for 'ghcr.io/siderolabs/nvidia-container-toolkit:535.154.05-v1.14.6' use "
-        "branch='lts' or branch='production' (which brings the toolkit too); for "
-        "'ghcr.io/siderolabs/nonfree-kmod-nvidia:535.154.05-v1.7.6' use kernel_module_type='proprietary'"
+        "config_patches[0].machine.install.extensions must be left out, because Talos 1.10 and later use only "
+        "the extensions in the installer image, got 2 of them. Use branch='lts' or branch='production' (which adds the "
+        "toolkit) for 'ghcr.io/siderolabs/nvidia-container-toolkit:535.154.05-v1.14.6', "
+        "kernel_module_type='proprietary' for 'ghcr.io/siderolabs/nonfree-kmod-nvidia:535.154.05-v1.7.6'"
     )
 
 
@@ -82,8 +85,8 @@ def test_install_extensions_are_refused_with_the_keywords_for_them():
 )
 def test_an_installer_without_the_extensions_is_refused(image):
     expected = (
-        f"must be an installer with this node's extensions, schematic {ID}; got {image!r}; leave it out, or register "
-        "the schematic and name the image made of it"
+        f"must be an installer with this node's extensions, schematic {ID}, got {image!r}. Leave it out, or register "
+        "the schematic and use its image"
     )
     assert refusal(legacy, {"install": {"image": image}}) == f"config_patches[0].machine.install.image {expected}"
     patch = document("UnattendedInstallConfig", installer={"image": image})
@@ -91,12 +94,12 @@ def test_an_installer_without_the_extensions_is_refused(image):
 
 
 @pytest.mark.parametrize("image", [f"factory.example.com/metal-installer/{ID}:v1.12.11", "example.com/installer:v1"])
-def test_an_installer_of_the_users_own_takes_the_place_of_ours(image):
+def test_an_installer_of_the_user_replaces_the_default(image):
     made = legacy({"install": {"image": image, "disk": "/dev/sda"}})
     assert f"# Installer: {image}\n" in made.side_files()[0].text
 
 
-def test_a_document_that_talos_1_14_would_not_take_is_refused(rows):
+def test_a_document_that_talos_1_14_rejects_is_rejected(rows):
     for patch, says in rows:
         assert refusal(node, patch) == says
 
@@ -104,8 +107,8 @@ def test_a_document_that_talos_1_14_would_not_take_is_refused(rows):
 def test_a_document_of_a_later_talos_is_refused():
     for platform, kind, line in ((LEGACY, "SysctlConfig", "1.14"), (Talos("1.10"), "HostnameConfig", "1.12")):
         assert refusal(node, document(kind), platform=platform) == (
-            f"config_patches[0].kind must be one that {platform} has; got {kind!r}, a document from Talos {line} on; "
-            "give its fields, where there are such, in a patch without a kind"
+            f"config_patches[0].kind must be a document kind of {platform}, got {kind!r}, a document from Talos {line} "
+            "on. If its fields exist in the document without a kind, set them there"
         )
 
 
@@ -119,32 +122,32 @@ def test_the_table_is_that_of_the_releases():
 
 
 @cases
-def test_what_goes_beside_ours_is_taken_as_it_is(platform, patch):
+def test_patches_besides_the_own_configuration_are_unchanged(platform, patch):
     assert node(patch, platform=platform).machine_config[-1] == patch
 
 
 OURS_TO_KEEP = (
-    "where this node's own configuration lies; leave it to the keywords, delete what else lies there by its own key, "
-    "or give the deletion to talosctl in a patch before this one"
+    "because it contains settings of this construct. Change these with keywords, delete other settings by their own "
+    "keys, or apply the deletion with talosctl in an earlier patch"
 )
 
 
 @cases
-def test_nothing_of_ours_can_be_deleted(platform, place, patch):
+def test_a_patch_cannot_delete_the_own_configuration(platform, place, patch):
     assert refusal(node, patch, platform=platform) == f"config_patches[0] must not delete {place}, {OURS_TO_KEEP}"
 
 
 @cases
-def test_what_is_not_ours_can_be_deleted(platform, patch):
+def test_a_patch_can_delete_other_configuration(platform, patch):
     assert node(patch, platform=platform).machine_config[-1] == patch
 
 
-def test_a_directive_that_talos_would_not_follow_is_refused(rows):
+def test_a_directive_that_talos_does_not_support_is_rejected(rows):
     for machine, says in rows:
         assert refusal(legacy, {"network": machine}) == says
 
 
 def test_the_whole_document_without_a_kind_cannot_be_deleted():
     assert refusal(node, DELETED).startswith(
-        "config_patches[0].$patch must be 'delete' with nothing but kind and name beside it, for a document with a kind"
+        "config_patches[0].$patch must be 'delete' in a document with only a kind and a name beside it, got "
     )

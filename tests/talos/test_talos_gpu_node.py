@@ -28,7 +28,7 @@ def test_a_node_emits_no_object(chart):
     assert Testing.synth(chart) == []
 
 
-def test_the_name_is_the_id_unless_given(app):
+def test_the_default_name_is_the_id(app):
     assert TalosGpuNode(app, "a", platform=Talos()).name == "a"
     assert TalosGpuNode(app, "B", platform=Talos(), name="c").side_files()[0].stem == "c"
     assert refusal(app, name="../c").startswith("node: name must be a DNS label")
@@ -43,16 +43,16 @@ def test_the_installer_is_the_factorys_image_of_the_schematic(app, given, image)
     assert f"# Installer: {expected}\n" in node.side_files()[0].text
 
 
-def test_no_tag_is_invented_for_a_line(app):
+def test_a_release_line_has_no_installer_tag(app):
     node = TalosGpuNode(app, "node", platform=Talos("1.12"))
     with pytest.raises(GpuConstructsError) as refused:
         _ = node.installer_image
     assert str(refused.value) == (
-        "node: installer_image needs a platform with its patch release, which is the installer's tag; got "
-        "Talos('1.12'); give the one you run, like Talos('1.12.11')"
+        "node: installer_image needs a platform with a patch release, the tag of the installer, got "
+        "Talos('1.12'). Use the release that you run, for example Talos('1.12.11')"
     )
     assert "install" not in node.machine_config[0]["machine"]
-    assert "# Installer: none named, Talos 1.12 has no patch release" in node.side_files()[0].text
+    assert "v<release>, because Talos 1.12 has no patch release" in node.side_files()[0].text
     assert node.driver_version is None
 
 
@@ -73,7 +73,7 @@ def test_gdrdrv_is_an_extension_and_a_module(app):
     assert "siderolabs/nvidia-gdrdrv-device" in node.extensions
     assert node.machine_config[0]["machine"]["kernel"]["modules"][-1] == parameters.to_dict()
     assert refusal(app, kernel_modules=[parameters]) == (
-        "node: kernel_modules must not hold 'gdrdrv' without its extension; use gdrdrv=True"
+        "node: kernel_modules must not contain 'gdrdrv' without its extension. Use gdrdrv=True"
     )
 
 
@@ -90,6 +90,6 @@ def test_the_validators_label_is_provided_where_it_keeps_the_validator_off(app):
             assert node.provides.gpu_nodes.labels.get(VALIDATOR) == value, (version, given)
 
 
-def test_what_talos_would_not_take_is_refused_in_one_line(app, rows):
+def test_invalid_settings_are_rejected_in_one_line(app, rows):
     for given, says in rows:
         assert refusal(app, **given) == says

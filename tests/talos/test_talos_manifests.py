@@ -73,7 +73,7 @@ def test_labels_and_taints_of_patches_are_provided(version, patch):
     assert nodes.taints == [TAINT]
 
 
-def test_what_a_later_patch_deletes_is_not_provided():
+def test_labels_that_a_later_patch_deletes_are_not_provided():
     set_first = {"machine": {"nodeLabels": {"a": "b", "c": "d"}, "nodeTaints": {"x": "NoExecute"}}}
     delete = {"machine": {"nodeLabels": {"a": DELETED}, "nodeTaints": DELETED}}
     given = {"role": "controlplane", "config_patches": [set_first, delete]}

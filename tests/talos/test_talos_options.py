@@ -10,7 +10,7 @@ LEGACY, NEW = Talos("1.12"), Talos("1.14")
 
 
 @cases
-def test_a_module_that_the_kernel_would_not_take_is_refused(given, message):
+def test_an_invalid_kernel_module_is_rejected(given, message):
     assert refusal(KernelModule, **given).startswith(message)
 
 
@@ -19,7 +19,7 @@ def test_a_modules_parameters_replace_the_bare_module():
     assert merged_modules(["nvidia", "nvidia_uvm"], [given, given]) == (KernelModule(name="nvidia"), given)
     other = KernelModule(name="nvidia_uvm", parameters=["a=2"])
     assert refusal(merged_modules, [], [given, other]) == (
-        "kernel_modules must name a module once; got 'nvidia_uvm' with ['a=1'] and with ['a=2']"
+        "kernel_modules must name a module once, got 'nvidia_uvm' with ['a=1'] and with ['a=2']"
     )
 
 
@@ -35,25 +35,27 @@ def test_the_sysctl_of_the_legacy_runtime_is_text_and_set_where_something_needs_
 @pytest.mark.parametrize("key", ["net.core.bpf_jit_harden", "net/core/bpf_jit_harden"])
 def test_a_sysctl_that_contradicts_the_release_is_refused_in_both_spellings(before, key):
     assert refusal(merged_sysctls, LEGACY, {**before, key: "2"}) == (
-        f"sysctls[{key!r}] must be '1' on Talos 1.12, where nvidia-container-cli loads a BPF program; got '2'; "
-        "leave it out"
+        f"sysctls[{key!r}] must be '1' on Talos 1.12, where nvidia-container-cli loads a BPF program, got '2'. "
+        "Leave it out"
     )
 
 
 @pytest.mark.parametrize("key", ["", "a b", "vm.nr_hugepages\n", "ünïcödé"])
-def test_a_sysctl_that_no_kernel_has_is_refused(key):
+def test_an_invalid_sysctl_is_rejected(key):
     assert refusal(merged_sysctls, NEW, {key: "1"}) == (
-        f"sysctls must have kernel parameters like 'vm.nr_hugepages' for keys; got {key!r}"
+        f"sysctls must have kernel parameters like 'vm.nr_hugepages' as keys, got {key!r}"
     )
 
 
-def test_two_taints_of_a_key_are_refused_where_there_is_room_for_one():
+def test_two_taints_with_the_same_key_are_rejected_if_only_one_fits():
     two = [Taint(value="present"), Taint(value="present", effect="NoExecute")]
     check_taints(LEGACY, "worker", two)
     for platform, role in ((NEW, "worker"), (LEGACY, "controlplane")):
-        assert refusal(check_taints, platform, role, two) == "taints must hold 'nvidia.com/gpu' once; got it twice"
+        assert refusal(check_taints, platform, role, two) == "taints must contain 'nvidia.com/gpu' once, got it twice"
     same = [Taint(value="present"), Taint()]
-    assert refusal(check_taints, LEGACY, "worker", same).startswith("taints must hold 'nvidia.com/gpu NoSchedule' once")
+    assert refusal(check_taints, LEGACY, "worker", same).startswith(
+        "taints must contain 'nvidia.com/gpu NoSchedule' once"
+    )
 
 
 def test_a_worker_may_set_labels_of_others_and_of_the_kubelet():
@@ -71,6 +73,6 @@ def test_a_worker_may_set_labels_of_others_and_of_the_kubelet():
 def test_a_worker_may_not_set_the_labels_of_kubernetes(key):
     check_node_labels("node_labels", {key: ""}, "controlplane")
     assert refusal(check_node_labels, "node_labels", {key: ""}, "worker") == (
-        f"node_labels must not hold labels that NodeRestriction keeps a worker from setting; got {key!r}, and none of "
-        "the labels would be set; use kubectl label, or a key outside kubernetes.io and k8s.io"
+        "node_labels must not contain labels that NodeRestriction forbids to a worker, because Talos would then set "
+        f"none of them, got {key!r}. Use kubectl label, or a key outside kubernetes.io and k8s.io"
     )

@@ -38,7 +38,7 @@ LIBRARY = str(Path(gpu_constructs.__file__).parent)
 
 
 class Thing:
-    """What no keyword takes."""
+    """An object that no keyword accepts."""
 
     def __repr__(self):
         return "a thing"
@@ -65,7 +65,7 @@ def refusal(construct, app, **given):
 
 
 @pytest.mark.parametrize("construct", CONSTRUCTS)
-def test_a_thing_no_keyword_takes_is_refused_by_name_before_anything_joins_the_tree(app, chart, construct):
+def test_a_value_of_a_wrong_type_is_rejected_before_the_tree_changes(app, chart, construct):
     before = paths(app)
     for keyword in keywords_of(construct):
         error = refusal(construct, app, **{keyword: Thing()})
@@ -79,7 +79,7 @@ def test_a_thing_no_keyword_takes_is_refused_by_name_before_anything_joins_the_t
     assert paths(app) == before
 
 
-def test_the_printed_traceback_of_a_refused_construct_speaks_of_nothing_but_the_mistake(app, chart):
+def test_the_traceback_of_a_rejected_construct_shows_only_the_mistake(app, chart):
     try:
         GpuNamespace(chart, "namespace", name="Not A Label")
     except GpuConstructsError as error:
@@ -90,17 +90,17 @@ def test_the_printed_traceback_of_a_refused_construct_speaks_of_nothing_but_the_
     assert "another exception occurred" not in printed
     assert printed.splitlines()[-1] == (
         "gpu_constructs.errors.GpuConstructsError: gpu/namespace: name must be a DNS label (a-z, 0-9 and '-', at most "
-        "63 characters, letter or digit at both ends); got 'Not A Label'"
+        "63 characters, letter or digit at both ends), got 'Not A Label'"
     )
 
 
-def test_a_refused_construct_can_be_made_again_under_its_id(app, chart):
+def test_the_id_of_a_rejected_construct_can_be_used_again(app, chart):
     refusal(GpuNamespace, app, name="Not A Label")
     make(GpuNamespace, app, name="a-label")
     assert paths(app) == ["", "gpu", "gpu/x", "gpu/x/Default"]
 
 
-def test_an_unknown_keyword_is_refused_with_the_one_that_was_meant(app, chart):
+def test_an_unknown_keyword_is_rejected_with_the_nearest_one(app, chart):
     for construct in CONSTRUCTS:
         keyword = max(keywords_of(construct), key=len)
         misspelt = keyword.replace(keyword[1:3], keyword[2] + keyword[1], 1)
@@ -110,13 +110,13 @@ def test_an_unknown_keyword_is_refused_with_the_one_that_was_meant(app, chart):
 
 def test_a_missing_keyword_is_named(app, chart):
     with pytest.raises(
-        GpuConstructsError, match=r"^gpu/values: release is required by HelmValues; pass release=\.\.\.$"
+        GpuConstructsError, match=r"^gpu/values: release is required by HelmValues. Pass release=\.\.\.$"
     ):
         HelmValues(chart, "values", values={})
 
 
 def test_a_scope_that_is_no_construct_is_refused():
-    with pytest.raises(GpuConstructsError, match=r"^scope must be a construct; got str$"):
+    with pytest.raises(GpuConstructsError, match=r"^scope must be a construct, got str$"):
         GpuNamespace("chart", "namespace")
 
 
@@ -127,7 +127,7 @@ def test_an_id_that_is_no_printable_text_is_refused(app, chart):
     before = paths(app)
     for construct in CONSTRUCTS:
         for id in (5, "", None, "a\nb", "\x00", "a\u200bb", "\ud800"):
-            assert str(refusal(construct, app, id=id)) == f"id must be a printable str that is not empty; got {id!r}"
+            assert str(refusal(construct, app, id=id)) == f"id must be a printable str that is not empty, got {id!r}"
     assert paths(app) == before
 
 
@@ -137,7 +137,7 @@ def test_the_id_of_a_component_is_a_label_of_its_pods_and_must_be_fit_for_one(ap
         for id in ("my gpus", "-gpus", "gpus.", "größe", "a" * 64):
             assert refusal(construct, app, id=id).problem == (
                 "id must be a label value (letters, digits, '-', '_', '.', at most 63 characters, letter or digit at "
-                f"both ends); got {id!r}"
+                f"both ends), got {id!r}"
             )
     assert paths(app) == before
 
@@ -158,7 +158,7 @@ def test_the_id_of_anything_else_may_be_any_words(app, chart, construct):
         assert make(construct, app, id, **more).node.id == id
 
 
-def test_an_app_is_no_place_for_an_object(app):
+def test_an_object_in_an_app_without_a_chart_is_rejected(app):
     with pytest.raises(
         GpuConstructsError, match=r"^namespace: scope must be a Chart or a construct in one, got an App$"
     ):
@@ -168,7 +168,7 @@ def test_an_app_is_no_place_for_an_object(app):
 def test_an_option_without_its_keyword_is_refused(app, chart):
     with pytest.raises(GpuConstructsError) as refused:
         GpuNamespace(chart, "namespace", "team")
-    assert refused.value.problem.startswith("GpuNamespace takes only scope, id without a keyword; got 'team' without")
+    assert refused.value.problem.startswith("GpuNamespace takes only scope, id without a keyword, got 'team' without")
     assert paths(app) == ["", "gpu"]
 
 
@@ -177,7 +177,7 @@ def test_an_id_that_is_taken_is_refused(app, chart):
         make(construct, app, construct.__name__.lower())
         before = paths(app)
         error = refusal(construct, app, id=construct.__name__.lower())
-        assert error.problem == "id is already taken; give this construct another"
+        assert error.problem == "id must be unique, but another construct has it. Choose another ID"
         assert paths(app) == before
 
 

@@ -1,4 +1,4 @@
-"""Options that a constructor takes by ``**options`` are keywords like any other."""
+"""Tests that options of ``**options`` are ordinary keywords."""
 
 import inspect
 

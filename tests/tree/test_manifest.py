@@ -59,7 +59,7 @@ def test_labels_and_annotations_added_later_arrive(chart):
     assert rendered["metadata"]["annotations"] == {"owner": "me"}
 
 
-def test_patches_reach_fields_the_body_has_and_has_not(chart):
+def test_patches_change_existing_and_missing_fields(chart):
     x = Manifest(chart, "x", config_map(data={"b": "old", "c": "gone"}))
     x.add_json_patch(
         JsonPatch.replace("/data/b", "new"),
@@ -124,7 +124,7 @@ def test_metadata_of_every_kind_arrives(chart):
     keys_in_order(rendered["metadata"])
 
 
-def test_it_renders_the_same_with_and_without_asking_cdk8s(rows):
+def test_it_renders_the_same_with_and_without_cdk8s(rows):
     for (metadata,) in rows:
         for kind in ["ConfigMap", "Namespace"]:
             for given in [{}, {"namespace": "team", "labels": {"of-chart": "yes", "a": "chart"}}]:
@@ -138,7 +138,7 @@ def test_it_renders_the_same_with_and_without_asking_cdk8s(rows):
                 assert json.dumps(without) == json.dumps(asked), (metadata, kind, given)
 
 
-def test_metadata_that_was_given_out_is_asked_for_again(chart):
+def test_metadata_that_a_caller_has_read_is_rendered_by_cdk8s(chart):
     made = Manifest(chart, "x", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "n"}})
     ApiObject.of(made).metadata.add_label("late", "yes")
     assert made.to_json_in(None, {})["metadata"]["labels"] == {"late": "yes"}

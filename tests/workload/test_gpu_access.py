@@ -99,7 +99,7 @@ def limits(manifest, container=0):
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_kind_of_cdk8s_plus_gets_what_a_gpu_pod_needs(release, app):
+def test_every_kind_of_cdk8s_plus_gets_the_fields_of_a_gpu_pod(release, app):
     kplus = importlib.import_module(f"cdk8s_plus_{release}")
     for kind in KINDS if release == RELEASES[-1] else KINDS[:1]:
         chart = Chart(app, f"plain-{kind}".lower())
@@ -115,7 +115,7 @@ def test_every_kind_of_cdk8s_plus_gets_what_a_gpu_pod_needs(release, app):
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_kind_of_cdk8s_plus_gets_a_claim_that_its_own_schema_does_not_know(release, app):
+def test_every_kind_of_cdk8s_plus_gets_a_claim(release, app):
     kplus = importlib.import_module(f"cdk8s_plus_{release}")
     for kind in KINDS if release == RELEASES[-1] else KINDS[:1]:
         chart = Chart(app, f"claim-{kind}".lower())
@@ -130,7 +130,7 @@ def test_every_kind_of_cdk8s_plus_gets_a_claim_that_its_own_schema_does_not_know
         assert schemas.schema_errors(made, NEW) == schemas.schema_errors(template, NEW) == []
 
 
-def test_what_is_added_to_the_workload_later_is_there_too(kplus, chart):
+def test_later_changes_of_the_workload_are_in_the_output(kplus, chart):
     made = workload(kplus, chart, "Deployment")
     made.with_(GpuAccess(count=1))
     made.add_container(image="b:1", name="late", port_number=81)
@@ -150,7 +150,7 @@ def test_what_is_added_to_the_workload_later_is_there_too(kplus, chart):
     assert limits(found)[GPU] == 1
 
 
-def test_services_and_dependencies_find_the_workload_as_before(kplus, chart):
+def test_services_and_dependencies_still_refer_to_the_workload(kplus, chart):
     made = workload(kplus, chart, "Deployment")
     before = ApiObject.of(made)
     service = made.expose_via_service()
@@ -162,7 +162,7 @@ def test_services_and_dependencies_find_the_workload_as_before(kplus, chart):
     assert ApiObject.of(made).name == before.name == objects[0]["metadata"]["name"]
 
 
-def test_given_twice_it_changes_nothing(kplus, chart):
+def test_the_same_access_twice_changes_nothing(kplus, chart):
     made = workload(kplus, chart, "Deployment")
     made.with_(GpuAccess(count=1))
     once = rendered(chart)
@@ -171,7 +171,7 @@ def test_given_twice_it_changes_nothing(kplus, chart):
     assert rendered(chart) == once
 
 
-def test_a_whole_chart_is_reached_also_by_workloads_that_come_in_later_calls(kplus, chart):
+def test_a_chart_gives_gpus_to_each_workload_in_it(kplus, chart):
     access = GpuAccess(count=1)
     workload(kplus, chart, "Deployment")
     kplus.ConfigMap(chart, "config")
@@ -181,7 +181,7 @@ def test_a_whole_chart_is_reached_also_by_workloads_that_come_in_later_calls(kpl
     assert [limits(one).get(GPU) for one in rendered(chart) if one["kind"] != "ConfigMap"] == [1, 1]
 
 
-def test_a_container_may_come_after_its_gpu(kplus, chart):
+def test_a_container_can_be_added_after_its_gpu(kplus, chart):
     made = kplus.Deployment(chart, "app")
     made.with_(GpuAccess(count=1))
     made.add_container(image="a:1", port_number=80)
@@ -191,7 +191,7 @@ def test_a_container_may_come_after_its_gpu(kplus, chart):
     assert [limits(found, place)[GPU] for place in (0, 1)] == [1, 1]
 
 
-def test_two_containers_of_one_pod_may_each_get_their_own(kplus, chart):
+def test_two_containers_of_one_pod_can_each_get_a_gpu(kplus, chart):
     made = workload(kplus, chart, "Deployment")
     made.add_container(image="b:1", name="second", port_number=81)
     made.with_(GpuAccess(count=1), GpuAccess(count=2, container="second"))
@@ -200,7 +200,7 @@ def test_two_containers_of_one_pod_may_each_get_their_own(kplus, chart):
     assert not any("env" in one for one in pod["containers"])
 
 
-def test_a_typed_object_takes_plain_patches_afterwards(kplus, chart):
+def test_a_typed_object_accepts_plain_patches_later(kplus, chart):
     made = typed(kplus, chart)
     made.with_(GpuAccess(count=1))
     made.add_json_patch(JsonPatch.add("/spec/replicas", 3))
@@ -212,14 +212,14 @@ def test_a_typed_object_takes_plain_patches_afterwards(kplus, chart):
     assert limits(found)[GPU] == 1
 
 
-def test_a_raw_object_is_reached(chart):
+def test_a_raw_object_gets_gpus(chart):
     raw(chart, DEPLOYMENT).with_(GpuAccess(count=1, container="side"))
     made = rendered(chart)
     assert limits(made, 1) == {GPU: 1}
     assert pod_of(made)["containers"][0]["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
 
 
-def test_what_a_file_brings_is_reached(chart, tmp_path):
+def test_objects_of_an_include_get_gpus(chart, tmp_path):
     path = tmp_path / "upstream.yaml"
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 1}]}}
     path.write_text(yaml.safe_dump_all([{**DEPLOYMENT, "metadata": {"name": "d"}}, service]))
@@ -237,7 +237,7 @@ def template(*names):
 
 
 def holders(value):
-    """Yield the names of all containers that hold a GPU, wherever they stand."""
+    """Yield the names of all containers with a GPU, at any depth."""
     if isinstance(value, dict):
         if GPU in ((value.get("resources") or {}).get("limits") or {}):
             yield value["name"]
@@ -248,7 +248,7 @@ def holders(value):
             yield from holders(member)
 
 
-def test_custom_resources_get_theirs_where_their_operator_wants_it(app, rows):
+def test_custom_resources_get_gpus_in_the_container_of_their_operator(app, rows):
     for number, (kind, version, spec, expected) in enumerate(rows):
         chart = Chart(app, f"custom-{number}")
         raw(chart, custom(kind, version, spec)).with_(GpuAccess(count=1))
@@ -259,7 +259,7 @@ def test_custom_resources_get_theirs_where_their_operator_wants_it(app, rows):
 
 
 @pytest.mark.parametrize("kind", ["ServingRuntime", "ClusterServingRuntime"])
-def test_a_serving_runtime_cannot_name_the_runtime_class_and_says_who_can(chart, kind):
+def test_the_warning_for_a_serving_runtime_names_the_object_with_a_runtime_class(chart, kind):
     containers = [{"name": "kserve-container", "image": "a:1"}]
     manifest = custom(kind, "serving.kserve.io/v1alpha1", {"containers": containers})
     target = raw(chart, manifest)
@@ -271,23 +271,23 @@ def test_a_serving_runtime_cannot_name_the_runtime_class_and_says_who_can(chart,
     assert schemas.schema_errors(made) == []
 
 
-def test_kinds_that_can_hold_no_gpu_are_refused_with_where_to_go(chart, rows):
+def test_the_error_for_a_kind_without_gpus_names_the_right_object(chart, rows):
     for number, (kind, version, spec, message) in enumerate(rows):
         target = raw(chart, custom(kind, version, spec), id=f"app-{number}")
         refused = [({"construct": target}, message)]
         check_refusals(GpuAccess(profile=CLAIMS).apply_to, refused, at=f"gpu/app-{number}: ")
 
 
-def test_a_kind_that_nobody_knows_is_reached_by_the_path_of_its_pods(chart):
+def test_an_unknown_kind_gets_gpus_by_the_path_of_its_pods(chart):
     groups = [{"template": template("a")}, {"template": template("b")}]
     target = raw(chart, custom("Fleet", "example.com/v1", {"groups": groups}))
-    with pytest.raises(GpuConstructsError, match="a Fleet holds no pod template"):
+    with pytest.raises(GpuConstructsError, match="a Fleet contains no pod template"):
         GpuAccess(count=1).apply_to(target)
     target.with_(GpuAccess(count=1, pod_spec="spec.groups[*].template.spec"))
     assert list(holders(rendered(chart))) == ["a", "b"]
 
 
-def test_shared_memory_is_sized_and_mounted_where_the_gpu_is(kplus, chart):
+def test_shared_memory_is_mounted_in_the_container_with_the_gpu(kplus, chart):
     made = workload(kplus, chart, "Job")
     made.with_(GpuAccess(count=1, shared_memory="1Gi"))
     made.with_(GpuAccess(count=1, shared_memory="1Gi"))
@@ -296,7 +296,7 @@ def test_shared_memory_is_sized_and_mounted_where_the_gpu_is(kplus, chart):
     assert pod["containers"][0]["volumeMounts"] == [{"name": "dev-shm", "mountPath": "/dev/shm"}]
 
 
-def test_tolerations_runtime_class_and_profile_are_taken(chart):
+def test_tolerations_runtime_class_and_profile_apply(chart):
     profile = GpuProfile(
         platform=Talos("1.12"),
         sharing=Sharing.time_slicing(replicas=4, rename_by_default=True),
@@ -312,7 +312,7 @@ def test_tolerations_runtime_class_and_profile_are_taken(chart):
     assert [toleration["key"] for toleration in pod["tolerations"]] == ["dedicated", GPU]
 
 
-def test_the_budget_and_what_is_left_aside_are_written_on_the_object(chart):
+def test_budgets_and_ignored_rules_are_annotations_of_the_object(chart):
     target = raw(chart, DEPLOYMENT)
     target.with_(GpuAccess(request=GpuRequest(vram="6Gi"), ignore_rules=["R26"], visible_devices="unmanaged"))
     target.with_(GpuAccess(request=GpuRequest(vram="6Gi"), ignore_rules=["R19"], visible_devices="unmanaged"))
@@ -332,7 +332,7 @@ def deployment_with(**container):
 VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
 
 
-def test_what_contradicts_is_refused_at_once_by_apply_to(chart, rows):
+def test_apply_to_raises_at_once_for_a_conflict(chart, rows):
     for number, (container, given, message) in enumerate(rows):
         target = raw(chart, deployment_with(**container), id=f"app-{number}")
         with pytest.raises(GpuConstructsError) as refused:
@@ -341,7 +341,7 @@ def test_what_contradicts_is_refused_at_once_by_apply_to(chart, rows):
         check_refusals(GpuAccess(**given).apply_to, [({"construct": target}, message)], at=f"gpu/app-{number}: ")
 
 
-def test_through_with_the_refusal_comes_at_synth_with_the_line_of_the_call(app, chart):
+def test_synth_reports_a_conflict_of_with_and_its_line(app, chart):
     target = raw(chart, deployment_with(env=VISIBLE))
     line = inspect.currentframe().f_lineno + 1
     target.with_(GpuAccess(count=1))
@@ -349,30 +349,35 @@ def test_through_with_the_refusal_comes_at_synth_with_the_line_of_the_call(app, 
         synthesize(app)
     assert refusal.value.problems == [
         f"gpu/app: GpuAccess at test_gpu_access.py:{line}: container 'main' must not set NVIDIA_VISIBLE_DEVICES, got "
-        "'all': it overrides the GPU that was allocated, and 'all' shows every GPU of the node; leave it out, or pass "
+        "'all': it overrides the allocated GPU, and 'all' shows every GPU of the node. Remove it, or set "
         "visible_devices='unmanaged'"
     ]
 
 
-def test_a_construct_without_pods_is_refused_through_with_at_synth(kplus, app, chart):
+def test_synth_reports_a_construct_without_pods(kplus, app, chart):
     kplus.ConfigMap(chart, "config").with_(GpuAccess(count=1))
-    with pytest.raises(SynthesisError, match=r"gpu/config: GpuAccess at test_gpu_access\.py:\d+: a ConfigMap holds no"):
+    with pytest.raises(
+        SynthesisError, match=r"gpu/config: GpuAccess at test_gpu_access\.py:\d+: a ConfigMap contains no"
+    ):
         synthesize(app)
-    # cdk8s itself fails on it too.
-    with pytest.raises(RuntimeError, match="a ConfigMap holds no pod template"):
+    # cdk8s fails on it too.
+    with pytest.raises(
+        RuntimeError,
+        match="a ConfigMap contains no pod template",
+    ):
         app.synth()
 
 
-def test_a_container_that_never_comes_is_told_at_synth(kplus, app, chart):
+def test_synth_reports_a_missing_container(kplus, app, chart):
     workload(kplus, chart, "Job").with_(GpuAccess(container="mian"))
-    with pytest.raises(SynthesisError, match=r"gpu/app: container must be one of 'main'; got 'mian' \(did you mean"):
+    with pytest.raises(SynthesisError, match=r"gpu/app: container must be one of 'main', got 'mian' \(did you mean"):
         synthesize(app)
 
 
 UNITS = GpuProfile(platform=Kubernetes(), sharing=Sharing.vram_units(vram="16303Mi"))
 
 
-def test_only_the_default_update_which_may_wait_for_its_own_gpu_is_changed(app, rows):
+def test_only_the_default_update_strategy_is_changed(app, rows):
     for number, (spec, given, expected) in enumerate(rows):
         chart = Chart(app, f"update-{number}")
         raw(chart, {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], **spec}}).with_(GpuAccess(count=1, **given))
@@ -380,7 +385,7 @@ def test_only_the_default_update_which_may_wait_for_its_own_gpu_is_changed(app, 
 
 
 @cases
-def test_two_accesses_that_contradict_are_refused_and_change_nothing(chart, first, second, message):
+def test_two_conflicting_accesses_raise_and_change_nothing(chart, first, second, message):
     target = raw(chart, DEPLOYMENT)
     first.apply_to(target)
     before = Testing.synth(chart)
@@ -390,33 +395,33 @@ def test_two_accesses_that_contradict_are_refused_and_change_nothing(chart, firs
     assert Testing.synth(chart) == before
 
 
-def test_where_slots_count_memory_as_many_are_given_as_are_taken(chart):
+def test_slots_of_memory_follow_the_budget(chart):
     raw(chart, DEPLOYMENT).with_(GpuAccess(request=GpuRequest(vram="7.5Gi", vram_typical="4Gi"), profile=UNITS))
     assert limits(rendered(chart)) == {GPU: 8}
 
 
-def test_what_can_hold_no_gpu_is_refused(chart):
+def test_constructs_that_cannot_hold_gpus_are_rejected(chart):
     for target, message in (
-        ("deployment", "GpuAccess must be given to a construct; got str"),
-        (Chart(App(), "gpu"), "gpu: nothing in it holds a pod template"),
-        (GpuWorkload(chart, "app", image="a:1", profile=CLAIMS), "the pod has a claim called 'gpu' already"),
+        ("deployment", "GpuAccess needs a construct, got str"),
+        (Chart(App(), "gpu"), "gpu: the construct must contain a pod template"),
+        (GpuWorkload(chart, "app", image="a:1", profile=CLAIMS), "the pod has another claim with the name 'gpu'"),
         (
             raw(chart, deployment_with(resources={"claims": [{"name": "gpu", "request": "nic"}]}), id="claim"),
-            "container 'main' has a claim called 'gpu' already, which is another",
+            "container 'main' has another claim with the name 'gpu'",
         ),
     ):
         with pytest.raises(GpuConstructsError, match=message):
             GpuAccess(count=4, profile=CLAIMS, claim_name="more").apply_to(target)
     claim = GpuResourceClaim(chart, "shared", profile=CLAIMS, namespace="b")
-    with pytest.raises(GpuConstructsError, match="is of namespace 'b', and pods of 'default' cannot hold it"):
+    with pytest.raises(GpuConstructsError, match="is in the namespace 'b', and pods of 'default' cannot use it"):
         GpuAccess(request=GpuRequest(resource_claim=claim), profile=CLAIMS).apply_to(raw(chart, DEPLOYMENT, id="other"))
 
 
-def test_bad_input_is_refused_in_one_line(rows):
+def test_bad_input_raises_a_one_line_error(rows):
     check_refusals(GpuAccess, rows)
 
 
-def test_a_typed_custom_resource_is_reached(chart):
+def test_a_typed_custom_resource_gets_gpus(chart):
     spec = NotebookSpec(template=NotebookSpecTemplate(spec=template("nb")["spec"]))
     notebook = Notebook(chart, "app", metadata=ApiObjectMetadata(name="app"), spec=spec)
     notebook.with_(GpuAccess(count=1))
@@ -425,7 +430,7 @@ def test_a_typed_custom_resource_is_reached(chart):
     assert schemas.schema_errors(made) == []
 
 
-def test_what_the_wrapped_construct_names_is_what_a_custom_construct_around_it_gets(kplus, chart):
+def test_a_custom_construct_gets_gpus_in_the_construct_that_it_wraps(kplus, chart):
     class Service(Construct):
         def __init__(self, scope, id):
             super().__init__(scope, id)
@@ -436,7 +441,7 @@ def test_what_the_wrapped_construct_names_is_what_a_custom_construct_around_it_g
     assert limits(rendered(chart, "Deployment"))[GPU] == 1
 
 
-# What it must not damage.
+# Parts of the object that must stay unchanged.
 
 
 def test_a_volume_of_the_user_keeps_its_name_and_its_content(chart):
@@ -452,15 +457,18 @@ def test_a_volume_of_the_user_keeps_its_name_and_its_content(chart):
     }
 
 
-def test_an_object_with_constructs_below_it_is_refused_and_keeps_them(chart):
+def test_an_object_with_child_constructs_is_rejected_and_keeps_them(chart):
     target = raw(chart, DEPLOYMENT)
     ApiObject(target, "config", api_version="v1", kind="ConfigMap")
-    with pytest.raises(GpuConstructsError, match=r"has constructs below it \(gpu/app/config\), which would be lost"):
+    with pytest.raises(
+        GpuConstructsError,
+        match=r"must have no child constructs \(gpu/app/config\), which would not be in the manifests",
+    ):
         GpuAccess().apply_to(target)
     assert len(Testing.synth(chart)) == 2
 
 
-def test_validations_of_the_object_and_what_is_made_below_it_later_count_at_synth(app, chart):
+def test_synth_runs_validations_of_the_object_and_reports_later_children(app, chart):
     @jsii.implements(IValidation)
     class Never:
         def validate(self):
@@ -472,12 +480,13 @@ def test_validations_of_the_object_and_what_is_made_below_it_later_count_at_synt
     ApiObject(target, "config", api_version="v1", kind="ConfigMap")
     with pytest.raises(SynthesisError) as refusal:
         synthesize(app)
-    lost = "gpu/app/config: is lost below an object that was given GPUs; make it beside that"
+    lost = "gpu/app/config: is a child of an object with GPUs, so it would not be in the manifests. Create it "
+    lost += "outside of that object"
     assert refusal.value.problems == [lost, "gpu/app: never right"]
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_what_the_object_depends_on_still_comes_before_it(chart, is_late):
+def test_dependencies_of_the_object_still_precede_it(chart, is_late):
     target = raw(chart, DEPLOYMENT)
     last = ApiObject(chart, "last", api_version="v1", kind="ConfigMap")
     if not is_late:
@@ -490,7 +499,7 @@ def test_what_the_object_depends_on_still_comes_before_it(chart, is_late):
     assert kinds.index("Deployment") > kinds.index("Secret" if is_late else "ConfigMap")
 
 
-def test_of_a_chart_with_one_that_contradicts_none_is_changed(chart):
+def test_a_conflict_in_a_chart_leaves_all_its_objects_unchanged(chart):
     raw(chart, DEPLOYMENT, id="a")
     raw(chart, deployment_with(env=VISIBLE), id="b")
     with pytest.raises(GpuConstructsError, match="gpu/b: container 'main' must not set"):
@@ -498,7 +507,7 @@ def test_of_a_chart_with_one_that_contradicts_none_is_changed(chart):
     assert list(holders(Testing.synth(chart))) == []
 
 
-def test_claim_templates_are_named_after_what_comes_out(chart):
+def test_claim_templates_have_the_name_of_the_rendered_object(chart):
     target = raw(chart, DEPLOYMENT)
     target.with_(GpuAccess(profile=CLAIMS))
     raw(chart, DEPLOYMENT, id="own").with_(GpuAccess(profile=CLAIMS, claim_name="one-board"))
@@ -509,14 +518,14 @@ def test_claim_templates_are_named_after_what_comes_out(chart):
     assert own["metadata"]["name"] == "one-board"
 
 
-def test_what_this_library_made_is_left_alone_in_a_whole_chart(kplus, chart):
+def test_objects_of_this_library_in_a_chart_stay_unchanged(kplus, chart):
     DcgmExporter(chart, "exporter")
     workload(kplus, chart, "Job")
     GpuAccess().apply_to(chart)
     assert [one["kind"] for one in Testing.synth(chart) if list(holders(one))] == ["Job"]
 
 
-def test_every_workload_of_a_construct_is_reached_also_beside_its_default_child(chart):
+def test_every_workload_of_a_construct_gets_gpus(chart):
     class Pair(Construct):
         def __init__(self, scope, id):
             super().__init__(scope, id)
@@ -530,15 +539,15 @@ def test_every_workload_of_a_construct_is_reached_also_beside_its_default_child(
 # Later patches.
 
 
-def test_whatever_a_later_patch_takes_away_is_found():
-    spec, gave = "/spec/template/spec", "GpuAccess gave pod."
+def test_a_patch_that_removes_a_gpu_field_is_reported():
+    spec, gave = "/spec/template/spec", "GpuAccess set pod."
     limit = f"{spec}/containers/0/resources/limits/nvidia.com~1gpu"
-    gone = "a JSON patch took it away; leave that patch out, or the GpuAccess"
+    gone = "a JSON patch changed it. Remove that patch or the GpuAccess"
     for patch, problem in (
-        (JsonPatch.remove(limit), f"{gave}containers[0].resources.limits.{GPU} of 1, where None is now: {gone}"),
+        (JsonPatch.remove(limit), f"{gave}containers[0].resources.limits.{GPU} of 1, now None: {gone}"),
         (JsonPatch.remove(f"{spec}/runtimeClassName"), f"{gave}runtimeClassName of 'nvidia'"),
         (JsonPatch.add(f"{spec}/containers/0/env", VISIBLE), "container 'main' must not set NVIDIA_VISIBLE_DEVICES"),
-        (JsonPatch.remove("/spec/template"), "a Deployment holds no pod template"),
+        (JsonPatch.remove("/spec/template"), "a Deployment contains no pod template"),
         (JsonPatch.remove(f"{spec}/containers/0/resources"), f"{gave}containers[0].resources of"),
     ):
         app = App()
@@ -552,7 +561,7 @@ def test_whatever_a_later_patch_takes_away_is_found():
         assert said.startswith(f"gpu/app: {problem}")
 
 
-def test_a_later_contradiction_is_found_before_plain_cdk8s_writes_a_file(kplus, app, tmp_path):
+def test_a_later_conflict_stops_plain_cdk8s_before_it_writes(kplus, app, tmp_path):
     kplus.ConfigMap(Chart(app, "a"), "config")
     made = workload(kplus, Chart(app, "b"), "Job")
     made.with_(GpuAccess())

@@ -1,4 +1,4 @@
-"""What a request means in a cluster, and what a pod gets of it."""
+"""The allocation of a request in a cluster, and the fields that a pod gets."""
 
 import copy
 
@@ -39,13 +39,13 @@ def given_to(pod, request=None, profile=PLAIN, **how):
 
 
 @cases
-def test_a_request_is_a_limit_under_the_name_that_the_device_plugin_advertises(profile, wanted, expected):
+def test_a_request_is_a_limit_of_the_advertised_resource(profile, wanted, expected):
     limits = allocation(GpuRequest(**wanted), GpuProfile(platform=Kubernetes(), **profile)).limits
     assert limits == expected
     assert all(type(number) is int for number in limits.values())
 
 
-def test_what_the_cluster_would_refuse_is_refused_here(rows):
+def test_requests_that_the_cluster_would_reject_are_rejected(rows):
     check_refusals(
         lambda profile, wanted: allocation(GpuRequest(**wanted), GpuProfile(platform=Kubernetes(), **profile)),
         [({"profile": profile, "wanted": wanted}, says) for profile, wanted, says in rows],
@@ -55,7 +55,7 @@ def test_what_the_cluster_would_refuse_is_refused_here(rows):
 # --- which nodes --------------------------------------------------------------------
 
 
-def test_wants_become_one_term_but_for_a_capability_amid_a_major_number(rows):
+def test_a_request_is_one_node_term_except_for_a_minor_capability(rows):
     for wanted, expected in rows:
         assert terms(**wanted) == expected
 
@@ -63,7 +63,7 @@ def test_wants_become_one_term_but_for_a_capability_amid_a_major_number(rows):
 PRO_6000 = "NVIDIA RTX PRO 6000 Blackwell {}Workstation Edition"
 
 
-def test_the_boards_of_mig_devices_have_the_profile_in_their_name_under_the_strategy_single():
+def test_with_strategy_single_product_labels_contain_the_mig_profile():
     wanted = {"products": ["NVIDIA A100-SXM4-80GB"], "mig_profile": "1g.10gb+me"}
     board = "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb.me"
     assert terms(GpuProfile(mig_strategy="single"), **wanted) == [[f"product In {board} {board}-SHARED"]]
@@ -71,7 +71,7 @@ def test_the_boards_of_mig_devices_have_the_profile_in_their_name_under_the_stra
     assert terms(GpuProfile(mig_strategy="mixed"), **wanted) == whole
 
 
-def test_a_label_that_is_too_long_for_a_node_is_not_selected_or_refused(rows):
+def test_a_product_label_that_is_too_long_is_omitted_or_rejected(rows):
     for name, sharing, parts in rows:
         profile = GpuProfile(mig_strategy="single", sharing=sharing)
         wanted = {"products": [PRO_6000.format(name)], "mig_profile": "1g.24gb"}
@@ -84,15 +84,15 @@ def test_a_label_that_is_too_long_for_a_node_is_not_selected_or_refused(rows):
 
 
 @pytest.mark.parametrize("product", ["NVIDIA H200", "NVIDIA Unheard Of"])
-def test_whole_boards_by_name_are_told_of_under_the_strategy_single(product):
+def test_with_strategy_single_products_without_a_profile_warn(product):
     single = GpuProfile(platform=Kubernetes(), mig_strategy="single")
-    with pytest.warns(GpuConstructsWarning, match=r"<board>-MIG-<profile>; add mig_profile") as told:
+    with pytest.warns(GpuConstructsWarning, match="To select MIG devices, add request.mig_profile") as told:
         made = terms(single, products=["NVIDIA L4", product])
     assert len(told) == 1
     assert made == terms(products=["NVIDIA L4", product])
 
 
-def test_a_claim_given_as_an_object_keeps_its_namespace(chart):
+def test_a_claim_object_has_a_namespace(chart):
     raw = {"api_version": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"namespace": "c"}}
     for claim, namespace in (
         ("shared", None),
@@ -104,19 +104,19 @@ def test_a_claim_given_as_an_object_keeps_its_namespace(chart):
         assert made.existing_claim_namespace == namespace
 
 
-def test_a_node_selector_that_contradicts_is_refused_and_any_other_stays(rows):
+def test_a_conflicting_node_selector_is_rejected_and_others_stay(rows):
     for wanted, label, value, said in rows:
         pod, request = {**POD, "nodeSelector": {f"{GPU}.{label}": value}}, GpuRequest(**wanted)
         if said is None:
             assert given_to(pod, request)["nodeSelector"] == pod["nodeSelector"]
         else:
             assert refusal(given_to, pod, request) == (
-                f"the pod selects nodes with {GPU}.{label}={value}, where its GPU request wants {said}, so no node "
-                "would match; leave one of the two out"
+                f"the pod selects nodes with {GPU}.{label}={value}, and its GPU request needs {said}, so no node "
+                "matches. Remove one of them"
             )
 
 
-def test_what_the_pod_says_already_must_not_contradict(rows):
+def test_a_conflicting_field_of_the_pod_is_rejected(rows):
     check_refusals(given_to, rows)
     equal = {"requests": {GPU: "1"}, "limits": {GPU: "1"}}
     made = given_to({"containers": [{"name": "app", "resources": equal}]})
@@ -126,7 +126,7 @@ def test_what_the_pod_says_already_must_not_contradict(rows):
 # --- a pod gets its GPUs --------------------------------------------------------------
 
 
-def test_a_pod_of_a_talos_cluster_gets_all_that_it_needs():
+def test_a_pod_of_a_talos_cluster_gets_all_fields():
     assert given_to({"containers": [{"name": "app"}]}, profile=GpuProfile(platform=Talos("1.12"))) == {
         "containers": [{"name": "app", "resources": {"limits": {GPU: 1}}}],
         "runtimeClassName": "nvidia",
@@ -136,7 +136,7 @@ def test_a_pod_of_a_talos_cluster_gets_all_that_it_needs():
 
 
 @cases
-def test_a_claim_takes_the_place_of_limit_runtime_class_and_affinity(wanted, source, use):
+def test_a_claim_replaces_limit_runtime_class_and_affinity(wanted, source, use):
     made = given_to({"containers": [{"name": "app"}]}, GpuRequest(**wanted), CLAIMS, claim_template="app-gpu")
     assert made["resourceClaims"] == [{"name": "gpu", **source}]
     assert made["containers"][0]["resources"] == {"claims": [use]}
@@ -147,7 +147,7 @@ def test_a_claim_takes_the_place_of_limit_runtime_class_and_affinity(wanted, sou
     ("asked", "profile", "told"),
     [("video", PLAIN, ["compute,utility,video"]), ("all", PLAIN, ["all"]), ("video", CLAIMS, [])],
 )
-def test_cuda_and_its_tools_stay_when_more_of_the_driver_is_asked_for(asked, profile, told):
+def test_compute_and_utility_stay_with_further_driver_capabilities(asked, profile, told):
     env = [{"name": "A", "value": "b"}]
     made = given_to({"containers": [{"name": "app", "env": env}]}, GpuRequest(driver_capabilities=[asked]), profile)
     capabilities = [{"name": "NVIDIA_DRIVER_CAPABILITIES", "value": value} for value in told]
@@ -164,24 +164,24 @@ def test_the_first_container_holds_the_gpus_unless_another_is_named(name, found)
     assert holding == [found]
 
 
-def test_a_predictor_without_containers_holds_them_in_its_model():
+def test_a_predictor_without_containers_has_the_gpus_in_its_model():
     pod = {"model": {"modelFormat": {"name": "onnx"}}}
     assert given_to(pod)["model"]["resources"] == {"limits": {"nvidia.com/gpu": 1}}
 
 
-def test_all_others_see_no_gpu():
+def test_all_other_containers_see_no_gpu():
     made = allocation(GpuRequest(), PLAIN).hide_from_others(given_to(POD))
     assert [one.get("env") for one in made["containers"]] == [None, [VOID]]
     assert made["initContainers"][0]["env"] == [VOID]
 
 
-def test_a_choice_that_another_container_makes_itself_stays():
+def test_visible_devices_of_another_container_stay():
     chosen = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
     pod = {"containers": [{"name": "monitor", "env": chosen}]}
     assert allocation(GpuRequest(), PLAIN).hide_from_others(pod)["containers"][0]["env"] == chosen
 
 
-def test_devices_by_cdi_need_no_variable_but_a_runtime_class_that_was_asked_for_does():
+def test_cdi_needs_no_variable_unless_the_user_sets_a_runtime_class():
     assert allocation(GpuRequest(), EXTENDED).hide_from_others(POD) is POD
     asked = GpuProfile(platform=Kubernetes(), backend=Backend.dra_claims(), runtime_class="nvidia")
     assert allocation(GpuRequest(), asked).hide_from_others(POD)["containers"][1]["env"] == [VOID]
@@ -233,7 +233,7 @@ profiles = st.sampled_from([PLAIN, CLAIMS, EXTENDED, GpuProfile(), GpuProfile(sh
 
 @settings(max_examples=80)
 @given(pod=pods, request=requests, profile=profiles, name=st.sampled_from([None, "app", "other"]))
-def test_giving_twice_is_giving_once_and_leaves_the_pod_it_was_given_alone(pod, request, profile, name):
+def test_giving_gpus_twice_changes_nothing_and_keeps_the_input(pod, request, profile, name):
     if profile.sharing is not None and request.count > 1:
         request = GpuRequest()
     if profile is EXTENDED and request.selects:

@@ -1,4 +1,4 @@
-"""Which API hands GPUs out, and how pods of a cluster reach its GPUs."""
+"""The API that allocates GPUs, and the settings of a cluster's GPU pods."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def serves(backend, platform):
         return False
 
 
-def test_a_backend_is_there_from_a_release_on():
+def test_a_backend_needs_a_release():
     for backend, platforms in (
         (PLUGIN, [*LOCAL, *TALOS]),
         (CLAIMS, [*LOCAL[7:], *TALOS[3:]]),
@@ -30,16 +30,16 @@ def test_a_backend_is_there_from_a_release_on():
 
 
 @cases
-def test_pods_name_a_runtime_class_where_devices_come_by_one(given, name):
+def test_pods_have_a_runtime_class_if_the_backend_uses_it(given, name):
     assert GpuProfile(**given).runtime_class_name == name
 
 
-def test_a_runtime_class_can_be_handed_over(chart):
+def test_a_runtime_class_can_be_an_object(chart):
     made = NvidiaRuntimeClass(chart, "runtime-class", name="gpu-runtime")
     assert GpuProfile(runtime_class=made).runtime_class_name == "gpu-runtime"
 
 
-def test_what_no_cluster_is_like_is_refused(rows):
+def test_impossible_profiles_are_rejected(rows):
     check_refusals(GpuProfile, rows)
     check_refusals(Backend, [({"kind": "dra"}, "backend.kind must be one of ")])
     check_refusals(
@@ -52,11 +52,11 @@ def test_what_no_cluster_is_like_is_refused(rows):
     )
 
 
-def test_a_platform_beside_a_profile_is_refused_even_where_it_equals_the_default():
+def test_a_platform_with_a_profile_is_rejected_even_if_it_is_the_default():
     local = GpuProfile(platform=Kubernetes("1.36"))
     same = Talos(DEFAULT_PLATFORM.version)
     assert same == DEFAULT_PLATFORM
-    with pytest.raises(GpuConstructsError, match="platform and profile must not both be given"):
+    with pytest.raises(GpuConstructsError, match="platform and profile must not both have a value"):
         profile_of(local, same, (), None, None)
     for harmless in (DEFAULT_PLATFORM, Kubernetes("1.36")):
         assert profile_of(local, harmless, (), None, None) is local

@@ -15,19 +15,19 @@ def test_any_single_gpu_is_the_default():
 
 
 @cases
-def test_what_is_taken_at_most_and_most_of_the_time_is_written_where_it_is_said(wishes, annotations):
+def test_budgets_become_annotations(wishes, annotations):
     assert GpuRequest(**wishes).annotations == annotations
 
 
 @pytest.mark.parametrize(
     ("quantity", "mebibytes"), [("12Gi", 12288), ("12G", 11445), ("1k", 1), ("16303Mi", 16303), ("0.5Gi", 512)]
 )
-def test_memory_is_counted_in_whole_mebibytes_and_never_less(quantity, mebibytes):
+def test_memory_is_rounded_up_to_mebibytes(quantity, mebibytes):
     assert GpuRequest(min_vram=quantity).min_mib == mebibytes
 
 
 @cases
-def test_a_board_is_called_as_its_node_label_says(product, label):
+def test_a_board_has_the_name_of_its_node_label(product, label):
     assert product_label(product) == label
 
 
@@ -35,19 +35,19 @@ def test_a_profile_in_the_spelling_of_a_resource_is_the_same_profile():
     assert GpuRequest(mig_profile="1g.10gb.me") == GpuRequest(mig_profile="1g.10gb+me")
 
 
-def test_wants_that_a_board_can_meet_together_are_taken(rows):
+def test_requests_that_a_board_can_satisfy_are_accepted(rows):
     for (given,) in rows:
         GpuRequest(**given)
 
 
-def test_what_no_board_could_meet_is_refused(rows):
+def test_requests_that_no_board_can_satisfy_are_rejected(rows):
     check_refusals(GpuRequest, rows)
 
 
 @pytest.mark.parametrize(
     ("product", "near"), [("NVIDIA H200 141GB", None), ("NVIDIA A100", "(did you mean 'NVIDIA A100-"), ("zzz", "")]
 )
-def test_a_name_that_no_node_may_have_is_told_with_the_nearest_ones(product, near):
+def test_the_warning_for_an_unknown_board_names_the_nearest_ones(product, near):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         GpuRequest(products=["NVIDIA L4", product])
@@ -58,11 +58,11 @@ def test_a_name_that_no_node_may_have_is_told_with_the_nearest_ones(product, nea
         assert one.filename == __file__
 
 
-def test_no_two_boards_are_spelled_alike():
+def test_no_two_boards_have_the_same_spelling():
     assert [known_board(name) for name in GPU_MODELS] == list(GPU_MODELS.values())
     assert [known_board(product_label(name).casefold()) for name in GPU_MODELS] == list(GPU_MODELS.values())
 
 
 @cases
-def test_the_size_of_a_mig_device_is_known_however_it_was_asked_for(given, size):
+def test_all_spellings_of_a_mig_profile_give_its_size(given, size):
     assert GpuRequest(**given).mig_size == size

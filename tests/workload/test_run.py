@@ -1,4 +1,4 @@
-"""What runs the pods of a workload and where, and which settings each kind has."""
+"""The object that runs the pods of a workload, its settings, and the placement of the pods."""
 
 from gpu_constructs import Run, Scheduling, Strategy
 from refusals import check_refusals
@@ -19,11 +19,11 @@ def spec_of(run):
 
 
 @cases
-def test_settings_are_written_as_kubernetes_has_them(run, expected):
+def test_settings_are_written_in_the_form_of_kubernetes(run, expected):
     assert spec_of(run) == expected
 
 
-def test_pods_are_replaced_without_a_spare_gpu_unless_told_otherwise():
+def test_by_default_an_update_needs_no_spare_gpu():
     assert spec_of(Run.deployment(replicas=1))["strategy"] == {"type": "Recreate"}
     assert spec_of(Run.deployment(replicas=2))["strategy"] == ONE_BY_ONE
     own = Strategy.rolling_update(max_surge=1, max_unavailable=0)
@@ -46,18 +46,18 @@ def test_two_pods_or_more_that_serve_have_a_disruption_budget(run, pods, has_bud
     assert (run.pods_at_once, run.has_budget) == (pods, has_budget)
 
 
-def test_what_a_kind_does_not_take_is_refused(rows):
+def test_settings_that_a_kind_does_not_have_are_rejected(rows):
     for make, given, says in rows:
         check_refusals(make, [(given, says)])
 
 
-def test_a_time_zone_has_a_name():
+def test_a_time_zone_must_be_a_name():
     for zone in ("UTC", "Etc/GMT+5", "America/Argentina/Buenos_Aires"):
         assert Run.cron_job(schedule="@daily", time_zone=zone).time_zone == zone
 
 
 @cases
-def test_a_strategy_is_written_as_the_kind_writes_it(strategy, kind, expected):
+def test_a_strategy_is_written_in_the_form_of_its_kind(strategy, kind, expected):
     assert strategy.to_manifest(kind) == expected
 
 
@@ -77,7 +77,7 @@ def placed(replicas=1, **given):
     return {key: value for key, value in manifest.items() if value is not None}
 
 
-def test_two_pods_or_more_are_spread_over_nodes_unless_told_otherwise():
+def test_by_default_two_pods_or_more_spread_over_nodes():
     by_node = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
     assert placed(0) == placed(1) == placed(2, topology_spread_constraints=[]) == {}
     spread = [{**by_node, "labelSelector": {"matchLabels": SELECTOR}}]
@@ -85,7 +85,7 @@ def test_two_pods_or_more_are_spread_over_nodes_unless_told_otherwise():
     assert placed(2, topology_spread_constraints=[SPREAD]) == {"topologySpreadConstraints": [SPREAD]}
 
 
-def test_affinity_scheduler_and_gates_are_written_as_given():
+def test_affinity_scheduler_and_gates_are_written_unchanged():
     assert placed(affinity=AFFINITY, scheduler_name="volcano", scheduling_gates=["kueue.x-k8s.io/admission"]) == {
         "affinity": AFFINITY,
         "schedulerName": "volcano",
@@ -93,5 +93,5 @@ def test_affinity_scheduler_and_gates_are_written_as_given():
     }
 
 
-def test_scheduling_that_kubernetes_would_not_take_is_refused(rows):
+def test_scheduling_that_kubernetes_would_reject_is_rejected(rows):
     check_refusals(Scheduling, rows)

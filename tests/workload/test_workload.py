@@ -1,4 +1,4 @@
-"""A workload as its user says it, and what is emitted for it."""
+"""A workload with its options, and the objects that it emits."""
 
 import copy
 
@@ -71,7 +71,7 @@ def kinds(**given):
 
 
 def main(**given):
-    """The object of the kind that was asked for: the last one."""
+    """Return the object of the requested kind, which is the last one."""
     return rendered(**given)[-1]
 
 
@@ -99,13 +99,13 @@ def pod_metadata(manifest):
 
 
 @pytest.mark.parametrize("kind", RUNS)
-def test_every_kind_with_nothing_but_an_image(kind, objects, snapshot):
+def test_every_kind_with_only_an_image(kind, objects, snapshot):
     assert objects(chart_with(run=RUNS[kind])) == snapshot
     if kind != "CronJob":
         assert rendered(kind=kind) == rendered(run=RUNS[kind])
 
 
-def test_a_server_with_everything_it_may_need(objects, snapshot, keywords):
+def test_a_server_with_all_options(objects, snapshot, keywords):
     chart = chart_with(**keywords)
     assert objects(chart) == snapshot
 
@@ -140,7 +140,7 @@ def test_pods_of_every_kind_get_their_labels_taints_and_gpus(run, chart):
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_a_user_id_is_all_that_the_restricted_level_still_asks_for(run):
+def test_with_a_user_id_the_pods_satisfy_the_level_restricted(run):
     assert pod_security.violations(pod(run=run), "baseline") == []
     assert pod_security.violations(pod(run=run), "restricted") != []
     helpers = {"init_containers": [FIRST], "sidecars": [HELPER]}
@@ -152,7 +152,7 @@ def test_a_user_id_is_all_that_the_restricted_level_still_asks_for(run):
 def test_a_token_is_mounted_only_with_an_account_of_the_user(run):
     assert pod(run=run)["automountServiceAccountToken"] is False
     if run.kind == "Pod":
-        # The account of a new Namespace comes too late for a bare Pod.
+        # In a new Namespace, the default account appears too late for a bare Pod.
         assert pod(run=run)["serviceAccountName"] == "app"
     given = pod(run=run, service_account="robot")
     assert (given["automountServiceAccountToken"], given["serviceAccountName"]) == (True, "robot")
@@ -160,7 +160,7 @@ def test_a_token_is_mounted_only_with_an_account_of_the_user(run):
     assert ("ServiceAccount" in kinds(run=run)) is (run.kind == "Pod")
 
 
-def test_settings_of_a_kind_are_given_to_what_runs_the_pods():
+def test_settings_of_a_kind_are_keywords_of_run():
     assert (
         refusal(chart_with, replicas=2)
         == "replicas is not a keyword of GpuWorkload: pass run=Run.deployment(replicas=...)"
@@ -174,7 +174,7 @@ def test_settings_of_a_kind_are_given_to_what_runs_the_pods():
 # --- the GPU and where it is --------------------------------------------------------
 
 
-def test_resources_that_are_given_replace_the_default_as_a_whole():
+def test_resources_replace_the_whole_default():
     given = {"gpu_resource": "nvidia.com/mig-1g.10gb", "resources": {"requests": {"cpu": "2"}}}
     assert container(**given)["resources"] == {
         "requests": {"cpu": "2"},
@@ -182,7 +182,7 @@ def test_resources_that_are_given_replace_the_default_as_a_whole():
     }
 
 
-def test_unmanaged_visible_devices_are_let_through_and_announced_on_the_object():
+def test_unmanaged_visible_devices_are_allowed_and_annotated():
     env = {"NVIDIA_VISIBLE_DEVICES": "0"}
     made = main(env=env, visible_devices="unmanaged")
     assert made["metadata"]["annotations"] == {"gpu-constructs/visible-devices": "unmanaged"}
@@ -191,18 +191,18 @@ def test_unmanaged_visible_devices_are_let_through_and_announced_on_the_object()
     assert "annotations" not in main()["metadata"]
 
 
-def test_plain_kubernetes_brings_neither_runtime_class_nor_node_label(chart):
+def test_on_plain_kubernetes_pods_have_no_runtime_class_and_no_node_label(chart):
     assert pod(platform=Kubernetes()).keys().isdisjoint({"runtimeClassName", "nodeSelector"})
     assert pod(platform=Kubernetes(), runtime_class="nvidia")["runtimeClassName"] == "nvidia"
     runtime_class = NvidiaRuntimeClass(chart, "runtime-class", name="gpu-runtime")
     assert pod(runtime_class=runtime_class)["runtimeClassName"] == "gpu-runtime"
 
 
-def test_a_label_of_the_user_wins_over_the_platforms():
+def test_a_node_label_of_the_user_overrides_that_of_the_platform():
     assert pod(node_selector={"nvidia.com/gpu.present": "maybe"})["nodeSelector"] == {"nvidia.com/gpu.present": "maybe"}
 
 
-def test_the_namespace_is_that_of_the_chart_else_default(chart):
+def test_the_namespace_is_that_of_the_chart_otherwise_default(chart):
     named = Chart(App(), "gpu", namespace="llm")
     assert workload(named).namespace == Testing.synth(named)[-1]["metadata"]["namespace"] == "llm"
     assert main(namespace="a")["metadata"]["namespace"] == "a"
@@ -211,7 +211,7 @@ def test_the_namespace_is_that_of_the_chart_else_default(chart):
         assert main(namespace=namespace)["metadata"]["namespace"] == namespace.name
 
 
-def test_a_workload_adds_to_the_profile_of_the_cluster():
+def test_options_of_a_workload_extend_the_profile():
     profile = GpuProfile(platform=Talos("1.12"), tolerations=[TAINT], node_selector={"pool": "gpu"})
     more = Toleration(key="spot", operator="Exists")
     made = pod(profile=profile, tolerations=[more], node_selector={"disk": "ssd"}, runtime_class="mine")
@@ -220,7 +220,7 @@ def test_a_workload_adds_to_the_profile_of_the_cluster():
     assert made["runtimeClassName"] == "mine"
 
 
-def test_an_affinity_of_the_user_is_narrowed_by_what_the_gpus_demand():
+def test_gpu_requirements_extend_the_users_affinity():
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]} for zone in "ab"]
     given = {"nodeAffinity": {required: {"nodeSelectorTerms": terms}}, "podAntiAffinity": {}}
@@ -231,7 +231,7 @@ def test_an_affinity_of_the_user_is_narrowed_by_what_the_gpus_demand():
     assert given == before
 
 
-def test_the_memory_it_will_take_and_rules_to_ignore_stand_on_the_object():
+def test_budget_and_ignored_rules_are_annotations_of_the_object():
     found = main(gpus=GpuRequest(vram="8Gi"), ignore_rules=["R13", "R20"])["metadata"]["annotations"]
     assert found == {"gpu-constructs/vram": "8Gi", "gpu-constructs/ignore-rules": "R13,R20"}
 
@@ -246,7 +246,7 @@ BACKENDS = {
 
 
 def wishes(backend, **given):
-    """Return a request; a DeviceClass says which boards behind an extended resource."""
+    """Return a request. For an extended resource, a DeviceClass selects the boards."""
     return GpuRequest(**({} if backend == "dra-extended-resource" else given), vram="8Gi")
 
 
@@ -261,7 +261,7 @@ def test_one_workload_under_every_backend(backend, snapshot):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_every_kind_with_everything_is_valid_where_it_is_served(backend):
+def test_every_kind_with_all_options_is_valid(backend):
     found, first = BACKENDS[backend]
     releases = [one for one in schemas.SUPPORTED_RELEASES if int(one.split(".")[1]) >= first]
     profile = GpuProfile(platform=Kubernetes("1.37"), backend=found)
@@ -286,17 +286,17 @@ def test_every_kind_with_everything_is_valid_where_it_is_served(backend):
         assert disks == ([] if kind == "StatefulSet" else ["app-models"])
 
 
-def test_a_claim_that_is_there_needs_no_template_and_is_of_the_same_namespace(chart):
+def test_an_existing_claim_needs_no_template_and_the_same_namespace(chart):
     (made,) = rendered(gpus=GpuRequest(resource_claim="shared"), profile=CLAIMS)
     (spec,) = pod_specs(made)
     assert spec["resourceClaims"] == [{"name": "gpu", "resourceClaimName": "shared"}]
     claim = GpuResourceClaim(chart, "shared", profile=CLAIMS, namespace="b")
-    with pytest.raises(GpuConstructsError, match="is of namespace 'b', and pods of 'a' cannot hold it"):
+    with pytest.raises(GpuConstructsError, match="is in the namespace 'b', and pods of 'a' cannot use it"):
         workload(chart, namespace="a", profile=CLAIMS, gpus=GpuRequest(resource_claim=claim))
 
 
 @cases
-def test_a_disk_may_be_called_as_another_object_of_the_workload_is(name, path, run):
+def test_a_disk_can_have_the_name_of_another_object(name, path, run):
     disk = VolumeClaim(storage="1Gi", access_modes=["ReadWriteMany"])
     assert "PersistentVolumeClaim" in kinds(name=name, run=run, profile=CLAIMS, volumes={path: disk})
 
@@ -305,7 +305,7 @@ def test_a_disk_may_be_called_as_another_object_of_the_workload_is(name, path, r
 
 
 @cases
-def test_what_is_talked_to_has_a_service(run, with_ports, without):
+def test_pods_with_ports_have_a_service(run, with_ports, without):
     ports = {"http": 8000, "metrics": 9000}
     assert ("Service" in kinds(run=run, ports=ports), "Service" in kinds(run=run)) == (with_ports, without)
     if with_ports:
@@ -317,14 +317,14 @@ def test_what_is_talked_to_has_a_service(run, with_ports, without):
 
 
 @cases
-def test_service_and_url_are_at_hand(chart, given, url):
+def test_service_and_url_are_attributes(chart, given, url):
     made = workload(chart, namespace="ai", **given)
     assert made.url == url
     has_service = "ports" in given and given.get("kind") != "Job"
     assert (made.service is not None and made.service.name == "app") is has_service
 
 
-def test_several_pods_that_serve_have_a_budget_and_are_spread_over_nodes():
+def test_several_pods_that_serve_have_a_disruption_budget_and_spread_over_nodes():
     for run in SERVING:
         assert "PodDisruptionBudget" not in kinds(run=run())
         assert "topologySpreadConstraints" not in pod(run=run())
@@ -338,7 +338,7 @@ def test_several_pods_that_serve_have_a_budget_and_are_spread_over_nodes():
         assert spread["labelSelector"]["matchLabels"].items() <= labels.items()
 
 
-def test_a_disk_is_a_claim_of_the_workloads_name_and_path():
+def test_the_name_of_a_disk_contains_workload_and_path():
     disk, made = rendered(run=Run.job(), namespace="llm", annotations={"a": "b"}, volumes={"/models": DISK})
     assert (disk["metadata"]["name"], disk["metadata"]["namespace"]) == ("app-models", "llm")
     assert "annotations" not in disk["metadata"]
@@ -349,7 +349,7 @@ def test_a_disk_is_a_claim_of_the_workloads_name_and_path():
     assert stateful["template"]["spec"]["containers"][0]["volumeMounts"] == [{"name": "models", "mountPath": "/models"}]
 
 
-def test_a_user_who_is_not_root_may_write_to_a_disk():
+def test_a_non_root_user_can_write_to_a_disk():
     disk = {"/data": DISK}
     context = pod(run_as_user=1000, volumes=disk)["securityContext"]
     assert (context["fsGroup"], context["fsGroupChangePolicy"]) == (1000, "OnRootMismatch")
@@ -361,7 +361,7 @@ def test_a_user_who_is_not_root_may_write_to_a_disk():
 # --- objects of cdk8s-plus ------------------------------------------------------------
 
 
-def test_objects_of_cdk8s_plus_are_taken_where_a_user_has_them(app, objects):
+def test_objects_of_cdk8s_plus_are_accepted(app, objects):
     chart = Chart(app, "gpu", namespace="llm")
     claim = kplus.PersistentVolumeClaim(
         chart,
@@ -395,7 +395,7 @@ def test_objects_of_cdk8s_plus_are_taken_where_a_user_has_them(app, objects):
 # --- the container ----------------------------------------------------------------------
 
 
-def test_a_liveness_probe_gives_ten_minutes_to_load():
+def test_by_default_a_liveness_probe_allows_ten_minutes_to_load():
     asked = Probe.exec(["true"], period_seconds=30, initial_delay_seconds=5)
     made = container(liveness_probe=asked)
     assert made["startupProbe"] == {
@@ -408,7 +408,7 @@ def test_a_liveness_probe_gives_ten_minutes_to_load():
     assert "startupProbe" not in container(readiness_probe=asked)
 
 
-def test_root_is_stated_as_root_and_users_may_have_a_namespace_of_their_own():
+def test_root_and_user_namespaces_are_written():
     assert pod(platform=Talos("1.14"), host_users=False)["hostUsers"] is False
     assert pod(run_as_user=0)["securityContext"]["runAsUser"] == 0
     assert "runAsNonRoot" not in container(run_as_user=0)["securityContext"]
@@ -419,13 +419,13 @@ def test_root_is_stated_as_root_and_users_may_have_a_namespace_of_their_own():
 # --- helpers ------------------------------------------------------------------------------
 
 
-def test_sidecars_start_after_the_init_containers_whatever_the_order_they_were_added_in(chart):
+def test_sidecars_always_follow_the_init_containers(chart):
     made = workload(chart, run=Run.job())
     for name in ("side-a", "init-a", "side-b", "init-b"):
         add = made.add_sidecar if name.startswith("side") else made.add_init_container
         add(Container(name=name, image=IMAGE))
     (spec,) = pod_specs(Testing.synth(chart)[-1])
-    # A Job ends, since its sidecars are native ones.
+    # A Job ends, because its sidecars are native ones.
     assert [(one["name"], one.get("restartPolicy")) for one in spec["initContainers"]] == [
         ("init-a", None),
         ("init-b", None),
@@ -436,7 +436,7 @@ def test_sidecars_start_after_the_init_containers_whatever_the_order_they_were_a
     assert "env" not in spec["containers"][0]
 
 
-def test_a_helper_shares_volumes_and_sees_no_gpu():
+def test_a_helper_container_shares_volumes_and_sees_no_gpu():
     cache = {"/models": Volume.empty_dir()}
     shared = pod(volumes=cache, init_containers=[Container(name="fetch", image=IMAGE, volumes=cache)])
     assert [volume["name"] for volume in shared["volumes"]] == ["models"]
@@ -451,25 +451,25 @@ def test_a_helper_shares_volumes_and_sees_no_gpu():
 # --- refusals -----------------------------------------------------------------------------
 
 
-def test_bad_input_gets_one_error_that_names_the_way_out_and_leaves_the_chart_alone(chart, rows):
+def test_bad_input_raises_one_error_and_leaves_the_chart_unchanged(chart, rows):
     check_refusals(lambda **given: workload(chart, **given), rows, at="gpu/app: ")
     assert list(chart.node.children) == []
 
 
-def test_what_is_not_a_workload_in_a_chart_is_refused(chart):
+def test_a_scope_outside_a_chart_is_rejected(chart):
     with pytest.raises(GpuConstructsError, match=r"^gpu/app: image is required by GpuWorkload"):
         GpuWorkload(chart, "app")
     with pytest.raises(GpuConstructsError, match=r"^app: scope must be "):
         GpuWorkload(App(), "app", image=IMAGE)
     workload(chart)
-    with pytest.raises(GpuConstructsError, match=r"^gpu/app: id is already taken"):
+    with pytest.raises(GpuConstructsError, match=r"^gpu/app: id must be unique"):
         workload(chart)
 
 
 # --- what is added later -----------------------------------------------------------------------
 
 
-def test_what_is_added_later_is_as_if_it_were_given_at_once(app):
+def test_later_additions_give_the_same_output_as_keywords(app):
     chart = Chart(app, "gpu")
     settings = Volume.config_map("settings")
     made = workload(chart)
@@ -491,7 +491,7 @@ def test_what_is_added_later_is_as_if_it_were_given_at_once(app):
     assert by_kind(Testing.synth(chart)) == by_kind(Testing.synth(at_once))
 
 
-def test_what_is_refused_later_says_where_and_leaves_nothing_behind(chart, rows):
+def test_the_error_of_a_later_addition_has_a_path_and_changes_nothing(chart, rows):
     made = workload(
         chart,
         run=Run.deployment(replicas=2),
@@ -521,7 +521,7 @@ def checksum(chart):
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
-def test_a_changed_config_map_of_cdk8s_plus_restarts_what_serves(chart, kind):
+def test_a_changed_config_map_of_cdk8s_plus_restarts_pods_that_serve(chart, kind):
     settings = kplus.ConfigMap(chart, "settings")
     workload(chart, kind=kind, volumes={"/etc/app": settings})
     before = checksum(chart)
@@ -531,7 +531,7 @@ def test_a_changed_config_map_of_cdk8s_plus_restarts_what_serves(chart, kind):
     assert checksum(chart) not in (None, before)
 
 
-def test_a_changed_api_object_restarts_what_serves(chart):
+def test_a_changed_api_object_restarts_pods_that_serve(chart):
     settings = ApiObject(chart, "settings", api_version="v1", kind="ConfigMap")
     made = workload(chart, env={"A": EnvValue.config_map(settings, key="a")})
     before = checksum(chart)
@@ -542,7 +542,7 @@ def test_a_changed_api_object_restarts_what_serves(chart):
     assert checksum(chart) != before
 
 
-def test_what_ends_or_knows_a_config_map_by_name_is_not_restarted(chart):
+def test_pods_that_end_or_name_a_config_map_do_not_restart(chart):
     for run in (Run.job(), RUNS["CronJob"]):
         workload(chart, run.kind.lower(), run=run, volumes={"/etc/app": kplus.ConfigMap(chart, f"for-{run.kind}")})
         assert checksum(chart) is None

@@ -1,1 +1,1 @@
-"""Who asks for GPUs in an app, and how many pods of each there are at once."""
+"""The GPU demand of an app: which workloads request GPUs, and how many of their pods run at the same time."""

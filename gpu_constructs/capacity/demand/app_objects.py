@@ -1,14 +1,14 @@
-"""What the objects of an app say about one another: names, scalers, device classes, priorities, quotas, claims.
+"""Relations between the objects of an app, such as the autoscaler, the quotas and the claims of a workload.
 
 Sources:
-    kubernetes/kubernetes@v1.36.0:plugin/pkg/admission/priority/admission.go, pkg/apis/scheduling/types.go: a pod
-    without a class gets the default one before quotas look at it.
+    kubernetes/kubernetes@v1.36.0:plugin/pkg/admission/priority/admission.go, pkg/apis/scheduling/types.go: A pod
+    without a PriorityClass gets the default one before quotas count it.
 
-    kubernetes/kubernetes@v1.36.2:pkg/quota/v1/evaluator/core/pods.go: extended resources count as ``requests.<name>``
-    only; a pod counts until it has ended, also while it is Pending; scopes are conditions that must all hold.
+    kubernetes/kubernetes@v1.36.2:pkg/quota/v1/evaluator/core/pods.go: Extended resources count as ``requests.<name>``
+    only. A pod counts until it has ended, also while it is Pending. Scopes are conditions that must all hold.
 
-    kubernetes/kubernetes@v1.36.2:pkg/quota/v1/evaluator/core/resource_claims.go: devices of claims count by their
-    class.
+    kubernetes/kubernetes@v1.36.2:pkg/quota/v1/evaluator/core/resource_claims.go: Devices of claims count by their DRA
+    device class.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _OF_NO_NAMESPACE = frozenset({"DeviceClass", "PriorityClass"})
 _CLASSES = frozenset({"gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com"})
 _BUILT_IN = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
-"""With a device class behind it, a resource that Kubernetes makes a claim of that class for."""
+"""Prefix of resources that Kubernetes turns into a claim. The name of a DRA device class follows the prefix."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The copies between which something scales an object.
+    """The smallest and the largest number of replicas that an autoscaler sets.
 
     Attributes:
-        least: The fewest.
-        most: The most.
-        wakes: Whether it starts an object that is declared with no copies.
+        least: Smallest number of replicas.
+        most: Largest number of replicas.
+        wakes: Whether the autoscaler also scales an object whose manifest has 0 replicas.
     """
 
     least: int
@@ -60,21 +60,27 @@ class Scale:
 
 @dataclass(frozen=True)
 class App:
-    """What the objects of an app say about one another.
+    """The objects of an app, with functions that find related objects.
 
     Attributes:
-        facts: The app.
+        facts: Manifests of the app, and facts that the library derives from them.
     """
 
     facts: Facts
 
     def named(self, group: str, kind: str, name: object, namespace: str | None = None) -> Manifest | None:
-        """Return the object of a name; in no namespace where none is given."""
+        """Return the object with a kind and a name. Return None if the app does not contain it.
+
+        If ``namespace`` is None, the function searches for a cluster-scoped object.
+        """
         index = self.index_of(group, kind, name, namespace)
         return None if index is None else self.facts.objects[index]
 
     def index_of(self, group: str, kind: str, name: object, namespace: str | None = None) -> int | None:
-        """Return the index of the object of a name; in no namespace where none is given."""
+        """Return the index of the object with a kind and a name. Return None if the app does not contain it.
+
+        If ``namespace`` is None, the function searches for a cluster-scoped object.
+        """
         return self._indexes.get((group, kind, namespace, str(name)))
 
     @cached_property
@@ -84,18 +90,21 @@ class App:
             is_global = kind.startswith("Cluster") or kind in _OF_NO_NAMESPACE
             return group, kind, None if is_global else namespace_of(manifest), name_of(manifest)
 
-        # Of several with one name the first counts.
+        # Of several objects with the same kind, namespace and name, the first one counts.
         return {key(index): index for index in reversed(range(len(self.facts.objects)))}
 
     def as_written(self, manifest: Manifest) -> Manifest:
-        """Return an object with the members too that the rules take for others and leave out; not one of a List."""
+        """Return the original manifest of an object, with the fields that ``Facts.objects`` omits.
+
+        An item of a List has no manifest of its own, so the function returns it unchanged.
+        """
         group, kind = group_of(str(manifest.get("apiVersion"))), str(manifest.get("kind"))
         index = self.index_of(group, kind, name_of(manifest), namespace_of(manifest))
         written = None if index is None else self.facts.manifests[self.facts.origins[index]]
         return written if written is not None and written.get("kind") == kind else manifest
 
     def is_gpu(self, resource: str) -> bool:
-        """Check whether a resource of a container is GPUs, by a device plugin or by DRA."""
+        """Check whether a resource name stands for GPUs, from a device plugin or from a DRA device class."""
         return (
             self.facts.is_gpu(resource)
             or resource in self.own_classes.values()
@@ -103,12 +112,12 @@ class App:
         )
 
     def is_gpu_class(self, name: str) -> bool:
-        """Check whether a device class of DRA is GPUs."""
+        """Check whether a DRA device class contains NVIDIA GPUs."""
         return name in _CLASSES or name in self.own_classes
 
     @cached_property
     def own_classes(self) -> dict[str, object]:
-        """Device classes of the app that are GPUs of NVIDIA, each with the resource that asks for them."""
+        """DRA device classes of the app that contain NVIDIA GPUs, each with its extended resource name or None."""
         return {
             name_of(manifest): at(manifest, "spec").get("extendedResourceName")
             for _, manifest in self.facts.of_kind((_DRA, "DeviceClass"))
@@ -116,7 +125,7 @@ class App:
         }
 
     def copies(self, manifest: Manifest, declared: int) -> tuple[int, int]:
-        """Return how many copies an object has at most and at least, where it declares some."""
+        """Return the largest and the smallest number of replicas of an object, from its autoscalers if it has any."""
         known = self._scales.get((namespace_of(manifest), str(manifest.get("kind")), name_of(manifest)), ())
         group = group_of(str(manifest.get("apiVersion")))
         scales = [scale for wanted, scale in known if wanted in (None, group) and (declared or scale.wakes)]
@@ -126,14 +135,14 @@ class App:
 
     @cached_property
     def default_priority(self) -> Manifest | None:
-        """The PriorityClass of pods that name none: of several the one that counts least."""
+        """PriorityClass of pods that name no PriorityClass. If several are defaults, the one with the lowest value."""
         classes = (one for _, one in self.facts.of_kind(("scheduling.k8s.io", "PriorityClass")))
         defaults = [one for one in classes if one.get("globalDefault") is True]
         return min(defaults, key=lambda one: number(one.get("value"), 0), default=None)
 
     @cached_property
     def quotas(self) -> dict[str, dict[str, Manifest]]:
-        """ResourceQuotas by namespace and name."""
+        """ResourceQuotas of the app, by namespace and then by name."""
         found: dict[str, dict[str, Manifest]] = {}
         for _, quota in self.facts.of_kind(("", "ResourceQuota")):
             found.setdefault(namespace_of(quota), {}).setdefault(name_of(quota), quota)
@@ -141,6 +150,10 @@ class App:
 
     @cached_property
     def _scales(self) -> dict[tuple[str, str, str], list[tuple[str | None, Scale]]]:
+        """Numbers of replicas that autoscalers set, each with the API group of the target.
+
+        The keys are the namespace, kind and name of the target.
+        """
         found: dict[tuple[str, str, str], list[tuple[str | None, Scale]]] = {}
         for index, scaler in self.facts.of_kind(
             ("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")
@@ -149,7 +162,7 @@ class App:
             is_keda = self.facts.kinds[index][0] == "keda.sh"
             scale = _keda(scaler, spec) if is_keda else _horizontal(spec)
             target = mapping(spec.get("scaleTargetRef"))
-            # kedacore/keda@v2.20.2:pkg/util/gvkr.go: a ScaledObject means a Deployment where it names no kind.
+            # kedacore/keda@v2.20.2:pkg/util/gvkr.go: Without a kind, a ScaledObject targets a Deployment.
             kind = target.get("kind") or ("Deployment" if is_keda else "")
             version = target.get("apiVersion") or ("apps/v1" if is_keda else None)
             if scale is not None:
@@ -159,7 +172,11 @@ class App:
 
 
 def _horizontal(spec: Mapping[str, Any]) -> Scale | None:
-    """Kubernetes v1.36 autoscaling/v2: minReplicas is 1 where absent; a target declared with 0 is left alone."""
+    """Return the range of replicas that a HorizontalPodAutoscaler sets. Return None if it sets no maximum.
+
+    In Kubernetes v1.36 autoscaling/v2, the default of minReplicas is 1. The autoscaler ignores a target with 0
+    replicas.
+    """
     most = spec.get("maxReplicas")
     if number(most, -1) < 1:
         return None
@@ -168,7 +185,11 @@ def _horizontal(spec: Mapping[str, Any]) -> Scale | None:
 
 
 def _keda(scaler: Manifest, spec: Mapping[str, Any]) -> Scale:
-    """kedacore/keda@v2.20.2:apis/keda/v1alpha1/scaledobject_types.go: at most 100 and down to 0 where absent."""
+    """Return the range of replicas that a ScaledObject of KEDA sets. The default range is 0 to 100.
+
+    Source:
+        kedacore/keda@v2.20.2:apis/keda/v1alpha1/scaledobject_types.go
+    """
     paused = str(annotations_of(scaler).get("autoscaling.keda.sh/paused-replicas", ""))
     if paused.isdecimal() and len(paused) < 10:
         return Scale(int(paused), int(paused), wakes=True)
@@ -178,25 +199,26 @@ def _keda(scaler: Manifest, spec: Mapping[str, Any]) -> Scale:
 
 
 def priority_of(pod_spec: Mapping[str, Any], app: App) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the members ``priority`` and ``preempts`` of pods, and what was assumed."""
+    """Return the attributes ``priority`` and ``preempts`` of ``Consumer`` for a pod, and assumptions about them."""
     name = pod_spec.get("priorityClassName")
     known = (app.named("scheduling.k8s.io", "PriorityClass", name) if name else app.default_priority) or {}
     preempts = (pod_spec.get("preemptionPolicy") or known.get("preemptionPolicy")) != "Never"
     values = (pod_spec.get("priority"), known.get("value"), _BUILT_IN.get(str(name)))
     priority = next((one for one in values if isinstance(one, int) and not isinstance(one, bool)), None)
     is_unknown = priority is None and name and not known
-    notes = (f"PriorityClass {name} is not in this app: taken as priority 0",) if is_unknown else ()
+    notes = (f"PriorityClass {name} is not in this app: the plan assumes priority 0",) if is_unknown else ()
     return {"priority": priority or 0, "preempts": preempts}, notes
 
 
 def quota_shares(pod_spec: Mapping[str, Any], takes: Mapping[str, int], namespace: str, app: App) -> list[QuotaShare]:
-    """Return what a pod takes of every quota of its namespace that counts it.
+    """Return the amounts that a pod uses of each ResourceQuota that counts the pod.
 
     Args:
         pod_spec: Spec of the pod.
-        takes: Amounts that it takes, by the name of a quota for them.
+        takes: Amounts that the pod uses, by the key that a ResourceQuota has for them, such as
+            ``requests.nvidia.com/gpu``.
         namespace: Namespace of the pod.
-        app: The app.
+        app: Objects of the app that contains the pod.
     """
     return [
         QuotaShare(
@@ -210,29 +232,34 @@ def quota_shares(pod_spec: Mapping[str, Any], takes: Mapping[str, int], namespac
 
 
 def quota_names(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the names by which quotas count what is asked for: resources by requests, classes of DRA by devices."""
+    """Return requested amounts by the keys that a ResourceQuota has for them.
+
+    A resource counts as a request, such as ``requests.nvidia.com/gpu``. A DRA device class has two keys.
+    """
     resources = {f"requests.{name if '/' in name else IMPLICIT + name}": count for name, count in asks.items()}
     return {**resources, **device_names(asks)}
 
 
 def device_names(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the names by which quotas count devices of claims."""
+    """Return the requested devices of DRA classes, by the key that a ResourceQuota has for the class."""
     return {f"{name}.deviceclass.resource.k8s.io/devices": count for name, count in asks.items() if "/" not in name}
 
 
 def _limits(quota: Manifest) -> Iterator[tuple[str, int]]:
+    """Return the numeric limits of a ResourceQuota, each with its key."""
     amounts = ((str(resource), quantity(hard)) for resource, hard in at(quota, "spec.hard").items())
     return ((resource, int(amount)) for resource, amount in amounts if amount is not None)
 
 
 def _scopes(quota: Manifest) -> Iterator[Mapping[str, Any]]:
+    """Yield the scopes of a ResourceQuota, which restrict the pods that it counts."""
     names = at(quota, "spec").get("scopes")
     yield from ({"scopeName": name, "operator": "Exists"} for name in (names if isinstance(names, list) else ()))
     yield from members(at(quota, "spec.scopeSelector").get("matchExpressions"))
 
 
 def _is_in(scope: Mapping[str, Any], pod_spec: Mapping[str, Any], app: App) -> bool:
-    """Check whether a scope takes a pod; of those only that a quota on GPUs may have."""
+    """Check whether a pod is in a scope of a ResourceQuota. Return False for scopes that cannot concern GPUs."""
     match scope.get("scopeName"):
         case "Terminating" | "NotTerminating" as name:
             return isinstance(pod_spec.get("activeDeadlineSeconds"), int) is (name == "Terminating")
@@ -261,12 +288,12 @@ _MOST_CHOICES = 64
 
 @dataclass
 class PodClaims:
-    """What a pod asks for by claims.
+    """The devices that a pod requests with ResourceClaims and ResourceClaimTemplates.
 
     Attributes:
-        choices: Devices of claims of its own, by their class; several where they leave a choice, the best first.
-        shared: Claims that it has together with others, by the index of the object.
-        notes: What was assumed, each a sentence without a full stop.
+        choices: Alternative sets of devices from the claims of this pod only, the preferred set first.
+        shared: Indices of the ResourceClaim objects that the pod can share with other pods.
+        notes: Assumptions about the claims, each a sentence without a period.
     """
 
     choices: Sequence[Choice] = (Choice({}),)
@@ -275,9 +302,15 @@ class PodClaims:
 
 
 def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vram: bool) -> PodClaims:
-    """Return what a pod asks for by claims; each is allocated once, whichever containers hold it.
+    """Return the devices that a pod requests with claims. A claim counts once, even if several containers use it.
 
-    Where a template is not in the app, only a pod that says how much memory it takes is known to want a GPU.
+    If a ResourceClaimTemplate is not in the app, a pod that states GPU memory counts as a pod with one GPU.
+
+    Args:
+        pod_spec: Spec of the pod.
+        namespace: Namespace of the pod.
+        app: Objects of the app that contains the pod.
+        says_vram: Whether an annotation of the pod states its GPU memory.
     """
     found = PodClaims()
     for claim in members(pod_spec.get("resourceClaims")):
@@ -285,7 +318,7 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
             index = app.index_of(_DRA, "ResourceClaim", claim["resourceClaimName"], namespace)
             if index is None:
                 found.notes.append(
-                    Condition(f"ResourceClaim {claim['resourceClaimName']}, which is not in this app, has its devices")
+                    Condition(f"ResourceClaim {claim['resourceClaimName']}, which is not in this app, gets its devices")
                 )
             elif index not in found.shared:
                 found.shared.append(index)
@@ -296,7 +329,7 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
             continue
         if template is None:
             found.notes.append(
-                Condition(f"ResourceClaimTemplate {name}, which is not in this app, asks for one {_WHOLE_GPUS}")
+                Condition(f"ResourceClaimTemplate {name}, which is not in this app, requests one {_WHOLE_GPUS}")
             )
         choices, notes = claim_choices(at(template or _WHOLE_GPU, "spec.spec"), app)
         found.choices = _together(found.choices, choices)
@@ -305,44 +338,47 @@ def pod_claims(pod_spec: Mapping[str, Any], namespace: str, app: App, *, says_vr
 
 
 def claim_choices(spec: Mapping[str, Any], app: App) -> tuple[Sequence[Choice], list[str]]:
-    """Return what a claim may be given of the classes of GPUs, the best first, and what was assumed about it."""
+    """Return the alternative sets of GPUs for a claim, the preferred set first, and assumptions about them."""
     found: Sequence[Choice] = (Choice({}),)
     notes: list[str] = []
     for request in members(mapping(spec.get("devices")).get("requests")):
         name = request.get("name")
-        # resource.k8s.io/v1beta1 has the members of "exactly" in the request itself.
+        # In resource.k8s.io/v1beta1, the members of "exactly" belong to the request itself.
         wanted = members(request.get("firstAvailable")) or [mapping(request.get("exactly")) or request]
         choices = [_choice(one, name, app, notes) for one in wanted]
         if choices[1:] and any(one.asks for one in choices):
-            notes.append(f"of the choices of its request {name} each node gives the first that it has")
+            notes.append(f"each node allocates the first choice of its request {name} that it has")
         found = _together(found, choices)
     if any(one.asks for one in found) and mapping(spec.get("devices")).get("constraints"):
-        notes.append(Condition("devices meet the constraints of its claim, which are not looked at"))
+        notes.append(Condition("devices meet the constraints of its claim, which the plan cannot check"))
     return found, list(dict.fromkeys(notes))
 
 
 def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str]) -> Choice:
+    """Return the devices for one request of a claim. Add assumptions about them to ``notes``."""
     device_class = wanted.get("deviceClassName")
-    # Access for monitoring takes no device away from others.
+    # Administrative access takes no device from other pods.
     if not isinstance(device_class, str) or wanted.get("adminAccess") is True:
         return Choice({})
     if not app.is_gpu_class(device_class):
         if app.index_of(_DRA, "DeviceClass", device_class) is None:
-            notes.append(Condition(f"a device of class {device_class}, which is not known to be GPUs, is there for it"))
+            notes.append(Condition(f"a device of class {device_class}, which may not be a GPU, is free for it"))
         return Choice({})
     has_conditions = bool(wanted.get("selectors"))
     if has_conditions:
-        notes.append(Condition(f"devices meet the conditions of its request {name}, which are not looked at"))
+        notes.append(Condition(f"devices meet the conditions of its request {name}, which the plan cannot check"))
     if device_class in app.own_classes:
-        notes.append(Condition(f"devices meet the conditions of device class {device_class}, which are not looked at"))
+        notes.append(
+            Condition(f"devices meet the conditions of device class {device_class}, which the plan cannot check")
+        )
         has_conditions = True
     if wanted.get("allocationMode") != "All":
         return Choice({device_class: number(wanted.get("count"), 1) or 1})
     if has_conditions:
         notes.append(
             Condition(
-                f"one device of a node meets the conditions of its request {name}, which takes all that do and waits "
-                "while one of them is taken"
+                f"one device of a node meets the conditions of its request {name}, which takes all such devices and "
+                "waits until all are free"
             )
         )
         return Choice({device_class: 1})
@@ -350,7 +386,7 @@ def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str])
 
 
 def _together(some: Sequence[Choice], others: Sequence[Choice]) -> Sequence[Choice]:
-    """Return what two requests may be given, in the order in which the allocator tries it."""
+    """Return the alternative sets of devices for two requests together, as the allocator orders them."""
     found: dict[tuple[frozenset[tuple[str, int]], frozenset[str]], Choice] = {}
     for one, other in islice(product(some, others), _MOST_CHOICES):
         names = dict.fromkeys([*one.asks, *other.asks])

@@ -1,4 +1,8 @@
-"""Who asks for GPUs in an app, and how many pods of each there are."""
+"""The GPU workloads of an app: the pods that request GPUs, and how many of them run at the same time.
+
+A consumer is a GPU workload as the capacity plan sees it: all pods of one object that have the same pod spec. A
+ResourceClaim that several pods share is a consumer too, because its devices count only once.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +46,15 @@ from gpu_constructs.kube.pod_specs import containers
 _MEBIBYTE = 1024 * 1024
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _NAMED = 5
-_STOPPED = "it is suspended, paused, gated or stopped: not counted until that is taken back"
-_REVISIONS = (
-    "only pods of one revision keep apart: whether an update finds a place beside the old ones is not looked at"
-)
-_WAITS = "the queue {} of Kueue, whose quota is not looked at, lets it start"
-_TWICE = "it stands among the objects more than once: the first counts"
+_STOPPED = "the app suspends, pauses or stops it, or a scheduling gate holds it back: the plan does not count it"
+_REVISIONS = "only pods of one revision keep apart: the plan does not check whether an update has room"
+_WAITS = "the Kueue queue {}, whose quota the plan cannot check, lets it start"
+_TWICE = "the app lists it more than once: only the first counts"
 
 
 @dataclass(frozen=True)
 class _Holder:
-    """Pods of an object, with the memory of each GPU in MiB that they say they take."""
+    """Pods of one object that have the same pod spec, with the GPU memory that their annotations state."""
 
     index: int
     manifest: Manifest
@@ -67,10 +69,13 @@ class _Holder:
 
 
 def consumers(facts: Facts) -> list[Consumer]:
-    """Return everyone who asks for GPUs, in the order of ``facts.objects``.
+    """Return the GPU workloads of an app, in the order of their objects in ``facts.objects``.
 
-    What makes no pods at all, as a Deployment of no replicas, is left out, and so is what has ended and what another
-    one of the objects has made.
+    The result omits objects without pods, for example a Deployment with 0 replicas. It also omits objects that have
+    ended, and objects that another object of the app creates.
+
+    Args:
+        facts: Manifests of the app, and facts that the library derives from them.
     """
     app = App(facts)
     found: list[Consumer] = []
@@ -92,7 +97,10 @@ def consumers(facts: Facts) -> list[Consumer]:
 
 
 def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
-    """Return pods as their namespace makes them, and why it refuses them."""
+    """Return the pods of an object with the defaults of their namespace, and the reason why a LimitRange rejects them.
+
+    The reason is empty if no LimitRange rejects the pods.
+    """
     manifest = app.facts.objects[index]
     group, refused = _admitted(made, namespace_of(manifest), app)
     stated = {**group.annotations, **annotations_of(manifest)}
@@ -102,14 +110,21 @@ def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
     return _Holder(index, manifest, group, vram[VRAM], vram[VRAM_TYPICAL], notes), refused
 
 
-def _mebibytes(said: object) -> int | None:
-    amount = quantity(said)
-    # Half a mebibyte more is one more.
+def _mebibytes(stated_text: object) -> int | None:
+    """Return an amount of memory, such as ``8Gi``, in MiB.
+
+    Return None if the text is not an amount, or if the amount is less than 1 MiB.
+    """
+    amount = quantity(stated_text)
+    # Round up to whole MiB.
     return None if amount is None or amount < _MEBIBYTE else -(-int(amount) // _MEBIBYTE)
 
 
 def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]:
-    """Return pods as the LimitRanges of their namespace make them, and why they refuse them."""
+    """Return pods with the defaults of LimitRanges, and the reason why a LimitRange rejects them.
+
+    The reason is empty if no LimitRange rejects the pods.
+    """
     ranges = [(name_of(app.facts.objects[index]), limit) for index, limit in app.facts.limit_ranges.get(namespace, ())]
     spec = completed(group.spec, [limit for _, limit in ranges])
     refused = next((f"LimitRange {name}: {one.text}" for name, limit in ranges for one in breaches(spec, limit)), "")
@@ -119,27 +134,28 @@ def _admitted(group: PodGroup, namespace: str, app: App) -> tuple[PodGroup, str]
         return group, refused
     names = " and ".join(dict.fromkeys(name for name, _ in ranges))
     those = " and ".join(str(one.get("name")) for one in given)
-    note = f"LimitRange {names} gives GPUs to containers that ask for none: {those}"
+    note = f"LimitRange {names} adds GPUs to containers that request none: {those}"
     return replace(group, spec=spec, notes=(*group.notes, note)), refused
 
 
 def _choices(group: PodGroup, claims: PodClaims, app: App) -> list[Choice]:
-    """Return what a pod takes of GPUs, the best first where its claims leave a choice; nothing where it takes none."""
+    """Return the alternative sets of devices for a pod, the preferred set first; empty if the pod requests no GPU."""
     given = _by_class(pod_asks(group.spec, app.is_gpu) if group.asks is None else group.asks)
     found = [replace(one, asks=dict(Counter(one.asks) + Counter(given))) for one in claims.choices]
     return found if any(one.asks for one in found) else []
 
 
 def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return resources for which Kubernetes makes a claim of a class by the name of that."""
+    """Return amounts by resource. The key for a DRA device class is the name of the class, without a prefix."""
     return summed((resource.removeprefix(IMPLICIT), count) for resource, count in asks.items())
 
 
-def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, told: Sequence[str], app: App) -> Consumer:
+def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, remarks: Sequence[str], app: App) -> Consumer:
+    """Return the pods of an object as a workload of the capacity plan."""
     group, namespace, asks = holder.group, namespace_of(holder.manifest), choices[0].asks
     apart = most_per_node(group.spec, group.labels, namespace)
     queue = labels_of(holder.manifest).get(_QUEUE, group.labels.get(_QUEUE))
-    # Kueue suspends what waits in its queues, and lets it run by itself.
+    # Kueue suspends and resumes the workloads in its queues itself, so a suspended workload counts.
     gates = ", ".join(str(gate.get("name")) for gate in members(group.spec.get("schedulingGates")))
     stopped = (group.is_stopped or bool(gates)) and queue is None
     is_unclear = (
@@ -156,7 +172,7 @@ def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, told: S
         *placement_notes(group.spec),
         *((_REVISIONS,) if is_unclear else ()),
         *((Condition(_WAITS.format(queue)),) if queue is not None else ()),
-        *told,
+        *remarks,
     ]
     most = {**asks, **_by_class(most_asked(group.spec, app.is_gpu))} if group.asks is None else asks
     taken = {"count/pods": 1, "pods": 1, **quota_names(_at_least(choices))}
@@ -180,16 +196,18 @@ def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, told: S
 
 
 def _holding(claims: PodClaims, app: App) -> list[str]:
+    """Return a note for each ResourceClaim that a pod shares with other pods."""
     names = [name_of(app.facts.objects[claim]) for claim in claims.shared]
-    return [f"it holds ResourceClaim {name} too, wherever that is" for name in names]
+    return [f"it also uses ResourceClaim {name}, on the node of that claim" for name in names]
 
 
 def _stopped_by(gates: str) -> list[str]:
+    """Return the notes for pods that a scheduling gate or a suspension holds back."""
     return [*([f"the scheduling gate {gates} holds its pods back"] if gates else []), _STOPPED]
 
 
 def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
-    """Return the members that tell who asks for what."""
+    """Return the attributes of ``Consumer`` that identify the object and the devices that it requests."""
     manifest = app.facts.objects[index]
     return {
         "subject": index,
@@ -197,20 +215,20 @@ def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
         "namespace": namespace_of(manifest),
         "name": name_of(manifest),
         "asks": choices[0].asks,
-        # There is a choice too where a node decides how many devices one is.
+        # With takes_all, the number of devices depends on the node, so even a single set of devices is a choice.
         "choices": tuple(choices) if choices[1:] or choices[0].takes_all else (),
     }
 
 
 def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
-    """Return the claim that several pods have together as one consumer."""
+    """Yield a ResourceClaim that several pods share, as one workload of the capacity plan."""
     manifest = app.facts.objects[index]
     choices, notes = claim_choices(mapping(manifest.get("spec")), app)
     if not any(one.asks for one in choices):
         return
     first = holders[0].group
     vram_notes = (note for holder in holders for note in holder.vram_notes)
-    told = [*vram_notes, *_held_by(holders), *notes, *placement_notes(first.spec)]
+    remarks = [*vram_notes, *_held_by(holders), *notes, *placement_notes(first.spec)]
     yield Consumer(
         **_common(index, choices, app),
         **priority_of(first.spec, app)[0],
@@ -221,35 +239,36 @@ def _shared(index: int, holders: list[_Holder], app: App) -> Iterator[Consumer]:
         quotas=tuple(quota_shares({}, device_names(_at_least(choices)), namespace_of(manifest), app)),
         vram_mib=_sum((holder.vram, holder.pods) for holder in holders),
         typical_vram_mib=_sum((holder.typical_vram, holder.pods) for holder in holders),
-        notes=tuple(dict.fromkeys(told)),
+        notes=tuple(dict.fromkeys(remarks)),
     )
 
 
 def _held_by(holders: Sequence[_Holder]) -> list[str]:
+    """Return the notes for a ResourceClaim that several pods share."""
     titles = [f"{holder.manifest['kind']} {name_of(holder.manifest)}" for holder in holders]
     named = ", ".join(titles[:_NAMED]) + (f" and {len(titles) - _NAMED} more" if titles[_NAMED:] else "")
     notes = (
-        (True, f"{sum(holder.pods for holder in holders)} pods hold it together: those of {named}"),
+        (True, f"{sum(holder.pods for holder in holders)} pods share it: those of {named}"),
         (
             len(holders) > 1,
-            f"its node must take all of them, and only what {titles[0]} demands of a node is looked at",
+            f"its node must accept these pods, but the plan checks only the node requirements of {titles[0]}",
         ),
         (
             any(holder.group.is_for_each_node for holder in holders),
-            "pods of a DaemonSet that hold it stay Pending on all nodes but its own",
+            "pods of a DaemonSet that use it stay Pending on all other nodes",
         ),
     )
     return [note for holds, note in notes if holds]
 
 
 def _at_least(choices: Sequence[Choice]) -> dict[str, int]:
-    """Return what is asked for whichever choice a node gives."""
+    """Return the number of devices by name that a pod gets in every alternative set of devices."""
     names = [name for name in choices[0].asks if all(name in one.asks for one in choices)]
     return {name: min(one.asks[name] for one in choices) for name in names}
 
 
 def _sum(each: Iterable[tuple[int | None, int]]) -> int | None:
-    """Return what amounts come to, so many of each; None where one of them is not known."""
+    """Return the sum of the memory of all pods. Return None if the memory of some pods is not known."""
     amounts = [None if amount is None else amount * pods for amount, pods in each]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if len(known) == len(amounts) else None

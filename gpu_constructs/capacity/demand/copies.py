@@ -1,4 +1,8 @@
-"""How many pods each kind of object makes."""
+"""The number of pods that each kind of object creates, for example a Deployment or a PyTorchJob.
+
+The table ``kinds.yaml`` assigns to each kind the function of this package that counts its pods. A copy is a unit that
+the number of replicas counts: one pod, or several pods that start together.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +27,20 @@ from gpu_constructs.kube.kinds import group_of
 from gpu_constructs.kube.tables import table
 
 Row = Mapping[str, Any]
-"""A kind in the table kinds.yaml."""
+"""One row of the table ``kinds.yaml``: the function that counts the pods of a kind, and its options."""
 
 
 @cache
 def kinds() -> Mapping[tuple[str, str], Row]:
-    """Return the kinds whose pods are known, by group and kind."""
+    """Return the rows of the table ``kinds.yaml``, each by the API group and the name of the kind."""
     return {tuple(name.split("/")): row for name, row in table("gpu_constructs.capacity.demand", "kinds.yaml").items()}
 
 
 def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
-    """Return the pods that an object makes; templates, which others make pods of, make none."""
+    """Return the pods that an object creates, one entry for each pod spec.
+
+    The result is empty for objects of an unknown kind, and for templates, whose pods other objects create.
+    """
     row = kinds().get(_kind(manifest))
     if row is None or row["rule"] == "template":
         return []
@@ -42,7 +49,7 @@ def pod_groups(manifest: Manifest, app: App) -> list[PodGroup]:
 
 
 def is_known(manifest: Manifest) -> bool:
-    """Check whether it is known how many pods an object makes, be it none."""
+    """Check whether the plan knows how many pods an object creates. The number can be 0."""
     row = kinds().get(_kind(manifest))
     if row is None or "holds" not in row:
         return row is not None
@@ -51,7 +58,7 @@ def is_known(manifest: Manifest) -> bool:
 
 
 def makes_pods(kind: tuple[str, str]) -> bool:
-    """Check whether objects of a group and kind make pods, and how many is known."""
+    """Check whether objects of a kind create pods in a number that the plan knows."""
     row = kinds().get(kind)
     return row is not None and row["rule"] != "template"
 
@@ -65,6 +72,7 @@ def _spec(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def _copies(manifest: Manifest, app: App) -> dict[str, Any]:
+    """Return the largest and the smallest number of replicas of an object, from its autoscaler if it has one."""
     copies, least = app.copies(manifest, number(_spec(manifest).get("replicas"), 1))
     return {"copies": copies, "least_copies": least}
 
@@ -87,28 +95,31 @@ def _replicated(
     unavailable: object = 0,
     pausable: bool = False,
 ) -> Iterator[PodGroup]:
+    """Yield the pods of an object with replicas, and the extra pods of an update."""
     spec, copies = _spec(manifest), _copies(manifest, app)
     rollout: dict[str, Any] = {}
     if rolling and at(manifest, strategy).get("type", "RollingUpdate") == "RollingUpdate":
         rollout = update(at(manifest, rolling), **copies, surge=surge, unavailable=unavailable)
     if pausable and spec.get("paused") is True:
         is_new = not number(at(manifest, "status").get("replicas"), 0)
-        rollout = {"is_stopped": True, "notes": ("a paused Deployment that is new makes no pods",)} if is_new else {}
+        rollout = {"is_stopped": True, "notes": ("a paused new Deployment creates no pods",)} if is_new else {}
     yield PodGroup(**pods_of(spec.get("template")), **copies, **rollout)
 
 
 def _daemon_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     most = at(manifest, "spec.updateStrategy.rollingUpdate").get("maxSurge", 0)
-    # A percentage is one of the nodes, which are not known here: one of them at least.
+    # A percentage refers to the number of nodes, which this function does not know. It means at least one node.
     surge = 0 if at(manifest, "spec.updateStrategy").get("type") == "OnDelete" else share(most, 1, up=True) or 0
     yield PodGroup(
         **pods_of(at(manifest, "spec.template")),
         least_copies=1,
         is_for_each_node=True,
         surge=surge,
-        # Kubernetes takes maxSurge with maxUnavailable 0 only.
+        # Kubernetes allows maxSurge only together with maxUnavailable 0.
         surge_is_needed=surge > 0,
-        notes=("its maxSurge is a share of the nodes: counted as one",) if surge and isinstance(most, str) else (),
+        notes=("its maxSurge is a percentage of the nodes: the plan counts one",)
+        if surge and isinstance(most, str)
+        else (),
     )
 
 
@@ -138,17 +149,17 @@ def _notebook(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _held(manifest: Manifest, app: App, *, holds: str) -> Iterator[PodGroup]:
-    """Return the pods of an object that stands in another, as one copy of that for each trial."""
-    # kubeflow/katib@v0.19.0:pkg/apis/controller/experiments/v1beta1/experiment_defaults.go: 3 trials at a time;
-    # pkg/controller.v1beta1/experiment/experiment_controller.go: never more than are left of maxTrialCount.
-    spec, trials, told = _spec(manifest), 1, tuple[str, ...]()
+    """Yield the pods of the trials of a Katib Experiment. Each copy is one trial."""
+    # kubeflow/katib@v0.19.0:pkg/apis/controller/experiments/v1beta1/experiment_defaults.go: 3 trials at a time.
+    # pkg/controller.v1beta1/experiment/experiment_controller.go: never more than maxTrialCount.
+    spec, trials, remarks = _spec(manifest), 1, tuple[str, ...]()
     held = at(manifest, holds)
     if manifest.get("kind") == "Experiment":
         trials = number(spec.get("parallelTrialCount"), 3)
         trials = min(trials, number(spec.get("maxTrialCount"), trials))
-        held, told = training.with_greatest_values(spec, _spec(app.as_written(manifest)).get("parameters"))
+        held, remarks = training.with_greatest_values(spec, _spec(app.as_written(manifest)).get("parameters"))
     own = at(held, "metadata.annotations")
-    # No name: scalers of the app mean other objects.
+    # The object of a trial has no name here, so that no autoscaler of the app matches it.
     known = {"namespace": namespace_of(manifest), "labels": at(held, "metadata.labels"), "annotations": own}
     for group in pod_groups({**held, "metadata": known}, app):
         yield replace(
@@ -156,8 +167,8 @@ def _held(manifest: Manifest, app: App, *, holds: str) -> Iterator[PodGroup]:
             annotations={**group.annotations, **own},
             copies=trials,
             pods_each=group.pods,
-            notes=(*group.notes, *told),
-            # Nothing updates a trial, and who suspends each has something else that lets it run, as a queue.
+            notes=(*group.notes, *remarks),
+            # No controller updates a trial. A program that suspends a trial, for example a queue, also resumes it.
             least_copies=0,
             surge=0,
             surge_is_needed=False,
@@ -167,12 +178,12 @@ def _held(manifest: Manifest, app: App, *, holds: str) -> Iterator[PodGroup]:
 
 
 def _training(manifest: Manifest, app: App, *, types: str, workers: int = 1) -> Iterator[PodGroup]:
-    # kubeflow/training-operator@v1.9.0:pkg/apis/kubeflow.org/v1/*_defaults.go: one of each type, of MPI no workers.
+    # kubeflow/training-operator@v1.9.0:pkg/apis/kubeflow.org/v1/*_defaults.go: one of each type, no MPI workers.
     spec = _spec(manifest)
     given_types = at(manifest, types)
     least, most = _elastic(spec, given_types)
     is_elastic = least != most
-    notes = (f"it is elastic: it runs with {least} workers and takes {most}",) if is_elastic else ()
+    notes = (f"its number of workers is elastic: from {least} to {most}",) if is_elastic else ()
     for name, given in given_types.items():
         is_worker = name.lower() == "worker"
         pods = number(mapping(given).get("replicas"), workers if is_worker else 1)
@@ -190,7 +201,11 @@ def _training(manifest: Manifest, app: App, *, types: str, workers: int = 1) -> 
 
 
 def _elastic(spec: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the fewest and the most workers of an elastic job; either one absent, it is as the other."""
+    """Return the smallest and the largest number of workers of a training job with an elastic policy.
+
+    If the policy sets only one of the two numbers, both have this value. If the job has no elastic policy, both are
+    None.
+    """
     policy = spec.get("elasticPolicy")
     if not isinstance(policy, Mapping):
         return None, None
@@ -204,8 +219,8 @@ def _elastic(spec: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[int | N
 
 
 def _leader_worker_set(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    # kubernetes-sigs/lws@v0.10.0:api/leaderworkerset/v1/leaderworkerset_types.go: one group of one pod, an update
-    # takes one old group away first; pkg/controllers/leaderworkerset_controller.go: a surge is no larger than the set.
+    # kubernetes-sigs/lws@v0.10.0:api/leaderworkerset/v1/leaderworkerset_types.go: One group of one pod; an update
+    # deletes one old group first. pkg/controllers/leaderworkerset_controller.go: A surge never exceeds the set.
     copies, template = _copies(manifest, app), at(manifest, "spec.leaderWorkerTemplate")
     rollout = update(at(manifest, "spec.rolloutStrategy.rollingUpdateConfiguration"), **copies, surge=0, unavailable=1)
     size = number(template.get("size"), 1)
@@ -219,7 +234,7 @@ def _job_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
     spec = _spec(manifest)
     jobs = members(spec.get("replicatedJobs"))
     in_turn = any(one.get("status") == "Complete" for job in jobs for one in members(job.get("dependsOn")))
-    notes = ("its jobs run in turn: counted as if at once",) if in_turn else ()
+    notes = ("its jobs run one after another: the plan counts them as if they ran together",) if in_turn else ()
     for job in jobs:
         made = at(job, "template.spec")
         yield PodGroup(
@@ -241,43 +256,49 @@ def _knative_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _knative_copies(annotations: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how many copies a revision of Knative has, by the annotations of its pods.
+    """Return how many copies a Knative revision runs, as attributes of ``Pods``, from the annotations of its pods.
 
-    knative/serving@knative-v1.23.0:pkg/apis/autoscaling/register.go, pkg/autoscaler/config/config.go: from 0 copies
-    up without end, and one to begin with.
+    By default, a revision starts with one copy, and scales between 0 and an unlimited number.
+
+    Source:
+        knative/serving@knative-v1.23.0:pkg/apis/autoscaling/register.go, pkg/autoscaler/config/config.go
     """
     least, most, first = (
         _scale(annotations, *names)
         for names in (("min-scale", "minScale"), ("max-scale", "maxScale"), ("initial-scale", "initialScale"))
     )
     copies = max(most or 0, least or 0) or 1
-    notes = () if most else (f"it sets no max-scale: counted as {copies}, and Knative may make more",)
+    notes = () if most else (f"it sets no max-scale: the plan counts {copies}, but Knative may create more",)
     surge = max(least or 0, 1 if first is None else first)
     return {
         "copies": copies,
         "least_copies": least or 0,
         "surge": surge,
         "surge_is_needed": surge > 0,
-        # pkg/reconciler/autoscaling/kpa: traffic moves once all of them are ready.
+        # pkg/reconciler/autoscaling/kpa: Traffic moves once all new copies are ready.
         "surge_together": max(surge, 1),
         "notes": notes,
     }
 
 
 def _scale(annotations: Mapping[str, Any], *names: str) -> int | None:
+    """Return the value of the first of several Knative autoscaling annotations that the pods have.
+
+    Return None if the pods have none of these annotations.
+    """
     texts = (str(annotations.get(f"autoscaling.knative.dev/{name}", "")) for name in names)
     return next((int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) < 12), None)
 
 
 def _rollout(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    # argoproj/argo-rollouts@v1.9.1:utils/defaults/defaults.go, utils/replicaset/replicaset.go: as a Deployment, or a
-    # whole second set.
+    # argoproj/argo-rollouts@v1.9.1:utils/defaults/defaults.go, utils/replicaset/replicaset.go: An update works as for a
+    # Deployment, or it creates a whole second set.
     spec, copies = _spec(manifest), _copies(manifest, app)
     canary = at(manifest, "spec.strategy.canary")
     if "blueGreen" in at(manifest, "spec.strategy") or canary.get("trafficRouting"):
         rollout = whole_set(copies["copies"], copies["least_copies"])
         if canary.get("dynamicStableScale") is True:
-            # The old set goes as the new one comes.
+            # The controller scales the old ReplicaSet down while it scales the new ReplicaSet up.
             rollout["surge_together"] = 1
     else:
         rollout = update(canary, **copies, surge="25%", unavailable="25%")
@@ -288,12 +309,12 @@ def _rollout(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     yield PodGroup(**pods_of(spec.get("template")), **copies, **rollout)
 
 
-# Of others.
+# Other kinds.
 
 
 def _scaled_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    # kedacore/keda@v2.20.2:apis/keda/v1alpha1/scaledjob_types.go: at most 100 jobs at a time and down to 0 where
-    # absent; paused by anything that is not false.
+    # kedacore/keda@v2.20.2:apis/keda/v1alpha1/scaledjob_types.go: By default between 0 and 100 jobs at a time. Any
+    # value that is not false pauses it.
     spec = _spec(manifest)
     job = mapping(spec.get("jobTargetRef"))
     most = number(spec.get("maxReplicaCount"), 100)
@@ -304,7 +325,9 @@ def _scaled_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
         least_copies=min(number(spec.get("minReplicaCount"), 0), most),
         pods_each=_job_pods(job),
         is_stopped=paused is not None and str(paused).lower() not in ("0", "f", "false"),
-        notes=() if "maxReplicaCount" in spec else ("it sets no maxReplicaCount: counted as 100 jobs at a time",),
+        notes=()
+        if "maxReplicaCount" in spec
+        else ("it sets no maxReplicaCount: the plan counts the default of 100 jobs",),
     )
 
 

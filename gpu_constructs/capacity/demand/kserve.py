@@ -1,7 +1,8 @@
-"""How many pods the services of KServe make, from the runtimes that they name.
+"""The number of pods that KServe objects create. A serving runtime completes the pod spec of an InferenceService.
 
-kserve/kserve@v0.20.0:pkg/controller/v1beta1/inferenceservice/components/predictor.go,
-pkg/controller/v1beta1/inferenceservice/reconcilers/{deployment,hpa}, pkg/apis/serving/v1alpha2.
+Source:
+    kserve/kserve@v0.20.0:pkg/controller/v1beta1/inferenceservice/components/predictor.go,
+    pkg/controller/v1beta1/inferenceservice/reconcilers/{deployment,hpa}, pkg/apis/serving/v1alpha2.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from gpu_constructs.capacity.demand.pod_group import PodGroup, asked, leader_and
 from gpu_constructs.facts.readable import Manifest, annotations_of, at, mapping, members, name_of, namespace_of, number
 from gpu_constructs.kube.pod_specs import model_server
 
-_NOTHING_MORE = Condition("its baseRefs, which are not looked at, add nothing that decides where its pods go")
+_NOTHING_MORE = Condition("its baseRefs, which the plan cannot check, do not change where its pods run")
 _GROUP = "serving.kserve.io"
 _SERVING = "kserve-container"
-_ALONE = "only what it states itself is counted"
+_ALONE = "the plan counts only its own fields"
 _NAMED = 5
 _STANDARD = ("RawDeployment", "Standard")
 
 
 def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Return the pods of an InferenceService."""
+    """Yield the pods of an InferenceService: those of its predictor, canaries, transformer and explainer."""
     spec = at(manifest, "spec")
     predictor = mapping(spec.get("predictor"))
-    runtime, told = _runtime(manifest, predictor, app)
+    runtime, remarks = _runtime(manifest, predictor, app)
     found: list[PodGroup] = []
     canaries = [(mapping(one.get("predictor")), one) for one in members(spec.get("canary"))]
     if isinstance(predictor.get("workerSpec"), Mapping):
@@ -44,7 +45,7 @@ def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
         found.append(group)
     for index, (own, one) in enumerate(canaries):
         pods = _canary_pods(predictor, own, one)
-        # What the canary leaves out is as the predictor has it.
+        # A canary inherits unset members from the predictor.
         group = _component(manifest, "canary", _with_runtime(merged(predictor, own), runtime))
         part = f"canary {own.get('name') or index}"
         surge = min(group.surge, pods)
@@ -53,13 +54,16 @@ def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     others = [part for part in ("transformer", "explainer") if isinstance(spec.get(part), Mapping)]
     found += [_component(manifest, part, spec[part]) for part in others]
     for group in found:
-        notes = group.notes if group.part in others else (*group.notes, *told)
+        notes = group.notes if group.part in others else (*group.notes, *remarks)
         part = group.part if len(found) > 1 else ""
         yield replace(group, part=part, is_stopped=_is_stopped(manifest), notes=notes)
 
 
 def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tuple[Mapping[str, Any], Sequence[str]]:
-    """Return the spec of the runtime that a predictor names or gets by its format, and what was assumed about it."""
+    """Return the spec of the ServingRuntime for a predictor, and assumptions about it.
+
+    The predictor names the runtime, or KServe selects one that supports the model format.
+    """
     server = model_server(predictor)
     if server is None:
         return {}, ()
@@ -74,8 +78,9 @@ def _runtime(manifest: Manifest, predictor: Mapping[str, Any], app: App) -> tupl
 def _of_format(
     manifest: Manifest, predictor: Mapping[str, Any], server: str, app: App
 ) -> tuple[Mapping[str, Any], Sequence[str]]:
-    # pkg/apis/serving/v1beta1/predictor_model.go: those of the namespace first, then by priority; of others KServe
-    # takes the newest, which is not known here.
+    """Return the spec of the ServingRuntime that KServe selects by the model format, and assumptions about it."""
+    # pkg/apis/serving/v1beta1/predictor_model.go: Runtimes of the namespace come first, then those with the highest
+    # priority. Among equals KServe takes the newest, which is not known here.
     model = mapping(predictor[server])
     wanted = mapping(model.get("modelFormat")) if server == "model" else {"name": server}
     found: list[tuple[bool, float, str, Mapping[str, Any]]] = []
@@ -88,14 +93,15 @@ def _of_format(
             order = -float(number(formats[0].get("priority"), -1)) if "priority" in formats[0] else inf
             found.append((is_shared, order, name_of(one), spec))
     if not found:
-        return {}, (f"it names no runtime, and none of this app takes its format: {_ALONE}",)
+        return {}, (f"it names no runtime, and no runtime of this app supports its format: {_ALONE}",)
     found.sort(key=lambda each: each[:3])
     named = ", ".join(each[2] for each in found[:_NAMED]) + (" and others" if found[_NAMED:] else "")
-    note = f"KServe chooses its runtime among {named}: counted as {found[0][2]}"
+    note = f"KServe chooses its runtime among {named}: the plan assumes {found[0][2]}"
     return found[0][3], (note,) if found[1:] else ()
 
 
 def _may_serve(runtime: Mapping[str, Any], predictor: Mapping[str, Any], protocol: object) -> bool:
+    """Check whether KServe can select a ServingRuntime for a predictor."""
     protocols = runtime.get("protocolVersions")
     return (
         runtime.get("disabled") is not True
@@ -106,6 +112,7 @@ def _may_serve(runtime: Mapping[str, Any], predictor: Mapping[str, Any], protoco
 
 
 def _takes(supported: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Check whether a supported model format of a ServingRuntime matches the format of a model."""
     return (
         supported.get("autoSelect") is True
         and supported.get("name") == wanted.get("name")
@@ -114,7 +121,7 @@ def _takes(supported: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _with_runtime(component: Mapping[str, Any], runtime: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the pod spec of a predictor laid over that of its runtime."""
+    """Return the pod spec of a predictor, with the fields that its ServingRuntime adds."""
     if not runtime:
         return component
     server = model_server(component)
@@ -131,11 +138,11 @@ def _merged_containers(base: list[Mapping[str, Any]], own: list[Mapping[str, Any
 
 
 def _component(manifest: Manifest, part: str, component: Mapping[str, Any]) -> PodGroup:
-    # pkg/constants/constants.go: one copy where minReplicas is absent.
+    # pkg/constants/constants.go: The default of minReplicas is 1.
     least = number(component.get("minReplicas"), 1)
     most = number(component.get("maxReplicas"), 0)
     strategy = mapping(component.get("deploymentStrategy"))
-    # config/configmap/inferenceservice.yaml: Knative, unless another is set.
+    # config/configmap/inferenceservice.yaml: The default mode is Knative.
     if annotations_of(manifest).get(f"{_GROUP}/deploymentMode") in _STANDARD:
         least = max(least, 1)
         copies = max(least, most)
@@ -145,9 +152,9 @@ def _component(manifest: Manifest, part: str, component: Mapping[str, Any]) -> P
         copies = max(least, most, 1)
         notes: tuple[str, ...] = ()
         if not most:
-            notes = (f"it sets no maxReplicas: counted as {copies}, and Knative may make more",)
+            notes = (f"it sets no maxReplicas: the plan counts {copies}, but Knative may create more",)
         if number(component.get("canaryTrafficPercent"), 100) < 100:
-            notes = (*notes, "canaryTrafficPercent keeps the last revision, which is counted as part of an update")
+            notes = (*notes, "canaryTrafficPercent keeps the last revision, which the plan counts as part of an update")
         surge = max(least, 1)
         rollout = {"surge": surge, "surge_is_needed": True, "surge_together": surge, "notes": notes}
     return PodGroup(
@@ -169,7 +176,7 @@ def _canary_pods(predictor: Mapping[str, Any], own: Mapping[str, Any], canary: M
 def _several_nodes(
     manifest: Manifest, predictor: Mapping[str, Any], runtime: Mapping[str, Any], app: App
 ) -> Iterator[PodGroup]:
-    """Return the head and the workers of a predictor on several nodes, whose GPUs KServe works out itself."""
+    """Yield the head pod and the worker pods of a predictor on several nodes. KServe computes their GPUs."""
     head_spec = _with_runtime(predictor, runtime)
     base, own = mapping(runtime.get("workerSpec")), mapping(predictor.get("workerSpec"))
     containers = _merged_containers(members(base.get("containers")), members(own.get("containers")))
@@ -181,7 +188,7 @@ def _several_nodes(
         nodes, worker_gpus, head_gpus = stages, each, each
     else:
         nodes, worker_gpus, head_gpus = _ray_nodes(stages * each, head_gpus, worker_gpus)
-    # An update makes a whole second set first.
+    # An update creates a whole second set first.
     group = replace(
         _component(manifest, "predictor", head_spec),
         copies=1,
@@ -198,7 +205,7 @@ def _several_nodes(
 
 
 def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple[str, int, int]:
-    """Return the resource, and how many of it the first container of the head and of a worker asks for."""
+    """Return a GPU resource, and the amounts of it that the first containers of the head and of a worker request."""
     counts = []
     resource = "nvidia.com/gpu"
     for spec in (head, worker):
@@ -211,7 +218,7 @@ def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple
 
 
 def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
-    """Return nodes, GPUs of each worker and GPUs of the head, for so many GPUs in all."""
+    """Return how KServe distributes GPUs: the number of nodes, the GPUs of each worker, and the GPUs of the head."""
     if worker:
         nodes = 1 if head >= total else -(-total // worker)
         if nodes == 1:
@@ -223,7 +230,7 @@ def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
 
 
 def llm_inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Return the pods of an LLMInferenceService."""
+    """Yield the pods of an LLMInferenceService: those of the model, of a separate prefill, and of the scheduler."""
     spec, written = at(manifest, "spec"), at(app.as_written(manifest), "spec")
     found = list(_llm_pods(spec, "", _llm_size(written)))
     if at(spec, "prefill"):
@@ -267,6 +274,7 @@ def _llm_pods(spec: Mapping[str, Any], part: str, size: int) -> Iterator[PodGrou
 
 
 def _llm_size(spec: Mapping[str, Any]) -> int:
+    """Return the number of pods in one group of an LLMInferenceService, from its parallelism."""
     # pkg/apis/serving/v1alpha2/llm_inference_service_types_func.go GetSize
     parallel = mapping(spec.get("parallelism"))
     data, local = number(parallel.get("data"), 0), number(parallel.get("dataLocal"), 0)

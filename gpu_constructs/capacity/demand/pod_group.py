@@ -1,4 +1,4 @@
-"""Pods of one spec that an object makes, how many, and what they take of GPUs as the scheduler counts it."""
+"""The pods that an object creates from one pod spec: how many exist, and how many GPUs the scheduler counts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from gpu_constructs.facts.readable import amounts, at, quantity, share
 from gpu_constructs.kube.pod_specs import containers
 
 IsGpu = Callable[[str], bool]
-"""Whether a resource is GPUs."""
+"""Function that checks whether a resource consists of GPUs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodGroup(Pods):
-    """Pods of one spec that an object makes.
+    """The pods that an object creates from one pod spec.
 
     Attributes:
-        spec: The pod spec.
+        spec: Pod spec.
         annotations: Annotations of the pods.
-        asks: GPUs that each takes, if the controller writes that itself; None: as the spec says.
+        asks: Number of GPUs that a pod requests, by resource, if the controller computes it. None if the pod spec
+            states this number.
     """
 
     spec: Mapping[str, Any]
@@ -35,15 +36,15 @@ class PodGroup(Pods):
 def update(
     rolling: Mapping[str, Any], copies: int, least_copies: int, *, surge: object = "25%", unavailable: object = "25%"
 ) -> dict[str, Any]:
-    """Return how a rolling update goes on: the members ``surge``, ``surge_is_needed`` and ``notes`` of pods.
+    """Return the extra pods of a rolling update, as ``surge``, ``surge_is_needed`` and ``notes`` of ``Pods``.
 
-    Both are shares of the copies that run when the update comes, which may be few.
+    Percentages apply to the copies that run when the update starts, which can be fewer than ``copies``.
     """
     given = [rolling.get("maxSurge"), rolling.get("maxUnavailable")]
     extra = _first_share((given[0], surge), copies, up=True)
     gone = _first_share((given[1], unavailable), least_copies or copies, up=False)
     are_none = all(value is not None and share(value, 100, up=True) == 0 for value in given)
-    notes = ("Kubernetes refuses it: maxSurge and maxUnavailable are both 0",) if are_none else ()
+    notes = ("Kubernetes rejects it: maxSurge and maxUnavailable are both 0",) if are_none else ()
     rollout = {"surge": extra, "surge_is_needed": not gone} if extra and copies else {}
     return {**rollout, "notes": notes}
 
@@ -54,14 +55,21 @@ def _first_share(values: Iterable[object], of: int, *, up: bool) -> int | None:
 
 
 def merged(base: Any, over: Any) -> Any:
-    """Return a mapping with another laid over it, member by member; anything else is replaced."""
+    """Return a mapping in which the values of a second mapping replace those of the first mapping.
+
+    The function merges nested mappings in the same way. It replaces lists and other values.
+
+    Args:
+        base: First mapping.
+        over: Second mapping, whose values take precedence.
+    """
     if not isinstance(base, Mapping) or not isinstance(over, Mapping):
         return over
     return {**base, **{key: merged(base.get(key), value) for key, value in over.items()}}
 
 
 def pods_of(template: object) -> dict[str, Any]:
-    """Return the members ``spec``, ``labels`` and ``annotations`` that a pod template has."""
+    """Return the spec, the labels and the annotations of a pod template, as attributes of ``PodGroup``."""
     return {
         "spec": at(template, "spec"),
         "labels": at(template, "metadata.labels"),
@@ -70,10 +78,12 @@ def pods_of(template: object) -> dict[str, Any]:
 
 
 def leader_and_workers(leader: object, worker: object, size: int) -> list[tuple[str, object, int]]:
-    """Return the parts of a group of pods, each with its template and how many of it are in the group.
+    """Return the pod templates of a group of pods, each with its name and its number of pods in the group.
 
-    kubernetes-sigs/lws@v0.10.0:api/leaderworkerset/v1/leaderworkerset_types.go: without a template of its own the
-    leader is as the workers are.
+    If the leader has no template of its own, it has the template of the workers.
+
+    Source:
+        kubernetes-sigs/lws@v0.10.0:api/leaderworkerset/v1/leaderworkerset_types.go
     """
     if not isinstance(leader, Mapping):
         return [("", worker, size)]
@@ -81,41 +91,44 @@ def leader_and_workers(leader: object, worker: object, size: int) -> list[tuple[
 
 
 def is_suspended(spec: Mapping[str, Any]) -> bool:
-    """Check whether the object with this spec is suspended."""
+    """Check whether a spec has ``suspend: true``."""
     return spec.get("suspend") is True
 
 
 def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
-    """Return the members ``copies``, ``is_stopped`` and ``notes`` of what starts by a calendar."""
+    """Return how many runs of an object with a schedule exist at the same time, as attributes of ``Pods``."""
     stopped = is_suspended(spec)
     copies = 2 if overlaps and not stopped else 1
-    notes = ("a run may start before the last one has ended: counted as two at a time",) if copies > 1 else ()
+    notes = ("a run may start before the previous one ends: the plan counts two at a time",) if copies > 1 else ()
     return {"copies": copies, "is_stopped": stopped, "notes": notes}
 
 
 def whole_set(copies: int, least: int) -> dict[str, Any]:
-    """Return the members of an update that makes all of the new pods before any old one goes."""
+    """Return the extra pods, as attributes of ``Pods``, of an update that starts all new pods before it deletes one."""
     together = least or copies
     return {"surge": copies, "surge_is_needed": copies > 0, "surge_together": max(together, 1)}
 
 
 def asked(container: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
-    """Return how many of each GPU resource a container asks for; an amount that is not a number counts as 1."""
+    """Return the number of GPUs that a container requests, by resource.
+
+    An amount that is not a number, such as a placeholder of a template, counts as 1.
+    """
     given = {**amounts(container, "requests"), **amounts(container, "limits")}
     known = ((resource, quantity(amount)) for resource, amount in given.items() if is_gpu(resource))
-    # Kubernetes refuses parts of a GPU, and a placeholder stands for one at least.
+    # Kubernetes rejects fractions of a GPU, and a placeholder stands for at least one.
     counts = ((resource, 1 if n is None or 0 < n < 1 else int(n)) for resource, n in known)
     return {resource: count for resource, count in counts if count > 0}
 
 
 def most_asked(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
-    """Return the most of each GPU resource that one container of a pod asks for."""
+    """Return the largest number of GPUs that a single container of a pod requests, by resource."""
     each = grouped(item for container in containers(pod_spec) for item in asked(container, is_gpu).items())
     return {resource: max(counts) for resource, counts in each.items()}
 
 
 def pod_asks(pod_spec: Mapping[str, Any], is_gpu: IsGpu) -> dict[str, int]:
-    """Return how many of each GPU resource the scheduler sets aside for a pod."""
+    """Return the number of GPUs that the scheduler reserves for a pod, by resource."""
     held = grouped(
         (resource, (id(container), Decimal(count)))
         for container in containers(pod_spec)

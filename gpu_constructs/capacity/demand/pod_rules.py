@@ -1,4 +1,9 @@
-"""What pods demand of one another: rules between consumers, read from their pod specs."""
+"""The rules in pod specs about other pods: required affinity and anti-affinity, and topology spread constraints.
+
+In this module, a consumer is a workload as the capacity plan sees it: all pods of one object that have the same spec. A
+topology domain is a set of nodes with the same value of a label, the topology key. A condition is a clause that follows
+"fits, if" in the report, because the plan cannot check it.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +21,20 @@ from gpu_constructs.facts.readable import at, members, name_of, namespace_of, nu
 from gpu_constructs.facts.selectors import selects
 
 HOST = "kubernetes.io/hostname"
-"""The label whose domains are nodes."""
-# Labels that only a controller writes, another value for each revision of the pods.
+"""Label with a different value on each node, so that each topology domain is one node."""
+# Labels that only controllers set, with a different value for each revision of the pods.
 _OF_REVISIONS = frozenset({"controller-revision-hash", "pod-template-hash", "rollouts-pod-template-hash"})
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True)
 class Affinity:
-    """A consumer's pods go only where pods of others are in the domain of each key, or keep out of their domains.
+    """A required affinity or anti-affinity of one workload: where its pods can run, relative to other pods.
 
     Attributes:
-        owner: The consumer.
-        keys: The labels whose values are the domains; one of those that keep out.
-        others: Consumers whose pods it means; it may be one of them.
+        owner: Index of the workload whose pod spec has the rule.
+        keys: Topology keys of the rule; exactly one for an anti-affinity.
+        others: Indices of the workloads whose pods the rule selects. They can include the owner.
     """
 
     owner: int
@@ -38,19 +43,20 @@ class Affinity:
 
     @property
     def key(self) -> str:
-        """The only label, or the first."""
+        """First topology key of the rule, which is the only one for anti-affinities and spread constraints."""
         return self.keys[0]
 
 
 @dataclass(frozen=True)
 class Spread(Affinity):
-    """A consumer's pods are spread evenly over domains.
+    """A topology spread constraint of one workload, which limits how unevenly its pods run in topology domains.
 
     Attributes:
-        max_skew: How many pods a domain may have more than the emptiest one.
-        min_domains: With fewer domains the emptiest one counts as empty.
-        honors_affinity: Whether only nodes that its node affinity admits are domains.
-        honors_taints: Whether only nodes whose taints it tolerates are.
+        max_skew: Largest difference between the number of pods in a domain and that in the emptiest domain.
+        min_domains: Smallest number of domains. If fewer exist, the scheduler assumes that the emptiest domain has no
+            pods.
+        honors_affinity: Whether the scheduler ignores nodes that the node affinity of the pods does not accept.
+        honors_taints: Whether the scheduler ignores nodes whose taints the pods do not tolerate.
     """
 
     max_skew: int
@@ -61,14 +67,14 @@ class Spread(Affinity):
 
 @dataclass
 class Rules:
-    """Rules between consumers.
+    """All rules in the pod specs of an app about other pods.
 
     Attributes:
-        aways: Required anti-affinities.
-        nears: Required affinities.
-        spreads: Spread constraints with ``DoNotSchedule``.
-        conditions: By consumer what cannot be modelled.
-        of_revisions: Consumers with a rule about pods of one revision only.
+        aways: Required anti-affinities: the pods do not run in a domain with the selected pods.
+        nears: Required affinities: the pods run in a domain with the selected pods.
+        spreads: Topology spread constraints with ``DoNotSchedule``.
+        conditions: Notes for rules that the plan cannot check, each with the index of the workload that has the rule.
+        of_revisions: Indices of the workloads with a rule that selects only pods of the same revision of the workload.
     """
 
     aways: list[Affinity] = field(default_factory=list)
@@ -78,11 +84,11 @@ class Rules:
     of_revisions: set[int] = field(default_factory=set)
 
     def labels(self) -> Iterator[tuple[int, str]]:
-        """Return the labels that rules need, each with the consumer whose rule it is."""
+        """Return the topology keys of all rules, each with the index of the workload that has the rule."""
         return ((one.owner, key) for one in (*self.aways, *self.spreads, *self.nears) for key in one.keys)
 
     def without(self, labels: Mapping[int, Collection[str]]) -> Rules:
-        """Return the rules that need none of some labels."""
+        """Return the rules whose topology keys are not among the given labels of the workload that has the rule."""
 
         def is_kept(one: Affinity) -> bool:
             return set(one.keys).isdisjoint(labels.get(one.owner, ()))
@@ -90,17 +96,17 @@ class Rules:
         return Rules([*filter(is_kept, self.aways)], [*filter(is_kept, self.nears)], [*filter(is_kept, self.spreads)])
 
     def involved(self) -> frozenset[int]:
-        """Return the consumers that rules are about."""
+        """Return the indices of all workloads that have a rule or that a rule selects."""
         rules = (*self.aways, *self.nears, *self.spreads)
         return frozenset(index for one in rules for index in (one.owner, *one.others))
 
 
 def bystanders(facts: Facts, consumers: Sequence[Consumer]) -> list[Consumer]:
-    """Return the pods of an app that hold no GPU.
+    """Return the workloads of an app that request no GPU. The rules of GPU workloads can select their pods.
 
     Args:
-        facts: The app.
-        consumers: Those that hold some.
+        facts: Manifests of the app, and facts that the library derives from them.
+        consumers: Workloads of the app that request GPUs.
     """
     app = App(facts)
     known = {(one.subject, one.part) for one in consumers}
@@ -123,11 +129,11 @@ def bystanders(facts: Facts, consumers: Sequence[Consumer]) -> list[Consumer]:
 
 
 def rules_between(consumers: Sequence[Consumer], others: Sequence[Consumer]) -> Rules:
-    """Return the rules between the pods of consumers.
+    """Return the rules of the GPU workloads about other pods.
 
     Args:
-        consumers: Those that hold GPUs.
-        others: Pods of the app that hold none, which are not placed.
+        consumers: Workloads of the app that request GPUs.
+        others: Workloads of the app that request no GPU. The plan does not place their pods.
     """
     everyone = _Everyone([*consumers, *others], len(consumers))
     for index, one in enumerate(consumers):
@@ -136,7 +142,7 @@ def rules_between(consumers: Sequence[Consumer], others: Sequence[Consumer]) -> 
             everyone.read(index)
     for other in others:
         for term in required_terms(other.pod_spec, "podAntiAffinity"):
-            clause = f"{other.kind} {other.title}, which holds no GPU and keeps off its pods, leaves nodes to it"
+            clause = f"{other.kind} {other.title}, which requests no GPU and keeps off its pods, leaves nodes to it"
             everyone.found.conditions += ((index, Condition(clause)) for index in everyone.selected(term, other))
     return everyone.found
 
@@ -154,10 +160,10 @@ def _spread(index: int, constraint: Mapping[str, Any], others: set[int]) -> Spre
 
 
 class _Everyone:
-    """All pods of an app, those first that hold GPUs, by their labels.
+    """All workloads of an app, with an index that finds them by label. GPU workloads come first.
 
     Attributes:
-        found: Rules of those that were read.
+        found: Rules of the workloads that the method ``read`` has processed.
     """
 
     def __init__(self, pods: Sequence[Consumer], consumers: int) -> None:
@@ -168,13 +174,13 @@ class _Everyone:
         self.found = Rules()
 
     def read(self, index: int) -> None:
-        """Read the rules of a consumer's pods."""
+        """Add the rules in the pod spec of one workload to ``found``."""
         one, found = self._pods[index], self.found
         aways, spreads = len(found.aways), len(found.spreads)
         for term in required_terms(one.pod_spec, "podAntiAffinity"):
             who = self._meant(index, term, "podAntiAffinity")
             key = str(term.get("topologyKey"))
-            # That it keeps off its own kind on a node is a limit of its own.
+            # most_per_node already represents the anti-affinity of pods to their own kind on a node.
             who -= {index} if key == HOST else set()
             if who:
                 found.aways.append(Affinity(index, (key,), frozenset(who)))
@@ -184,13 +190,14 @@ class _Everyone:
             term = {**hard, "namespaces": None, "namespaceSelector": None}
             found.spreads.append(_spread(index, hard, self._meant(index, term, "topologySpreadConstraints")))
         has_rules = is_near or (aways, spreads) != (len(found.aways), len(found.spreads))
-        # A claim is not a pod.
+        # A ResourceClaim is not a pod.
         is_claim = one.kind == "ResourceClaim"
         if has_rules and (is_claim or one.is_for_each_node):
             what = "the pods that hold it" if is_claim else "each of its pods"
-            self._note(index, f"their rules for other pods let {what} go where the GPU is")
+            self._note(index, f"affinities and spread constraints let {what} run where the GPU is")
 
     def _read_near(self, index: int) -> bool:
+        """Add the required affinity of one workload to ``found``. Return whether it selects pods of GPU workloads."""
         terms = required_terms(self._pods[index].pod_spec, "podAffinity")
         if not terms:
             return False
@@ -198,29 +205,34 @@ class _Everyone:
         if who:
             self.found.nears.append(Affinity(index, tuple(str(term.get("topologyKey")) for term in terms), who))
         elif not any(noted == index for noted, _ in self.found.conditions):
-            self._note(index, "a pod that its podAffinity selects, of which this app has none, runs there")
+            self._note(index, "a pod that its podAffinity selects, which is not in this app, runs there")
         return bool(who)
 
     def _note(self, index: int, clause: str) -> None:
+        """Add a condition for a rule of one workload that the plan cannot check."""
         self.found.conditions.append((index, Condition(clause)))
 
     def _meant(self, index: int, term: Mapping[str, Any], what: str) -> set[int]:
-        """Return the consumers that a term means; note what of it cannot be modelled."""
+        """Return the indices of the GPU workloads that an affinity term selects.
+
+        The function adds a condition if the plan cannot check the term.
+        """
         selected = self._selected(term, self._pods[index])
         if is_of_revision(term):
             self.found.of_revisions.add(index)
         stranger = next((self._pods[other] for other in selected if other >= self._consumers), None)
         if stranger is not None:
-            self._note(index, f"its {what} lets it go beside {stranger.kind} {stranger.title}, which holds no GPU")
+            self._note(index, f"its {what} lets it run near {stranger.kind} {stranger.title}, which requests no GPU")
         if term.get("mismatchLabelKeys") or term.get("namespaceSelector"):
-            self._note(index, f"its {what} allows such a placement, which is not looked at")
+            self._note(index, f"its {what}, which the plan cannot check, allows such a placement")
         return {other for other in selected if other < self._consumers}
 
     def selected(self, term: Mapping[str, Any], owner: Consumer) -> list[int]:
-        """Return the consumers that a term of another pod means."""
+        """Return the indices of the GPU workloads that an affinity term of another workload selects."""
         return [index for index in self._selected(term, owner) if index < self._consumers]
 
     def _selected(self, term: Mapping[str, Any], owner: Consumer) -> list[int]:
+        """Return the indices of all workloads that an affinity term selects."""
         wanted = at(term, "labelSelector.matchLabels").items()
         near = [self._labelled.get((key, value), []) for key, value in wanted if isinstance(value, str)]
         candidates = min(near, key=len, default=range(len(self._pods)))
@@ -232,25 +244,28 @@ class _Everyone:
 
 
 def most_per_node(pod_spec: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> int | None:
-    """Return 1 where pods keep one another off their nodes, by their own required anti-affinity."""
+    """Return 1 if a required anti-affinity of the pods allows only one of them on a node. Otherwise, return None."""
     return (
         1 if any(_keeps_off(term, labels, namespace) for term in required_terms(pod_spec, "podAntiAffinity")) else None
     )
 
 
 def is_apart_by_revision(pod_spec: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether pods keep off only those of their own revision, so that an update may go beside the old ones."""
+    """Check whether an anti-affinity separates only pods of the same revision.
+
+    During an update, a new pod can then run on the same node as an old pod.
+    """
     terms = [one for one in required_terms(pod_spec, "podAntiAffinity") if _keeps_off(one, labels, namespace)]
     return bool(terms) and all(is_of_revision(term) for term in terms)
 
 
 def is_of_revision(term: Mapping[str, Any]) -> bool:
-    """Check whether a term is about pods of one revision only."""
+    """Check whether an affinity term selects only pods of the same revision of a workload."""
     return bool(_OF_REVISIONS.intersection(_texts(term.get("matchLabelKeys"))))
 
 
 def meets(term: Mapping[str, Any], one: Consumer, other: Consumer) -> bool:
-    """Check whether a term of a consumer's pods is about the pods of another one, or about its own."""
+    """Check whether an affinity term of one workload selects the pods of another workload, or its own pods."""
     keys = [key for key in _texts(term.get("matchLabelKeys")) if key in one.labels]
     return (
         (other is one or not is_of_revision(term))
@@ -264,25 +279,26 @@ def _texts(value: object) -> list[str]:
 
 
 def required_terms(pod_spec: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
-    """Return the terms that must hold of an affinity, as ``podAntiAffinity``."""
+    """Return the required terms of one kind of affinity, for example of ``podAntiAffinity``."""
     return members(at(pod_spec, f"affinity.{kind}").get(_REQUIRED))
 
 
 def _keeps_off(term: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
+    """Check whether an anti-affinity term forbids that two pods with the given labels run on the same node."""
     is_known = term.get("topologyKey") == HOST and not term.get("mismatchLabelKeys")
     return is_known and _is_about(term, namespace, labels, namespace)
 
 
 def _is_about(term: Mapping[str, Any], own: str, labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether a term of pods of one namespace is about pods of another."""
+    """Check whether an affinity term of pods in one namespace selects pods with given labels in another namespace."""
     namespaces, selected = term.get("namespaces"), term.get("namespaceSelector")
     listed = _texts(namespaces) if namespaces or selected is not None else [own]
-    # An empty selector takes every namespace; what another one takes is not known here.
+    # An empty selector selects every namespace. The plan does not know what other selectors select.
     return (namespace in listed or selected == {}) and selects(term.get("labelSelector"), labels)
 
 
 def placement_notes(pod_spec: Mapping[str, Any]) -> Iterator[Condition]:
-    """Return what else decides where its pods go, which a plan does not look at."""
+    """Yield a condition if a scheduler other than kube-scheduler places the pods, because the plan cannot check it."""
     scheduler = pod_spec.get("schedulerName")
     if scheduler not in (None, "", "default-scheduler"):
         yield Condition(f"its scheduler {scheduler} places its pods where kube-scheduler would")

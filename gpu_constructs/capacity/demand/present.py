@@ -1,6 +1,7 @@
-"""Which objects of an app count: each once, and none whose pods another one makes or that has ended.
+"""The objects of an app that the capacity plan counts.
 
-Also what asks for GPUs by objects of kinds that a plan knows nothing of.
+The plan counts each object once. It omits objects that have ended, and objects that another object of the app creates.
+The module also finds objects of unknown kinds that request GPUs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from gpu_constructs.facts.readable import Manifest, mapping, members, name_of, n
 from gpu_constructs.kube.kinds import BUILT_IN_GROUPS, group_of
 
 _ENDED = frozenset({"Complete", "Completed", "Failed", "Succeeded"})
-# Of Kubernetes itself all that make pods are known; the others bound, divide or describe what pods take.
+# The plan knows all built-in kinds that create pods. Objects of the other groups limit or describe what pods use.
 _NO_PODS = BUILT_IN_GROUPS | {
     "constraints.gatekeeper.sh",
     "karpenter.sh",
@@ -36,9 +37,9 @@ _DEEPEST = 60
 
 
 def present(app: App) -> dict[int, bool]:
-    """Return the objects that count, each by its index with whether it stands among the objects once more.
+    """Return the indices of the objects that the plan counts, each with True if the app contains the object again.
 
-    Of one written twice it is the first, which is the app's own.
+    Of two objects with the same kind, namespace and name, the first one counts.
     """
     first: dict[tuple[str, str, str, object], int] = {}
     found: dict[int, bool] = {}
@@ -53,6 +54,7 @@ def present(app: App) -> dict[int, bool]:
 
 
 def _has_ended(kind: tuple[str, str], manifest: Manifest) -> bool:
+    """Check whether the status of an object states that its pods have ended."""
     status = mapping(manifest.get("status"))
     if kind == ("", "Pod"):
         return status.get("phase") in ("Failed", "Succeeded")
@@ -62,7 +64,7 @@ def _has_ended(kind: tuple[str, str], manifest: Manifest) -> bool:
 
 
 def _is_owned(manifest: Manifest, app: App, depth: int = 0) -> bool:
-    """Check whether an object among these, whose pods are counted, has made another."""
+    """Check whether another object of the app creates the object, and the plan counts the pods of that other object."""
     namespace = namespace_of(manifest)
     for owner in members(manifest["metadata"].get("ownerReferences")):
         if owner.get("controller") is not True:
@@ -76,10 +78,12 @@ def _is_owned(manifest: Manifest, app: App, depth: int = 0) -> bool:
 
 
 def uncounted(facts: Facts) -> list[Condition]:
-    """Return a condition for each object that requests GPUs for a number of pods that is not known.
+    """Return a condition for each object that requests GPUs and whose number of pods the plan does not know.
+
+    A condition is a clause that follows "fits, if" in the report.
 
     Args:
-        facts: The app.
+        facts: Manifests of the app, and facts that the library derives from them.
     """
     app = App(facts)
     each = ((facts.kinds[index], facts.objects[index]) for index in present(app))
@@ -90,9 +94,9 @@ def uncounted(facts: Facts) -> list[Condition]:
     )
     return [
         Condition(
-            f"there is room for {kind} {namespace_of(one)}/{name_of(one)}, which asks for {resources} and is of a kind "
-            "that is not known: not counted",
-            "leave room for it in the inventory, by fewer GPUs than there are",
+            f"there is room for {kind} {namespace_of(one)}/{name_of(one)}, which requests {resources}: the plan "
+            "does not know this kind and does not count it",
+            "declare fewer GPUs in the inventory, to leave room for it",
         )
         for kind, one, resources in asking
         if resources
@@ -100,6 +104,7 @@ def uncounted(facts: Facts) -> list[Condition]:
 
 
 def _resources(value: Any, app: App, *, are_amounts: bool = False, depth: int = 0) -> Iterator[str]:
+    """Yield the names of GPU resources in a manifest, at any depth."""
     if depth > _DEEPEST:
         return
     if isinstance(value, list):
@@ -107,7 +112,7 @@ def _resources(value: Any, app: App, *, are_amounts: bool = False, depth: int = 
             yield from _resources(member, app, depth=depth + 1)
     if not isinstance(value, Mapping):
         return
-    # As Spark asks for GPUs of its executors.
+    # A SparkApplication requests GPUs for its executors with the keys "name" and "quantity".
     if isinstance(value.get("name"), str) and "quantity" in value and app.is_gpu(value["name"]):
         yield value["name"]
     for key, member in value.items():
@@ -116,6 +121,6 @@ def _resources(value: Any, app: App, *, are_amounts: bool = False, depth: int = 
                 yield from _resources(member, app, are_amounts=key in _AMOUNTS, depth=depth + 1)
         elif isinstance(key, str) and app.is_gpu(key):
             amount = quantity(member)
-            # An amount that is not a number is a parameter, but only where amounts stand.
+            # An amount that is not a number is a parameter, but only in a section of amounts.
             if are_amounts if amount is None else amount > 0:
                 yield key

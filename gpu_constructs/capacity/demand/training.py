@@ -1,11 +1,12 @@
-"""How many pods jobs of several parts make: clusters of Ray, Jobs of Volcano, TrainJobs and trials of Katib.
+"""The number of pods that jobs with several pod specs create: Ray clusters, Volcano Jobs, TrainJobs, Katib trials.
 
-ray-project/kuberay@v1.7.0:ray-operator/apis/ray/v1/*_types.go, ray-operator/controllers/ray/utils/util.go.
+Sources:
+    ray-project/kuberay@v1.7.0:ray-operator/apis/ray/v1/*_types.go, ray-operator/controllers/ray/utils/util.go.
 
-volcano-sh/volcano@v1.15.1:pkg/webhooks/admission/jobs/mutate/mutate_job.go, pkg/scheduler/api/job_info.go,
-pkg/controllers/job/job_controller_util.go.
+    volcano-sh/volcano@v1.15.1:pkg/webhooks/admission/jobs/mutate/mutate_job.go, pkg/scheduler/api/job_info.go,
+    pkg/controllers/job/job_controller_util.go.
 
-kubeflow/trainer@v2.3.0:pkg/runtime/core/trainingruntime.go, pkg/runtime/framework/plugins/mpi/mpi.go.
+    kubeflow/trainer@v2.3.0:pkg/runtime/core/trainingruntime.go, pkg/runtime/framework/plugins/mpi/mpi.go.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ _UNKNOWN_RUNTIME: Mapping[str, Any] = {
         }
     },
 }
-"""Stands for a runtime of which nothing is known: one job, whose pods have one container."""
-# Of a pod, a patch changes these as a whole, and labels of nodes one by one.
+"""Substitute for an unknown runtime: one job, whose pods have one container."""
+# Keys of a pod spec that a patch of a TrainJob replaces. A patch merges nodeSelector instead.
 _PATCHED = ("affinity", "nodeSelector", "tolerations")
 _PLACEHOLDER = re.compile(r"\$\{trialParameters\.([^}]+)\}\Z")
 _AMOUNTS = ("limits", "requests")
@@ -49,13 +50,13 @@ _COUNTS = frozenset(
 
 
 def ray_cluster(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    """Return the pods of a RayCluster, which stays; its workers come and go one by one."""
+    """Yield the pods of a RayCluster, which runs until the user deletes it. Its workers start one by one."""
     yield from _cluster(at(manifest, "spec"))
 
 
 def ray_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    """Return the pods of a RayService."""
-    # controllers/ray/rayservice_controller.go: an update makes a second cluster beside the first, if not forbidden.
+    """Yield the pods of a RayService, and those of the second cluster that an update creates."""
+    # controllers/ray/rayservice_controller.go: Unless forbidden, an update creates a second cluster next to the first.
     spec = at(manifest, "spec")
     kind = at(spec, "upgradeStrategy").get("type", "NewCluster")
     doubles = isinstance(kind, str) and kind.startswith("NewCluster")
@@ -72,12 +73,12 @@ def ray_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def ray_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    """Return the pods of a RayJob."""
+    """Yield the pods of a RayJob: the head and the workers of its cluster, and the pod that submits the job."""
     yield from _job_pods(at(manifest, "spec"))
 
 
 def ray_cron_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    """Return the pods of a RayCronJob."""
+    """Yield the pods of the RayJobs that a RayCronJob starts on its schedule."""
     # apis/ray/v1/raycronjob_types.go has no concurrency policy.
     spec = at(manifest, "spec")
     calendar = runs(spec, overlaps=True)
@@ -87,9 +88,9 @@ def ray_cron_job(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def _job_pods(spec: Mapping[str, Any]) -> Iterator[PodGroup]:
-    """Return the pods of one run: the job is handed over once all of the cluster runs that is wanted at first."""
-    # controllers/ray/rayjob_controller.go, raycluster_controller.go: state Ready. A clusterSelector means a cluster
-    # that is there already.
+    """Yield the pods of one run of a RayJob. The job starts once all initial pods of its cluster run."""
+    # controllers/ray/rayjob_controller.go, raycluster_controller.go: state Ready. A clusterSelector refers to an
+    # existing cluster.
     if not mapping(spec.get("clusterSelector")):
         cluster = mapping(spec.get("rayClusterSpec"))
         first = [None, *(_at_first(workers) for workers in members(cluster.get("workerGroupSpecs")))]
@@ -104,12 +105,13 @@ def _job_pods(spec: Mapping[str, Any]) -> Iterator[PodGroup]:
 
 
 def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = None) -> Iterator[PodGroup]:
+    """Yield the head and the groups of workers of a Ray cluster."""
     stopped = is_suspended(cluster) or is_suspended(holder or {})
     head = mapping(cluster.get("headGroupSpec"))
     yield PodGroup(**pods_of(head.get("template")), part="head", least_copies=1, is_stopped=stopped)
     scales = cluster.get("enableInTreeAutoscaling") is True
     for index, workers in enumerate(members(cluster.get("workerGroupSpecs"))):
-        copies, least, told = (0, 0, ()) if is_suspended(workers) else _workers(workers, scales)
+        copies, least, remarks = (0, 0, ()) if is_suspended(workers) else _workers(workers, scales)
         hosts = number(workers.get("numOfHosts"), 1) or 1
         yield PodGroup(
             **pods_of(workers.get("template")),
@@ -119,31 +121,31 @@ def _cluster(cluster: Mapping[str, Any], *, holder: Mapping[str, Any] | None = N
             pods_each=hosts,
             is_gang=hosts > 1,
             is_stopped=stopped,
-            notes=tuple(told),
+            notes=tuple(remarks),
         )
 
 
 def _workers(group: Mapping[str, Any], scales: bool) -> tuple[int, int, Sequence[str]]:
-    """Return the most and the fewest copies of a group of workers, and what was assumed."""
+    """Return the largest and the smallest number of copies of a group of Ray workers, and assumptions about them."""
     least = number(group.get("minReplicas"), 0)
     most = number(group.get("maxReplicas"), -1)
     first = _at_first(group)
     if not scales:
         return first, first, ()
     if most < 0:
-        return first, least, ("its autoscaler has no maxReplicas: counted as the replicas declared",)
+        return first, least, ("its autoscaler has no maxReplicas: the plan counts the declared replicas",)
     return max(most, least), least, ()
 
 
 def _at_first(group: Mapping[str, Any]) -> int:
-    """Return how many copies of a group of workers are wanted before any autoscaler has a say."""
+    """Return the number of copies with which a group of Ray workers starts, before an autoscaler changes it."""
     most = number(group.get("maxReplicas"), -1)
     declared = max(number(group.get("replicas"), 0), number(group.get("minReplicas"), 0))
     return declared if most < 0 else min(declared, most)
 
 
 def volcano_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Return the pods of a Job of Volcano; a task without replicas has none."""
+    """Yield the pods of a Volcano Job, one entry for each of its tasks."""
     spec = at(manifest, "spec")
     tasks = members(spec.get("tasks"))
     templates = [pods_of(task.get("template")) for task in tasks]
@@ -165,10 +167,13 @@ def volcano_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
 def _starting(
     spec: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], pods: Sequence[int], hold_gpus: Sequence[bool]
 ) -> list[int]:
-    """Return with how many pods of each task the job starts: the least of each, then those without GPUs first."""
+    """Return the number of pods of each task that must have a place before a Volcano Job starts.
+
+    If the job's minimum is less than all pods, pods without GPUs count towards the minimum first.
+    """
     least = [min(number(task.get("minAvailable"), count), count) for task, count in zip(tasks, pods, strict=True)]
     together = number(spec.get("minAvailable"), 0) or sum(least)
-    # With fewer in all than the tasks have together, Volcano looks at the sum alone.
+    # If the job's minimum is below the sum over the tasks, Volcano looks at the job's minimum alone.
     starts = least if together >= sum(least) else [0] * len(pods)
     for index in sorted(range(len(pods)), key=lambda one: hold_gpus[one]):
         starts[index] += max(min(together - sum(starts), pods[index] - starts[index]), 0)
@@ -176,15 +181,18 @@ def _starting(
 
 
 def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Return the pods of a TrainJob: those of its runtime, with the nodes and the resources that it states itself."""
+    """Yield the pods that the runtime of a TrainJob defines.
+
+    The TrainJob can override the number of nodes and the resources that the runtime defines.
+    """
     spec = at(manifest, "spec")
     own = mapping(spec.get("trainer"))
     runtime = _runtime(manifest, spec, app)
-    told: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     if runtime is None:
         runtime = _UNKNOWN_RUNTIME
-        own_nodes = () if "numNodes" in own else ("it states no numNodes: counted as one node",)
-        told = ("its runtime is not in this app: only what it states itself is counted", *own_nodes)
+        own_nodes = () if "numNodes" in own else ("it sets no numNodes: the plan counts one node",)
+        remarks = ("its runtime is not in this app: the plan counts only its own fields", *own_nodes)
     policy = mapping(runtime.get("mlPolicy"))
     jobs = members(at(runtime, "template.spec").get("replicatedJobs"))
     for job in jobs:
@@ -200,7 +208,7 @@ def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
             pods_each=pods,
             is_gang=True,
             is_stopped=is_suspended(spec),
-            notes=told,
+            notes=remarks,
         )
 
 
@@ -215,7 +223,7 @@ def _runtime(manifest: Manifest, spec: Mapping[str, Any], app: App) -> Mapping[s
 def _pods(
     job: Mapping[str, Any], own: Mapping[str, Any], runtime: Mapping[str, Any], policy: Mapping[str, Any]
 ) -> tuple[int, bool]:
-    """Return how many pods a job of the runtime makes, and whether they get the resources of a node."""
+    """Return the number of pods of one job in a training runtime, and whether each is a node of the training."""
     declared = number(at(job, "template.spec").get("parallelism"), 1)
     nodes = number(own.get("numNodes"), -1)
     is_trainer = at(job, "template.metadata.labels").get(_STEP) == "trainer" and "mlPolicy" in runtime
@@ -223,7 +231,7 @@ def _pods(
     if isinstance(mpi, Mapping):
         launches = mpi.get("runLauncherAsNode") is True
         if job.get("name") == _NODE:
-            # One of the nodes is the launcher's own.
+            # The launcher pod counts as one of the nodes of the training.
             wanted = max(nodes - 1, 1) if launches else nodes
             return (declared if nodes < 0 else wanted), is_trainer or launches
         return (number(policy.get("numNodes"), 1) if is_trainer else declared), is_trainer
@@ -254,9 +262,14 @@ def _with_resources(pod_spec: Mapping[str, Any], resources: Mapping[str, Any]) -
 def with_greatest_values(
     experiment: Mapping[str, Any], parameters: object
 ) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    """Return the object that a trial runs, with the greatest value wherever a count is a parameter, and notes on them.
+    """Return the object that a Katib trial creates, for the parameter values that need the most pods and GPUs.
 
-    The notes name those parameters. ``parameters`` are those of the experiment, as written.
+    A trial template contains placeholders for parameters. In counts and amounts, the function replaces a placeholder by
+    the largest possible value of its parameter. It also returns notes that name these parameters.
+
+    Args:
+        experiment: Spec of the Katib Experiment.
+        parameters: List of the parameters in the spec of the Experiment.
     """
     template = mapping(experiment.get("trialTemplate"))
     held = mapping(template.get("trialSpec"))
@@ -266,10 +279,13 @@ def with_greatest_values(
     greatest = {name: most for name, most in known if most is not None}
     used: dict[str, int] = {}
     filled = _filled(held, greatest, used, is_amount=False)
-    return filled, tuple(f"trialParameters.{name} is counted as its greatest, {used[name]}" for name in sorted(used))
+    return filled, tuple(
+        f"the plan counts trialParameters.{name} as its largest value, {used[name]}" for name in sorted(used)
+    )
 
 
 def _greatest(space: Mapping[str, Any]) -> int | None:
+    """Return the largest value that a Katib parameter can have. Return None if the parameter has no numeric value."""
     listed = space.get("list")
     numbers = (quantity(one) for one in (*(listed if isinstance(listed, list) else ()), space.get("max")))
     return max((int(one) for one in numbers if one is not None), default=None)
@@ -280,6 +296,7 @@ def _named(value: object) -> list[Mapping[str, Any]]:
 
 
 def _filled(value: Any, greatest: Mapping[str, int], used: dict[str, int], *, is_amount: bool) -> Any:
+    """Return a part of a manifest in which numbers replace the placeholders for counts and amounts."""
     if isinstance(value, list):
         return [_filled(member, greatest, used, is_amount=False) for member in value]
     if isinstance(value, Mapping):

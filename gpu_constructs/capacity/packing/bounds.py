@@ -1,4 +1,8 @@
-"""Counts that prove that a part cannot be packed, and the packing of a part for which a count is enough."""
+"""Proofs that items, such as pods, do not fit into bins, such as nodes, and a fast packing for items of equal size.
+
+A proof compares two sums: the amount that some items need, and the amount that all bins that accept one of these items
+have. If the first sum is larger, the items do not fit. The module ``problem`` defines the terms.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +16,23 @@ from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.packing.problem import Bin, Filling, Item, Load, Part, Shortage, bits
 
 MOST_WORK = 1_000_000
-"""Sources and sinks looked at in all flows of a part."""
+"""Number of sources and sinks that the flow searches of one part may visit. Later searches give up."""
 MOST_SIZES = 64
-"""Sizes tried as the least that counts, in each dimension."""
+"""Number of item sizes in each dimension that ``shortage`` tries as the smallest size that counts."""
 MOST_SHRUNK = 64
-"""Items that differ up to which a shortage is made as small as can be."""
+"""Number of distinct items up to which ``shortage`` removes the items that the proof does not need."""
 
 
 @dataclass(frozen=True)
 class _Count:
-    """A way to count: what each item needs, and what a bin of each kind has.
+    """One comparison of the amount that items need with the amount that bins have.
 
     Attributes:
-        dimension: Index of the dimension; None for places.
-        at_least: Least size that counts.
-        needs: What all copies of each item need; 0 for those that do not count.
-        has: What all bins of each kind have; too much for places, which depend on the items.
+        dimension: Index of the dimension of the amounts. None if the comparison counts places for copies of items.
+        at_least: Smallest item size that counts; None if all sizes count.
+        needs: Amount that all copies of an item need, by index of the item. It is 0 for items that do not count.
+        has: Amount that all bins of a kind have, by index of the kind. The number of places in a bin depends on the
+            items, so for places the amount is an upper bound.
     """
 
     dimension: int | None
@@ -37,7 +42,15 @@ class _Count:
 
 
 def homeless(index: int, item: Item, bins: Sequence[Bin]) -> Shortage:
-    """Return why an item goes into no bin at all."""
+    """Return the proof that an item fits into no bin.
+
+    Call the function only for an item of which no bin can contain a copy.
+
+    Args:
+        index: Index of the item.
+        item: Item that fits into no bin.
+        bins: Kinds of bins of the packing problem.
+    """
     kinds = tuple(k for k in sorted(item.bins) if bins[k].count > 0)
     for d, takes in enumerate(item.size):
         if kinds and item.most_per_bin != 0 and all(bins[k].size[d] < takes for k in kinds):
@@ -46,7 +59,11 @@ def homeless(index: int, item: Item, bins: Sequence[Bin]) -> Shortage:
 
 
 def shortage(part: Part) -> Shortage | None:
-    """Return the simplest count that proves that a part cannot be packed."""
+    """Return a proof that the items of a part do not fit.
+
+    If several comparisons of sums are proofs, return the proof with the fewest items, and of those the one with the
+    fewest kinds of bins. Return None if no comparison is a proof.
+    """
     left = MOST_WORK
     found: list[tuple[tuple[int, ...], Shortage]] = []
     order = sorted(part.items, key=lambda i: part.masks[i].bit_count())
@@ -56,7 +73,7 @@ def shortage(part: Part) -> Shortage | None:
         flow = _Flow([part.masks[i] for i in sources], count.has, limit, left)
         is_known = flow.send([count.needs[i] for i in sources])
         left -= flow.work
-        # If it is too much work to find out who has too little, all together may have.
+        # If the search is too expensive, the sum over all items may still exceed the bins.
         everyone = [list(range(len(sources)))] if sum(count.needs.values()) > sum(count.has.values()) else []
         for blocked in flow.blocked if is_known else everyone:
             short = _shrunk(part, count, sorted(sources[at] for at in blocked))
@@ -66,7 +83,11 @@ def shortage(part: Part) -> Shortage | None:
 
 
 def alike(part: Part) -> Filling | None:
-    """Pack a part whose items are all of one size: as many as possible, and the earlier ones first."""
+    """Return a packing with as many items as possible if all items have one size.
+
+    If not all items fit, earlier items take precedence. The result is None if the sizes differ or the search is too
+    expensive.
+    """
     if len({item.size for item in part.items.values()}) > 1:
         return None
     items = list(part.items)
@@ -82,7 +103,10 @@ def alike(part: Part) -> Filling | None:
 
 
 def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
-    """Deal items out to bins in turn, so that no bin has more than one more of anything than another."""
+    """Yield contents of equal bins that distribute the copies of each item evenly.
+
+    The numbers of copies of an item in two bins differ by at most 1.
+    """
     every = {item: count // bins for item, count in sums.items() if count >= bins}
     at = 0
     extra: list[tuple[int, int, int]] = []
@@ -100,6 +124,7 @@ def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
 
 
 def _counts(part: Part) -> Iterator[_Count]:
+    """Yield the comparisons of sums to try: for each dimension, for places, and for large items in each dimension."""
     items, bins = part.items, part.bins
     for d in part.dimensions:
         needs = {i: one.size[d] * one.count for i, one in items.items()}
@@ -114,7 +139,10 @@ def _counts(part: Part) -> Iterator[_Count]:
 
 
 def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int, int]:
-    """Return how many of these items all bins of each kind have places for, at most."""
+    """Return an upper bound of the copies of some items that fit into all bins of a kind, by index of the kind.
+
+    The bound is exact if each item has the smallest size in every dimension.
+    """
     total = sum(part.items[i].count for i in items)
     size = tuple(map(min, zip(*(part.items[i].size for i in items), strict=True)))
     smallest = Item(size, total, frozenset(kinds))
@@ -122,11 +150,15 @@ def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int,
 
 
 def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
+    """Return a function for the largest number of copies of an item in all bins of a kind.
+
+    The arguments of that function are the position of the item in ``items`` and the index of the kind.
+    """
     return cache(lambda at, kind: part.fit(items[at], kind) * part.bins[kind].count)
 
 
 def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
-    """Leave out of a proof what it does not need."""
+    """Return the proof for a set of items, after the removal of items that the proof does not need."""
     each = [(i, part.items[i]) for i in items]
     same = grouped(((one.size, part.masks[i], i if one.most < one.count else None), i) for i, one in each)
     for those in reversed(same.values()) if len(same) <= MOST_SHRUNK else ():
@@ -144,11 +176,12 @@ def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
 
 
 def _reached(part: Part, items: Sequence[int]) -> list[int]:
+    """Return the indices of the kinds of bins that accept at least one of the items."""
     return list(bits(reduce(or_, (part.masks[i] for i in items))))
 
 
 def _available(part: Part, count: _Count, items: Sequence[int]) -> int:
-    """Return what the bins that take some items have for these."""
+    """Return the sum of the amounts of all bins that accept at least one of the items."""
     if count.dimension is not None:
         return sum(count.has[k] for k in _reached(part, items))
     total = 0
@@ -159,14 +192,17 @@ def _available(part: Part, count: _Count, items: Sequence[int]) -> int:
 
 
 class _Flow:
-    """The largest flow from sources to sinks: a later source never takes anything away from an earlier one.
+    """A distribution of as large an amount as possible from sources to sinks (a maximum flow).
+
+    Each source supplies an amount and can send it to some of the sinks only. Sources stand for items, sinks stand for
+    kinds of bins, and the flow is the number or amount of items in the bins. If sources cannot send everything, the
+    flow shows which sources have too few sinks. A later source never takes flow from an earlier one.
 
     Attributes:
         sent: Amount that each source sends to each sink.
-        unmet: Amount that each source has left over.
-        blocked: Sets of sources that together have more than their sinks take; empty if all is sent, else the first
-            of every region that is full.
-        work: Number of sources and sinks looked at.
+        unmet: Amount that each source cannot send.
+        blocked: Sets of sources that supply more than all their sinks can take. Empty if the sources send everything.
+        work: Number of sources and sinks that the search has visited.
     """
 
     def __init__(
@@ -176,13 +212,14 @@ class _Flow:
         limit: Callable[[int, int], int] | None,
         most_work: int,
     ) -> None:
-        """Prepare a flow.
+        """Initialize a flow in which no source has sent anything yet.
 
         Args:
-            masks: The sinks that each source may use, as bits.
-            room: Amount that each sink takes.
-            limit: Greatest amount that a source may send to a sink that it may use; above 0.
-            most_work: Work after which it gives up.
+            masks: Bit mask of the sinks that each source may use.
+            room: Amount that each sink can take, by index of the sink.
+            limit: Function that returns the largest amount, above 0, that a source can send to a sink. None if no such
+                limit exists.
+            most_work: Number of visited sources and sinks after which the search gives up.
         """
         self.masks = masks
         self.room = dict(room)
@@ -193,14 +230,14 @@ class _Flow:
         self.blocked: list[list[int]] = []
         self.work = 0
         self.users: dict[int, dict[int, None]] = {k: {} for k in room}
-        # Sinks to which a source sends as much as it may.
+        # Bit mask of the sinks to which a source sends its limit.
         self.full = [0] * len(masks)
         self.with_room = sum(1 << k for k, free in room.items() if free > 0)
-        # Sinks from which nothing can be sent on to one with room.
+        # Bit mask of the sinks from which no path leads to a sink with room.
         self.dead = 0
 
     def send(self, supplies: Sequence[int]) -> bool:
-        """Send as much as possible of what the sources have; return False if it takes too much work."""
+        """Send as much as possible of what each source supplies. Return False if the search is too expensive."""
         for source, need in enumerate(supplies):
             left = need
             while left > 0:
@@ -214,7 +251,12 @@ class _Flow:
         return True
 
     def _path(self, source: int) -> list[tuple[int, int]]:
-        """Return the shortest way to a sink with room: each source on it with the sink that it sends more to."""
+        """Return the shortest path by which a source can send more; empty if no such path exists.
+
+        A path is a list of pairs: a source, and the sink to which this source sends more. The sink of the first pair
+        has room. The sink of each later pair gets room, because the source of the pair before sends less to it. The
+        source of the last pair is the given source.
+        """
         came_from: dict[int, int] = {}
         rerouted: dict[int, int] = {source: -1}
         seen, touches_dead = self.dead, False
@@ -245,7 +287,11 @@ class _Flow:
         return []
 
     def _send_by(self, path: Sequence[tuple[int, int]], most: int) -> int:
-        """Send as much as a way allows: each source takes away from the next sink what it sends to its own."""
+        """Send the largest possible amount along a path, and return this amount.
+
+        Each pair of the path is a source and a sink. The source sends more to this sink, and as much less to the sink
+        of the next pair.
+        """
         end = path[0][1]
         leaves = [(path[step][0], path[step + 1][1]) for step in range(len(path) - 1)]
         amount = min([most, self.room[end], *(self.sent[at][k] for at, k in leaves)])
@@ -261,6 +307,7 @@ class _Flow:
         return amount
 
     def _change(self, at: int, k: int, amount: int) -> None:
+        """Change the amount that a source sends to a sink."""
         sent = self.sent[at]
         sent[k] = sent.get(k, 0) + amount
         self.users[k][at] = None

@@ -1,4 +1,8 @@
-"""The answer: counts first, then simple rules that never go back, then a solver."""
+"""The search for a packing of items, such as pods, into bins, such as nodes.
+
+The search first tries fast rules that never move an item again. If some items do not fit, it compares sums to prove
+that no packing contains them. If that proves nothing, it calls a solver of integer programs.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +27,18 @@ from gpu_constructs.capacity.packing.problem import (
 from gpu_constructs.capacity.packing.solver import solve
 
 MOST_WORK = 1_000_000
-"""Bins looked at before no further rule is tried."""
+"""Number of visited bins after which ``greedy`` tries no further rule."""
 
 MOST_SPREAD = 2_000
-"""Copies up to which bins are filled evenly too, for which each copy is placed by itself."""
+"""Number of copies up to which ``greedy`` also tries to fill bins evenly, which places the copies one by one."""
 
 
 def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
-    """Find a place for every item.
+    """Return the content of each bin, and whether all items fit.
 
     Args:
-        items: Things to place; if there is no place for all, the earlier ones matter more.
-        bins: Bins for them.
+        items: Items to place. If not all fit, earlier items take precedence.
+        bins: Bins of several kinds that the items go into.
     """
     parts, homeless = split(items, bins)
     shortages = [bounds.homeless(i, items[i], bins) for i in homeless]
@@ -61,7 +65,10 @@ def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
 
 
 def _solved(parts: Sequence[Part], left_open: Iterable[int], fillings: list[Filling]) -> Answer:
-    """Have a solver decide the parts that are left open, the simplest first; take its fillings over."""
+    """Return the solver's answer for several parts together, and store the packings that the solver finds.
+
+    The solver starts with the part that has the fewest items. One part with the answer ``no`` decides the result.
+    """
     found: Answer = "yes"
     for at in sorted(left_open, key=lambda at: len(parts[at].items)):
         answer, filling = solve(parts[at])
@@ -74,11 +81,16 @@ def _solved(parts: Sequence[Part], left_open: Iterable[int], fillings: list[Fill
 
 
 def _simplest(shortage: Shortage) -> tuple[int, int, tuple[int, ...]]:
+    """Return the sort key of a proof that items do not fit: few items come first, then few kinds of bins."""
     return len(shortage.items), len(shortage.bins), shortage.items
 
 
 def greedy(part: Part) -> Filling:
-    """Return the best packing that a simple rule finds: most copies placed, then the earlier items."""
+    """Return the best packing that several fast rules find for a part.
+
+    A rule sorts the items and places one after the other, without moving an item again. The best packing places the
+    most copies; of equal ones, it places more copies of earlier items.
+    """
     weights = _weights(part)
     sums = {i: _scaled(weights, item.size) for i, item in part.items.items()}
     orders = _orders(part, weights, sums)
@@ -97,7 +109,7 @@ def greedy(part: Part) -> Filling:
 
 
 def _orders(part: Part, weights: Sequence[int], sums: Mapping[int, int]) -> list[Callable[[int], tuple[int, ...]]]:
-    """Return the keys by which items are sorted, the most promising first."""
+    """Return the sort keys by which ``greedy`` orders the items, the most promising first."""
     choices = {i: mask.bit_count() for i, mask in part.masks.items()}
     largest = {i: max(t * w for t, w in zip(item.size, weights, strict=True)) for i, item in part.items.items()}
     return [
@@ -110,7 +122,10 @@ def _orders(part: Part, weights: Sequence[int], sums: Mapping[int, int]) -> list
 
 
 def _weights(part: Part) -> list[int]:
-    """Return weights that make one number of a size: each dimension counts for its share of all there is of it."""
+    """Return one weight for each dimension, which together turn a size into one number.
+
+    A scarce dimension has a large weight, because the weight is the inverse of the total amount in all bins.
+    """
     totals = [
         sum(parts) for parts in zip(*([n * one.count for n in one.size] for one in part.bins.values()), strict=True)
     ]
@@ -118,15 +133,16 @@ def _weights(part: Part) -> list[int]:
 
 
 def _scaled(weights: Sequence[int], size: Sequence[int]) -> int:
+    """Return the sum of the amounts of a size, each times the weight of its dimension."""
     return sum(takes * weight for takes, weight in zip(size, weights, strict=True))
 
 
 class _Bins:
-    """Bins of a part while items are put into them.
+    """The contents of the bins of a part while ``greedy`` fills them.
 
     Attributes:
-        groups: The bins.
-        looked: Number of them looked at.
+        groups: Groups of bins with equal content, each by a number that identifies the group.
+        looked: Number of groups that the search has visited.
     """
 
     def __init__(self, part: Part, weights: Sequence[int]) -> None:
@@ -134,7 +150,7 @@ class _Bins:
         self._weights = weights
         self._least = [min(sizes) for sizes in zip(*(item.size for item in part.items.values()), strict=True)]
         self._ids = count()
-        # The room of bins that still take something, the least first, and their key among the groups.
+        # Weighted room and key of each group whose bins can accept more items, in ascending order of the room.
         self._queue: list[tuple[int, int]] = []
         self.groups: dict[int, Group] = {}
         self.looked = 0
@@ -142,16 +158,20 @@ class _Bins:
             self._add(Group(kind, one.count, {}, one.size))
 
     def put(self, index: int, weight: int, *, spreads: bool) -> int:
-        """Put an item where there is the least room for it, or copy by copy where there is the most of it.
+        """Put the copies of an item into bins.
+
+        By default, copies go together into the fullest bins that have room. With ``spreads``, they go one by one into
+        the emptiest bin.
 
         Returns:
-            How many copies have no place.
+            The number of copies without a place.
         """
         copies = self._part.items[index].count
         turns = [1] * copies if spreads else [copies]
         return sum(self._put(index, weight, turn, most_room_first=spreads) for turn in turns)
 
     def _put(self, index: int, weight: int, left: int, *, most_room_first: bool) -> int:
+        """Put as many copies as possible of an item into bins, and return the number of the others."""
         item, mask = self._part.items[index], self._part.masks[index]
         used: list[int] = []
         changed: list[Group] = []
@@ -174,6 +194,7 @@ class _Bins:
         return left
 
     def _add(self, group: Group) -> None:
+        """Add a group of bins, and queue it if its bins have room for the smallest item."""
         key = next(self._ids)
         self.groups[key] = group
         if all(has >= takes for has, takes in zip(group.room, self._least, strict=True)):

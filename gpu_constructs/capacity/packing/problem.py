@@ -1,4 +1,9 @@
-"""What is to be packed and the answer, as plain data; parts of it that do not depend on each other."""
+"""The data of a packing problem and of its result, and the division of a problem into independent parts.
+
+An item stands for equal copies, for example pods. Each copy goes as a whole into one bin, for example a node. A
+dimension is one kind of amount that copies take and bins have, for example one extended resource. A kind of bins stands
+for equal bins. A part is a set of items with all bins that they can use. Items of one part do not affect other parts.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +20,13 @@ Answer = Literal["yes", "no", "undecided"]
 
 @dataclass(frozen=True)
 class Item:
-    """Things that are alike, each of which goes whole into one bin.
+    """Equal copies, for example pods, each of which goes as a whole into one bin.
 
     Attributes:
-        size: Amount that one takes of each dimension: none below 0.
-        count: Number of them.
-        bins: Indexes of the kinds of bins that take it.
-        most_per_bin: Number of this very item that a bin takes at most; None for no such limit.
+        size: Amount that one copy takes in each dimension; not negative.
+        count: Number of copies.
+        bins: Indices of the kinds of bins that accept the item.
+        most_per_bin: Largest number of copies in one bin; None if no such limit exists.
     """
 
     size: tuple[int, ...]
@@ -31,21 +36,21 @@ class Item:
 
     @property
     def most(self) -> int:
-        """Number of it that a bin takes at most, as far as its own limit goes."""
+        """Largest number of copies that may be in one bin, without regard to sizes."""
         return self.count if self.most_per_bin is None else min(self.count, self.most_per_bin)
 
     def fit(self, room: tuple[int, ...], most: int) -> int:
-        """Return how many of it go into a room, at most a given number."""
+        """Return the number of copies that fit into an amount of free room, but at most ``most``."""
         return min([most, *(has // takes for has, takes in zip(room, self.size, strict=True) if takes)])
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Bins that are alike.
+    """A kind of bins: equal bins, for example equal nodes.
 
     Attributes:
-        size: Amount that one has of each dimension.
-        count: Number of them.
+        size: Amount that one bin has in each dimension.
+        count: Number of bins.
     """
 
     size: tuple[int, ...]
@@ -54,12 +59,12 @@ class Bin:
 
 @dataclass(frozen=True)
 class Load:
-    """Bins of one kind with the same content.
+    """Bins of one kind that have equal content.
 
     Attributes:
-        bin: Index of the kind.
-        count: Number of such bins.
-        items: Number of each item in every one of them; nothing for bins that are empty.
+        bin: Index of the kind of bins.
+        count: Number of these bins.
+        items: Number of copies of an item in every one of these bins, by index of the item. Empty for empty bins.
     """
 
     bin: int
@@ -69,18 +74,19 @@ class Load:
 
 @dataclass(frozen=True)
 class Shortage:
-    """Why it cannot be: these items go into no other bins, and need more than those have.
+    """A proof that some items do not fit: they need more than all bins that accept one of them have.
 
     Attributes:
-        items: Indexes of the items.
-        bins: Indexes of the kinds of bins that take one of them. A kind that is too small for every one of them that
-            may go there is left out, unless none is left then.
-        dimension: Dimension that there is too little of; None for places, where each item needs one, and a bin has as
-            many as the smallest of these items in each dimension would find, and of no item more than go into it alone.
-        needed: Amount of it that the items need together.
-        available: Amount of it that the bins have together.
-        at_least: None, or a size in the dimension: then only items that take as much count, each needs one place, and
-            a bin has as many as this size goes into what it has.
+        items: Indices of the items.
+        bins: Indices of the kinds of bins that accept one of the items. A kind that is too small for every item is not
+            included, unless all kinds are too small.
+        dimension: Index of the dimension in which the amount is too small. None if the proof counts places: each copy
+            needs one place. A bin has as many places as copies of the smallest size would fit. For one item, a bin has
+            only as many places as copies of this item fit.
+        needed: Amount, or number of places, that the items need together.
+        available: Amount, or number of places, that the bins have together.
+        at_least: Smallest item size that the proof counts in the dimension; None if it counts all sizes. If set, each
+            copy of at least this size needs one place. A bin has as many places as this size fits into it.
     """
 
     items: tuple[int, ...]
@@ -93,13 +99,14 @@ class Shortage:
 
 @dataclass(frozen=True)
 class Packing:
-    """Whether all items find a place.
+    """The result of packing items into bins.
 
     Attributes:
-        answer: ``yes`` and ``no`` are proven; ``undecided`` if the solver gave up or is not installed.
-        loads: Content of every bin: all items, or as many as a simple rule could place.
-        unplaced: Number of each item that is not in ``loads``; items of which all are, are left out.
-        shortage: Reason why the answer is no; None if no simple count proves it, and for the other answers.
+        answer: Whether all items fit. ``yes`` and ``no`` are exact; ``undecided`` means that the solver gave up or is
+            not installed.
+        loads: Content of every bin. It contains all items, or as many as a fast rule placed.
+        unplaced: Number of copies that are in no bin, by index of the item. It contains only items with such copies.
+        shortage: Proof of the answer ``no``. None for other answers, and if no comparison of sums proves the answer.
     """
 
     answer: Answer
@@ -110,13 +117,14 @@ class Packing:
 
 @dataclass(frozen=True)
 class Part:
-    """Items and bins that depend on no other ones.
+    """Items, and the bins that they can use, which are independent of all other items of the problem.
 
     Attributes:
-        dimensions: Indexes of the dimensions that its items take.
-        items: The items, by their index in the problem.
-        masks: The kinds of bins that take an item and are large enough for one; bit k stands for kind k.
-        bins: The kinds of bins, by their index in the problem.
+        dimensions: Indices of the dimensions in which the items take an amount.
+        items: Items by their index in the problem.
+        masks: Bit mask for each item, by index of the item. Bit k is 1 if bins of kind k accept the item and fit one
+            copy.
+        bins: Kinds of bins by their index in the problem.
     """
 
     dimensions: tuple[int, ...]
@@ -125,17 +133,17 @@ class Part:
     bins: Mapping[int, Bin]
 
     def fit(self, item: int, kind: int) -> int:
-        """Return how many of an item go into an empty bin of a kind."""
+        """Return the number of copies of an item that fit into one empty bin of a kind."""
         return self.items[item].fit(self.bins[kind].size, self.items[item].most)
 
 
 @dataclass(frozen=True)
 class Filling:
-    """What is in the bins of a part.
+    """The contents of the bins of one part, and the copies that are in no bin.
 
     Attributes:
-        loads: Content of each of its bins, by the indexes of the problem.
-        unplaced: Number of each item that found no place; items of which all did, are left out.
+        loads: Bins with their content. The indices are those of the whole problem.
+        unplaced: Number of copies that are in no bin, by index of the item. It contains only items with such copies.
     """
 
     loads: Sequence[Load]
@@ -143,7 +151,7 @@ class Filling:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Return the indexes of the bits that are set, the lowest first."""
+    """Yield the positions of the bits of a number that are 1, the lowest first."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -151,10 +159,13 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def split(items: Sequence[Item], bins: Sequence[Bin]) -> tuple[list[Part], list[int]]:
-    """Take a problem apart.
+    """Return the independent parts of a problem.
+
+    Two items are in the same part if they can meet in a bin and take the same dimensions, directly or through other
+    items.
 
     Returns:
-        The parts, and the items that no bin takes.
+        The parts, and the indices of the items that no bin accepts.
     """
     masks = _masks(items, bins)
     homeless = [i for i, item in enumerate(items) if item.count > 0 and not masks[i]]
@@ -178,7 +189,7 @@ def split(items: Sequence[Item], bins: Sequence[Bin]) -> tuple[list[Part], list[
 
 
 def _masks(items: Sequence[Item], bins: Sequence[Bin]) -> list[int]:
-    """Return for each item which kinds of bins take it and are large enough."""
+    """Return a bit mask for each item: bit k is 1 if bins of kind k accept the item and fit one copy."""
 
     @cache
     def mask(takers: frozenset[int], size: tuple[int, ...]) -> int:
@@ -188,7 +199,10 @@ def _masks(items: Sequence[Item], bins: Sequence[Bin]) -> list[int]:
 
 
 def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
-    """Put dimensions together that one item takes both of."""
+    """Return for each dimension all dimensions that belong to the same part.
+
+    An item that takes several dimensions connects these dimensions.
+    """
     together: dict[int, tuple[int, ...]] = {}
     for pattern in dict.fromkeys(tuple(d for d, takes in enumerate(i.size) if takes) for i in items if i.count > 0):
         union = tuple(sorted({other for d in pattern for other in (d, *together.get(d, ()))}))
@@ -197,7 +211,7 @@ def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
 
 
 def _components(members: Sequence[int], masks: Sequence[int]) -> Iterable[tuple[int, list[int]]]:
-    """Put items together that may meet in a bin, also by way of others; return the bins of each component."""
+    """Return groups of items that can meet in a bin, directly or through other items, with the mask of their bins."""
     unions: list[int] = []
     for mask in dict.fromkeys(masks[i] for i in members):
         touched = [union for union in unions if union & mask]
@@ -206,13 +220,13 @@ def _components(members: Sequence[int], masks: Sequence[int]) -> Iterable[tuple[
 
 
 _Run = tuple[int, Mapping[int, int]]
-"""How many bins have the same content."""
+"""Number of bins with equal content, and the content."""
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 
 
 def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
-    """Return what is in the bins of the problem."""
+    """Return the contents of all bins of a problem from the contents of its parts."""
     runs: list[list[_Run]] = [[(one.count, {})] if one.count > 0 else [] for one in bins]
     for filling in fillings:
         for kind, loads in grouped((load.bin, (load.count, load.items)) for load in filling.loads).items():
@@ -228,7 +242,11 @@ def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
 def overlaid(
     some: Iterable[tuple[int, _One]], others: Sequence[tuple[int, _Other]]
 ) -> Iterator[tuple[int, _One, _Other]]:
-    """Pair two rows of as many things, each in runs of things that are alike, as runs of pairs that are alike."""
+    """Yield pairs of values from two sequences, with the number of consecutive positions that have the pair.
+
+    Each sequence consists of runs: a length, and the value at every position of the run. Both sequences have the same
+    total length.
+    """
     rest = list(reversed(others))
     for left, one in some:
         while left:
@@ -241,13 +259,13 @@ def overlaid(
 
 
 class Group(NamedTuple):
-    """Bins that are alike, with the same content.
+    """Bins of one kind with equal content, while ``greedy`` fills them.
 
     Attributes:
-        kind: Index of their kind.
+        kind: Index of the kind of bins.
         number: Number of these bins.
-        content: Number of each item in every one of them.
-        room: Amount of each dimension that every one has left.
+        content: Number of copies of an item in every one of these bins, by index of the item.
+        room: Free amount in each dimension of every one of these bins.
     """
 
     kind: int
@@ -256,12 +274,12 @@ class Group(NamedTuple):
     room: tuple[int, ...]
 
     def changed(self, index: int, size: Sequence[int], changes: Iterable[tuple[int, int]]) -> Iterator[Group]:
-        """Return what becomes of the bins when some of them get more of an item, or fewer.
+        """Yield the groups that result if some bins of this group get more or fewer copies of an item.
 
         Args:
-            index: The item.
-            size: Amount that one of it takes of each dimension.
-            changes: How many more each of some bins gets, and how many bins these are.
+            index: Index of the item.
+            size: Amount that one copy takes in each dimension.
+            changes: Pairs of numbers: the copies to add to a bin, and the bins that get them.
         """
         left = self.number
         for more, number in changes:
@@ -274,7 +292,10 @@ class Group(NamedTuple):
             yield self._replace(number=left)
 
     def filled(self, index: int, size: Sequence[int], each: int, copies: int) -> list[Group]:
-        """Return what becomes of bins of which each gets so many copies of an item, as long as some are left."""
+        """Put copies of an item into the bins of this group, and return the new groups.
+
+        Each bin gets ``each`` copies, and the last bin gets the rest. Bins with equal contents form one group.
+        """
         full = min(self.number, copies // each)
         rest = copies - full * each if full < self.number else 0
         return [*self.changed(index, size, ((each, full), (rest, 1)))]

@@ -1,4 +1,7 @@
-"""The answer of HiGHS, a solver of integer programs, for what neither counts nor simple rules decide."""
+"""The last step of a packing search: the solver of integer programs HiGHS decides what the other steps could not.
+
+The module ``problem`` defines the terms item, bin, kind and part.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,29 @@ from typing import Any
 from gpu_constructs.capacity.packing.problem import Answer, Filling, Load, Part, bits
 
 MOST_PLACES = 3_000
-"""Pairs of an item and a bin up to which the solver is asked."""
+"""Largest number of pairs of an item and a bin for which the solver runs."""
 MOST_WORK = 1_000_000
-"""Nodes of its search times such pairs after which it gives up: the same on every machine, as no clock is."""
+"""Limit for the search nodes of the solver times the pairs of an item and a bin.
+
+The solver gives up at this limit. A time limit would give different results on different machines.
+"""
 
 _Place = tuple[int, int]
-"""An item, and a bin that may hold some of it."""
+"""Index of an item, and number of a bin that may contain the item."""
 
 
 @cache
 def is_installed() -> bool:
-    """Check whether the solver is there: it is an optional dependency."""
+    """Check whether Python finds the package ``highspy`` with the solver, an optional dependency."""
     return find_spec("highspy") is not None
 
 
 def solve(part: Part) -> tuple[Answer, Filling | None]:
-    """Find a place for all items, or prove that there is none.
+    """Return whether all items of a part fit, and for ``yes`` the content of each bin.
 
     Returns:
-        The answer, ``undecided`` if the solver gave up or is not installed, and with a yes the place of all items.
+        The answer, and for ``yes`` the places of all items. The answer is ``undecided`` if the solver is missing or
+        gave up.
     """
     kinds = [kind for kind, one in part.bins.items() for _ in range(one.count)]
     firsts = {kind: kinds.index(kind) for kind in part.bins if kind in kinds}
@@ -58,7 +65,7 @@ def solve(part: Part) -> tuple[Answer, Filling | None]:
 
 
 def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_Place]) -> None:
-    """Have all copies of each item placed, and no bin hold more than it has."""
+    """Add the constraints to the solver: a solution places all copies of each item and exceeds no bin."""
     for i, item in part.items.items():
         own = [column for column, (one, _) in enumerate(places) if one == i]
         solver.addRow(item.count, item.count, len(own), own, [1.0] * len(own))
@@ -70,10 +77,10 @@ def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_
 
 
 def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
-    """Return the items, the largest first, each with how many bins of each kind it may go to.
+    """Yield the items, the largest first, each with the number of bins of each kind that the solver tries for it.
 
-    Bins that are alike are numbered by the first item in them, so that only as many come into question as there are
-    copies up to this item.
+    Bins of one kind are equal, so the first items need not try every bin. An item needs at most as many bins as it and
+    the items before it have copies.
     """
     largest = [max(sizes) or 1 for sizes in zip(*(one.size for one in part.bins.values()), strict=True)]
     before = dict.fromkeys(part.bins, 0)
@@ -88,7 +95,7 @@ def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
 
 
 def _checked(part: Part, kinds: Sequence[int], found: Iterable[tuple[_Place, float]]) -> Filling | None:
-    """Return what the solver found if it holds in whole numbers too: the solver computes with fractions."""
+    """Return the solver's solution in whole numbers. Return None if it is not valid after rounding."""
     contents: list[dict[int, int]] = [{} for _ in kinds]
     lacking = {i: item.count for i, item in part.items.items()}
     for (i, at), value in found:

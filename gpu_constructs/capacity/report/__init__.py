@@ -1,1 +1,1 @@
-"""What a plan says, to read, to look at and to compute with."""
+"""The reports on the capacity plan of an app: text, JSON, an SVG picture and an HTML page."""

@@ -1,4 +1,7 @@
-"""The capacity report for programs: everything the plan says, as JSON."""
+"""The capacity report in JSON, for other programs.
+
+A consumer is a workload as the plan sees it: the pods of one object that have the same pod spec and GPU request.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from gpu_constructs.capacity.report.verdict import verdict
 from gpu_constructs.capacity.report.words import is_silent, percent, rack_lines, subjects
 
 SCHEMA_VERSION = 1
-"""Grows when a key is removed or changes its meaning; new keys come without it."""
+"""Version of the JSON format. It increases if a key disappears or changes its meaning, but not for new keys."""
 
-_DEVICE = "title resource gpu profile vram_mib vram_each_mib most_each"
+_DEVICE = "title resource profile vram_mib vram_each_mib most_each"
 _PLANNED_DEVICE = "typical_mib seated_mib worst_mib has_unknown"
 _OFFER = "gpu_model sharing vram_unit_mib rack labels taints allocatable gpu_watts notes"
 _NODE = "title first count watts"
@@ -27,10 +30,15 @@ _CONSUMER = (
 
 
 def json_text(plan: PlanData, title: str) -> str:
-    """Return everything the plan says, except pod specs and labels.
+    """Return all data of a capacity plan as JSON text, except pod specs and pod labels.
 
-    The nodes that take a consumer's pods are written once for all consumers with the same ones: ``eligibility`` of a
-    consumer is an index into the list of that name.
+    The key ``eligibility`` of a consumer is an index of the list ``eligibility``. An entry of that list contains the
+    nodes that accept the pods, and for the other nodes the reason why they do not. Consumers with equal nodes and
+    reasons share an entry.
+
+    Args:
+        plan: Capacity plan of an app.
+        title: Title of the report.
     """
     eligibilities = {one: at for at, one in enumerate(dict.fromkeys(map(_eligibility, plan.consumers)))}
     named = subjects(plan)
@@ -72,21 +80,24 @@ def json_text(plan: PlanData, title: str) -> str:
 
 
 def _members(of: object, names: str) -> dict[str, Any]:
-    """Return members by their names in JSON, as ``vramMiB`` of ``vram_mib``."""
+    """Return attributes of an object by their JSON keys, for example ``vramMiB`` for ``vram_mib``."""
     return {_key(name): _plain(getattr(of, name)) for name in names.split()}
 
 
 def _key(name: str) -> str:
+    """Return the JSON key for the name of an attribute."""
     return re.sub(r"_(\w)", lambda found: found[1].upper(), name.replace("_mib", "_miB"))
 
 
 def _plain(value: Any) -> Any:
+    """Return a value in a form that JSON can represent."""
     if isinstance(value, Mapping):
         return dict(value)
     return value if value is None or isinstance(value, str | int) else [_plain(one) for one in value]
 
 
 def _node(node: PlannedNode, plan: PlanData) -> dict[str, Any]:
+    """Return the JSON data of a node and its devices."""
     return {
         "pool": node.offer.name,
         **_members(node.offer, _OFFER),
@@ -96,9 +107,11 @@ def _node(node: PlannedNode, plan: PlanData) -> dict[str, Any]:
 
 
 def _device(planned: PlannedDevice) -> dict[str, Any]:
+    """Return the JSON data of a device and the pods on it."""
     device = planned.device
     return {
         **_members(device, _DEVICE),
+        "gpu": device.gpu,
         **_members(planned, _PLANNED_DEVICE),
         "slots": {"total": device.slots, "used": planned.used_slots},
         "worstPercent": percent(planned.worst_mib, device.vram_mib) if device.vram_mib else None,
@@ -107,12 +120,14 @@ def _device(planned: PlannedDevice) -> dict[str, Any]:
 
 
 def _eligibility(each: PlannedConsumer) -> str:
+    """Return as JSON text which nodes accept the pods of a workload, and the reasons why other nodes do not."""
     by_reason = grouped((why, node) for node, why in each.refusals.items())
     refusals = [{"why": why, "nodes": nodes} for why, nodes in by_reason.items()]
     return json.dumps({"nodes": list(each.nodes), "refusals": refusals})
 
 
 def _problem(problem: Problem, named: Mapping[int, str]) -> dict[str, Any]:
+    """Return the JSON data of a problem or a condition."""
     return {
         **_members(problem, "kind text way_out"),
         "object": None if problem.subject is None else named.get(problem.subject),

@@ -1,4 +1,8 @@
-"""What every form of the capacity report says in the same words: verdicts, amounts, devices that are alike."""
+"""Texts that all forms of the capacity report share: amounts of memory, names of devices, and statements.
+
+A device is a GPU or a MIG device. A slot is one unit of an extended resource that a node advertises, for example one of
+several replicas of a shared GPU. A consumer is a workload as the plan sees it.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,13 @@ from gpu_constructs.capacity.planned import (
     Seat,
 )
 from gpu_constructs.capacity.wording import some
+from gpu_constructs.errors import sentence as sentence
 
 Level = Literal["good", "warn", "bad", "unknown"]
-"""How urgent a statement is."""
+"""Urgency of a statement in a report: ``bad`` is the most urgent one."""
 
 MARKS: Mapping[Level, str] = {"good": "\u2713", "warn": "!", "bad": "\u2717", "unknown": "?"}
-"""A sign of each level, for readers who do not see its colour."""
+"""Character for each level of urgency, for readers who cannot see its color."""
 
 PROBLEMS: Mapping[str, tuple[Level, str]] = {
     "placement": ("bad", "No node for a pod"),
@@ -36,27 +41,30 @@ PROBLEMS: Mapping[str, tuple[Level, str]] = {
     "power": ("warn", "Power of a rack"),
     "unchecked": ("unknown", "Fits, if"),
 }
-"""Level and title of each kind of problem."""
+"""Level of urgency and title for each kind of problem in a plan."""
 
-# They turn the reading direction of what comes after them, so that a name reads as another.
+# Characters that change the reading direction of the following text, so that one name can look like another.
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _NO_CHARACTERS = frozenset(("Cc", "Cs", "Cn", "Zl", "Zp"))
 
 
 class Statement(NamedTuple):
-    """A sentence with its level."""
+    """A sentence in a report, with its level of urgency."""
 
     level: Level
     text: str
 
 
 def first_that_holds(*rows: tuple[object, Level, str]) -> Statement:
-    """Return the statement of the first row whose condition holds."""
+    """Return the statement of the first row whose condition is true.
+
+    Each row consists of a condition, a level of urgency and a text.
+    """
     return next(Statement(level, text) for holds, level, text in rows if holds)
 
 
 class DeviceRow(NamedTuple):
-    """Devices of one node that are alike in everything but the board, as one row."""
+    """One row of a table of devices, for devices of one node that are equal except for their board."""
 
     title: str
     alike: int
@@ -64,7 +72,7 @@ class DeviceRow(NamedTuple):
 
     @property
     def slots(self) -> str:
-        """Slots that are held, in words."""
+        """Text with the number of slots that pods use, and the number of all slots of a device."""
         each = " each" if self.alike > 1 else ""
         return f"{self.planned.used_slots:,} of {counted(self.planned.device.slots, 'slot')}{each}"
 
@@ -73,7 +81,7 @@ class DeviceRow(NamedTuple):
 
 
 def readable(text: str) -> str:
-    """Return the text without what would break a line, turn its direction, or is not a character."""
+    """Return text without control characters and without characters that change the reading direction."""
     return text if text.isascii() and text.isprintable() else "".join(map(_readable, text))
 
 
@@ -83,40 +91,37 @@ def _readable(char: str) -> str:
     return "\ufffd" if char in _TURNING or unicodedata.category(char) in _NO_CHARACTERS else char
 
 
-def sentence(text: str) -> str:
-    """Return the text with a capital at its start, unless it starts with a name."""
-    first = text.split(" ", 1)[0]
-    return text[:1].upper() + text[1:] if first.isascii() and first.isalpha() and first.islower() else text
-
-
 def memory(mib: int) -> str:
-    """Return an amount of memory as people read it."""
+    """Return a text for an amount of memory: in MiB below 1024 MiB, otherwise in GiB."""
     return f"{mib} MiB" if mib < 1024 else f"{mib / 1024:.1f} GiB"
 
 
 def memory_or(mib: int | None, otherwise: str = "?") -> str:
-    """Return an amount of memory, or a text if it is not known."""
+    """Return a text for an amount of memory, or the text ``otherwise`` if the amount is not known."""
     return otherwise if mib is None else memory(mib)
 
 
 def watts(number: int) -> str:
-    """Return a power."""
+    """Return a text for a power in watts."""
     return f"{number:,} W"
 
 
 def percent(part: int, whole: int) -> int:
-    """Return a share in percent, rounded, but above 100 if the part is more than the whole."""
+    """Return how many percent of ``whole`` an amount is, as a whole number.
+
+    The result is above 100 if the amount exceeds ``whole``, even if the rounded value is 100.
+    """
     share = (200 * part + whole) // (2 * whole) if whole else 0
     return max(share, 101) if part > whole > 0 else share
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural if it needs one."""
+    """Return a number with its noun, which is plural if the number is not 1."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return all names as a sentence lists them."""
+    """Return names as a list in a sentence: ``a, b and c``."""
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
@@ -124,12 +129,12 @@ def listed(names: Sequence[str]) -> str:
 
 
 def name(node: PlannedNode) -> str:
-    """Return the title of nodes, with their number if there are several."""
+    """Return the name of a node or pool, with the number of its nodes if it has several."""
     return node.title + (f" (each of {node.count:,} nodes)" if node.count > 1 else "")
 
 
 def about(node: PlannedNode) -> str:
-    """Return what a node has: its boards, how they are shared, where it stands, what it draws."""
+    """Return a short description of a node: its boards, how pods share them, its rack and its power."""
     offer = node.offer
     rack = f"rack {offer.rack}" if offer.rack else ""
     drawn = "" if node.watts is None else watts(node.watts)
@@ -137,7 +142,7 @@ def about(node: PlannedNode) -> str:
 
 
 def device_rows(node: PlannedNode) -> list[DeviceRow]:
-    """Return the devices of a node, those that are alike, boards aside, in one row."""
+    """Return table rows for the devices of a node. Devices that are equal except for their board share a row."""
 
     def key(planned: PlannedDevice) -> object:
         device = planned.device
@@ -150,6 +155,7 @@ def device_rows(node: PlannedNode) -> list[DeviceRow]:
 
 
 def _row_title(devices: Sequence[Device]) -> str:
+    """Return the title of a table row, for example ``GPU 0 to 3`` for four boards."""
     if len(devices) == 1:
         return devices[0].title
     boards = sorted({device.gpu for device in devices})
@@ -159,82 +165,90 @@ def _row_title(devices: Sequence[Device]) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers as text in which a range replaces consecutive numbers, for example ``0 to 3, 5``."""
     by_start = groupby(enumerate(numbers), key=lambda one: one[1] - one[0])
     runs = [[number for _, number in run] for _, run in by_start]
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def state(planned: PlannedDevice) -> Statement:
-    """Return whether the memory of a device can run out."""
+    """Return a statement on whether the memory of a device can run out."""
     vram = planned.device.vram_mib
     if vram is None:
         return Statement("unknown", "memory not known")
     return first_that_holds(
         (planned.seated_mib > vram, "bad", "runs out with these pods"),
         (planned.worst_mib > vram, "warn", "may run out"),
-        (planned.has_unknown, "unknown", "not known of every pod"),
+        (planned.has_unknown, "unknown", "unknown for some pods"),
         (planned.worst_mib or planned.seats, "good", "cannot run out"),
         (True, "good", "free"),
     )
 
 
 def fullness(planned: PlannedDevice) -> tuple[int, int, int]:
-    """Return the sort key of a device: those whose memory runs out first, then those whose may, then the fullest."""
+    """Return a sort key for the urgency of a device, the most urgent with the highest key.
+
+    Devices whose memory runs out in the planned placement are the most urgent, then those whose memory can run out in
+    another placement. The share of used slots decides between the others.
+    """
     vram = planned.device.vram_mib or 0
     over = max(0, percent(planned.seated_mib, vram) - 100), max(0, percent(planned.worst_mib, vram) - 100)
     return *over, percent(planned.used_slots, planned.device.slots)
 
 
 def amounts(plan: PlanData, planned: PlannedDevice, *, short: bool = False) -> list[tuple[str, str]]:
-    """Return what is taken of a device's memory, each amount with its name.
+    """Return texts for the memory that pods take on a device: the usual, the largest and the worst amount.
+
+    The usual and the largest amount are those of the pods that the plan places on the device. The worst amount is that
+    of other pods that could share the device in another placement.
 
     Args:
-        plan: The plan.
-        planned: The device.
-        short: Whether there is little room: then only the greatest amount has its share.
+        plan: Capacity plan of an app.
+        planned: Device, with the pods that the plan places on it.
+        short: Whether to use short texts, in which only the worst amount has a percentage; False by default.
     """
     vram, silent = planned.device.vram_mib, is_silent(plan, planned)
     least = "\u2265 " if short else "at least "
 
-    def said(mib: int, is_least: bool, has_share: bool) -> str:
+    def amount(mib: int, is_least: bool, has_share: bool) -> str:
         if is_least and not mib:
             return "?"
         share = f" ({percent(mib, vram)} %)" if vram and has_share else ""
         return f"{least if is_least else ''}{memory(mib)}{share}"
 
     return [
-        ("typical", said(planned.typical_mib, silent, not short)),
-        ("at most", said(planned.seated_mib, silent, not short)),
-        ("worst" if short else "worst case", said(planned.worst_mib, planned.has_unknown or silent, True)),
+        ("typical", amount(planned.typical_mib, silent, not short)),
+        ("at most", amount(planned.seated_mib, silent, not short)),
+        ("worst" if short else "worst case", amount(planned.worst_mib, planned.has_unknown or silent, True)),
     ]
 
 
 def taken(plan: PlanData, planned: PlannedDevice) -> str:
-    """Return the amounts of memory that are taken of a device, in one line; empty if nothing is."""
+    """Return a text in one line for the memory that pods take on a device; empty if they take none."""
     short = amounts(plan, planned, short=True) if planned.worst_mib else []
     return "; ".join(f"{what} {amount}" for what, amount in short)
 
 
 def is_silent(plan: PlanData, planned: PlannedDevice) -> bool:
-    """Return whether a pod that holds a device does not state what it takes."""
+    """Check whether the plan places a pod on the device that states no GPU memory."""
     return any(plan.consumers[seat.consumer].consumer.vram_mib is None for seat in planned.seats)
 
 
 def capacity(device: Device) -> str:
-    """Return the memory of a device, and what each pod may take if that is enforced."""
+    """Return a text for the memory of a device, and for the memory limit of each pod if MPS enforces one."""
     each = "" if device.vram_each_mib is None else f", {memory(device.vram_each_mib)} a pod"
     return memory_or(device.vram_mib, "not known") + each
 
 
 def holder(plan: PlanData, seat: Seat) -> str:
-    """Return who holds a seat, with how many pods and slots."""
+    """Return the name of a workload, with the numbers of its pods and slots on a device."""
     pods = "" if seat.pods == 1 else f" \u00d7 {seat.pods}"
     slots = "" if seat.slots == seat.pods else f" ({counted(seat.slots, 'slot')})"
     return f"{plan.consumers[seat.consumer].consumer.title}{pods}{slots}"
 
 
 def holders(plan: PlanData, planned: PlannedDevice, *, numbered: bool = False) -> list[str]:
-    """Return who holds slots of a device, numbered as in its bar if asked for."""
+    """Return the names of the workloads on a device, optionally with the numbers that a picture of the device shows."""
     return [f"{f'{number} ' * numbered}{holder(plan, seat)}" for number, seat in enumerate(planned.seats, 1)]
 
 
@@ -242,73 +256,80 @@ def holders(plan: PlanData, planned: PlannedDevice, *, numbered: bool = False) -
 
 
 def takes(consumer: Consumer) -> str:
-    """Return what each pod takes of every resource."""
+    """Return a text for the amount of each resource that a pod of a workload requests."""
     return ", ".join(f"{number} {resource}" for resource, number in sorted(consumer.asks.items()))
 
 
 def pods(consumer: Consumer) -> str:
-    """Return how many pods run at once."""
+    """Return a text for the number of pods of a workload that run at the same time."""
     return "one a node" if consumer.is_for_each_node else f"{consumer.pods:,}"
 
 
 def most_urgent_first(consumers: Sequence[PlannedConsumer]) -> list[PlannedConsumer]:
-    """Return the consumers, those that wait first."""
+    """Return the workloads of a plan in a new order: first those with pods that have no place on a node."""
     return sorted(consumers, key=lambda each: each.waiting == 0)
 
 
 def subjects(plan: PlanData) -> Mapping[int, str]:
-    """Return the names of the objects that problems are about."""
+    """Return the names of the objects that problems can refer to, by index of the object."""
     consumers = [each.consumer for each in reversed(plan.consumers)]
     return {one.subject: f"{one.kind} {one.namespace}/{one.name}" for one in consumers}
 
 
 def problem_title(problem: Problem, named: Mapping[int, str]) -> str:
-    """Return what a problem is about, with its object if it has one."""
+    """Return the title of a problem, with the name of the object that has the problem."""
     about = None if problem.subject is None else named.get(problem.subject)
     return PROBLEMS[problem.kind][1] + (f": {about}" if about else "")
 
 
 def conflicts(plan: PlanData) -> list[str]:
-    """Return the sentences on pods that do not go together."""
-    more = ["there are others beyond these"] if plan.has_more_conflicts else []
+    """Return a sentence for each set of pods that together need more memory than a device has."""
+    more = ["more such sets exist"] if plan.has_more_conflicts else []
     return [*(conflict(plan, one) for one in plan.conflicts), *more]
 
 
 def conflict(plan: PlanData, found: Conflict) -> str:
-    """Return which pods do not go together."""
+    """Return a sentence on one set of pods that together need more memory than a device has."""
     who = [
         plan.consumers[index].consumer.title + ("" if number == 1 else f" \u00d7 {number}")
         for index, number in found.pods.items()
     ]
-    want = "wants" if sum(found.pods.values()) == 1 else "together want"
+    need = "needs" if sum(found.pods.values()) == 1 else "together need"
     together, has = memory(found.together_mib), memory(found.vram_mib)
     if together == has:
         together, has = f"{found.together_mib} MiB", f"{found.vram_mib} MiB"
-    return f"{listed(who)} {want} {together} of the {has} of {found.device}"
+    return f"{listed(who)} {need} {together}, but {found.device} has {has}"
 
 
 def assumptions(plan: PlanData) -> list[str]:
-    """Return what was assumed of the plan, its nodes and its consumers, alike notes as one."""
-    said = dict.fromkeys(plan.notes)
+    """Return the assumptions of a plan about itself, its nodes and its workloads.
+
+    An assumption about several nodes or workloads forms one sentence.
+    """
+    of_plan = dict.fromkeys(plan.notes)
     notes = dict.fromkeys(_notes(plan))
-    about = grouped((note, title) for title, note in notes if not said.keys() & {note, f"{title}: {note}"})
-    return [*said, *(f"{some(titles, 3)}: {note}" for note, titles in about.items())]
+    about = grouped((note, title) for title, note in notes if not of_plan.keys() & {note, f"{title}: {note}"})
+    return [*of_plan, *(f"{some(titles, 3)}: {note}" for note, titles in about.items())]
 
 
 def _notes(plan: PlanData) -> Iterator[tuple[str, str]]:
+    """Yield the assumptions about nodes and workloads, each with the name of the node or workload."""
     yield from ((node.offer.name, note) for node in plan.nodes for note in node.offer.notes)
     of_consumers = ((each.consumer.title, note) for each in plan.consumers for note in each.consumer.notes)
     yield from ((title, note) for title, note in of_consumers if not isinstance(note, Condition))
 
 
 def rack_lines(plan: PlanData) -> list[tuple[str, int, int | None]]:
-    """Return each rack with what its boards draw and what it may draw, None if that is not declared."""
+    """Return each rack with the power of its boards and its power limit in watts.
+
+    The limit is None if the inventory declares none.
+    """
     drawn, most = plan.power.racks, plan.power.rack_watts
     return [(rack, drawn.get(rack, 0), most.get(rack)) for rack in sorted({*drawn, *most})]
 
 
 def power(plan: PlanData) -> str:
-    """Return what all boards draw; empty if there are none."""
+    """Return a text for the power of all boards together; empty if the plan has no boards."""
     drawn, unknown = plan.power.watts, plan.power.unknown
     known = f"{watts(drawn)} at the power limits of the boards" if drawn or not unknown else ""
     blank = f"{counted(unknown, 'board')} of unknown power" if unknown else ""

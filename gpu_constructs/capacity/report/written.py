@@ -1,6 +1,6 @@
-"""The capacity report from templates: text for terminals and logs, a picture and a page.
+"""The forms of the capacity report that use templates: text, an SVG picture and an HTML page.
 
-Only what writes a report imports the templating library.
+The module imports the template engine only when a function writes a report.
 """
 
 from __future__ import annotations
@@ -26,25 +26,29 @@ from gpu_constructs.capacity.planned import PlannedNode
 
 
 def render(template: str, plan: PlanData, title: str, **more: Any) -> str:
-    """Return the report that a template makes of a plan."""
-    said = verdict.verdict(plan)
-    return _templates().get_template(template).render(plan=plan, title=title, verdict=said, words=words, **more)
+    """Return the report on a plan that a template produces."""
+    statements = verdict.verdict(plan)
+    return _templates().get_template(template).render(plan=plan, title=title, verdict=statements, words=words, **more)
 
 
 @cache
 def _templates() -> Environment:
+    """Return the template engine with the settings and filters that the report templates need."""
     from jinja2 import Environment, PackageLoader, StrictUndefined, pass_eval_context, select_autoescape
     from markupsafe import Markup
 
     @pass_eval_context
     def shown(context: Any, value: Any) -> Any:
-        """Return the value as markup of one line; names stand in texts, never in attributes without quotes."""
+        """Return a value as markup on one line.
+
+        The markup is safe in texts, but not in attributes without quotes.
+        """
         if not context.autoescape or isinstance(value, Markup):
             return value
         return Markup(escape(words.readable(str(value)), {'"': "&quot;"}))
 
     def inline(markup: Markup) -> Markup:
-        """Return elements of SVG as HTML has them: on one line, and none closed by itself."""
+        """Return SVG elements as inline HTML: on one line, without self-closing tags."""
         lines = "".join(line.strip() for line in markup.splitlines())
         return Markup(re.sub(r"<(\w+)([^<>]*) />", r"<\1\2></\1>", lines).replace("</title>", "</title>\n"))
 
@@ -63,7 +67,10 @@ def _templates() -> Environment:
 
 
 def _compiled() -> FileSystemBytecodeCache | None:
-    """Return where compiled templates are kept: beside the bytecode of this module, if Python may write there."""
+    """Return a cache of compiled templates in the folder of Python's bytecode.
+
+    Return None if that folder is not writable.
+    """
     from jinja2 import FileSystemBytecodeCache
 
     folder = os.path.dirname(cache_from_source(__file__))
@@ -77,31 +84,40 @@ def _compiled() -> FileSystemBytecodeCache | None:
 
 COLUMNS = 100
 _BAR = 30
-# As wide as each other, and in any font.
+# Signs of equal width, in characters that every font has.
 _SIGNS = {"good": "[ok] ", "warn": "[! ] ", "bad": "[X ] ", "unknown": "[? ] "}
 
 
 def text(plan: PlanData, title: str) -> str:
-    """Return everything a reader needs of the plan, the verdict first."""
+    """Return the capacity report as text for a terminal, with the verdict first.
+
+    Args:
+        plan: Capacity plan of an app.
+        title: Title of the report.
+    """
     written = render("plan.txt.j2", plan, title, signs=_SIGNS, wrapped=wrapped, row=row, bar=bar, places=places)
     return "\n".join(line.rstrip() for line in written.splitlines()) + "\n"
 
 
 def bar(part: int, whole: int) -> str:
-    """Return a share as a bar; what is more than everything breaks out of the end."""
+    """Return a share of an amount as a bar of characters. If the share is above 100 %, the bar ends with ``>``."""
     full = min(_BAR, max(part > 0, _BAR * part // whole)) if whole else 0
     return f"[{'#' * full}{'.' * (_BAR - full)}{'>' if part > whole else ']'}"
 
 
 def places(nodes: Sequence[str], width: int) -> str:
-    """Return where pods may run: the first node, cut to a width, and the number of the others."""
+    """Return the name of the first node and the number of the others, in at most ``width`` characters."""
     if len(nodes) < 2:
         return _short(nodes[0], width) if nodes else "nowhere"
     return f"{_short(nodes[0], width - 7)}, +{len(nodes) - 1:,}"
 
 
 def row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return a row of a table, cells of a negative width to the left; a name too long gets lines of its own."""
+    """Return one row of a table as text, with each cell as wide as its column.
+
+    A negative width aligns the text of a cell to the left, and a positive width aligns it to the right. If the first
+    cell is too wide, it has a line of its own.
+    """
     name = words.readable(cells[0])
     before: list[str] = []
     if _width(name) > -widths[0]:
@@ -112,7 +128,10 @@ def row(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def wrapped(sentence: str, start: str = "") -> str:
-    """Return the lines of a sentence, broken at spaces, and within a name only if no line can hold it."""
+    """Return a sentence with line breaks, so that no line has more than 100 columns.
+
+    Lines break at spaces, and within a word only if the word is longer than a line.
+    """
     lines, line = [], start
     for word in words.readable(sentence).split():
         if len(line) > len(start) and _width(line) + 1 + _width(word) > COLUMNS:
@@ -127,6 +146,7 @@ def wrapped(sentence: str, start: str = "") -> str:
 
 
 def _short(name: str, width: int) -> str:
+    """Return a name that is at most ``width`` columns wide. A shortened name ends with ``~``."""
     name = words.readable(name)
     while _width(name) > width:
         name = f"{name.rstrip('~')[:-1]}~"
@@ -134,10 +154,12 @@ def _short(name: str, width: int) -> str:
 
 
 def _width(line: str) -> int:
+    """Return the number of terminal columns that a text occupies."""
     return len(line) if line.isascii() else sum(map(_columns_of, line))
 
 
 def _columns_of(char: str) -> int:
+    """Return the number of terminal columns that a character occupies: 0, 1 or 2."""
     if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
@@ -147,11 +169,11 @@ def _columns_of(char: str) -> int:
 
 
 MOST_ROWS = 150
-"""Rows of devices that are drawn; a picture of more is not looked at."""
+"""Largest number of device rows in a picture. No one reads a longer picture."""
 FIRST_ROWS = 50
-"""Rows of a table that are seen at once; the others unfold."""
+"""Number of table rows that the HTML page shows at first. The reader can expand the others."""
 
-# Widths of characters in the widest of the usual fonts, as a share of their height: better short than cut.
+# Widths of characters in the widest usual font, relative to the font size. Too wide an estimate only shortens texts.
 _WIDTHS = {
     **dict.fromkeys("fijlrtI.,:;'|!()[] -/\u2013", 0.41),
     **dict.fromkeys("mwMW@%\u2026", 1.0),
@@ -160,36 +182,56 @@ _WIDTHS = {
 
 
 def svg(plan: PlanData, title: str) -> str:
-    """Return the picture: a card for every node, with who holds its devices and what their memory has to hold."""
+    """Return the capacity report as an SVG picture.
+
+    The picture has a card for each node, with the pods and the memory of its devices.
+
+    Args:
+        plan: Capacity plan of an app.
+        title: Title of the report.
+    """
     drawn, left_out = _most_urgent(plan)
     return render("plan.svg.j2", plan, title, drawn=drawn, left_out=left_out, **_IN_PICTURES)
 
 
 def html(plan: PlanData, title: str) -> str:
-    """Return the page, without scripts: the verdict and what does not fit, pictures of the nodes, then all tables."""
+    """Return the capacity report as an HTML page without scripts.
+
+    The page shows the verdict, the problems, a picture of the nodes, and then all tables.
+
+    Args:
+        plan: Capacity plan of an app.
+        title: Title of the report.
+    """
     drawn, left_out = _most_urgent(plan)
     return render("plan.html.j2", plan, title, drawn=drawn, left_out=left_out, first_rows=FIRST_ROWS, **_IN_PICTURES)
 
 
 def _most_urgent(plan: PlanData) -> tuple[list[PlannedNode], str]:
-    """Return the nodes that a picture shows, in their order, and a sentence on those that it does not."""
+    """Return the nodes that a picture shows, and a sentence on the nodes that it omits.
+
+    The picture omits the nodes with the least urgent devices if it would have too many rows.
+    """
     urgent = sorted(
         plan.nodes, key=lambda node: max(map(words.fullness, node.devices), default=(0, 0, 0)), reverse=True
     )
     rows = accumulate(max(1, len(words.device_rows(node))) for node in urgent)
     kept = {id(node) for node, row in zip(urgent, rows, strict=True) if node is urgent[0] or row <= MOST_ROWS}
     missing = sum(node.count for node in plan.nodes if id(node) not in kept)
-    more = f"{words.counted(missing, 'more node')} with less on them: not drawn here." if missing else ""
+    more = f"The picture omits {words.counted(missing, 'more node')} with less on them." if missing else ""
     return [node for node in plan.nodes if id(node) in kept], more
 
 
 def share(percent: float) -> str:
-    """Return a percentage as SVG writes it."""
+    """Return a percentage in SVG syntax, for example ``12.5%``."""
     return f"{percent:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[str]:
-    """Return names in few lines; the last line says how many names are left out."""
+    """Return names in at most ``most`` lines of a picture.
+
+    If not all names fit, the last line ends with the number of the others. Widths are in pixels.
+    """
     made = [""]
     for number, name in enumerate(names):
         rest = len(names) - number - 1
@@ -208,11 +250,12 @@ def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[s
 
 
 def _room(width: float, size: int, rest: int) -> float:
+    """Return the width in pixels that remains in a line after the text with the number of omitted names."""
     return width - (length(f" and {rest:,} more", size) if rest else 0)
 
 
 def lines(sentence: str, width: float, size: int) -> list[str]:
-    """Return the lines of a sentence, broken at its spaces."""
+    """Return a sentence as lines of a picture, which break at spaces. Widths are in pixels."""
     made: list[str] = []
     line = ""
     for word in sentence.split():
@@ -225,7 +268,7 @@ def lines(sentence: str, width: float, size: int) -> list[str]:
 
 
 def fitting(text: str, width: float, size: int, weight: float = 1) -> str:
-    """Return a text, cut if it is too long for its place."""
+    """Return text that is at most ``width`` pixels wide. A shortened text ends with an ellipsis."""
     text = words.readable(text)
     if length(text, size, weight) <= width:
         return text
@@ -235,11 +278,12 @@ def fitting(text: str, width: float, size: int, weight: float = 1) -> str:
 
 
 def length(text: str, size: int, weight: float = 1) -> float:
-    """Return how wide a text is at most."""
+    """Return an upper bound of the width of a text in pixels, because its font is not known."""
     return sum(map(_advance, text)) * size * weight
 
 
 def _advance(char: str) -> float:
+    """Return an upper bound of the width of a character, relative to the font size."""
     is_wide = unicodedata.east_asian_width(char) in "WF"
     return 1.05 if is_wide else _WIDTHS.get(char, 0.74 if char.isupper() else 0.64)
 
@@ -247,4 +291,4 @@ def _advance(char: str) -> float:
 _IN_PICTURES: Mapping[str, Callable[..., Any]] = {
     one.__name__: one for one in (share, fitting, length, lines, in_lines)
 }
-"""What templates with bars call."""
+"""Functions that the templates of the SVG picture and the HTML page call."""

@@ -1,1 +1,4 @@
-"""Rules for objects with GPUs, whoever wrote them: each has a code, a reason and a way out."""
+"""Rules for GPU workloads from any source. Each rule has a code, such as ``R01``, and a check that finds violations.
+
+A finding is a problem that a check reports: its message contains a reason and a solution.
+"""

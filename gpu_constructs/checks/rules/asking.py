@@ -1,4 +1,4 @@
-"""What pods ask for, and what a namespace has them ask for: R01 to R03, R07 to R09, R18, R22, R27."""
+"""Rules for the GPU requests of pods and the defaults of namespaces: R01 to R03, R07 to R09, R18, R22, R27."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 
 from gpu_constructs.checks.rules.vram_units import miscounted_nodes, units_of
-from gpu_constructs.errors import did_you_mean
+from gpu_constructs.errors import did_you_mean, then
 from gpu_constructs.facts.app import Ask, Facts, Pod
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import is_among
@@ -27,8 +27,8 @@ _VENDOR = "nvidia.com/"
 _MIG = "nvidia.com/mig-"
 _MIG_PROFILE = re.compile(r"(?:[1-7]c\.)?([1-7]g\.[0-9]+gb)((?:\.me|\.all|\.gfx|[.-]me)*)\Z")
 
-# What each program takes for a part of a GPU, and the scheduler whose pods name it.
-# Project-HAMi/HAMi, volcano-sh/devices and NVIDIA/KAI-Scheduler, their documentation of device sharing.
+# Resources and annotations that request a part of a GPU, each with the program that defines it and its scheduler.
+# Source: documentation of device sharing in Project-HAMi/HAMi, volcano-sh/devices and NVIDIA/KAI-Scheduler
 _FRACTIONS: dict[str, tuple[str, str]] = {
     "nvidia.com/gpumem": ("HAMi", "hami-scheduler"),
     "nvidia.com/gpumem-percentage": ("HAMi", "hami-scheduler"),
@@ -48,40 +48,48 @@ _OF_GPUS = re.compile(r"(?:gpu|mig)\.nvidia\.com\Z")
 
 
 def amounts_are_whole_numbers(facts: Facts) -> Iterator[Finding]:
-    """R01: Kubernetes refuses a part of an extended resource, and a request for none means nothing."""
+    """Find amounts of GPUs that are not whole numbers above 0 (R01).
+
+    Kubernetes rejects a fraction of an extended resource. An amount of 0 has no effect.
+    """
     for pod, container, section, resource, amount in _requests(facts):
         number = quantity(amount)
         is_gpu = facts.is_gpu(resource)
         if number is None or number < 0 or (is_gpu and not number) or number % 1 != 0:
             why = "leave it out of a container without a GPU"
             if number is not None and number % 1 != 0:
-                why = "a part of a GPU is a slot: share GPUs (Sharing.time_slicing, Sharing.mps, MIG) and ask for 1"
+                why = "share GPUs (Sharing.time_slicing, Sharing.mps, MIG), and request 1 slot"
             yield Finding(
                 pod.index,
                 f"{section}[{resource!r}] of container {container!r} must be a whole number of at least "
-                f"{is_gpu:d}; got {amount!r}; {why}",
+                f"{is_gpu:d}, got {amount!r}{then(why)}",
             )
 
 
 def _requests(facts: Facts) -> Iterator[tuple[Pod, object, str, str, object]]:
+    """Yield the amounts of GPUs in all containers: pod, container name, section, resource and amount."""
     for pod in (*facts.pods, *facts.completed_pods):
         for container in containers(pod.spec):
             for section in ("requests", "limits") if container.get("resources") else ():
                 for resource, amount in amounts(container, section).items():
-                    # What Katib puts in later is not known yet.
+                    # Katib replaces a placeholder in the amount later.
                     is_gpu = resource.startswith(_VENDOR) or facts.is_gpu(resource)
                     if is_gpu and "${" not in str(amount):
                         yield pod, container.get("name"), section, resource, amount
 
 
 def _all_asks(facts: Facts) -> Iterator[Ask]:
+    """Yield the GPU requests of all pods. They include pods whose spec a training runtime completes."""
     yield from facts.asks
     for pod in facts.completed_pods:
         yield from pod.asks
 
 
 def requests_equal_limits(facts: Facts) -> Iterator[Finding]:
-    """R02: an extended resource cannot be overcommitted."""
+    """Find containers whose request for GPUs differs from the limit (R02).
+
+    Kubernetes cannot overcommit an extended resource.
+    """
     for ask in _all_asks(facts):
         limits, requests = amounts(ask.container, "limits"), amounts(ask.container, "requests")
         if ask.resource not in limits or ask.resource not in requests:
@@ -90,29 +98,34 @@ def requests_equal_limits(facts: Facts) -> Iterator[Finding]:
         if quantity(limit) != quantity(request):
             yield Finding(
                 ask.pod.index,
-                f"requests[{ask.resource!r}] of container {ask.name!r} must equal its limit of {limit}; got {request}; "
-                "leave the request out, Kubernetes copies the limit",
+                f"requests[{ask.resource!r}] of container {ask.name!r} must equal its limit of {limit}, got {request}. "
+                "Leave the request out, because Kubernetes copies the limit",
             )
 
 
 def requests_have_limits(facts: Facts) -> Iterator[Finding]:
-    """R03: Kubernetes refuses an extended resource that only is requested."""
+    """Find GPU requests without a limit, which Kubernetes rejects (R03)."""
     for ask in _all_asks(facts):
         if ask.resource not in amounts(ask.container, "limits"):
             yield Finding(
                 ask.pod.index,
                 f"container {ask.name!r} requests {ask.amount} x {ask.resource} without a limit, which Kubernetes "
-                f"refuses; write it under limits instead of requests",
+                "rejects. Write it under limits instead of requests",
             )
 
 
 def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
-    """R07: two slots are not two GPUs, and a sharing may refuse them; slots that count memory count one GPU's."""
+    """Find requests for several slots of a shared GPU (R07).
+
+    A slot is one unit of an extended resource that a node advertises. Two slots can be of the same GPU, so they are not
+    two GPUs, and the device plugin can reject such a request. The function also finds nodes with several GPUs on which
+    slots stand for GPU memory, because these slots need nodes with one GPU.
+    """
     for provider, why, is_warning in miscounted_nodes(facts):
         yield Finding(
             None,
-            f"{why}; use Sharing.time_slicing or another unit there, or declare GpuNode(sharing=...) where another "
-            "plugin serves that node",
+            f"{why}. Use Sharing.time_slicing or another unit there, or declare GpuNode(sharing=...) if another plugin "
+            "serves that node",
             providers=(provider,),
             is_warning=is_warning,
         )
@@ -129,8 +142,9 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
             )
             yield Finding(
                 ask.pod.index,
-                f"asks for {ask.amount} x {ask.resource}, which nodes of this app count as {meanings}; share in units "
-                "with rename_by_default=True, or, where its pods select the right nodes, annotate the object with "
+                f"requests {ask.amount} x {ask.resource}, which nodes of this app count as {meanings}. Use "
+                "rename_by_default=True for the units, or, if its pods select the right nodes, annotate the object "
+                "with "
                 "gpu-constructs/ignore-rules=R07",
                 is_warning=True,
             )
@@ -141,16 +155,16 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
             provider, factory = refusing[ask.resource]
             yield Finding(
                 ask.pod.index,
-                f"asks for {ask.amount} x {ask.resource} but {{0}} shares it with fail_requests_greater_than_one: two "
-                "slots are not two GPUs; ask for 1, or pass "
+                f"requests {ask.amount} x {ask.resource} but {{0}} shares it with fail_requests_greater_than_one: two "
+                "slots are not two GPUs. Request 1, or pass "
                 f"Sharing.{factory}(..., fail_requests_greater_than_one=False)",
                 providers=(provider,),
             )
         elif (shared := facts.sharing_of(ask.resource)) and not facts.is_exclusive_somewhere(ask.resource):
             yield Finding(
                 ask.pod.index,
-                f"asks for {ask.amount} x {ask.resource}, which {{0}} shares: two slots may be of one GPU and give "
-                "neither more of its time nor of its memory; ask for 1, or annotate the object with "
+                f"requests {ask.amount} x {ask.resource}, which {{0}} shares: two slots can be of the same GPU, and "
+                "then give no more time or memory. Request 1, or annotate the object with "
                 "gpu-constructs/ignore-rules=R07",
                 providers=(shared[0],),
                 is_warning=True,
@@ -158,51 +172,55 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
 
 
 def gpus_asked_for_are_advertised(facts: Facts) -> Iterator[Finding]:
-    """R08: no node has a resource that no plugin advertises."""
+    """Find requests for a resource that no device plugin of the app advertises, so that no node has it (R08)."""
     if not facts.offered:
         return
     for ask in facts.asks:
         if not is_among(ask.resource, facts.offered) and ask.resource not in facts.declared:
             yield Finding(
                 ask.pod.index,
-                f"asks for {ask.amount} x {ask.resource}, which no device plugin of this app advertises, so its pods "
-                f"would never be scheduled; ask for {' or '.join(facts.offered)}",
+                f"requests {ask.amount} x {ask.resource}, which no device plugin of this app advertises, so its pods "
+                f"stay pending. Request {' or '.join(facts.offered)}",
             )
 
 
 def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
-    """R09: a resource of a profile that no board has never comes to be."""
+    """Find requests for a MIG profile that no GPU of the inventory has (R09)."""
     profiles, nameless = _profiles(facts), _without_attributes(facts)
     for ask in facts.asks:
         if not ask.resource.startswith(_MIG):
             continue
-        # The plugin puts this behind the name of what it shares.
+        # The device plugin adds ".shared" to the name of a shared resource.
         profile = ask.resource.removeprefix(_MIG).removesuffix(".shared")
         match = _MIG_PROFILE.match(profile)
         if match is None:
             yield Finding(
                 ask.pod.index,
-                f"asks for {ask.resource}, whose end must be a MIG profile like '1g.10gb' or '1g.10gb.me'; got "
+                f"requests {ask.resource}, which must end in a MIG profile like '1g.10gb' or '1g.10gb.me', got "
                 f"{profile!r}",
             )
         elif match[2] and nameless is not None:
             yield Finding(
                 ask.pod.index,
-                f"asks for {ask.resource}, and {{0}} advertises {_MIG}{match[1]}, since releases of the device plugin "
-                "before 0.20.0 leave attributes out (NVIDIA/k8s-device-plugin#1807); ask for that, or move up",
+                f"requests {ask.resource}, and {{0}} advertises {_MIG}{match[1]}, because releases of the device "
+                "plugin before 0.20.0 omit attributes (NVIDIA/k8s-device-plugin#1807). Request that resource, or use "
+                "a later release",
                 providers=(nameless,),
             )
         elif profiles is not None and match[1] not in profiles:
-            has = f"ask for one of {', '.join(profiles)}" if profiles else "they have no MIG: ask for 'nvidia.com/gpu'"
+            has = f"request one of {', '.join(profiles)}" if profiles else "they have no MIG: request 'nvidia.com/gpu'"
             yield Finding(
                 ask.pod.index,
-                f"asks for {ask.resource}, a profile that no GPU of the inventory has"
-                f"{did_you_mean(match[1], profiles)}; {has}",
+                f"requests {ask.resource}, a profile that no GPU of the inventory has"
+                f"{did_you_mean(match[1], profiles)}{then(has)}",
             )
 
 
 def _without_attributes(facts: Facts) -> int | None:
-    """Return a device plugin that leaves the attributes of MIG devices out of resource names, if all of the app do."""
+    """Return the index of a construct whose device plugin omits MIG attributes, such as ``.me``, from resource names.
+
+    Return None if there is no such construct, or if another device plugin of the app includes the attributes.
+    """
     named = [
         (index, one.names_mig_attributes) for index, offer in enumerate(facts.provided) for one in offer.gpu_offers
     ]
@@ -210,6 +228,7 @@ def _without_attributes(facts: Facts) -> int | None:
 
 
 def _profiles(facts: Facts) -> list[str] | None:
+    """Return the MIG profiles of all GPUs in the inventory. Return None if the profiles of some GPU are not known."""
     each = [node.mig_profiles for node in facts.inventory.nodes] if facts.inventory else [None]
     if None in each:
         return None
@@ -217,7 +236,11 @@ def _profiles(facts: Facts) -> list[str] | None:
 
 
 def parts_of_gpus_have_a_scheduler(facts: Facts) -> Iterator[Finding]:
-    """R22: to Kubernetes and NVIDIA's plugin these keys mean nothing, so pods wait forever or get a whole GPU."""
+    """Find pods that request a part of a GPU without the scheduler that supports such requests (R22).
+
+    HAMi, Volcano and KAI define resources and annotations for parts of a GPU. Kubernetes and the NVIDIA device plugin
+    do not know them, so the pods stay pending or get a whole GPU.
+    """
     for pod in facts.pods:
         asked = [
             key
@@ -234,21 +257,24 @@ def parts_of_gpus_have_a_scheduler(facts: Facts) -> Iterator[Finding]:
             if pod.spec.get("schedulerName") != scheduler:
                 yield Finding(
                     pod.index,
-                    f"asks for a part of a GPU by {key!r}, which is {program}'s and means nothing without it; share "
-                    "GPUs with DevicePluginChart(sharing=...) and ask for 1 x nvidia.com/gpu, or write schedulerName "
-                    f"{scheduler!r} where {program} is installed",
+                    f"requests a part of a GPU with {key!r}, which only {program} supports. Share GPUs with "
+                    "DevicePluginChart(sharing=...) and request 1 x 'nvidia.com/gpu', or set schedulerName "
+                    f"{scheduler!r} if the cluster has {program}",
                 )
 
 
 def _classes_of(claim: Manifest | None) -> list[str]:
-    """Return the device classes that a claim or a template of claims requests."""
+    """Return the device classes that a ResourceClaim or a ResourceClaimTemplate requests."""
     requests = members(at(claim, "spec.spec.devices" if at(claim, "spec.spec") else "spec.devices").get("requests"))
     wanted = [one for each in requests for one in (each, at(each, "exactly"), *members(each.get("firstAvailable")))]
     return [str(one["deviceClassName"]) for one in wanted if one.get("deviceClassName")]
 
 
 def gpus_come_by_one_way(facts: Facts) -> Iterator[Finding]:
-    """R27: the device plugin and the DRA driver do not know of each other's allocations."""
+    """Find pods that request GPUs from both the device plugin and the DRA driver (R27).
+
+    Each of the two can allocate a GPU that the other has already allocated.
+    """
     claims = {
         (kind, namespace_of(manifest), name_of(manifest)): manifest
         for kind in ("ResourceClaim", "ResourceClaimTemplate")
@@ -262,14 +288,18 @@ def gpus_come_by_one_way(facts: Facts) -> Iterator[Finding]:
             for device_class in islice(both, 1):
                 yield Finding(
                     pod.index,
-                    f"gets GPUs twice, by the limit of {pod.asks[0].resource} and by the claim "
-                    f"{claim.get('name')!r} of device class {device_class!r}, whose drivers do not know of each other; "
-                    "keep one of the two",
+                    f"requests GPUs twice, with the limit of {pod.asks[0].resource} and with the claim "
+                    f"{claim.get('name')!r} of device class {device_class!r}, whose drivers do not coordinate. "
+                    "Remove one of the two",
                 )
 
 
 def namespaces_give_no_gpus_away(facts: Facts) -> Iterator[Finding]:
-    """R18: a default for GPUs holds for every container, and a quota counts requests only."""
+    """Find LimitRanges with a default amount of GPUs, and GPU limits of ResourceQuotas that never apply (R18).
+
+    A default adds GPUs to every container that requests none. For an extended resource, a ResourceQuota counts only
+    requests, so a key for its limits has no effect.
+    """
     for index, limit in chain.from_iterable(facts.limit_ranges.values()):
         yield from _of_limits(facts, index, limit)
     for index, manifest in facts.of_kind(("", "ResourceQuota")):
@@ -278,25 +308,26 @@ def namespaces_give_no_gpus_away(facts: Facts) -> Iterator[Finding]:
             if key.startswith(("limits.nvidia.com/", _VENDOR)) or facts.is_gpu(resource):
                 yield Finding(
                     index,
-                    f"hard[{key!r}] is taken and never counted: of an extended resource a quota counts requests only; "
-                    f"write {'requests.' + resource!r}",
+                    f"hard[{key!r}] has no effect: a quota counts only requests of an extended resource. Write "
+                    f"{'requests.' + resource!r}",
                 )
 
 
 def _of_limits(facts: Facts, index: int, limit: Manifest) -> Iterator[Finding]:
+    """Yield a problem for each default amount of GPUs in one limit of a LimitRange."""
     given = [(key, *item) for key in ("default", "defaultRequest") for item in at(limit, key).items()]
     for key, resource, amount in given:
         if str(amount) != "0" and (resource.startswith(_VENDOR) or facts.is_gpu(resource)):
             yield Finding(
                 index,
-                f"{key}[{resource!r}] gives a GPU to every container of the namespace that asks for none; "
-                "write 0, and bound what is asked for with max",
+                f"{key}[{resource!r}] gives a GPU to every container in the namespace that requests none. Write 0, and "
+                "limit requests with max",
             )
-    # Kubernetes takes max for default where that is not given (SetDefaults_LimitRangeItem).
+    # Kubernetes copies max to a missing default (SetDefaults_LimitRangeItem).
     for resource in sorted(at(limit, "max").keys() - at(limit, "default")) if limit.get("type") == "Container" else ():
         if resource.startswith(_VENDOR) or facts.is_gpu(resource):
             yield Finding(
                 index,
-                f"max[{resource!r}] without a default is the default too, and gives a GPU to every container "
-                f"of the namespace that asks for none; add default[{resource!r}] = 0 beside it",
+                f"max[{resource!r}] without a default is also the default, which gives a GPU to every container in the "
+                f"namespace that requests none. Add default[{resource!r}] = 0",
             )

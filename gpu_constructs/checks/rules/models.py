@@ -1,4 +1,4 @@
-"""Whether the GPUs of a pod hold what it says that it takes, and the model that it serves: R28."""
+"""The rule that the GPU memory suffices for the memory budget and the model of a pod: R28."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ _MIG = "nvidia.com/mig-"
 _MEBIBYTE = 2**20
 _GIGABYTE = 10**9
 _COMPUTED_BY_CPU = ("--cpu-offload-gb", "--kv-offloading-size", "--nnodes")
-"""Flags of vLLM with which GPUs of this pod do not hold all weights."""
+"""Flags of vLLM that let it store weights outside of the GPUs of the pod."""
 _PULL = "model-pull"
 _NAME, _COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"
 
 
 def memory_fits(facts: Facts) -> Iterator[Finding]:
-    """R28: neither what a pod says that it takes nor the model that it serves is more than its GPUs have.
+    """Find memory budgets and models that are larger than the GPU memory of a pod (R28).
 
-    What needs more memory than any GPU has never runs, and what takes more than it asked for harms others.
+    A pod that needs more memory than its GPU has does not run. A pod that uses more than its slots stand for takes
+    memory from other pods.
     """
     yield from _budgets_fit_a_gpu(facts)
     yield from _asks_are_less_than_budgets(facts)
@@ -41,9 +42,10 @@ def memory_fits(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterator[Finding]:
+    """Yield a problem if the weights of a model for vLLM are larger than the GPU memory of the container."""
     parts = _number(words, "--tensor-parallel-size", "-tp") * _number(words, "--pipeline-parallel-size", "-pp")
     memory = _memory(ask, facts, min(_number(words, "--gpu-memory-utilization"), 1))
-    # More parts than GPUs are those of several pods.
+    # With more parts than GPUs, the model runs in several pods.
     if memory is None or parts > ask.count or any(word.startswith(_COMPUTED_BY_CPU) for word in words):
         return
     weights = least_weights(model, _flag(words, "--quantization", "-q"))
@@ -54,13 +56,14 @@ def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterat
     if usual > has:
         yield Finding(
             ask.pod.index,
-            f"serves {model!r}, whose weights take about {usual:.0f} GB, on GPU memory of {has:.0f} GB; take a smaller "
+            f"serves {model!r}, whose weights take about {usual:.0f} GB, on GPU memory of {has:.0f} GB. Use a smaller "
             "or quantized model, more or larger GPUs, or --cpu-offload-gb",
             is_warning=certain <= has,
         )
 
 
 def _of_ollama(facts: Facts) -> Iterator[Finding]:
+    """Yield a problem for each Ollama model whose weights are larger than the GPU memory of the server."""
     servers = {_server(pod): pod.lasting()[0] for pod in facts.gpu_pods if pod.lasting()}
     for pod in facts.pods:
         ask = servers.get(_server(pod)) if _label(pod, _COMPONENT) == _PULL else None
@@ -73,17 +76,19 @@ def _of_ollama(facts: Facts) -> Iterator[Finding]:
             if weights is not None and weights[0] > has and "cloud" not in model:
                 yield Finding(
                     ask.pod.index,
-                    f"is to serve {model!r}, whose weights take at least {weights[0]:.0f} GB, on GPU memory of "
-                    f"{has:.0f} GB; the CPU computes the rest, slowly; take a smaller model, or larger GPUs",
+                    f"serves {model!r}, whose weights take at least {weights[0]:.0f} GB, on GPU memory of {has:.0f} "
+                    "GB, so the CPU slowly computes the rest. Use a smaller model or larger GPUs",
                     is_warning=True,
                 )
 
 
 def _server(pod: Pod) -> tuple[str, object]:
+    """Return the namespace and the name label of a pod, which identify its Ollama server."""
     return namespace_of(pod.manifest), _label(pod, _NAME)
 
 
 def _model_of_vllm(container: Manifest, words: Sequence[str]) -> str | None:
+    """Return the name of the model that a container serves with vLLM. Return None if it does not run vLLM."""
     image = str(container.get("image") or "").rpartition("/")[2].partition("@")[0].partition(":")[0]
     if "vllm" not in image and not any(word in ("vllm", "vllm.entrypoints.openai.api_server") for word in words):
         return None
@@ -98,12 +103,14 @@ def _model_of_vllm(container: Manifest, words: Sequence[str]) -> str | None:
 
 
 def _memory(ask: Ask, facts: Facts, share: float = 1) -> float | None:
-    """Return the gigabytes that a server may take of one GPU at most; None where nothing tells.
+    """Return how much memory of one GPU a server can use, in GB. Return None if it is not known.
+
+    If the pod can get GPUs of several sizes, the largest one counts.
 
     Args:
-        ask: For the GPUs of its container.
-        facts: The app.
-        share: Part of a GPU's memory that it takes.
+        ask: Request of the container for GPUs.
+        facts: Facts about the app.
+        share: Share of the GPU memory that the server uses; 1 by default.
     """
     boards = _boards(ask.pod, facts)
     if ask.resource.startswith(_MIG):
@@ -111,14 +118,17 @@ def _memory(ask: Ask, facts: Facts, share: float = 1) -> float | None:
         known = [mig_vram_mib(None, size)] if size else []
     else:
         known = [] if boards is None else boards
-    budget = quantity(_said(ask.pod, VRAM))
+    budget = quantity(_annotation(ask.pod, VRAM))
     amounts = [max(known) * _MEBIBYTE * share] if known else []
     amounts += [int(budget)] if budget is not None and ask.count == 1 else []
     return min(amounts) / _GIGABYTE if amounts else None
 
 
 def _boards(pod: Pod, facts: Facts) -> list[int] | None:
-    """Return the memory in MiB of the boards that a pod may get; None where that of one is not known."""
+    """Return the memory of each board that a pod can get, in MiB.
+
+    Return None if the memory of one of these boards is not known.
+    """
     selected = [values for label, values in node_values_required(pod.spec) if label == PRODUCT]
     mib: list[int | None]
     if selected:
@@ -132,17 +142,26 @@ def _boards(pod: Pod, facts: Facts) -> list[int] | None:
 
 
 def _vram(product: str) -> int | None:
+    """Return the memory of the board with a product name, in MiB.
+
+    Return None if the library does not know the board.
+    """
     board: GpuModel | None = board_called(product.removesuffix("-SHARED"))
     return None if board is None else board.vram_mib
 
 
 def _words(container: Manifest) -> list[str]:
+    """Return all words in the command and the arguments of a container."""
     given = [*(container.get("command") or ()), *(container.get("args") or ())]
-    # A shell takes its program as one text.
+    # The script of a shell is one argument.
     return [word for text in given for word in str(text).split()]
 
 
 def _flag(words: Sequence[str], *names: str) -> str | None:
+    """Return the value of a command-line flag that has one of several names.
+
+    Return None if the command has none of these flags.
+    """
     for place, word in enumerate(words):
         name, is_joined, value = word.partition("=")
         if re.sub("(?<=[a-z])_", "-", name) in names:
@@ -151,6 +170,7 @@ def _flag(words: Sequence[str], *names: str) -> str | None:
 
 
 def _number(words: Sequence[str], *names: str) -> float:
+    """Return the value of a command-line flag as a number. Return 1 if the command does not have the flag."""
     try:
         return float(_flag(words, *names) or 1)
     except ValueError:
@@ -158,17 +178,19 @@ def _number(words: Sequence[str], *names: str) -> float:
 
 
 def _label(pod: Pod, key: str) -> object:
+    """Return the value of a label of a pod. Return None if the pod does not have the label."""
     return (pod.metadata.get("labels") or {}).get(key)
 
 
 def _budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
-    told: set[tuple[int, str]] = set()
+    """Find memory budgets that exceed the memory of every GPU, and invalid budgets."""
+    reported: set[tuple[int, str]] = set()
     for pod in facts.gpu_pods:
-        budget, typical = _said(pod, VRAM), _said(pod, VRAM_TYPICAL)
+        budget, typical = _annotation(pod, VRAM), _annotation(pod, VRAM_TYPICAL)
         key = pod.index, f"{budget!r} {typical!r}"
-        if key in told:
+        if key in reported:
             continue
-        told.add(key)
+        reported.add(key)
         yield from _typical_exceeds_the_budget(pod, budget, typical)
         if budget is None:
             continue
@@ -176,7 +198,7 @@ def _budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
         if wanted is None or wanted < _MEBIBYTE:
             yield Finding(
                 pod.index,
-                f"annotation {VRAM} must be an amount of memory with its unit, like '12Gi'; got {budget!r}",
+                f"annotation {VRAM} must be an amount of memory with its unit, like '12Gi', got {budget!r}",
             )
         elif facts.inventory is not None:
             known = [node.vram_mib for node in facts.inventory.nodes]
@@ -184,37 +206,41 @@ def _budgets_fit_a_gpu(facts: Facts) -> Iterator[Finding]:
             if largest is not None and wanted > largest * _MEBIBYTE:
                 yield Finding(
                     pod.index,
-                    f"means to use {budget} of GPU memory ({VRAM}), and the inventory's largest GPU has "
-                    f"{largest}Mi; take a smaller model or quantization, or a larger GPU",
+                    f"has a budget of {budget} of GPU memory ({VRAM}), but the largest GPU of the inventory has "
+                    f"{largest}Mi. Use a smaller model or quantization, or a larger GPU",
                     is_warning=None in known,
                 )
 
 
-def _said(pod: Pod, annotation: str) -> object:
-    """Return what an object says about its pods, else what they say themselves."""
+def _annotation(pod: Pod, annotation: str) -> object:
+    """Return the value of an annotation of an object.
+
+    If the object does not have the annotation, return the value in its pod template.
+    """
     return annotations_of(pod.manifest).get(annotation, (pod.metadata.get("annotations") or {}).get(annotation))
 
 
 def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> Iterator[Finding]:
+    """Find typical amounts of GPU memory that exceed the budget of the pod, and invalid amounts."""
     if typical is None:
         return
     amount, most = quantity(typical), quantity(budget)
     if amount is None or amount < 0 or 0 < amount < _MEBIBYTE:
         yield Finding(
             pod.index,
-            f"annotation {VRAM_TYPICAL} must be an amount of memory with its unit, like '6Gi'; got {typical!r}",
+            f"annotation {VRAM_TYPICAL} must be an amount of memory with its unit, like '6Gi', got {typical!r}",
         )
     elif budget is None:
-        yield Finding(pod.index, f"annotation {VRAM_TYPICAL} needs {VRAM}, the most that is taken; write both")
+        yield Finding(pod.index, f"annotation {VRAM_TYPICAL} needs {VRAM}. Write both")
     elif most is not None and amount > most:
         yield Finding(
             pod.index,
-            f"annotation {VRAM_TYPICAL} must be at most {VRAM} of {budget!r}; got {typical!r}",
+            f"annotation {VRAM_TYPICAL} must be at most {VRAM} of {budget!r}, got {typical!r}",
         )
 
 
 def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
-    """Find what the scheduler counts for less memory than it takes, where slots count memory."""
+    """Find pods whose slots stand for less GPU memory than the memory budget of the pod."""
     counted_pods = [(pod, resource, count) for pod in facts.gpu_pods for resource, count in pod.counts().items()]
     for pod, resource, count in counted_pods:
         shared = facts.sharing_of(resource)
@@ -222,20 +248,20 @@ def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
             continue
         provider, sharing = shared
         counted = f"{count} x {resource}, which {{0}} counts in units of {sharing.vram_unit}"
-        budget = _said(pod, VRAM)
+        budget = _annotation(pod, VRAM)
         wanted = quantity(budget)
         if budget is None and count == 1:
             yield Finding(
                 pod.index,
-                f"asks for {counted}, and does not say what it takes; annotate the object with {VRAM}, and ask for as "
-                "many, which GpuRequest(vram=...) does with the sharing in its GpuProfile",
+                f"requests {counted}, but has no memory budget. Annotate the object with {VRAM}, and request one slot "
+                "for each unit. GpuRequest(vram=...) does both if its GpuProfile has the sharing",
                 providers=(provider,),
                 is_warning=True,
             )
         elif wanted is not None and count < slots_for(wanted, sharing):
             yield Finding(
                 pod.index,
-                f"means to use {budget} of GPU memory ({VRAM}) and asks for {counted}; ask for "
-                f"{slots_for(wanted, sharing)}, which GpuRequest(vram=...) does with the sharing in its GpuProfile",
+                f"has a budget of {budget} of GPU memory ({VRAM}), but requests {counted}. Request "
+                f"{slots_for(wanted, sharing)}. GpuRequest(vram=...) does this if its GpuProfile has the sharing",
                 providers=(provider,),
             )

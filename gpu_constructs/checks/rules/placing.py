@@ -1,4 +1,4 @@
-"""Which nodes take a pod: R10 to R12, R25."""
+"""Rules for the nodes that pods select and for taints that pods tolerate: R10 to R12, R25."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpu_constructs.catalog import nfd_labels
 from gpu_constructs.catalog.gpu_models import board_called, is_full_name, near_boards, product_label
-from gpu_constructs.errors import did_you_mean
+from gpu_constructs.errors import did_you_mean, sentence, then
 from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
-from gpu_constructs.facts.provided import GpuNodes
+from gpu_constructs.facts.provided import GpuNodes, is_among
+from gpu_constructs.facts.publishing import OF_GFD
 from gpu_constructs.facts.readable import Manifest
 from gpu_constructs.kube import labels, pod_specs
 from gpu_constructs.kube.placement import GPU_PRESENT
 
 PRODUCT = "nvidia.com/gpu.product"
-"""Node label with the name of the boards, as GPU Feature Discovery writes it."""
+"""Node label that GPU Feature Discovery sets to the product name of the boards."""
 
 _SHARED = "-SHARED"
 _OLD_ROLE = "node-role.kubernetes.io/gpu"
@@ -29,11 +30,14 @@ _DISCOVERED = ("nvidia.com/", "feature.node.kubernetes.io/")
 
 
 def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
-    """R10: GPU Feature Discovery writes a shared GPU's product with -SHARED behind it."""
+    """Find pods for shared GPUs that select a product name without the suffix ``-SHARED`` (R10).
+
+    GPU Feature Discovery adds this suffix to the product name of shared GPUs, so the pods stay pending.
+    """
     for pod in facts.gpu_pods:
         resource = pod.asks[0].resource
         shared = facts.sharing_of(resource)
-        # With another name of the resource the product keeps its own.
+        # With rename_by_default, the product label has no suffix.
         if shared is None or shared[1].rename_by_default:
             continue
         if facts.is_exclusive_somewhere(resource):
@@ -42,76 +46,87 @@ def products_are_those_of_shared_gpus(facts: Facts) -> Iterator[Finding]:
             if label == PRODUCT and values and not any(value.endswith(_SHARED) for value in values):
                 yield Finding(
                     pod.index,
-                    f"selects nodes by {PRODUCT} {values[0]!r}, which is {values[0] + _SHARED!r} where GPUs are "
-                    f"shared as {{0}} does, so its pods would never be scheduled; select that one too, by an affinity "
-                    "that takes both",
+                    f"selects nodes by {PRODUCT} {values[0]!r}, which is {values[0] + _SHARED!r} on the shared GPUs of "
+                    f"{{0}}, so its pods stay pending. Select both values with a node affinity",
                     providers=(shared[0],),
                 )
 
 
 def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
-    """R11: nothing sets this label any more, and no kubelet may."""
+    """Find pods that select the label ``node-role.kubernetes.io/gpu``, which no program sets (R11)."""
     if facts.publishes(_OLD_ROLE) or _OLD_ROLE in facts.stated_node_labels:
         return
     for pod in facts.pods:
         if any(alternatives == {_OLD_ROLE} for alternatives in pod_specs.node_labels_required(pod.spec)):
             yield Finding(
                 pod.index,
-                f"selects nodes by the label {_OLD_ROLE!r}, which no discovery and no kubelet sets, so its pods would "
-                f"never be scheduled; select {GPU_PRESENT!r}, or declare it with "
-                f"External(app, 'existing', node_labels=[{_OLD_ROLE!r}]) where you set it by hand",
+                f"selects nodes by the label {_OLD_ROLE!r}, which no discovery and no kubelet sets, so its pods stay "
+                f"pending. Select {GPU_PRESENT!r}, or declare it with "
+                f"External(app, 'existing', node_labels=[{_OLD_ROLE!r}]) if you set it yourself",
             )
 
 
 def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
-    """R12: a pod that selects a label which nothing publishes, or a value that no node has, is never scheduled."""
+    """Find pods that select a node label or a value that no node has, so that the pods stay pending (R12)."""
     yield from _values_are_those_of_nodes(facts, filter(_is_for_gpu_nodes, facts.pods))
     for pod in facts.pods:
         for alternatives in pod_specs.node_labels_required(pod.spec):
             if not any(_may_be_there(facts, label) for label in alternatives):
                 label = max(alternatives, key=lambda one: (not one.startswith(_DISCOVERED), one))
-                is_discovered = label.startswith(_DISCOVERED)
-                yield _unpublished(facts, pod, label) if is_discovered else _of_nobody(pod, label, facts)
+                yield _unpublished(facts, pod, label) if _is_of_gpus(label) else _of_nobody(pod, label, facts)
+
+
+def _is_of_gpus(label: str) -> bool:
+    """Check whether a discovery program or the GPU Operator sets a node label.
+
+    Users set other labels, such as ``nvidia.com/gpu``.
+    """
+    of_nvidia = (*OF_GFD, GPU_PRESENT, *(f"{start}*" for start in _SET_BY_HAND))
+    return label.startswith(nfd_labels.DOMAIN) or is_among(label, of_nvidia)
 
 
 def _may_be_there(facts: Facts, label: str) -> bool:
+    """Check whether a node can have a label, because the app or a program outside of the app sets it."""
     return facts.publishes(label) or label in facts.stated_node_labels or labels.is_set_by_others(label)
 
 
 def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
-    """Return the finding for a label that a discovery, the GPU Operator or a user sets."""
+    """Return the problem for a selected label that a discovery program, the GPU Operator or a user must set."""
     declared = f"declare it with External(app, 'existing', node_labels=[{label!r}])"
     if label.startswith(_SET_BY_HAND):
         return Finding(
             pod.index,
-            f"selects nodes by the label {label!r}, which no discovery publishes: you or the GPU Operator set it, and "
-            f"nothing in this app says so, so its pods would never be scheduled; {declared} where nodes have it",
+            f"selects nodes by the label {label!r}, which this app does not declare, so its pods stay pending. "
+            f"Only you or the GPU Operator can set it{then(declared)} if nodes have it",
         )
     discovery = tuple(index for index, offer in enumerate(facts.provided) if offer.nfd_labels is not None)[:1]
     if discovery and label.startswith(nfd_labels.DOMAIN):
         return Finding(
             pod.index,
-            f"selects nodes by the label {label!r}, which {{0}} does not publish as it is configured; select "
-            f"{GPU_PRESENT!r}, or {declared} where something else publishes it",
+            f"selects nodes by the label {label!r}, which {{0}} does not publish with its configuration. Select "
+            f"{GPU_PRESENT!r}, or {declared} if another program publishes it",
             providers=discovery,
-            # Files on a node, and rules of other apps, write names of their own.
+            # Files on a node and rules in other apps can define any label.
             is_warning=not nfd_labels.is_of_a_source(label),
         )
-    # Of nvidia.com/, Node Feature Discovery publishes this one alone.
+    # The rule of Node Feature Discovery publishes only GPU_PRESENT under nvidia.com/.
     is_of_gfd = label.startswith("nvidia.com/") and label != GPU_PRESENT
     way_out = "gpu_feature_discovery=True" if is_of_gfd else "node_feature_discovery=True"
     operators = tuple(facts.bringing("gpu-operator")[:1])
     maker = "make {0} with" if operators else "add a DevicePluginChart with"
     return Finding(
         pod.index,
-        f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods would never be "
-        f"scheduled; {maker} {way_out} or {declared}",
+        f"selects nodes by the label {label!r}, which nothing in this app publishes, so its pods stay pending. "
+        f"{sentence(maker)} {way_out} or {declared}",
         providers=operators,
     )
 
 
 def gpu_pods_tolerate_the_taints_of_gpu_nodes(facts: Facts) -> Iterator[Finding]:
-    """R25: Kubernetes says nothing about a DaemonSet whose pods a node does not take."""
+    """Find pods that do not tolerate the taints of GPU nodes (R25).
+
+    If no node accepts the pods of a DaemonSet, Kubernetes creates no pods and reports no event.
+    """
     nodes = _tainted_nodes(facts)
     for pod in facts.pods if nodes else ():
         if _is_for_gpu_nodes(pod):
@@ -129,10 +144,11 @@ def gpu_pods_tolerate_the_taints_of_gpu_nodes(facts: Facts) -> Iterator[Finding]
 
 
 _Node = tuple[int | str, GpuNodes]
-"""A node with the index of its provider, or with its name in the inventory."""
+"""A node: the index of the construct that configures it, or its name in the inventory. Its labels and taints follow."""
 
 
 def _tainted_nodes(facts: Facts) -> list[_Node]:
+    """Return the nodes of the node configurations and of the inventory, with their labels and taints."""
     configured: list[_Node] = [*facts.gpu_nodes]
     if configured or facts.inventory is None or any(node.is_observed for node in facts.inventory.nodes):
         return configured
@@ -143,9 +159,9 @@ def _tainted_nodes(facts: Facts) -> list[_Node]:
 
 
 def _selected(nodes: Sequence[_Node], spec: Manifest) -> tuple[list[_Node], bool]:
-    """Return the nodes that a pod may be meant for, and whether the app says enough to be certain of them.
+    """Return the nodes that a pod can select, and whether only nodes of the app can match.
 
-    There are none where the pod selects by a label that no node here is given.
+    The list is empty if the pod selects a label that no declared node has.
     """
     wanted = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if not k.startswith(_OF_GPU_NODES)}
     given = {key for _, gpu_nodes in nodes for key in gpu_nodes.labels}
@@ -166,7 +182,7 @@ def _repelled(
     is_for_each: bool,
     is_certain: bool = True,
 ) -> Iterator[Finding]:
-    """Check for a taint that keeps pods away: from one of the nodes where each needs one, else from all of them."""
+    """Yield a problem for a taint that keeps a DaemonSet off one node, or other pods off all nodes."""
     repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
     from_all = {node for node, _ in repelling} == {node for node, _ in nodes}
     if not repelling or not (is_for_each or from_all):
@@ -177,7 +193,7 @@ def _repelled(
     yield Finding(
         subject,
         f"does not tolerate the taint {taint['key']}={taint.get('value', '')}:{taint['effect']} of {where}, so its "
-        f"pods would never run {never}; pass "
+        f"pods do not run {never}. Pass "
         f"tolerations=[Toleration(key={taint['key']!r}, operator='Exists', effect={taint['effect']!r})]",
         providers=(*providers, node) if isinstance(node, int) else providers,
         is_warning=not (from_all and is_certain),
@@ -185,11 +201,13 @@ def _repelled(
 
 
 def _is_for_gpu_nodes(pod: Pod) -> bool:
+    """Check whether a pod requests GPUs or selects a label that only GPU nodes have."""
     required = (label for alternatives in pod_specs.node_labels_required(pod.spec) for label in alternatives)
     return bool(pod.asks) or any(label.startswith(_OF_GPU_NODES) for label in required)
 
 
 def _untolerated(nodes: GpuNodes, tolerations: Sequence[Manifest]) -> list[Mapping[str, str]]:
+    """Return the taints of nodes that keep off pods with the given tolerations."""
     return [
         taint
         for taint in nodes.taints
@@ -198,6 +216,7 @@ def _untolerated(nodes: GpuNodes, tolerations: Sequence[Manifest]) -> list[Mappi
 
 
 def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
+    """Check whether a toleration matches a taint."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("operator") == "Exists":
@@ -206,22 +225,22 @@ def _tolerates(toleration: Manifest, taint: Mapping[str, str]) -> bool:
 
 
 def _of_nobody(pod: Pod, label: str, facts: Facts) -> Finding:
-    """Return the warning that a pod selects a label which nothing in the app sets or declares."""
+    """Return the warning about a node label that a pod selects and that the app neither sets nor declares."""
     near = did_you_mean(label, sorted({*facts.node_labels, *facts.stated_node_labels}))
     return Finding(
         pod.index,
-        f"selects nodes by the label {label!r}, which nothing in this app sets{near}; declare it with "
+        f"selects nodes by the label {label!r}, which nothing in this app sets{near}. Declare it with "
         f"External(app, 'existing', node_labels=[{label!r}]), TalosGpuNode(node_labels=...) or GpuNode(labels=...)",
         is_warning=True,
     )
 
 
 def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> Iterator[Finding]:
-    """Yield pods whose selectors name a value that no node has.
+    """Yield a problem for each pod that selects a label value that no declared node has.
 
     Args:
-        facts: The app.
-        for_gpu_nodes: Pods that are meant for nodes with GPUs, whose labels the app may know.
+        facts: Facts about the app.
+        for_gpu_nodes: Pods that request GPUs or select labels of GPU nodes.
     """
     for pod in for_gpu_nodes:
         for label, values in pod_specs.node_values_required(pod.spec):
@@ -234,22 +253,23 @@ def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> It
                 yield Finding(
                     pod.index,
                     f"selects nodes by the label {label!r} of {_listed(values)}; the nodes of this app have "
-                    f"{_listed(sorted(has))}; select one of them, or declare the label with "
+                    f"{_listed(sorted(has))}. Select one of them, or declare the label with "
                     f"External(app, 'existing', node_labels=[{label!r}])",
                     is_warning=True,
                 )
 
 
 def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Finding]:
+    """Yield a problem for a product name in a node selector that GPU Feature Discovery does not set on any node."""
     products = list(dict.fromkeys(value.removesuffix("-SHARED").partition("-MIG-")[0] for value in values))
     if not any(map(_may_be_a_product, products)):
         meant = [product_label(board.name) for board in map(board_called, products) if board is not None]
         near = f" (did you mean {_listed(meant)}?)" if meant else near_boards(products[0])
         yield Finding(
             pod.index,
-            f"selects nodes by {PRODUCT} {_listed(products)}, which no board is called{near}; write the name as "
-            "nvidia-smi prints it, with dashes for blanks",
-            # What publishes the label in place of GPU Feature Discovery may write anything.
+            f"selects nodes by {PRODUCT} {_listed(products)}, which is not the name of a board{near}. Write the name "
+            "that nvidia-smi prints, with dashes instead of spaces",
+            # Another publisher of the label can set any value.
             is_warning=not facts.bringing("gpu-feature-discovery"),
         )
         return
@@ -258,17 +278,19 @@ def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Find
     if models and None not in models and not {*boards} & {*products}:
         yield Finding(
             pod.index,
-            f"selects nodes by {PRODUCT} {_listed(products)}, of which the inventory has none; it has "
-            f"{_listed(boards)}; select one of them, or add the node to the inventory",
+            f"selects nodes by {PRODUCT} {_listed(products)}, which the inventory does not have; it has "
+            f"{_listed(boards)}. Select one of them, or add the node to the inventory",
             is_warning=not pod.asks,
         )
 
 
 def _may_be_a_product(product: str) -> bool:
+    """Check whether a text can be the product name of a board."""
     board = board_called(product)
-    # Labels have one spelling.
+    # The value of a label must match exactly.
     return is_full_name(product) or not near_boards(product) if board is None else product == product_label(board.name)
 
 
 def _listed(values: Sequence[str]) -> str:
+    """Return texts as a list in a sentence: ``'a' or 'b'``."""
     return " or ".join(map(repr, values))

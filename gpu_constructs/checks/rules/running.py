@@ -1,4 +1,4 @@
-"""How pods start, update, grow and end: R16, R17, R19, R20, R24, R26, R29, R30."""
+"""Rules for updates, restarts, scaling and evictions of GPU pods: R16, R17, R19, R20, R24, R26, R29, R30."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ _MEBIBYTE = 1024 * 1024
 
 
 def _replicas(manifest: Manifest) -> int:
+    """Return the number of replicas of an object; 1 if its spec does not set the number."""
     replicas = at(manifest, "spec").get("replicas")
     return replicas if isinstance(replicas, int) else 1
 
 
 def _lasting_demand(facts: Facts) -> Mapping[str, int]:
-    """Return how many of each resource the pods hold that run until they are stopped, where slots are known."""
+    """Return the number of GPUs that all long-running pods together request, by GPU resource.
+
+    The result is empty if the app has no inventory.
+    """
     sums: Counter[str] = Counter()
     for pod in facts.gpu_pods if facts.inventory is not None else ():
         pods = _lasting_pods(facts, pod)
@@ -33,6 +37,7 @@ def _lasting_demand(facts: Facts) -> Mapping[str, int]:
 
 
 def _lasting_pods(facts: Facts, pod: Pod) -> int:
+    """Return the number of long-running pods that an object creates."""
     kind = facts.kinds[pod.index]
     if kind in _COPIED:
         return _replicas(pod.manifest)
@@ -40,7 +45,10 @@ def _lasting_pods(facts: Facts, pod: Pod) -> int:
 
 
 def _surge_before_any_goes(deployment: Manifest) -> int | None:
-    """Return the new pods that an update starts at first; None if an old pod may go first, which frees its GPU."""
+    """Return the number of new pods that an update of a Deployment starts before it deletes an old pod.
+
+    Return None if the update can delete an old pod first.
+    """
     strategy = at(deployment, "spec.strategy")
     replicas = _replicas(deployment)
     if strategy.get("type", "RollingUpdate") != "RollingUpdate" or not replicas:
@@ -51,34 +59,40 @@ def _surge_before_any_goes(deployment: Manifest) -> int | None:
 
 
 def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
-    """R16: a new pod that waits for the GPU of an old one, which waits for the new pod, waits forever."""
+    """Find updates that never finish because no GPU is free for the new pod (R16).
+
+    The new pod waits for the GPU of the old pod, and Kubernetes deletes the old pod only once the new pod runs.
+    """
     deployed = [pod for pod in facts.gpu_pods if facts.kinds[pod.index] == _DEPLOYMENT]
     demand = _lasting_demand(facts)
     for pod in deployed:
         replicas, surge = _replicas(pod.manifest), _surge_before_any_goes(pod.manifest)
         if not surge:
             continue
-        way_out = "write strategy.type 'Recreate', or maxSurge 0 and maxUnavailable 1"
+        way_out = "Write strategy.type 'Recreate', or maxSurge 0 and maxUnavailable 1"
         needed = {resource: demand[resource] + count for resource, count in pod.counts().items()}
         slots = {resource: facts.slots(resource) for resource in needed}
         lacking = [(needed[one], most) for one, most in slots.items() if most is not None and needed[one] > most]
         if lacking:
             yield Finding(
                 pod.index,
-                f"would wait forever at an update: its new pod needs a GPU before the old one gives its own back, "
-                f"which makes {lacking[-1][0]} in the app, and the inventory has {lacking[-1][1]}; {way_out}",
+                "would never finish an update: its new pod needs a GPU before the old pod releases its own. The app "
+                f"needs {lacking[-1][0]}, but the inventory has {lacking[-1][1]}. {way_out}",
             )
         elif None in slots.values():
             yield Finding(
                 pod.index,
-                "would wait forever at an update when all GPUs are taken: its new pod needs one before the old one "
-                f"gives its own back (maxSurge {surge}, maxUnavailable 0 of {replicas}); {way_out}",
+                "would never finish an update if no GPU is free: the new pod starts before the old pod ends "
+                f"(maxSurge {surge}, maxUnavailable 0 of {replicas}). {way_out}",
                 is_warning=True,
             )
 
 
 def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
-    """Return the pods by namespace and by each label too, so that many budgets do not look at all pods."""
+    """Return the pods that request GPUs by namespace, and by namespace and label.
+
+    The rule for disruption budgets uses these groups to find the pods of a budget fast.
+    """
     pods: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
     for pod in facts.gpu_pods:
         for key in ((), *_texts(pod.metadata.get("labels"))) if facts.kinds[pod.index] in _COPIED else ():
@@ -87,7 +101,10 @@ def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
 
 
 def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
-    """R17: a node with a pod that may never be evicted cannot be drained."""
+    """Find PodDisruptionBudgets that allow no eviction (R17).
+
+    A drain of a node with such a pod never ends.
+    """
     pods = _pods_by_label(facts)
     for index, budget in facts.of_kind(("policy", "PodDisruptionBudget")):
         spec = budget.get("spec") or {}
@@ -103,18 +120,19 @@ def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
                 says = f"minAvailable {spec['minAvailable']}" if most is None else f"maxUnavailable {most}"
                 yield Finding(
                     index,
-                    f"lets no pod of {{0}} go ({says} of {replicas}), so the node of its GPU can never be drained; "
-                    "write maxUnavailable 1, or leave the budget out where there is one pod",
+                    f"allows no eviction of pods of {{0}} ({says} of {replicas}), so a drain of the node never ends. "
+                    "Write maxUnavailable 1, or leave the budget out if there is one pod",
                     (pod.index,),
                 )
 
 
 def _texts(labels: Mapping[str, object] | None) -> list[tuple[str, str]]:
+    """Return the labels whose value is a text, as pairs of a key and a value."""
     return [(key, value) for key, value in (labels or {}).items() if isinstance(value, str)]
 
 
 def memory_is_limited(facts: Facts) -> Iterator[Finding]:
-    """R19: models are loaded through memory, and a pod without a limit takes the node's other pods with it."""
+    """Find GPU containers without a memory limit, which can exhaust the memory of the node (R19)."""
     limited = {
         namespace
         for namespace, limits in facts.limit_ranges.items()
@@ -126,8 +144,8 @@ def memory_is_limited(facts: Facts) -> Iterator[Finding]:
             if namespace_of(pod.manifest) not in limited:
                 yield Finding(
                     pod.index,
-                    f"container {container.get('name')!r} holds a GPU and has no memory limit, so a model that does "
-                    "not fit takes the node's other pods with it; write limits.memory",
+                    f"container {container.get('name')!r} has a GPU but no memory limit, so a model that does not fit "
+                    "can exhaust the memory of the node. Set limits.memory",
                 )
             continue
         shared, total = _memory_volumes(pod.spec, container), quantity(limit)
@@ -135,11 +153,12 @@ def memory_is_limited(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 pod.index,
                 f"container {container.get('name')!r} has {int(shared / _MEBIBYTE)}Mi of volumes in memory, which "
-                f"count against its memory limit of {limit}; raise the limit above them, or make them smaller",
+                f"count against its memory limit of {limit}. Raise the limit above them, or make them smaller",
             )
 
 
 def _memory_volumes(spec: Manifest, container: Manifest) -> Decimal:
+    """Return the sum of the size limits of the volumes in memory that a container mounts."""
     mounted = {str(mount.get("name")) for mount in container.get("volumeMounts") or ()}
     sizes = [
         quantity((volume.get("emptyDir") or {}).get("sizeLimit")) or Decimal(0)
@@ -150,7 +169,7 @@ def _memory_volumes(spec: Manifest, container: Manifest) -> Decimal:
 
 
 def models_have_time_to_load(facts: Facts) -> Iterator[Finding]:
-    """R20: a liveness probe restarts a container that still loads its model, which then loads it again."""
+    """Find liveness probes that restart a container before it has loaded its model (R20)."""
     for pod, container in facts.gpu_containers:
         probe = container.get("livenessProbe")
         if not probe or container.get("startupProbe"):
@@ -163,13 +182,16 @@ def models_have_time_to_load(facts: Facts) -> Iterator[Finding]:
         if patience < _LONG_START:
             yield Finding(
                 pod.index,
-                f"container {container.get('name')!r} has a livenessProbe and no startupProbe, so it is restarted when "
-                f"its model takes more than {patience} s to load; add a startupProbe with time for that",
+                f"container {container.get('name')!r} has a livenessProbe but no startupProbe, so Kubernetes restarts "
+                f"it if its model takes more than {patience} s to load. Add a startupProbe with enough time",
             )
 
 
 def refused_pods_come_back(facts: Facts) -> Iterator[Finding]:
-    """R24: a pod that a node refuses when it hands out GPUs has failed, and nobody makes it anew."""
+    """Find pods without a controller on shared GPUs (R24).
+
+    If the kubelet rejects a slot, the pod fails, and only a controller creates a new one.
+    """
     for pod in facts.gpu_pods:
         if facts.kinds[pod.index] != ("", "Pod") or pod.spec.get("restartPolicy", "Always") != "Always":
             continue
@@ -177,40 +199,47 @@ def refused_pods_come_back(facts: Facts) -> Iterator[Finding]:
         if shared is not None:
             yield Finding(
                 pod.index,
-                "is a bare Pod on GPUs that {0} shares: when the node refuses it a slot it has failed for good, "
-                "whatever restartPolicy says; make it a Deployment or a Job",
+                "is a Pod without a controller on GPUs that {0} shares: if the kubelet rejects it, nothing recreates "
+                "it, whatever its restartPolicy. Use a Deployment or a Job",
                 providers=(shared[0],),
             )
 
 
 def images_are_pinned(facts: Facts) -> Iterator[Finding]:
-    """R26: an image that changes by itself brings a CUDA that the driver does not know."""
+    """Find images without a fixed tag (R26).
+
+    If such an image gets a newer CUDA release, the driver of the node can be too old for it.
+    """
     for pod, container in facts.gpu_containers:
         image = str(container.get("image") or "")
         tag = image.rpartition("/")[2].partition(":")[2]
         if image and "$" not in image and tag in ("", "latest"):
             yield Finding(
                 pod.index,
-                f"container {container.get('name')!r} holds a GPU and runs image {image!r}, which may bring another "
-                "CUDA than the driver knows tomorrow; pin a tag or a digest",
+                f"container {container.get('name')!r} has a GPU and runs image {image!r}, which can change to a CUDA "
+                "release that the driver does not support. Use a fixed tag or a digest",
             )
 
 
 def runs_do_not_overlap(facts: Facts) -> Iterator[Finding]:
-    """R29: a run that starts before the last one has ended wants a GPU of its own."""
+    """Find CronJobs that can start a run before the previous one ends, so that each run needs its own GPU (R29)."""
     for pod in facts.gpu_pods:
         if facts.kinds[pod.index] != ("batch", "CronJob"):
             continue
         if at(pod.manifest, "spec").get("concurrencyPolicy", "Allow") == "Allow":
             yield Finding(
                 pod.index,
-                "is a CronJob that starts while its last run still holds the GPU (concurrencyPolicy 'Allow', the "
-                "default); write concurrencyPolicy 'Forbid'",
+                "is a CronJob that can start while its previous run still holds the GPU (concurrencyPolicy 'Allow', "
+                "the "
+                "default). Write concurrencyPolicy 'Forbid'",
             )
 
 
 def autoscaling_stays_within_the_gpus(facts: Facts) -> Iterator[Finding]:
-    """R30: replicas beyond the last GPU only wait."""
+    """Find autoscalers whose largest number of replicas needs more GPUs than the cluster has (R30).
+
+    The replicas without a GPU stay pending.
+    """
     if facts.inventory is None:
         return
     pods = {(namespace_of(pod.manifest), name_of(pod.manifest), pod.manifest["kind"]): pod for pod in facts.gpu_pods}
@@ -228,7 +257,7 @@ def autoscaling_stays_within_the_gpus(facts: Facts) -> Iterator[Finding]:
                 field = "maxReplicaCount" if is_keda else "maxReplicas"
                 yield Finding(
                     index,
-                    f"scales {{0}} up to {field} {most} with {count} x {resource} each, {most * count} in all, and the "
-                    f"inventory has {slots}; write {field} {max(1, slots // count)} or less",
+                    f"scales {{0}} up to {field} {most} with {count} x {resource} each, {most * count} in total, but "
+                    f"the inventory has {slots}. Write {field} {max(1, slots // count)} or less",
                     (pod.index,),
                 )

@@ -1,4 +1,4 @@
-"""What containers see of a node's GPUs, and readers of their manifests: R04 to R06, R13 to R15, R21, R23, R31."""
+"""Rules for the access of containers to GPUs, and for credentials: R04 to R06, R13 to R15, R21, R23, R31."""
 
 from __future__ import annotations
 
@@ -12,31 +12,37 @@ from gpu_constructs.kube import credentials, pod_specs
 from gpu_constructs.kube.annotations import VISIBLE_DEVICES_CHOICE
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-# They say which containers KServe runs. The pod is that of an InferenceService, whose runtime class counts.
+# These kinds contain containers of KServe. The runtime class is that of the InferenceService.
 _COMPLETED = (("serving.kserve.io", "ServingRuntime"), ("serving.kserve.io", "ClusterServingRuntime"))
 
 
 def gpu_pods_name_the_runtime_class(facts: Facts) -> Iterator[Finding]:
-    """R04: the scheduler gives the pod a GPU, and the container finds neither devices nor libraries."""
+    """Find pods with GPU requests that do not name the NVIDIA RuntimeClass, although the nodes need it (R04).
+
+    The containers of such a pod have neither GPU devices nor driver libraries.
+    """
     if facts.gpu_runtime != "runtime-class":
         return
     name = (facts.nvidia_runtime_classes or ["nvidia"])[0]
     for pod in facts.gpu_pods:
-        # Our workloads ask the platform they are given, which may be another than the rest of the app has.
+        # A workload of this library uses its own platform, which can differ from that of the other constructs.
         is_ours = labels_of(pod.manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         if pod.spec.get("runtimeClassName") or is_ours or facts.kinds[pod.index] in _COMPLETED:
             continue
         if not facts.runtime_class_is_injected(pod.manifest):
             yield Finding(
                 pod.index,
-                f"holds a GPU and names no runtime class, so its containers would find no driver; set "
-                f"runtimeClassName {name!r}, or declare External(app, 'existing', gpu_runtime='default') where "
-                "NVIDIA's runtime is the nodes' default",
+                "has a GPU but no runtime class, so its containers do not find the driver. Set "
+                f"runtimeClassName {name!r}, or declare External(app, 'existing', gpu_runtime='default') if the NVIDIA "
+                "runtime is the default of the nodes",
             )
 
 
 def allocated_gpus_are_not_overridden(facts: Facts) -> Iterator[Finding]:
-    """R05: a variable of the pod comes after the device plugin's, and wins."""
+    """Find containers that set ``NVIDIA_VISIBLE_DEVICES`` (R05).
+
+    The variable overrides the GPU that the device plugin selects.
+    """
     for pod, container in facts.gpu_containers:
         if annotations_of(pod.manifest).get(VISIBLE_DEVICES_CHOICE) == "unmanaged":
             continue
@@ -47,20 +53,23 @@ def allocated_gpus_are_not_overridden(facts: Facts) -> Iterator[Finding]:
                     and facts.inventory.has_single_gpu_nodes_only
                     and variable.get("value") == "all"
                 )
-                does = "it overrides the GPU that was allocated, and 'all' shows every GPU of the node"
+                does = "it overrides the allocated GPU, and 'all' exposes every GPU of the node"
                 if facts.gpu_runtime == "cdi":
-                    does = "where devices come by CDI it has no use, and on a node where they do not it would win"
+                    does = "it has no effect with CDI, and it overrides the allocated GPU on a node without CDI"
                 yield Finding(
                     pod.index,
-                    f"container {container.get('name')!r} holds a GPU and sets NVIDIA_VISIBLE_DEVICES to "
-                    f"{variable.get('value', 'a value from elsewhere')!r}: {does}; leave it out, or annotate the "
+                    f"container {container.get('name')!r} has a GPU and sets NVIDIA_VISIBLE_DEVICES to "
+                    f"{variable.get('value', 'a value from elsewhere')!r}: {does}. Leave it out, or annotate the "
                     f"object with {VISIBLE_DEVICES_CHOICE}=unmanaged",
                     is_warning=is_harmless,
                 )
 
 
 def other_containers_see_no_gpu(facts: Facts) -> Iterator[Finding]:
-    """R06: CUDA images ask for every GPU by a variable of their own, and NVIDIA's runtime listens."""
+    """Find containers of GPU pods that request no GPU but have access to all GPUs of the node (R06).
+
+    CUDA images set ``NVIDIA_VISIBLE_DEVICES=all``, and the NVIDIA runtime reads this variable.
+    """
     for pod in facts.gpu_pods:
         runtime = pod.spec.get("runtimeClassName")
         is_nvidia = runtime in facts.nvidia_runtime_classes or str(runtime).startswith("nvidia")
@@ -72,25 +81,25 @@ def other_containers_see_no_gpu(facts: Facts) -> Iterator[Finding]:
             if id(container) not in holding and not says and not container.get("envFrom"):
                 yield Finding(
                     pod.index,
-                    f"container {container.get('name')!r} holds no GPU, but the pod runs under NVIDIA's runtime, which "
-                    "shows every GPU of the node to an image that sets NVIDIA_VISIBLE_DEVICES=all, as CUDA images do; "
-                    "set NVIDIA_VISIBLE_DEVICES=void in that container",
+                    f"container {container.get('name')!r} has no GPU, but the NVIDIA runtime of the pod exposes every "
+                    "GPU of the node to images with NVIDIA_VISIBLE_DEVICES=all, such as CUDA images. Set "
+                    "NVIDIA_VISIBLE_DEVICES=void in that container",
                 )
 
 
 def gpu_containers_are_not_privileged(facts: Facts) -> Iterator[Finding]:
-    """R13: a privileged container has all devices of the node, whatever was allocated."""
+    """Find privileged GPU containers, which have access to all devices of the node (R13)."""
     for pod, container in facts.gpu_containers:
         if (container.get("securityContext") or {}).get("privileged") is True:
             yield Finding(
                 pod.index,
-                f"container {container.get('name')!r} holds a GPU and is privileged, which shows it every GPU of the "
-                "node, those of other pods too; leave privileged out, a GPU needs no rights",
+                f"container {container.get('name')!r} has a GPU and is privileged, which gives it access to the GPUs "
+                "of other pods. Leave privileged out, because a GPU needs no rights",
             )
 
 
 def memory_shared_with_mps_is_not_hidden(facts: Facts) -> Iterator[Finding]:
-    """R14: the plugin mounts the MPS daemon's shared memory into every container that holds a slot."""
+    """Find volumes at ``/dev/shm`` that hide the shared memory of the MPS control daemon (R14)."""
     for ask in facts.asks:
         shared = facts.sharing_of(ask.resource)
         if shared is None or shared[1].strategy != "mps":
@@ -98,34 +107,38 @@ def memory_shared_with_mps_is_not_hidden(facts: Facts) -> Iterator[Finding]:
         if "/dev/shm" in {str(mount.get("mountPath")).rstrip("/") for mount in ask.container.get("volumeMounts") or ()}:
             yield Finding(
                 ask.pod.index,
-                f"container {ask.name!r} mounts a volume of its own at /dev/shm, where {{0}}, which "
-                "shares GPUs by MPS, mounts the memory through which containers reach the MPS server; leave "
+                f"container {ask.name!r} mounts a volume at /dev/shm, where {{0}} mounts the shared memory of the MPS "
+                "control daemon. Leave "
                 "shared_memory= and volumes at /dev/shm out",
                 providers=(shared[0],),
             )
 
 
 def users_of_mps_are_one(facts: Facts) -> Iterator[Finding]:
-    """R15: MPS starts one server for each user, and only one of them has the GPU at a time."""
+    """Find pods that share a GPU by MPS but run as different users (R15). MPS serves one user at a time."""
     first: dict[str, tuple[Pod, int]] = {}
-    told: set[int] = set()
+    reported: set[int] = set()
     for ask in facts.asks:
         shared = facts.sharing_of(ask.resource)
         user = _user(ask.pod, ask.container)
         if shared is None or shared[1].strategy != "mps" or user is None:
             continue
         pod, other = first.setdefault(ask.resource, (ask.pod, user))
-        if user != other and ask.pod.index not in told:
-            told.add(ask.pod.index)
+        if user != other and ask.pod.index not in reported:
+            reported.add(ask.pod.index)
             yield Finding(
                 ask.pod.index,
                 f"runs as user {user} and {{0}} as user {other}, and both share {ask.resource} by MPS, which serves "
-                "one user of a GPU at a time, so they would wait for each other; give them the same runAsUser",
+                "one user of a GPU at a time, so each waits for the other. Set the same runAsUser for both",
                 (pod.index,),
             )
 
 
 def _user(pod: Pod, container: Manifest) -> int | None:
+    """Return the ID of the user that a container runs as.
+
+    Return None if neither the container nor the pod sets it.
+    """
     for holder in (container, pod.spec):
         user = (holder.get("securityContext") or {}).get("runAsUser")
         if isinstance(user, int):
@@ -134,44 +147,48 @@ def _user(pod: Pod, container: Manifest) -> int | None:
 
 
 def users_of_the_node_are_the_pods(facts: Facts) -> Iterator[Finding]:
-    """R21: without CDI, NVIDIA's hook cannot mount into a user namespace."""
+    """Find GPU pods with a user namespace (R21).
+
+    If the nodes do not use CDI, the NVIDIA runtime cannot mount the driver into such a pod.
+    """
     for pod in facts.gpu_pods:
         if pod.spec.get("hostUsers") is False and facts.gpu_runtime != "cdi":
             yield Finding(
                 pod.index,
-                "holds a GPU in a user namespace of its own (hostUsers: false), where NVIDIA's runtime cannot mount "
-                "the driver unless devices come by CDI; leave hostUsers out, or declare "
-                "External(app, 'existing', gpu_runtime='cdi') where they do",
+                "has a GPU in a user namespace (hostUsers: false), where the NVIDIA runtime cannot mount the driver "
+                "without CDI. Leave hostUsers out, or declare External(app, 'existing', gpu_runtime='cdi') if the "
+                "nodes use CDI",
             )
 
 
 def gpus_are_held_by_one_container(facts: Facts) -> Iterator[Finding]:
-    """R23: GPUs are counted by container, so two containers hold two."""
+    """Find pods in which several containers request GPUs, so that each gets its own GPU (R23)."""
     for pod in facts.gpu_pods:
-        # Memory that slots count is of one GPU, whoever holds it.
+        # With memory units, the slots of all containers are on the same GPU.
         asks = [ask for ask in pod.lasting() if not _counts_memory(facts, ask.resource)]
         holding = {id(ask.container): ask for ask in asks}
         if len(holding) > 1:
             names = " and ".join(repr(ask.name) for ask in holding.values())
             yield Finding(
                 pod.index,
-                f"containers {names} each hold GPUs of their own, {len(holding)} in all and not one together; give "
-                "the GPU to one, or annotate the object with gpu-constructs/ignore-rules=R23 where both need one",
+                f"containers {names} each have their own GPUs, {len(holding)} in total. Request the GPU in one of "
+                "them, or annotate the object with gpu-constructs/ignore-rules=R23 if both need one",
             )
 
 
 def _counts_memory(facts: Facts, resource: str) -> bool:
+    """Check whether all slots of a resource stand for an amount of GPU memory."""
     units = units_of(facts, resource)
     return bool(units) and None not in units
 
 
 def credentials_stay_in_secrets(facts: Facts) -> Iterator[Finding]:
-    """R31: manifests end up in Git, so a credential in one is known to all who read the repository."""
+    """Find credentials in plain text, which become visible in Git with the manifests (R31)."""
     for pod in facts.pods:
         for container in pod_specs.containers(pod.spec):
             for field, found in credentials.in_container(container):
                 yield Finding(
                     pod.index,
-                    f"{field} of container {container.get('name')!r} must not be a credential in plain text; got "
-                    f"{found}; use valueFrom.secretKeyRef, or not_a_secret(...) where it is public",
+                    f"{field} of container {container.get('name')!r} must not be a credential in plain text, got "
+                    f"{found}. Use valueFrom.secretKeyRef, or not_a_secret(...) if the value is public",
                 )

@@ -1,4 +1,4 @@
-"""All rules in order, and what it takes to leave some out."""
+"""The table of all rules for GPU workloads, and the function that runs them except those that the user ignores."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from gpu_constructs.kube.annotations import IGNORE_RULES
 
 
 class Rule(NamedTuple):
-    """One rule.
+    """A rule for GPU workloads.
 
     Attributes:
-        code: Stable; what an annotation and the documentation call it.
-        severity: ``warning``: the app may be right all the same. A rule of ``error`` warns where it knows too little.
-        title: What holds where the rule is kept.
-        check: What breaks it.
+        code: Stable code in annotations and in the documentation.
+        severity: Severity of a violation: ``warning`` if the app can still be correct. A rule with ``error`` reports a
+            warning if the app does not contain enough facts to be certain.
+        title: Statement that is true if the app follows the rule.
+        check: Function that yields a finding, which is a problem with its message, for each violation.
     """
 
     code: str
@@ -37,45 +38,47 @@ RULES = (
     Rule("R02", "error", "A request of GPUs equals the limit", asking.requests_equal_limits),
     Rule("R03", "error", "A request of GPUs has a limit", asking.requests_have_limits),
     Rule("R04", "error", "A GPU pod names the runtime class it needs", seeing.gpu_pods_name_the_runtime_class),
-    Rule("R05", "error", "An allocated GPU is not overridden", seeing.allocated_gpus_are_not_overridden),
-    Rule("R06", "warning", "Other containers of a GPU pod see no GPU", seeing.other_containers_see_no_gpu),
-    Rule("R07", "error", "Slots are asked for one by one", asking.shared_gpus_are_asked_for_one_by_one),
+    Rule("R05", "error", "Nothing overrides the allocated GPU", seeing.allocated_gpus_are_not_overridden),
+    Rule("R06", "warning", "Other containers of a GPU pod have no GPU", seeing.other_containers_see_no_gpu),
+    Rule("R07", "error", "A pod requests one slot of a shared GPU", asking.shared_gpus_are_asked_for_one_by_one),
     Rule("R08", "error", "A plugin advertises the resource", asking.gpus_asked_for_are_advertised),
     Rule("R09", "error", "A GPU has the MIG profile", asking.mig_profiles_are_known),
-    Rule("R10", "warning", "A product is selected as shared too", placing.products_are_those_of_shared_gpus),
-    Rule("R11", "error", "The old node role is not selected", placing.old_role_is_not_selected),
+    Rule("R10", "warning", "Pods select the product of shared GPUs", placing.products_are_those_of_shared_gpus),
+    Rule("R11", "error", "Pods do not select the old node role", placing.old_role_is_not_selected),
     Rule("R12", "error", "Something publishes the selected label", placing.selected_labels_are_published),
     Rule("R13", "warning", "A GPU container is not privileged", seeing.gpu_containers_are_not_privileged),
-    Rule("R14", "error", "/dev/shm is left to MPS", seeing.memory_shared_with_mps_is_not_hidden),
+    Rule("R14", "error", "Pods leave /dev/shm to MPS", seeing.memory_shared_with_mps_is_not_hidden),
     Rule("R15", "warning", "Pods that share by MPS run as one user", seeing.users_of_mps_are_one),
     Rule("R16", "error", "An update finds a free GPU", running.updates_find_a_free_gpu),
-    Rule("R17", "warning", "A disruption budget lets a GPU pod go", running.disruption_budgets_let_a_pod_go),
+    Rule("R17", "warning", "A disruption budget allows evictions of GPU pods", running.disruption_budgets_let_a_pod_go),
     Rule("R18", "error", "A namespace gives no GPU by default", asking.namespaces_give_no_gpus_away),
     Rule("R19", "warning", "A GPU container has a memory limit", running.memory_is_limited),
     Rule("R20", "warning", "A model has time to load", running.models_have_time_to_load),
-    Rule("R21", "error", "A GPU pod has no users of its own", seeing.users_of_the_node_are_the_pods),
-    Rule("R22", "error", "A part of a GPU has its scheduler", asking.parts_of_gpus_have_a_scheduler),
+    Rule("R21", "error", "A GPU pod has no user namespace", seeing.users_of_the_node_are_the_pods),
+    Rule("R22", "error", "A request for a part of a GPU has its scheduler", asking.parts_of_gpus_have_a_scheduler),
     Rule("R23", "warning", "One container of a pod holds the GPUs", seeing.gpus_are_held_by_one_container),
-    Rule("R24", "warning", "A bare pod does not share", running.refused_pods_come_back),
-    Rule("R25", "error", "The nodes' taints are tolerated", placing.gpu_pods_tolerate_the_taints_of_gpu_nodes),
-    Rule("R26", "warning", "The image is pinned", running.images_are_pinned),
-    Rule("R27", "error", "GPUs come by one way", asking.gpus_come_by_one_way),
+    Rule("R24", "warning", "A pod on a shared GPU has a controller", running.refused_pods_come_back),
+    Rule(
+        "R25", "error", "GPU pods tolerate the taints of GPU nodes", placing.gpu_pods_tolerate_the_taints_of_gpu_nodes
+    ),
+    Rule("R26", "warning", "The image has a fixed tag", running.images_are_pinned),
+    Rule("R27", "error", "A pod requests GPUs in one way only", asking.gpus_come_by_one_way),
     Rule("R28", "error", "A memory budget and a model fit the GPUs", models.memory_fits),
     Rule("R29", "warning", "Runs of a CronJob do not overlap", running.runs_do_not_overlap),
     Rule("R30", "error", "Autoscaling stays within the GPUs", running.autoscaling_stays_within_the_gpus),
     Rule("R31", "warning", "A credential is in a Secret", seeing.credentials_stay_in_secrets),
 )
-"""The rules, in order of their codes."""
+"""All rules, in the order of their codes."""
 
 CODES = tuple(rule.code for rule in RULES)
 
 
 class RuleSettings(NamedTuple):
-    """How an app is checked.
+    """The settings of the rules for an app: the rules to ignore, and the inventory of GPU nodes.
 
     Attributes:
-        ignore: Codes of rules left out for the whole app.
-        inventory: Its GPU nodes, where they are declared.
+        ignore: Codes of the rules to ignore in the whole app; none by default.
+        inventory: GPU nodes of the cluster; None if the user does not declare them.
     """
 
     ignore: frozenset[str] = frozenset()
@@ -86,11 +89,13 @@ DEFAULT_SETTINGS = RuleSettings()
 
 
 def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]:
-    """Run every rule that is not left out, by the app or by the object it is about.
+    """Return the violations of all rules in an app, without those of rules that the user ignores.
+
+    The user ignores a rule for the whole app, or for one object by an annotation.
 
     Args:
-        facts: The app.
-        ignore: Codes of rules left out for all of it.
+        facts: Facts about the app.
+        ignore: Codes of the rules to ignore in the whole app; none by default.
     """
     left_out, findings = _left_out(facts)
     for rule in RULES:
@@ -103,7 +108,7 @@ def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]
 
 
 def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
-    """Return the codes that each object names, and what is wrong with them."""
+    """Return the rules that the annotation of each object ignores, and a problem for each invalid annotation."""
     named: dict[int, list[str]] = {}
     wrong: list[Finding] = []
     for index, manifest in enumerate(facts.objects):
@@ -118,16 +123,15 @@ def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
 
 
 def require_codes(field: str, codes: Iterable[str]) -> None:
-    """Raise if a text is not the code of a rule.
+    """Raise an error unless all texts are codes of rules, such as ``R01``.
 
     Raises:
-        GpuConstructsError: With the nearest code.
+        GpuConstructsError: A text is not a code. The message suggests a similar one.
     """
     for code in codes:
         if code not in CODES:
             meant = f"R{re.sub('[^0-9]', '', str(code)):0>2}"
             near = did_you_mean(meant, CODES)
             raise GpuConstructsError(
-                f"{field} must hold codes of rules, {CODES[0]} to {CODES[-1]}; got {code!r}{near}; docs/rules.md "
-                "lists them"
+                f"{field} must be codes of rules, {CODES[0]} to {CODES[-1]}, got {code!r}{near}. See docs/rules.md"
             )

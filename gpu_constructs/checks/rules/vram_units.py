@@ -1,4 +1,4 @@
-"""Where slots count memory: whether all nodes count alike, and whether their GPUs can be counted so."""
+"""Functions that the rules share for slots that stand for an amount of GPU memory (``Sharing.vram_units``)."""
 
 from __future__ import annotations
 
@@ -16,36 +16,37 @@ _MEBIBYTE = 1024 * 1024
 
 
 def units_of(facts: Facts, resource: str) -> set[str | None]:
-    """Return what a slot of a resource stands for on the nodes of an app: memory, or a turn (None)."""
+    """Return the amounts of GPU memory that a slot of a resource stands for on the nodes, such as ``1Gi``.
+
+    The result contains None if some slots do not stand for an amount of GPU memory.
+    """
     return {sharing.vram_unit for offer in facts.provided for sharing in _sharings(offer, resource)}
 
 
 def _sharings(offer: Provided, resource: str) -> list[Sharing]:
-    # Of several configurations gpu_resources tells one.
+    """Return the sharing settings of all device plugin configurations of a construct that advertise a resource."""
+    # If the device plugin has several configurations, gpu_resources contains only one of them.
     each = [one.sharing for one in offer.gpu_offers if one.sharing.gpu_resource == resource]
     return each or [sharing for name, sharing in offer.gpu_resources.items() if name == resource]
 
 
 def slots_for(vram: Decimal, sharing: Sharing) -> int:
-    """Return how many units so much memory is, be it more than a GPU has."""
+    """Return the number of slots that a pod needs for an amount of GPU memory. The GPU can have fewer slots."""
     return ceil(vram / ((sharing.vram_unit_mib or 1) * _MEBIBYTE))
 
 
 def miscounted(node: GpuNode, sharing: Sharing) -> str | None:
-    """Return why slots cannot count the memory of a node's GPU; None where they can, or count turns.
+    """Return the reason why slots cannot stand for the GPU memory of a node. Return None if they can.
 
     Args:
-        node: The node or pool.
-        sharing: How its GPUs are shared.
+        node: Node or pool of equal nodes.
+        sharing: Sharing of the GPUs of the node. If it has no memory unit, the result is None.
     """
     unit = sharing.vram_unit_mib
     if unit is None:
         return None
     if node.gpus > 1:
-        return (
-            f"units of memory are right for one GPU in a node, and each of {node.name!r} has {node.gpus}, of which a "
-            "pod may get units of several"
-        )
+        return f"memory units need nodes with one GPU, but each node of {node.name!r} has {node.gpus}"
     usable = node.usable_vram_mib
     if usable is not None and unit * sharing.replicas > usable:
         return f"{sharing.replicas} units of {sharing.vram_unit} are more than the {usable}Mi that {node.name!r} has"
@@ -53,13 +54,17 @@ def miscounted(node: GpuNode, sharing: Sharing) -> str | None:
 
 
 def miscounted_nodes(facts: Facts) -> Iterator[tuple[int, str, bool]]:
-    """Return the provider, what is wrong, and whether another provider may serve that node."""
+    """Yield each problem with slots that stand for GPU memory on nodes of the inventory.
+
+    Each result has the index of the construct that runs the device plugin, the reason, and whether the device plugin of
+    another construct can run on the node instead.
+    """
     if facts.inventory is None:
         return
     providers = [(index, offer) for index, offer in enumerate(facts.provided) if offer.gpu_resources]
     for index, offer in providers:
         for node in facts.inventory.nodes:
-            # What was seen in a cluster is so until the app's own plugin comes.
+            # The device plugin of the app replaces the sharing of a running cluster.
             sharing = None if node.is_observed else node.sharing
             sharing = sharing or _sharing_by(offer, node)
             why = None if sharing is None else miscounted(node, sharing)
@@ -68,6 +73,10 @@ def miscounted_nodes(facts: Facts) -> Iterator[tuple[int, str, bool]]:
 
 
 def _sharing_by(offer: Provided, node: GpuNode) -> Sharing | None:
+    """Return the sharing settings that the device plugin of a construct applies on a node.
+
+    Return None if it applies no settings there.
+    """
     if not offer.gpu_offers:
         return offer.gpu_resources.get(GPU) or offer.gpu_resources.get(f"{GPU}.shared")
     wanted = node.labels.get(_CONFIG)

@@ -1,1 +1,1 @@
-"""Policies that the API server applies to pods as they are created."""
+"""Policies that the API server applies to new pods."""

@@ -1,4 +1,4 @@
-"""What the policies decide, in the Common Expression Language as the API server evaluates it."""
+"""Conditions of the admission policies, in the Common Expression Language that the API server evaluates."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from gpu_constructs.kube.placement import Toleration
 
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 HARMLESS_DEVICES = ("", "none", "void")
-"""Values of the variable that show a container no device that was not allocated to it."""
+"""Values of ``NVIDIA_VISIBLE_DEVICES`` with which a container gets no device."""
 
 _INIT = "(has(object.spec.initContainers) ? object.spec.initContainers : [])"
 
 HAS_NO_RUNTIME_CLASS = "!has(object.spec.runtimeClassName)"
 
 GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-*")
-"""All that the device plugin can advertise. Other resources of NVIDIA, as of a network adapter, are not GPUs."""
+"""Resources that the device plugin can advertise. Other NVIDIA resources, such as network adapters, are not GPUs."""
 
 
 def asks_for_gpu(resources: Sequence[str] = GPU_RESOURCES) -> str:
-    """Return the expression that a container or init container has a limit of a GPU resource.
+    """Return an expression that is true if a container or init container has a limit on a GPU resource.
 
-    A LimitRange with a maximum of GPUs writes a limit of 0 into every other container.
+    A limit of 0 does not count, because a LimitRange with a maximum of GPUs sets it on every other container.
 
     Args:
-        resources: Names of the resources; a trailing ``*`` stands for the rest of a name.
+        resources: Names of the resources. A trailing ``*`` matches the rest of a name.
     """
     names = [name for name in resources if not name.endswith("*")]
     is_one = [f"r in {json.dumps(names)}"] if names else []
@@ -36,8 +36,8 @@ def asks_for_gpu(resources: Sequence[str] = GPU_RESOURCES) -> str:
     )
 
 
-# Containers of different kinds are of different types to the API server's type check, hence dyn. What runs
-# already was judged when it came: an update, which can only add ephemeral containers, is judged by those.
+# The type checker of the API server treats kinds of containers as different types, so the lists need dyn. An update can
+# only add ephemeral containers. The policy checked the other containers when the pod was new.
 CONTAINERS = (
     f'(request.operation == "CREATE" ? dyn(object.spec.containers) + dyn({_INIT}) : dyn([])) + '
     "dyn(has(object.spec.ephemeralContainers) ? object.spec.ephemeralContainers : [])"
@@ -50,24 +50,24 @@ KEEPS_ALLOCATED_DEVICES = (
 
 
 def uses_runtime(classes: Sequence[str]) -> str:
-    """Return the expression that a pod names one of the runtime classes."""
+    """Return an expression that is true if a pod names one of the runtime classes."""
     return f"has(object.spec.runtimeClassName) && object.spec.runtimeClassName in {json.dumps(list(classes))}"
 
 
 def asks_if_it_uses(classes: Sequence[str], resources: Sequence[str]) -> str:
-    """Return the expression that a new pod with one of the runtime classes asks for a GPU."""
+    """Return an expression that requires a GPU limit in a new pod with one of the runtime classes."""
     return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || {asks_for_gpu(resources)}'
 
 
 def is_scheduled_if_it_uses(classes: Sequence[str]) -> str:
-    """Return the expression that a new pod with one of the runtime classes does not name its node."""
+    """Return an expression that rejects ``nodeName`` in a new pod with one of the runtime classes."""
     return f'request.operation != "CREATE" || !({uses_runtime(classes)}) || !has(object.spec.nodeName)'
 
 
 def takes_no_environment_unseen(classes: Sequence[str]) -> str:
-    """Return the expression that no container with one of the runtime classes reads variables from an object.
+    """Return an expression that rejects ``envFrom`` in containers of pods with one of the runtime classes.
 
-    A container that sets the variable itself may: its own value is stronger.
+    It accepts a container that sets ``NVIDIA_VISIBLE_DEVICES`` itself, because its own value takes precedence.
     """
     return (
         f"!({uses_runtime(classes)}) || variables.containers.all(c, !has(c.envFrom) || "
@@ -76,7 +76,7 @@ def takes_no_environment_unseen(classes: Sequence[str]) -> str:
 
 
 def is_tolerated(toleration: Toleration) -> str:
-    """Return the expression that a pod tolerates at least what the toleration does."""
+    """Return an expression that is true if a pod already tolerates every taint that the toleration covers."""
     key = "!has(t.key)"
     if toleration.key is not None:
         key = f"(!has(t.key) || t.key == {json.dumps(toleration.key)})"
@@ -89,7 +89,7 @@ def is_tolerated(toleration: Toleration) -> str:
 
 
 def injection(runtime_class: str, tolerations: Sequence[Toleration]) -> str:
-    """Return the patch that sets the runtime class and adds the tolerations a pod lacks."""
+    """Return the patch that sets the runtime class and adds the missing tolerations of a pod."""
     parts = [f"[{_add('/spec/runtimeClassName', json.dumps(runtime_class))}]"]
     if tolerations:
         parts.append(f"(has(object.spec.tolerations) ? [] : [{_add('/spec/tolerations', '[]')}])")

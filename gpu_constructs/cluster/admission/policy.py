@@ -1,4 +1,4 @@
-"""What both policies share: the API they need, the namespaces they hold in."""
+"""Parts that both admission policies use: the Kubernetes release that they need, the binding, and selectors."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from constructs import Construct
 
 from gpu_constructs.catalog.platforms import Platform
 from gpu_constructs.catalog.versions import KUBERNETES_RELEASES
-from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.tree.manifest import Manifest
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
-"""Set by the API server on every namespace, to its name."""
+"""Label that the API server sets on every namespace, with the name of the namespace as its value."""
 
 
 def require_kubernetes(kind: str, first: str, platform: Platform, way_out: str) -> None:
-    """Raise if the Kubernetes of a platform does not serve a kind yet.
+    """Raise if the Kubernetes release of a platform does not serve a kind yet.
 
     Raises:
-        GpuConstructsError: With the first release that does.
+        GpuConstructsError: If the release is older than ``first``, the first one that serves the kind.
     """
     if KUBERNETES_RELEASES.index(platform.kubernetes) < KUBERNETES_RELEASES.index(first):
         raise GpuConstructsError(
-            f"platform must have Kubernetes {first} or later, which serves {kind}; got {platform} with Kubernetes "
-            f"{platform.kubernetes}; {way_out}"
+            f"platform must have Kubernetes {first} or later, which serves {kind}, got {platform} with Kubernetes "
+            f"{platform.kubernetes}{then(way_out)}"
         )
 
 
@@ -36,10 +36,11 @@ def emit_policy(
     """Emit a policy and its binding.
 
     Args:
-        owner: The construct that they belong to.
+        owner: Construct that contains the policy and its binding.
         kind: Kind of the policy.
-        name: Name of both.
-        spec: Returns the spec of the policy; called at synth, too.
+        name: Name of the policy and its binding.
+        spec: Function that returns the spec of the policy. The function runs during ``synth``, because the spec can
+            depend on objects that the app adds later.
         bound: Spec of the binding, without the name of the policy.
     """
 
@@ -54,7 +55,11 @@ def emit_policy(
 def namespace_selector(
     only: Sequence[str] | None, excluded: Sequence[str], *, unless_label: str = ""
 ) -> dict[str, Any]:
-    """Select namespaces by name: those named, or all but the excluded ones, less those labelled ``true``."""
+    """Return a selector for the namespaces in ``only``.
+
+    If ``only`` is None or empty, it selects all namespaces. The selector never matches the namespaces in ``excluded``
+    and those whose label ``unless_label`` is ``true``.
+    """
     terms: list[dict[str, Any]] = []
     if only:
         terms.append({"key": NAMESPACE_NAME, "operator": "In", "values": list(only)})
@@ -66,5 +71,5 @@ def namespace_selector(
 
 
 def pods(*operations: str, resource: str = "pods") -> dict[str, Any]:
-    """Return the rule that matches operations on pods, or on a part of them."""
+    """Return the resource rule of a policy that matches the given operations on pods or on a subresource of pods."""
     return {"apiGroups": [""], "apiVersions": ["v1"], "operations": list(operations), "resources": [resource]}

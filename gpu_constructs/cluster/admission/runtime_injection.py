@@ -1,4 +1,4 @@
-"""The runtime class and the tolerations, set on GPU pods that something else writes."""
+"""`GpuRuntimeInjection`: a policy that sets the runtime class and the tolerations of GPU pods of other programs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _FIRST_KUBERNETES = "1.36"
 
 
 class GpuRuntimeInjection(GpuObject):
-    """Sets the runtime class on pods that ask for a GPU and name none, and adds tolerations that they lack.
+    """A policy that sets the runtime class on GPU pods that name none, and adds the tolerations that they lack.
 
-    For pods that others write and that have no such field: the forms of Kubeflow's notebook spawner, the
-    runtimes of Kubeflow Trainer. Emits a MutatingAdmissionPolicy and its binding, or for Kyverno one
-    MutatingPolicy. A pod that names a runtime class, whichever, is left as it is.
+    Use it for pods that another program creates without these fields, for example the notebook spawner of Kubeflow or
+    the runtimes of Kubeflow Trainer. Emits a MutatingAdmissionPolicy and its binding, or for Kyverno one
+    MutatingPolicy. The policy does not change a pod that already names a runtime class.
 
     Attributes:
-        name: Of the policy and its binding.
+        name: Name of the policy and its binding.
     """
 
     @checked
@@ -51,28 +51,30 @@ class GpuRuntimeInjection(GpuObject):
         flavor: Flavor = "kubernetes",
         failure_policy: Literal["Fail", "Ignore"] | None = None,
     ) -> None:
-        """Make the policy.
+        """Create the policy.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            platform: The cluster; it must serve the policy, and says which runtime class GPU pods need.
-            name: Of the policy and its binding.
-            runtime_class: Name or object. None: the platform decides.
-            tolerations: Those to add where a pod tolerates less.
-            namespaces: Names or ``GpuNamespace`` objects to hold in; None holds in all but the excluded ones.
-            excluded_namespaces: Those to leave alone; by default the system's and the plugin's, whose pods
-                say themselves what they need.
-            flavor: ``kubernetes`` needs Kubernetes 1.36; ``kyverno`` needs Kyverno 1.17 in the cluster and serves
-                older releases. Kyverno's ClusterPolicy is deprecated, so it is its MutatingPolicy, which
-                takes the same expressions.
-            failure_policy: What becomes of a GPU pod when the policy fails. None is ``Fail`` inside the API
-                server, where a pod would else run without its GPU and say nothing; ``Ignore`` for Kyverno,
-                for while its webhook is away nothing that it matches could start.
+            scope: Chart, or a construct in one.
+            id: Construct ID.
+            platform: Platform of the cluster. It must serve the policy, and it determines the runtime class that GPU
+                pods need.
+            name: Name of the policy and its binding.
+            runtime_class: Name or object of the runtime class. None, the default, uses that of the platform.
+            tolerations: Tolerations to add to pods that do not have them.
+            namespaces: Names or ``GpuNamespace`` objects in which the policy applies. None, the default, selects all
+                namespaces except those in ``excluded_namespaces``.
+            excluded_namespaces: Namespaces in which the policy does not apply. By default those of the system and of
+                the device plugin, whose pods set these fields themselves.
+            flavor: ``kubernetes`` needs Kubernetes 1.36. ``kyverno`` needs Kyverno 1.17 in the cluster and supports
+                older releases of Kubernetes. It emits a MutatingPolicy of Kyverno, which takes the same expressions,
+                because Kyverno deprecates its ClusterPolicy.
+            failure_policy: Treatment of a GPU pod when the policy fails. None, the default, is ``Fail`` in the API
+                server, because a pod would otherwise silently run without its GPU. For Kyverno it is ``Ignore``,
+                because no matching pod could start while the webhook of Kyverno is unavailable.
 
         Raises:
-            GpuConstructsError: The platform serves no such policy or needs no runtime class, no namespace is
-                left, or a name is none.
+            GpuConstructsError: If the platform does not serve the policy or needs no runtime class, if the policy
+                applies in no namespace, or if a name is invalid.
 
         Source:
             kubernetes/kubernetes:staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch,
@@ -82,17 +84,18 @@ class GpuRuntimeInjection(GpuObject):
         runtime = runtime_class_name(runtime_class, platform)
         if runtime is None:
             raise GpuConstructsError(
-                f"runtime_class is required on platform {platform}, which names none; got None; without one to set "
-                "there is nothing to inject"
+                f"runtime_class must have a value on platform {platform}, which has no runtime class, got None. Set "
+                "the runtime class to inject"
             )
         if flavor == "kubernetes":
-            way_out = "use flavor='kyverno', which needs Kyverno 1.17"
+            way_out = "Use flavor='kyverno', which needs Kyverno 1.17"
             require_kubernetes("MutatingAdmissionPolicy", _FIRST_KUBERNETES, platform, way_out)
         only = None if namespaces is None else [namespace_name(each) for each in namespaces]
         excluded = [namespace_name(each) for each in excluded_namespaces]
         if only is not None and not set(only) - set(excluded):
             raise GpuConstructsError(
-                f"namespaces must hold one that excluded_namespaces does not; got {only!r}; leave it out for all"
+                f"namespaces must contain a namespace that is not in excluded_namespaces, got {only!r}. Leave it out "
+                "to select all"
             )
         super().__init__(scope, id)
         self.name = name
@@ -107,7 +110,7 @@ class GpuRuntimeInjection(GpuObject):
             emit_policy(self, "MutatingAdmissionPolicy", name, lambda: final, bound)
 
     def _make_kyverno(self, spec: dict[str, Any]) -> None:
-        # Without this Kyverno would rewrite Deployments and Jobs as well, and whoever applies them would see a drift.
+        # By default Kyverno also rewrites Deployments and Jobs, which tools that apply them would report as drift.
         autogen: Any = {"podControllers": {"controllers": []}}
         manifest = {
             "apiVersion": "policies.kyverno.io/v1",
@@ -128,6 +131,6 @@ def _spec(runtime_class: str, tolerations: Sequence[Toleration]) -> dict[str, An
         "mutations": [
             {"patchType": "JSONPatch", "jsonPatch": {"expression": cel.injection(runtime_class, tolerations)}}
         ],
-        # A second run finds a runtime class and does nothing; the first may come before a webhook adds the GPU.
+        # A second run finds a runtime class and does nothing. The first run may precede a webhook that adds the GPU.
         "reinvocationPolicy": "IfNeeded",
     }

@@ -1,4 +1,4 @@
-"""Keeps pods from taking GPUs that nobody allocated to them."""
+"""`DenyVisibleDevicesOverride`: a policy against pods that use GPUs that the kubelet did not allocate to them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from gpu_constructs.kube.references import NamedObject
 from gpu_constructs.tree.construct import GpuObject, checked
 
 ALLOW_LABEL = "gpu-constructs/allow-visible-devices"
-"""A namespace with this label set to ``true`` is left alone: for exporters and agents that see every GPU."""
+"""Label that exempts a namespace if its value is ``true``. Exporters and agents in it can then see every GPU."""
 
 RUNTIME_CLASSES = ("nvidia", "nvidia-cdi", "nvidia-legacy")
-"""The classes that lead to the NVIDIA runtime (NVIDIA/gpu-operator@v26.7.0:assets/pre-requisites)."""
+"""Runtime classes that select the NVIDIA runtime (NVIDIA/gpu-operator@v26.7.0:assets/pre-requisites)."""
 
 ValidationAction = Literal["Deny", "Warn", "Audit"]
 
@@ -29,13 +29,13 @@ ValidationAction = Literal["Deny", "Warn", "Audit"]
 class DenyVisibleDevicesOverride(GpuObject):
     """An admission policy that denies pods that would see GPUs beyond those allocated to them.
 
-    The device plugin says by NVIDIA_VISIBLE_DEVICES which GPUs a container gets, and a value in the pod is
-    stronger. Emits a ValidatingAdmissionPolicy and its binding. A namespace labelled
-    ``gpu-constructs/allow-visible-devices=true`` is left alone; whoever may label namespaces may lift the policy.
+    The device plugin sets NVIDIA_VISIBLE_DEVICES to the GPUs of a container, but a value in the pod overrides it. Emits
+    a ValidatingAdmissionPolicy and its binding. The policy exempts namespaces with the label
+    ``gpu-constructs/allow-visible-devices=true``. Users who may label namespaces can therefore bypass the policy.
 
     Attributes:
         name: Name of the policy and its binding.
-        provides: Which pods it refuses: ``synth`` looks for such in the app.
+        provides: Description of the pods that the policy denies. ``synth`` looks for such pods in the app.
     """
 
     @checked
@@ -52,29 +52,31 @@ class DenyVisibleDevicesOverride(GpuObject):
         excluded_namespaces: Sequence[str | NamedObject] = ("kube-system", DEFAULT_NAMESPACE),
         validation_actions: Sequence[ValidationAction] = ("Deny", "Audit"),
     ) -> None:
-        """Make the policy.
+        """Create the policy.
 
         Args:
-            scope: A chart, or a construct in one.
-            id: Construct id.
-            platform: The cluster; it must serve the policy.
-            name: Of the policy and its binding.
-            runtime_class: Name or object of the class that leads to the NVIDIA runtime, or a list of them. By default
-                ``nvidia`` and the further classes of the GPU Operator, ``nvidia-cdi`` and ``nvidia-legacy``.
-            require_gpu_request: Refuse a pod with such a runtime class if no container asks for a GPU resource that
-                the app's device plugin advertises, or any of NVIDIA's if the app has none. CUDA images set
-                NVIDIA_VISIBLE_DEVICES=all themselves, so such a pod sees every GPU of its node and its manifest
-                does not show it. Refuse also a pod with such a class that names its node: the kubelet drops a
-                request for an extended resource that its node does not have, and starts the pod.
-            deny_env_from: Refuse ``envFrom`` in pods with that runtime class, in containers that do not set the
-                variable themselves: a policy cannot read the ConfigMap or Secret. Many images are configured so.
-            excluded_namespaces: Names or ``GpuNamespace`` objects to leave alone; by default the system's and the
-                plugin's, whose pods have to see every GPU.
-            validation_actions: ``Deny`` refuses, ``Warn`` tells the client, ``Audit`` writes to the audit log.
+            scope: Chart, or a construct in one.
+            id: Construct ID.
+            platform: Platform of the cluster, which must serve the policy.
+            name: Name of the policy and its binding.
+            runtime_class: Name or object of the class that selects the NVIDIA runtime, or a list of them. By default
+                ``nvidia`` and the other classes of the GPU Operator, ``nvidia-cdi`` and ``nvidia-legacy``.
+            require_gpu_request: Whether to deny a pod with such a runtime class if no container requests a GPU resource
+                that the device plugin of the app advertises, or any NVIDIA GPU resource if the app has no plugin. CUDA
+                images set NVIDIA_VISIBLE_DEVICES=all, so such a pod sees every GPU of its node, and its manifest does
+                not show it. The policy then also denies a pod with such a class that sets ``nodeName``: the kubelet
+                drops a request for an extended resource that its node does not have, and starts the pod.
+            deny_env_from: Whether to deny ``envFrom`` in pods with such a runtime class, in containers that do not set
+                NVIDIA_VISIBLE_DEVICES themselves. A policy cannot read the ConfigMap or Secret. False by default,
+                because many images take their configuration this way.
+            excluded_namespaces: Names or ``GpuNamespace`` objects of namespaces that the policy exempts. By default
+                those of the system and of the device plugin, whose pods must see every GPU.
+            validation_actions: Actions for a pod that breaks the policy. ``Deny`` rejects it, ``Warn`` warns the
+                client, and ``Audit`` writes to the audit log.
 
         Raises:
-            GpuConstructsError: The platform serves no such policy, a name is none, or the actions are none, twice
-                the same, or Deny beside Warn, which Kubernetes refuses.
+            GpuConstructsError: If the platform does not serve the policy, if a name is invalid, or if the actions are
+                empty, repeat an action, or combine Deny and Warn, which Kubernetes rejects.
 
         Source:
             NVIDIA/nvidia-container-toolkit@v1.20.0:internal/config/image,
@@ -85,15 +87,15 @@ class DenyVisibleDevicesOverride(GpuObject):
         given = runtime_class if isinstance(runtime_class, list | tuple) else [runtime_class]
         classes = tuple(references.name_of("runtime_class", each, "RuntimeClass") for each in given)
         if not classes:
-            raise GpuConstructsError("runtime_class must name at least one class; got []; leave it out for the default")
+            raise GpuConstructsError("runtime_class must name at least one class, got []. Leave it out for the default")
         # kubernetes/enhancements, KEP-3488: stable in 1.30.
-        require_kubernetes("ValidatingAdmissionPolicy", "1.30", platform, "leave this policy out there")
+        require_kubernetes("ValidatingAdmissionPolicy", "1.30", platform, "Leave out this policy")
         excluded = [namespace_name(each) for each in excluded_namespaces]
         actions = list(validation_actions)
         if not actions or len(set(actions)) < len(actions) or {"Deny", "Warn"} <= set(actions):
             raise GpuConstructsError(
-                "validation_actions must hold at least one action, each once, and not Deny beside Warn; "
-                f"got {actions!r}; ['Deny', 'Audit'] refuses and logs"
+                "validation_actions must contain at least one action, each once, and not both Deny and Warn, "
+                f"got {actions!r}. Use ['Deny', 'Audit'] to reject and log"
             )
         super().__init__(scope, id)
         self.name = name
@@ -118,7 +120,7 @@ class DenyVisibleDevicesOverride(GpuObject):
 
 
 def _advertised(app: Construct) -> Sequence[str]:
-    """Return the GPU resources of the app's device plugins, or all of NVIDIA's if the app has none."""
+    """Return the GPU resources of the app's device plugins, or all NVIDIA GPU resources if the app has no plugin."""
     names = {
         name
         for construct in app.node.find_all()
@@ -135,25 +137,26 @@ def _spec(classes: Sequence[str], resources: Sequence[str], *, deny_env_from: bo
         (
             True,
             cel.KEEPS_ALLOCATED_DEVICES,
-            f"{cel.VISIBLE_DEVICES} must be left out, or be void or none: it overrides the GPUs that were allocated",
+            f"{cel.VISIBLE_DEVICES} must be left out, or be void or none, because it overrides the allocated GPUs",
         ),
         (
             resources,
             cel.asks_if_it_uses(classes, resources),
-            f"runtimeClassName {listed} needs a container with a GPU: otherwise the image decides which it sees",
+            f"runtimeClassName {listed} needs a container with a GPU, because otherwise the image determines the "
+            "visible GPUs",
         ),
         (
             resources,
             cel.is_scheduled_if_it_uses(classes),
-            f"nodeName must be left out with runtimeClassName {listed}: the kubelet may drop the GPU request",
+            f"nodeName must be left out with runtimeClassName {listed}, because the kubelet may drop the GPU request",
         ),
         (
             deny_env_from,
             cel.takes_no_environment_unseen(classes),
-            f"envFrom can bring {cel.VISIBLE_DEVICES}; with runtimeClassName {listed} write env instead",
+            f"envFrom can set {cel.VISIBLE_DEVICES}. With runtimeClassName {listed}, use env instead",
         ),
     )
-    way_out = f"; for a namespace whose pods must see every GPU set its label {ALLOW_LABEL}=true"
+    way_out = f". If the pods of a namespace must see every GPU, set its label {ALLOW_LABEL}=true"
     return {
         "matchConstraints": {
             "resourceRules": [pods("CREATE"), pods("UPDATE", resource="pods/ephemeralcontainers")],
@@ -164,6 +167,6 @@ def _spec(classes: Sequence[str], resources: Sequence[str], *, deny_env_from: bo
             for holds, expression, message in rules
             if holds
         ],
-        # A guard that lets pods through when it breaks is none; it runs in the API server, with no webhook to miss.
+        # A guard must not admit pods when it fails. The API server runs it, so it depends on no webhook.
         "failurePolicy": "Fail",
     }

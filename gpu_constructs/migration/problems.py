@@ -1,0 +1,195 @@
+"""The problems of the values of a chart, which the library reports all at once."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpu_constructs.errors import GpuConstructsError, ValuesError, warn
+from gpu_constructs.kube import fields
+from gpu_constructs.kube.plain_data import below, shown
+
+WAY_OUT = "Pass strict=False to drop it"
+
+
+class ValuesFile(dict[str, Any]):
+    """The content of a file with Helm values.
+
+    Attributes:
+        lines: Line number of each key and each list entry, by its dotted path.
+    """
+
+    lines: Mapping[str, int]
+
+    @classmethod
+    def read(cls, path: str | Path) -> ValuesFile:
+        """Return the Helm values in a YAML file. The file can be empty.
+
+        Raises:
+            GpuConstructsError: The file does not exist, is not YAML, or does not contain a mapping.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+            values, root = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            problem = " ".join(str(error).split())
+            raise GpuConstructsError(f"path must be a values file in YAML, got {str(path)!r}: {problem}") from None
+        if not isinstance(values, Mapping | None):
+            raise GpuConstructsError(f"path must be a file with a mapping, got {shown(values)} in {str(path)!r}")
+        made = cls(values or {})
+        made.lines = {} if root is None else dict(_lines("", root))
+        return made
+
+
+def _lines(path: str, node: yaml.Node) -> Iterator[tuple[str, int]]:
+    """Yield the dotted path and the line number of each key and each list entry in a YAML file."""
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            place = below(path, key.value) if path else key.value
+            yield place, key.start_mark.line + 1
+            yield from _lines(place, value)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, entry in enumerate(node.value):
+            yield f"{path}[{index}]", entry.start_mark.line + 1
+            yield from _lines(f"{path}[{index}]", entry)
+
+
+def _places(path: str, value: Any) -> Iterator[str]:
+    """Yield the dotted path of each key and each list entry of Helm values, in the order of the values."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            place = below(path, key) if path else str(key)
+            yield place
+            yield from _places(place, one)
+    elif isinstance(value, list | tuple):
+        for index, one in enumerate(value):
+            yield f"{path}[{index}]"
+            yield from _places(f"{path}[{index}]", one)
+
+
+class Problems:
+    """The problems of the Helm values for one chart.
+
+    Attributes:
+        is_strict: Whether a key with a problem is an error; otherwise the library drops it with a warning.
+    """
+
+    def __init__(self, values: object, *, strict: bool, is_first_raised: bool = False) -> None:
+        """Create an empty list of problems.
+
+        Args:
+            values: Helm values of the user. The messages about the problems are in the order of the keys in these
+                values.
+            strict: Whether a key with a problem is an error.
+            is_first_raised: Whether to raise the first problem at once. False by default.
+        """
+        self.is_strict = strict
+        self._lines: Mapping[str, int] = getattr(values, "lines", {})
+        self._values = values
+        self._is_first_raised = is_first_raised
+        self._found: list[tuple[str, str]] = []
+        self._section = ""
+
+    def below(self, section: str) -> Problems:
+        """Return this list of problems for the values in a section. The messages omit the name of the section."""
+        inner = copy.copy(self)
+        inner._section = f"{section}."
+        return inner
+
+    def add(self, path: str, problem: str, *, is_droppable: bool = True) -> None:
+        """Add a problem of a key to the list.
+
+        Args:
+            path: Dotted path of the key.
+            problem: Message about the key.
+            is_droppable: Whether ``strict=False`` drops the key. True by default.
+        """
+        path, problem = path.removeprefix(self._section), self._as_given(problem)
+        end = "" if problem.endswith("?") else "."
+        message = f"{problem}{end} {WAY_OUT}" if is_droppable else problem
+        if self._is_first_raised:
+            raise GpuConstructsError(message)
+        self._found.append((path, message))
+
+    def refuse(self, path: str, message: str, *, is_ignored: bool = False) -> None:
+        """Add a problem of a key to the list in strict mode. Otherwise, warn that the library drops the key.
+
+        Args:
+            path: Dotted path of the key.
+            message: Message about the key, which begins with the key.
+            is_ignored: Whether the chart ignores the key too. Then the library drops it in both modes. False by
+                default.
+        """
+        if self.is_strict and not is_ignored:
+            self.add(path, message)
+        else:
+            key, _, rest = message.partition(" ")
+            self.warn(path, f"{key} is dropped: it {rest}")
+
+    def warn(self, path: str, message: str) -> None:
+        """Warn about a key of the Helm values."""
+        warn(f"{self._at(path.removeprefix(self._section))}{self._as_given(message)}")
+
+    def _as_given(self, message: str) -> str:
+        """Return a message without the name of the section, so that it states each key as in the values of the user."""
+        return message.replace(f"values.{self._section}", "values.").replace(f"'{self._section}", "'")
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Raise all problems that the ``with`` block adds as one error, in the order of the keys in the Helm values.
+
+        Raises:
+            ValuesError: The block adds a problem or raises an error.
+        """
+        try:
+            yield
+        except GpuConstructsError as error:
+            key = re.match(r"values\.([^\s:]+)", error.problem)
+            self._found.append((key[1] if key else "", error.problem))
+        if self._found:
+            order = {path: number for number, path in enumerate(_places("", self._values))}
+            found = sorted(self._found, key=lambda one: order.get(_known(one[0], order), -1))
+            raise ValuesError(list(dict.fromkeys(f"{self._at(path)}{message}" for path, message in found)))
+
+    def _at(self, path: str) -> str:
+        """Return the text ``line <number>:`` for a key, to begin a message.
+
+        Return an empty text if there is no file.
+        """
+        known = _known(path, self._lines)
+        return f"line {self._lines[known]}: " if known else ""
+
+
+def _known(path: str, paths: Mapping[str, int]) -> str:
+    """Return the path in a list that is equal to a path or above it. If there are several, return the longest one.
+
+    Return an empty text if there is none.
+    """
+    around = (one for one in paths if path == one or path.startswith((f"{one}.", f"{one}[")))
+    return max(around, key=len, default="")
+
+
+def reported_at_once(options_of: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Decorate a function so that it raises all problems of Helm values at once, and has the parameter ``strict``.
+
+    Args:
+        options_of: Function that adds the problems of the values to its parameter ``problems``.
+    """
+
+    @wraps(options_of)
+    def wrapper(values: Any, *, strict: bool, **given: Any) -> dict[str, Any]:
+        fields.of_type("strict", strict, bool)
+        problems = Problems(values, strict=strict)
+        options: dict[str, Any] = {}
+        with problems.raised():
+            options = options_of(values, problems=problems, **given)
+        return options
+
+    return wrapper

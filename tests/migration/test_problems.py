@@ -1,0 +1,100 @@
+"""Tests of the error that reports all problems of values at once, with the line of each in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cdk8s import App, Chart
+
+from gpu_constructs import DcgmExporter, DevicePluginChart, GpuConstructsError, GpuConstructsWarning
+from house_style import assert_house_style
+
+FILE = """\
+# Values of a user.
+serviceMonitor:
+  interval: 15x
+image: {tag: 1.5}
+resources:
+  limits:
+    nvidia.com/gpu: 1
+extraEnv:
+  - name: A
+    value: 1
+"""
+PROBLEMS = {
+    3: "values.serviceMonitor.interval",
+    4: "values.image.tag",
+    7: "values.resources.limits['nvidia.com/gpu']",
+    9: "values.extraEnv[0]",
+}
+RELEASE = {"release_name": "r", "namespace": "gpu"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "values.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    return path
+
+
+def refused(make: Any, *given: Any, **more: Any) -> Any:
+    with pytest.raises(GpuConstructsError) as caught:
+        make(Chart(App(), "c"), "exporter", *given, **RELEASE, **more)
+    assert_house_style(caught.value, "c/exporter")
+    return caught.value
+
+
+def test_an_error_names_every_problem_of_a_file_once_with_its_line(file):
+    error = refused(DcgmExporter.from_helm_values_file, file)
+    starts = [f"line {line}: {key} " for line, key in PROBLEMS.items()]
+    assert [problem.startswith(start) for problem, start in zip(error.problems, starts, strict=True)] == [True] * 4
+    assert error.problem.startswith("4 problems in the values\n  line 3: ")
+
+
+def test_a_warning_names_the_line_of_the_dropped_key(file):
+    with pytest.warns(GpuConstructsWarning) as caught:
+        DcgmExporter.from_helm_values_file(Chart(App(), "c"), "exporter", file, **RELEASE, strict=False)
+    said = [str(warning.message) for warning in caught]
+    assert {one.partition(" is dropped")[0] for one in said} == {f"line {n}: {key}" for n, key in PROBLEMS.items()}
+
+
+def test_values_from_python_have_no_line_numbers_and_one_problem_is_one_line():
+    values = {"service": {"typ": "NodePort"}, "image": {"tag": 1}}
+    assert [one.partition(" ")[0] for one in refused(DcgmExporter.from_helm_values, values).problems] == [
+        "values.service.typ",
+        "values.image.tag",
+    ]
+    assert refused(DcgmExporter.from_helm_values, {"image": {"tag": 1}}).problem.startswith("values.image.tag must be")
+
+
+def test_a_problem_that_strict_false_cannot_drop_is_reported_with_the_rest():
+    values = {"config": {"name": "a", "map": {"b": "version: v1"}}, "image": {"tag": 1}}
+    with pytest.raises(GpuConstructsError) as caught:
+        DevicePluginChart.from_helm_values(App(), "c", values, **RELEASE)
+    assert [one.partition(" ")[0] for one in caught.value.problems] == ["values.config", "values.image.tag"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [", "path must be a values file in YAML, got "),
+        ("[1]", "path must be a file with a mapping, got [1] in "),
+        (None, "path must be a values file in YAML, got "),
+    ],
+)
+def test_a_file_without_values_is_rejected(file, text, problem):
+    file.unlink() if text is None else file.write_text(text, encoding="utf-8")
+    with pytest.raises(GpuConstructsError) as caught:
+        DcgmExporter.from_helm_values_file(Chart(App(), "c"), "exporter", file, **RELEASE)
+    assert caught.value.problem.startswith(problem)
+
+
+def test_a_version_can_have_the_leading_v_of_helm():
+    DcgmExporter.from_helm_values(Chart(App(), "c"), "exporter", {}, **RELEASE, version="v4.8.2")
+
+
+def test_an_empty_file_has_no_values(file):
+    file.write_text("# nothing\n", encoding="utf-8")
+    DcgmExporter.from_helm_values_file(Chart(App(), "c"), "exporter", file, **RELEASE)
