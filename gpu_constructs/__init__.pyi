@@ -82,6 +82,8 @@ from gpu_constructs.recipes.cuda_smoke_test import CudaSmokeTest as CudaSmokeTes
 from gpu_constructs.recipes.katib_experiment import KatibExperiment as KatibExperiment
 from gpu_constructs.recipes.katib_parameter import KatibParameter as KatibParameter
 from gpu_constructs.recipes.kubeflow_notebook import KubeflowNotebook as KubeflowNotebook
+from gpu_constructs.recipes.media_server import Jellyfin as Jellyfin
+from gpu_constructs.recipes.media_server import Plex as Plex
 from gpu_constructs.recipes.ollama import Ollama as Ollama
 from gpu_constructs.recipes.pytorch_training import PyTorchTraining as PyTorchTraining
 from gpu_constructs.recipes.training_pod import TrainingPod as TrainingPod

@@ -26,17 +26,22 @@ class Keywords(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: object) -> None:
         """Complete all public names of the package."""
         names = gpu_constructs.__all__ if pkg.path == "gpu_constructs" else ()
+        found: dict[str, tuple[griffe.Object | griffe.Alias, Any]] = {}
         for name in names:
             made = getattr(gpu_constructs, name)
             if not made.__module__.startswith("gpu_constructs"):
                 continue
             shown = pkg[f"{made.__module__}.{made.__qualname__}".removeprefix("gpu_constructs.")]
-            if isinstance(shown, griffe.Function):
-                _complete(shown, made)
+            if shown.is_function:
+                found[shown.canonical_path] = (shown, made)
                 continue
-            for member, function in shown.members.items():
-                if isinstance(function, griffe.Function) and (member == "__init__" or not member.startswith("_")):
-                    _complete(function, getattr(made, member))
+            for member, function in shown.all_members.items():
+                is_shown = function.is_function and (member == "__init__" or not member.startswith("_"))
+                if is_shown and function.canonical_path.startswith("gpu_constructs."):
+                    # Several public classes can inherit one function, such as ``Jellyfin`` and ``Plex``.
+                    found[function.canonical_path] = (function, getattr(made, member))
+        for shown, made in found.values():
+            _complete(shown.final_target if shown.is_alias else shown, made)
 
 
 def _complete(shown: griffe.Function, function: Any) -> None:

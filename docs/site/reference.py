@@ -41,6 +41,8 @@ CALLS = {
     "Ollama": 'models=["qwen3:8b"]',
     "ComfyUI": 'image="docker.io/yanwk/comfyui-boot:cu128-slim"',
     "Vllm": 'model="Qwen/Qwen3-8B"',
+    "Jellyfin": "",
+    "Plex": "",
     "PyTorchTraining": 'pod=TrainingPod(script="print(1)")',
     "KubeflowNotebook": "",
     "KatibExperiment": 'trial=trial, parameters={"rate": rate}, objective_metric_name="loss"',

@@ -25,7 +25,7 @@ _PASS_OF = "ADMIN|DB|FTP|MAIL|MONGO|MYSQL|PG|POSTGRES|PROXY|RABBITMQ|REDIS|ROOT|
 _PASSWORD = re.compile(rf"PASSWORD|PASSWD|PASSPHRASE|REQUIREPASS|(?:^|_)(?:{_PASS_OF})_(?:PASS|PWD)")
 _NAME = re.compile(
     rf"(?:{_PASSWORD.pattern}|(?:^|_)TOKEN|^SECRET|(?:{_SECRET_OF})_?SECRET|(?:^|_|{_KEY_OF})(?:{_KEY_OF})_?KEY"
-    r"|(?:^|_)CREDENTIALS?)(?:_?[0-9]+)?\Z"
+    r"|(?:^|_)CREDENTIALS?|^PLEX_CLAIM)(?:_?[0-9]+)?\Z"
 )
 # Tokens of a language model's vocabulary.
 _VOCABULARY = re.compile(

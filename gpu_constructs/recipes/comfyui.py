@@ -18,6 +18,7 @@ from gpu_constructs.kube.volume import Mountable, VolumeClaim
 from gpu_constructs.recipes.http_server import (
     HttpServer,
     VramBudget,
+    is_image_of,
     refuse_flags,
     refuse_variables,
     startup_probe,
@@ -233,9 +234,8 @@ def layout_of(image: str, given: ComfyUILayout | None) -> ComfyUILayout:
     """
     if given is not None:
         return given
-    repository = re.sub(r"(:[^:/]*)?(@.*)?\Z", "", image)
     for known, layout in LAYOUTS.items():
-        if repository == known or repository.endswith(f"/{known}"):
+        if is_image_of(image, known):
             return layout
     raise GpuConstructsError(
         f"layout must have a value for an image other than {' or '.join(LAYOUTS)}, got {image!r}. Pass "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -59,6 +60,11 @@ def refuse_variables(options: WorkloadOptions, reserved: Mapping[str, str]) -> N
     """Raise an error if the user sets an environment variable that the recipe sets itself."""
     for name, why in reserved.items():
         refuse_if(name in (options.get("env") or {}), f"env[{name!r}]", f"be absent, because the recipe sets it: {why}")
+
+
+def is_image_of(image: str, repository: str) -> bool:
+    """Check whether an image is of a repository, such as ``jellyfin/jellyfin``, in any registry."""
+    return ("/" + re.sub(r"(:[^:/]*)?(@.*)?\Z", "", image)).endswith(f"/{repository}")
 
 
 def startup_probe(path: str, seconds: int) -> Probe:

@@ -99,7 +99,7 @@ def test_a_table_of_keywords_has_those_of_the_construct_and_their_defaults(name:
             assert says.strip('`"') == str(known[keyword].default), keyword
 
 
-@pytest.mark.parametrize(("name", "count"), [("comfyui", 4), ("ollama", 9), ("vllm", 6)])
+@pytest.mark.parametrize(("name", "count"), [("comfyui", 4), ("media-servers", 6), ("ollama", 9), ("vllm", 6)])
 def test_the_commands_of_a_recipe_name_what_its_first_program_makes(name: str, count: int, tmp_path: Path) -> None:
     page = Page(name)
     written = page.written(0, tmp_path)

@@ -13,7 +13,19 @@ import documents
 import recipe_pages
 import schemas
 from documents import Page, objects_in, of_kind
-from gpu_constructs import GpuRequest, KatibExperiment, KatibParameter, PyTorchTraining, Talos, TrainingPod, VolumeClaim
+from gpu_constructs import (
+    GpuRequest,
+    Jellyfin,
+    KatibExperiment,
+    KatibParameter,
+    Plex,
+    PyTorchTraining,
+    Talos,
+    TrainingPod,
+    Volume,
+    VolumeClaim,
+)
+from gpu_constructs.kube import pod_security
 from gpu_constructs.kube.pod_specs import pod_specs
 from gpu_constructs.recipes import comfyui, cuda_smoke_test, kubeflow_notebook, ollama
 from gpu_constructs.recipes.katib_experiment import COLLECTOR_INJECTION
@@ -91,6 +103,45 @@ def test_vllm(tmp_path: Path) -> None:
     assert f"`{' '.join(args[index : index + 2])}`" in page.text
     free, board, share, wanted = map(float, re.findall(r"\d+\.\d+", *page.blocks("text")))
     assert free < wanted == round(share * board, 2)
+
+
+def test_media_servers(tmp_path: Path) -> None:
+    page = Page("media-servers")
+    for app in page.apps:
+        page.run(app, tmp_path)
+    for server in (Jellyfin, Plex):
+        name = server.__name__.lower()
+        made = objects_in(tmp_path / f"dist-{name}")
+        assert names_in("media", made) == {
+            "Deployment": name,
+            "Service": name,
+            "PersistentVolumeClaim": f"{name}-config",
+        }
+        service = of_kind("Service", [one for one in made if one["metadata"].get("namespace") == "media"])
+        assert f"`http://{name}.media.svc:{service['spec']['ports'][0]['port']}`" in page.text
+    for image, server, path, level in page.table("image"):
+        image, construct = image.strip("`"), {"Jellyfin": Jellyfin, "Plex": Plex}[server.partition(",")[0]]
+        spec = media_server(construct, **({} if "default" in server else {"image": f"lscr.io/{image}:1"}))
+        assert f"/{image}:" in spec["containers"][0]["image"]
+        assert path.strip("`") == spec["containers"][0]["volumeMounts"][1]["mountPath"]
+        assert level_of(spec) == level.strip("`")
+    for _, value, level in page.table("your media are in"):
+        volume = eval(value.strip("`"), {"Volume": Volume})
+        assert level_of(media_server(Jellyfin, media={"/media": volume})) == level.strip("`")
+
+
+def media_server(construct: type, **given: Any) -> dict[str, Any]:
+    """The spec of a media server's pods."""
+    chart = Chart(App(), "media")
+    construct(chart, "server", **given)
+    (spec,) = pod_specs(of_kind("Deployment", Testing.synth(chart)))
+    return dict(spec)
+
+
+def level_of(spec: dict[str, Any]) -> str:
+    """The strictest Pod Security level that admits a pod."""
+    levels = ("restricted", "baseline", "privileged")
+    return next(one for one in levels if not pod_security.violations(spec, one))
 
 
 def test_cuda_smoke_test(tmp_path: Path) -> None:

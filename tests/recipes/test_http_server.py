@@ -2,13 +2,15 @@
 
 import pytest
 
-from gpu_constructs import App, Chart, ComfyUI, GpuProfile, GpuRequest, Ollama, Sharing, Testing, Vllm
+from gpu_constructs import App, Chart, ComfyUI, GpuProfile, GpuRequest, Jellyfin, Ollama, Plex, Sharing, Testing, Vllm
 from gpu_constructs.recipes.http_server import is_shared, vram_budget
 from refusals import check_refusals
 
 SERVERS = {
     ComfyUI: {"image": "docker.io/yanwk/comfyui-boot:cu128-slim"},
+    Jellyfin: {},
     Ollama: {},
+    Plex: {},
     Vllm: {"model": "Qwen/Qwen3-8B"},
 }
 

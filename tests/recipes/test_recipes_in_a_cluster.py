@@ -17,11 +17,13 @@ from gpu_constructs import (
     GpuProfile,
     GpuRequest,
     GpuRules,
+    Jellyfin,
     KatibExperiment,
     KatibParameter,
     KubeflowNotebook,
     Kubernetes,
     Ollama,
+    Plex,
     PyTorchTraining,
     Sharing,
     SynthesisError,
@@ -52,6 +54,8 @@ RECIPES = {
     "vllm": ("restricted", lambda c, p: Vllm(c, "x", model="Qwen/Qwen3-8B-AWQ", profile=p, **BUDGET)),
     "comfyui": ("baseline", lambda c, p: ComfyUI(c, "x", profile=p, **KNOWN, **BUDGET)),
     "comfyui of a user": ("restricted", lambda c, p: ComfyUI(c, "x", profile=p, **OWN, **BUDGET)),
+    "jellyfin": ("restricted", lambda c, p: Jellyfin(c, "x", profile=p, **BUDGET)),
+    "plex": ("baseline", lambda c, p: Plex(c, "x", profile=p, **BUDGET)),
     "smoke test": ("restricted", lambda c, p: CudaSmokeTest(c, "x", slots=4, profile=p, **BUDGET)),
     "notebook": ("restricted", lambda c, p: KubeflowNotebook(c, "x", pod=trained(c, p)[0])),
     "search": (
@@ -97,9 +101,13 @@ def test_an_image_that_runs_as_root_is_rejected_in_a_restricted_namespace(tmp_pa
         synthesize(app_with(tmp_path, make, "restricted", Kubernetes(), Sharing.none()))
 
 
-@pytest.mark.parametrize(("recipe", "path"), [("ollama", "/data"), ("vllm", "/data"), ("comfyui", "/root")])
+@pytest.mark.parametrize(
+    ("recipe", "path"), [("ollama", "/data"), ("vllm", "/data"), ("comfyui", "/root"), ("plex", "/config")]
+)
 def test_a_server_accepts_another_disk_mounts_and_variables(recipe, path, chart, objects):
-    more = {"ollama": (Ollama, {}), "vllm": (Vllm, {"model": "a/b"}), "comfyui": (ComfyUI, KNOWN)}[recipe]
+    more = {"ollama": (Ollama, {}), "vllm": (Vllm, {"model": "a/b"}), "comfyui": (ComfyUI, KNOWN), "plex": (Plex, {})}[
+        recipe
+    ]
     disk = {path: Volume.persistent_volume_claim("mine")}
     server = more[0](chart, "x", volumes=disk, env={"MORE": "1"}, **more[1])
     server.attach_volume("/more", Volume.empty_dir())
