@@ -47,6 +47,10 @@ from gpu_constructs.errors import GpuConstructsWarning as GpuConstructsWarning
 from gpu_constructs.errors import SynthesisError as SynthesisError
 from gpu_constructs.feature_discovery.chart import NodeFeatureDiscoveryChart as NodeFeatureDiscoveryChart
 from gpu_constructs.feature_discovery.node_feature_discovery import NodeFeatureDiscovery as NodeFeatureDiscovery
+from gpu_constructs.feature_discovery.node_feature_rule import NodeFeatureRule as NodeFeatureRule
+from gpu_constructs.feature_discovery.rule_options import FeatureExpression as FeatureExpression
+from gpu_constructs.feature_discovery.rule_options import FeatureMatch as FeatureMatch
+from gpu_constructs.feature_discovery.rule_options import FeatureRule as FeatureRule
 from gpu_constructs.kube.container import Container as Container
 from gpu_constructs.kube.container import Probe as Probe
 from gpu_constructs.kube.credentials import not_a_secret as not_a_secret

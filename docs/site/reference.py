@@ -23,6 +23,7 @@ LABELS = Path(__file__).with_name("labels.yaml")
 CALLS = {
     "DevicePluginChart": "",
     "NodeFeatureDiscoveryChart": "",
+    "NodeFeatureRule": 'rules=[FeatureRule(name="gpu", labels={"example.com/gpu": "true"})]',
     "GpuNamespace": "",
     "NvidiaRuntimeClass": "",
     "GpuPriorityClasses": "",

@@ -149,6 +149,7 @@ class Offered:
         why_nothing: Reason why the node advertises no GPU; empty if it advertises one, or if the reason is not known.
         absent: Labels that the node has only if the user declares them. Programs publish other labels of the same
             domain.
+        published: Labels that programs publish on some nodes.
     """
 
     name: str
@@ -159,6 +160,7 @@ class Offered:
     most_each: tuple[tuple[str, int], ...] = ()
     why_nothing: str = ""
     absent: frozenset[str] = frozenset()
+    published: frozenset[str] = frozenset()
 
     @cached_property
     def values(self) -> Mapping[str, str]:
@@ -180,7 +182,8 @@ class Offered:
     def judge(self, rule: Rule) -> bool | None:
         """Check whether the node meets a rule. Return None if the value of the label is not known."""
         value = self.values.get(rule.key)
-        if value is None and rule.key not in self.absent and is_known_once_a_node_runs(rule.key):
+        is_open = value is None and rule.key not in self.absent
+        if is_open and (rule.key in self.published or is_known_once_a_node_runs(rule.key)):
             return None
         if value == NAME_IN_POOL and rule.operator == "NotIn":
             # The rule holds for all nodes of the pool except possibly one.
@@ -251,6 +254,7 @@ def offer_key(
         why_nothing=offer.notes[-1] if offer.notes and not offer.devices else "",
         most_each=tuple(sorted(_asked_for(_limits(offer), resources))),
         absent=offer.absent,
+        published=offer.published,
     )
 
 

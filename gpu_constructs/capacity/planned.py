@@ -78,6 +78,7 @@ class NodeOffer:
         notes: Assumptions about the node, each a sentence without a period.
         absent: Labels that the node has only if the user declares them. Programs publish other labels of the same
             domain.
+        published: Labels that programs publish on some nodes, so that the plan does not know whether the node has them.
     """
 
     name: str
@@ -92,6 +93,7 @@ class NodeOffer:
     rack: str = ""
     notes: tuple[str, ...] = ()
     absent: frozenset[str] = frozenset()
+    published: frozenset[str] = frozenset()
 
     @cached_property
     def allocatable(self) -> Mapping[str, int]:

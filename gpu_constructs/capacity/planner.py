@@ -79,7 +79,13 @@ def plan(facts: Facts, inventory: GpuInventory) -> Plan:
     runtime_classes = {
         str((manifest.get("metadata") or {}).get("name")): manifest.get("scheduling") or {} for manifest in manifests
     }
-    offers = node_offers(inventory, facts.provided, classes, facts.unpublished_labels)
+    offers = node_offers(
+        inventory,
+        facts.provided,
+        classes,
+        facts.unpublished_labels,
+        frozenset(filter(facts.publishes, facts.selected_labels)),
+    )
     others = bystanders(facts, consumers)
     made = plan_of(consumers, offers, runtime_classes, inventory.rack_watts, others)
     made = conditional(made, [unchecked(one) for one in uncounted(facts)])

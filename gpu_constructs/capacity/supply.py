@@ -70,6 +70,7 @@ def node_offers(
     provided: Sequence[Provided] = (),
     device_classes: Collection[str] = (),
     unpublished: Collection[str] = (),
+    published: frozenset[str] = frozenset(),
 ) -> list[NodeOffer]:
     """Return each node or pool with the devices that it advertises, in the order of the inventory.
 
@@ -80,10 +81,11 @@ def node_offers(
         device_classes: DRA device classes that pods request. A node without a device plugin has devices of these
             classes. A board never has both a plugin's resource and a device class. Default: none.
         unpublished: Labels that the app's feature discovery never publishes. Default: none.
+        published: Labels that programs publish on some nodes, for example by a NodeFeatureRule. Default: none.
     """
     app = _app(provided, tuple(sorted(device_classes)))
     offers = [_offer(node, app) for node in inventory.nodes]
-    return [replace(offer, absent=frozenset({*unpublished} - {*offer.labels})) for offer in offers]
+    return [replace(offer, absent=frozenset({*unpublished} - {*offer.labels}), published=published) for offer in offers]
 
 
 def _offer(given: GpuNode, app: _App) -> NodeOffer:

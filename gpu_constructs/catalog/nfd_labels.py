@@ -1,6 +1,7 @@
 """Node labels that Node Feature Discovery publishes, derived from its configuration files.
 
-Source: kubernetes-sigs/node-feature-discovery@v0.17.3 and @v0.19.0, source, pkg/nfd-worker/nfd-worker.go.
+Source: kubernetes-sigs/node-feature-discovery@v0.16.0, @v0.17.3 and @v0.19.0, source,
+pkg/nfd-worker/nfd-worker.go.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ _NAMES: Mapping[str, Sequence[str]] = {
 
 _KERNEL_OPTIONS = ("NO_HZ", "NO_HZ_IDLE", "NO_HZ_FULL", "PREEMPT")
 _WILDCARD = re.compile(r"[*?[]")
+_CONTROL = re.compile(r"{{-?\s*(range|if|else|with|end|break|continue|/\*|\$\w+\s*:?=)[^}]*}}")
+"""Actions of a template that insert no text."""
+
+_VALUE = re.compile(r"{{[^}]*}}")
 _STATIC_RULES = ("rdma.available", "rdma.capable")
 
 
@@ -125,18 +130,20 @@ def nfd_labels(worker: Config, master: Config) -> NfdLabels:
 def labels_of_rules(rules: Iterable[Config]) -> Iterator[str]:
     """Yield patterns of the node labels that rules of Node Feature Discovery create.
 
-    A rule comes from an nfd-worker configuration or from a NodeFeatureRule.
+    A rule comes from an nfd-worker configuration or from a NodeFeatureRule. A pattern of a template ends with ``*`` at
+    the first value that the template inserts. The pattern ``*`` means that every label is possible.
     """
     for rule in rules:
         for key in (*(rule.get("labels") or ()), *_templated(rule.get("labelsTemplate"))):
-            yield key if "/" in key else DOMAIN + key
+            yield key if "/" in key or key == "*" else DOMAIN + key
 
 
 def _templated(template: object) -> Iterator[str]:
-    for line in template.splitlines() if isinstance(template, str) else ():
-        key, brace, _ = line.strip().partition("=")[0].partition("{{")
-        if key:
-            yield key + "*" if brace else key
+    text = _VALUE.sub("*", _CONTROL.sub("", template)) if isinstance(template, str) else ""
+    for line in text.splitlines():
+        start, star, _ = line.strip().partition("=")[0].partition("*")
+        if start or star:
+            yield start + star
 
 
 def _names(source: str, config: Config) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from gpu_constructs.facts import publishing
 from gpu_constructs.facts.app import Facts
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import COMPONENTS, GpuNodes, is_among, listed
@@ -83,6 +84,7 @@ def wanted_node_labels_are_set(facts: Facts) -> Iterator[Finding]:
     # A declaration of the pattern nvidia.com/* does not imply a specific label.
     by_hand = [offer for offer in facts.provided if "gpu-operator" not in offer.components]
     declared = [label for offer in by_hand for label in offer.node_labels if label.rstrip("*") != "nvidia.com/"]
+    declared += publishing.labels_of_rules(manifest for _, manifest in facts.of_kind(*publishing.KINDS))
     nodes = facts.gpu_nodes
     for index, offer in enumerate(facts.provided):
         for label, else_happens in offer.wants_node_labels.items():

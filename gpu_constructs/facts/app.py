@@ -277,8 +277,7 @@ class Facts:
     def node_labels(self) -> frozenset[str]:
         """Node labels that the app publishes, without those of ``Provided.nfd_labels`` and ``stated_node_labels``."""
         published = {label for offer in self.provided for label in offer.node_labels}
-        rules = [manifest for _, manifest in self.of_kind(*publishing.KINDS) if not self._is_declared(manifest)]
-        published.update(publishing.labels_of_rules(rules))
+        published.update(publishing.labels_of_rules(manifest for _, manifest in self.of_kind(*publishing.KINDS)))
         pods = [pod for pod in self.pods if not self._is_declared(pod.manifest)]
         published.update(label for pod in pods for label in publishing.labels_of_pod(pod.spec))
         return frozenset(published)
@@ -298,17 +297,20 @@ class Facts:
         return {label: frozenset(values) for label, values in stated.items()}
 
     @cached_property
+    def selected_labels(self) -> frozenset[str]:
+        """Node labels that pods of the app select."""
+        required = (alternatives for pod in self.pods for alternatives in node_labels_required(pod.spec))
+        return frozenset(chain.from_iterable(required))
+
+    @cached_property
     def unpublished_labels(self) -> frozenset[str]:
         """Labels that pods select and that Node Feature Discovery publishes only with another configuration."""
         if all(offer.nfd_labels is None for offer in self.provided):
             return frozenset()
-        selected = {
-            label for pod in self.pods for alternatives in node_labels_required(pod.spec) for label in alternatives
-        }
-        return frozenset(label for label in selected if is_of_a_source(label) and not self.publishes(label))
+        return frozenset(one for one in self.selected_labels if is_of_a_source(one) and not self.publishes(one))
 
     def _is_declared(self, manifest: Manifest) -> bool:
-        """Check whether a construct emits the object, so that ``provided`` already contains its node labels."""
+        """Check whether a construct emits the object, so that ``provided`` already contains the labels of its pods."""
         is_ours = labels_of(manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         return is_ours and bool(self.bringing("node-feature-discovery"))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpu_constructs.catalog.nfd_labels import NfdLabels, enabled_sources
 from gpu_constructs.errors import GpuConstructsError, refuse_if
+from gpu_constructs.feature_discovery.rule_options import check_operands
 from gpu_constructs.kube import durations, fields, placement, tables
 
 Config = Mapping[str, Any]
@@ -184,15 +185,7 @@ def _operands(field: str, value: Any, operator: str) -> None:
         _type(field, value, "text")
         value = (value,)
     _list(field, value, "text")
-    fewest, *most = facts_of_files()["operators"][operator]
-    if len(value) < fewest or (most and len(value) > most[0]):
-        count = f"{fewest} or more" if not most else f"exactly {fewest}" if fewest else "none"
-        raise GpuConstructsError(f"{field} must have {count} for {operator}, got {list(value)!r}")
-    is_number = operator in ("Gt", "Lt", "GtLt")
-    if is_number and not all(re.fullmatch(r"[-+]?[0-9]+", item) for item in value):
-        raise GpuConstructsError(f"{field} must be whole numbers as text for {operator}, got {list(value)!r}")
-    if operator == "GtLt" and int(value[0]) >= int(value[1]):
-        raise GpuConstructsError(f"{field} must have the smaller number first, got {list(value)!r}")
+    check_operands(field, value, operator)
 
 
 def _required(field: str, value: Config, key: str) -> Any:

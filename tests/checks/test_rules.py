@@ -70,7 +70,7 @@ def test_the_message_of_a_rule_has_a_reason_and_a_solution(sentence):
 
 
 def test_codes_are_consecutive():
-    assert tuple(f"R{number:02}" for number in range(1, 32)) == CODES
+    assert tuple(f"R{number:02}" for number in range(1, 33)) == CODES
 
 
 def test_amounts_are_read_as_kubernetes_reads_them():

@@ -19,6 +19,9 @@ from gpu_constructs import (
     Delivery,
     DevicePluginChart,
     External,
+    FeatureExpression,
+    FeatureMatch,
+    FeatureRule,
     Flags,
     GpuAccess,
     GpuAlerts,
@@ -38,6 +41,8 @@ from gpu_constructs import (
     Kubernetes,
     NamespaceQuota,
     NodeFeatureDiscovery,
+    NodeFeatureDiscoveryChart,
+    NodeFeatureRule,
     NvidiaGpuExporter,
     NvidiaRuntimeClass,
     Ollama,
@@ -49,6 +54,7 @@ from gpu_constructs import (
     Scheduling,
     Sharing,
     Strategy,
+    Taint,
     Talos,
     Tls,
     TrainingPod,
@@ -104,6 +110,29 @@ def agent(construct, **options):
 def workload(level="baseline", **options):
     given = {"image": "docker.io/library/busybox:1.37.0", "platform": TALOS, **options}
     return beside(lambda chart, _: GpuWorkload(chart, "work", **given), level)
+
+
+def discovering(app, name):
+    NodeFeatureDiscoveryChart(app, name, namespace=name)
+    gpu = FeatureMatch(feature="pci.device", match_expressions={"vendor": ["10de"]})
+    new = FeatureMatch(
+        feature="kernel.version",
+        match_expressions={"full": FeatureExpression(op="Ge", value=["6.1"], type="version")},
+        match_name=FeatureExpression(op="Exists"),
+    )
+    every = FeatureRule(
+        name="every option",
+        labels={"example.com/gpu": "true"},
+        labels_template="{{ range .pci.device }}example.com/{{ .device }}=true\n{{ end }}",
+        vars={"a": "b"},
+        vars_template="c=d",
+        annotations={"example.com/gpu": "any text"},
+        extended_resources={"example.com/slots": 2},
+        taints=[Taint(key="example.com/gpu", value="new", effect="NoExecute")],
+        match_features=[gpu],
+        match_any=[[gpu], [new]],
+    )
+    NodeFeatureRule(Chart(app, f"{name}-rules"), "rules", rules=[every])
 
 
 def recipe(construct, level="restricted", **options):
@@ -204,6 +233,7 @@ APPS = {
         "plugin-external": plugin(config=Configs.external("made-elsewhere", default="whole")),
         "plugin-single": plugin(config=PluginConfig(flags=Flags(mig_strategy="single"))),
         "plugin-nfd": plugin(node_feature_discovery=NodeFeatureDiscovery(topology_updater=None)),
+        "discovery-rules": discovering,
         "bridge-markers": agent(ValidationBridge, platform=Talos("1.12.11")),
         "bridge-stage": agent(ValidationBridge, platform=Talos("1.12.11"), strategy="stage"),
     },

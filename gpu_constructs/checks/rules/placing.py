@@ -1,4 +1,4 @@
-"""Rules for the nodes that pods select and for taints that pods tolerate: R10 to R12, R25."""
+"""Rules for the nodes that pods select and for taints that pods tolerate: R10 to R12, R25, R32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpu_constructs.errors import did_you_mean, sentence, then
 from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.provided import GpuNodes, is_among
-from gpu_constructs.facts.publishing import OF_GFD
+from gpu_constructs.facts.publishing import KINDS, OF_GFD
 from gpu_constructs.facts.readable import Manifest
 from gpu_constructs.kube import labels, pod_specs
 from gpu_constructs.kube.placement import GPU_PRESENT
@@ -74,6 +74,24 @@ def selected_labels_are_published(facts: Facts) -> Iterator[Finding]:
             if not any(_may_be_there(facts, label) for label in alternatives):
                 label = max(alternatives, key=lambda one: (not one.startswith(_DISCOVERED), one))
                 yield _unpublished(facts, pod, label) if _is_of_gpus(label) else _of_nobody(pod, label, facts)
+
+
+def rules_of_features_have_a_reader(facts: Facts) -> Iterator[Finding]:
+    """Find NodeFeatureRules and NodeFeatures in an app that neither installs nor declares their reader (R32)."""
+    charts = str([*facts.of_kind(("helm.toolkit.fluxcd.io", "HelmRelease"), ("argoproj.io", "Application"))])
+    if (
+        facts.bringing("node-feature-discovery")
+        or f"{nfd_labels.DOMAIN}*" in facts.node_labels
+        or any(name in charts for name in ("node-feature-discovery", "gpu-operator", "nvidia-device-plugin"))
+    ):
+        return
+    for index, _ in facts.of_kind(*KINDS):
+        yield Finding(
+            index,
+            "has no effect without Node Feature Discovery, which nothing in this app installs. Add a "
+            "NodeFeatureDiscoveryChart, or declare it with "
+            "External(app, 'existing', components=['node-feature-discovery'])",
+        )
 
 
 def _is_of_gpus(label: str) -> bool:

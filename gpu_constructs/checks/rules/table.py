@@ -67,6 +67,7 @@ RULES = (
     Rule("R29", "warning", "Runs of a CronJob do not overlap", running.runs_do_not_overlap),
     Rule("R30", "error", "Autoscaling stays within the GPUs", running.autoscaling_stays_within_the_gpus),
     Rule("R31", "warning", "A credential is in a Secret", seeing.credentials_stay_in_secrets),
+    Rule("R32", "warning", "A NodeFeatureRule has Node Feature Discovery", placing.rules_of_features_have_a_reader),
 )
 """All rules, in the order of their codes."""
 
