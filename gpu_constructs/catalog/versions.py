@@ -43,8 +43,10 @@ class NodeFeatureDiscoveryRelease(NamedTuple):
         definitions: Release of Node Feature Discovery with the same custom resource definitions.
         has_http_health: Whether port 8080 serves ``/healthz`` and metrics (from 0.18.0). Older releases serve gRPC
             health checks on port 8082, except the garbage collector, and metrics on port 8081.
+        has_health_flag: Whether a flag sets the port of gRPC health checks (0.16.5 to 0.17.4).
+        reads_own_pod: Whether nfd-worker reads its pod, to set its DaemonSet as an owner of its objects (from 0.16.2).
         has_owner_refs: Whether a flag sets the owners of the objects that nfd-worker creates (from 0.19.0). In older
-            releases, the owners are always the pod and the DaemonSet of nfd-worker.
+            releases, the owners are always the pod and, from 0.16.2, the DaemonSet of nfd-worker.
         watches_pods: Whether the topology updater watches the pods of its node (from 0.19.0). Older releases read each
             pod.
         awaits_topology_definition: Whether the topology updater waits for its custom resource definition (from 0.19.0).
@@ -56,6 +58,8 @@ class NodeFeatureDiscoveryRelease(NamedTuple):
     image: str
     definitions: str
     has_http_health: bool
+    has_health_flag: bool
+    reads_own_pod: bool
     has_owner_refs: bool
     watches_pods: bool
     awaits_topology_definition: bool

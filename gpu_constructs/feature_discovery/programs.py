@@ -79,7 +79,7 @@ def _owners(options: Facts, document: Facts, release: NodeFeatureDiscoveryReleas
     if not release.has_owner_refs and document.get("core", {}).get("noOwnerRefs"):
         return ()
     given = options.get("owner_refs")
-    return ("pod", "ds") if given is None else tuple(given)
+    return (("pod", "ds") if release.reads_own_pod else ("pod",)) if given is None else tuple(given)
 
 
 def rules(component: NfdComponent, facts: Facts, scope: str) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def container(
         "command": [f"nfd-{component.container_name}"],
         "args": [
             *_arguments(program["arguments"], facts),
-            *_port_arguments(component, listening),
+            *_port_arguments(component, release, listening),
             *component.extra_args,
         ],
         "env": [*fields, *env.environment(component.extra_envs, visible_devices_is_managed=False)],
@@ -148,10 +148,16 @@ def _arguments(flags: Mapping[str, str], facts: Facts) -> Iterator[str]:
             yield f"{flag}={value}"
 
 
-def _port_arguments(component: NfdComponent, listening: Mapping[str, int]) -> list[str]:
+def _port_arguments(
+    component: NfdComponent, release: NodeFeatureDiscoveryRelease, listening: Mapping[str, int]
+) -> list[str]:
     if component._NAME == "gc" and not any(component.ports().values()):
         return []
-    return [f"{_PORT_FLAGS[port]}={number}" for port, number in listening.items()]
+    return [
+        f"{_PORT_FLAGS[port]}={number}"
+        for port, number in listening.items()
+        if port != "health" or release.has_health_flag
+    ]
 
 
 def _probes(

@@ -37,8 +37,12 @@ def check_operands(field: str, operands: Sequence[str], operator: str, kind: str
     known = tables.table(__package__, "config.yaml")
     fewest, *most = {**known["operators"], **known["rule_operators"]}[operator]
     count = f"{fewest} or more" if not most else f"exactly {fewest}" if fewest else "none"
-    is_wrong = len(operands) < fewest or (most and len(operands) > most[0])
-    refuse_if(is_wrong, field, f"have {count} for {operator}", list(operands))
+    refuse_if(
+        len(operands) < fewest or (most and len(operands) > most[0]),
+        field,
+        f"have {count} for {operator}",
+        list(operands),
+    )
     if operator.startswith(("G", "L")):
         form, what = (_VERSION, "versions like '6.12'") if kind else (_NUMBER, "whole numbers as text")
         refuse_if(not all(map(form.match, operands)), field, f"be {what} for {operator}", list(operands))

@@ -58,7 +58,7 @@ def chart(name: str, own_releases: str = "") -> Chart:
     table = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     by_release = {"table": own_releases, "column": "version"} if own_releases else {}
     ranges = _ranges(**{**table.get("releases", {}), **by_release})
-    keys = {path: Key(**row) for path, row in _rows(table["keys"], ranges)}
+    keys = {path: Key(**row) for path, row in _rows(table["keys"], ranges) if row["releases"] is not None}
     flags = dict(_rows(table.get("flags", {}), ranges))
     structs = dict(table["structs"])
     for inner in map(chart, table.get("charts", ())):
@@ -67,9 +67,14 @@ def chart(name: str, own_releases: str = "") -> Chart:
     return Chart(name, keys, flags, structs, table.get("meant", {}))
 
 
-def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str, tuple[str, ...]]:
-    """Return the releases in each range of versions, by the name of the range."""
-    return {name: versions.releases_in(table, releases, column) for name, releases in ranges.items()}
+def _ranges(table: str = "", column: str = "version", **ranges: str) -> dict[str, tuple[str, ...] | None]:
+    """Return the releases in each range of versions, by the name of the range.
+
+    A range is empty if it contains all releases, and None if it contains none of them.
+    """
+    found = {name: versions.releases_in(table, releases, column) for name, releases in ranges.items()}
+    every = versions.releases_in(table, "", column) if table else ()
+    return {name: None if not releases else () if releases == every else releases for name, releases in found.items()}
 
 
 def _rows(table: Mapping[str, Any], releases: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -72,7 +72,7 @@ def test_the_support_table_is_the_one_in_the_code() -> None:
     assert row == [
         PROJECT["version"].rpartition(".")[0],
         documents.spans(versions.DEVICE_PLUGIN),
-        documents.spans(dict.fromkeys(r.node_feature_discovery.version for r in versions.DEVICE_PLUGIN.values())),
+        documents.spans(versions.NODE_FEATURE_DISCOVERY),
         documents.spans(versions.DCGM_EXPORTER),
         documents.spans(versions.GPU_OPERATOR),
         f"{versions.KUBERNETES_RELEASES[0]} to {versions.KUBERNETES_RELEASES[-1]}",

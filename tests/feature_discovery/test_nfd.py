@@ -448,8 +448,8 @@ def test_releases_of_a_line_render_the_same_objects():
 
     lines = {version: version.rpartition(".")[0] for version in versions.NODE_FEATURE_DISCOVERY}
     by_line = {line: {rendered(version) for version in lines if lines[version] == line} for line in lines.values()}
-    assert {line: len(texts) for line, texts in by_line.items()} == {"0.17": 1, "0.18": 1, "0.19": 1}
-    assert len({text for texts in by_line.values() for text in texts}) == 3
+    assert {line: len(texts) for line, texts in by_line.items()} == {"0.16": 3, "0.17": 1, "0.18": 1, "0.19": 1}
+    assert len({text for texts in by_line.values() for text in texts}) == 5
 
 
 def test_release_0_18_has_one_port_and_no_owner_references():
@@ -462,7 +462,27 @@ def test_release_0_18_has_one_port_and_no_owner_references():
     saying("gc", release, port=8081)
 
 
+def test_release_0_16_gets_only_the_flags_rights_and_options_that_it_supports():
+    for patch, has_flag, reads_pod in ((0, False, False), (1, False, False), (2, False, True), (5, True, True)):
+        release = versions.NODE_FEATURE_DISCOVERY[f"0.16.{patch}"]
+        made = installation(release=release)
+        worker = made["worker"]["spec"]["template"]["spec"]["containers"][0]
+        assert worker["image"].endswith(f":v0.16.{patch}")
+        assert worker["livenessProbe"]["grpc"] == {"port": 8082}
+        assert [arg for arg in worker["args"] if arg.startswith("-grpc-health")] == ["-grpc-health=8082"] * has_flag
+        assert [rule["verbs"] for rule in made["worker-role"]["rules"] if "pods" in rule["resources"]] == [
+            ["get"]
+        ] * reads_pod
+    for patch, part, option, first in (
+        (4, "worker", {"health_port": 9001}, "0.16.5"),
+        (9, "worker", {"config": {"core": {"noOwnerRefs": True}}}, "0.17.0"),
+        (9, "master", {"config": {"restrictions": {"nodeFeatureNamespaceSelector": {}}}}, "0.17.0"),
+    ):
+        with pytest.raises(GpuConstructsError, match=rf"needs Node Feature Discovery {first}, got 0\.16\.{patch}"):
+            saying(part, versions.NODE_FEATURE_DISCOVERY[f"0.16.{patch}"], **option)
+
+
 def test_an_old_release_is_rejected_with_the_keys_that_the_oldest_supported_chart_lacks():
-    says = r"older than all supported releases\. Release 0\.17\.0 removes tls, .*Use '0\.17\.0' or later"
+    says = r"older than all supported releases\. Release 0\.14\.0 renames topologyGC to gc\. Use '0\.16\.0' or later"
     with pytest.raises(GpuConstructsError, match=says):
-        versions.release_of(versions.NODE_FEATURE_DISCOVERY, "0.15.3", "Node Feature Discovery")
+        versions.release_of(versions.NODE_FEATURE_DISCOVERY, "0.13.6", "Node Feature Discovery")

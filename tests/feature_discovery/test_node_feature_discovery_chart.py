@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -76,12 +77,26 @@ def test_an_entry_that_the_program_skips_is_dropped_with_a_warning_and_the_rest_
     chart, warned = made({"worker": {"config": config}, "tls": {"enable": False}})
     assert configuration(chart) == {"sources": {"custom": [RULE]}}
     keys = [
-        "values.tls",
+        "values.tls.enable",
         "values.worker.config.sources.custom[0].matchOn",
         "values.worker.config.sources.custom[0]",
         "values.worker.config.sources.system",
     ]
     assert [one.partition(" is dropped: it ")[0] for one in warned] == keys
+
+
+def test_values_of_release_0_16_can_state_the_defaults_of_keys_that_later_releases_lack():
+    values = {"enableNodeFeatureApi": True, "tls": {"enable": False}, "master": {"service": {"port": 8080}}}
+    assert made({**values, "featureGates": {"NodeFeatureAPI": True}}, version="0.16.4")[1] == []
+    for section, said in (
+        ({"tls": {"enable": True}}, "values.tls.enable is for gRPC connections between the programs"),
+        ({"enableNodeFeatureApi": False}, "values.enableNodeFeatureApi must be true"),
+        ({"master": {"resourceLabels": ["a"]}}, "values.master.resourceLabels is not convertible"),
+    ):
+        with pytest.raises(GpuConstructsError, match=f"^nfd: {re.escape(said)}"):
+            made(section, version="0.16.4")
+    _, (warned,) = made({"worker": {"hostNetwork": True}}, version="0.16.4")
+    assert warned.startswith("values.worker.hostNetwork is dropped: it is not a key of release 0.16.4")
 
 
 def test_all_problems_are_reported_at_once_with_the_paths_of_the_user():
