@@ -70,6 +70,8 @@ The programs are feature discoveries, operating systems and cloud providers.
 
 _LABELS = frozenset(("kubernetes.io/arch", "node.kubernetes.io/instance-type"))
 _DISCOVERED = ("nvidia.com", "feature.node.kubernetes.io")
+# ROCm/gpu-operator@v1.5.1:helm-charts-k8s/templates/gpu-nfd-default-rule.yaml, nic-nfd-default-rule.yaml
+_OF_AMD = "feature.node.kubernetes.io/amd-"
 
 
 def is_known_once_a_node_runs(label: str) -> bool:
@@ -80,10 +82,11 @@ def is_known_once_a_node_runs(label: str) -> bool:
 def is_set_by_others(label: str) -> bool:
     """Check whether Kubernetes, an operating system or a cloud provider sets a node label.
 
-    The labels of feature discoveries do not count, because an app can install these programs.
+    The labels of feature discoveries do not count, because an app can install these programs. The labels of the AMD GPU
+    Operator count.
     """
     if label.partition("/")[0] in _DISCOVERED:
-        return False
+        return label.startswith(_OF_AMD)
     return is_known_once_a_node_runs(label) or _is_in(label, ("kubernetes.io",))
 
 

@@ -20,7 +20,10 @@ PRODUCT = "nvidia.com/gpu.product"
 
 _SHARED = "-SHARED"
 _OLD_ROLE = "node-role.kubernetes.io/gpu"
-_OF_GPU_NODES = ("nvidia.com/", "extensions.talos.dev/n", "feature.node.kubernetes.io/pci-")
+_PCI = f"{nfd_labels.DOMAIN}pci-"
+_OF_GPU_NODES = ("nvidia.com/", "extensions.talos.dev/n", _PCI)
+_NVIDIA = "10de"
+"""PCI vendor ID of NVIDIA."""
 # NVIDIA/gpu-operator@v26.7.0:controllers/state_manager.go, NVIDIA/mig-parted, NVIDIA/k8s-device-plugin:README.md
 _SET_BY_HAND = (
     *("nvidia.com/device-plugin.config", "nvidia.com/gpu.deploy.", "nvidia.com/gpu.workload.config"),
@@ -103,9 +106,26 @@ def _is_of_gpus(label: str) -> bool:
     return label.startswith(nfd_labels.DOMAIN) or is_among(label, of_nvidia)
 
 
+def _is_of_gpu_nodes(label: str) -> bool:
+    """Check whether only nodes with GPUs of NVIDIA have a node label."""
+    return label.startswith(_OF_GPU_NODES) and not _is_of_another_device(label)
+
+
+def _is_of_another_device(label: str) -> bool:
+    """Check whether a node label states a PCI device of another vendor, such as a GPU of Intel."""
+    return label.startswith(_PCI) and _NVIDIA not in label
+
+
+def _discovery(facts: Facts) -> tuple[int, ...]:
+    """Return the index of the first construct that runs Node Feature Discovery. Empty if there is no such construct."""
+    return tuple(index for index, offer in enumerate(facts.provided) if offer.nfd_labels is not None)[:1]
+
+
 def _may_be_there(facts: Facts, label: str) -> bool:
     """Check whether a node can have a label, because the app or a program outside of the app sets it."""
-    return facts.publishes(label) or label in facts.stated_node_labels or labels.is_set_by_others(label)
+    if facts.publishes(label) or label in facts.stated_node_labels or labels.is_set_by_others(label):
+        return True
+    return _is_of_another_device(label) and not _discovery(facts)
 
 
 def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
@@ -117,12 +137,13 @@ def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
             f"selects nodes by the label {label!r}, which this app does not declare, so its pods stay pending. "
             f"Only you or the GPU Operator can set it{then(declared)} if nodes have it",
         )
-    discovery = tuple(index for index, offer in enumerate(facts.provided) if offer.nfd_labels is not None)[:1]
+    discovery = _discovery(facts)
     if discovery and label.startswith(nfd_labels.DOMAIN):
+        instead = "a label that it publishes" if _is_of_another_device(label) else repr(GPU_PRESENT)
         return Finding(
             pod.index,
             f"selects nodes by the label {label!r}, which {{0}} does not publish with its configuration. Select "
-            f"{GPU_PRESENT!r}, or {declared} if another program publishes it",
+            f"{instead}, or {declared} if another program publishes it",
             providers=discovery,
             # Files on a node and rules in other apps can define any label.
             is_warning=not nfd_labels.is_of_a_source(label),
@@ -181,12 +202,12 @@ def _selected(nodes: Sequence[_Node], spec: Manifest) -> tuple[list[_Node], bool
 
     The list is empty if the pod selects a label that no declared node has.
     """
-    wanted = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if not k.startswith(_OF_GPU_NODES)}
+    wanted = {k: v for k, v in (spec.get("nodeSelector") or {}).items() if not _is_of_gpu_nodes(k)}
     given = {key for _, gpu_nodes in nodes for key in gpu_nodes.labels}
     if wanted.keys() - given:
         return [], False
     required = (label for alternatives in pod_specs.node_labels_required(spec) for label in alternatives)
-    is_certain = all(label in given or label.startswith(_OF_GPU_NODES) for label in required)
+    is_certain = all(label in given or _is_of_gpu_nodes(label) for label in required)
     found = [(node, has) for node, has in nodes if all(has.labels.get(key, v) == v for key, v in wanted.items())]
     return found, is_certain
 
@@ -219,9 +240,9 @@ def _repelled(
 
 
 def _is_for_gpu_nodes(pod: Pod) -> bool:
-    """Check whether a pod requests GPUs or selects a label that only GPU nodes have."""
+    """Check whether a pod requests GPUs of NVIDIA or selects a label that only nodes with them have."""
     required = (label for alternatives in pod_specs.node_labels_required(pod.spec) for label in alternatives)
-    return bool(pod.asks) or any(label.startswith(_OF_GPU_NODES) for label in required)
+    return bool(pod.asks) or any(map(_is_of_gpu_nodes, required))
 
 
 def _untolerated(nodes: GpuNodes, tolerations: Sequence[Manifest]) -> list[Mapping[str, str]]:
