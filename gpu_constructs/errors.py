@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 from gpu_constructs import nested
 
-# A terminal or a log shows a file and a line before it.
+# A terminal or a log shows a filename and a line number before the message.
 _LONGEST_LINE = 180
 _Made = TypeVar("_Made")
 _Factory = TypeVar("_Factory", bound=Callable[..., Any])
@@ -57,8 +57,8 @@ def refuse_if(wrong: object, what: str, must: str, got: object = _NOTHING, *, wa
         wrong: Condition under which the function raises.
         what: Name of the keyword or of its member.
         must: Text after "must".
-        got: Value of the user; by default the message does not show it.
-        way_out: Solution; empty by default.
+        got: Value that the user passed; by default the message shows no value.
+        way_out: Sentence that states what the user can do; empty by default.
 
     Raises:
         GpuConstructsError: The condition is true.
@@ -75,7 +75,7 @@ def sentence(text: str) -> str:
 
 
 def then(way_out: str) -> str:
-    """Return a solution as the next sentence of a message. Return an empty text if there is no solution."""
+    """Return the solution as a sentence to append to a message. Return an empty text if there is no solution."""
     return f". {sentence(way_out)}" if way_out else ""
 
 
@@ -105,7 +105,7 @@ def did_you_mean(got: object, allowed: Iterable[str]) -> str:
 
 
 def wrapped(message: str) -> str:
-    """Return a message with its long lines split. Each continuation of a line has an indentation."""
+    """Return a message with line breaks in its long lines. The continuation of a line has a deeper indentation."""
     lines: list[str] = []
     for line in message.split("\n"):
         further = " " * (len(line) - len(line.lstrip()) + 2)
@@ -116,7 +116,8 @@ def wrapped(message: str) -> str:
 class ShortErrors(type):
     """A metaclass that ends the traceback of an error at the line of the caller, plus one frame of this library.
 
-    It also rejects unknown members of option structs. ``_NOT_TAKEN`` contains the reasons for some of them.
+    It also rejects unknown members of option structs. ``_NOT_TAKEN`` maps a name that users may expect to the reason
+    why the class does not accept it.
     """
 
     _NOT_TAKEN: dict[str, str] = {}  # noqa: RUF012
@@ -127,7 +128,7 @@ class ShortErrors(type):
         return _signature_of(cls)
 
     def __call__(cls: type[_Made], *args: Any, **kwargs: Any) -> _Made:
-        """Create and return an object of the class. An error of its ``__init__`` gets a short traceback."""
+        """Create and return an object of the class. If its ``__init__`` raises an error, shorten the traceback."""
         try:
             reasons: Mapping[str, str] = cls._NOT_TAKEN  # type: ignore[attr-defined]
             if dataclasses.is_dataclass(cls):
@@ -185,13 +186,13 @@ def refuse_other_arguments(
         reasons: Reasons for messages, by name of an argument that does not exist; none by default.
 
     Raises:
-        GpuConstructsError: The arguments do not fit the signature, or one is larger than an object can be.
+        GpuConstructsError: The arguments do not fit the signature, or one of them is too large.
     """
     refuse_endless({**dict(zip(signature.parameters, args, strict=False)), **kwargs})
     try:
         return signature.bind(*args, **kwargs)
     except TypeError:
-        # Messages do not mention `cls` and `self`.
+        # Users do not pass `cls` and `self`, so messages do not mention these two.
         of_user = {key: one for key, one in signature.parameters.items() if key not in ("cls", "self")}
         by_place = [key for key, one in signature.parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
     kinds = {parameter.kind for parameter in of_user.values()}
@@ -199,14 +200,14 @@ def refuse_other_arguments(
     if further and inspect.Parameter.VAR_POSITIONAL not in kinds:
         has = ", ".join(of_user) or "none"
         raise GpuConstructsError(
-            f"{name} takes {_taken(by_place, of_user)}, got {further[0]!r} without one; it has {has}"
+            f"{name} takes {_taken(by_place, of_user)}, got {further[0]!r} without one. It has: {has}"
         )
     for key in kwargs:
         if key not in of_user and inspect.Parameter.VAR_KEYWORD not in kinds:
             why = f": {reasons[key]}" if key in reasons else did_you_mean(key, of_user)
             raise GpuConstructsError(f"{key} is not a {kind} of {name}{why}")
         if key in placed:
-            raise GpuConstructsError(f"{key} is given twice to {name}. Leave one of them out")
+            raise GpuConstructsError(f"{key} is given twice to {name}. Pass it once")
     missing = _missing_argument(of_user, {*placed, *kwargs})
     raise GpuConstructsError(f"{missing} is required by {name}. Pass {missing}=...")
 
@@ -260,8 +261,9 @@ class SynthesisError(GpuConstructsError):
 
         Args:
             problems: Lines with one problem each.
-            outcome: Effect on the files. If empty, the message is only the first problem, without a heading.
-            details: More lines about the outcome; none by default.
+            outcome: What happened to the files, for the heading; ``nothing was written`` by default. If empty, the
+                message is only the first problem, without a heading.
+            details: Lines that follow the problems, for example on the files that changed; none by default.
         """
         self.problems = list(problems)
         count = len(self.problems)
@@ -296,7 +298,7 @@ def strict_by_environment() -> bool:
         return _SWITCH[given.strip().lower()]
     except KeyError:
         raise GpuConstructsError(
-            f"{STRICT_VARIABLE} must be 1 or 0, got {given!r}. Unset it to let warnings pass"
+            f"{STRICT_VARIABLE} must be 1 or 0, got {given!r}. Unset it if warnings are no errors"
         ) from None
 
 

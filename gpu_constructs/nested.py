@@ -1,4 +1,4 @@
-"""Limits for the size and the text of dicts and lists that users pass, which the library checks first."""
+"""Limits on the size and the text of dicts and lists that users pass. The library checks these limits first."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TEXT_OF_ONE_VALUE = 100
 def problem_of(field: str, value: object) -> str | None:
     """Return the problem with the size or the text of a value that the user passes.
 
-    Return None if the value is valid. A dict can occur in several places.
+    Return None if the value is valid. The same dict can occur in several places of the value.
 
     Args:
         field: Name of the argument in the message.
-        value: Value that the user passes. The limits apply to each item of a list.
+        value: Value that the user passes. If it is a list, the limits apply to each item separately.
     """
     if not isinstance(value, list | tuple):
         return _Walk(field).problem_of(value)
@@ -54,7 +54,7 @@ class _Walk:
         if id(value) in self._sizes:
             return self._sizes[id(value)]
         if id(value) in self._open:
-            raise ValueError("not contain itself, got a recursive mapping or list. Pass a copy")
+            raise ValueError("not contain itself, got a recursive mapping or list. Remove its reference to itself")
         if depth == _DEEPEST:
             raise ValueError(f"have at most {_DEEPEST} nested levels, got more. Flatten it")
         self._open.add(id(value))
@@ -76,7 +76,7 @@ class _Walk:
         except UnicodeEncodeError as error:
             raise ValueError(
                 f"contain text that UTF-8 can encode, got half of a surrogate pair, {text[error.start]!r}, in "
-                f"{text[:40]!r}. Leave it out"
+                f"{text[:40]!r}. Remove it"
             ) from None
 
 

@@ -37,9 +37,9 @@ class Chosen:
         consumers: Workloads whose pods each request one fixed set of devices.
         is_open: Whether the scheduler can choose other alternatives than the plan. The plan then does not know how much
             room remains for other pods.
-        is_least_sure: Whether every choice of alternatives leaves long-running pods without room, if this choice does.
-            Long-running pods run until someone deletes them.
-        is_sure: Whether every choice of alternatives leaves some pods without room, if this choice does.
+        is_least_sure: Whether a lack of room for long-running pods is certain: if this choice of alternatives leaves
+            some of them without room, every other choice does too. Long-running pods run until someone deletes them.
+        is_sure: The same as ``is_least_sure``, but for all pods.
     """
 
     consumers: Sequence[Consumer]
@@ -125,10 +125,10 @@ class _Split:
         return Chosen(found, bool(self._open), is_least_sure, is_sure)
 
     def _placed(self, pods: Sequence[int], least: Mapping[int, int]) -> tuple[dict[int, int], bool]:
-        """Return the number of pods of each variant, and whether a lack of room is certain.
+        """Return the number of pods of each variant, and whether other numbers cannot give room to more pods.
 
-        A lack of room is certain if no other division of the pods leaves enough room. The second result is also True if
-        all pods have room.
+        The second result is True if all pods have room. It is also True if every division of the pods among the
+        variants leaves some pods without room.
 
         Args:
             pods: Number of pods of each workload.

@@ -71,7 +71,7 @@ def _answer(answer: Answer, *, is_sure: bool) -> Answer:
 def conditions(matching: Matching) -> Iterator[Problem]:
     """Yield a problem for each fact that the plan cannot check, such as a label that no node declares.
 
-    The facts concern nodes, workloads, and labels that pods select and no node declares.
+    Such a fact is an assumption about a node or a workload, or a label that pods select and no node declares.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -106,7 +106,7 @@ def _of_consumer(matching: Matching, index: int) -> Iterator[Condition]:
     for kind, labels in matching.uncertain.get(index, {}).items():
         names = matching.names([kind])
         yield Condition(
-            f"{joined(names)} {has(names)} no label {joined(labels)} that it selects: with the label, the "
+            f"{joined(names)} {has(names)} no label {joined(labels)}, which it selects: with the label, the "
             "DaemonSet creates a pod there that stays Pending",
             DECLARE,
         )
@@ -213,7 +213,8 @@ class Beside:
         everything: Whether all pods have a place at the same time.
         always_runs: Whether all long-running pods have a place, and ResourceQuotas admit them.
         all_runs: Whether all pods have a place at the same time, and ResourceQuotas admit them.
-        placed: Placement of the pods that follows the rules; None if the app has no rules between pods.
+        placed: Placement of the pods that follows the rules; None if the search found none, or if the app has no rules
+            between pods.
         problems: Problems that the rules cause.
         conditions: Conditions on which the answers depend.
     """
@@ -233,7 +234,7 @@ class Beside:
         self.everything: _Answer = everything.packing.answer
         self.placed: PlacedPods | None = None
         self.problems: list[Problem] = []
-        clause = f"its {_RULES} leave it a place: not all nodes declare the label {{}}"
+        clause = f"its {_RULES} leave room for it, although not all nodes declare the label {{}}"
         blank = ((i, Condition(clause.format(joined(labels)), DECLARE)) for i, labels in between.undeclared.items())
         found = [*rules.conditions, *blank]
         self.conditions = [unchecked(one, matching.consumers[index].subject) for index, one in found]
@@ -259,7 +260,7 @@ class Beside:
     def _judged(self, found: Found | None, pods: Mapping[int, int], kind: Literal["slots", "waiting"]) -> _Answer:
         """Return the answer of a search for a placement, and record the problem or the condition that follows."""
         if found is None or found.answer == "undecided":
-            clause = f"{_RULES} allow such a placement: the search found none before it gave up"
+            clause = f"{_RULES} allow such a placement: the search gave up before it found one"
             self.conditions.append(unchecked(Condition(clause)))
             return "yes"
         self.placed = found.placed
@@ -310,7 +311,7 @@ class Beside:
             evicts = first.preempts and first.priority > lowest
             if evicts or self._between.involved.isdisjoint(unit) or self._between.is_of_revisions(unit):
                 continue
-            # Pods of a Job may be the pods near which other pods must run. Those then start while the Job runs.
+            # Other pods may have to run near the pods of a Job. These other pods then start while the Job runs.
             if not first.least_copies and not self._between.is_near_others(unit, steady):
                 yield first, {index: consumers[index].starting for index in unit}, "slots"
             new = {index: count for index in unit if (count := consumers[index].updating)}

@@ -100,14 +100,14 @@ class Pods:
         least_copies: Number of copies that run until someone deletes them; 0 for work that ends, such as a Job.
         pods_each: Number of pods of this spec in a copy.
         surge: Number of pods that an update creates before it deletes old pods.
-        surge_is_needed: Whether an update deletes no old pod before these new pods run.
+        surge_is_needed: Whether an update must wait until these new pods run before it deletes an old pod.
         surge_together: Number of new copies that must run before an update deletes an old pod. It is 1 for a
             Deployment, and the number of all copies if a controller replaces them as a whole.
         is_gang: Whether all pods of a copy must run at the same time, including pods of the object's other pod specs.
         starts_with: Smallest number of pods of this spec with which a gang starts; None means every pod.
-        is_stopped: Whether a suspension, a pause or a scheduling gate holds the pods back. They run after it ends.
-        is_for_each_node: Whether every node that accepts the pod gets one, as for a DaemonSet. ``copies`` then does not
-            count.
+        is_stopped: Whether a suspension, a pause or a scheduling gate keeps the pods from running now.
+        is_for_each_node: Whether every node that accepts the pod gets one, as for a DaemonSet. If True, the plan
+            ignores ``copies``.
         notes: Assumptions about the pods, each a sentence without a period.
     """
 
@@ -154,7 +154,7 @@ class Pods:
 
     @property
     def updating(self) -> int:
-        """Number of new pods that must have a place at the same time before an update deletes an old pod."""
+        """Number of new pods that must all have a place before an update deletes an old pod."""
         return self.surge_together * self.starting if self.surge and self.surge_is_needed else 0
 
 
@@ -167,8 +167,8 @@ class Consumer(Pods):
         kind: Kind of the object, such as ``Deployment``.
         namespace: Namespace of the object.
         name: Name of the object.
-        asks: Amount of each extended resource that a pod requests, computed as the scheduler does. For DRA, the key is
-            the name of a device class, which has no slash, and the value is the number of its devices.
+        asks: Amount of each extended resource that the scheduler reserves for a pod. For DRA, the key is the name of a
+            device class, which has no slash, and the value is the number of its devices.
         most_asked: Largest amount of each resource that one container requests; empty if ``asks`` has the same amounts.
         choices: Alternative sets of devices that the pod's claims list, the preferred set first; empty if there is no
             alternative. If there are alternatives, ``asks`` is the first of them.
@@ -181,7 +181,7 @@ class Consumer(Pods):
         vram_mib: Largest GPU memory in MiB that a pod takes on each of its GPUs; None if the pod states no memory.
         typical_vram_mib: Usual GPU memory in MiB that a pod takes on each of its GPUs; None if the pod states no usual
             memory.
-        quotas: Amounts of ResourceQuotas that each pod uses.
+        quotas: Amount of each ResourceQuota that a pod uses.
     """
 
     subject: int
@@ -223,7 +223,7 @@ class Consumer(Pods):
     def as_it_runs(self) -> Consumer:
         """Return the workload with the pods that run now.
 
-        It has no pods while a suspension, a pause or a scheduling gate holds them back.
+        If ``is_stopped`` is True, the result has no pods.
         """
         if not self.is_stopped:
             return self

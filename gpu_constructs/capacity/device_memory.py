@@ -24,7 +24,7 @@ _MOST_PLACES = 20
 
 
 class _Place(NamedTuple):
-    """Equal devices on equal nodes, with the facts that decide which pods can share one of these devices.
+    """Equal devices on equal nodes, with the numbers that limit how many pods can share one of these devices.
 
     Attributes:
         kind: Index of the group of equal nodes.
@@ -78,7 +78,7 @@ class _Meeting(NamedTuple):
     Attributes:
         worst_mib: Largest memory in MiB that pods which can share the device take together.
         has_unknown: Whether a pod that can share the device states no memory.
-        is_held_short: Whether MPS limits a pod to less memory than it takes.
+        is_held_short: Whether a pod needs more memory than MPS allows it.
     """
 
     worst_mib: int
@@ -97,7 +97,7 @@ class DeviceMemory:
 
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
-        """Workloads that request each resource. The inner lists have one entry for each group of equal nodes."""
+        """For each resource, a list for each group of equal nodes: the workloads that request it and can run there."""
         groups = grouped(
             ((resource, asked, self._matching.takers[index]), index)
             for index, consumer in enumerate(self._matching.consumers)
@@ -200,7 +200,7 @@ class DeviceMemory:
         return " ".join(filter(None, (offer.gpu_model or offer.name, place.device.profile)))
 
     def _conflicts_on(self, place: _Place, guests: Sequence[_Guests]) -> tuple[list[Conflict], bool]:
-        """Return the smallest sets of pods that exceed the memory of one device, and whether these are all sets."""
+        """Return the smallest sets of pods that exceed the memory of a device, and whether these are all of them."""
         device, name = place.device, self._name(place)
         candidates = sorted(
             (index, _taken(mib, device), pods, place.slots_of(group.asked), mib)
@@ -232,8 +232,8 @@ class DeviceMemory:
     def _excess(self, place: _Place) -> float:
         """Return the largest memory that pods can take on a device, divided by the memory of the device.
 
-        If the result is above 1, memory can run out. The result is also above 1 if MPS limits a pod to less memory than
-        the pod takes.
+        If the result is above 1, memory can run out. The result is also above 1 if a pod needs more memory than MPS
+        allows it.
         """
         meeting, mib = self._meeting(place), place.device.vram_mib
         most = meeting.worst_mib / mib if mib else 0.0
@@ -290,9 +290,10 @@ class DeviceMemory:
         return pack(wanted, bins).answer
 
     def _groups(self, index: int, pods: int) -> list[tuple[frozenset[int], int]]:
-        """Return pairs: a set of node groups that the pods of a workload can use, and the number of these pods there.
+        """Return the node groups that the pods of a workload can use, with the number of these pods.
 
-        A DaemonSet has one pair for each group of nodes, with one pod on each node. Other workloads have one pair.
+        Each pair has a set of node groups and the number of pods in all of them together. A DaemonSet has one pair for
+        each group of nodes, with one pod on each node. Other workloads have one pair.
         """
         takers = self._matching.takers[index]
         if not pods or not self._matching.consumers[index].is_for_each_node:

@@ -1,7 +1,7 @@
-"""The check of which nodes accept which pods, by the rules of kube-scheduler.
+"""Functions that check which nodes accept which pods, by the rules of kube-scheduler.
 
-A label whose value is not known until the node runs counts as matching. A *consumer* is a workload as the plan sees it:
-equal pods of one object that request GPUs.
+If the value of a label is not known until the node runs, the functions assume that it matches. A *consumer* is a
+workload as the plan sees it: equal pods of one object that request GPUs.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
 
     Args:
         term: Rules of the term. The node must meet every rule.
-        besides: Other rules that the node must meet, which the function does not check on their own. The result is
-            False if no value of an unknown label can meet the rules in ``besides`` and in ``term`` together.
+        besides: Other rules that the node must meet. The function reads them only for labels with an unknown value: the
+            result is False if no value can meet the rules of ``term`` and ``besides`` together.
         offered: Facts of the node.
     """
     if not all(rule.is_valid for rule in term):
@@ -163,7 +163,7 @@ def _judge(term: Term, besides: Term, offered: Offered) -> bool | None:
 def _is_possible(rules: Sequence[Rule]) -> bool:
     """Check whether some value of a label meets all rules for this label.
 
-    A missing label also counts as a value, because ``NotIn`` and ``DoesNotExist`` match it.
+    The function also tries a missing label, because ``NotIn`` and ``DoesNotExist`` match it.
     """
     named = [rule.values for rule in rules if rule.operator == "In"]
     if named:
@@ -243,7 +243,8 @@ class Eligibility:
     It checks equal nodes and equal pods only once.
 
     Attributes:
-        consumer_groups: Group number of each workload (consumer). The same nodes accept all workloads of a group.
+        consumer_groups: Group number of each workload (consumer). The workloads of a group have the same accepting
+            nodes.
         offer_groups: Group number of each node. All nodes of a group accept the same pods.
         accepted: For each group of nodes, the group numbers of the workloads that these nodes accept.
     """
@@ -267,7 +268,7 @@ class Eligibility:
         self.accepted = self._accepted()
 
     def _accepted(self) -> Sequence[Collection[int]]:
-        # Many workloads differ in their resources only, so one check of labels and taints serves them all.
+        # Many workloads differ in their resources only, so check labels and taints once for all of them.
         places = grouped((replace(one, asks=(), most_asked=()), group) for group, one in enumerate(self._demands))
         found: list[set[int]] = [set() for _ in self._offered]
         for place, groups in places.items():
@@ -280,7 +281,7 @@ class Eligibility:
     def _candidates(self, demands: Demands) -> Collection[int]:
         """Return the groups of nodes whose labels can match the demands of a workload. The full check comes later.
 
-        Nodes that lack a selected label are in the result too, because they may get the label later.
+        The result includes nodes that lack a selected label, because they may get the label later.
         """
         everything: Collection[int] = range(len(self._offered))
         selected = min([everything, *map(self._having, demands.selected)], key=len)

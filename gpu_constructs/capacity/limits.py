@@ -58,7 +58,7 @@ class Quotas:
         self.admits_all = not self._lacking(lasting=False)
 
     def _admit(self, index: int, pods: int) -> int:
-        """Return how many more pods of a workload quotas admit, and subtract these pods from the quotas."""
+        """Return how many of the given pods of a workload the quotas admit, and subtract these pods from the quotas."""
         shares = self._consumers[index].quotas
         admitted = min([pods, *(self._room(share) // share.takes for share in shares)])
         for share in shares:
@@ -71,7 +71,7 @@ class Quotas:
     def _admit_unit(self, unit: Sequence[int], pods: dict[int, int], copies: int) -> None:
         """Admit copies of a group of workloads whose pods start together, and add them to the admitted pods.
 
-        A gang is a copy whose pods must run at the same time. Quotas admit whole copies of a gang only. Pods that the
+        A gang is a copy whose pods must run at the same time. The function admits a gang only as a whole. Pods that the
         gang does not need to start come last.
         """
         consumers = self._consumers
@@ -91,7 +91,7 @@ class Quotas:
             pods[index] += self._admit(index, copies * (consumers[index].pods_each - consumers[index].starting))
 
     def _first_over(self, pods: Mapping[int, int], left: Mapping[_Amount, int]) -> QuotaShare | None:
-        """Return the first amount of a quota that is too small for the given additional pods together.
+        """Return the first amount of a quota that is too small for all the given pods together.
 
         Return None if the quotas admit all these pods.
         """
@@ -188,7 +188,7 @@ _MOST_CONFLICTS = 3
 _STARTS: Mapping[VramVerdict, str] = {
     "depends": "GPU memory may run out, depending on which pods share a GPU",
     "overcommitted": "GPU memory runs out once all pods are busy, on every placement",
-    "undecided": "GPU memory may run out, and the search for a placement that fits gave up",
+    "undecided": "GPU memory may run out, because the search for a placement with enough memory gave up",
     "unknown": "the plan cannot determine whether GPU memory runs out",
 }
 
@@ -209,7 +209,7 @@ class MemoryProblems:
         }
 
     def of_large_budgets(self) -> Iterator[Problem]:
-        """Yield a problem for each workload whose pods need more memory than any device that they can get has."""
+        """Yield a problem for each workload whose pods need more memory than every device that they can get."""
         refused: dict[object, Mapping[str, str]] = {}
         stated = [(i, one) for i, one in enumerate(self._consumers) if one.vram_mib is not None and one.makes_pods]
         for index, consumer in ((i, one) for i, one in stated if self._matching.takers[i]):
@@ -229,7 +229,7 @@ class MemoryProblems:
                 )
 
     def _too_small(self, consumer: Consumer, kinds: Sequence[int]) -> Mapping[str, str]:
-        """Return the reasons why no GPU of the given nodes has enough memory, by node; empty if one GPU has enough.
+        """Return the reason for each node why its GPUs have too little memory. Return no reason if one GPU has enough.
 
         The result names a few nodes only.
         """
@@ -283,7 +283,7 @@ class MemoryProblems:
         return f"the memory of the GPUs of {joined(blank)} is not known", "set GpuNode(vram=...)"
 
     def _degrees(self, devices: Sequence[PlannedDevice]) -> Iterator[str]:
-        """Yield a sentence about the device whose memory pods can exceed the most; nothing if pods exceed no device."""
+        """Yield a sentence about the device whose memory pods can exceed the most, if pods can exceed any memory."""
         known = [(one, one.device.vram_mib) for one in devices if one.device.vram_mib]
         one, mib = max(known, key=lambda one: one[0].worst_mib / one[1], default=(None, 0))
         if one and one.worst_mib > mib:
@@ -320,7 +320,7 @@ class MemoryProblems:
         return f"{several(self._matching.titles[index], count)}{while_updated}"
 
     def _is_update(self, index: int, count: int) -> bool:
-        """Return whether a workload has so many pods only during an update."""
+        """Return whether a workload has the given number of pods only during an update."""
         consumer = self._consumers[index]
         return count > (1 if consumer.is_for_each_node else consumer.pods)
 
@@ -335,7 +335,7 @@ class MemoryProblems:
 
 
 def power_problems(matching: Matching, power: Power) -> Iterator[Problem]:
-    """Yield a problem for each rack whose GPUs draw more power than the rack has, or an unknown amount of power."""
+    """Yield a problem for each rack whose GPUs can draw too much power, or have an unknown power limit."""
     boards = ((one, sum(watts is None for watts in one.gpu_watts) * one.count) for one in matching.offers)
     blank = grouped((offer.rack, (offer.name, number)) for offer, number in boards if number)
     for rack, most in power.rack_watts.items():

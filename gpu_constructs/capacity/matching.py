@@ -28,14 +28,14 @@ _MOST_REFUSALS = 6
 
 @dataclass(frozen=True)
 class Packed:
-    """A packing (an assignment of pods to nodes), with the workloads that its items stand for.
+    """A packing (an assignment of pods to nodes), with the workloads to which its pods belong.
 
     The packing works with items: pods of equal size that the same nodes accept. One item can stand for several
     workloads.
 
     Attributes:
         packing: Result of the packing, by item.
-        members: Workloads of each item, each with the number of its pods. Places go to workloads in this order.
+        members: Workloads of each item, each with the number of its pods. The first workload gets the first places.
     """
 
     packing: Packing
@@ -66,19 +66,19 @@ class Matching:
         resources: Resources that a pod requests or a node advertises, in alphabetical order.
         eligibility: Check of which nodes accept which workloads, with reasons.
         kinds: Groups of nodes that are equal for all workloads, as lists of indices of ``offers``.
-        takers: Indices of the groups of nodes that accept the pods of each workload.
-        unsatisfied: Groups of nodes where a DaemonSet creates a pod that never starts, by the index of the workload.
-        uncertain: Undeclared labels that decide whether a DaemonSet creates such a pod. The keys are the index of the
-            workload and the group of nodes.
+        takers: For each workload, the indices of the groups of nodes that accept its pods.
+        unsatisfied: For each DaemonSet, by its index, the groups of nodes where it creates a pod that never starts.
+        uncertain: For each DaemonSet, by its index, and each group of nodes: the undeclared labels that decide whether
+            the DaemonSet creates a pod there that never starts.
         units: Lists of workloads whose pods start together. A workload whose pods start on their own is alone in its
             list. DaemonSets and workloads that no node accepts are in none.
-        daemons: DaemonSets with room for their pods, for each group of nodes.
-        crowded: DaemonSets without room for their pods, by group of nodes.
+        daemons: For each group of nodes, the indices of the DaemonSets whose pods have room there.
+        crowded: For each group of nodes, the indices of the DaemonSets whose pods have no room there.
 
     Source:
         kubernetes/kubernetes@v1.36.2:pkg/controller/daemon/daemon_controller.go, NodeShouldRunDaemonPod: The controller
-        creates a pod wherever the node affinity and the tolerations of the template allow one. It ignores resources. It
-        also ignores the RuntimeClass, whose settings admission adds to the pod afterwards.
+        creates a pod on each node that the node affinity and the tolerations of the template allow. It ignores
+        resources. It also ignores the RuntimeClass, whose settings admission adds to the pod afterwards.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Matching:
 
         Args:
             tiers: Number of pods to place, by the index of the workload. Each tier is one such mapping. Pods of an
-                earlier tier get places before pods of a later tier. In a tier, earlier workloads get places first.
+                earlier tier get places before pods of a later tier. Within a tier, earlier workloads get places first.
             guest: One more item, whose pods are not in ``tiers``. Its pods get places last. Default: None.
         """
         counts = [(number, index, n) for number, pods in enumerate(tiers) for index, n in pods.items() if n]
@@ -278,7 +278,7 @@ def _resources(consumers: Sequence[Consumer], offers: Sequence[NodeOffer]) -> tu
 
 
 def _as_controller_sees(consumer: Consumer) -> Consumer:
-    """Return the workload of a DaemonSet, reduced to the fields that the DaemonSet controller reads."""
+    """Return a DaemonSet with only those fields that the DaemonSet controller reads when it creates pods."""
     spec = {key: value for key, value in consumer.pod_spec.items() if key != "runtimeClassName"}
     return replace(consumer, asks={}, most_asked={}, pod_spec=spec)
 
@@ -289,9 +289,9 @@ def _as_controller_sees(consumer: Consumer) -> Consumer:
 def with_named_nodes(
     consumers: Sequence[Consumer], offers: Sequence[NodeOffer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[NodeOffer]:
-    """Return nodes and pools, in which each node that pods select by name is separate from its pool.
+    """Return the given nodes and pools, with each node that pods select by name as an entry of its own.
 
-    If a name belongs to no node of the inventory, a node of any pool may have it.
+    If pods select a name that the inventory does not declare, the plan assumes that a node of a pool has it.
 
     Args:
         consumers: Workloads whose pods request GPUs.

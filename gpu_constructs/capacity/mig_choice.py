@@ -1,7 +1,7 @@
 """The choice of MIG devices for the boards of a node, by the pods that run there.
 
 A MIG profile, such as ``1g.5gb``, is a size of MIG devices. A layout is the number of MIG devices of each profile on a
-board. A demand is a workload with the memory that its pods need on equal nodes.
+board. A demand is a workload with the boards and the memory that its pods need on a node.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class MigChoice:
     """The MIG devices of a node, and the resource that each workload should request.
 
     Attributes:
-        layouts: Layout of each board: the number of MIG devices of each profile.
-        asks: Workloads by the resource that they should request.
+        layouts: Layout of each board: the number of MIG devices of each profile; empty for a whole board.
+        asks: Workloads by the resource that each of them should request.
         pods: Number of pods that have a device on a node at the same time.
         missing: Devices that a node lacks for its pods, such as ``2 x nvidia.com/mig-1g.5gb``.
-        has_room_to_update: Whether a device remains for the new pod of an update.
+        has_room_to_update: Whether enough devices remain free for the new pods of one update at a time.
     """
 
     layouts: Layouts
@@ -134,7 +134,7 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
 
 
 def _comers(groups: Collection[Sequence[Demand]]) -> tuple[list[int], list[int]]:
-    """Return two numbers of pods on a node for each group of workloads: the long-running pods, and the other pods."""
+    """Return the number of long-running pods on a node for each group of workloads, and that of the other pods."""
     lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in groups]
     most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in groups]
     return lasting, [every - first for every, first in zip(most, lasting, strict=True)]
@@ -166,15 +166,15 @@ def _called(need: _Need) -> str:
 
 
 def parts(model_name: str, profiles: Sequence[str]) -> list[str]:
-    """Return the MIG profiles that are smaller than the whole board, the smallest first."""
+    """Return the MIG profiles of a board that are smaller than the whole board, the smallest first."""
     size = {profile: mig_vram_mib(model_name, profile) for profile in profiles[:-1]}
     return sorted(size, key=lambda profile: (size[profile], profiles.index(profile)))
 
 
 def smallest_part(model_name: str, profiles: Sequence[str], mib: int) -> str | None:
-    """Return the smallest MIG profile with at least the given memory in MiB.
+    """Return the smallest MIG profile of a board with at least the given memory in MiB.
 
-    Return None if only the whole board has so much memory.
+    Return None if no profile that is smaller than the whole board has enough memory.
     """
     return next((part for part in parts(model_name, profiles) if mib <= mig_vram_mib(model_name, part)), None)
 

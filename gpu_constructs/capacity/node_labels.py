@@ -83,7 +83,7 @@ def single_profile(layouts: Sequence[Mapping[str, int]]) -> str | None:
 def _discovered(node: GpuNode, sharing: Sharing, mig_strategy: MigStrategy) -> dict[str, str]:
     layouts = node.layouts
     is_divided = any(layouts)
-    # GPU Feature Discovery labels nothing on a node with MPS if one board has MIG.
+    # On a node with MPS, GPU Feature Discovery sets no labels if a board has MIG.
     if is_divided and sharing.strategy == "mps":
         return {}
     labels = {"nvidia.com/mps.capable": str(sharing.strategy == "mps").lower(), **_mig(node, mig_strategy)}
@@ -125,7 +125,7 @@ def _resource(
 ) -> dict[str, str]:
     """Return the labels of one resource.
 
-    If ``sharing`` is None, the labels describe MIG-enabled boards, which have 0 replicas.
+    If ``sharing`` is None, the resource stands for boards with MIG devices, which have 0 replicas.
     """
     replicas = 0 if sharing is None else sharing.resources.get(resource, 1)
     labels = {

@@ -1,4 +1,4 @@
-"""The pods on each node: a placement, to which code can add single pods and from which it can remove them.
+"""A placement: the pods on each node. Code can add single pods to it and remove them.
 
 A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
 someone deletes them. A gang is a set of pods that must all run at the same time. A *packing* is an assignment of pods
@@ -40,7 +40,7 @@ class PlacedPods:
         return summed((index, each * nodes.number) for nodes in self.nodes for index, each in nodes.content.items())
 
     def key_of(self, pods: Mapping[int, int]) -> object:
-        """Return a key for a set of pods. Sets of pods with equal keys fit in the same places.
+        """Return a key for a set of pods. If two sets have equal keys, each fits wherever the other one fits.
 
         Args:
             pods: Number of pods by the index of the workload.
@@ -61,7 +61,7 @@ class PlacedPods:
         return PlacedPods(self._matching, self.nodes)
 
     def add_all(self, pods: Mapping[int, int]) -> bool:
-        """Place all the given pods, or none of them if one has no room. Return whether the pods have places."""
+        """Place all given pods, or none of them if one pod has no room. Return whether all pods have a place."""
         before = list(self.nodes)
         if any(self.add(index, count) for index, count in pods.items()):
             self.nodes = before
@@ -106,16 +106,17 @@ def settled(
     most: Mapping[int, int],
     urgent: PlacedPods | None = None,
 ) -> PlacedPods:
-    """Return the placement in which all pods run that can run at the same time.
+    """Return the placement with all pods that can run at the same time.
 
-    Long-running pods get places first. A gang gets places only if all pods that it needs to start have one.
+    Long-running pods get places first. A gang gets places only if there is room for all pods that it needs to start.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
         always: Packing of the long-running pods.
         everything: Packing of all pods.
         most: Number of pods that quotas admit, by the index of the workload.
-        urgent: Placement by priority; None if all pods have a place or the same priority.
+        urgent: Placement in which pods of higher priority get places first; None if all pods have a place or the same
+            priority.
     """
     placed = PlacedPods.of(matching, everything)
     if everything.packing.answer == "yes":
@@ -131,7 +132,7 @@ def settled(
         if consumers[unit[0]].is_gang:
             copies = _copies(matching, unit, counts)
             for i in unit:
-                # A Job starts without these pods, so they leave their places to other work that needs them to start.
+                # A Job starts without these pods, so other work that needs the places to start gets them.
                 each = consumers[i].pods_each if consumers[i].least_copies else consumers[i].starting
                 placed.remove(i, max(0, counts.get(i, 0) - copies * each))
     _admit(matching, placed, most)
@@ -139,7 +140,7 @@ def settled(
 
 
 def _copies(matching: Matching, unit: Sequence[int], counts: Mapping[int, int]) -> int:
-    """Return the number of copies of a gang that can start with the given number of pods."""
+    """Return the number of copies of a gang that can start with the given numbers of pods."""
     consumers = matching.consumers
     starts = [(i, consumers[i].starting) for i in unit]
     return min([consumers[unit[0]].copies, *(counts.get(i, 0) // pods for i, pods in starts if pods)])
@@ -200,13 +201,14 @@ def _shared_out(
 ) -> Iterator[tuple[dict[int, int], int]]:
     """Yield the number of pods of each workload on a node, with the number of nodes that have exactly these pods.
 
-    A packing assigns items to nodes. An item can stand for several workloads with equal pods, so this function divides
-    the places of each item among them.
+    A packing assigns items (groups of equal pods) to nodes. The pods of an item can belong to several workloads, so
+    this function divides the places of each item among these workloads.
 
     Args:
         items: Number of pods of each item on a node.
         nodes: Number of nodes with these items.
-        queues: Workloads of each item with their pods that still need a node. The function takes pods from the end.
+        queues: For each item, its workloads with the number of their pods that still need a node. The function removes
+            pods from the end of the list.
     """
     while nodes:
         for item in items:
@@ -253,7 +255,7 @@ def seated(matching: Matching, memory: DeviceMemory, placed: PlacedPods) -> list
 
 
 def seats_of(offer: NodeOffer, consumers: Sequence[Consumer], pods: Mapping[int, int]) -> list[list[Seat]]:
-    """Return the slots of each device that pods hold, on a node with the given pods.
+    """Return the slots of each device of a node that the given pods hold.
 
     Args:
         offer: Node with its devices.
@@ -291,7 +293,7 @@ def _dealt(
     found: dict[int, tuple[int, int]] = {}
     while pods:
         open_ones = [number for number in devices if free[number]]
-        # A round has one pod for each device. Together, these pods add the same number of slots to every device.
+        # In each round, one pod for each device gets its slots. These pods add the same number of slots to every device.
         rounds = min(pods // len(open_ones), min(free[number] for number in open_ones) // amount)
         if rounds:
             taken, holders = _filled(open_ones, used, free, rounds * len(open_ones) * amount), 0
@@ -305,13 +307,13 @@ def _dealt(
 
 
 def _filled(devices: Sequence[int], used: list[int], free: list[int], slots: int) -> dict[int, int]:
-    """Assign slots one by one, each on the device with the fewest used slots. Return the number of new slots by device.
+    """Assign slots one by one, each on the device with the fewest used slots. Return the number of slots by device.
 
     If several devices have the fewest used slots, the first of them gets the slot.
     """
 
     def until(level: int) -> list[int]:
-        """Return the number of slots that each device adds until it has the given number of used slots."""
+        """Return the number of further slots with which each device has the given number of used slots."""
         return [max(0, min(free[number], level - used[number])) for number in devices]
 
     levels = range(max(used[number] + free[number] for number in devices) + 1)

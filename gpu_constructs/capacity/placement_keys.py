@@ -20,10 +20,10 @@ from gpu_constructs.kube.labels import is_known_once_a_node_runs
 from gpu_constructs.kube.placement import HOSTNAME
 
 NODE_NAME = "field metadata.name"
-"""Key of rules for the name of the node. It contains a space, so it is never the key of a label."""
+"""Key of a rule for the name of the node instead of a label. It contains a space, so no label has this key."""
 
 NAME_IN_POOL = "\0"
-"""Value that stands for the unknown name of a node in a pool. It is never a valid label value."""
+"""Value for the unknown name of a node in a pool. It is not a valid label value."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -47,7 +47,7 @@ _Value = TypeVar("_Value", str, int)
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule for the value of one node label, or for the node's name, as in a node selector term of a node affinity.
+    """A rule for the value of one node label, or for the node's name, as in a node affinity.
 
     Attributes:
         key: Key of the label, or ``NODE_NAME``.
@@ -131,7 +131,7 @@ class Demands:
 
     @property
     def alternatives(self) -> tuple[Term, ...]:
-        """Alternative terms of the node affinity. If the pods have none: one term that every node meets."""
+        """Alternative terms of the node affinity. If the pods have no node affinity, one term that every node meets."""
         return ((),) if self.terms is None else self.terms
 
 
@@ -140,15 +140,15 @@ class Offered:
     """The facts of a node that decide which pods it accepts. Nodes with equal objects accept the same pods.
 
     Attributes:
-        name: Name of the node; empty for a pool, or if no pod selects a node by name.
+        name: Name of the node; empty for a pool, and for every node if no pod selects nodes by name.
         labels: Labels of the node.
         taints: Key, value and effect of each taint.
         allocatable: Number of slots of each resource.
         is_pool: Whether the object stands for several nodes without declared names.
         most_each: Largest amount of each resource that a container can request, if the device plugin sets a limit.
         why_nothing: Reason why the node advertises no GPU; empty if it advertises one, or if the reason is not known.
-        absent: Labels that the node has only if the user declares them. Programs publish other labels of the same
-            domain.
+        absent: Labels that no program publishes on the node. If the user does not declare such a label, the node lacks
+            it. For other labels of the same domain, the plan assumes that a program may set them.
         published: Labels that programs publish on some nodes.
     """
 
@@ -186,7 +186,7 @@ class Offered:
         if is_open and (rule.key in self.published or is_known_once_a_node_runs(rule.key)):
             return None
         if value == NAME_IN_POOL and rule.operator == "NotIn":
-            # The rule holds for all nodes of the pool except possibly one.
+            # At most one node of the pool does not meet the rule.
             return None
         return rule.holds(value)
 
@@ -197,8 +197,8 @@ class Offered:
 def placement_key(consumer: Consumer, runtime_classes: Mapping[str, Mapping[str, Any]] | None = None) -> Demands:
     """Return the facts of a workload that decide which nodes accept its pods.
 
-    All functions of the plan give the same answer for equal results. The exception is ``vram_refusal``, which also
-    reads ``vram_mib``.
+    If two workloads have equal results, all functions of the plan treat them in the same way. The exception is
+    ``vram_refusal``, which also reads ``vram_mib``.
 
     Args:
         consumer: Workload.
@@ -235,8 +235,8 @@ def offer_key(
 ) -> Offered:
     """Return the facts of a node that decide which pods it accepts.
 
-    All functions of the plan give the same answer for equal results. The exception is ``vram_refusal``, which also
-    reads the memory of devices.
+    If two nodes have equal results, all functions of the plan treat them in the same way. The exception is
+    ``vram_refusal``, which also reads the memory of devices.
 
     Args:
         offer: Node or node pool.
@@ -280,7 +280,7 @@ def admits_plain_nodes(demands: Demands) -> bool:
 
 
 def labels_read(demands: Iterable[Demands]) -> frozenset[str]:
-    """Return the labels that the given pods select. ``NODE_NAME`` is among them if a pod selects a node name."""
+    """Return the labels that the given pods select. They include ``NODE_NAME`` if a pod selects a node by its name."""
     names = (Rule(NODE_NAME, "Exists"),)
     terms = ((one.selected, *(one.terms or ()), names if one.node_name else ()) for one in demands)
     return frozenset(rule.key for each in terms for term in each for rule in term)
@@ -329,7 +329,7 @@ def _integer(text: str) -> int | None:
 
 
 def _compares(operator: str, text: str, bound: str) -> bool:
-    """Check whether two whole numbers meet the operator ``Gt`` or ``Lt``. Other texts do not meet it."""
+    """Check whether two numbers meet the operator ``Gt`` or ``Lt``. Return False if one is not a whole number."""
     number, limit = _integer(text), _integer(bound)
     if number is None or limit is None:
         return False

@@ -76,8 +76,8 @@ class NodeOffer:
         gpu_watts: Power limit of each board in watts; None for a board with an unknown limit.
         rack: Name of the rack; empty if the inventory names none.
         notes: Assumptions about the node, each a sentence without a period.
-        absent: Labels that the node has only if the user declares them. Programs publish other labels of the same
-            domain.
+        absent: Labels that no program publishes on the node. If the user does not declare such a label, the node lacks
+            it. For other labels of the same domain, the plan assumes that a program may set them.
         published: Labels that programs publish on some nodes, so that the plan does not know whether the node has them.
     """
 
@@ -110,9 +110,9 @@ class Problem:
             ``rollout``: an update would wait forever. ``waiting``: not all pods can run at the same time. ``vram``:
             memory may run out. ``power``: the boards of a rack exceed its power limit. ``unchecked``: the pods fit only
             under a condition that the plan cannot check.
-        subject: Index of the object that has the problem; None if the problem concerns several objects or none.
+        subject: Index of the object that has the problem; None if no single object has it.
         what: Text of the problem.
-        way_out: Instruction that solves the problem.
+        way_out: Instruction that states how the user can solve the problem.
         details: Reasons, for example one for each node.
     """
 
@@ -152,7 +152,7 @@ class PlannedDevice:
         seats: Slots that pods hold in one possible placement, with one entry for each workload.
         typical_mib: Memory in MiB that these pods usually take together. Pods that state no memory count as 0.
         seated_mib: Largest memory in MiB that these pods take together. Pods that state no memory count as 0.
-        worst_mib: Largest memory in MiB that any set of pods which can share the device takes together.
+        worst_mib: Largest memory in MiB that pods can take together on the device, in any placement.
         has_unknown: Whether a pod that can share the device states no memory.
     """
 
@@ -175,8 +175,8 @@ class PlannedNode:
 
     Attributes:
         offer: Node or pool with its devices.
-        first: Position in the pool of the first of these nodes, from 0.
-        count: Number of these nodes.
+        first: Position of the first of these nodes in the pool; 0 for the first node of the pool.
+        count: Number of nodes in this entry.
         devices: Devices of each of these nodes, with their pods.
     """
 
@@ -221,9 +221,9 @@ class PlannedConsumer:
 
 @dataclass(frozen=True)
 class Conflict:
-    """A smallest set of pods that together need more memory than a device has.
+    """A minimal set of pods that together need more memory than a device has.
 
-    If one pod of the set is absent, the other pods fit the device.
+    If you remove any pod from the set, the other pods fit the device.
 
     Attributes:
         device: Name of the device, such as ``NVIDIA GeForce RTX 5070 Ti``.
@@ -288,7 +288,8 @@ class PlanData:
         always_fits: Whether all long-running pods have a place. Long-running pods run until someone deletes them.
         all_fits: Whether all pods have a place at the same time.
         vram: Whether GPU memory can run out.
-        conflicts: Smallest sets of pods that need more memory than a device has. Sets with the fewest pods come first.
+        conflicts: Minimal sets of pods that together need more memory than a device has. Sets with the fewest pods come
+            first.
         has_more_conflicts: Whether more conflicts exist than ``conflicts`` lists.
         power: Power of the boards at their power limits.
         problems: Problems that the plan found.

@@ -40,7 +40,7 @@ _ORDER = ("placement", "slots", "rollout", "vram", "power", "waiting")
 _LONGEST = 600
 """Largest number of characters of a sentence in the plan."""
 _LEAST = 20
-"""Smallest number of characters of a shortened detail. A shorter detail is of no use."""
+"""Smallest number of characters for which the plan shortens a detail. With less room, it omits the detail."""
 
 
 @short_errors
@@ -142,7 +142,7 @@ def plan_of(
     )
     devices = [device for node in nodes for device in node.devices]
     found += [*of_memory.of_meetings(verdict, devices, conflicts, lacking), *power_problems(matching, power)]
-    # If pods can choose among devices, the plan did not try all choices, and a solver does not help.
+    # If claims accept alternative devices, the plan did not try all choices, and a solver does not help.
     answers = [verdict] if choice.is_open else [verdict, always_fits, all_fits]
     made = Plan(
         nodes=nodes,
@@ -173,9 +173,10 @@ def _packed(matching: Matching, quotas: Quotas, choice: Chosen) -> tuple[Packed,
 
 
 def _known(packed: Packed, *, is_sure: bool) -> Packed:
-    """Return an assignment of pods to nodes, with the answer "undecided" if its answer "no" may be wrong.
+    """Return an assignment of pods to nodes. If its answer "no" may be wrong, replace the answer by "undecided".
 
-    The answer "no" may be wrong if pods can choose among devices: another choice may leave room.
+    The answer "no" may be wrong if the claims of pods accept alternative devices: another choice of devices may leave
+    room.
     """
     if is_sure or packed.packing.answer != "no":
         return packed
@@ -216,7 +217,7 @@ def _answers(matching: Matching, quotas: Quotas, beside: Beside) -> tuple[Answer
 
 
 def _lost(matching: Matching) -> list[Consumer]:
-    """Return the workloads with pods that cannot run on the nodes, even if the app had no other workloads."""
+    """Return the workloads with pods that could not run on the nodes even if the app had no other workloads."""
     able = {index for unit in matching.units for index in unit}
     crowded = {index for those in matching.crowded.values() for index in those} | set(matching.unsatisfied)
     return [

@@ -1,4 +1,4 @@
-"""A search for a placement that follows the rules between pods: required topology spread, affinity and anti-affinity.
+"""A search for a placement of pods that follows their required topology spread, affinity and anti-affinity rules.
 
 It accepts and rejects nodes as kube-scheduler does. A *consumer* is a workload as the plan sees it: equal pods of one
 object that request GPUs. A *domain* is the set of nodes that have the same value of the label in ``topologyKey``. The
@@ -8,11 +8,12 @@ label selector matches.
 Sources:
     kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/podtopologyspread/filtering.go: A node must have the
     label in ``topologyKey``. With the new pod, its domain may have at most ``maxSkew`` pods more than the domain with
-    the fewest pods. Nodes that the node affinity rejects belong to no domain. Full and tainted nodes belong to domains.
+    the fewest pods. Nodes that the node affinity rejects belong to no domain. Full nodes and tainted nodes belong to
+    domains too.
 
     kubernetes/kubernetes@v1.36.2:pkg/scheduler/framework/plugins/interpodaffinity/filtering.go: Anti-affinity also
-    keeps later pods away from the pod that declares it. Affinity needs one pod that all terms select in each of their
-    domains. The exception is the first such pod in the cluster.
+    keeps later pods away from the pod that declares it. For each affinity term of a pod, the domain of the node must
+    contain a pod that all terms select. The first such pod in the cluster needs no other pod.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from gpu_constructs.capacity.placement_keys import (
 _MOST_STATES = 4_000
 """Number of visited placements after which the search gives up."""
 _MOST_HOPELESS = 300
-"""Number of visited placements after which the search gives up, if it is certain that not all pods fit."""
+"""Number of visited placements after which the search gives up if it is already certain that not all pods fit."""
 _MOST_PAIRS = 100_000
 """Largest product of rules and nodes for which a search runs. A pool counts as one node."""
 _MOST_WORK = 3_000_000
@@ -58,7 +59,7 @@ class Found:
     Attributes:
         answer: Whether all pods have a place; ``undecided`` if the search gave up.
         placed: Best placement that the search found.
-        is_alone: Whether the answer is correct only if all nodes of the cluster are in the inventory.
+        is_alone: Whether the answer is correct only if the inventory lists all nodes of the cluster.
     """
 
     answer: Literal["yes", "no", "undecided"]
@@ -68,27 +69,27 @@ class Found:
 
 @dataclass(frozen=True)
 class _Group:
-    """Nodes that are equal for all rules between pods, except for their names.
+    """Nodes that differ only in their names for all rules between pods.
 
     Attributes:
         kind: Index of the group of equal nodes in ``Matching.kinds``.
         values: Values of the labels that rules use as ``topologyKey``; None for a missing label.
-        count: Number of the nodes.
+        count: Number of nodes in the group.
     """
 
     kind: int
     values: Mapping[str, str | None]
     count: int
     domains_of: frozenset[Spread]
-    """Spread constraints for which the nodes belong to a domain."""
+    """Spread constraints that count the nodes of this group as part of a topology domain."""
 
 
 class BetweenPods:
     """The rules between the pods of the workloads in a plan, and a search for placements that follow the rules.
 
     Attributes:
-        undeclared: Labels that rules use as ``topologyKey`` and whose value is not known, by the index of the workload.
-            The search ignores rules with such labels.
+        undeclared: Labels with unknown values that rules use as ``topologyKey``, by the index of the workload that has
+            the rule. The search ignores rules with such labels.
         involved: Indices of the workloads that contain a rule or that the label selector of a rule matches.
     """
 
@@ -153,7 +154,7 @@ class BetweenPods:
         return not self._of_revisions.isdisjoint(unit)
 
     def is_near_others(self, unit: Collection[int], pods: Mapping[int, int]) -> bool:
-        """Check whether the given workloads have an affinity to pods of another workload that does not run.
+        """Check whether the given workloads have an affinity to pods of other workloads that do not run.
 
         Args:
             unit: Indices of the workloads.
@@ -166,7 +167,7 @@ class BetweenPods:
         """Return a placement of all pods, or the best placement that the search finds.
 
         Args:
-            least: Number of pods that get places first, by the index of the workload.
+            least: Number of pods that get places before all others, by the index of the workload.
             most: Number of all pods, by the index of the workload.
 
         Returns:
@@ -290,7 +291,8 @@ class _Search:
     def _next(self, state: _State) -> Iterator[_State]:
         """Yield the states that have one pod more than the given state.
 
-        The pod belongs to any workload that a rule concerns, or to the first of the other workloads that lacks pods.
+        The additional pod belongs to a workload that a rule concerns. Of the other workloads, only the first one with
+        missing pods gets a pod.
         """
         counts = self._counts(state)
         turns = [index for index in self._turns if counts[index] < self._most[index]]

@@ -32,7 +32,7 @@ _WAYS_TO_A_NODE = (
     ("offers no ", "request what nodes offer ({offered}), or change sharing or mig_layout"),
     ("its pods select", "select labels that nodes have, or declare them with GpuNode(labels=...)"),
 )
-"""Advice for pods that no node accepts: words in the reason of a node, and the advice if the reason has these words."""
+"""Advice for pods that no node accepts: a pair of words in a node's reason, and the advice for this reason."""
 _WAYS_TO_UPDATE = {
     "Deployment": f"set strategy.type 'Recreate', or {_IN_PLACE}",
     "DaemonSet": f"set {_IN_PLACE} in updateStrategy.rollingUpdate",
@@ -79,7 +79,7 @@ class Problems:
 
     @property
     def is_searched(self) -> bool:
-        """Whether the plan checked all pods for a place next to the long-running pods, within its limit of work."""
+        """Whether the search for room beside the long-running pods is complete. False if it reached its work limit."""
         return not self._effort.is_spent
 
     # Pods that no node accepts
@@ -109,7 +109,7 @@ class Problems:
                 )
 
     def _of_some_nodes(self, index: int) -> Problem:
-        """Return the problem of a DaemonSet that creates pods on some nodes that cannot run them."""
+        """Return the problem that some nodes cannot run the pod that a DaemonSet creates there."""
         consumer, kinds = self._consumers[index], self._matching.unsatisfied[index]
         whys = nodewise(self._matching.refusals_of(index, kinds), len(self._matching.names(kinds)))
         return Problem(
@@ -153,7 +153,8 @@ class Problems:
 
         Args:
             packed: Placement of the long-running pods, as far as they fit.
-            urgent: Placement by priority; None if all pods have a place or the same priority.
+            urgent: Placement in which pods of higher priority get places first; None if all pods have a place or the
+                same priority.
         """
         lacking = packed.lacking()
         by_priority = ""
@@ -268,7 +269,7 @@ class Problems:
         return sorted(frozenset[int]().union(*(self._matching.takers[index] for index in pods)))
 
     def _evicts(self, pods: Mapping[int, int], start: str) -> Problem | None:
-        """Return the problem that given pods evict long-running pods. Return None if they evict none.
+        """Return the problem that new pods evict long-running pods when they start. Return None if they evict none.
 
         Args:
             pods: Number of new pods by the index of the workload.
@@ -295,7 +296,8 @@ class Problems:
     def _find_lower(self, priority: int, kinds: frozenset[int], names: frozenset[str]) -> tuple[str, bool]:
         """Return the names of workloads with long-running pods below a priority, and whether one is a DaemonSet.
 
-        Only workloads count that can use nodes of the groups ``kinds`` and request one of the resources ``names``.
+        The result includes only workloads that can use nodes of the groups ``kinds`` and request a resource in
+        ``names``.
         """
         lower = [
             index
@@ -308,7 +310,7 @@ class Problems:
         return self._matching.named(lower), any(self._consumers[index].is_for_each_node for index in lower)
 
     def _has_room_above(self, priority: int, pods: Mapping[int, int]) -> bool:
-        """Return whether pods may have room next to the long-running pods with at least the given priority."""
+        """Return whether the given pods may have room if long-running pods of lower priority leave."""
         if priority not in self._rooms:
             if not self._effort.allows(len(self._steady) + len(self._matching.bins)):
                 return True
@@ -340,7 +342,7 @@ class Problems:
         return f"{amount} {resource}" if unit is None else f"{counted(amount, 'unit')} of {memory(unit)} ({resource})"
 
     def one_by_one(self, pods: Mapping[int, int]) -> Iterator[Problem]:
-        """Yield a condition for pods that fit together, but may lack room if the scheduler places them one by one.
+        """Yield a condition if pods fit together, but some may lack room because the scheduler places them one by one.
 
         Args:
             pods: Number of pods by the index of the workload. These pods fit together.

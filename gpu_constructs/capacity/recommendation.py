@@ -1,4 +1,4 @@
-"""Recommendations how nodes share their GPUs, and advice for nodes of a plan that lack slots or memory.
+"""Recommendations for how nodes share their GPUs, and advice for nodes of a plan that lack slots or memory.
 
 A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. A *gang* is a set of pods
 that must all run at the same time, such as the ranks of a training.
@@ -48,14 +48,15 @@ def recommend_sharing(
     trusted_cuda_services: bool = False,
     platform: Platform | None = None,
 ) -> list[SharingRecommendation]:
-    """Return a recommendation how each node shares its GPUs, with the numbers that lead to it.
+    """Return a recommendation for how each node shares its GPUs, with the numbers that lead to it.
 
     The function prefers the safer mode. It tries these modes in order:
 
     1. Exclusive GPUs, if there is one for each pod.
     2. MIG, if pods need isolation or request MIG devices, or if a node mixes large and small pods.
-    3. MPS, if ``trusted_cuda_services`` is True and the board supports it.
-    4. Slots that count memory, if the node has one GPU and each workload states ``GpuRequest(vram=...)``.
+    3. MPS, if ``trusted_cuda_services`` is True and the board supports MPS.
+    4. Slots that each stand for an amount of memory (``Sharing.vram_units``), if the node has one GPU and each workload
+       states ``GpuRequest(vram=...)``.
     5. Time-slicing.
 
     The number of slots is enough for three groups of pods: pods that run until you delete them, pods that a Job needs
@@ -65,8 +66,8 @@ def recommend_sharing(
 
     Args:
         inventory: GPU nodes. Boards with a MIG layout keep it. The function ignores ``GpuNode(sharing=...)``, with one
-            exception: if the slots of a node count memory, a request for several slots is a request for memory of one
-            GPU.
+            exception: if each slot of a node stands for an amount of memory, a request for several slots is a request
+            for memory of one GPU.
         workloads: Workloads of the nodes: manifests as plain data of any kind that creates pods, or entries of
             ``Plan.consumers`` (their attribute ``consumer``). The function ignores workloads that request no GPU.
         isolation: Whether pods must not affect each other: their users do not trust each other, or their latency
@@ -190,7 +191,7 @@ def _demand(hardware: Hardware, consumer: Consumer, boards: int, gang: _Gang | N
 
 @dataclass
 class _Gang:
-    """Workloads of one object whose pods run together, each pod on its own board.
+    """Workloads of one object whose pods must run at the same time, each pod on its own boards.
 
     NCCL, the communication library of NVIDIA, allows one rank on each board.
 
@@ -219,7 +220,7 @@ class _Gang:
 
 
 def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
-    """Return the gang of each workload whose pods run together and need whole boards, by the index of the workload."""
+    """Return the gang of each workload whose pods must run together and need whole boards, by the workload's index."""
     whole = ((index, one) for index, one in enumerate(asking) if one.is_gang and not devices_for(one))
     together = grouped(((one.subject, one.namespace, one.name), index) for index, one in whole)
     gangs = ((those, _Gang([asking[index] for index in those])) for those in together.values())
@@ -229,12 +230,12 @@ def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
 def _taken(
     inventory: GpuInventory, asking: Sequence[Consumer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[frozenset[int]]:
-    """Return for each node the indices of the workloads whose pods it accepts by its labels and taints."""
+    """Return for each node the indices of the workloads whose pods the node accepts, judged by labels and taints only."""
     # The resources that a node offers depend on the recommendation, so the check ignores them.
     demands = (placement_key(replace(one, asks={}), runtime_classes) for one in asking)
     alike = grouped((one, index) for index, one in enumerate(demands))
     read = labels_read(alike)
-    # Sharing adds a suffix to the product label of a board. Pods may select the label with or without the suffix.
+    # Sharing adds a suffix to the value of the product label. Pods may select the value with or without the suffix.
     divided = [
         replace(node, mig_strategy=node.mig_strategy or "mixed")
         if any(node.layouts)
@@ -261,12 +262,12 @@ def _taken(
 
 
 def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a few sentences how to share the GPUs of nodes that lack slots or memory.
+    """Return a few sentences that state how to share the GPUs of nodes that lack slots or memory.
 
     Args:
         plan: Capacity plan.
         inventory: GPU nodes of the plan.
-        manifests: RuntimeClasses of the app, which affect where pods can run.
+        manifests: RuntimeClasses of the app, which restrict the nodes of their pods.
     """
     tight, short = _nodes_short_of_memory(plan), _nodes_short_of_slots(plan)
     asking = [one.consumer for one in plan.consumers if one.consumer.asks and (one.placed or one.waiting)]
@@ -287,18 +288,19 @@ def advice(plan: Plan, inventory: GpuInventory, manifests: Sequence[Mapping[str,
 
 
 def _is_looked_at(asking: Sequence[Consumer], nodes: int) -> bool:
-    """Return whether the plan gets advice.
+    """Check whether the plan gets advice.
 
-    It gets none if no workload requests GPUs, if there are too many nodes and workloads, or if a workload uses DRA.
+    It gets none if no workload requests GPUs, if it has too many nodes and workloads, or if a workload uses DRA.
     """
     names = [name for one in asking for name in one.asks]
     return bool(asking) and len(asking) * nodes <= _MOST_PAIRS and all("/" in name for name in names)
 
 
 def _reasons(found: SharingRecommendation) -> Sequence[str]:
-    """Return the reasons of a recommendation that the advice of a plan contains.
+    """Return those reasons of a recommendation that the advice of a plan contains.
 
-    The first reason is the number of pods and GPUs. The function omits it, unless the recommendation is exclusive GPUs.
+    The first reason states the number of pods and GPUs. The result contains it only if the recommendation is exclusive
+    GPUs.
     """
     first = 0 if found.mode == "exclusive" else 1
     return found.reasons[first : first + _MOST_REASONS]
@@ -340,7 +342,7 @@ class _Case(NamedTuple):
     is_short: bool
 
     def what_to_do(self, asking: Sequence[Consumer]) -> str | None:
-        """Return the instruction how to share the GPUs of the node, as a clause.
+        """Return the instruction that states how to share the GPUs of the node, as a clause.
 
         Return None if the node already shares its GPUs in this way, or if the change does not help.
         """

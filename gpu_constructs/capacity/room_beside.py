@@ -1,4 +1,4 @@
-"""The pods that have a place if nodes are full: next to other pods, by priority and eviction, and one by one.
+"""Functions that check whether pods find room beside running pods, by eviction, or if they start one by one.
 
 A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
 someone deletes them. A *packing* is a search for a placement of pods on nodes.
@@ -24,7 +24,10 @@ from gpu_constructs.capacity.packing import Item
 from gpu_constructs.capacity.placed_pods import PlacedPods
 
 MOST_SEARCHES = 30_000
-"""Number of workloads and groups of equal nodes, added up over all searches, after which no search starts."""
+"""Amount of work of all searches together after which no search starts.
+
+Each search adds the number of its workloads and its groups of equal nodes.
+"""
 _MOST_STEPS = 200_000
 """Number of visited nodes after which the check of a one-by-one placement gives up."""
 
@@ -36,7 +39,7 @@ class Effort:
     A limit of this work ends the searches in very large clusters.
 
     Attributes:
-        searched: Number of workloads and groups of equal nodes, added up over all searches.
+        searched: Work so far: the number of workloads and groups of equal nodes, added up over all searches.
         is_spent: Whether the limit prevented a search.
     """
 
@@ -57,18 +60,18 @@ class Effort:
 
 
 class RoomBeside:
-    """The room that long-running pods leave to other pods."""
+    """The room that remains for other pods beside the long-running pods."""
 
     def __init__(
         self, matching: Matching, steady: Mapping[int, int], effort: Effort, packed: Packed | None = None
     ) -> None:
-        """Place the long-running pods, and compute what they leave.
+        """Place the long-running pods, and compute the room that remains.
 
         Args:
             matching: Workloads and the nodes that accept their pods.
             steady: Number of long-running pods by the index of the workload.
-            effort: Work of all searches of the plan.
-            packed: Placement of the long-running pods. Default: None, to compute it.
+            effort: Counter of the work of all searches of the plan.
+            packed: Placement of the long-running pods. With None (the default), the method computes it.
         """
         self._matching = matching
         self._steady = steady
@@ -82,7 +85,7 @@ class RoomBeside:
         ]
 
     def takes(self, pods: Mapping[int, int]) -> bool:
-        """Check whether pods have room in some placement of the long-running pods.
+        """Check whether the given pods have room in at least one placement of the long-running pods.
 
         Return True if the search gave up.
 
@@ -112,7 +115,7 @@ class RoomBeside:
         return self._answers[kind, size]
 
     def _may_have_room(self, pods: Mapping[int, int], guest: Item | None = None) -> bool:
-        """Check whether pods have room if the long-running pods move to other nodes.
+        """Check whether the given pods have room if the long-running pods can move to other nodes.
 
         Return True if the search gave up.
         """
@@ -129,7 +132,7 @@ class RoomBeside:
 
 
 def tiers(matching: Matching, pods: Mapping[int, int]) -> list[dict[int, int]]:
-    """Return pods in groups of equal priority, the highest priority first.
+    """Divide pods into groups of equal priority. Return the groups, the highest priority first.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -142,7 +145,8 @@ def tiers(matching: Matching, pods: Mapping[int, int]) -> list[dict[int, int]]:
 def placed_by_priority(matching: Matching, least: Mapping[int, int], most: Mapping[int, int]) -> PlacedPods:
     """Return the placement in which pods of higher priority get places first.
 
-    The long-running pods start first. Then all other pods start, and evict pods of lower priority if they need to.
+    The long-running pods start first. Then all other pods start. They evict pods of lower priority if they need their
+    places.
 
     Args:
         matching: Workloads and the nodes that accept their pods.
@@ -195,7 +199,7 @@ def _evicting(matching: Matching, there: Mapping[int, int], pods: Mapping[int, i
 
 
 def _with(matching: Matching, placed: PlacedPods, more: Mapping[int, int]) -> PlacedPods:
-    """Return the placement with as many of the new pods as have room next to the pods that run."""
+    """Return the placement after as many new pods as possible start beside the running pods."""
     there = placed.counts()
     made = PlacedPods.of(matching, matching.pack(there, more))
     found = made.counts()
@@ -212,11 +216,11 @@ def _with(matching: Matching, placed: PlacedPods, more: Mapping[int, int]) -> Pl
 
 
 class Stranded(NamedTuple):
-    """Pods that have no room if the scheduler places them last.
+    """Pods that have no room if the scheduler places them after other pods.
 
     Attributes:
         consumers: Indices of the workloads of these pods.
-        others: Indices of the workloads whose pods the scheduler placed before, on nodes that these pods can use.
+        others: Indices of the workloads whose pods the scheduler placed earlier, on nodes that these pods can use too.
         are_smaller: Whether pods of ``others`` request less than these pods.
     """
 
@@ -227,7 +231,7 @@ class Stranded(NamedTuple):
 
 @dataclass
 class _Wave:
-    """Equal pods that the check of a one-by-one placement treats as one entry.
+    """Equal pods, which the check of a one-by-one placement handles together.
 
     Attributes:
         size: Amount of each resource that a pod requests.

@@ -1,4 +1,4 @@
-"""The device plugin that runs on a node, and how pods share the GPUs there.
+"""Functions that find the device plugin of a node, and how pods share the GPUs there.
 
 ``nodes_taking`` returns the known nodes that accept the pods of any DaemonSet.
 """
@@ -37,7 +37,8 @@ class Service:
         mig_strategy: MIG strategy, which decides the resource names of MIG devices.
         notes: Assumptions about the device plugin, each a sentence without a period.
         is_running: Whether the pods of the device plugin run on the node.
-        is_as_observed: Whether the labels in the inventory still describe the node.
+        is_as_observed: Whether the sharing and the MIG strategy are those that the inventory observed in the running
+            cluster.
         names_mig_attributes: Whether resource names contain the attributes of MIG devices if the MIG strategy is
             ``mixed``.
     """
@@ -55,7 +56,7 @@ class _PluginFacts:
     """The facts that the app declares about the device plugin of a node.
 
     Attributes:
-        sharings: Possible ways to share GPUs; empty if the app declares none.
+        sharings: Sharing settings that may apply on the node; empty if the app declares none.
         mig_strategy: MIG strategy; None if the app declares none or several.
         doubt: Reason why the sharing is not known.
         failure: Reason why no device plugin of the app runs on the node; empty if one does.
@@ -115,7 +116,7 @@ def service_of(
 
 
 def is_stated(node: GpuNode) -> bool:
-    """Check whether the user sets the sharing of a node in the inventory. An observed inventory does not count."""
+    """Check whether the user sets the sharing of a node in the inventory. Observed settings do not count."""
     return node.sharing is not None and not node.is_observed
 
 
@@ -134,17 +135,17 @@ def _strategy(node: GpuNode, plugin: _PluginFacts) -> tuple[MigStrategy | None, 
 def _sharing(node: GpuNode, plugin: _PluginFacts) -> tuple[Sharing, list[str]]:
     """Return the sharing of a node, and the assumptions of the plan about it.
 
-    If several ways to share are possible, the result is the one with the most slots.
+    If several sharing settings are possible, the result is the one with the most slots.
     """
     if node.sharing is not None and is_stated(node):
         return node.sharing, []
     if node.sharing is not None and not plugin.sharings:
-        # No label shows this option, so assume the default of the plugin, False.
+        # No label of a node shows this option, so assume the default of the plugin, False.
         return replace(node.sharing, fail_requests_greater_than_one=False), []
     if len(plugin.sharings) == 1:
         return plugin.sharings[0], []
     able = [one for one in plugin.sharings if one.strategy != "mps" or not any(node.layouts)]
-    # An assumption must not make the plan reject pods, so ignore this option.
+    # The sharing is an assumption, and an assumption must not make the plan reject pods. So ignore this option.
     most = max(able, key=lambda one: sum(one.resources.values()), default=Sharing.none())
     guess = replace(most, fail_requests_greater_than_one=False)
     return guess, [f"{plugin.doubt}: the plan assumes {in_full(guess)}. Declare it with sharing= of the node"]
@@ -164,7 +165,7 @@ def _of_change(node: GpuNode, plugin: _PluginFacts) -> Iterator[str]:
 
 
 def _looks(sharing: Sharing | None) -> object:
-    """Return those properties of a sharing that the labels of a node show."""
+    """Return those properties of a sharing setting that the labels of a node show."""
     return None if sharing is None else (sharing.strategy, dict(sharing.resources), sharing.rename_by_default)
 
 
@@ -222,7 +223,7 @@ class _Place:
         return None if None in refusals else refusals[0]
 
     def doubts(self, offer: GpuOffer) -> list[str]:
-        """Return the labels that a plugin's pods select, and that neither the node nor the app sets."""
+        """Return the labels that the pods of a device plugin select and that neither the node nor the app sets."""
         demands = daemon_key(offer.pod_spec or {})
         unknown = dict.fromkeys(label for one in self._offered for label in unknown_labels(demands, one))
         return [label for label in unknown if not any(one.publishes(label) for one in self._provided)]
@@ -286,8 +287,8 @@ def _of_serving(place: _Place, reaching: Sequence[GpuOffer], notes: Sequence[str
 def _configurations(offers: Sequence[GpuOffer], config: str) -> list[GpuOffer]:
     """Return the configurations of a device plugin that may apply to a node on which its pods run.
 
-    The init container of config-manager always applies the default configuration. If the label of the node names no
-    configuration, only the sidecar stops.
+    The init container of config-manager always applies the default configuration. If the label of the node names an
+    unknown configuration, only the sidecar of config-manager stops.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:cmd/config-manager/main.go, observed with 0.18.2 and 0.20.0
@@ -319,7 +320,7 @@ def _of_resources(plugins: Sequence[Provided]) -> _PluginFacts:
 
 
 def _is_unseen(resources: Mapping[str, Sharing]) -> bool:
-    """Check whether the app uses a device plugin, but does not contain the configuration of this plugin."""
+    """Check whether the app uses a device plugin without containing its configuration."""
     return f"{GPU}.shared" in resources and resources[f"{GPU}.shared"].strategy == "none"
 
 
@@ -333,7 +334,7 @@ def _different(sharings: Sequence[Sharing]) -> tuple[Sharing, ...]:
 def nodes_taking(
     pod_spec: Mapping[str, Any], inventory: GpuInventory | None, configured: Sequence[GpuNodes]
 ) -> frozenset[str]:
-    """Return the names of the known nodes that accept the pods of a DaemonSet.
+    """Return the names of the nodes in the inventory or the app that accept the pods of a DaemonSet.
 
     Args:
         pod_spec: Pod spec of the DaemonSet, as in its manifest.

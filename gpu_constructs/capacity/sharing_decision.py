@@ -1,6 +1,6 @@
 """The rules that choose how equal nodes share their GPUs.
 
-A *demand* is a workload with the pods and the memory that it needs on these nodes.
+A *demand* is a workload with the number of boards and the memory that its pods need on these nodes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SharingRecommendation:
     Attributes:
         node: Name of the node or the pool.
         mode: Mode of sharing; ``vram-units`` is time-slicing with slots that count memory.
-        sharing: Sharing to pass to the device plugin and to ``GpuProfile``.
+        sharing: Sharing setting to pass to the device plugin and to ``GpuProfile``.
         mig_layout: Layout for ``GpuNode(mig_layout=...)`` if the mode is ``mig``; otherwise None. If all boards have
             the same layout, it is one mapping from MIG profiles to numbers of devices. Otherwise it is a list with one
             such mapping for each board, empty for a board without MIG devices.
@@ -55,7 +55,7 @@ class SharingRecommendation:
 
 
 class Decision:
-    """The choice how equal nodes share their GPUs."""
+    """The decision how equal nodes share their GPUs."""
 
     def __init__(
         self, hardware: Hardware, demands: Sequence[Demand], settings: Settings, *, boards_in_all: int
@@ -130,7 +130,7 @@ class Decision:
         return any(name.endswith(".shared") for one in self._demands for name in one.consumer.asks)
 
     def _why_wide(self) -> str:
-        """Return the reason why slots of a shared GPU are of no use for some pods; empty if they suit all pods."""
+        """Return the reason why some pods cannot use slots of a shared GPU; empty if all pods can."""
         wide = [one for one in self._demands if one.is_wide]
         several = [one.consumer.title for one in wide if one.boards > 1]
         if several:
@@ -223,14 +223,15 @@ class Decision:
             )
 
     def _apart(self, most: int, slots: int, taken: Sequence[int], unit: str, shown: int = 1) -> str:
-        """Return a list of the smallest sets of pods that are too large for a board, as text; empty if no set is.
+        """Return text that lists the smallest sets of pods which need more memory than a board; empty if no set does.
 
         Args:
             most: Memory of the board, in MiB or in slots.
             slots: Largest number of pods that share the board.
             taken: Memory of a pod of each demand, in the same unit.
             unit: Name of the unit in the text.
-            shown: Divisor from the unit of ``taken`` to the unit in the text. Default: 1.
+            shown: Number by which the function divides an amount in ``taken`` to get the amount in the text. Default:
+                1.
         """
         pods = [(mib, one.pods, 1) for mib, one in zip(taken, self._demands, strict=True)]
         sets = []
@@ -298,7 +299,7 @@ class Decision:
         if most < replicas:
             replicas = most
             capped = [f"{self._mib} MiB hold at most {most} of the smallest, {memory_sum(self._sizes[0][:1])} each"]
-        # ``safe``: largest number of pods whose memory fits the board, whichever pods meet there.
+        # ``safe``: largest number of pods whose memory fits the board, whichever pods share it.
         mib = self._mib
         safe = bisect_left(range(2, replicas + 1), True, key=lambda n: worst_mib(n, self._meeting) > mib) + 1
         if safe >= 2 and self._least <= safe:
@@ -326,7 +327,7 @@ class Decision:
         return [mib for mib, pods, _ in reversed(self._meeting) for _ in range(min(pods, count))][:count]
 
     def _of_unknown(self, replicas: int) -> Iterator[str]:
-        """Yield sentences about unknown memory, and about pods that are certainly too large together."""
+        """Yield sentences about unknown memory, and about sets of pods that certainly need too much memory."""
         mib, board = self._hardware.mib, self._hardware.board
         ways = [
             *(["set GpuRequest(vram=...)"] if self._unknown else []),

@@ -1,7 +1,7 @@
 """The facts that decide how nodes share GPUs: the boards of a node, and what the pods there need.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. The facts hold for all equal
-nodes, so the library decides only once for them.
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. The facts are the same for
+all equal nodes, so the library makes one decision for all of them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class Hardware:
         mib: Memory of a board in MiB; None if it is not known. If ``is_single`` is True, memory of the smallest MIG
             device.
         mig_profiles: MIG profiles that the board supports; None if they are not known.
-        counts_memory: Whether slots count memory, so that a request for several slots is a request for memory.
+        counts_memory: Whether each slot stands for an amount of memory, so that a request for several slots is a
+            request for memory.
         layouts: MIG layout of each board in the inventory; empty if the inventory sets no layout.
         is_single: Whether pods request MIG devices as ``nvidia.com/gpu`` (MIG strategy ``single``).
     """
@@ -69,7 +70,7 @@ class Hardware:
 
     @classmethod
     def of(cls, node: GpuNode) -> Hardware:
-        """Return the boards of a node, as far as they affect sharing."""
+        """Return the facts about the boards of a node that affect sharing."""
         layouts = tuple(tuple(layout.items()) for layout in node.layouts) if any(node.layouts) else ()
         is_single = bool(layouts) and node.mig_strategy == "single"
         mib = node.usable_vram_mib
@@ -106,7 +107,7 @@ class Hardware:
     def boards_for(self, consumer: Consumer) -> int:
         """Return the number of whole GPUs that a pod of a workload requests.
 
-        If slots count memory, the result is 1, because all requested slots are on one GPU.
+        If each slot stands for an amount of memory, the result is 1, because all requested slots are on one GPU.
         """
         whole = sum(count for name, count in consumer.asks.items() if not name.startswith(_MIG))
         return 1 if self.counts_memory else max(1, whole)
@@ -184,7 +185,7 @@ class Demand:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the slots of one board are not enough for a pod, or for the pods that run together."""
+        """Whether a pod, or the pods that run together, need several boards."""
         return self.boards > 1 or self.ranks > 1
 
     @property
@@ -214,7 +215,7 @@ class Demand:
 
     @property
     def load_for_each_board(self) -> Fraction:
-        """Number of pods on each board that must run so that all work starts. Other pods may queue."""
+        """Number of pods on each board that must run at the same time so that all work starts. Others may queue."""
         return self._spread(self.starting_pods)
 
     @property
@@ -236,7 +237,7 @@ class Demand:
 
 @dataclass(frozen=True)
 class MemorySlots:
-    """The slots of a board, if each slot stands for the same amount of memory.
+    """The slots of a board if each slot stands for the same amount of memory.
 
     Attributes:
         unit_mib: Memory in MiB that a slot stands for.
@@ -257,7 +258,7 @@ class MemorySlots:
 
 
 def most_pods(has: int, wants: Iterable[tuple[int, int]]) -> int:
-    """Return the largest number of pods that have room at the same time.
+    """Return the largest number of pods that fit into the slots of a board at the same time.
 
     Args:
         has: Number of slots.

@@ -1,4 +1,4 @@
-"""The devices, labels and taints that the nodes of an inventory have after the user applies the app.
+"""Functions that compute the devices, labels and taints of the nodes in an inventory after the user applies the app.
 
 An *offer* is a node or a node pool with the devices that it advertises.
 """
@@ -46,8 +46,8 @@ class _App:
         provided: Facts that the constructs of the app declare.
         classes: DRA device classes that pods request.
         nodes: Labels and taints from the app's configuration of GPU nodes.
-        open_labels: Labels that some, but not all, of the app's node configurations set.
-        open_taints: Taints that some, but not all, of the app's node configurations set.
+        open_labels: Labels that some of the app's node configurations set, but not all of them.
+        open_taints: Taints that some of the app's node configurations set, but not all of them.
     """
 
     provided: Sequence[Provided]
@@ -80,7 +80,7 @@ def node_offers(
             Default: none.
         device_classes: DRA device classes that pods request. A node without a device plugin has devices of these
             classes. A board never has both a plugin's resource and a device class. Default: none.
-        unpublished: Labels that the app's feature discovery never publishes. Default: none.
+        unpublished: Labels that the Node Feature Discovery of the app never publishes. Default: none.
         published: Labels that programs publish on some nodes, for example by a NodeFeatureRule. Default: none.
     """
     app = _app(provided, tuple(sorted(device_classes)))
@@ -159,7 +159,7 @@ def _why_nothing(node: GpuNode, plugin: Service) -> str:
 def _clients_exceeded(node: GpuNode, sharing: Sharing) -> int | None:
     """Return the largest number of MPS clients of a board if the sharing has more replicas. Otherwise, return None.
 
-    For an unknown board, it is the smallest number among all boards that support MPS.
+    For an unknown board, the limit is the smallest number of clients among all boards that support MPS.
     """
     least = mps_clients("Volta" if node.model is None else node.model.architecture)
     return least if sharing.strategy == "mps" and sharing.resources[GPU] > least else None

@@ -1,8 +1,9 @@
 """Sums of the memory that pods take on one device, in whole MiB.
 
 Kubernetes does not count GPU memory, so pods on a shared device can take more than it has. A *candidate* is a set of
-equal pods that can use the device. A *slot* is one unit of the device's resource. The functions answer two questions:
-the largest sum of memory, and the smallest sets of pods that exceed the memory.
+equal pods that can use the device, for example the replicas of a Deployment. A *slot* is one unit of the device's
+resource. The functions answer two questions: how much memory pods can take together, and which smallest sets of pods
+exceed the memory.
 """
 
 from __future__ import annotations
@@ -72,9 +73,9 @@ def _knapsack(slots: int, pieces: Sequence[tuple[int, int, int]]) -> int:
 
 
 def _halved(pieces: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield memory and slots of bundles of 1, 2, 4, … equal pods.
+    """Yield the memory and the slots of bundles of 1, 2, 4, … equal pods.
 
-    Every number of equal pods is a combination of some bundles. The knapsack search thus has fewer items.
+    Each number of equal pods is the sum of some of these bundles, so the knapsack search handles fewer items.
     """
     for mib, count, width in pieces:
         bundle = 1
@@ -111,13 +112,13 @@ def conflicts(
 ) -> tuple[list[dict[int, int]], bool]:
     """Return the smallest sets of pods that need more memory than a device has.
 
-    If one pod of such a set is absent, the other pods fit the device.
+    If you remove any pod from such a set, the other pods fit the device.
 
     Args:
         vram_mib: Memory of the device in MiB.
         slots: Number of slots of the device.
         candidates: Pods that can share the device.
-        limit: Largest number of sets to return. Default: 20.
+        limit: Largest number of returned sets. Default: 20.
         budget: Largest number of search steps. Default: 20,000.
 
     Returns:
@@ -163,10 +164,10 @@ class _Way(NamedTuple):
     """An incomplete set of pods, to which the search adds further pods.
 
     Attributes:
-        rest: Number of pods that the set still lacks.
+        rest: Number of pods that the search must still add to the set.
         mib: Memory in MiB of the chosen pods.
         used: Number of slots of the chosen pods.
-        place: Position of the candidate from which the search chooses the next pod.
+        place: Position (in the list of candidates) of the candidate from which the search chooses the next pod.
         taken: Number of pods that the search chose from this candidate.
         chosen: Candidates of the chosen pods.
     """
@@ -190,8 +191,8 @@ def _counted(chosen: _Chosen) -> dict[int, int]:
 class _Search:
     """A search for the smallest sets of pods that exceed the memory of a device.
 
-    It extends the set with the highest upper bound of memory first (best-first search), and tries large pods first. A
-    set is complete when its last pod exceeds the memory.
+    It extends the incomplete set with the highest upper bound of memory first (best-first search), and tries large pods
+    first. A set is complete when its last pod makes it exceed the memory.
     """
 
     def __init__(self, vram_mib: int, slots: int, pods: Sequence[_Pods], budget: int) -> None:
@@ -207,7 +208,7 @@ class _Search:
         return self._sums[place] - (self._counts[place] - pods) * self._pods[place - 1].mib if place else 0
 
     def sets(self) -> Iterator[tuple[int, int, _Chosen]]:
-        """Yield the number of pods, the memory in MiB and the candidates of every set.
+        """Yield every smallest set: its number of pods, its memory in MiB and its candidates.
 
         Sets with the fewest pods come first, then sets with the most memory.
         """
@@ -245,7 +246,7 @@ class _Search:
                     heapq.heappush(heap, (-bound_of_way, each.rest, -number, each))
 
     def _bound(self, way: _Way) -> int | None:
-        """Return the most memory in MiB that a set of pods can need once the search has added the missing pods.
+        """Return an upper bound of the memory in MiB that a set of pods can need after the search completes it.
 
         Return None if no pods can complete the set.
         """

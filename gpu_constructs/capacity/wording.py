@@ -12,7 +12,7 @@ _LONG = 200
 
 
 def joined(words: Sequence[str]) -> str:
-    """Return the first few words as text, with commas and "and", and the number of further words."""
+    """Return the first few words with commas and "and", and the number of the others, as text."""
     few, length = 0, 0
     while few < min(len(words), MOST_NAMED) and (not few or length + len(words[few]) <= _LONG):
         length += len(words[few]) + 2
@@ -23,13 +23,13 @@ def joined(words: Sequence[str]) -> str:
 
 
 def some(names: Sequence[str], most: int = MOST_NAMED) -> str:
-    """Return the first ``most`` names as text, and the number of further names."""
+    """Return the first ``most`` names and the number of the others as text."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def nodewise(whys: Mapping[str, str], nodes: int) -> tuple[str, ...]:
-    """Return clauses of a sentence, each with a reason and the names of the nodes to which it applies.
+    """Return clauses for a sentence. Each clause states a reason, and the nodes to which the reason applies.
 
     Args:
         whys: Reason by the name of the node. Nodes that share a reason become one clause.

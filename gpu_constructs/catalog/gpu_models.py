@@ -21,8 +21,8 @@ _NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9-_. ]")
 def mps_clients(architecture: str) -> int:
     """Return the largest number of MPS clients that the MPS control daemon of the device plugin allows on a GPU.
 
-    From compute capability 7.5 on, the daemon allows 48 clients. For earlier GPUs, it allows 16. It exits if the
-    configuration sets more.
+    From compute capability 7.5 on, the daemon allows 48 clients. For earlier GPUs, it allows 16. If the configuration
+    sets more, the daemon exits.
 
     Source:
         NVIDIA/k8s-device-plugin@v0.20.0:cmd/mps-control-daemon/mps/device.go
@@ -31,7 +31,7 @@ def mps_clients(architecture: str) -> int:
 
 
 class GpuModel(NamedTuple):
-    """Facts about a GPU board. An unknown number is None.
+    """Facts about a GPU board (a physical card). A number that is not known is None.
 
     Attributes:
         name: Name that ``nvidia-smi`` prints.
@@ -50,7 +50,7 @@ class GpuModel(NamedTuple):
     max_watts: int | None
 
     def watts_in_words(self) -> str:
-        """Return the range of the power limit as text. Return an empty text if both ends of the range are unknown."""
+        """Return the range of supported power limits as text; empty if both ends of the range are unknown."""
         if self.min_watts is not None and self.max_watts is not None:
             return f"{self.min_watts} to {self.max_watts} W"
         if self.min_watts is not None:
@@ -155,7 +155,7 @@ def board_called(name: str) -> GpuModel | None:
 
 
 def near_boards(name: str) -> str:
-    """Return the end of a message that suggests boards with similar names, such as `` (did you mean 'x'?)``.
+    """Return text that suggests boards with similar names, such as `` (did you mean 'x'?)``, for the end of a message.
 
     Return an empty text if no board has a similar name.
     """
@@ -170,7 +170,7 @@ def is_full_name(name: str) -> bool:
 
 
 def doubt_of(name: str) -> str | None:
-    """Return a suggestion if the name of a board is probably wrong, in the form of ``near_boards``.
+    """Return a suggestion if the name of a board is probably wrong, in the format of ``near_boards``.
 
     Return None if the library knows the board, or if the name can be that of an unknown board.
     """

@@ -1,4 +1,4 @@
-"""The inventory of GPU nodes in a cluster, which checks and capacity plans use."""
+"""The inventory of GPU nodes in a cluster. Checks and capacity plans use it."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class GpuNode(fields.Options):
 
     @property
     def layouts(self) -> tuple[Mapping[str, int], ...]:
-        """Numbers of MIG devices by MIG profile, such as ``1g.10gb+me``, as one mapping for each board.
+        """Number of MIG devices by MIG profile, such as ``1g.10gb+me``, as one mapping for each board of a node.
 
         A mapping is empty if the board has no MIG devices.
         """
@@ -260,8 +260,8 @@ class GpuInventory(fields.Options):
             a limit.
 
     Raises:
-        GpuConstructsError: There is no node, two nodes have the same name, or ``rack_watts`` contains a rack in which
-            no node is.
+        GpuConstructsError: There is no node, two nodes have the same name, or ``rack_watts`` names a rack without
+            nodes.
     """
 
     nodes: Sequence[GpuNode]
@@ -313,8 +313,8 @@ class GpuInventory(fields.Options):
     def from_yaml(cls, text: str) -> GpuInventory:
         """Return the inventory in a YAML text, whose keys are the attributes of ``GpuInventory`` and ``GpuNode``.
 
-        ``sharing`` has the key ``strategy`` (``none``, ``time-slicing``, ``vram-units`` or ``mps``) and the keywords of
-        that class method of ``Sharing``. A taint has the attributes of ``Taint``.
+        ``sharing`` has the key ``strategy`` (``none``, ``time-slicing``, ``vram-units`` or ``mps``). Its other keys are
+        the keywords of the class method of ``Sharing`` with that name. A taint has the attributes of ``Taint``.
 
         Args:
             text: Inventory as YAML, without anchors and tags.
@@ -333,11 +333,11 @@ class GpuInventory(fields.Options):
         """Create an inventory from the nodes of a running cluster and their labels from GPU Feature Discovery.
 
         The result includes cordoned nodes and nodes that are not ready, with their taints. The settings of the device
-        plugin in the app replace the sharing that the labels state (``GpuNode.is_observed``). Labels do not state
-        everything, so the method makes three assumptions. Containers can request several slots. A node with the MIG
-        strategy ``single`` has the smallest possible number of boards. A node with ``mixed`` has its MIG devices spread
-        evenly over the boards if possible. The method warns if a node advertises a different number of GPUs than its
-        labels state, or has unknown GPUs.
+        plugin in the app replace the sharing that the labels state (``GpuNode.is_observed``). The labels do not state
+        all facts, so the method makes three assumptions. First, containers can request several slots. Second, a node
+        with the MIG strategy ``single`` has the smallest number of boards that can have its MIG devices. Third, on a
+        node with the MIG strategy ``mixed``, all boards have the same MIG devices if possible. The method warns if a
+        node advertises a different number of GPUs than its labels state, or has unknown GPUs.
 
         Args:
             nodes: Output of ``kubectl get nodes -o json``, as text, as parsed JSON, or as the ``Path`` of a file.

@@ -1,4 +1,4 @@
-"""Reader of inventories in YAML. Each error states a line.
+"""Reader of inventories in YAML. Each error message states the line in the file.
 
 The caller passes the class ``GpuInventory``, because its module imports this module.
 """
@@ -50,7 +50,7 @@ def read(text: str, inventory: type[_Inventory]) -> _Inventory:
 
 
 def _check_names(top: Value) -> None:
-    """Raise if two nodes in a file have the same name. This function does not check anything else."""
+    """Raise if two nodes in a file have the same name."""
     nodes = top.items().get("nodes")
     lines: dict[str, int] = {}
     for node in nodes.elements() if nodes and isinstance(nodes.node, yaml.SequenceNode) else ():

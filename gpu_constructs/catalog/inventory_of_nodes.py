@@ -1,4 +1,4 @@
-"""Reader of inventories from the labels and allocatable resources of the nodes of a running cluster.
+"""Reader that creates an inventory from the labels and allocatable resources of the nodes of a running cluster.
 
 GPU Feature Discovery writes the labels, and the device plugin advertises the resources.
 
@@ -59,7 +59,7 @@ def gpu_nodes(nodes: str | Mapping[str, Any], make: Callable[..., _Node]) -> lis
 
     Args:
         nodes: Output of ``kubectl get nodes -o json``, as text or parsed.
-        make: Class ``GpuNode``. The function calls it with the attributes of each node.
+        make: The class ``GpuNode``. The function creates one for each node.
 
     Raises:
         GpuConstructsError: The value is not a list of nodes, or no node has a GPU.
@@ -209,7 +209,7 @@ def _number(text: str) -> int:
 def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping[str, int]) -> None:
     """Warn if a node advertises a different number of slots than its labels state.
 
-    On a node with the MIG strategy ``mixed``, the labels do not state the number of boards without MIG.
+    The function ignores whole GPUs of a node with the MIG strategy ``mixed``, whose number no label states.
     """
     is_mixed = any(resource != GPU for resource in resources)
     for resource, one in resources.items():
@@ -227,7 +227,7 @@ def _compare(name: str, resources: Mapping[str, _Resource], allocatable: Mapping
 def _memory(label: str, model: GpuModel | None) -> dict[str, str]:
     """Return the memory of a board that a node label states, as the option ``vram``.
 
-    Return an empty dict if the facts about the board state the same memory or less.
+    Return an empty dict if ``model`` states the same memory or less.
     """
     mib, known = _number(label), None if model is None else model.vram_mib
     return {"vram": f"{mib}Mi"} if mib and (known is None or mib < known) else {}
@@ -272,7 +272,7 @@ def _boards_of_single(name: str, board: str | None, profile: str, devices: int) 
 def _boards_of_mixed(
     board: str | None, devices: Mapping[str, int], whole: _Resource, offered: int, *, is_counted: bool
 ) -> dict[str, Any]:
-    """Return the options of a node with the MIG strategy ``mixed``: number of boards, and MIG devices of each board.
+    """Return the options of ``GpuNode`` for a node with the MIG strategy ``mixed``: its boards and their MIG devices.
 
     If no label states the number of boards, the function assumes as few as possible.
     """
@@ -313,7 +313,7 @@ def _fits(board: str | None, layout: frozenset[tuple[str, int]]) -> bool:
 
 
 def _place(board: str | None, wanted: Sequence[str], layouts: list[dict[str, int]], steps: Iterator[int]) -> bool:
-    """Assign each MIG device to a board by changing ``layouts``. Return whether the search finds an assignment."""
+    """Assign each MIG device to a board, and add it to ``layouts``. Return whether the search finds an assignment."""
     if not wanted:
         return True
     profile, *rest = wanted

@@ -1,4 +1,4 @@
-"""Combinations of MIG devices that a board supports.
+"""Functions that check which combinations of MIG devices a board supports.
 
 The memory of a board has slices of equal size. Each MIG device takes adjacent slices. A layout is the number of MIG
 devices on a board, by MIG profile. Attributes of a profile are suffixes such as ``+me``.
@@ -54,7 +54,7 @@ _ATTRIBUTES_OF_RTX_PRO_6000 = (
 def placements(model_name: str | None) -> Mapping[str, Placement] | None:
     """Return the possible placements of MIG devices on a board, by MIG profile. Return None if they are unknown.
 
-    The profiles have no attributes, because devices with and without attributes take the same slices.
+    The profiles in the result have no attributes, because attributes do not change the slices that a device takes.
     """
     profiles = MIG_PROFILES.get(model_name or "")
     if not profiles:
@@ -86,7 +86,7 @@ def layout_problem(model_name: str | None, layout: Mapping[str, int]) -> str | N
     Args:
         model_name: Name of the board, as in ``GPU_MODELS``. If it is None, or the profiles of the board are unknown,
             the function checks only the limits that all boards have.
-        layout: Number of MIG devices by profile. Each profile must exist on a board.
+        layout: Number of MIG devices by profile. At least one board must support each profile.
     """
     layout = {normal_profile(profile): count for profile, count in layout.items() if count}
     slices = sum(_compute_slices(profile) * count for profile, count in layout.items())
@@ -151,9 +151,9 @@ def _placement_problem(model_name: str, where: Mapping[str, Placement], layout: 
 
 
 def _have_place(devices: Sequence[Placement], taken: int = 0) -> bool:
-    """Check whether all devices fit on a board such that no two devices take the same memory slice.
+    """Check whether all devices fit on a board without two devices that take the same memory slice.
 
-    ``taken`` is a bit mask of the slices that other devices take.
+    The bits of ``taken`` are 1 for the slices that other devices already take.
     """
     if not devices:
         return True

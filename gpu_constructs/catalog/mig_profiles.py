@@ -1,6 +1,7 @@
 """Profiles of MIG (Multi-Instance GPU) devices, with their memory, by board.
 
-A profile such as ``1g.10gb+me`` names the compute slices, the memory, and after the plus the attributes of a device.
+A profile such as ``1g.10gb+me`` states the number of compute slices, the memory, and after the plus sign the attributes
+of a device.
 """
 
 from __future__ import annotations

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:([0-9]{1,3})x)?([0-9]{1,4}(?:\.[0-9]{1,2})?)b(?![a-z0-9])")
 _LEAST_OF_ROUNDED = 0.93
-"""Smallest ratio of the number of weights to the rounded number in the name of a model.
+"""Smallest ratio between the real number of weights and the rounded number in the name of a model.
 
 For example, a 7B model can have 6.6 billion weights.
 """
 _EXPERTS_SHARE = 0.8
-"""Ratio of the number of weights to the product in a name such as 8x7B, because the experts share some weights.
+"""Ratio between the real number of weights and the product in a name such as 8x7B. Experts share some weights.
 
 8x7B has 46.7 billion weights instead of 56, and 8x22B has 141 billion instead of 176.
 """
 _MOST_EXPERTS_COUNTED = 8
-"""Largest number of experts for which the product in a name such as 8x7B states the total number of weights.
+"""Largest number of experts for which the product in a name such as 8x7B is about the total number of weights.
 
 In the name 16x17B of Llama 4, the second number is the number of active weights.
 """
@@ -38,7 +38,7 @@ _BYTES: Sequence[tuple[str, float]] = (
 Source: vllm-project/vllm:docs/features/quantization; ggml-org/llama.cpp:tools/quantize/README.md
 """
 _LEAST_BYTES = 0.5
-"""Smallest number of bytes for a weight if the name states no format, because some names omit a 4-bit format."""
+"""Smallest number of bytes for a weight if the name states no format. Some names omit a 4-bit format."""
 _USUAL_BYTES = 2.0
 """Usual number of bytes for a weight if the name states no format. Most checkpoints have 16 bits for a weight."""
 

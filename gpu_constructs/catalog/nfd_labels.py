@@ -28,7 +28,7 @@ _NAMES: Mapping[str, Sequence[str]] = {
     "storage": ("nonrotationaldisk",),
     "system": ("os_release.ID", "os_release.VERSION_ID", "os_release.VERSION_ID.major", "os_release.VERSION_ID.minor"),
 }
-"""Names of labels by feature source of Node Feature Discovery. A label is ``<source>-<name>``."""
+"""Names of labels by feature source of Node Feature Discovery. The label in the cluster is ``<source>-<name>``."""
 
 _KERNEL_OPTIONS = ("NO_HZ", "NO_HZ_IDLE", "NO_HZ_FULL", "PREEMPT")
 _WILDCARD = re.compile(r"[*?[]")
@@ -45,8 +45,8 @@ class _Bus(NamedTuple):
     A label contains the values of selected fields, joined by underscores, and an ending such as ``.present``.
 
     Attributes:
-        fields: Shell patterns that match the values of a field, by field, in the order in which the label contains the
-            fields.
+        fields: Shell pattern that matches the values of a field, by name of the field, in the order of the fields in
+            the label.
         endings: Endings of the labels, such as ``.present``. Each ending results in a separate label.
         classes: First digits of the device classes for which Node Feature Discovery publishes labels by default.
         chosen: Fields that the label contains by default.
@@ -106,17 +106,17 @@ def is_of_a_source(label: str) -> bool:
 def nfd_labels(worker: Config, master: Config) -> NfdLabels:
     """Return the node labels that the programs nfd-worker and nfd-master of one installation publish.
 
-    The result does not include two groups of labels: those that the source ``local`` reads from files on the node, and
-    those from NodeFeature and NodeFeatureRule objects.
+    The result does not include two groups of labels: labels that the source ``local`` reads from files on the node, and
+    labels from NodeFeature and NodeFeatureRule objects.
 
     Args:
         worker: Content of the configuration file of nfd-worker, including the defaults of the chart.
         master: Content of the configuration file of nfd-master, including the defaults of the chart.
     """
     core, sources = _section(worker, "core"), _section(worker, "sources")
-    # The worker prefers the old name of the list.
+    # If the list has its old and its new name, the worker reads the old one.
     enabled = enabled_sources(core.get("sources", core.get("labelSources")))
-    # A source without features has no labels.
+    # If the detection of features is disabled for a source, it sets no labels.
     enabled &= enabled_sources(core.get("featureSources")) | {"custom"}
     names = [f"{source}-{name}" for source in enabled for name in _names(source, _section(sources, source))]
     patterns = [DOMAIN + name for name in names]
@@ -197,4 +197,4 @@ def _matches(expression: str, name: str) -> bool:
         with warnings.catch_warnings(action="ignore"):
             return re.search(expression, name) is not None
     except re.error:
-        return True  # The expression is valid in Go only, so it may match.
+        return True  # Python cannot parse the expression, which is for Go. So assume that it may match.

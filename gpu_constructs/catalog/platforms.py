@@ -1,7 +1,7 @@
 """Platforms: releases of Talos Linux, and Kubernetes on any other operating system.
 
 A platform is the operating system of the nodes with its release. Constructs read the differences between platforms from
-the attributes of these classes, and never compare versions. A route is a method to install GPU support in a cluster.
+the attributes of these classes instead of comparing versions. A route is a method to install GPU support in a cluster.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ _USR_LOCAL_LAYOUT: Mapping[Route, str] = {
 class _TalosLine(NamedTuple):
     """A minor release of Talos, such as 1.12.
 
-    Up to 1.12, the driver libraries are in /usr/local/glibc. The validator of the GPU Operator and generated CDI specs
-    do not search there. Since 1.13, the libraries are in /usr/local/lib, and containerd reads /run/cdi.
+    Up to 1.12, the driver libraries are in /usr/local/glibc, but the validator of the GPU Operator and generated CDI
+    specs refer to other folders. Since 1.13, the libraries are in /usr/local/lib, and containerd reads /run/cdi.
     """
 
     line: str
@@ -126,13 +126,13 @@ class Talos(fields.Options):
     """Name of the RuntimeClass that GPU pods need, because the ``nvidia`` runtime is not the default one."""
 
     device_list_strategy: ClassVar[tuple[DeviceListStrategy, ...]] = ("envvar",)
-    """Device list strategies of the device plugin: environment variables, which every release of Talos supports.
+    """Device list strategies of the device plugin. Every release of Talos supports environment variables (``envvar``).
 
     Up to 1.12, CDI specs contain host paths that do not exist. From 1.13 on, the user can select a CDI strategy.
     """
 
     accepts_volume_mounts: ClassVar[bool] = False
-    """Whether the toolkit accepts devices as volume mounts. False is the default of the toolkit, which Talos keeps.
+    """Whether the toolkit accepts devices as volume mounts. False, because Talos keeps this default of the toolkit.
 
     Source:
         siderolabs/extensions@v1.12.11:nvidia-gpu/nvidia-container-toolkit/nvidia-container-runtime
@@ -196,7 +196,7 @@ class Talos(fields.Options):
 
     @property
     def mig_needs_privileged(self) -> bool:
-        """Whether the container toolkit gives access to the state of MIG devices to privileged containers only.
+        """Whether only privileged containers can read the state of MIG devices, because of the container toolkit.
 
         This is True for Talos releases with a toolkit release from 1.18 to 1.20.0
         (NVIDIA/nvidia-container-toolkit#1740).
@@ -245,7 +245,7 @@ class Talos(fields.Options):
     driver_node_labels: ClassVar[tuple[str, ...]] = tuple(
         f"extensions.talos.dev/{extension}" for extension in TALOS_GPU_EXTENSIONS
     )
-    """Node labels of a node with a driver. The operating system sets one of them before any pod runs."""
+    """Labels of nodes with the NVIDIA driver. The operating system sets one of them before any pod runs."""
 
 
 @dataclass(frozen=True)
@@ -253,10 +253,10 @@ class Kubernetes(fields.Options):
     """A Kubernetes cluster whose administrator installs the driver and the container toolkit on the nodes.
 
     The library assumes no runtime class and no node labels. Pass ``runtime_class=`` and ``node_selector=`` to the
-    constructs if the cluster needs them. The manifests are the same for every release, and valid on each of them.
+    constructs if the cluster needs them. The manifests are the same for every supported Kubernetes release.
 
     Attributes:
-        version: Kubernetes release, from ``"1.27"`` to the newest supported one, which is the default.
+        version: Kubernetes release, from ``"1.27"`` to the newest release that the library supports (the default).
 
     Raises:
         GpuConstructsError: The library does not support the version.
@@ -285,13 +285,13 @@ class Kubernetes(fields.Options):
     """Device list strategies of the device plugin. Empty, so that the default of the plugin applies."""
 
     accepts_volume_mounts: ClassVar[bool] = True
-    """Whether the toolkit accepts devices as volume mounts, which depends on the settings of the nodes."""
+    """Whether the library assumes that the toolkit accepts devices as volume mounts, which depends on the nodes."""
 
     device_discovery_strategy: ClassVar[DeviceDiscoveryStrategy | None] = None
     """Device discovery strategy of the device plugin. None, so that the default of the plugin applies."""
 
     supports_cdi: ClassVar[bool] = True
-    """Whether CDI specs of the device plugin work, which depends on the settings of the nodes."""
+    """Whether the library assumes that CDI specs of the device plugin work, which depends on the nodes."""
 
     pod_security_default: ClassVar[str | None] = None
     """Pod Security level in namespaces without a level. None, because an administrator can change it."""
@@ -313,13 +313,13 @@ class Kubernetes(fields.Options):
     """Folder on the node with nvidia-smi. None, because the library does not know it."""
 
     has_gdrdrv: ClassVar[bool] = True
-    """Whether the nodes can have GDRCopy, which depends on their administrator."""
+    """Whether the library assumes that nodes can have GDRCopy, which depends on their administrator."""
 
     nvidia_driver_root: ClassVar[str | None] = "/"
     """Root folder of the driver files on the node, which the device plugin uses to write CDI specs."""
 
     def dev_root_of(self, driver_root: str | None) -> str | None:
-        """Return None, so that the device plugin uses its default: the root folder of the driver."""
+        """Return None. The device plugin then uses its default, the root folder of the driver."""
         return None
 
     gpu_operator_needs_bridge: ClassVar[bool] = False
@@ -339,7 +339,7 @@ class Kubernetes(fields.Options):
     """Node labels that GPU pods require. Empty, because a resource request already limits a pod to GPU nodes."""
 
     driver_node_labels: ClassVar[tuple[str, ...]] = ()
-    """Node labels of a node with a driver. Empty, because the library knows none."""
+    """Labels of nodes with the NVIDIA driver. Empty, because the library knows no such labels."""
 
 
 _FIRST_WITH_DRA = "1.34"

@@ -54,9 +54,8 @@ class Sharing(metaclass=ShortErrors):
             this library uses this setting, not the plugin.
 
     Raises:
-        GpuConstructsError: The plugin does not advertise a resource, or the number of slots is out of range. Also
-            raised if MPS shares MIG devices, or if ``vram_unit`` has a value but the strategy is not time-slicing of
-            whole GPUs.
+        GpuConstructsError: The plugin does not advertise a resource, the number of slots is out of range, or MPS shares
+            MIG devices. Also raised if ``vram_unit`` has a value, but the strategy is not time-slicing of whole GPUs.
     """
 
     strategy: Literal["none", "time-slicing", "mps"]
@@ -140,7 +139,7 @@ class Sharing(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def none(cls) -> Sharing:
-        """Create a setting in which containers do not share GPUs. Only one container at a time can use a GPU."""
+        """Create a setting for exclusive GPUs. Only one container at a time can use a GPU."""
         return cls(strategy="none")
 
     @classmethod
@@ -155,13 +154,13 @@ class Sharing(metaclass=ShortErrors):
     ) -> Sharing:
         """Create a setting for time-slicing: the containers on a GPU run one after the other for short times.
 
-        Containers that share a GPU can use all its memory, because time-slicing does not isolate memory.
+        Each container on a GPU can use all its memory, because time-slicing does not isolate memory.
 
-        A node advertises ``replicas`` slots for each GPU. A container with two slots gets no larger share of a GPU
+        A node advertises ``replicas`` slots for each GPU. A container with two slots does not get more time on a GPU
         than a container with one slot.
 
         Args:
-            replicas: Number of slots of each GPU, from 2 to 63550. It is short for
+            replicas: Number of slots of each GPU, from 2 to 63550. It has the same effect as
                 ``resources={"nvidia.com/gpu": replicas}``.
             resources: Number of slots of each device, by name of the resource. Use it for several resources, or for
                 MIG devices with the MIG strategy ``mixed``, such as ``nvidia.com/mig-1g.5gb``.
@@ -171,8 +170,8 @@ class Sharing(metaclass=ShortErrors):
                 by default.
 
         Raises:
-            GpuConstructsError: The user sets both or neither of ``replicas`` and ``resources``, the slots of a
-                resource are not an int from 2 to 63550, or the plugin does not advertise a resource.
+            GpuConstructsError: ``replicas`` and ``resources`` both have a value, or neither has one. Also raised if a
+                number of slots is not an int from 2 to 63550, or if the plugin does not advertise a resource.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:README.md, "Shared Access to GPUs"

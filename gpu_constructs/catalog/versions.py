@@ -1,7 +1,7 @@
 """Upstream releases that this library supports, and the differences between them.
 
-Each release states the source of its image tag. The tags of the two base images come from public Dockerfiles. The
-library contains no digests. To use a digest, pass ``image=``.
+Each release in the tables states the source of its image tag. The tags of the two base images come from public
+Dockerfiles. The tables contain no image digests. To use a digest, pass ``image=``.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class NodeFeatureDiscoveryRelease(NamedTuple):
     Attributes:
         version: Release without the leading v.
         image: Image of all programs, as ``repository:tag``.
-        definitions: Release of Node Feature Discovery with the same custom resource definitions.
-        has_http_health: Whether port 8080 serves ``/healthz`` and metrics (from 0.18.0). Older releases serve gRPC
-            health checks on port 8082, except the garbage collector, and metrics on port 8081.
+        definitions: Release of Node Feature Discovery whose custom resource definitions this release has.
+        has_http_health: Whether port 8080 serves ``/healthz`` and metrics (from 0.18.0). Older releases serve metrics
+            on port 8081. Except for the garbage collector, they serve gRPC health checks on port 8082.
         has_health_flag: Whether a flag sets the port of gRPC health checks (0.16.5 to 0.17.4).
         reads_own_pod: Whether nfd-worker reads its pod, to set its DaemonSet as an owner of its objects (from 0.16.2).
         has_owner_refs: Whether a flag sets the owners of the objects that nfd-worker creates (from 0.19.0). In older
             releases, the owners are always the pod and, from 0.16.2, the DaemonSet of nfd-worker.
-        watches_pods: Whether the topology updater watches the pods of its node (from 0.19.0). Older releases read each
-            pod.
+        watches_pods: Whether the topology updater needs the right to list and watch pods (from 0.19.0). Older releases
+            read each pod separately.
         awaits_topology_definition: Whether the topology updater waits for its custom resource definition (from 0.19.0).
             Older releases exit without it.
         source: Source of the facts.
@@ -115,7 +115,7 @@ class DevicePluginRelease(NamedTuple):
             ``mixed`` (from 0.20.0). Older releases advertise ``1g.10gb+me`` as ``nvidia.com/mig-1g.10gb``
             (NVIDIA/k8s-device-plugin#1807).
         chart_shows_mps_host_pid: Whether the MPS control daemon of the Helm chart runs with ``hostPID`` by default
-            (from 0.18.0). In older charts, it never does.
+            (from 0.18.0). In older charts, it never runs with ``hostPID``.
         config_manager_needs_label: Whether config-manager can wait forever on a node without its label (before
             0.18.2).
         config_manager_survives_host_pid: Whether config-manager works with ``hostPID`` (from 0.20.0). Older releases
@@ -150,23 +150,23 @@ class ExporterRelease(NamedTuple):
     Attributes:
         version: Release of the program without the leading v. It is not the image tag. The major version of the Helm
             chart of nvidia_gpu_exporter is one higher.
-        behaves_like: Supported release with the same metrics and labels: the release itself, or ``Unverified.like``.
+        behaves_like: Supported release with the same metrics and labels: this release itself, or the value of
+            ``Unverified.like``.
         image: Image as ``repository:tag``. The tag of dcgm-exporter contains the DCGM release, the exporter release and
             the base system. The tag of nvidia_gpu_exporter ends in ``-nvml`` for the image that uses NVML.
         source: Source of the facts.
-        kubernetes: Range of the Kubernetes releases that the Helm chart accepts. Empty for nvidia_gpu_exporter, as are
-            all further attributes.
-        writes_to_image: Whether the start script writes to the image: the cache of the linker up to 4.5.2, and the
-            capability of the program up to 4.6.0.
+        kubernetes: Range of the Kubernetes releases that the Helm chart accepts. This attribute and all following ones
+            are empty for nvidia_gpu_exporter.
+        writes_to_image: Whether the start script changes files of the image: the linker cache up to 4.5.2, and the
+            capabilities of the program file up to 4.6.0.
         chart_file: List of metrics in the image that the Helm chart passes to the exporter.
         chart_mounts_list: Whether the Helm chart mounts its own list of metrics in place of ``chart_file`` (from
             3.6.0).
-        chart_list_lacks: Metrics that are in the list of the image but not in the list of the Helm chart, as names of
-            DCGM fields.
-        chart_list_counts: Metrics that are counters in the list of the Helm chart but not in the list of the image, as
-            names of DCGM fields.
-        default_file_pcie: Fields of PCIe traffic in ``default-counters.csv``, with ``{}`` for TX or RX, if the Helm
-            chart uses another file (3.x).
+        chart_list_lacks: DCGM fields that are in the metric list of the image but not in that of the Helm chart.
+        chart_list_counts: DCGM fields that are counters in the metric list of the Helm chart but not in that of the
+            image.
+        default_file_pcie: DCGM field for PCIe traffic in ``default-counters.csv``, with ``{}`` in place of TX or RX. It
+            has a value only if the Helm chart uses another file (3.x).
         chart_hardens: Whether the Helm chart drops all capabilities, sets requests and limits, and tolerates the taint
             of control planes (from 4.7.0).
         chart_memory_limit: Memory limit in the Helm chart. Empty if the chart sets none.
@@ -192,7 +192,8 @@ class GpuOperatorRelease(NamedTuple):
 
     Attributes:
         version: Release without the leading v.
-        behaves_like: Supported release with the same chart keys: the release itself, or ``Unverified.like``.
+        behaves_like: Supported release with the same chart keys: this release itself, or the value of
+            ``Unverified.like``.
         node_feature_discovery: Release of the bundled chart of Node Feature Discovery.
         device_plugin: Release of the device plugin that the operator installs.
         dcgm_exporter: Release of the DCGM exporter that the operator installs.
@@ -260,7 +261,7 @@ def releases_in(table: str, releases: str, column: str = "version") -> tuple[str
     Args:
         table: Name of the table.
         releases: Range as a version specifier of Python packages, for example ``>=0.18.1,<0.20``.
-        column: Column that the range limits: the release itself, or a release that it bundles.
+        column: Column of the table to which the range applies: ``version`` (the default), or a release that it bundles.
     """
     from packaging.specifiers import SpecifierSet
 
@@ -300,13 +301,13 @@ GPU_OPERATOR: Mapping[str, GpuOperatorRelease] = {row["version"]: _operator(row)
 DEFAULT_GPU_OPERATOR = "26.7.0"
 
 FIRST_GPU_OPERATOR_FOR_CDI_ON_TALOS = "26.3.1"
-"""First release of the GPU Operator that the documentation of Talos names for Talos 1.13 and later."""
+"""First release of the GPU Operator that the Talos documentation specifies for Talos 1.13 and later."""
 
 BUSYBOX_IMAGE = "docker.io/library/busybox:1.37.0"
 """Image with a shell for the validation bridge (Docker official image, release 1.37.0)."""
 
 DEBIAN_IMAGE = "docker.io/library/debian:bookworm-20250929-slim"
-"""Small image with glibc, which the injected nvidia-smi needs."""
+"""Small image with glibc, because the nvidia-smi that the runtime injects needs it."""
 
 KUBERNETES_RELEASES = tuple(f"1.{minor}" for minor in range(27, 38))
 """Kubernetes releases that this library supports. The tests validate every manifest with their schemas."""
@@ -323,8 +324,8 @@ def release_of(known: Mapping[str, _Release], version: str | Unverified, what: s
         what: Name of the component in messages.
 
     Raises:
-        GpuConstructsError: The table does not contain the version, or the image of an unverified release does not
-            follow from its version.
+        GpuConstructsError: The table does not contain the version, or ``Unverified`` lacks the image because its tag
+            contains more than the version.
     """
     if not isinstance(version, Unverified):
         if version not in known:
@@ -379,7 +380,7 @@ def _unknown(known: Mapping[str, _Release], version: str, what: str, field: str,
 
 
 def _changes(what: str, version: str, oldest: str) -> str:
-    """Return the sentence on what changes between an old release and the oldest supported release, without a period."""
+    """Return the changes between an old release and the oldest supported release, as a sentence without a period."""
     known = [row for row in rows("changes") if row["of"] == what]
     later = [row["what"] for row in known if comparable(version) < comparable(row["since"])]
     changes = "; ".join(later) or (f"{oldest} reads the same values" if known else "")

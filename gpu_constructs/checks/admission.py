@@ -1,7 +1,6 @@
-"""Checks for pods that Pod Security or an admission policy in the app rejects.
+"""Checks that find pods which Pod Security or an admission policy of the app rejects.
 
-A provider is a construct that declares its effects on the cluster. A guard is an admission policy that rejects pods
-with access to GPUs that the kubelet does not allocate to them.
+A guard is an admission policy that rejects pods which have access to GPUs that the kubelet did not allocate to them.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def _default_level(facts: Facts) -> str | None:
 
 
 def _what_holds(stated: str | None, default: str | None) -> str:
-    """Return a clause for a message that states the Pod Security level of a namespace."""
+    """Return a clause that states the Pod Security level of a namespace, for messages."""
     return f"enforces {stated!r}" if stated else f"sets no Pod Security level, so {default!r} applies"
 
 
@@ -66,7 +65,7 @@ def pods_satisfy_their_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _way_to_satisfy(pod: Pod, level: Literal["baseline", "restricted"]) -> str:
-    """Return the instruction in a message that states how a pod can satisfy a Pod Security level."""
+    """Return the instruction for a message: how a pod can satisfy a Pod Security level."""
     if is_ours(pod.manifest):
         return (
             "remove the options that need these rights (set run_as_user=... for a user other than root), or use "
@@ -78,7 +77,7 @@ def _way_to_satisfy(pod: Pod, level: Literal["baseline", "restricted"]) -> str:
 
 
 def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
-    """Find namespaces whose Pod Security level rejects pods that a controller of the app creates in the cluster."""
+    """Find namespaces whose Pod Security level rejects the pods that a program of the app later creates there."""
     default = _default_level(facts)
     wanted = {name: index for index, offer in enumerate(facts.provided) for name in offer.privileged_namespaces}
     for index, namespace in facts.of_kind(_NAMESPACE):
@@ -93,7 +92,7 @@ def later_pods_find_a_privileged_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
-    """Yield each admission policy with the index of the construct that emits it, and the namespaces that it exempts."""
+    """Yield the admission policies for GPU access: index of the construct, policy, and namespaces that it exempts."""
     for index, offer in enumerate(facts.provided):
         guard = offer.device_guard
         if guard is not None:
@@ -104,7 +103,7 @@ def _guards(facts: Facts) -> Iterator[tuple[int, DeviceGuard, set[str]]]:
 
 
 def pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
-    """Find pods with access to GPUs that an admission policy of the app rejects."""
+    """Find pods that an admission policy of the app rejects because of their access to GPUs."""
     for provider, guard, left_alone in _guards(facts):
         for pod in facts.pods:
             namespace = namespace_of(pod.manifest)
@@ -120,7 +119,7 @@ def pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
 
 
 def later_pods_pass_the_guards(facts: Facts) -> Iterator[Finding]:
-    """Find admission policies that reject pods that a controller of the app creates in the cluster."""
+    """Find admission policies that reject the pods which a program of the app later creates in the cluster."""
     for provider, guard, left_alone in _guards(facts):
         for index, offer in enumerate(facts.provided):
             for namespace in offer.privileged_namespaces:
@@ -160,7 +159,7 @@ def _names(container: Manifest) -> list[object]:
 
 
 def _shows_devices(container: Manifest, guard: DeviceGuard) -> bool:
-    """Check whether a container sets the environment variable that selects its visible GPUs to a harmful value."""
+    """Check whether a container sets the variable that selects its visible GPUs to a value that the policy rejects."""
     variables = container.get("env") or ()
     shown = [one.get("valueFrom") or one.get("value") or "" for one in variables if one.get("name") == guard.variable]
     return any(value not in guard.harmless_values for value in shown)
@@ -172,7 +171,7 @@ def _has_gpu_limit(container: Manifest) -> bool:
 
 
 def _let_through(guard: DeviceGuard, namespace: str) -> str:
-    """Return the instruction in a message that states how to exempt a namespace from an admission policy."""
+    """Return the instruction for a message: how to exempt a namespace from an admission policy."""
     return (
         f"if they need access to every GPU, add {namespace!r} to its excluded_namespaces, or label the namespace with "
         f"GpuNamespace(..., labels={{{guard.allow_label!r}: 'true'}})"

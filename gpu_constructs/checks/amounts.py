@@ -38,13 +38,14 @@ _MIG = re.compile(r"(?:mig)?(?:([1-7])c)?([1-7])g([0-9]+)gb((?:me|all|gfx)*)(?:s
 
 
 class _Amount(NamedTuple):
-    """An amount of a resource, and its place in a manifest.
+    """An amount of a resource in a manifest.
 
     Attributes:
-        section: Key of the mapping that contains the amount, such as ``limits``.
+        section: Key of the mapping in the manifest that contains the amount, such as ``limits``.
         key: Name of the resource.
         amount: Value of the amount in the manifest.
-        holder: Text that names the container in messages; empty if the amount is not in a container.
+        holder: Name of the container for messages, such as `` of container 'a'``; empty if the amount is not in a
+            container.
     """
 
     section: str
@@ -77,7 +78,7 @@ def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
 
 
 def _amounts(manifest: Manifest, sections: frozenset[str]) -> Iterator[_Amount]:
-    """Yield the values at any depth of an object that can be amounts of a resource."""
+    """Yield the amounts of resources in an object, at any depth."""
     waiting: list[tuple[Any, str, str, int]] = [(manifest, "", "", 0)]
     while waiting:
         value, section, holder, depth = waiting.pop()

@@ -43,7 +43,7 @@ def needed_components_are_there(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
-    """Find constructs that do not work together with a component that the app has."""
+    """Find constructs that do not work in an app that has a certain component."""
     for index, offer in enumerate(facts.provided):
         for component, why in offer.refuses.items():
             for other, rival in enumerate(facts.provided):
@@ -56,11 +56,11 @@ def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
 
 
 def drivers_are_looked_for_where_they_are_staged(facts: Facts) -> Iterator[Finding]:
-    """Find GPU Operators that search for the driver files in one folder, although the app copies them to another."""
+    """Find GPU Operators that search for the driver files in a folder to which the app does not copy them."""
     staged = [(index, offer.stages_driver_in) for index, offer in enumerate(facts.provided) if offer.stages_driver_in]
     for index, offer in enumerate(facts.provided):
         for bridge, folder in staged:
-            # The folder of an operator in External is unknown.
+            # The folder is unknown for an operator that External declares.
             if "gpu-operator" in offer.components and offer.is_alone and offer.driver_install_dir != folder:
                 yield Finding(
                     None,
@@ -132,7 +132,7 @@ def labels_of_the_operator_are_left_to_it(facts: Facts) -> Iterator[Finding]:
 def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
     """Find objects that the app emits twice.
 
-    The function omits those that ``charts_make_objects_of_their_own`` finds.
+    The function omits objects that ``charts_make_objects_of_their_own`` reports.
     """
     reported = Counter(identity for offer in facts.provided for identity in offer.makes)
     seen: dict[tuple[str, str, str, str], int] = {}
@@ -150,9 +150,9 @@ def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
 
 
 def namespaces_exist(facts: Facts) -> Iterator[Finding]:
-    """Find namespaces that the objects of an app need and that the app neither creates nor declares.
+    """Find namespaces that are missing: objects of the app are in them, but the app neither creates nor declares them.
 
-    The function also checks the namespaces of pods that controllers of the app create in the cluster.
+    The function also checks the namespaces in which programs of the app later create pods.
     """
     known: set[object] = {*kinds.NAMESPACES_OF_EVERY_CLUSTER, *_names(facts, ("", "Namespace"))}
     known.update(name for offer in facts.provided for name in offer.namespaces)

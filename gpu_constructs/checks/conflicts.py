@@ -1,4 +1,4 @@
-"""Checks for contradictions between two constructs of an app.
+"""Checks that find contradictions between two constructs of an app.
 
 A provider is a construct that declares its effects on the cluster, such as the extended resources that it advertises.
 """
@@ -28,7 +28,7 @@ _MADE_ONCE = {
     "RuntimeClass": "one NvidiaRuntimeClass to both",
     "CustomResourceDefinition": "node_feature_discovery='external' to the second",
 }
-"""Solutions if two charts of the device plugin emit the same object, by kind of the object."""
+"""What to pass if two charts of the device plugin emit the same object, by kind of the object."""
 
 
 def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
@@ -99,7 +99,7 @@ def _in_each_others_way(facts: Facts, constructs: Sequence[int], problem: str) -
 
 
 def exporters_know_of_sharing(facts: Facts) -> Iterator[Finding]:
-    """Find exporters whose metrics name only one pod for each GPU, although several pods share a GPU."""
+    """Find exporters whose metrics name only one pod for each GPU, although several pods share each GPU."""
     for index, offer in enumerate(facts.provided):
         if offer.names_one_pod:
             for other, plugin in _plugins_beside(facts, offer):
@@ -134,7 +134,7 @@ def sharing_is_stated_alike(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_shared_by_all(facts: Facts, sharing: Sharing) -> bool:
-    """Check whether every device plugin in the app has the given sharing settings.
+    """Check whether the device plugins in the app all have the given sharing settings.
 
     This check is faster than a comparison of the nodes of each plugin.
     """
@@ -211,7 +211,7 @@ def _line(platform: Platform) -> str:
 
 
 def _need_nothing_of(facts: Facts, at: int, *platforms: Platform) -> bool:
-    """Check whether a construct works on two platforms because its pods need no runtime class on either of them."""
+    """Check whether a construct works on all given platforms, because its pods need no runtime class on any of them."""
     names_differ = len({platform.runtime_class for platform in platforms}) > 1
     return names_differ and (facts.provided[at].is_workload or facts.gpu_runtime in ("default", "cdi"))
 
@@ -293,7 +293,7 @@ def katib_can_collect(facts: Facts) -> Iterator[Finding]:
 
 
 def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
-    """Find pods that use the NVIDIA runtime but that an admission policy for GPUs does not check.
+    """Find pods that use the NVIDIA runtime, although an admission policy for GPU access does not check them.
 
     The policy checks only the pods of the RuntimeClasses that the user specifies.
     """
@@ -326,9 +326,9 @@ def the_guard_sees_all_ways_to_gpus(facts: Facts) -> Iterator[Finding]:
 
 
 def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"] | None:
-    """Return ``surely`` or ``perhaps`` if pods of two constructs run on the same node with this certainty.
+    """Return whether pods of two constructs run on the same node: ``surely``, ``perhaps``, or None for never.
 
-    Return None if they never run on the same node.
+    The result is ``perhaps`` if labels or taints that the app does not declare can decide.
     """
     meeting = [
         (first, second)
@@ -343,14 +343,14 @@ def _meeting(facts: Facts, one: int, other: int) -> Literal["surely", "perhaps"]
 
 
 def _tolerations(placement: Mapping[str, Any]) -> list[str]:
-    """Return a sorted list of texts, one for each toleration of a pod spec, to compare two pod specs."""
+    """Return the tolerations of a pod spec as sorted texts, so that code can compare those of two pod specs."""
     return sorted(map(repr, placement.get("tolerations") or ()))
 
 
 def nodes_in_common(facts: Facts, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Check whether one node can run the pods of two DaemonSets.
 
-    The result is False if each DaemonSet runs on some declared nodes of the app, and no declared node runs both.
+    The result is False if each DaemonSet runs on at least one node that the app declares, and no such node runs both.
 
     Args:
         facts: Facts about the app.

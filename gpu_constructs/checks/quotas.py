@@ -48,7 +48,7 @@ class _Bound:
 
     @property
     def counts(self) -> tuple[str, str] | None:
-        """Section of ``resources`` and resource name of the container amounts that the limit counts.
+        """Amounts of containers that the limit counts, as the section of ``resources`` and the resource name.
 
         For example, ``("requests", "cpu")``. None if the limit does not count amounts of containers.
         """
@@ -71,7 +71,7 @@ def pods_fit_their_namespace(facts: Facts) -> Iterator[Finding]:
 
 
 def _above_the_most(pod: Pod, limits: list[_Limit]) -> Iterator[Finding]:
-    """Yield a problem for each amount of a pod that a LimitRange rejects."""
+    """Yield a problem for each amount of a pod that exceeds the maximum of a LimitRange."""
     for index, limit in limits:
         reported: set[tuple[str | None, str]] = set()
         for breach in breaches(pod.spec, limit):
@@ -137,9 +137,9 @@ def _bounds(facts: Facts) -> dict[str, list[_Bound]]:
 
 
 def _asked(pod: Pod, bound: _Bound) -> Decimal:
-    """Return the smallest amount that a limit of a ResourceQuota counts for one pod.
+    """Return the amount that a limit of a ResourceQuota counts for one pod, without default amounts.
 
-    Default amounts of the namespace can increase it.
+    Default amounts of the namespace can increase the amount in the cluster.
     """
     if bound.key in _OF_PODS:
         return Decimal(1)
@@ -238,7 +238,7 @@ def _volume_claims(facts: Facts) -> Iterator[tuple[int, str, Manifest]]:
 
 
 def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterator[Finding]:
-    """Find GPU resources that no ResourceQuota of a namespace counts, although one counts other GPU resources."""
+    """Find GPU resources that no ResourceQuota of a namespace limits, although one limits other GPU resources."""
     counted = {bound.counts[1]: bound for bound in bounds if bound.counts and bound.counts[0] == "requests"}
     of_gpus = {resource: bound for resource, bound in counted.items() if facts.is_gpu(resource)}
     if not of_gpus:
@@ -255,7 +255,7 @@ def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterat
 
 
 def _missed(facts: Facts, namespace: str, counted: Collection[str]) -> list[str]:
-    """Return the names of the GPU resources that no ResourceQuota of a namespace counts.
+    """Return the names of the GPU resources that no ResourceQuota of a namespace limits.
 
     A name with ``*`` stands for MIG profiles that are not known.
     """

@@ -1,4 +1,4 @@
-"""Checks that all ConfigMaps, Secrets and other objects exist that pods and custom resources refer to."""
+"""Checks that the ConfigMaps, Secrets and other objects exist to which pods and custom resources refer."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class _Reference:
 
 
 _Known = Mapping[tuple[str, str], Mapping[str, frozenset[str] | None]]
-"""Objects that exist: by kind and namespace, a mapping from the name to the keys. None stands for unknown keys."""
+"""Names of existing objects by kind and namespace, each with the keys of the object; None if they are unknown."""
 
 
 def references_exist(facts: Facts) -> Iterator[Finding]:
@@ -135,7 +135,7 @@ def _missing(one: _Reference, names: list[str]) -> Finding:
 def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
     """Yield a problem for each key that a reference needs and that the referenced object does not have."""
     has = known.get((one.kind, one.namespace), {}).get(one.name)
-    # Another program fills an object without keys.
+    # If the object has no keys, another program adds them.
     for key in one.keys if has else ():
         if has and key not in has:
             yield Finding(
@@ -237,7 +237,7 @@ def _of_pod(pod: Pod) -> Iterator[_Reference]:
 
 
 def _beyond_pods(index: int, manifest: Manifest, known: tuple[str, str]) -> Iterator[_Reference]:
-    """Yield the references of an object to other objects that are not in a pod spec."""
+    """Yield the references of an object to other objects, without the references in its pod specs."""
     namespace = namespace_of(manifest)
     if known in _NAMED:
         kind, path = _NAMED[known]

@@ -1,4 +1,4 @@
-"""A check for metrics endpoints that two scrape objects cover.
+"""A check that finds metrics endpoints which two scrape objects cover.
 
 A scrape object selects the pods that a metrics collector scrapes, for example a ServiceMonitor or a VMPodScrape.
 """
@@ -56,8 +56,8 @@ class Target(NamedTuple):
 def scrape_targets(facts: Facts) -> dict[int, set[Target]]:
     """Return the metrics endpoints that each scrape object covers, by index of the scrape object.
 
-    Scrape objects with selector expressions have an empty set. The result omits endpoints with relabeling rules that
-    keep or drop targets.
+    Scrape objects with selector expressions have an empty set. The result omits endpoints whose relabeling rules select
+    targets.
     """
     found: dict[int, set[Target]] = {}
     for kind, endpoints in _KINDS.items():
@@ -90,7 +90,7 @@ def _selects(scrape: Manifest, labels: Mapping[str, str], namespace: str) -> boo
 def _numbered(pod: Pod, port: object, endpoint: Manifest) -> Target:
     """Return a metrics endpoint of a pod with the number of its port.
 
-    The function replaces a port name by its number, so that equal endpoints are equal values.
+    The result has the number of a named port, so that equal endpoints result in equal values.
     """
     ports = [one for container in containers(pod.spec) for one in container.get("ports") or ()]
     number = next((one.get("containerPort") for one in ports if port is not None and port == one.get("name")), port)

@@ -1,4 +1,4 @@
-"""Facts about the manifests of an app, on which the checks and the capacity plan depend.
+"""Facts about the manifests of an app. The checks and the capacity plan use them.
 
 A provider is a construct that declares its effects on the cluster, such as the extended resources that it advertises. A
 slot is one unit of an extended resource.
@@ -47,7 +47,7 @@ class Ask:
         container: Container in the pod spec.
         resource: Name of the extended resource, such as ``nvidia.com/gpu``.
         amount: Requested amount as text in the manifest.
-        count: Requested amount; 1 if the text in the manifest is not a positive whole number.
+        count: Requested amount as a number; 1 if the text in the manifest is not a positive whole number.
     """
 
     pod: Pod
@@ -86,7 +86,7 @@ class Pod:
         return bool(self.manifest["kind"] == "DaemonSet")
 
     def lasting(self) -> list[Ask]:
-        """Return the GPU requests of the containers that run until the pod ends, which include sidecars."""
+        """Return the GPU requests of the containers that run until the pod ends, including sidecars."""
         lasting = {id(container) for container, passes in _in_turn(self.spec) if not passes}
         return [ask for ask in self.asks if id(ask.container) in lasting]
 
@@ -154,12 +154,12 @@ class Facts:
 
     @cached_property
     def _readable(self) -> tuple[list[Manifest], list[int]]:
-        """Objects of the app, and the index of the manifest that contains each object."""
+        """Objects of the app, and for each object the index of the manifest that contains it."""
         return readable(self.manifests)
 
     @property
     def objects(self) -> list[Manifest]:
-        """Objects of the app: its manifests without values of a wrong type. Each item of a List is an object."""
+        """Objects of the app without values of a wrong type. Each item of a List is a separate object."""
         return self._readable[0]
 
     @property
@@ -260,7 +260,7 @@ class Facts:
 
     @cached_property
     def quotas(self) -> Mapping[str, list[tuple[int, str, object]]]:
-        """Limits of the ResourceQuotas without scopes, by namespace: index of the ResourceQuota, key and amount."""
+        """Limits of ResourceQuotas without scopes, by namespace: index of the ResourceQuota, key and amount."""
         found: dict[str, list[tuple[int, str, object]]] = defaultdict(list)
         for index, manifest in self.of_kind(("", "ResourceQuota")):
             spec = at(manifest, "spec")
@@ -270,12 +270,12 @@ class Facts:
 
     @cached_property
     def gpu_nodes(self) -> list[tuple[int, GpuNodes]]:
-        """Labels and taints of nodes that the app configures, each with the index of the construct that does so."""
+        """Labels and taints of nodes that the app configures, with the index of the construct that sets them."""
         return [(index, offer.gpu_nodes) for index, offer in enumerate(self.provided) if offer.gpu_nodes is not None]
 
     @cached_property
     def node_labels(self) -> frozenset[str]:
-        """Node labels that the app publishes, without those of ``Provided.nfd_labels`` and ``stated_node_labels``."""
+        """Node labels that the app publishes, except those in ``Provided.nfd_labels`` and ``stated_node_labels``."""
         published = {label for offer in self.provided for label in offer.node_labels}
         published.update(publishing.labels_of_rules(manifest for _, manifest in self.of_kind(*publishing.KINDS)))
         pods = [pod for pod in self.pods if not self._is_declared(pod.manifest)]
@@ -304,7 +304,7 @@ class Facts:
 
     @cached_property
     def unpublished_labels(self) -> frozenset[str]:
-        """Labels that pods select and that Node Feature Discovery publishes only with another configuration."""
+        """Labels that pods select but that the app's Node Feature Discovery does not publish with its configuration."""
         if all(offer.nfd_labels is None for offer in self.provided):
             return frozenset()
         return frozenset(one for one in self.selected_labels if is_of_a_source(one) and not self.publishes(one))
@@ -329,13 +329,13 @@ class Facts:
 
     @cached_property
     def gpu_runtime(self) -> GpuRuntime | None:
-        """Way in which containers get access to their GPUs. None if it is not known.
+        """Way in which containers get access to their GPUs: a ``GpuRuntime``, or None if it is not known.
 
-        The declarations of the constructs take precedence over the objects of the app. If nodes differ, the result is
-        the way that requires the least from a pod.
+        The declarations of the constructs take precedence over the objects of the app. If nodes use different ways, the
+        result is the one that requires the least from a pod spec.
         """
         stated = {offer.gpu_runtime for offer in self.provided}
-        # The way with the fewest conditions for pods comes first, because nodes can differ.
+        # The way that requires the least from pods comes first, because nodes can use different ways.
         orderly: tuple[GpuRuntime, ...] = ("default", "cdi", "runtime-class")
         seen: GpuRuntime | None = "runtime-class" if self.nvidia_runtime_classes else None
         return next((one for one in orderly if one in stated), "cdi" if self._hands_out_by_cdi else seen)
@@ -367,7 +367,7 @@ class Facts:
         return any(_CDI.search(str(strategy)) for strategy in strategies)
 
     def sharing_of(self, resource: str) -> tuple[int, Sharing] | None:
-        """Return how pods share a resource, and the index of the construct that shares it. Return None if none does."""
+        """Return the sharing of a resource, and the index of the construct that shares it. Return None if none does."""
         return self._shared.get(resource)
 
     @cached_property

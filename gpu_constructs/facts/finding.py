@@ -1,4 +1,4 @@
-"""A finding, which is a problem that a check reports, and its message."""
+"""The class for findings. A finding is a problem that a check reports, with its message."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Finding:
             so on.
         others: Indices of other objects that the message mentions. Their construct paths replace the first placeholders
             in the message.
-        providers: Indices of constructs that declare their effects on the cluster. Their paths replace the next
-            placeholders.
+        providers: Indices of constructs that the message mentions, among those that declare their effects on the
+            cluster. Their paths replace the placeholders after those of ``others``.
         is_warning: Whether the problem is a warning, because the app can be correct; False by default.
         code: Code of the rule that the app violates. None if the finding comes from a check that the user cannot
             ignore.
@@ -32,12 +32,12 @@ class Finding:
     code: str | None = None
 
     def about(self, origins: Sequence[int]) -> Finding:
-        """Return this finding with indices of manifests instead of indices of objects.
+        """Return a copy of this finding that refers to manifests by index instead of to objects.
 
-        The two differ because each item of a List is an object, but not a manifest.
+        The indices differ, because each item of a List is an object but not a manifest.
 
         Args:
-            origins: Index of the manifest that contains an object, for each object.
+            origins: For each object, the index of the manifest that contains it.
         """
         subject = None if self.subject is None else origins[self.subject]
         return replace(self, subject=subject, others=tuple(origins[other] for other in self.others))

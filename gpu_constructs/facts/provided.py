@@ -50,14 +50,14 @@ _PLACES_PODS = ("nodeSelector", "affinity", "tolerations")
 
 
 def placement_of(pod_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a pod spec that determine its nodes: ``nodeSelector``, ``affinity`` and ``tolerations``."""
+    """Return the fields of a pod spec that select nodes: ``nodeSelector``, ``affinity`` and ``tolerations``."""
     return {key: pod_spec[key] for key in _PLACES_PODS if pod_spec.get(key)}
 
 
 def is_among(name: str, offered: Iterable[str]) -> bool:
-    """Check whether a list contains a name.
+    """Check whether a list of names and patterns contains a name.
 
-    An entry of the list that ends with ``*`` matches all names with the same start.
+    An entry that ends with ``*`` is a pattern: it matches all names that begin with the text before the ``*``.
     """
     return any(name == offer or (offer.endswith("*") and name.startswith(offer[:-1])) for offer in offered)
 
@@ -108,7 +108,7 @@ class PowerCap:
 
     Attributes:
         limits: Power limits, each by a shell pattern for the board name. The first pattern that matches a board
-            applies. A limit is a power in watts (``300``), a share of the default of the board (``80%``), or
+            applies. A limit is a power in watts (``300``), a share of the default limit of the board (``80%``), or
             ``default``.
         node_selector: Labels that the nodes have; by default the power limits apply to all nodes.
     """
@@ -124,7 +124,8 @@ class DeviceGuard:
     Attributes:
         variable: Name of the environment variable that selects the GPUs that a container can access.
         harmless_values: Values of the environment variable that the policy admits in all pods.
-        runtime_classes: Names of the runtime classes for whose pods ``requires_gpu`` and ``forbids_env_from`` apply.
+        runtime_classes: Names of runtime classes. ``requires_gpu`` and ``forbids_env_from`` apply to pods with one of
+            them.
         requires_gpu: Whether the policy rejects a pod that requests no GPU, and a pod that sets ``nodeName``.
         forbids_env_from: Whether the policy rejects a container that has ``envFrom`` and does not set the environment
             variable.
@@ -166,11 +167,11 @@ class Provided:
         has_mig_manager: Whether the construct runs a program that creates MIG devices as the node label
             ``nvidia.com/mig.config`` states.
         power_caps: Power limits that the construct sets for GPUs.
-        platform: Platform that the construct uses. None if the construct is the same on all platforms.
-        is_workload: Whether the construct is a workload that only uses GPUs. Its declarations are then assumptions
+        platform: Platform for which the user configured the construct. None if the construct does not depend on it.
+        is_workload: Whether the construct is a workload that only uses GPUs. If so, its declarations are assumptions
             about the cluster.
         components: Programs that the construct runs on the GPU nodes of the cluster.
-        is_alone: Whether no other construct in the app can run one of the programs in ``components``.
+        is_alone: Whether the app must not have another construct that runs one of the programs in ``components``.
         needs: Components that the app must also have, each with an instruction for the message.
         refuses: Components that the app must not have, each with the reason for the message.
         stages_driver_in: Folder on the nodes to which the construct copies the driver files for the GPU Operator.
@@ -178,20 +179,19 @@ class Provided:
         gpu_nodes: Labels and taints of the GPU nodes that the construct configures.
         wants_node_labels: Node labels that the construct needs, as ``key=value``, each with the effect if the label is
             missing.
-        unwanted_node_labels: Node labels with which the construct does not work, as ``key=value``, each with the
+        unwanted_node_labels: Node labels that prevent the construct from working, as ``key=value``, each with the
             reason.
         privileged_namespaces: Namespaces in which the construct later creates privileged pods or pods with host paths.
         later_tolerations: Tolerations of the pods that the construct later creates on GPU nodes, as in a Kubernetes
             manifest.
         runs_on: Fields of each DaemonSet of the construct that determine its GPU nodes, as in a Kubernetes manifest:
             ``nodeSelector``, ``affinity`` and ``tolerations``.
-        makes: API group, kind, namespace and name of each object of the construct. It is empty if a second construct of
-            the same class would emit other objects.
+        makes: API group, kind, namespace and name of each object that a second construct of the same class would emit
+            too. Empty if it would emit other objects.
         profiles_gpus: Whether the construct profiles GPUs, which only one program on a node can do at a time.
         gpu_runtime: Way in which containers get their GPUs. None if the construct neither determines nor knows it.
         device_guard: Admission policy that the construct emits.
-        assumed_sharing: Sharing that the user passes to the construct and that must equal the sharing of the device
-            plugin.
+        assumed_sharing: Sharing that the user passes to the construct. It must equal the sharing of the device plugin.
         names_one_pod: Whether the metrics of the construct show only one pod for each GPU, because the user passes no
             sharing.
     """

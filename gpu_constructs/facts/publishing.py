@@ -1,4 +1,4 @@
-"""The node labels that objects and pods publish, for example those of GPU Feature Discovery."""
+"""Functions that find the node labels which objects and pods publish, for example those of GPU Feature Discovery."""
 
 from __future__ import annotations
 

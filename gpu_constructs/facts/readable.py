@@ -29,7 +29,7 @@ _LISTS = frozenset(
     "containers env envFrom ephemeralContainers firstAvailable initContainers matchExpressions nodeSelectorTerms "
     "resourceClaims rules tolerations volumeMounts volumes volumeClaimTemplates".split()
 )
-# A mapping in a container, or a list in a LimitRange, a claim or a pod affinity.
+# Keys whose value is a mapping in a container, and a list in a LimitRange, a claim or a pod affinity.
 _EITHER = frozenset({"limits", "requests", "requiredDuringSchedulingIgnoredDuringExecution"})
 _TYPED = _MAPPINGS | _LISTS | _EITHER | {"values"}
 _READ = frozenset(
@@ -55,14 +55,14 @@ _READ = frozenset(
 def readable(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int]]:
     """Return all objects in a list of manifests, and for each object the index of its manifest.
 
-    An item of a List is an object of its own. Values of a wrong type are absent.
+    Each item of a List is a separate object. The result omits values of a wrong type.
     """
     found = [(_cleaned(one), index) for index, manifest in enumerate(manifests) for one in _apart(manifest)]
     return [manifest for manifest, _ in found], [index for _, index in found]
 
 
 def _apart(manifest: Manifest) -> Iterator[Manifest]:
-    """Yield a manifest, or the items of a manifest that is a List."""
+    """Yield the given manifest. If it is a List, yield its items instead."""
     items, of = manifest.get("items"), _kind_of_items(manifest)
     if of is None:
         yield manifest
@@ -78,7 +78,7 @@ def _apart(manifest: Manifest) -> Iterator[Manifest]:
 def _kind_of_items(manifest: Manifest) -> Manifest | None:
     """Return the API version and the kind of all items of a list. Return None if the manifest is not a list.
 
-    The result is empty for a List whose items each have their own kind.
+    The result is empty for a List whose items each state their own kind.
     """
     api_version, kind = manifest.get("apiVersion"), str(manifest.get("kind"))
     if api_version == "v1" and kind == "List":
@@ -144,14 +144,14 @@ def members(value: object) -> list[Mapping[str, Any]]:
 
 
 def number(value: object, default: int) -> int:
-    """Return a value if it is a whole number, and 0 if it is negative. Return the default for all other values."""
+    """Return a value if it is a whole number, but at least 0. Return the default for all other values."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else default
 
 
 def share(value: object, of: int, *, up: bool) -> int | None:
-    """Return a number, or the number that a percentage of a total stands for. Return None for other values.
+    """Return a whole number unchanged. Return a percentage of a total as a number. Return None for other values.
 
     Args:
         value: Number or percentage, such as ``"25%"``.
@@ -226,7 +226,7 @@ def amounts(container: Manifest, section: str) -> Mapping[str, Any]:
 def plain_manifests(field: str, given: object) -> list[dict[str, Any]]:
     """Return the Kubernetes objects in a list that the user passes, as plain data.
 
-    Empty YAML documents, which are None, are absent.
+    The result omits None, which stands for an empty YAML document.
 
     Raises:
         GpuConstructsError: The value is not a list, or an item is not a Kubernetes object.

@@ -1,6 +1,6 @@
 """Functions for label selectors, and for admission policies that set the runtime class of pods.
 
-A namespace selector restricts the namespaces in which such a policy applies.
+A namespace selector limits the namespaces in which such a policy applies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def selects(selector: object, labels: Manifest) -> bool:
 
 
 def holds(expression: Manifest, labels: Manifest) -> bool:
-    """Check whether the given labels match one entry of ``matchExpressions`` in a selector."""
+    """Check whether labels match a given entry of ``matchExpressions`` in a label selector."""
     value, given = labels.get(str(expression.get("key"))), expression.get("values")
     is_listed = value is not None and isinstance(given, list) and value in given
     answers = {"In": is_listed, "NotIn": not is_listed, "Exists": value is not None, "DoesNotExist": value is None}
@@ -46,7 +46,7 @@ def holds(expression: Manifest, labels: Manifest) -> bool:
 def sets_runtime_class(policy: Manifest) -> bool:
     """Check whether an admission policy sets the RuntimeClass of pods.
 
-    The function reads only the changes that the policy makes. Its other texts can also contain the name of the field.
+    The function reads only the changes that the policy makes, because other parts of the policy can name the field too.
     """
     return any(_SETS.search(str(mutation)) for mutation in _mutations(_mapping(policy.get("spec"))))
 

@@ -1,7 +1,7 @@
 """Keys of the annotations that this library reads or writes, and one namespace label that Katib reads."""
 
 VISIBLE_DEVICES_CHOICE = "gpu-constructs/visible-devices"
-"""Annotation of an object that sets ``NVIDIA_VISIBLE_DEVICES`` itself. Its value is ``unmanaged``."""
+"""Annotation with the value ``unmanaged`` for an object that sets ``NVIDIA_VISIBLE_DEVICES`` itself."""
 
 IGNORE_RULES = "gpu-constructs/ignore-rules"
 """Annotation with the codes of the rules that ``synth`` does not apply to an object, separated by commas."""
@@ -21,7 +21,7 @@ CONFIG_CHECKSUM = "gpu-constructs/config-checksum"
 SCRAPED_TWICE = "gpu-constructs/scraped-twice"
 """Annotation of a scrape object, such as a ServiceMonitor, that allows another one to scrape the same targets.
 
-Its value is ``intended``. The two scrape objects are for different metrics stores.
+Its value is ``intended``. Use it if the two scrape objects are for different metrics stores.
 """
 
 COLLECTOR_INJECTION = {"katib.kubeflow.org/metrics-collector-injection": "enabled"}

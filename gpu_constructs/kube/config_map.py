@@ -1,4 +1,4 @@
-"""Builders of ConfigMaps, the checksums that restart pods when a ConfigMap changes, and the shell scripts in them."""
+"""Functions that return ConfigMaps, the shell scripts in them, and the checksums that restart pods after a change."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def sha256(text: str) -> str:
-    """Return the SHA-256 checksum of a text. A pod template holds it, so that a changed file restarts the pods."""
+    """Return the SHA-256 checksum of a text. In a pod template, it restarts the pods if the text changes."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -60,8 +60,9 @@ def service(
 class Probe(fields.Options):
     """A probe of a container. Create one with ``Probe.http_get``, ``Probe.tcp_socket`` or ``Probe.exec``.
 
-    All durations are in seconds. A server that loads a model for minutes needs a ``startup_probe``. Kubernetes starts
-    the other probes after the startup probe succeeds, within ``period_seconds`` times ``failure_threshold``.
+    All durations are in seconds. A server that loads a model for minutes needs a ``startup_probe``. Kubernetes runs the
+    other probes only after the startup probe succeeds. The server has ``period_seconds`` times ``failure_threshold``
+    seconds for this.
 
     Attributes:
         check: Check that the probe runs, as in a manifest, for example ``{"tcpSocket": {"port": 80}}``.
@@ -147,7 +148,7 @@ def _port(port: int | str) -> int | str:
 
 @dataclass(frozen=True, kw_only=True)
 class PlainContainer(metaclass=ShortErrors):
-    """The options that all containers of a workload have. ``Container`` describes the attributes."""
+    """The options that all containers of a workload have. The docstring of ``Container`` describes them."""
 
     name: str
     image: str
@@ -176,8 +177,9 @@ class PlainContainer(metaclass=ShortErrors):
 
         Args:
             mounts: Volumes of the pod. The method adds the volumes of the container.
-            shared_memory: Size of ``/dev/shm`` as a quantity. With None, the container runtime decides.
-            visible_devices_is_managed: Whether to reject the variable ``NVIDIA_VISIBLE_DEVICES``.
+            shared_memory: Size of ``/dev/shm`` as a quantity. With None (the default), the container runtime decides.
+            visible_devices_is_managed: Whether to reject the variable ``NVIDIA_VISIBLE_DEVICES`` from the user; False
+                by default.
 
         Raises:
             GpuConstructsError: A value is invalid, an argument is a credential in plain text, or a probe names a port
@@ -239,13 +241,15 @@ class Container(PlainContainer):
         ports: Ports of a sidecar, as numbers or by name. The library creates no Service for them.
         volumes: Volumes by mount path, as in the workload. Containers share a volume if they mount the same object, or
             an equal volume at the same path.
-        startup_probe: Startup probe of a sidecar. The next containers start after it succeeds.
-        readiness_probe: Readiness probe of a sidecar.
-        liveness_probe: Liveness probe of a sidecar.
+        startup_probe: Startup probe of a sidecar; None by default. The containers after the sidecar start when it
+            succeeds.
+        readiness_probe: Readiness probe of a sidecar; None by default.
+        liveness_probe: Liveness probe of a sidecar; None by default.
         resources: Requests and limits of CPU and memory. By default the container requests 100m CPU and 128Mi of
             memory, with a memory limit of 512Mi.
-        run_as_user: User ID of the process; above 0, it also sets ``runAsNonRoot``. None uses the user of the pod.
-        capabilities: Linux capabilities that the container keeps. It drops all others.
+        run_as_user: User ID of the process. An ID above 0 also sets ``runAsNonRoot``. With None (the default), the user
+            of the pod applies.
+        capabilities: Linux capabilities that the container keeps; none by default. It drops all others.
         read_only_root_filesystem: Whether the container can write to its volumes only; True by default.
         image_pull_policy: Pull policy of the image; ``IfNotPresent`` by default, because tags do not change and images
             are large.

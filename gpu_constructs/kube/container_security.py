@@ -55,7 +55,7 @@ def pod_security(*, run_as_user: int | None, fs_group: int | None) -> dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class Rights:
-    """The rights that a container needs: added capabilities, or privileged mode.
+    """The rights that a container needs: Linux capabilities, or privileged mode.
 
     Attributes:
         add: Linux capabilities that the container needs.

@@ -133,7 +133,7 @@ class Credential(NamedTuple):
 
 
 def in_variable(name: str, value: object) -> Credential | None:
-    """Return the credential in the value of a named field, such as an environment variable.
+    """Return the credential in the value of a field that has a name, such as an environment variable.
 
     Return None if the value does not look like a credential.
     """
@@ -188,7 +188,7 @@ def in_container(container: Mapping[str, Any]) -> Iterator[tuple[str, Credential
 
 
 def in_values(values: object, path: str = "values") -> Iterator[tuple[str, Credential]]:
-    """Yield the credentials in Helm values, whatever the chart is.
+    """Yield the credentials in the Helm values of any chart.
 
     The function checks the key and the format of each value. It treats an entry ``{"name": ..., "value": ...}`` as an
     environment variable, and a list of texts as arguments.
@@ -261,7 +261,7 @@ def _words(name: str) -> str:
 def _key(key: object) -> str:
     """Return the key of a Helm value.
 
-    Return an empty text if the key specifies an object, such as ``existingSecret``.
+    Return an empty text if the key stands for the name of an object, such as ``existingSecret``.
     """
     name = str(key)
     return "" if re.search(r"(?:^s|S)ecret\Z", name) else name
@@ -275,7 +275,7 @@ def _is_named(name: str) -> bool:
 
 
 def _is_harmless(value: str, name: str) -> bool:
-    """Check whether a value is not a credential, although the name of its field indicates one."""
+    """Check whether a value is certainly not a credential, although the name of its field indicates one."""
     text = value.strip().strip("\"'")
     if not text or text.lower() in _PLACEHOLDERS or _REFERENCE.search(text):
         return True
@@ -292,7 +292,7 @@ def _is_no_word(match: re.Match[str], kind: str) -> bool:
 
 
 def _form(value: str) -> str | None:
-    """Return the kind of credential whose format a value, or a part of it, has.
+    """Return the description of a credential if a value, or a part of it, has the format of this credential.
 
     Return None if the value has no format of a credential.
     """

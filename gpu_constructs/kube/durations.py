@@ -9,7 +9,7 @@ from decimal import Decimal
 from gpu_constructs.errors import refuse_if
 
 LONGEST = timedelta(microseconds=2**63 // 1000)
-"""Longest duration in Go, a signed 64-bit number of nanoseconds: 292 years."""
+"""Longest duration in Go, 292 years. Go stores a duration as a signed 64-bit number of nanoseconds."""
 
 _NANOSECONDS = {
     "ns": 1,

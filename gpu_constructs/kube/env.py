@@ -50,7 +50,7 @@ class EnvValue(metaclass=ShortErrors):
 
     Attributes:
         value_from: Source of the value, as in a manifest.
-        of_object: Construct of the ConfigMap. None if the user passes the name of the ConfigMap.
+        of_object: Construct of the ConfigMap; None (the default) if the user passes a name.
     """
 
     value_from: Mapping[str, Any] = field(repr=False)

@@ -29,7 +29,7 @@ _UNITLESS = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)m?\Z")
 _MEBIBYTE = 2**20
 _INT32_MAX = 2**31 - 1
 Check = Callable[[str, Any], object]
-"""A function of an option name and a value. It raises an error if the value is not valid for the option."""
+"""A check: a function that takes the name and the value of an option, and raises an error if the value is not valid."""
 
 Checks = Mapping[str, Check]
 Kept = Mapping[str, Callable[[Any], Any]]
@@ -68,7 +68,7 @@ positive = partial(whole_number, minimum=1)
 
 
 def matching(pattern: str, meaning: str) -> Callable[[str, str], None]:
-    """Return a check that a text matches a regular expression. Its message states the meaning of the expression."""
+    """Return a check that a text matches a regular expression. Its error message states ``meaning``."""
     form = re.compile(pattern)
 
     def check(field: str, got: str) -> None:
@@ -111,7 +111,7 @@ quantity = matching(
 
 
 def each_matching(pattern: str, meaning: str) -> Check:
-    """Return a check that all texts of a list match a regular expression. Its message states the meaning."""
+    """Return a check that all texts of a list match a regular expression. Its error message states ``meaning``."""
     form = re.compile(pattern)
 
     def check(field: str, got: Sequence[str]) -> None:
@@ -166,7 +166,7 @@ def lacks_unit(got: object) -> bool:
 
 
 def without_unit(got: object) -> str:
-    """Return the last part of the message about an amount of bytes without a unit, such as ``4``."""
+    """Return the end of the message about an amount of bytes that lacks its unit, such as ``4``."""
     number = str(got).removesuffix("m")
     is_what = "thousandths of a byte" if str(got).endswith("m") else "bytes"
     return f"must have a unit, got {got!r}, which is {number} {is_what}. Write '{number}Gi' or '{number}Mi'"
@@ -203,13 +203,13 @@ def absolute_path(field: str, got: str) -> None:
 
 
 def each(check: Check, field: str, got: Sequence[Any]) -> None:
-    """Raise if a check rejects an item of a list."""
+    """Raise if the given check rejects an item of a list."""
     for index, item in enumerate(got):
         check(f"{field}[{index}]", item)
 
 
 def entries(check: Check, key_check: Check | None = None) -> Check:
-    """Return a check of a mapping, which applies one check to each value and, if given, another check to each key."""
+    """Return a check for mappings. It applies one check to each value, and another check, if any, to each key."""
 
     def checked(field: str, got: Mapping[str, Any]) -> None:
         for key, value in got.items():
@@ -221,7 +221,7 @@ def entries(check: Check, key_check: Check | None = None) -> Check:
 
 
 def unless(allowed: str, check: Check) -> Check:
-    """Return a check that accepts one given word as the value, and applies the given check to all other values."""
+    """Return a check that accepts one word without a check, and applies another check to all other values."""
 
     def checked(field: str, got: str) -> None:
         if got != allowed:
@@ -249,7 +249,7 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 
 
 def of_type(field: str, got: object, annotation: Any) -> None:
-    """Raise unless a value has the type in a type annotation. The message names Python types and allowed words."""
+    """Raise unless a value has the type of a type annotation. The message names Python types and allowed words."""
     alternatives = _alternatives(annotation)
     if _is_left_to_caller(alternatives) or (got is None and type(None) in alternatives):
         return
@@ -272,7 +272,7 @@ def _allowed_words(alternatives: tuple[Any, ...]) -> list[str]:
 
 
 def _is_left_to_caller(alternatives: tuple[Any, ...]) -> bool:
-    """Check whether a type annotation allows objects of other libraries. If so, the caller checks the value itself."""
+    """Check whether a type annotation allows objects of other libraries, which the caller must check itself."""
     return any(getattr(option, "_is_protocol", option in (Any, object)) for option in alternatives)
 
 
@@ -317,7 +317,7 @@ def snake(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def hint(owner: Any, name: str) -> Any:
-    """Return the type annotation of one attribute of a class. The evaluation of all annotations would be slower."""
+    """Return the type annotation of one attribute of a class. To evaluate all annotations would be slower."""
     holder = next(each for each in getattr(owner, "__mro__", (owner,)) if name in inspect.get_annotations(each))
     one = types.SimpleNamespace(__annotations__={name: holder.__annotations__[name]})
     return typing.get_type_hints(one, vars(sys.modules[holder.__module__]))[name]
@@ -326,7 +326,8 @@ def hint(owner: Any, name: str) -> Any:
 def arguments(function: Any, given: Mapping[str, object]) -> None:
     """Raise unless the keyword arguments of a function have the types in its annotations.
 
-    It skips arguments with the annotation ``int``, which the called function checks with ``whole_number``.
+    The function skips arguments with the annotation ``int``, because the called function checks them with
+    ``whole_number``.
     """
     for name, value in given.items():
         if name in function.__annotations__ and hint(function, name) is not int:
@@ -372,7 +373,8 @@ class Options(metaclass=ShortErrors):
     Attributes:
         _NAME: Name of the struct in messages; by default the name of the class in ``snake_case``.
         _CHECKS: Checks by name of the option, besides the check of its type.
-        _KEPT: Functions by name of the option. Each one converts the value of the user to the value to store.
+        _KEPT: Functions by name of the option. Each one converts the value that the user passes to the value that the
+            struct stores.
     """
 
     _NAME: ClassVar[str] = ""
@@ -394,5 +396,5 @@ class Options(metaclass=ShortErrors):
         refuse_first(self._conflicts())
 
     def _conflicts(self) -> Iterable[Conflict]:
-        """Return the conditions that make a combination of options invalid, with their messages."""
+        """Return the invalid combinations of options, as pairs of a condition and its message."""
         return ()

@@ -1,6 +1,6 @@
-"""Built-in kinds of Kubernetes, and the canonical form in which the API server stores their objects.
+"""Facts about built-in kinds of Kubernetes, and the canonical form in which the API server stores their objects.
 
-If a manifest is not in canonical form, ``kubectl apply`` reports ``configured`` at each run.
+If a manifest is not in this form, ``kubectl apply`` reports ``configured`` at each run, although nothing changes.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ def _shortest(amount: int, step: int, units: tuple[str, ...]) -> str:
 def make_canonical(manifest: Object) -> None:
     """Change a manifest of a built-in kind in place to the canonical form, in which the API server stores the object.
 
-    Quantities become canonical text. The function removes the false, zero or empty fields that the server omits.
+    Quantities get their canonical text. The function also removes fields that the server omits because they are false,
+    0 or empty.
     """
     if group_of(manifest["apiVersion"]) not in BUILT_IN_GROUPS:
         return
@@ -191,9 +192,9 @@ def _write_amounts(holder: Object, paths: Iterable[str]) -> None:
 
 
 def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
-    """Remove empty lists from mappings in a manifest, and also the given fields if they are false or 0.
+    """Remove empty lists and the given fields, if they are false or 0, from mappings in a manifest.
 
-    The keys of the argument ``names_at`` are the paths of the mappings.
+    The argument ``names_at`` maps the path of such a mapping to the names of the fields.
     """
     for path, names in names_at.items():
         for members in _at(holder, path):

@@ -1,4 +1,4 @@
-"""Labels of the objects that this library emits, and domains of the node labels that other programs set."""
+"""Labels of the objects that this library emits, and domains of node labels that other programs set."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _ONCE_A_NODE_RUNS = (
 )
 """Domains of node labels that programs set on a running node. Their subdomains belong to them too.
 
-The programs are feature discoveries, operating systems and cloud providers.
+The programs are feature discovery programs, operating systems and cloud providers.
 """
 
 _LABELS = frozenset(("kubernetes.io/arch", "node.kubernetes.io/instance-type"))
@@ -75,15 +75,15 @@ _OF_AMD = "feature.node.kubernetes.io/amd-"
 
 
 def is_known_once_a_node_runs(label: str) -> bool:
-    """Check whether a feature discovery, an operating system or a cloud provider sets a node label."""
+    """Check whether a feature discovery program, an operating system or a cloud provider sets a node label."""
     return label in _LABELS or _is_in(label, _ONCE_A_NODE_RUNS)
 
 
 def is_set_by_others(label: str) -> bool:
     """Check whether Kubernetes, an operating system or a cloud provider sets a node label.
 
-    The labels of feature discoveries do not count, because an app can install these programs. The labels of the AMD GPU
-    Operator count.
+    Return False for labels of feature discovery programs, because an app can install these programs. Return True for
+    labels of the AMD GPU Operator.
     """
     if label.partition("/")[0] in _DISCOVERED:
         return label.startswith(_OF_AMD)

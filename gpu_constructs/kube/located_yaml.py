@@ -33,8 +33,7 @@ class Refused(GpuConstructsError):
 
     Attributes:
         path: Path of the invalid value, as keys joined by dots.
-        node: Part of the YAML file to remove, as a node of PyYAML. Without this part, the file does not have the
-            problem.
+        node: Part of the YAML file that causes the problem, as a node of PyYAML.
     """
 
     def __init__(self, problem: str, node: yaml.Node, path: str) -> None:
@@ -52,16 +51,16 @@ class Dialect:
     called: ClassVar[str]
     """Name of this kind of file in messages."""
     first_alone: ClassVar[str] = ""
-    """End of the message about a second document: a colon, and the effect."""
+    """End of the message about a second YAML document in a file: a colon, and what the reader does with it."""
     given_twice: ClassVar[str] = ""
-    """End of the message about a duplicate key: a colon, and the effect."""
+    """End of the message about a duplicate key: a colon, and which value the reader would use."""
     required: ClassVar[Mapping[str, str]] = {}
-    """Ends of the messages about missing keys, by path: a colon, and the required value."""
+    """Ends of the messages about missing keys, by path of the key: a colon, and the value that the key must have."""
     readers: ClassVar[Mapping[Any, Callable[[Value], Any]]] = {}
-    """Functions that read values, by type hint."""
+    """Functions that convert a YAML value, by the type hint for which the reader calls them."""
 
     def problem_of(self, event: yaml.Event, text: str) -> str | None:
-        """Return the end of the message "text must …" if an item of YAML syntax, such as an anchor, is not allowed.
+        """Return the end of the message "text must …" if the file must not contain a YAML item such as an anchor.
 
         PyYAML parses a file as a sequence of such items (events). Return None if the file can contain the item.
         """
@@ -149,7 +148,7 @@ class Value:
 
         Args:
             problem: Text of the message before the library adds the line.
-            culprit: Value to remove from the file to solve the problem; by default this value.
+            culprit: Value that causes the problem; by default this value.
         """
         which = culprit or self
         return Refused(f"line {self.line}: {problem}", which.node, which.path)
@@ -216,7 +215,7 @@ class Value:
     def at(self, make: Callable[[], _Made]) -> _Made:
         """Call a function, and return its result.
 
-        If the function raises an error, add the line of this value to the message.
+        If the function raises an error, add the line of this value to its message.
         """
         try:
             return make()
@@ -252,8 +251,8 @@ class Value:
 
         Args:
             make: Class or factory. The key of a dataclass field is its metadata ``key``, or otherwise its name.
-            beside: Other keys that the mapping can have. The caller, not this method, reads their values.
-            called: Name of the struct in its own messages; by default the name of the class in ``snake_case``.
+            beside: Other keys that the mapping can have. This method ignores their values.
+            called: Name with which the messages of the class begin; by default the name of the class in ``snake_case``.
             where: Name of the mapping in messages about unknown keys; by default its path.
         """
         keys = {name: name for name in inspect.signature(make).parameters}
@@ -271,9 +270,9 @@ class Value:
             raise self._located(error.problem, called, members) from None
 
     def _located(self, problem: str, called: str, members: Mapping[str, Value]) -> Refused:
-        """Return an error that adds the line and the path of the value to a problem.
+        """Return an error that states a problem with the line and the path of the value.
 
-        The class of the value, for example ``GpuNode``, reported the problem without them.
+        The class that reports the problem, for example ``GpuNode``, knows neither the line nor the path.
         """
         missing = re.match(r"(\w+) is required by ", problem)
         if missing:

@@ -39,9 +39,9 @@ class Toleration(fields.Options):
     DaemonSet does not tolerate a taint, Kubernetes creates no pods for it and reports no event.
 
     Attributes:
-        key: Key of the taint. With None and ``operator="Exists"``, the toleration matches every taint.
+        key: Key of the taint. With None (the default) and ``operator="Exists"``, the toleration matches every taint.
         operator: Comparison with the taint: ``Equal`` (the default) compares the value, ``Exists`` matches any value.
-        value: Value of the taint, for ``Equal``.
+        value: Value of the taint if the operator is ``Equal``; None (the default) for ``Exists``.
         effect: Effect of the taint: ``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``. With None, the toleration
             matches all three effects.
         toleration_seconds: Time until a ``NoExecute`` taint evicts the pod, in seconds. With None, the taint never
@@ -87,7 +87,7 @@ CRITICAL_ADDONS = Toleration(key="CriticalAddonsOnly", operator="Exists")
 
 
 def tolerations(*groups: Iterable[Toleration]) -> list[dict[str, Any]]:
-    """Return several lists of tolerations as one list of manifests, in the same order and without duplicates."""
+    """Join lists of tolerations into one list of manifests, in the same order and without duplicates."""
     unique = dict.fromkeys(toleration for group in groups for toleration in group)
     return [toleration.to_manifest() for toleration in unique]
 
@@ -143,8 +143,8 @@ def gpu_node_affinity(*, tegra: bool = False, foreign: bool = False) -> dict[str
     """Return an affinity for nodes that Node Feature Discovery or an administrator labels as GPU nodes.
 
     Args:
-        tegra: Whether to include nodes with an NVIDIA CPU, because the GPU of a Tegra system is not a PCI device.
-        foreign: Whether to include the labels of Node Feature Discovery with its default settings.
+        tegra: Whether to include nodes with an NVIDIA CPU (Tegra systems), because their GPU is not a PCI device.
+        foreign: Whether to include nodes with the labels that Node Feature Discovery sets with its default settings.
     """
     terms = [[label_is(GPU_PCI_PRESENT, "true")], [label_is(GPU_PRESENT, "true")]]
     if tegra:
@@ -166,8 +166,8 @@ def with_node_alternatives(
 ) -> Mapping[str, Any]:
     """Return an affinity that also requires nodes to match at least one of several lists of expressions.
 
-    A node must match only one term of the affinity, so the function adds the expressions to each term. An affinity that
-    already requires the expressions stays unchanged.
+    A node must match only one term of the affinity, so the function adds the expressions to each term. If the affinity
+    already requires the expressions, the function returns it unchanged.
     """
     affinity = affinity or {}
     node = affinity.get("nodeAffinity") or {}
@@ -184,9 +184,9 @@ def with_node_alternatives(
 
 
 def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an affinity that also excludes each node on which a pod with certain labels runs.
+    """Return an affinity that also excludes each node on which a pod that matches a label selector runs.
 
-    A label selector specifies the labels.
+    The function adds the rule to the given affinity, if any.
     """
     affinity = affinity or {}
     apart = affinity.get("podAntiAffinity") or {}
@@ -195,7 +195,7 @@ def apart_on_nodes(affinity: Mapping[str, Any] | None, selector: Mapping[str, An
 
 
 def clash_of_terms(affinity: Mapping[str, Any]) -> str | None:
-    """Return a node label for which the expressions of an affinity contradict each other, so that no node matches.
+    """Return a node label about which the expressions of an affinity contradict each other, so that no node matches.
 
     Return None if a node can match the affinity.
     """

@@ -1,4 +1,4 @@
-"""Copies of mappings that the user passes, as plain data for YAML and JSON, and checks of their structure."""
+"""Functions that copy mappings of the user as plain data for YAML and JSON, and that check their structure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gpu_constructs.errors import GpuConstructsError, did_you_mean, refuse_if
 from gpu_constructs.kube import fields
 
 _LARGEST = 2**53
-"""Largest whole number that JavaScript, and programs that parse JSON numbers as floating point, represent exactly."""
+"""Largest whole number that is exact in JavaScript and in other programs with floating-point numbers."""
 
 _DEEPEST = 64
 _UNREADABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
-"""Characters that the YAML writer does not escape, and that YAML readers reject or read as a new line."""
+"""Characters that the YAML writer does not escape, although YAML readers reject them or read them as a new line."""
 
 
 def plain(field: str, value: object, *, may_be_none: bool = False, depth: int = 0) -> Any:
@@ -26,8 +26,8 @@ def plain(field: str, value: object, *, may_be_none: bool = False, depth: int = 
     Args:
         field: Name of the value in messages.
         value: Value that the user passes.
-        may_be_none: Whether None is a valid value; False by default.
-        depth: Number of mappings and lists that contain the value.
+        may_be_none: Whether the value can be None; False by default.
+        depth: Number of mappings and lists that contain the value; 0 by default.
 
     Raises:
         GpuConstructsError: The value contains a value of another type, or contains itself. The message states the path.
@@ -85,7 +85,7 @@ def at(value: Any, place: str | Sequence[str], default: Any = None) -> Any:
 def without(value: Any, place: str, prefix: str = "") -> Any:
     """Return a copy of a mapping or a list without the value at a path.
 
-    If the path has no value, the copy lacks the nearest value above it.
+    If the path has no value, the copy lacks the nearest existing value above the path.
 
     Args:
         value: Mapping or list.
@@ -136,20 +136,20 @@ _AMOUNTS = ("{number or text}", "{quantity}")
 
 
 Problem = tuple[str, str]
-"""Path of a value with a problem, and the end of the message about it."""
+"""Path of an invalid value, and the end of the message about it."""
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """A table that describes the valid structure of plain data. The shape of a value is the text that describes it.
+    """A table of the valid structure of plain data. A shape is a text that describes the valid values of a key.
 
-    A shape is a scalar (``bool``, ``text``), a choice of words (``a|b``), a list (``[shape]``), a mapping with any keys
-    (``{shape}``) or the name of a struct. A struct is a mapping that can have the listed keys only. It must have the
-    keys whose shape ends with ``!``.
+    A shape is a scalar type (``bool``, ``text``), a choice of words (``a|b``), a list (``[shape]``), a mapping with any
+    keys (``{shape}``) or the name of a struct. A struct is a mapping that can have only the keys in this table. If the
+    shape of a key ends with ``!``, the struct must have this key.
 
     Attributes:
         structs: Shapes of the keys of each struct, by name of the struct.
-        reasons: Reason why a struct cannot have a key, by ``struct.key``, for messages.
+        reasons: For messages, the reason why a struct cannot have a key, by ``struct.key``.
     """
 
     structs: Mapping[str, Mapping[str, str]]
@@ -171,7 +171,7 @@ class Shapes:
             raise GpuConstructsError(f"{place} {problem}")
 
     def problems(self, where: str, got: Any, shape: str) -> Iterator[Problem]:
-        """Yield the problem of each value whose structure differs from its shape: the path and the end of a message."""
+        """Yield a problem for each value that its shape does not allow: the path, and the end of a message."""
         if shape in self.structs:
             yield from self._of_struct(where, got, shape)
         elif shape.startswith("["):
@@ -219,7 +219,7 @@ def _no_word(got: Any, words: Sequence[str]) -> str:
 
 
 def _of_scalar(where: str, got: Any, shape: str) -> Generator[Problem, None, bool]:
-    """Yield the problem of a value whose shape is not a struct or a choice. Return whether there is a problem."""
+    """Yield the problem of a value whose shape is neither a struct nor a choice. Return whether it has a problem."""
     what, types = _SCALARS[shape]
     is_right = isinstance(got, types) and not (isinstance(got, bool) and shape not in ("bool", "any"))
     is_wrong = not is_right or (shape == "duration" and not _DURATION.match(got))

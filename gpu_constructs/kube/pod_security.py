@@ -1,9 +1,9 @@
 """Check of pod specs against the Pod Security Standards, with the same rules as kubernetes/pod-security-admission.
 
-If the rules of Kubernetes releases from 1.27 on differ, the checks use the strictest rule. For example, they reject
-hostnames in probes (as 1.34 does), and sysctls and SELinux types that only later releases allow. They ignore user
-namespaces, with which releases from 1.35 on allow more. The checks treat all pods as Linux pods. They read the fields
-for AppArmor and seccomp, and ignore the older annotations.
+If the rules differ between Kubernetes releases from 1.27 on, the checks use the strictest rule. For example, they
+reject hostnames in probes (as 1.34 does), and sysctls and SELinux types that only later releases allow. They ignore
+user namespaces, although releases from 1.35 on allow more in pods with a user namespace. The checks treat all pods as
+Linux pods. They read the fields for AppArmor and seccomp, and ignore the older annotations.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Rule(NamedTuple):
         path: Names of fields, separated by dots. A path through a list includes each item.
         problem: Text of the message. It can contain ``{owner}``, the pod, container or volume, and ``{value}``, the
             invalid value.
-        allowed: Valid values. None in the list stands for a missing field. If the attribute itself is None, all values
+        allowed: Valid values. None in this list stands for a missing field. If the attribute itself is None, all values
             are valid.
         refused: Invalid values.
-        required: Value that must be present at the path. ``...`` means that the container or the pod must set any
-            value.
+        required: Value that must be present at the path. The value ``...`` means that the container or the pod must set
+            any value.
     """
 
     where: Where
@@ -182,7 +182,7 @@ def _is_set(path: str, *holders: Mapping[str, Any]) -> bool:
 
 
 def _sources(volume: Mapping[str, Any]) -> list[str]:
-    """Return a list with one text, which names the source of a pod volume, such as ``hostPath`` or ``emptyDir``.
+    """Return the source of a pod volume, such as ``hostPath`` or ``emptyDir``, as a list with one text.
 
     If the level ``restricted`` allows a source that the volume sets, the text is this source. Otherwise the text
     contains all sources that the volume sets, joined by spaces.

@@ -75,7 +75,7 @@ _OBJECTS: Mapping[tuple[str, str], str] = {
     ("kubeflow.org", "Experiment"): "spec.trialTemplate.trialSpec",
     ("kubeflow.org", "Trial"): "spec.runSpec",
 }
-"""Path of the manifest that an object of a kind contains.
+"""Paths to the manifest in an object that contains another manifest, such as a Katib Experiment, by kind.
 
 The kind of the contained manifest determines where its pod specs are.
 """
@@ -102,7 +102,7 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _follow(value: Any, steps: tuple[str, ...], done: Path = ()) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Yield each mapping in a manifest that the steps of a path lead to, with its complete path."""
+    """Yield each mapping at a path of a manifest, with its complete path."""
     if not steps:
         if isinstance(value, dict):
             yield done, value

@@ -72,7 +72,7 @@ class ProgramOptions(AgentOptions, total=False):
             default.
         security_context: Security context of the container. It replaces the computed security context, and must grant
             the rights that the other options need.
-        service_account: Name or construct of an existing ServiceAccount.
+        service_account: Name or construct of an existing ServiceAccount; by default the construct decides.
     """
 
     host_network: bool
@@ -132,7 +132,7 @@ class Pods:
     """The settings of the pods of a construct: the defaults of the construct, and the options of the user.
 
     Attributes:
-        options: Options of the user by name. An option with the value None counts as not set.
+        options: Options of the user by name. If the value of an option is None, the default applies.
         image: Default image.
         resources: Default requests and limits of the main container.
         runtime_class: Default name of the RuntimeClass; None uses the default runtime of the nodes.

@@ -1,4 +1,4 @@
-"""Builders of ServiceAccounts, roles and role bindings. Each function returns manifests by construct ID."""
+"""Functions that return ServiceAccounts, roles and role bindings, as manifests by construct ID."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of ``dist/`` that are not manifests, such as Helm values and reports, and the marks of generated files."""
+"""Files in ``dist/`` that are not manifests, such as Helm values, and the line that marks generated files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def first_line(name: str, program: str = "") -> str:
 
     Args:
         name: Name of the file, whose ending determines the form of the comment.
-        program: Name of the program that writes the file. Empty (the default) omits the name.
+        program: Name of the program that writes the file. If it is empty (the default), the line contains no name.
     """
     before, after = _around_mark(name)
     author = f" ({program})" if program else ""
@@ -62,7 +62,7 @@ def first_line(name: str, program: str = "") -> str:
 
 
 def author(name: str, line: str) -> str | None:
-    """Return the program in the first line of a file. Return None if this library did not write the file."""
+    """Return the name of the program that generated a file, as its first line states. Return None for other files."""
     before, after = _around_mark(name)
     mark = _MARK.fullmatch(line.removeprefix(before).removesuffix(after))
     if mark is None or line != before + mark[0] + after:
@@ -75,7 +75,7 @@ def _around_mark(name: str) -> tuple[str, str]:
 
 
 def marked(name: str, text: str, program: str = "") -> str:
-    """Return the text of a file with a mark that states that a program generated the file.
+    """Return the text of a file with a mark, which states that this library generated the file.
 
     The mark is the first line. In JSON, it is a member of the object.
     """

@@ -73,9 +73,9 @@ class Volume(metaclass=ShortErrors):
 
     Attributes:
         source: Source of the volume, as in a manifest.
-        read_only: Whether the mount prevents writes.
+        read_only: Whether the mount prevents writes; False by default.
         sub_path: Path in the volume to mount. With None, the container mounts the root of the volume.
-        of_object: Construct of the ConfigMap or Secret. None if the user passes its name.
+        of_object: Construct of the ConfigMap or Secret; None (the default) if the user passes its name.
     """
 
     source: Mapping[str, Any] = field(repr=False)
@@ -154,7 +154,7 @@ class Volume(metaclass=ShortErrors):
     @classmethod
     @short_errors
     def of_source(cls, source: Mapping[str, Any], *, read_only: bool = False) -> Volume:
-        """Mount a volume source without its own method: ``Volume.of_source({"nfs": {"server": ..., "path": ...}})``.
+        """Mount any other kind of volume, for example ``Volume.of_source({"nfs": {"server": ..., "path": ...}})``.
 
         Args:
             source: Mapping with one volume source, as in a manifest.
@@ -167,7 +167,7 @@ class Volume(metaclass=ShortErrors):
 
     @short_errors
     def at(self, sub_path: str) -> Volume:
-        """Return a copy of the volume that mounts only one path in it, so that several mounts can use the volume.
+        """Return a copy of the volume that mounts only one path in it. Use it to mount several parts of a volume.
 
         Args:
             sub_path: Relative path in the volume, without ``..``.
@@ -238,7 +238,7 @@ class Mounts:
         return bool(self.claims) or any("persistentVolumeClaim" in source for source in self.sources)
 
     def disks(self, owner: str, *, pods_at_once: int, way_out: str) -> list[dict[str, Any]]:
-        """Return the pod volumes for the PersistentVolumeClaims that the workload creates.
+        """Return those entries of ``volumes`` in the pod spec that refer to PersistentVolumeClaims of the workload.
 
         Args:
             owner: Name of the workload, which is the prefix of the names of its claims.
@@ -329,8 +329,8 @@ def mounts(
     """Return the volume mounts of the only container of a pod, and the volumes of the pod.
 
     Raises:
-        GpuConstructsError: ``Mounts.mounted`` rejects a value, or a value is a ``VolumeClaim``, which only a workload
-            can create.
+        GpuConstructsError: A value or a path is invalid, as for ``Mounts.mounted``, or a value is a ``VolumeClaim``,
+            which only a workload can create.
     """
     pod = Mounts(reserved)
     mounted = pod.mounted(given, shared_memory=shared_memory)

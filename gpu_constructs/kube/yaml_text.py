@@ -1,4 +1,4 @@
-"""Writers of YAML that parsers of YAML 1.1 and YAML 1.2, including those in Go, read as the same values."""
+"""Writers of YAML. Parsers of YAML 1.1 and of YAML 1.2, including those in Go, read the result as the same values."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _ManifestDumper.add_representer(float, _number_of_manifest)
 
 
 class _Unusual(Exception):
-    """The error for a text that ``_Writer`` cannot write, because its YAML form depends on its position."""
+    """The error for a text that ``_Writer`` cannot write itself, because its YAML form depends on its position."""
 
 
 class _Writer(NamedTuple):
@@ -180,10 +180,10 @@ _MANIFEST = _Writer(_ManifestDumper, "", _scalar_of_manifest)
 
 
 def yaml_text(document: Any) -> str:
-    """Return a configuration file, given as plain data, as YAML text."""
+    """Return the YAML text of a configuration file for its content as plain data."""
     return _CONFIG.text(document)
 
 
 def manifest_text(manifest: Any) -> str:
-    """Return a Kubernetes manifest, given as plain data, as YAML text."""
+    """Return the YAML text of a Kubernetes manifest for its content as plain data."""
     return _MANIFEST.text(manifest)

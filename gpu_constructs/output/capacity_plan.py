@@ -32,22 +32,22 @@ _PLANNED = "_gpu_capacity_plan"
 class CapacityPlan(GpuConstruct):
     """A plan that compares the GPU demand of an app with its cluster. Synth fails if the demand does not fit.
 
-    The plan compares the requests of all objects of the app, including objects of other libraries, with an inventory of
-    GPU nodes. It considers the slots that nodes advertise with sharing and MIG, node selectors, affinities and taints.
-    It also counts additional pods during updates, and the pods of trials and replicas. If the pods of a workload can
-    never run, the synth fails. The error states the reason for each node and a solution.
+    The plan compares the GPU requests of all objects of the app, including objects of other libraries, with an
+    inventory of GPU nodes. It considers the slots that nodes advertise with sharing and MIG, node selectors, affinities
+    and taints. It also counts the extra pods of updates, and all pods of replicas and of trials. If the pods of a
+    workload can never run, the synth fails. The error states the reason for each node and a solution.
 
     Kubernetes counts slots but not GPU memory. The plan adds up the memory that pods state in ``GpuRequest(vram=...)``,
     and reports pods that do not fit together on one GPU.
 
-    Emits no Kubernetes object. ``synth`` writes a report as a page, a picture, text and JSON:
+    Emits no Kubernetes object. ``synth`` writes a report as an HTML page, a picture, text and JSON:
     ``reports/capacity-plan.html``, ``.svg``, ``.txt`` and ``.json``. Their folder is beside the manifests, and
     ``kubectl apply -f`` does not read it. ``app.synth()`` of cdk8s also fails, but writes no report. If a synth fails,
-    the earlier report stays, like all files of dist/. ``plan`` contains the new result.
+    the earlier report does not change, like all files of dist/. ``plan`` then contains the new result.
 
     Attributes:
         inventory: The GPU nodes.
-        provides: Empty declaration of effects on the cluster, because a plan adds nothing to the cluster.
+        provides: Effects on the cluster that the construct declares. None, because a plan adds nothing to the cluster.
     """
 
     @short_errors
@@ -72,20 +72,21 @@ class CapacityPlan(GpuConstruct):
                 another.
             id: Construct ID.
             vram: Severity of two problems: pods can exceed the memory of a GPU, or pods on a shared GPU state no memory
-                budget. ``warn``, the default because budgets are estimates, warns. ``error`` makes the synth fail.
-                ``off`` does neither, and only the report shows it.
+                budget. With ``warn``, synth prints a warning. This is the default, because budgets are estimates. With
+                ``error``, synth fails. With ``off``, only the report shows the problem.
             waiting: Severity if the cluster cannot run all pods at the same time, so that some stay Pending. Use
                 ``off`` if jobs can wait.
             power: Severity if the GPUs of a rack can draw more than ``GpuInventory(rack_watts=...)`` at their power
                 limits.
-            unchecked: Severity if the pods fit only under a condition that the plan cannot check. Examples are another
-                scheduler than the scheduler of Kubernetes, a label that no node declares, and a custom resource of an
-                unknown kind. With ``error``, a synth without errors means that all pods fit. With ``off``, only the
-                report states the conditions, in its verdict "fits, if ...".
+            unchecked: Severity if the pods fit only under a condition that the plan cannot check. Examples are a
+                scheduler other than kube-scheduler, a label that no node declares, and a custom resource of an unknown
+                kind. With ``error``, a synth without errors means that all pods fit. With ``off``, only the report
+                states the conditions, in its verdict "fits, if ...".
             other_manifests: Objects of the cluster that the app does not create, as plain data. For example, pass the
-                result of ``yaml.safe_load_all`` for the output of ``helm template``, or ``[json.loads(text)]`` for that
-                of ``kubectl get deployments -A -o json``. Their GPUs count. An object that the app creates too counts
-                once. Their updates only cause warnings, because the app cannot change them.
+                result of ``yaml.safe_load_all`` for the output of ``helm template``, or ``[json.loads(text)]`` for the
+                output of ``kubectl get deployments -A -o json``. The plan counts the GPUs of these objects. It counts
+                an object only once if the app creates it too. Problems with their updates are only warnings, because
+                the app cannot change these objects.
             title: Title of the report. None (the default) uses the name of the folder in ``App(outdir=...)``.
 
         Raises:
@@ -183,7 +184,7 @@ class CapacityPlan(GpuConstruct):
         return Finding(subject, wrapped("\n  ".join(map(_shown, lines))), is_warning=is_warning)
 
     def side_files(self) -> list[SideFile]:
-        """Return the files of the report: page, picture, text and JSON."""
+        """Return the files of the report: HTML page, picture, text and JSON."""
         forms = {
             ".html": self.plan.to_html,
             ".json": self.plan.to_json,

@@ -24,7 +24,7 @@ _NO_NAMESPACE = (
 
 
 class Examined(NamedTuple):
-    """An app with the problems and warnings that the checks found.
+    """The result of all checks of an app: its objects, the problems and the warnings.
 
     Attributes:
         app: The app.

@@ -20,7 +20,7 @@ METADATA_FILE = "construct-metadata.json"
 """Name of the file for ``App(record_construct_metadata=True)``."""
 
 DEFAULT_PROGRAM = "app.py"
-"""Name of the program that wrote a file whose first line names no program."""
+"""Name of the program in messages if the first line of a file names no program."""
 
 _NAMED = 3
 """Largest number of files that a message lists."""
@@ -43,7 +43,8 @@ class PartlyWritten(Exception):
 
     Attributes:
         reason: Description of the first failure.
-        details: Lines that list which files synth replaced or removed and which it did not. Empty if it changed none.
+        details: Lines that list which files synth replaced or removed, and which it did not. Empty if it changed no
+            files.
     """
 
     def __init__(self, reason: str, details: Sequence[str]) -> None:
@@ -59,9 +60,9 @@ class OutputFiles:
     Attributes:
         root: Folder that contains all files.
         outdirs: Output folders of the Apps (``App(outdir=...)``): ``root`` itself, or folders in it.
-        program: Name of the program that writes the files. It never replaces or removes files of another program. If a
-            script writes a second App to one folder in a separate call, that App gets its own name, ``app.py-2``.
-        apps: Values of ``id()`` of the Apps, to recognize them in a later call.
+        program: Name of the program that writes the files. Files of another program stay unchanged. If a script writes
+            two Apps to one folder in separate calls, the second App counts as another program, such as ``app.py-2``.
+        apps: Python ``id()`` of each App, to recognize the Apps in a later call.
         texts: Text of each file, by path.
     """
 
@@ -87,7 +88,7 @@ class OutputFiles:
         return self.root / name if self.is_single else self.root / name / outdir.name
 
     def problems(self) -> list[str]:
-        """Return the reasons why a write of the files would fail or lose data."""
+        """Return the reasons why synth cannot write the files without an error or a loss of data."""
         blocked: dict[Path, str] = {}
         taken: dict[str, list[Path]] = defaultdict(list)
         others = [call for call in self._calls_near() if call.apps.isdisjoint(self.apps)]
@@ -128,11 +129,11 @@ class OutputFiles:
                 _remove_empty_folders(folder, self.root)
 
     def write(self) -> dict[str, Sequence[Path]]:
-        """Write the files that have changed, and remove those that only an earlier run wrote.
+        """Write the files that have changed, and remove files of earlier runs that this run does not write.
 
         Returns:
-            Paths of files by what happened to them: ``written``, ``unchanged``, ``removed``, or ``taken_over``, which
-            are files of other authors that this run replaced.
+            Paths of the files, by what happened to them: ``written``, ``unchanged``, ``removed`` or ``taken_over``. The
+            latter are files that this run replaced, although this library had not written them.
 
         Raises:
             PartlyWritten: If the operating system prevents a write or a removal.
@@ -220,7 +221,7 @@ class OutputFiles:
         """Return the earlier calls in this process that wrote to folders in which this run can remove files.
 
         The result is empty if the process is not a script, for example a test or a notebook. Such a process can write
-        another state of the same App.
+        the same App several times in different states.
         """
         if running_script() is None:
             return []
@@ -242,8 +243,8 @@ def _looks_into(one: OutputFiles | _Call, other: OutputFiles | _Call) -> bool:
 def running_program() -> str:
     """Return the name of the running program, which the first line of generated files contains.
 
-    The name is the path of the script from the folder that contains ``.git``, or otherwise from the working directory.
-    The name is empty for ``app.py``, and if the process runs no script.
+    The name is the path of the script, relative to the folder that contains ``.git`` or, if none does, to the working
+    directory. The name is empty for ``app.py``, and if the process runs no script.
     """
     script = running_script()
     if script is None:
@@ -254,7 +255,7 @@ def running_program() -> str:
 
 
 def program_name(name: str) -> str:
-    """Return a program name with all characters replaced that are not valid in comments of YAML or HTML, or in JSON."""
+    """Return a program name in which other characters replace those that are not valid in YAML comments, HTML or JSON."""
     plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._/-") else "_" for letter in name)
     while "--" in plain:
         plain = plain.replace("--", "-")
@@ -279,7 +280,7 @@ def _if_gone(program: str) -> str:
 
 
 def _author(path: Path) -> str | None:
-    """Return the program in the first line of a file. Return None if this library did not write the file."""
+    """Return the name of the program that generated a file, as its first line states. Return None for other files."""
     try:
         with path.open(encoding="utf-8", errors="replace") as lines:
             return author(path.name, lines.readline())
@@ -297,7 +298,7 @@ def _holds(path: Path, text: str) -> bool:
 def _link(path: Path, root: Path) -> Path | None:
     """Return the first symbolic link in the path from a root folder to a file. Return None if the path has no link.
 
-    ``synth`` never writes or removes a file through a symbolic link, because the target can belong to others.
+    ``synth`` never writes or removes a file through a symbolic link, because another program can own the target.
     """
     folders = path.parents[: len(path.relative_to(root).parts) - 1]
     return next((part for part in (*reversed(folders), path) if part.is_symlink()), None)

@@ -53,11 +53,10 @@ def add_files(checked: Examined, rendered: Rendered, output: OutputFiles) -> lis
 
 
 def _sorted_into_files(rendered: Rendered) -> dict[str, list[dict[str, Any]]]:
-    """Return the objects that belong in each file, by the path of the file in the output folder of the app.
+    """Return the objects of each file, by the path of the file in the output folder of the app.
 
     Raises:
-        GpuConstructsError: If the name of a chart is the name of a file that contains objects of all charts, such as
-            ``00-namespaces``.
+        GpuConstructsError: If a chart has the name of a file for objects of all charts, such as ``00-namespaces``.
     """
     files: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for chart, own in rendered.charts:

@@ -17,7 +17,7 @@ from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.tree.manifest import Manifest
 
 _RESOLVERS = 3
-"""Number of cdk8s resolvers (functions that convert values) that an App has by default."""
+"""Number of resolvers (functions of cdk8s that convert values) that an App has by default."""
 
 _PASSING = "gpu-constructs-validation"
 """ID of a temporary chart, which synth removes before it writes."""
@@ -27,7 +27,7 @@ _ERROR_NAMES = re.compile(r"\b[A-Za-z]*Error: ")
 
 @dataclass(frozen=True)
 class Rendered:
-    """All objects of an app as plain data in one list, with the range of list indices for each chart."""
+    """All objects of an app as plain data in one list, with the positions of the objects of each chart in the list."""
 
     manifests: list[dict[str, Any]]
     charts: list[tuple[Chart, range]]
@@ -72,8 +72,8 @@ def render(
     """Return the objects of all charts as plain data.
 
     cdk8s runs in JavaScript, and the transfer of manifests to and from it is slow. This function therefore renders a
-    chart itself, in the order of cdk8s, if the chart contains only ``Manifest`` objects. Charts that cdk8s renders come
-    first, because that validates the whole app and determines the order of its objects.
+    chart itself, in the order of cdk8s, if the chart contains only ``Manifest`` objects. cdk8s renders its charts
+    first, because this validates the whole app and determines the order of its objects.
     """
     held: dict[Chart, list[ApiObject]] = {}
     for construct in constructs:
@@ -153,7 +153,8 @@ def changes_metadata(app: App) -> bool:
 def unwrapped(error: RuntimeError) -> list[str]:
     """Return the messages of an error of cdk8s during rendering, without the texts that the JavaScript bridge adds.
 
-    If Python code that jsii called back raised an exception, raise it again, because its traceback helps most.
+    If cdk8s called Python code and this code raised an exception, raise that exception again, because its traceback is
+    the most useful one.
     """
     if not isinstance(error.__cause__, JavaScriptError):
         raise error

@@ -40,9 +40,9 @@ class SynthesisReport:
     Attributes:
         folder: Folder of the output, as the user specifies it.
         written: Files that are new or changed.
-        unchanged: Files that already had the same content.
+        unchanged: Files whose content did not change.
         removed: Files of an earlier run that ``synth`` removed, because no construct emits them now.
-        taken_over: Files among ``written`` that replaced a file that this library did not write.
+        taken_over: Those files in ``written`` that replaced a file which this library did not write.
         warnings: Warnings of this run, including those of constructs.
     """
 
@@ -90,10 +90,11 @@ def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | 
 
     ``kubectl apply -f`` reads the files of a folder in this order.
 
-    The first line of each file states that it is generated, and names the program that wrote it unless that is
+    The first line of each file states that the file is generated. It also names the program, unless the program is
     ``app.py``. ``synth`` removes files that this program wrote earlier but does not write now. It never removes files
-    without that line. Files of another program, or of another App of this program, stay, and a warning names them.
-    Replacing such a file is an error. ``synth`` never writes or removes a file through a symbolic link.
+    without that line. Files of another program, or of another App of this program, stay, and a warning names them. If
+    ``synth`` would have to replace such a file, it reports an error. ``synth`` never writes or removes a file through a
+    symbolic link.
 
     One line on stderr summarizes the result. If there is a problem, ``synth`` prints every problem of every app with
     its construct path, does not change dist/, and exits with status 1.
@@ -103,11 +104,10 @@ def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | 
             ``"dist/fleet"``). In this parent folder, ``synth`` also removes files that this program generated for a
             cluster that is no longer among ``apps``.
         strict: Whether warnings are errors. The environment variable ``GPU_CONSTRUCTS_STRICT=1`` has the same effect.
-            A warning that a filter of Python's ``warnings`` ignores stays ignored.
+            Warnings that a filter of Python's ``warnings`` module ignores do not count.
         quiet: Whether to omit the line that summarizes the result.
-        program: Name of the program for the first lines. By default, the name is the path of the script in its
-            repository, and empty for ``app.py``, a test, or a notebook. Set it if two programs of the same name write
-            to one folder.
+        program: Name of the program for the first lines. By default, it is the path of the script in its repository. It
+            is empty for ``app.py``, a test, or a notebook. Set it if two programs of the same name write to one folder.
     """
     try:
         report = synthesize(*apps, strict=strict, program=program)

@@ -1,1 +1,1 @@
-"""The interface to cdk8s: the class that emits manifests, and the checks of the arguments of constructs."""
+"""The interface to cdk8s: the class that emits manifests, and the base classes and decorators of constructs."""

@@ -104,7 +104,7 @@ def _bases(options: type) -> list[type]:
 
 
 def _descriptions(options: type) -> str:
-    """Return the lines that document the keys of one TypedDict, with the indentation of a method's arguments."""
+    """Return the lines that document the keys of one TypedDict, with the indentation of arguments in a docstring."""
     found = _ATTRIBUTES.search(inspect.cleandoc(options.__doc__ or ""))
     return "\n".join(f"        {line}".rstrip() for line in (found[1] if found else "").rstrip().splitlines())
 
@@ -113,13 +113,13 @@ _Init = TypeVar("_Init", bound=Callable[..., None])
 
 
 class _ShortErrors(ShortErrors, jsii.JSIIMeta):
-    """A metaclass that shortens the tracebacks of constructs. It also removes the frames of jsii from them."""
+    """A metaclass that shortens the tracebacks of errors in constructs. It also removes frames of jsii from them."""
 
 
 def checked(init: _Init) -> _Init:
     """Decorate the ``__init__`` of a construct, so that it checks the types of its keyword arguments before it runs.
 
-    An invalid keyword then leaves the construct tree unchanged. Each error gets the path of the new construct.
+    If a keyword is invalid, the construct tree does not change. Each error gets the path of the new construct.
     """
     signature = signature_of(init)
 
@@ -180,7 +180,7 @@ def at_own_path(method: _Method) -> _Method:
 def _path(scope: object, id: object) -> str:
     """Return the path of a construct for an error message.
 
-    The function calls JavaScript and is slow, so only errors use it.
+    The function is slow, because it calls JavaScript. So only errors use it.
     """
     is_named = isinstance(id, str) and id and id.isprintable()
     return f"{scope.node.path}/{id}".lstrip("/") if isinstance(scope, Construct) and is_named else ""
@@ -194,13 +194,13 @@ class GpuObject(GpuConstruct):
     """A construct of this library inside a chart.
 
     Attributes:
-        api_object: Main object that the construct emits, for example to call ``add_json_patch``. It is the result of
-            ``cdk8s.ApiObject.of(construct)``.
+        api_object: Main object that the construct emits. Use it, for example, to call ``add_json_patch``.
+            ``cdk8s.ApiObject.of(construct)`` returns the same object.
     """
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """Main object that this construct emits, for example to call ``add_json_patch``."""
+        """Main object that this construct emits. Use it, for example, to call ``add_json_patch``."""
         return cdk8s.ApiObject.of(self)
 
 
@@ -208,13 +208,13 @@ class GpuChart(cdk8s.Chart, metaclass=_ShortErrors):
     """A chart of this library: one file in dist/.
 
     Attributes:
-        api_object: Main object that the construct emits, for example to call ``add_json_patch``. It is the result of
-            ``cdk8s.ApiObject.of(construct)``.
+        api_object: Main object that the construct emits. Use it, for example, to call ``add_json_patch``.
+            ``cdk8s.ApiObject.of(construct)`` returns the same object.
     """
 
     @property
     def api_object(self) -> cdk8s.ApiObject:
-        """Main object that this chart emits, for example to call ``add_json_patch``."""
+        """Main object that this chart emits. Use it, for example, to call ``add_json_patch``."""
         return cdk8s.ApiObject.of(self)
 
 
@@ -234,10 +234,10 @@ class ReadsHelmValues:
             scope: Parent of the construct.
             id: ID of the construct.
             path: Path of the file, which can be empty.
-            installation: Keywords of ``from_helm_values``.
+            installation: Other keywords of ``from_helm_values``.
 
         Raises:
-            GpuConstructsError: The file does not exist or is not YAML, or ``from_helm_values`` raises it.
+            GpuConstructsError: The file does not exist or is not YAML, or ``from_helm_values`` raises the error.
         """
         made: Self = cls.from_helm_values(scope, id, ValuesFile.read(path), **installation)
         return made

@@ -1,4 +1,4 @@
-"""A function that reduces garbage collections while a program creates many long-lived objects."""
+"""A function that makes Python's garbage collector run less often while a program creates many long-lived objects."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ _MANY_OBJECTS = 100_000
 
 @contextmanager
 def collected_rarely() -> Iterator[None]:
-    """Run the garbage collector less often in the ``with`` block. It takes a tenth of a run and frees nothing.
+    """Run the garbage collector less often in the ``with`` block.
 
-    If the collector is off, or already has a higher threshold, its setting does not change.
+    The collector otherwise takes a tenth of the time of a synth, and frees no memory.
+
+    If the collector is off, or already has a higher threshold, the function does not change its settings.
     """
     threshold = gc.get_threshold()
     gc.set_threshold(threshold[0] and max(threshold[0], _MANY_OBJECTS), *threshold[1:])

@@ -1,7 +1,7 @@
 """Registry of the Apps that contain constructs of this library.
 
 The library checks each registered App when cdk8s validates it. When the program ends, the library warns about each App
-for which the program wrote no manifests.
+for which the program wrote no manifests, because it probably lacks a call of ``synth``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class AppChecks:
     """The checks of this library that cdk8s runs when it validates an app.
 
     Attributes:
-        checks: Checks, by the path of the construct that added them.
+        checks: Checks by the path of the construct that added them.
         is_left_to_synth: Whether ``synth`` of this library is rendering the app. If so, cdk8s must skip the checks,
             because ``synth`` runs them itself.
     """
@@ -59,7 +59,7 @@ class AppChecks:
         return remembered
 
     def _checked_once(self, render: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a replacement for the render method of the app, so that the checks run only once for all charts."""
+        """Return a replacement for a render method of cdk8s, so that the checks run only once for all charts."""
 
         @wraps(render)
         def rendered(*args: Any, **kwargs: Any) -> Any:
@@ -201,7 +201,7 @@ def _checked_first(app: App, render: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def expect_nothing_more() -> None:
-    """Disable the warning about an App that is not rendered, because the program fails."""
+    """Disable the warning about Apps that the program did not render. Call it if the program fails."""
     _held.clear()
 
 

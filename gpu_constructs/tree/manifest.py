@@ -15,7 +15,7 @@ from gpu_constructs.kube import kinds
 Body = Mapping[str, Any]
 
 GRANTS = "_gpu_constructs_grants"
-"""Name of the attribute of an App that stores GPU access which a construct granted to objects of other constructs."""
+"""Name of the attribute of an App that stores which objects got access to GPUs from another construct."""
 
 _KNOWN_METADATA = ("annotations", "finalizers", "labels", "name", "namespace")
 
@@ -32,11 +32,11 @@ def _sorted(value: Any) -> Any:
 
 
 class Manifest(ApiObject):
-    """An ``ApiObject`` whose body is plain Python data.
+    """A Kubernetes object (``ApiObject``) whose content is plain Python data.
 
-    No schema of a Kubernetes release filters the body, so every field reaches the output. The output has sorted keys
-    and no members that are ``None``. Cluster-scoped kinds have no namespace, even under ``Chart(namespace=...)``. JSON
-    patches apply last.
+    Every field of the content reaches the output, because no schema of a Kubernetes release filters it. The output has
+    sorted keys, and omits members that are ``None``. Cluster-scoped kinds have no namespace, even under
+    ``Chart(namespace=...)``. JSON patches apply last.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Manifest(ApiObject):
             scope: Construct that owns the object.
             id: Construct ID; ``Default`` for the main object of a construct.
             manifest: Complete manifest, or a function that returns it. The constructor calls the function to get the
-                identity of the object, and synth calls it for the body.
+                identity of the object, and synth calls it to get the content.
             is_cluster_scoped: Whether the kind is cluster-scoped. By default, the list of kinds in the module ``kinds``
                 decides. Pass the value for custom resources, which are not in this list.
         """
@@ -76,7 +76,7 @@ class Manifest(ApiObject):
         )
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute. Record each read of ``metadata``, because the caller can change it in JavaScript."""
+        """Return an attribute. Record that a caller reads ``metadata``, because the caller can then change it."""
         if name == "metadata":
             self._is_metadata_given_out = True
         return super().__getattribute__(name)
@@ -84,7 +84,7 @@ class Manifest(ApiObject):
     def add_json_patch(self, *ops: JsonPatch) -> None:
         """Change the emitted manifest by JSON Patch operations (RFC 6902).
 
-        They apply in order after all other changes.
+        The operations apply in order, after all other changes.
         """
         self._patches.extend(ops)
 
@@ -95,7 +95,7 @@ class Manifest(ApiObject):
     def to_json_in(self, namespace: str | None, labels: Mapping[str, str]) -> Any:
         """Return the rendered manifest of an object in a chart, without a call of cdk8s if possible.
 
-        A call of cdk8s is slow. If a caller can have changed the metadata through cdk8s, the method calls cdk8s.
+        A call of cdk8s is slow. The method calls it only if the user may have changed the metadata through cdk8s.
 
         Args:
             namespace: Namespace of the chart that contains the object.

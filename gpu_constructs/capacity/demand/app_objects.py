@@ -1,4 +1,4 @@
-"""Relations between the objects of an app, such as the autoscaler, the quotas and the claims of a workload.
+"""Functions that find the objects of an app that affect a workload, such as its autoscaler, quotas and claims.
 
 Sources:
     kubernetes/kubernetes@v1.36.0:plugin/pkg/admission/priority/admission.go, pkg/apis/scheduling/types.go: A pod
@@ -94,7 +94,7 @@ class App:
         return {key(index): index for index in reversed(range(len(self.facts.objects)))}
 
     def as_written(self, manifest: Manifest) -> Manifest:
-        """Return the original manifest of an object, with the fields that ``Facts.objects`` omits.
+        """Return the manifest of an object as the app emits it, with the fields that ``Facts.objects`` omits.
 
         An item of a List has no manifest of its own, so the function returns it unchanged.
         """
@@ -117,7 +117,7 @@ class App:
 
     @cached_property
     def own_classes(self) -> dict[str, object]:
-        """DRA device classes of the app that contain NVIDIA GPUs, each with its extended resource name or None."""
+        """DRA device classes of the app that contain NVIDIA GPUs, each with its extended resource name, if any."""
         return {
             name_of(manifest): at(manifest, "spec").get("extendedResourceName")
             for _, manifest in self.facts.of_kind((_DRA, "DeviceClass"))
@@ -135,7 +135,7 @@ class App:
 
     @cached_property
     def default_priority(self) -> Manifest | None:
-        """PriorityClass of pods that name no PriorityClass. If several are defaults, the one with the lowest value."""
+        """Default PriorityClass of pods. If several PriorityClasses are defaults, the one with the lowest value."""
         classes = (one for _, one in self.facts.of_kind(("scheduling.k8s.io", "PriorityClass")))
         defaults = [one for one in classes if one.get("globalDefault") is True]
         return min(defaults, key=lambda one: number(one.get("value"), 0), default=None)
@@ -215,8 +215,7 @@ def quota_shares(pod_spec: Mapping[str, Any], takes: Mapping[str, int], namespac
 
     Args:
         pod_spec: Spec of the pod.
-        takes: Amounts that the pod uses, by the key that a ResourceQuota has for them, such as
-            ``requests.nvidia.com/gpu``.
+        takes: Amounts that the pod uses, by their key in a ResourceQuota, such as ``requests.nvidia.com/gpu``.
         namespace: Namespace of the pod.
         app: Objects of the app that contains the pod.
     """
@@ -232,16 +231,16 @@ def quota_shares(pod_spec: Mapping[str, Any], takes: Mapping[str, int], namespac
 
 
 def quota_names(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return requested amounts by the keys that a ResourceQuota has for them.
+    """Return the requested amounts of resources, each by the key that limits the resource in a ResourceQuota.
 
-    A resource counts as a request, such as ``requests.nvidia.com/gpu``. A DRA device class has two keys.
+    The key of an extended resource is, for example, ``requests.nvidia.com/gpu``. A DRA device class has two keys.
     """
     resources = {f"requests.{name if '/' in name else IMPLICIT + name}": count for name, count in asks.items()}
     return {**resources, **device_names(asks)}
 
 
 def device_names(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the requested devices of DRA classes, by the key that a ResourceQuota has for the class."""
+    """Return the number of requested devices of each DRA class, by the key that limits the class in a ResourceQuota."""
     return {f"{name}.deviceclass.resource.k8s.io/devices": count for name, count in asks.items() if "/" not in name}
 
 
@@ -386,7 +385,7 @@ def _choice(wanted: Mapping[str, Any], name: object, app: App, notes: list[str])
 
 
 def _together(some: Sequence[Choice], others: Sequence[Choice]) -> Sequence[Choice]:
-    """Return the alternative sets of devices for two requests together, as the allocator orders them."""
+    """Return each combination of the alternatives of two requests, in the order in which the allocator tries them."""
     found: dict[tuple[frozenset[tuple[str, int]], frozenset[str]], Choice] = {}
     for one, other in islice(product(some, others), _MOST_CHOICES):
         names = dict.fromkeys([*one.asks, *other.asks])

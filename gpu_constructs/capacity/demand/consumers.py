@@ -97,7 +97,7 @@ def consumers(facts: Facts) -> list[Consumer]:
 
 
 def _holder(index: int, made: PodGroup, app: App) -> tuple[_Holder, str]:
-    """Return the pods of an object with the defaults of their namespace, and the reason why a LimitRange rejects them.
+    """Return the pods of an object with the defaults of LimitRanges, and the reason why a LimitRange rejects them.
 
     The reason is empty if no LimitRange rejects the pods.
     """
@@ -146,7 +146,7 @@ def _choices(group: PodGroup, claims: PodClaims, app: App) -> list[Choice]:
 
 
 def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return amounts by resource. The key for a DRA device class is the name of the class, without a prefix."""
+    """Return the given amounts with the name of a DRA device class as the key, without the prefix of its resource."""
     return summed((resource.removeprefix(IMPLICIT), count) for resource, count in asks.items())
 
 
@@ -202,12 +202,12 @@ def _holding(claims: PodClaims, app: App) -> list[str]:
 
 
 def _stopped_by(gates: str) -> list[str]:
-    """Return the notes for pods that a scheduling gate or a suspension holds back."""
+    """Return the notes for pods that do not run because of a scheduling gate or a suspension."""
     return [*([f"the scheduling gate {gates} holds its pods back"] if gates else []), _STOPPED]
 
 
 def _common(index: int, choices: Sequence[Choice], app: App) -> dict[str, Any]:
-    """Return the attributes of ``Consumer`` that identify the object and the devices that it requests."""
+    """Return the attributes of ``Consumer`` that name the object and the devices that it requests."""
     manifest = app.facts.objects[index]
     return {
         "subject": index,
@@ -262,7 +262,7 @@ def _held_by(holders: Sequence[_Holder]) -> list[str]:
 
 
 def _at_least(choices: Sequence[Choice]) -> dict[str, int]:
-    """Return the number of devices by name that a pod gets in every alternative set of devices."""
+    """Return the number of devices of each class that a pod gets at least, whichever alternative the node allocates."""
     names = [name for name in choices[0].asks if all(name in one.asks for one in choices)]
     return {name: min(one.asks[name] for one in choices) for name in names}
 

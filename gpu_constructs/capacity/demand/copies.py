@@ -58,7 +58,7 @@ def is_known(manifest: Manifest) -> bool:
 
 
 def makes_pods(kind: tuple[str, str]) -> bool:
-    """Check whether objects of a kind create pods in a number that the plan knows."""
+    """Check whether the plan knows how many pods the objects of a kind create."""
     row = kinds().get(kind)
     return row is not None and row["rule"] != "template"
 
@@ -203,8 +203,8 @@ def _training(manifest: Manifest, app: App, *, types: str, workers: int = 1) -> 
 def _elastic(spec: Mapping[str, Any], types: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the smallest and the largest number of workers of a training job with an elastic policy.
 
-    If the policy sets only one of the two numbers, both have this value. If the job has no elastic policy, both are
-    None.
+    If the policy sets only one of the two numbers, both results have this value. If the job has no elastic policy, both
+    results are None.
     """
     policy = spec.get("elasticPolicy")
     if not isinstance(policy, Mapping):
@@ -282,9 +282,9 @@ def _knative_copies(annotations: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(annotations: Mapping[str, Any], *names: str) -> int | None:
-    """Return the value of the first of several Knative autoscaling annotations that the pods have.
+    """Return the value of a Knative autoscaling annotation that can have one of several names.
 
-    Return None if the pods have none of these annotations.
+    If several of these annotations have a value, the first name takes precedence. Return None if none has a value.
     """
     texts = (str(annotations.get(f"autoscaling.knative.dev/{name}", "")) for name in names)
     return next((int(text) for text in texts if text.isascii() and text.isdecimal() and len(text) < 12), None)

@@ -28,7 +28,7 @@ _STANDARD = ("RawDeployment", "Standard")
 
 
 def inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Yield the pods of an InferenceService: those of its predictor, canaries, transformer and explainer."""
+    """Yield the pods of an InferenceService: the pods of its predictor, canary, transformer and explainer."""
     spec = at(manifest, "spec")
     predictor = mapping(spec.get("predictor"))
     runtime, remarks = _runtime(manifest, predictor, app)
@@ -205,7 +205,7 @@ def _several_nodes(
 
 
 def _gpus(head: Mapping[str, Any], worker: Mapping[str, Any], app: App) -> tuple[str, int, int]:
-    """Return a GPU resource, and the amounts of it that the first containers of the head and of a worker request."""
+    """Return the name of a GPU resource, and how many GPUs the head and a worker request in their first container."""
     counts = []
     resource = "nvidia.com/gpu"
     for spec in (head, worker):
@@ -230,7 +230,7 @@ def _ray_nodes(total: int, head: int, worker: int) -> tuple[int, int, int]:
 
 
 def llm_inference_service(manifest: Manifest, app: App) -> Iterator[PodGroup]:
-    """Yield the pods of an LLMInferenceService: those of the model, of a separate prefill, and of the scheduler."""
+    """Yield the pods of an LLMInferenceService: the pods of the model, of a separate prefill, and of the scheduler."""
     spec, written = at(manifest, "spec"), at(app.as_written(manifest), "spec")
     found = list(_llm_pods(spec, "", _llm_size(written)))
     if at(spec, "prefill"):

@@ -36,7 +36,7 @@ class PodGroup(Pods):
 def update(
     rolling: Mapping[str, Any], copies: int, least_copies: int, *, surge: object = "25%", unavailable: object = "25%"
 ) -> dict[str, Any]:
-    """Return the extra pods of a rolling update, as ``surge``, ``surge_is_needed`` and ``notes`` of ``Pods``.
+    """Return the attributes of ``Pods`` that state how many extra pods a rolling update creates.
 
     Percentages apply to the copies that run when the update starts, which can be fewer than ``copies``.
     """
@@ -96,7 +96,7 @@ def is_suspended(spec: Mapping[str, Any]) -> bool:
 
 
 def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
-    """Return how many runs of an object with a schedule exist at the same time, as attributes of ``Pods``."""
+    """Return the attributes of ``Pods`` that state how many runs of a CronJob or similar object exist at a time."""
     stopped = is_suspended(spec)
     copies = 2 if overlaps and not stopped else 1
     notes = ("a run may start before the previous one ends: the plan counts two at a time",) if copies > 1 else ()
@@ -104,7 +104,7 @@ def runs(spec: Mapping[str, Any], *, overlaps: bool) -> dict[str, Any]:
 
 
 def whole_set(copies: int, least: int) -> dict[str, Any]:
-    """Return the extra pods, as attributes of ``Pods``, of an update that starts all new pods before it deletes one."""
+    """Return the attributes of ``Pods`` for an update that starts all new pods before it deletes an old pod."""
     together = least or copies
     return {"surge": copies, "surge_is_needed": copies > 0, "surge_together": max(together, 1)}
 

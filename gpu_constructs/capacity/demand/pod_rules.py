@@ -43,7 +43,7 @@ class Affinity:
 
     @property
     def key(self) -> str:
-        """First topology key of the rule, which is the only one for anti-affinities and spread constraints."""
+        """First topology key of the rule. An anti-affinity or a spread constraint has only one."""
         return self.keys[0]
 
 
@@ -52,7 +52,7 @@ class Spread(Affinity):
     """A topology spread constraint of one workload, which limits how unevenly its pods run in topology domains.
 
     Attributes:
-        max_skew: Largest difference between the number of pods in a domain and that in the emptiest domain.
+        max_skew: Largest allowed difference between the numbers of pods in any domain and in the emptiest domain.
         min_domains: Smallest number of domains. If fewer exist, the scheduler assumes that the emptiest domain has no
             pods.
         honors_affinity: Whether the scheduler ignores nodes that the node affinity of the pods does not accept.
@@ -70,11 +70,14 @@ class Rules:
     """All rules in the pod specs of an app about other pods.
 
     Attributes:
-        aways: Required anti-affinities: the pods do not run in a domain with the selected pods.
-        nears: Required affinities: the pods run in a domain with the selected pods.
+        aways: Required anti-affinities. The pods of such a workload never run in the same topology domain as the
+            selected pods.
+        nears: Required affinities. The pods of such a workload run only in the same topology domains as the selected
+            pods.
         spreads: Topology spread constraints with ``DoNotSchedule``.
-        conditions: Notes for rules that the plan cannot check, each with the index of the workload that has the rule.
-        of_revisions: Indices of the workloads with a rule that selects only pods of the same revision of the workload.
+        conditions: Conditions for rules that the plan cannot check, each with the index of the workload that has the
+            rule.
+        of_revisions: Indices of the workloads with a rule that selects only pods of one revision of the workload.
     """
 
     aways: list[Affinity] = field(default_factory=list)
@@ -88,7 +91,10 @@ class Rules:
         return ((one.owner, key) for one in (*self.aways, *self.spreads, *self.nears) for key in one.keys)
 
     def without(self, labels: Mapping[int, Collection[str]]) -> Rules:
-        """Return the rules whose topology keys are not among the given labels of the workload that has the rule."""
+        """Return the pod rules, without the rules whose topology key is one of the given labels.
+
+        Args:     labels: Labels by the index of the workload that has the rule.
+        """
 
         def is_kept(one: Affinity) -> bool:
             return set(one.keys).isdisjoint(labels.get(one.owner, ()))
@@ -194,7 +200,7 @@ class _Everyone:
         is_claim = one.kind == "ResourceClaim"
         if has_rules and (is_claim or one.is_for_each_node):
             what = "the pods that hold it" if is_claim else "each of its pods"
-            self._note(index, f"affinities and spread constraints let {what} run where the GPU is")
+            self._note(index, f"affinities and spread constraints let {what} run on the node of the GPU")
 
     def _read_near(self, index: int) -> bool:
         """Add the required affinity of one workload to ``found``. Return whether it selects pods of GPU workloads."""
@@ -244,14 +250,14 @@ class _Everyone:
 
 
 def most_per_node(pod_spec: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> int | None:
-    """Return 1 if a required anti-affinity of the pods allows only one of them on a node. Otherwise, return None."""
+    """Return 1 if an anti-affinity of the pods allows only one of these pods on a node. Otherwise, return None."""
     return (
         1 if any(_keeps_off(term, labels, namespace) for term in required_terms(pod_spec, "podAntiAffinity")) else None
     )
 
 
 def is_apart_by_revision(pod_spec: Mapping[str, Any], labels: Mapping[str, Any], namespace: str) -> bool:
-    """Check whether an anti-affinity separates only pods of the same revision.
+    """Check whether an anti-affinity of the pods separates only pods of the same revision.
 
     During an update, a new pod can then run on the same node as an old pod.
     """

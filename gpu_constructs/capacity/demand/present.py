@@ -37,7 +37,7 @@ _DEEPEST = 60
 
 
 def present(app: App) -> dict[int, bool]:
-    """Return the indices of the objects that the plan counts, each with True if the app contains the object again.
+    """Return the index of each object that the plan counts, with True if the app contains the same object twice.
 
     Of two objects with the same kind, namespace and name, the first one counts.
     """
@@ -64,7 +64,7 @@ def _has_ended(kind: tuple[str, str], manifest: Manifest) -> bool:
 
 
 def _is_owned(manifest: Manifest, app: App, depth: int = 0) -> bool:
-    """Check whether another object of the app creates the object, and the plan counts the pods of that other object."""
+    """Check whether the plan already counts the pods of the object, because another object of the app creates it."""
     namespace = namespace_of(manifest)
     for owner in members(manifest["metadata"].get("ownerReferences")):
         if owner.get("controller") is not True:

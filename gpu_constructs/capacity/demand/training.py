@@ -55,7 +55,7 @@ def ray_cluster(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
 
 
 def ray_service(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
-    """Yield the pods of a RayService, and those of the second cluster that an update creates."""
+    """Yield the pods of a RayService, and the pods of the second cluster that an update creates."""
     # controllers/ray/rayservice_controller.go: Unless forbidden, an update creates a second cluster next to the first.
     spec = at(manifest, "spec")
     kind = at(spec, "upgradeStrategy").get("type", "NewCluster")
@@ -223,7 +223,7 @@ def _runtime(manifest: Manifest, spec: Mapping[str, Any], app: App) -> Mapping[s
 def _pods(
     job: Mapping[str, Any], own: Mapping[str, Any], runtime: Mapping[str, Any], policy: Mapping[str, Any]
 ) -> tuple[int, bool]:
-    """Return the number of pods of one job in a training runtime, and whether each is a node of the training."""
+    """Return the number of pods of one job in a training runtime, and whether each pod is a node of the training."""
     declared = number(at(job, "template.spec").get("parallelism"), 1)
     nodes = number(own.get("numNodes"), -1)
     is_trainer = at(job, "template.metadata.labels").get(_STEP) == "trainer" and "mlPolicy" in runtime
@@ -296,7 +296,7 @@ def _named(value: object) -> list[Mapping[str, Any]]:
 
 
 def _filled(value: Any, greatest: Mapping[str, int], used: dict[str, int], *, is_amount: bool) -> Any:
-    """Return a part of a manifest in which numbers replace the placeholders for counts and amounts."""
+    """Return a part of a manifest with numbers in place of the placeholders for counts and amounts."""
     if isinstance(value, list):
         return [_filled(member, greatest, used, is_amount=False) for member in value]
     if isinstance(value, Mapping):

@@ -16,11 +16,11 @@ from gpu_constructs.capacity.gathered import grouped
 from gpu_constructs.capacity.packing.problem import Bin, Filling, Item, Load, Part, Shortage, bits
 
 MOST_WORK = 1_000_000
-"""Number of sources and sinks that the flow searches of one part may visit. Later searches give up."""
+"""Number of sources and sinks after which the flow searches for one part of the problem give up."""
 MOST_SIZES = 64
 """Number of item sizes in each dimension that ``shortage`` tries as the smallest size that counts."""
 MOST_SHRUNK = 64
-"""Number of distinct items up to which ``shortage`` removes the items that the proof does not need."""
+"""Largest number of different items for which ``shortage`` removes items that its proof does not need."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,12 @@ class _Count:
     """One comparison of the amount that items need with the amount that bins have.
 
     Attributes:
-        dimension: Index of the dimension of the amounts. None if the comparison counts places for copies of items.
+        dimension: Index of the dimension (a resource, for example) of the amounts. None if the comparison counts places
+            for copies of items.
         at_least: Smallest item size that counts; None if all sizes count.
         needs: Amount that all copies of an item need, by index of the item. It is 0 for items that do not count.
-        has: Amount that all bins of a kind have, by index of the kind. The number of places in a bin depends on the
-            items, so for places the amount is an upper bound.
+        has: Amount that all bins of a kind (equal bins) have together, by index of the kind. For places, the
+            amount is an upper bound, because the number of places in a bin depends on the items.
     """
 
     dimension: int | None
@@ -44,12 +45,12 @@ class _Count:
 def homeless(index: int, item: Item, bins: Sequence[Bin]) -> Shortage:
     """Return the proof that an item fits into no bin.
 
-    Call the function only for an item of which no bin can contain a copy.
+    Call the function only if no bin can contain a copy of the item.
 
     Args:
         index: Index of the item.
         item: Item that fits into no bin.
-        bins: Kinds of bins of the packing problem.
+        bins: Kinds of bins (equal bins) of the packing problem.
     """
     kinds = tuple(k for k in sorted(item.bins) if bins[k].count > 0)
     for d, takes in enumerate(item.size):
@@ -59,10 +60,10 @@ def homeless(index: int, item: Item, bins: Sequence[Bin]) -> Shortage:
 
 
 def shortage(part: Part) -> Shortage | None:
-    """Return a proof that the items of a part do not fit.
+    """Return a proof that the items of one part of the problem do not all fit into its bins.
 
-    If several comparisons of sums are proofs, return the proof with the fewest items, and of those the one with the
-    fewest kinds of bins. Return None if no comparison is a proof.
+    If several comparisons of sums are proofs, return the one with the fewest items, then with the fewest kinds of bins.
+    Return None if no comparison is a proof.
     """
     left = MOST_WORK
     found: list[tuple[tuple[int, ...], Shortage]] = []
@@ -83,10 +84,10 @@ def shortage(part: Part) -> Shortage | None:
 
 
 def alike(part: Part) -> Filling | None:
-    """Return a packing with as many items as possible if all items have one size.
+    """Return the best packing of one part of the problem if all its items have the same size.
 
-    If not all items fit, earlier items take precedence. The result is None if the sizes differ or the search is too
-    expensive.
+    The packing contains as many items as possible. If not all fit, earlier items take precedence. The result is None if
+    the sizes differ or the search is too expensive.
     """
     if len({item.size for item in part.items.values()}) > 1:
         return None
@@ -103,7 +104,7 @@ def alike(part: Part) -> Filling | None:
 
 
 def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
-    """Yield contents of equal bins that distribute the copies of each item evenly.
+    """Yield the contents of equal bins if the copies of each item are distributed evenly over the bins.
 
     The numbers of copies of an item in two bins differ by at most 1.
     """
@@ -124,7 +125,7 @@ def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
 
 
 def _counts(part: Part) -> Iterator[_Count]:
-    """Yield the comparisons of sums to try: for each dimension, for places, and for large items in each dimension."""
+    """Yield the comparisons of sums that can be proofs: of amounts in each dimension, of places, and of large items."""
     items, bins = part.items, part.bins
     for d in part.dimensions:
         needs = {i: one.size[d] * one.count for i, one in items.items()}
@@ -139,9 +140,9 @@ def _counts(part: Part) -> Iterator[_Count]:
 
 
 def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int, int]:
-    """Return an upper bound of the copies of some items that fit into all bins of a kind, by index of the kind.
+    """Return an upper bound of the number of copies that fit into all bins of each kind (equal bins).
 
-    The bound is exact if each item has the smallest size in every dimension.
+    The copies are of the given items. The bound is exact if all these items have the same size.
     """
     total = sum(part.items[i].count for i in items)
     size = tuple(map(min, zip(*(part.items[i].size for i in items), strict=True)))
@@ -150,7 +151,7 @@ def _places(part: Part, items: Sequence[int], kinds: Iterable[int]) -> dict[int,
 
 
 def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
-    """Return a function for the largest number of copies of an item in all bins of a kind.
+    """Return a function that returns the largest number of copies of an item in all bins of a kind together.
 
     The arguments of that function are the position of the item in ``items`` and the index of the kind.
     """
@@ -158,7 +159,7 @@ def _limit(part: Part, items: Sequence[int]) -> Callable[[int, int], int]:
 
 
 def _shrunk(part: Part, count: _Count, items: list[int]) -> Shortage:
-    """Return the proof for a set of items, after the removal of items that the proof does not need."""
+    """Return the proof that some items do not fit, without the items that the proof does not need."""
     each = [(i, part.items[i]) for i in items]
     same = grouped(((one.size, part.masks[i], i if one.most < one.count else None), i) for i, one in each)
     for those in reversed(same.values()) if len(same) <= MOST_SHRUNK else ():
@@ -181,7 +182,7 @@ def _reached(part: Part, items: Sequence[int]) -> list[int]:
 
 
 def _available(part: Part, count: _Count, items: Sequence[int]) -> int:
-    """Return the sum of the amounts of all bins that accept at least one of the items."""
+    """Return the amount that all bins have together which accept at least one of the items."""
     if count.dimension is not None:
         return sum(count.has[k] for k in _reached(part, items))
     total = 0
@@ -251,11 +252,11 @@ class _Flow:
         return True
 
     def _path(self, source: int) -> list[tuple[int, int]]:
-        """Return the shortest path by which a source can send more; empty if no such path exists.
+        """Return the shortest chain of changes after which a source can send more; empty if none exists.
 
-        A path is a list of pairs: a source, and the sink to which this source sends more. The sink of the first pair
-        has room. The sink of each later pair gets room, because the source of the pair before sends less to it. The
-        source of the last pair is the given source.
+        A chain (path) is a list of pairs: a source, and the sink to which this source sends more. The sink of the first
+        pair has room. The sink of each later pair gets room, because the source of the pair before it sends less to
+        this sink. The source of the last pair is the given source.
         """
         came_from: dict[int, int] = {}
         rerouted: dict[int, int] = {source: -1}

@@ -27,10 +27,10 @@ from gpu_constructs.capacity.packing.problem import (
 from gpu_constructs.capacity.packing.solver import solve
 
 MOST_WORK = 1_000_000
-"""Number of visited bins after which ``greedy`` tries no further rule."""
+"""Number of visited bins after which the function ``greedy`` tries no further rule."""
 
 MOST_SPREAD = 2_000
-"""Number of copies up to which ``greedy`` also tries to fill bins evenly, which places the copies one by one."""
+"""Largest number of copies for which ``greedy`` also tries to fill bins evenly, because this is slow."""
 
 
 def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
@@ -65,9 +65,10 @@ def pack(items: Sequence[Item], bins: Sequence[Bin]) -> Packing:
 
 
 def _solved(parts: Sequence[Part], left_open: Iterable[int], fillings: list[Filling]) -> Answer:
-    """Return the solver's answer for several parts together, and store the packings that the solver finds.
+    """Return whether the items of all given parts of a problem fit. Store the packings that the solver finds.
 
-    The solver starts with the part that has the fewest items. One part with the answer ``no`` decides the result.
+    The solver starts with the part that has the fewest items. If its answer for any part is ``no``, the result is
+    ``no``.
     """
     found: Answer = "yes"
     for at in sorted(left_open, key=lambda at: len(parts[at].items)):
@@ -86,10 +87,10 @@ def _simplest(shortage: Shortage) -> tuple[int, int, tuple[int, ...]]:
 
 
 def greedy(part: Part) -> Filling:
-    """Return the best packing that several fast rules find for a part.
+    """Return the best packing that several fast rules find for one part of a problem.
 
     A rule sorts the items and places one after the other, without moving an item again. The best packing places the
-    most copies; of equal ones, it places more copies of earlier items.
+    most copies. Of several such packings, the best one places more copies of earlier items.
     """
     weights = _weights(part)
     sums = {i: _scaled(weights, item.size) for i, item in part.items.items()}
@@ -122,9 +123,9 @@ def _orders(part: Part, weights: Sequence[int], sums: Mapping[int, int]) -> list
 
 
 def _weights(part: Part) -> list[int]:
-    """Return one weight for each dimension, which together turn a size into one number.
+    """Return a weight for each dimension, with which ``_scaled`` turns the size of an item into one number.
 
-    A scarce dimension has a large weight, because the weight is the inverse of the total amount in all bins.
+    The weight of a dimension is the inverse of the total amount in all bins, so a scarce dimension has a large weight.
     """
     totals = [
         sum(parts) for parts in zip(*([n * one.count for n in one.size] for one in part.bins.values()), strict=True)
@@ -133,16 +134,16 @@ def _weights(part: Part) -> list[int]:
 
 
 def _scaled(weights: Sequence[int], size: Sequence[int]) -> int:
-    """Return the sum of the amounts of a size, each times the weight of its dimension."""
+    """Return the weighted sum of the amounts of a size: each amount times the weight of its dimension."""
     return sum(takes * weight for takes, weight in zip(size, weights, strict=True))
 
 
 class _Bins:
-    """The contents of the bins of a part while ``greedy`` fills them.
+    """The contents of the bins of one part of a problem, while the function ``greedy`` fills them.
 
     Attributes:
         groups: Groups of bins with equal content, each by a number that identifies the group.
-        looked: Number of groups that the search has visited.
+        looked: Number of groups of bins that the search has visited.
     """
 
     def __init__(self, part: Part, weights: Sequence[int]) -> None:
@@ -160,8 +161,8 @@ class _Bins:
     def put(self, index: int, weight: int, *, spreads: bool) -> int:
         """Put the copies of an item into bins.
 
-        By default, copies go together into the fullest bins that have room. With ``spreads``, they go one by one into
-        the emptiest bin.
+        By default, as many copies as possible go into each bin, the fullest bins first. With ``spreads``, each copy
+        goes into the bin that is then the emptiest.
 
         Returns:
             The number of copies without a place.
@@ -171,7 +172,7 @@ class _Bins:
         return sum(self._put(index, weight, turn, most_room_first=spreads) for turn in turns)
 
     def _put(self, index: int, weight: int, left: int, *, most_room_first: bool) -> int:
-        """Put as many copies as possible of an item into bins, and return the number of the others."""
+        """Put as many copies of an item as possible into bins. Return the number of copies without a place."""
         item, mask = self._part.items[index], self._part.masks[index]
         used: list[int] = []
         changed: list[Group] = []
@@ -194,7 +195,7 @@ class _Bins:
         return left
 
     def _add(self, group: Group) -> None:
-        """Add a group of bins, and queue it if its bins have room for the smallest item."""
+        """Add a group of bins. The search considers the group if its bins have room for the smallest item."""
         key = next(self._ids)
         self.groups[key] = group
         if all(has >= takes for has, takes in zip(group.room, self._least, strict=True)):

@@ -40,7 +40,7 @@ class Item:
         return self.count if self.most_per_bin is None else min(self.count, self.most_per_bin)
 
     def fit(self, room: tuple[int, ...], most: int) -> int:
-        """Return the number of copies that fit into an amount of free room, but at most ``most``."""
+        """Return the number of copies that fit into the given free room, but at most ``most``."""
         return min([most, *(has // takes for has, takes in zip(room, self.size, strict=True) if takes)])
 
 
@@ -78,15 +78,16 @@ class Shortage:
 
     Attributes:
         items: Indices of the items.
-        bins: Indices of the kinds of bins that accept one of the items. A kind that is too small for every item is not
-            included, unless all kinds are too small.
-        dimension: Index of the dimension in which the amount is too small. None if the proof counts places: each copy
-            needs one place. A bin has as many places as copies of the smallest size would fit. For one item, a bin has
-            only as many places as copies of this item fit.
+        bins: Indices of the kinds of bins (equal bins) that accept one of the items. Kinds that are too small
+            for every item are not included, unless all kinds are too small.
+        dimension: Index of the dimension in which the amount is too small. None if the proof counts places, and each
+            copy needs one place. If the proof has one item, a bin has as many places as copies of it fit. Otherwise, a
+            bin has as many places as copies of the smallest item size fit.
         needed: Amount, or number of places, that the items need together.
         available: Amount, or number of places, that the bins have together.
-        at_least: Smallest item size that the proof counts in the dimension; None if it counts all sizes. If set, each
-            copy of at least this size needs one place. A bin has as many places as this size fits into it.
+        at_least: Smallest item size that the proof counts in the dimension; None if it counts all sizes. If it is not
+            None, each copy of at least this size needs one place, and a bin has as many places as amounts of this size
+            fit into it.
     """
 
     items: tuple[int, ...]
@@ -102,10 +103,10 @@ class Packing:
     """The result of packing items into bins.
 
     Attributes:
-        answer: Whether all items fit. ``yes`` and ``no`` are exact; ``undecided`` means that the solver gave up or is
+        answer: Whether all items fit. ``yes`` and ``no`` are certain. ``undecided`` means that the solver gave up or is
             not installed.
-        loads: Content of every bin. It contains all items, or as many as a fast rule placed.
-        unplaced: Number of copies that are in no bin, by index of the item. It contains only items with such copies.
+        loads: Content of every bin. If not all items fit, the bins contain the items that a fast rule placed.
+        unplaced: Number of copies that are in no bin, by index of the item. Items without such copies have no entry.
         shortage: Proof of the answer ``no``. None for other answers, and if no comparison of sums proves the answer.
     """
 
@@ -120,10 +121,10 @@ class Part:
     """Items, and the bins that they can use, which are independent of all other items of the problem.
 
     Attributes:
-        dimensions: Indices of the dimensions in which the items take an amount.
+        dimensions: Indices of the dimensions (for example resources) in which the items take an amount.
         items: Items by their index in the problem.
-        masks: Bit mask for each item, by index of the item. Bit k is 1 if bins of kind k accept the item and fit one
-            copy.
+        masks: Bit mask for each item, by index of the item. Bit k is 1 if bins of kind k accept the item and have room
+            for one copy.
         bins: Kinds of bins by their index in the problem.
     """
 
@@ -139,11 +140,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Filling:
-    """The contents of the bins of one part, and the copies that are in no bin.
+    """A packing of one part of a problem: the contents of its bins, and the copies that are in no bin.
 
     Attributes:
         loads: Bins with their content. The indices are those of the whole problem.
-        unplaced: Number of copies that are in no bin, by index of the item. It contains only items with such copies.
+        unplaced: Number of copies that are in no bin, by index of the item. Items without such copies have no entry.
     """
 
     loads: Sequence[Load]
@@ -159,10 +160,10 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def split(items: Sequence[Item], bins: Sequence[Bin]) -> tuple[list[Part], list[int]]:
-    """Return the independent parts of a problem.
+    """Divide a packing problem into independent parts, which the solver can handle separately.
 
-    Two items are in the same part if they can meet in a bin and take the same dimensions, directly or through other
-    items.
+    Two items are in the same part if the same bin accepts both and they take amounts in a common dimension. They are
+    also in the same part if other items connect them in this way.
 
     Returns:
         The parts, and the indices of the items that no bin accepts.
@@ -189,7 +190,7 @@ def split(items: Sequence[Item], bins: Sequence[Bin]) -> tuple[list[Part], list[
 
 
 def _masks(items: Sequence[Item], bins: Sequence[Bin]) -> list[int]:
-    """Return a bit mask for each item: bit k is 1 if bins of kind k accept the item and fit one copy."""
+    """Return a bit mask for each item. Bit k is 1 if bins of kind k accept the item and have room for one copy."""
 
     @cache
     def mask(takers: frozenset[int], size: tuple[int, ...]) -> int:
@@ -199,9 +200,9 @@ def _masks(items: Sequence[Item], bins: Sequence[Bin]) -> list[int]:
 
 
 def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
-    """Return for each dimension all dimensions that belong to the same part.
+    """Return for each dimension all dimensions that items connect with it.
 
-    An item that takes several dimensions connects these dimensions.
+    An item that takes amounts in several dimensions connects these dimensions.
     """
     together: dict[int, tuple[int, ...]] = {}
     for pattern in dict.fromkeys(tuple(d for d, takes in enumerate(i.size) if takes) for i in items if i.count > 0):
@@ -211,7 +212,11 @@ def _dimensions(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
 
 
 def _components(members: Sequence[int], masks: Sequence[int]) -> Iterable[tuple[int, list[int]]]:
-    """Return groups of items that can meet in a bin, directly or through other items, with the mask of their bins."""
+    """Return groups of items that compete for bins.
+
+    Two items are in one group if the same bin accepts both, or if other items connect them in this way. Each group has
+    a bit mask, in which bit k is 1 if bins of kind k accept an item of the group.
+    """
     unions: list[int] = []
     for mask in dict.fromkeys(masks[i] for i in members):
         touched = [union for union in unions if union & mask]
@@ -220,13 +225,13 @@ def _components(members: Sequence[int], masks: Sequence[int]) -> Iterable[tuple[
 
 
 _Run = tuple[int, Mapping[int, int]]
-"""Number of bins with equal content, and the content."""
+"""Number of bins with equal content, and their content: the number of copies by index of the item."""
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 
 
 def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
-    """Return the contents of all bins of a problem from the contents of its parts."""
+    """Combine the packings of all parts of a problem into the contents of all its bins."""
     runs: list[list[_Run]] = [[(one.count, {})] if one.count > 0 else [] for one in bins]
     for filling in fillings:
         for kind, loads in grouped((load.bin, (load.count, load.items)) for load in filling.loads).items():
@@ -242,10 +247,11 @@ def join(bins: Sequence[Bin], fillings: Iterable[Filling]) -> tuple[Load, ...]:
 def overlaid(
     some: Iterable[tuple[int, _One]], others: Sequence[tuple[int, _Other]]
 ) -> Iterator[tuple[int, _One, _Other]]:
-    """Yield pairs of values from two sequences, with the number of consecutive positions that have the pair.
+    """Yield the pairs of values at equal positions of two sequences, with the number of consecutive equal pairs.
 
-    Each sequence consists of runs: a length, and the value at every position of the run. Both sequences have the same
-    total length.
+    Each sequence is a list of runs. A run is a number of positions, and the value at each of these positions. Both
+    sequences have the same total number of positions. For example, ``[(3, a)]`` and ``[(1, x), (2, y)]`` result in
+    ``(1, a, x)`` and ``(2, a, y)``.
     """
     rest = list(reversed(others))
     for left, one in some:
@@ -259,7 +265,7 @@ def overlaid(
 
 
 class Group(NamedTuple):
-    """Bins of one kind with equal content, while ``greedy`` fills them.
+    """Bins of one kind with equal content, while the function ``greedy`` fills them.
 
     Attributes:
         kind: Index of the kind of bins.
@@ -274,12 +280,13 @@ class Group(NamedTuple):
     room: tuple[int, ...]
 
     def changed(self, index: int, size: Sequence[int], changes: Iterable[tuple[int, int]]) -> Iterator[Group]:
-        """Yield the groups that result if some bins of this group get more or fewer copies of an item.
+        """Change the number of copies of an item in some bins of this group. Yield the resulting groups of equal bins.
 
         Args:
             index: Index of the item.
             size: Amount that one copy takes in each dimension.
-            changes: Pairs of numbers: the copies to add to a bin, and the bins that get them.
+            changes: Pairs of numbers: how many copies to add to a bin (negative to remove them), and how many bins to
+                change so.
         """
         left = self.number
         for more, number in changes:
@@ -292,7 +299,7 @@ class Group(NamedTuple):
             yield self._replace(number=left)
 
     def filled(self, index: int, size: Sequence[int], each: int, copies: int) -> list[Group]:
-        """Put copies of an item into the bins of this group, and return the new groups.
+        """Put copies of an item into the bins of this group, and return the resulting groups of equal bins.
 
         Each bin gets ``each`` copies, and the last bin gets the rest. Bins with equal contents form one group.
         """

@@ -15,9 +15,9 @@ from gpu_constructs.capacity.packing.problem import Answer, Filling, Load, Part,
 MOST_PLACES = 3_000
 """Largest number of pairs of an item and a bin for which the solver runs."""
 MOST_WORK = 1_000_000
-"""Limit for the search nodes of the solver times the pairs of an item and a bin.
+"""Largest product of the number of search nodes of the solver and the number of pairs of an item and a bin.
 
-The solver gives up at this limit. A time limit would give different results on different machines.
+The solver gives up at this limit. With a time limit instead, the result could depend on the speed of the machine.
 """
 
 _Place = tuple[int, int]
@@ -31,7 +31,7 @@ def is_installed() -> bool:
 
 
 def solve(part: Part) -> tuple[Answer, Filling | None]:
-    """Return whether all items of a part fit, and for ``yes`` the content of each bin.
+    """Return whether all items of one part of a problem fit, and for ``yes`` the content of each bin.
 
     Returns:
         The answer, and for ``yes`` the places of all items. The answer is ``undecided`` if the solver is missing or
@@ -65,7 +65,7 @@ def solve(part: Part) -> tuple[Answer, Filling | None]:
 
 
 def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_Place]) -> None:
-    """Add the constraints to the solver: a solution places all copies of each item and exceeds no bin."""
+    """Add the constraints of a solution to the solver: it places all copies of each item, and exceeds no bin."""
     for i, item in part.items.items():
         own = [column for column, (one, _) in enumerate(places) if one == i]
         solver.addRow(item.count, item.count, len(own), own, [1.0] * len(own))
@@ -79,8 +79,8 @@ def _constrain(solver: Any, part: Part, kinds: Sequence[int], places: Sequence[_
 def _ordered(part: Part) -> Iterator[tuple[int, dict[int, int]]]:
     """Yield the items, the largest first, each with the number of bins of each kind that the solver tries for it.
 
-    Bins of one kind are equal, so the first items need not try every bin. An item needs at most as many bins as it and
-    the items before it have copies.
+    Bins of one kind are equal, so the solver does not need to try every bin for the first items. It is enough to try as
+    many bins as the item and all items before it have copies.
     """
     largest = [max(sizes) or 1 for sizes in zip(*(one.size for one in part.bins.values()), strict=True)]
     before = dict.fromkeys(part.bins, 0)

@@ -32,9 +32,9 @@ _CONSUMER = (
 def json_text(plan: PlanData, title: str) -> str:
     """Return all data of a capacity plan as JSON text, except pod specs and pod labels.
 
-    The key ``eligibility`` of a consumer is an index of the list ``eligibility``. An entry of that list contains the
-    nodes that accept the pods, and for the other nodes the reason why they do not. Consumers with equal nodes and
-    reasons share an entry.
+    The key ``eligibility`` of a consumer is an index of the list ``eligibility``. An entry of this list contains the
+    nodes that accept the pods, and the reason of each other node. Consumers with the same nodes and reasons share an
+    entry.
 
     Args:
         plan: Capacity plan of an app.
@@ -120,7 +120,7 @@ def _device(planned: PlannedDevice) -> dict[str, Any]:
 
 
 def _eligibility(each: PlannedConsumer) -> str:
-    """Return as JSON text which nodes accept the pods of a workload, and the reasons why other nodes do not."""
+    """Return the nodes that accept the pods of a workload, and the reasons why other nodes do not, as JSON text."""
     by_reason = grouped((why, node) for node, why in each.refusals.items())
     refusals = [{"why": why, "nodes": nodes} for why, nodes in by_reason.items()]
     return json.dumps({"nodes": list(each.nodes), "refusals": refusals})

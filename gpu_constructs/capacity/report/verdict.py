@@ -35,7 +35,7 @@ def verdict(plan: PlanData) -> list[Statement]:
 
 
 def _placement(plan: PlanData) -> Statement:
-    """Return the sentence on whether every pod has a place on a node."""
+    """Return the sentence that states whether every pod has a place on a node."""
     condition = _condition(plan)
     waiting = sum(each.waiting for each in plan.consumers)
     wait = f"not at once: {waiting:,} of {counted(_pods(plan), 'pod')} {'waits' if waiting == 1 else 'wait'}."
@@ -71,7 +71,7 @@ def _condition(plan: PlanData) -> str:
 
 
 def _memory(plan: PlanData) -> Statement:
-    """Return the sentence on whether the memory of a GPU can run out."""
+    """Return the sentence that states whether the memory of a GPU can run out."""
     devices = [device for node in plan.nodes for device in node.devices]
     pods, is_known = _pods(plan), all(one.device.vram_mib is not None for one in devices)
     wanted = [

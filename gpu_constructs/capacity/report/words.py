@@ -64,7 +64,7 @@ def first_that_holds(*rows: tuple[object, Level, str]) -> Statement:
 
 
 class DeviceRow(NamedTuple):
-    """One row of a table of devices, for devices of one node that are equal except for their board."""
+    """One row of a table of devices. It stands for devices of one node that differ only in their board number."""
 
     title: str
     alike: int
@@ -107,7 +107,7 @@ def watts(number: int) -> str:
 
 
 def percent(part: int, whole: int) -> int:
-    """Return how many percent of ``whole`` an amount is, as a whole number.
+    """Return the amount ``part`` in percent of ``whole``, as a whole number.
 
     The result is above 100 if the amount exceeds ``whole``, even if the rounded value is 100.
     """
@@ -142,7 +142,7 @@ def about(node: PlannedNode) -> str:
 
 
 def device_rows(node: PlannedNode) -> list[DeviceRow]:
-    """Return table rows for the devices of a node. Devices that are equal except for their board share a row."""
+    """Return table rows for the devices of a node. Devices that differ only in their board number share a row."""
 
     def key(planned: PlannedDevice) -> object:
         device = planned.device
@@ -188,8 +188,8 @@ def state(planned: PlannedDevice) -> Statement:
 def fullness(planned: PlannedDevice) -> tuple[int, int, int]:
     """Return a sort key for the urgency of a device, the most urgent with the highest key.
 
-    Devices whose memory runs out in the planned placement are the most urgent, then those whose memory can run out in
-    another placement. The share of used slots decides between the others.
+    The most urgent devices are those whose memory runs out in the planned placement. Next are those whose memory can
+    run out in another placement. The share of used slots decides the order of the others.
     """
     vram = planned.device.vram_mib or 0
     over = max(0, percent(planned.seated_mib, vram) - 100), max(0, percent(planned.worst_mib, vram) - 100)
@@ -199,13 +199,13 @@ def fullness(planned: PlannedDevice) -> tuple[int, int, int]:
 def amounts(plan: PlanData, planned: PlannedDevice, *, short: bool = False) -> list[tuple[str, str]]:
     """Return texts for the memory that pods take on a device: the usual, the largest and the worst amount.
 
-    The usual and the largest amount are those of the pods that the plan places on the device. The worst amount is that
-    of other pods that could share the device in another placement.
+    The usual and the largest amount are those of the pods that the plan places on the device. The worst amount is the
+    largest one in any placement.
 
     Args:
         plan: Capacity plan of an app.
         planned: Device, with the pods that the plan places on it.
-        short: Whether to use short texts, in which only the worst amount has a percentage; False by default.
+        short: Whether to return short texts, in which only the worst amount has a percentage; False by default.
     """
     vram, silent = planned.device.vram_mib, is_silent(plan, planned)
     least = "\u2265 " if short else "at least "
@@ -224,7 +224,7 @@ def amounts(plan: PlanData, planned: PlannedDevice, *, short: bool = False) -> l
 
 
 def taken(plan: PlanData, planned: PlannedDevice) -> str:
-    """Return a text in one line for the memory that pods take on a device; empty if they take none."""
+    """Return the memory that pods take on a device as one line of text; empty if they take none."""
     short = amounts(plan, planned, short=True) if planned.worst_mib else []
     return "; ".join(f"{what} {amount}" for what, amount in short)
 
@@ -248,7 +248,7 @@ def holder(plan: PlanData, seat: Seat) -> str:
 
 
 def holders(plan: PlanData, planned: PlannedDevice, *, numbered: bool = False) -> list[str]:
-    """Return the names of the workloads on a device, optionally with the numbers that a picture of the device shows."""
+    """Return the names of the workloads on a device. If ``numbered`` is True, add their numbers in the picture."""
     return [f"{f'{number} ' * numbered}{holder(plan, seat)}" for number, seat in enumerate(planned.seats, 1)]
 
 
@@ -304,7 +304,7 @@ def conflict(plan: PlanData, found: Conflict) -> str:
 def assumptions(plan: PlanData) -> list[str]:
     """Return the assumptions of a plan about itself, its nodes and its workloads.
 
-    An assumption about several nodes or workloads forms one sentence.
+    If an assumption concerns several nodes or workloads, one sentence names all of them.
     """
     of_plan = dict.fromkeys(plan.notes)
     notes = dict.fromkeys(_notes(plan))

@@ -41,7 +41,7 @@ def _templates() -> Environment:
     def shown(context: Any, value: Any) -> Any:
         """Return a value as markup on one line.
 
-        The markup is safe in texts, but not in attributes without quotes.
+        The result is safe as text and in quoted attributes, but not in attributes without quotes.
         """
         if not context.autoescape or isinstance(value, Markup):
             return value
@@ -100,7 +100,7 @@ def text(plan: PlanData, title: str) -> str:
 
 
 def bar(part: int, whole: int) -> str:
-    """Return a share of an amount as a bar of characters. If the share is above 100 %, the bar ends with ``>``."""
+    """Return a bar of characters whose length shows a share of an amount. Above 100 %, the bar ends with ``>``."""
     full = min(_BAR, max(part > 0, _BAR * part // whole)) if whole else 0
     return f"[{'#' * full}{'.' * (_BAR - full)}{'>' if part > whole else ']'}"
 
@@ -250,12 +250,12 @@ def in_lines(names: Sequence[str], width: float, size: int, most: int) -> list[s
 
 
 def _room(width: float, size: int, rest: int) -> float:
-    """Return the width in pixels that remains in a line after the text with the number of omitted names."""
+    """Return the width in pixels that remains in a line beside the text that states the number of omitted names."""
     return width - (length(f" and {rest:,} more", size) if rest else 0)
 
 
 def lines(sentence: str, width: float, size: int) -> list[str]:
-    """Return a sentence as lines of a picture, which break at spaces. Widths are in pixels."""
+    """Return a sentence as lines of a picture, with breaks at spaces. Widths are in pixels."""
     made: list[str] = []
     line = ""
     for word in sentence.split():

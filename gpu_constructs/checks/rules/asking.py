@@ -79,7 +79,7 @@ def _requests(facts: Facts) -> Iterator[tuple[Pod, object, str, str, object]]:
 
 
 def _all_asks(facts: Facts) -> Iterator[Ask]:
-    """Yield the GPU requests of all pods. They include pods whose spec a training runtime completes."""
+    """Yield the GPU requests of all pods, including the pods of TrainJobs."""
     yield from facts.asks
     for pod in facts.completed_pods:
         yield from pod.asks
@@ -104,7 +104,7 @@ def requests_equal_limits(facts: Facts) -> Iterator[Finding]:
 
 
 def requests_have_limits(facts: Facts) -> Iterator[Finding]:
-    """Find GPU requests without a limit, which Kubernetes rejects (R03)."""
+    """Find GPU requests without a limit (R03). Kubernetes rejects them."""
     for ask in _all_asks(facts):
         if ask.resource not in amounts(ask.container, "limits"):
             yield Finding(
@@ -172,7 +172,7 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
 
 
 def gpus_asked_for_are_advertised(facts: Facts) -> Iterator[Finding]:
-    """Find requests for a resource that no device plugin of the app advertises, so that no node has it (R08)."""
+    """Find requests for a resource that no node has, because no device plugin of the app advertises it (R08)."""
     if not facts.offered:
         return
     for ask in facts.asks:
@@ -295,10 +295,10 @@ def gpus_come_by_one_way(facts: Facts) -> Iterator[Finding]:
 
 
 def namespaces_give_no_gpus_away(facts: Facts) -> Iterator[Finding]:
-    """Find LimitRanges with a default amount of GPUs, and GPU limits of ResourceQuotas that never apply (R18).
+    """Find LimitRanges with a default amount of GPUs, and keys of ResourceQuotas for GPUs that have no effect (R18).
 
     A default adds GPUs to every container that requests none. For an extended resource, a ResourceQuota counts only
-    requests, so a key for its limits has no effect.
+    requests, so a key such as ``limits.nvidia.com/gpu`` has no effect.
     """
     for index, limit in chain.from_iterable(facts.limit_ranges.values()):
         yield from _of_limits(facts, index, limit)

@@ -1,4 +1,4 @@
-"""The rule that the GPU memory suffices for the memory budget and the model of a pod: R28."""
+"""The rule R28: the memory of a GPU is enough for the memory budget and the model of a pod."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _NAME, _COMPONENT = "app.kubernetes.io/name", "app.kubernetes.io/component"
 def memory_fits(facts: Facts) -> Iterator[Finding]:
     """Find memory budgets and models that are larger than the GPU memory of a pod (R28).
 
-    A pod that needs more memory than its GPU has does not run. A pod that uses more than its slots stand for takes
-    memory from other pods.
+    If a pod needs more memory than its GPU has, it does not run. If slots stand for memory and a pod uses more than its
+    slots, it takes memory from other pods.
     """
     yield from _budgets_fit_a_gpu(facts)
     yield from _asks_are_less_than_budgets(facts)
@@ -45,7 +45,7 @@ def _of_vllm(ask: Ask, model: str, words: Sequence[str], facts: Facts) -> Iterat
     """Yield a problem if the weights of a model for vLLM are larger than the GPU memory of the container."""
     parts = _number(words, "--tensor-parallel-size", "-tp") * _number(words, "--pipeline-parallel-size", "-pp")
     memory = _memory(ask, facts, min(_number(words, "--gpu-memory-utilization"), 1))
-    # With more parts than GPUs, the model runs in several pods.
+    # If the model has more parts than the container has GPUs, it runs in several pods.
     if memory is None or parts > ask.count or any(word.startswith(_COMPUTED_BY_CPU) for word in words):
         return
     weights = least_weights(model, _flag(words, "--quantization", "-q"))
@@ -240,7 +240,7 @@ def _typical_exceeds_the_budget(pod: Pod, budget: object, typical: object) -> It
 
 
 def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
-    """Find pods whose slots stand for less GPU memory than the memory budget of the pod."""
+    """Find pods that request slots for less GPU memory than their memory budget."""
     counted_pods = [(pod, resource, count) for pod in facts.gpu_pods for resource, count in pod.counts().items()]
     for pod, resource, count in counted_pods:
         shared = facts.sharing_of(resource)

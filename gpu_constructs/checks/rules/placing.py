@@ -122,14 +122,14 @@ def _discovery(facts: Facts) -> tuple[int, ...]:
 
 
 def _may_be_there(facts: Facts, label: str) -> bool:
-    """Check whether a node can have a label, because the app or a program outside of the app sets it."""
+    """Check whether a node can have a label because the app or a program outside of the app sets it."""
     if facts.publishes(label) or label in facts.stated_node_labels or labels.is_set_by_others(label):
         return True
     return _is_of_another_device(label) and not _discovery(facts)
 
 
 def _unpublished(facts: Facts, pod: Pod, label: str) -> Finding:
-    """Return the problem for a selected label that a discovery program, the GPU Operator or a user must set."""
+    """Return the problem that a pod selects a label of feature discovery or the GPU Operator that nothing publishes."""
     declared = f"declare it with External(app, 'existing', node_labels=[{label!r}])"
     if label.startswith(_SET_BY_HAND):
         return Finding(
@@ -183,7 +183,7 @@ def gpu_pods_tolerate_the_taints_of_gpu_nodes(facts: Facts) -> Iterator[Finding]
 
 
 _Node = tuple[int | str, GpuNodes]
-"""A node: the index of the construct that configures it, or its name in the inventory. Its labels and taints follow."""
+"""A node: the index of the construct that configures it, or its name in the inventory; its labels and taints."""
 
 
 def _tainted_nodes(facts: Facts) -> list[_Node]:
@@ -198,7 +198,7 @@ def _tainted_nodes(facts: Facts) -> list[_Node]:
 
 
 def _selected(nodes: Sequence[_Node], spec: Manifest) -> tuple[list[_Node], bool]:
-    """Return the nodes that a pod can select, and whether only nodes of the app can match.
+    """Return the declared nodes that a pod can select, and whether the pod can run on no other nodes.
 
     The list is empty if the pod selects a label that no declared node has.
     """
@@ -221,7 +221,7 @@ def _repelled(
     is_for_each: bool,
     is_certain: bool = True,
 ) -> Iterator[Finding]:
-    """Yield a problem for a taint that keeps a DaemonSet off one node, or other pods off all nodes."""
+    """Yield a problem for a taint that keeps a DaemonSet away from a node, or other pods away from all nodes."""
     repelling = [(node, taint) for node, has in nodes for taint in _untolerated(has, tolerations)]
     from_all = {node for node, _ in repelling} == {node for node, _ in nodes}
     if not repelling or not (is_for_each or from_all):
@@ -246,7 +246,7 @@ def _is_for_gpu_nodes(pod: Pod) -> bool:
 
 
 def _untolerated(nodes: GpuNodes, tolerations: Sequence[Manifest]) -> list[Mapping[str, str]]:
-    """Return the taints of nodes that keep off pods with the given tolerations."""
+    """Return the taints of nodes that pods with the given tolerations do not tolerate."""
     return [
         taint
         for taint in nodes.taints
@@ -299,7 +299,7 @@ def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> It
 
 
 def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Finding]:
-    """Yield a problem for a product name in a node selector that GPU Feature Discovery does not set on any node."""
+    """Yield a problem if a pod selects a product name of a board that no node has."""
     products = list(dict.fromkeys(value.removesuffix("-SHARED").partition("-MIG-")[0] for value in values))
     if not any(map(_may_be_a_product, products)):
         meant = [product_label(board.name) for board in map(board_called, products) if board is not None]

@@ -91,7 +91,7 @@ def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
 def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
     """Return the pods that request GPUs by namespace, and by namespace and label.
 
-    The rule for disruption budgets uses these groups to find the pods of a budget fast.
+    The groups make the search for the pods of a disruption budget fast.
     """
     pods: dict[tuple[object, ...], list[Pod]] = defaultdict(list)
     for pod in facts.gpu_pods:
@@ -127,7 +127,7 @@ def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
 
 
 def _texts(labels: Mapping[str, object] | None) -> list[tuple[str, str]]:
-    """Return the labels whose value is a text, as pairs of a key and a value."""
+    """Return those labels that have text values, as pairs of a key and a value."""
     return [(key, value) for key, value in (labels or {}).items() if isinstance(value, str)]
 
 
@@ -188,7 +188,7 @@ def models_have_time_to_load(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_pods_come_back(facts: Facts) -> Iterator[Finding]:
-    """Find pods without a controller on shared GPUs (R24).
+    """Find pods on shared GPUs that have no controller (R24).
 
     If the kubelet rejects a slot, the pod fails, and only a controller creates a new one.
     """

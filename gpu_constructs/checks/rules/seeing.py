@@ -1,4 +1,4 @@
-"""Rules for the access of containers to GPUs, and for credentials: R04 to R06, R13 to R15, R21, R23, R31."""
+"""Rules for the access of containers to GPUs, and a rule for credentials: R04 to R06, R13 to R15, R21, R23, R31."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gpu_pods_name_the_runtime_class(facts: Facts) -> Iterator[Finding]:
         return
     name = (facts.nvidia_runtime_classes or ["nvidia"])[0]
     for pod in facts.gpu_pods:
-        # A workload of this library uses its own platform, which can differ from that of the other constructs.
+        # A workload of this library has its own platform, which can differ from the platform of the other constructs.
         is_ours = labels_of(pod.manifest).get("app.kubernetes.io/managed-by") == "cdk8s"
         if pod.spec.get("runtimeClassName") or is_ours or facts.kinds[pod.index] in _COMPLETED:
             continue

@@ -21,9 +21,9 @@ class Rule(NamedTuple):
 
     Attributes:
         code: Stable code in annotations and in the documentation.
-        severity: Severity of a violation: ``warning`` if the app can still be correct. A rule with ``error`` reports a
-            warning if the app does not contain enough facts to be certain.
-        title: Statement that is true if the app follows the rule.
+        severity: Severity of a violation: ``warning`` if the app can still be correct, otherwise ``error``. A rule with
+            ``error`` reports a warning if it cannot be certain about a violation.
+        title: Statement that is true if the app follows the rule, for lists of rules.
         check: Function that yields a finding, which is a problem with its message, for each violation.
     """
 
@@ -109,7 +109,7 @@ def broken_rules(facts: Facts, *, ignore: Collection[str] = ()) -> list[Finding]
 
 
 def _left_out(facts: Facts) -> tuple[dict[int, list[str]], list[Finding]]:
-    """Return the rules that the annotation of each object ignores, and a problem for each invalid annotation."""
+    """Return the rules that annotations ignore, by index of the object, and a problem for each invalid annotation."""
     named: dict[int, list[str]] = {}
     wrong: list[Finding] = []
     for index, manifest in enumerate(facts.objects):

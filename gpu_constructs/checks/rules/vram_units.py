@@ -1,4 +1,4 @@
-"""Functions that the rules share for slots that stand for an amount of GPU memory (``Sharing.vram_units``)."""
+"""Functions for rules about slots that each stand for an amount of GPU memory (``Sharing.vram_units``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MEBIBYTE = 1024 * 1024
 
 
 def units_of(facts: Facts, resource: str) -> set[str | None]:
-    """Return the amounts of GPU memory that a slot of a resource stands for on the nodes, such as ``1Gi``.
+    """Return the amounts of GPU memory for which a slot of a resource stands on the nodes, such as ``1Gi``.
 
     The result contains None if some slots do not stand for an amount of GPU memory.
     """
