@@ -55,7 +55,7 @@ def refuse_if(wrong: object, what: str, must: str, got: object = _NOTHING, *, wa
 
     Args:
         wrong: Condition under which the function raises.
-        what: Name of the keyword or of its member.
+        what: Name of the keyword, or path of a value inside it.
         must: Text after "must".
         got: Value that the user passed; by default the message shows no value.
         way_out: Sentence that states what the user can do; empty by default.
@@ -69,7 +69,7 @@ def refuse_if(wrong: object, what: str, must: str, got: object = _NOTHING, *, wa
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital letter at its start. A name at its start stays unchanged."""
+    """Return a text with a capital first letter. If the text begins with a name, return it unchanged."""
     first = text.split(" ", 1)[0]
     return text[:1].upper() + text[1:] if first.isascii() and first.isalpha() and first.islower() else text
 
@@ -114,7 +114,7 @@ def wrapped(message: str) -> str:
 
 
 class ShortErrors(type):
-    """A metaclass that ends the traceback of an error at the line of the caller, plus one frame of this library.
+    """A metaclass that shortens the traceback of an error to the line of the caller and one frame of this library.
 
     It also rejects unknown members of option structs. ``_NOT_TAKEN`` maps a name that users may expect to the reason
     why the class does not accept it.
@@ -200,7 +200,7 @@ def refuse_other_arguments(
     if further and inspect.Parameter.VAR_POSITIONAL not in kinds:
         has = ", ".join(of_user) or "none"
         raise GpuConstructsError(
-            f"{name} takes {_taken(by_place, of_user)}, got {further[0]!r} without one. It has: {has}"
+            f"{name} takes {_taken(by_place, of_user)}, got {further[0]!r} without one. Its keywords: {has}"
         )
     for key in kwargs:
         if key not in of_user and inspect.Parameter.VAR_KEYWORD not in kinds:
@@ -214,7 +214,7 @@ def refuse_other_arguments(
 
 def _taken(by_place: Sequence[str], of_user: Collection[str]) -> str:
     allowed = ", ".join(key for key in by_place if key in of_user)
-    return f"only {allowed} without a keyword" if allowed else "everything by keyword"
+    return f"only {allowed} without a keyword" if allowed else "only keywords"
 
 
 def _missing_argument(parameters: Mapping[str, inspect.Parameter], given: Collection[str]) -> str:
@@ -298,7 +298,7 @@ def strict_by_environment() -> bool:
         return _SWITCH[given.strip().lower()]
     except KeyError:
         raise GpuConstructsError(
-            f"{STRICT_VARIABLE} must be 1 or 0, got {given!r}. Unset it if warnings are no errors"
+            f"{STRICT_VARIABLE} must be 1 or 0, got {given!r}. Unset it if warnings must not be errors"
         ) from None
 
 
@@ -341,7 +341,7 @@ _kept_in: list[list[str]] = []
 
 @contextmanager
 def warnings_kept_in(kept: list[str]) -> Iterator[None]:
-    """Add the messages of all ``warn`` calls in the ``with`` block to a list, so that the caller can raise errors.
+    """Add the messages of all ``warn`` calls in the ``with`` block to a list, which the caller can raise as errors.
 
     The list also contains messages that Python does not print.
     """

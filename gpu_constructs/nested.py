@@ -13,7 +13,7 @@ A value that occurs in several places counts several times.
 """
 
 _TEXT_OF_ONE_VALUE = 100
-"""Number of characters in a text that count as one more value in the limit ``_MOST``."""
+"""Number of characters of a text that the limit ``_MOST`` counts as one additional value."""
 
 
 def problem_of(field: str, value: object) -> str | None:

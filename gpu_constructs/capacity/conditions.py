@@ -106,8 +106,8 @@ def _of_consumer(matching: Matching, index: int) -> Iterator[Condition]:
     for kind, labels in matching.uncertain.get(index, {}).items():
         names = matching.names([kind])
         yield Condition(
-            f"{joined(names)} {has(names)} no label {joined(labels)}, which it selects: with the label, the "
-            "DaemonSet creates a pod there that stays Pending",
+            f"{joined(names)} {has(names)} no label {joined(labels)}, which the DaemonSet selects: with this label, "
+            "it creates a pod there that stays Pending",
             DECLARE,
         )
 
@@ -260,7 +260,7 @@ class Beside:
     def _judged(self, found: Found | None, pods: Mapping[int, int], kind: Literal["slots", "waiting"]) -> _Answer:
         """Return the answer of a search for a placement, and record the problem or the condition that follows."""
         if found is None or found.answer == "undecided":
-            clause = f"{_RULES} allow such a placement: the search gave up before it found one"
+            clause = f"{_RULES} allow a placement of the pods: the search gave up before it found one"
             self.conditions.append(unchecked(Condition(clause)))
             return "yes"
         self.placed = found.placed

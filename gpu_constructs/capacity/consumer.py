@@ -24,7 +24,7 @@ class Condition(str):
 
     way_out: str
 
-    def __new__(cls, clause: str, way_out: str = "ignore this if you know that it holds") -> Condition:
+    def __new__(cls, clause: str, way_out: str = "ignore this if you know that the condition is true") -> Condition:
         """Return a condition with the given clause and the given instruction."""
         made = super().__new__(cls, clause)
         made.way_out = way_out

@@ -200,7 +200,7 @@ class DeviceMemory:
         return " ".join(filter(None, (offer.gpu_model or offer.name, place.device.profile)))
 
     def _conflicts_on(self, place: _Place, guests: Sequence[_Guests]) -> tuple[list[Conflict], bool]:
-        """Return the smallest sets of pods that exceed the memory of a device, and whether these are all of them."""
+        """Return the smallest sets of pods that exceed the memory of a device, and whether the list is complete."""
         device, name = place.device, self._name(place)
         candidates = sorted(
             (index, _taken(mib, device), pods, place.slots_of(group.asked), mib)
@@ -292,7 +292,7 @@ class DeviceMemory:
     def _groups(self, index: int, pods: int) -> list[tuple[frozenset[int], int]]:
         """Return the node groups that the pods of a workload can use, with the number of these pods.
 
-        Each pair has a set of node groups and the number of pods in all of them together. A DaemonSet has one pair for
+        Each pair has a set of node groups, and the number of pods on these nodes together. A DaemonSet has one pair for
         each group of nodes, with one pod on each node. Other workloads have one pair.
         """
         takers = self._matching.takers[index]

@@ -268,7 +268,7 @@ class Eligibility:
         self.accepted = self._accepted()
 
     def _accepted(self) -> Sequence[Collection[int]]:
-        # Many workloads differ in their resources only, so check labels and taints once for all of them.
+        # Many workloads differ in their resources only, so check labels and taints once for all.
         places = grouped((replace(one, asks=(), most_asked=()), group) for group, one in enumerate(self._demands))
         found: list[set[int]] = [set() for _ in self._offered]
         for place, groups in places.items():

@@ -149,7 +149,7 @@ class Quotas:
                     kind="slots" if lasting else "waiting",
                     subject=self._matching.subject_of(those),
                     what=f"{quota} admits {hard} {resource}, but {what} request {wants}",
-                    details=(f"{_rejection(resource)}: those of {who}, or of others that the quota counts",),
+                    details=(f"{_rejection(resource)}: those of {who}, or others that the quota counts",),
                     way_out=_WAY_OUT if lasting else f"ignore this if work may queue. Otherwise, {_WAY_OUT}",
                 )
 
@@ -342,7 +342,7 @@ def power_problems(matching: Matching, power: Power) -> Iterator[Problem]:
         draws, names = power.racks.get(rack, 0), summed(blank.get(rack, ()))
         of_blank = f"the power of {counted(sum(names.values()), 'board')} ({joined(list(names))}) is not known"
         if draws > most:
-            what = f"the GPUs of rack {rack!r} draw {draws} W at their power limits, but it has {most} W"
+            what = f"the GPUs of rack {rack!r} draw {draws} W at their power limits, but the rack has {most} W"
             way_out = "lower the limits with PowerLimit or GpuNode(power_limit=...), or move a node"
             yield Problem("power", None, f"{what}; {of_blank}" if names else what, way_out)
         elif names:

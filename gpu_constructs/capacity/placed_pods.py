@@ -293,7 +293,7 @@ def _dealt(
     found: dict[int, tuple[int, int]] = {}
     while pods:
         open_ones = [number for number in devices if free[number]]
-        # In each round, one pod for each device gets its slots. These pods add the same number of slots to every device.
+        # In each round, one pod for each device gets slots. These pods use the same number of slots of every device.
         rounds = min(pods // len(open_ones), min(free[number] for number in open_ones) // amount)
         if rounds:
             taken, holders = _filled(open_ones, used, free, rounds * len(open_ones) * amount), 0

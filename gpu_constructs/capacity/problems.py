@@ -161,7 +161,11 @@ class Problems:
         if urgent:
             running = urgent.counts()
             lacking = {i: more for i, count in self._steady.items() if (more := count - running.get(i, 0)) > 0}
-            by_priority = f"; by priority {self._some_of(lacking)} {_wait(lacking)}" if packed.packing.shortage else ""
+            by_priority = (
+                f"; because of their priorities, {self._some_of(lacking)} {_wait(lacking)}"
+                if packed.packing.shortage
+                else ""
+            )
         return Problem(
             kind="slots",
             subject=self._matching.subject_of(lacking),
@@ -288,7 +292,7 @@ class Problems:
         return Problem(
             kind="waiting",
             subject=consumer.subject,
-            what=f"{start} only in place of long-running pods with a lower priority",
+            what=f"{start} only if the scheduler evicts long-running pods with a lower priority",
             way_out=f"ignore this if you intend it. Otherwise, {_WAY_TO_START}",
             details=(f"the scheduler evicts pods of {self._matching.named(gone) or lower}, which then wait",),
         )

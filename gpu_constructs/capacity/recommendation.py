@@ -230,7 +230,7 @@ def _gangs(asking: Sequence[Consumer]) -> dict[int, _Gang]:
 def _taken(
     inventory: GpuInventory, asking: Sequence[Consumer], runtime_classes: Mapping[str, Mapping[str, Any]]
 ) -> list[frozenset[int]]:
-    """Return for each node the indices of the workloads whose pods the node accepts, judged by labels and taints only."""
+    """Return for each node the indices of the workloads whose pods it accepts, judged by labels and taints only."""
     # The resources that a node offers depend on the recommendation, so the check ignores them.
     demands = (placement_key(replace(one, asks={}), runtime_classes) for one in asking)
     alike = grouped((one, index) for index, one in enumerate(demands))

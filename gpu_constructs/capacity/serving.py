@@ -101,7 +101,7 @@ def service_of(
         return Service(Sharing.none(), "none", (plugin.failure,), is_running=False)
     if plugin.failure:
         # If the inventory specifies a sharing, a device plugin runs on the node.
-        seen = "as the inventory observed it" if node.is_observed else "as sharing= of the node specifies"
+        seen = "as the inventory observed it" if node.is_observed else "as GpuNode(sharing=...) specifies"
         notes = (*notes, f"{plugin.failure}: the plan assumes another plugin, {seen}")
         plugin = _PluginFacts()
     sharing, of_sharing = _sharing(node, plugin)
@@ -127,7 +127,7 @@ def _strategy(node: GpuNode, plugin: _PluginFacts) -> tuple[MigStrategy | None, 
         return strategy, []
     note = (
         "nothing in this app specifies the MIG strategy of this node: the plan assumes mixed. Declare it with "
-        "mig_strategy= of the node"
+        "GpuNode(mig_strategy=...)"
     )
     return "mixed", [note]
 
@@ -148,7 +148,7 @@ def _sharing(node: GpuNode, plugin: _PluginFacts) -> tuple[Sharing, list[str]]:
     # The sharing is an assumption, and an assumption must not make the plan reject pods. So ignore this option.
     most = max(able, key=lambda one: sum(one.resources.values()), default=Sharing.none())
     guess = replace(most, fail_requests_greater_than_one=False)
-    return guess, [f"{plugin.doubt}: the plan assumes {in_full(guess)}. Declare it with sharing= of the node"]
+    return guess, [f"{plugin.doubt}: the plan assumes {in_full(guess)}. Declare it with GpuNode(sharing=...)"]
 
 
 def _of_change(node: GpuNode, plugin: _PluginFacts) -> Iterator[str]:

@@ -147,7 +147,7 @@ class Decision:
         if all(self._is_big):
             return f"each of them takes at least half of the {self._mib} MiB of {self._hardware.board}"
         two = [mib for mib, pods in self._sizes for _ in range(min(pods, 2))][:2]
-        what = f"even the smallest, {memory_sum(two)}, are more than the {self._mib} MiB of {self._hardware.board}"
+        what = f"even the two smallest, {memory_sum(two)}, are more than the {self._mib} MiB of {self._hardware.board}"
         return f"no two of them fit together: {what}" if sum(two) > self._mib else ""
 
     def _why_not_mps(self) -> str:
@@ -165,10 +165,10 @@ class Decision:
                 f"it limits each client to a share of the memory, but {self._what_is_unknown()}",
             ),
             (any(one.is_wide for one in self._demands), self._why_wide()),
-            (self._needed > clients, f"it serves {clients} clients on a GPU, but {self._needed} can share one"),
+            (self._needed > clients, f"it serves {clients} clients on a GPU, but {self._needed} pods can share one"),
             (
                 each < largest,
-                f"it would limit each of {self._needed} clients to {each} MiB, but the largest takes {largest} MiB",
+                f"it would limit each of {self._needed} clients to {each} MiB, but the largest pod takes {largest} MiB",
             ),
         )
         return next((why for holds, why in whys if holds), "")
@@ -259,8 +259,8 @@ class Decision:
         mib, largest, room = self._mib or 0, self._sizes[-1][0], min(self._hardware.gpus * self._needed, self._comers)
         reasons = (
             f"{self._count}: {self._needed} replicas",
-            f"MPS limits each to {mib // self._needed} of the {mib} MiB of {self._hardware.board}, and the largest "
-            f"takes {largest} MiB",
+            f"MPS limits each pod to {mib // self._needed} of the {mib} MiB of {self._hardware.board}, and the largest "
+            f"pod takes {largest} MiB",
             "a fault in one of them may end all pods on that GPU",
             *self._waiting(room),
         )
@@ -274,12 +274,12 @@ class Decision:
             return None
         units = [made.of(one.mib or 0) for one in self._demands]
         apart = self._apart(made.slots, made.slots, units, "units")
-        keeps = f"the scheduler then keeps the sum of budgets within the board, {made.slots} units of {made.unit}"
+        keeps = f"the scheduler then keeps the sum of the budgets within a board, {made.slots} units of {made.unit}"
         asked = [f"{one.consumer.title} {count}" for one, count in zip(self._demands, units, strict=True)]
         reasons = (
             self._count,
-            keeps + (f"; {apart} wait for each other" if apart else ""),
-            f"pods then request units: {some(asked)} (GpuRequest(vram=...) with that profile does so)",
+            keeps + (f"; {apart} do not fit together, so they wait for each other" if apart else ""),
+            f"pods then request units: {some(asked)} (GpuRequest(vram=...) does so if its GpuProfile has this sharing)",
             *self._pending(made.slots, units, "units"),
             *against,
         )
@@ -298,13 +298,13 @@ class Decision:
         most = self._mib // self._sizes[0][0]
         if most < replicas:
             replicas = most
-            capped = [f"{self._mib} MiB hold at most {most} of the smallest, {memory_sum(self._sizes[0][:1])} each"]
+            capped = [f"{self._mib} MiB hold at most {most} smallest pods, {memory_sum(self._sizes[0][:1])} each"]
         # ``safe``: largest number of pods whose memory fits the board, whichever pods share it.
         mib = self._mib
         safe = bisect_left(range(2, replicas + 1), True, key=lambda n: worst_mib(n, self._meeting) > mib) + 1
         if safe >= 2 and self._least <= safe:
             held = self._largest(safe)
-            which = f"the {safe} largest budgets" if len(held) == safe else "all of them"
+            which = f"the {safe} largest budgets" if len(held) == safe else "all budgets"
             what = f"{mib} MiB of {board} hold {which}, {memory_sum(held)}, together"
             if safe == replicas:
                 return self._sliced(safe, what, *capped, *against)
@@ -312,13 +312,13 @@ class Decision:
             return self._sliced(safe, f"{what}; {more}", *mixed, *against)
         if safe < 2 and self._least <= 1:
             why = (
-                f"the two largest, {memory_sum(self._largest(2))}, are more than the {mib} MiB of {board}, and "
+                f"the two largest pods, {memory_sum(self._largest(2))}, are more than the {mib} MiB of {board}, and "
                 "without sharing the GPUs suffice for the long-running pods"
             )
             return self._exclusive(why, *mixed, *against)
         worst = worst_mib(replicas, self._meeting)
         why = (
-            f"memory may run out: the {replicas} largest take {worst} MiB, {100 * worst // mib} % of the "
+            f"memory may run out: the {replicas} largest pods take {worst} MiB, {100 * worst // mib} % of the "
             f"{mib} MiB of {board}, and the scheduler may place them together"
         )
         return self._sliced(replicas, *capped, why, *mixed, *against)
@@ -331,7 +331,7 @@ class Decision:
         mib, board = self._hardware.mib, self._hardware.board
         ways = [
             *(["set GpuRequest(vram=...)"] if self._unknown else []),
-            *([] if mib else ["set vram= of the node"]),
+            *([] if mib else ["set GpuNode(vram=...)"]),
         ]
         shown, unit = unit_of(one.mib for one in self._demands if one.mib is not None)
         apart = mib and self._apart(mib, replicas, [one.mib or 0 for one in self._demands], unit, shown)

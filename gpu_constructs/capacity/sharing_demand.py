@@ -1,7 +1,7 @@
 """The facts that decide how nodes share GPUs: the boards of a node, and what the pods there need.
 
-A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. The facts are the same for
-all equal nodes, so the library makes one decision for all of them.
+A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Equal nodes have the same
+facts, so the library makes one decision for them.
 """
 
 from __future__ import annotations

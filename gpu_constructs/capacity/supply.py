@@ -46,8 +46,8 @@ class _App:
         provided: Facts that the constructs of the app declare.
         classes: DRA device classes that pods request.
         nodes: Labels and taints from the app's configuration of GPU nodes.
-        open_labels: Labels that some of the app's node configurations set, but not all of them.
-        open_taints: Taints that some of the app's node configurations set, but not all of them.
+        open_labels: Labels that only some of the app's node configurations set.
+        open_taints: Taints that only some of the app's node configurations set.
     """
 
     provided: Sequence[Provided]
@@ -273,7 +273,7 @@ def _left_open(node: GpuNode, app: _App) -> Iterator[str]:
         if missing:
             yield (
                 f"the app has several node configurations, and nothing assigns one to this node: the plan ignores "
-                f"their {what} ({', '.join(missing)}). Declare them with {what}= of the node"
+                f"their {what} ({', '.join(missing)}). Declare them with GpuNode({what}=...)"
             )
 
 
@@ -301,7 +301,7 @@ def _divided_by_label(
     config = labels.get(MIG_CONFIG, "")
     if config in ("", "all-disabled") or node.mig_layout is not None or node.mig_profiles == ():
         return node, []
-    way_out = "Declare the layout with mig_layout= of the node"
+    way_out = "Declare the layout with GpuNode(mig_layout=...)"
     if not any(one.has_mig_manager for one in provided):
         return node, [f"nothing in this app applies {MIG_CONFIG}={config}: the plan assumes whole GPUs. {way_out}"]
     layout = _layout(None if node.model is None else node.model.name, config)

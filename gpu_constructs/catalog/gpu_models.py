@@ -172,7 +172,7 @@ def is_full_name(name: str) -> bool:
 def doubt_of(name: str) -> str | None:
     """Return a suggestion if the name of a board is probably wrong, in the format of ``near_boards``.
 
-    Return None if the library knows the board, or if the name can be that of an unknown board.
+    Return None if the library knows the board, or if an unknown board can have this name.
     """
     if board_called(name) is not None or (is_full_name(name) and not _boards_with_words_of(name)):
         return None

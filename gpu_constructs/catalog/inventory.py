@@ -144,7 +144,7 @@ class GpuNode(fields.Options):
             return
         yield (
             self.gpus > 1,
-            "gpu_node.gpus must be 1 with Sharing.vram_units, because a pod can get slots of several boards, got "
+            "gpu_node.gpus must be 1 with Sharing.vram_units, because a pod could get slots of several boards, got "
             f"{self.gpus}. Use Sharing.time_slicing or Sharing.none",
         )
         if usable is not None:
@@ -168,8 +168,8 @@ class GpuNode(fields.Options):
     def _check_mig(self) -> None:
         if self.mig_strategy is not None and self.mig_profiles == () and not self.mig_layout:
             raise GpuConstructsError(
-                f"gpu_node.mig_strategy must be None for {self.model and self.model.name}, which has no MIG, got "
-                f"{self.mig_strategy!r}"
+                f"gpu_node.mig_strategy must be None for {self.model and self.model.name}, which does not support MIG, "
+                f"got {self.mig_strategy!r}"
             )
         if isinstance(self.mig_layout, Mapping):
             object.__setattr__(self, "mig_layout", self._checked_layout("gpu_node.mig_layout", self.mig_layout))
@@ -286,7 +286,7 @@ class GpuInventory(fields.Options):
             yield (
                 rack not in racks,
                 f"gpu_inventory.rack_watts must name racks of nodes, got {rack!r}{fields.did_you_mean(rack, racks)}. "
-                "Set rack= of the nodes in it",
+                "Set GpuNode(rack=...) of its nodes",
             )
 
     @classmethod

@@ -95,7 +95,7 @@ def layout_problem(model_name: str | None, layout: Mapping[str, int]) -> str | N
         most = _MOST_COMPUTE_SLICES
         return f"it takes {slices} compute slices, and no board has more than {most}" if slices > most else None
     if layout and not where:
-        return f"{model_name} has no MIG"
+        return f"{model_name} does not support MIG"
     known = profiles_of(model_name)
     unknown = next((profile for profile in layout if profile not in known), None)
     if unknown is not None:

@@ -116,7 +116,7 @@ def nfd_labels(worker: Config, master: Config) -> NfdLabels:
     core, sources = _section(worker, "core"), _section(worker, "sources")
     # If the list has its old and its new name, the worker reads the old one.
     enabled = enabled_sources(core.get("sources", core.get("labelSources")))
-    # If the detection of features is disabled for a source, it sets no labels.
+    # A source sets no labels if the configuration disables its feature detection.
     enabled &= enabled_sources(core.get("featureSources")) | {"custom"}
     names = [f"{source}-{name}" for source in enabled for name in _names(source, _section(sources, source))]
     patterns = [DOMAIN + name for name in names]

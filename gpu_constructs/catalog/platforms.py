@@ -98,7 +98,7 @@ class Talos(fields.Options):
     def _conflicts(self) -> Iterable[fields.Conflict]:
         yield (
             not _TALOS_VERSION.match(self.version) or self.line not in _TALOS,
-            f"platform.version must be one of {', '.join(map(repr, _TALOS))} or a patch release of them, "
+            f"platform.version must be one of {', '.join(map(repr, _TALOS))} or a patch release of one, "
             f"got {self.version!r}. Pass the one that is nearest to your Talos release",
         )
 

@@ -170,8 +170,9 @@ class Sharing(metaclass=ShortErrors):
                 by default.
 
         Raises:
-            GpuConstructsError: ``replicas`` and ``resources`` both have a value, or neither has one. Also raised if a
-                number of slots is not an int from 2 to 63550, or if the plugin does not advertise a resource.
+            GpuConstructsError: ``replicas`` and ``resources`` both have a value, or neither has one. Also raised if
+                ``replicas`` or a value of ``resources`` is not an int from 2 to 63550, or if the plugin does not
+                advertise a resource.
 
         Source:
             NVIDIA/k8s-device-plugin@v0.20.0:README.md, "Shared Access to GPUs"

@@ -228,8 +228,8 @@ class Unverified(fields.Options):
     Attributes:
         version: Release to run, without a leading v.
         like: Supported release with the same options.
-        image: Image as ``repository:tag``, if its tag differs from that of the supported release in more than the
-            version.
+        image: Image as ``repository:tag``. Required if its tag differs in more than the version from the tag of the
+            supported release; otherwise None (the default).
 
     Raises:
         GpuConstructsError: The version does not have the form of a release, or the image has no tag.
@@ -376,7 +376,7 @@ def _unknown(known: Mapping[str, _Release], version: str, what: str, field: str,
     newest = known[next((other for other in reversed(list(known)) if other.startswith(f"{line}.")), list(known)[-1])]
     is_plain = isinstance(newest, GpuOperatorRelease) or newest.image.endswith(f":v{newest.version}")
     image = "" if is_plain else ", image='...'"
-    return f"{problem}. Force it with Unverified({bare!r}, like={newest.version!r}{image})"
+    return f"{problem}. To use it anyway, pass Unverified({bare!r}, like={newest.version!r}{image})"
 
 
 def _changes(what: str, version: str, oldest: str) -> str:

@@ -39,7 +39,7 @@ def needed_components_are_there(facts: Facts) -> Iterator[Finding]:
     for index, offer in enumerate(facts.provided):
         for component, way_out in offer.needs.items():
             if component not in there:
-                yield Finding(None, f"needs {COMPONENTS[component]} beside it: {way_out}", providers=(index,))
+                yield Finding(None, f"needs {COMPONENTS[component]} too: {way_out}", providers=(index,))
 
 
 def refused_components_are_not_there(facts: Facts) -> Iterator[Finding]:
@@ -64,8 +64,8 @@ def drivers_are_looked_for_where_they_are_staged(facts: Facts) -> Iterator[Findi
             if "gpu-operator" in offer.components and offer.is_alone and offer.driver_install_dir != folder:
                 yield Finding(
                     None,
-                    f"its validator does not search {folder}, where {{1}} copies the driver files. Pass the bridge to "
-                    "it: GpuOperator(..., bridge=...)",
+                    f"its validator does not search {folder}, to which {{1}} copies the driver files. Pass the bridge: "
+                    "GpuOperator(..., bridge=...)",
                     providers=(index, bridge),
                 )
 

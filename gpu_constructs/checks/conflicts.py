@@ -38,7 +38,7 @@ def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:
         if meeting:
             yield Finding(
                 None,
-                f"runs {listed(both)} on nodes of {{1}} too, where each replaces the devices of the other. Remove one, "
+                f"runs {listed(both)} on nodes of {{1}} too, so each replaces the devices of the other. Remove one, "
                 f"use Configs.named(...), or {_APART}",
                 providers=(one, other),
                 is_warning=meeting == "perhaps",
@@ -75,7 +75,7 @@ def gpus_are_profiled_by_one(facts: Facts) -> Iterator[Finding]:
     return _in_each_others_way(
         facts,
         [index for index, offer in enumerate(facts.provided) if offer.profiles_gpus],
-        "exports profiling metrics (DCGM_FI_PROF_*) of GPUs that {1} profiles too, which only one can do at a time. "
+        "exports profiling metrics (DCGM_FI_PROF_*) of GPUs that {1} profiles too, but only one can do this at a time. "
         f"Remove them from the metrics of one, or {_APART}",
     )
 
@@ -172,7 +172,8 @@ def platforms_are_one(facts: Facts) -> Iterator[Finding]:
     """Find constructs whose platform (operating system and release) differs from that of the nodes.
 
     If the app configures no nodes, the function compares each construct with the platform of most constructs. During an
-    upgrade, nodes can have different releases. A construct then has the platform of one of its nodes.
+    upgrade, nodes can have different releases. The function then accepts a construct with the platform of any of the
+    nodes.
     """
     of_nodes: list[tuple[int, Platform]] = []
     of_others: list[tuple[int, Platform]] = []
@@ -198,7 +199,7 @@ def _of_another_platform(
             has_other_layout = both_talos and platform.supports_cdi != reference.supports_cdi
             yield Finding(
                 None,
-                f"platform must be that of the nodes, got {platform}, but {{1}} has {reference}. "
+                f"platform must be the platform of the nodes, got {platform}, but {{1}} has {reference}. "
                 f"Pass {type(reference).__name__}({reference.version!r}) here too, or {_APART}",
                 providers=(at, other),
                 is_warning=not has_other_layout or facts.provided[at].is_workload,
@@ -249,8 +250,8 @@ def one_priority_class_is_the_default(facts: Facts) -> Iterator[Finding]:
     for index in defaults[1:]:
         yield Finding(
             index,
-            "must not have globalDefault: true beside {0}, because a cluster has only one default. Set it in one of "
-            "the two",
+            "must not have globalDefault: true, because {0} has it too and a cluster has only one default. Set it in "
+            "one of the two",
             (defaults[0],),
         )
 

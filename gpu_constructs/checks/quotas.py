@@ -48,7 +48,7 @@ class _Bound:
 
     @property
     def counts(self) -> tuple[str, str] | None:
-        """Amounts of containers that the limit counts, as the section of ``resources`` and the resource name.
+        """Which container amounts the limit counts: the section of ``resources`` and the resource name.
 
         For example, ``("requests", "cpu")``. None if the limit does not count amounts of containers.
         """
@@ -169,8 +169,8 @@ def _larger_than(pod: Pod, bound: _Bound) -> Iterator[Finding]:
     if asked > bound.number:
         yield Finding(
             pod.index,
-            f"the API server would reject the pods: one pod counts {_shown(asked)} of {bound.key!r}, but {{0}} allows "
-            f"all pods of namespace {namespace_of(pod.manifest)!r} only {bound.most} together. Request less, or raise "
+            f"the API server would reject the pods: one pod takes {_shown(asked)} of {bound.key!r}, but {{0}} limits "
+            f"all pods of namespace {namespace_of(pod.manifest)!r} together to {bound.most}. Request less, or raise "
             "the quota",
             (bound.index,),
         )
@@ -203,10 +203,9 @@ def _workloads(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Findin
             if together > bound.number and all(asked <= bound.number for asked, _ in each):
                 yield Finding(
                     index,
-                    f"its {pods} pods count {_shown(Decimal(together))} of {bound.key!r}, but {{0}} allows all pods of "
-                    f"namespace {namespace_of(manifest)!r} only {bound.most} together, so the API server would reject "
-                    "some. Run fewer, "
-                    "or raise the quota",
+                    f"its {pods} pods take {_shown(Decimal(together))} of {bound.key!r}, but {{0}} limits all pods of "
+                    f"namespace {namespace_of(manifest)!r} together to {bound.most}, so the API server would reject "
+                    "some. Run fewer pods, or raise the quota",
                     (bound.index,),
                     is_warning=True,
                 )
@@ -222,8 +221,8 @@ def _claims(facts: Facts, bounds: dict[str, list[_Bound]]) -> Iterator[Finding]:
                 yield Finding(
                     index,
                     "the API server would reject its volume claim: it requests "
-                    f"{amounts(spec, 'requests')['storage']}, but {{0}} allows all claims of namespace {namespace!r} "
-                    f"only {bound.most} together with {bound.key!r}. Request less, or raise the quota",
+                    f"{amounts(spec, 'requests')['storage']}, but {{0}} limits all claims of namespace {namespace!r} "
+                    f"together to {bound.most} ({bound.key}). Request less, or raise the quota",
                     (bound.index,),
                 )
 
@@ -248,8 +247,8 @@ def _uncounted(facts: Facts, namespace: str, bounds: Sequence[_Bound]) -> Iterat
         keys = ", ".join(f"requests.{name}".replace("*", "<profile>") for name in missed)
         yield Finding(
             next(iter(of_gpus.values())).index,
-            f"limits GPUs as {', '.join(sorted(of_gpus))} only, and a quota counts each name separately, so pods can "
-            f"take any number of {' and '.join(missed)}. Add {keys}, with 0 to forbid them",
+            f"limits only the GPU resources {', '.join(sorted(of_gpus))}. A quota counts each name separately, "
+            f"so pods can take any number of {' and '.join(missed)}. Add {keys}, with 0 to forbid them",
             is_warning=True,
         )
 

@@ -123,7 +123,7 @@ def _missing(one: _Reference, names: list[str]) -> Finding:
     if near is not None:
         return Finding(
             one.index,
-            f"references {one}, which does not exist, but {near!r} does. Write {near!r}, or {way_out} if both exist",
+            f"references {one}, but only {near!r} exists. Write {near!r}. If {one.name!r} exists too, {way_out}",
         )
     return Finding(
         one.index,
@@ -140,7 +140,7 @@ def _missing_keys(one: _Reference, known: _Known) -> Iterator[Finding]:
         if has and key not in has:
             yield Finding(
                 one.index,
-                f"references key {key!r} of {one}, which does not have it{fields.did_you_mean(key, has)}; it has "
+                f"references key {key!r} of {one}, which does not have it{fields.did_you_mean(key, has)}. It has "
                 f"{', '.join(sorted(has)[:5])}. Name one of its keys, or make the reference optional",
             )
 

@@ -37,9 +37,9 @@ def targets_are_scraped_once(facts: Facts) -> Iterator[Finding]:
             if both:
                 yield Finding(
                     index,
-                    f"scrapes port {both[0].port} of {{0}}, and so does {{1}}: every series exists twice, also if the "
-                    "VictoriaMetrics operator converts one from the other. Remove one of the two, or annotate one "
-                    f"with {SCRAPED_TWICE}=intended if they are for two stores",
+                    f"scrapes port {both[0].port} of {{0}}, and so does {{1}}, so every series exists twice. This "
+                    "also applies if the VictoriaMetrics operator creates one from the other. Remove one of the two, "
+                    f"or annotate one with {SCRAPED_TWICE}=intended if they are for two stores",
                     others=(both[0].pods, other),
                 )
 

@@ -61,8 +61,8 @@ class Probe(fields.Options):
     """A probe of a container. Create one with ``Probe.http_get``, ``Probe.tcp_socket`` or ``Probe.exec``.
 
     All durations are in seconds. A server that loads a model for minutes needs a ``startup_probe``. Kubernetes runs the
-    other probes only after the startup probe succeeds. The server has ``period_seconds`` times ``failure_threshold``
-    seconds for this.
+    other probes only after the startup probe succeeds. The server must start within ``period_seconds`` times
+    ``failure_threshold`` seconds.
 
     Attributes:
         check: Check that the probe runs, as in a manifest, for example ``{"tcpSocket": {"port": 80}}``.

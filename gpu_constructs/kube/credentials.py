@@ -124,8 +124,8 @@ class Credential(NamedTuple):
     def refusal(self, field: str, way_out: str) -> GpuConstructsError:
         """Return the error for a field that contains the credential."""
         return GpuConstructsError(
-            f"{field} must not be a credential in plain text, got {self}{then(way_out)}, or not_a_secret(...) if the "
-            "value is public"
+            f"{field} must not be a credential in plain text, got {self}{then(way_out)}, or use not_a_secret(...) if "
+            "the value is public"
         )
 
     def __str__(self) -> str:
@@ -238,7 +238,7 @@ def refuse_in_arguments(field: str, words: Sequence[Any]) -> None:
     """
     for index, found in in_arguments(words):
         raise found.refusal(
-            f"{field}[{index}]", "write $(VARIABLE) here and set it by EnvValue.secret(<name>, key=<key>)"
+            f"{field}[{index}]", "write $(VARIABLE) here, and set the variable with EnvValue.secret(<name>, key=<key>)"
         )
 
 

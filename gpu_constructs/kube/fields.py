@@ -160,7 +160,7 @@ def amount(quantity: str) -> Decimal:
 
 
 def lacks_unit(got: object) -> bool:
-    """Check whether an amount of bytes probably lacks its unit, because it is below 1 MiB: ``4`` or ``400m``."""
+    """Check whether an amount of bytes, such as ``4`` or ``400m``, is below 1 MiB and so probably lacks its unit."""
     number = _UNITLESS.match(str(got))
     return number is not None and 0 < Decimal(number[1]) < _MEBIBYTE
 
@@ -249,7 +249,7 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 
 
 def of_type(field: str, got: object, annotation: Any) -> None:
-    """Raise unless a value has the type of a type annotation. The message names Python types and allowed words."""
+    """Raise unless a value matches a type annotation. The message names Python types and allowed words."""
     alternatives = _alternatives(annotation)
     if _is_left_to_caller(alternatives) or (got is None and type(None) in alternatives):
         return
@@ -317,7 +317,7 @@ def snake(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def hint(owner: Any, name: str) -> Any:
-    """Return the type annotation of one attribute of a class. To evaluate all annotations would be slower."""
+    """Return the type annotation of one attribute of a class. To read all annotations would be slower."""
     holder = next(each for each in getattr(owner, "__mro__", (owner,)) if name in inspect.get_annotations(each))
     one = types.SimpleNamespace(__annotations__={name: holder.__annotations__[name]})
     return typing.get_type_hints(one, vars(sys.modules[holder.__module__]))[name]

@@ -160,7 +160,7 @@ class Value:
     def scalar(self) -> Any:
         """Return the value as text, a number, a boolean or None."""
         if not isinstance(self.node, yaml.ScalarNode):
-            raise self.must_be("a plain value")
+            raise self.must_be("a single value")
         try:
             value = self.dialect.loader("").construct_object(self.node)
         except ValueError:
@@ -184,7 +184,7 @@ class Value:
         for key, node in self.node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode) or key.value == "<<":
-                problem = f"{self.path or 'the file'} must have plain keys, not merged (<<) or complex keys"
+                problem = f"{self.path or 'the file'} must have plain keys, not merge keys (<<) or complex keys"
                 raise Refused(f"line {line}: {problem}", key, self.path)
             path = f"{self.path}.{key_in_words(key.value)}".removeprefix(".")
             value = Value(node, path, line, self.dialect)

@@ -75,9 +75,9 @@ _OBJECTS: Mapping[tuple[str, str], str] = {
     ("kubeflow.org", "Experiment"): "spec.trialTemplate.trialSpec",
     ("kubeflow.org", "Trial"): "spec.runSpec",
 }
-"""Paths to the manifest in an object that contains another manifest, such as a Katib Experiment, by kind.
+"""Path to the inner manifest, by kind of an object that contains one, such as a Katib Experiment.
 
-The kind of the contained manifest determines where its pod specs are.
+The kind of the inner manifest determines where its pod specs are.
 """
 
 _MODEL_SERVERS = (
@@ -179,8 +179,8 @@ def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]]:
     """Yield sets of node labels that a pod requires. A node must have at least one label of each set.
 
-    Each entry of ``nodeSelector`` is a set with one label. So is each expression of a required node affinity with one
-    term. The terms of a node affinity with several terms are alternatives, so they form one set.
+    Each entry of ``nodeSelector`` is a set with one label. If a required node affinity has one term, each of its
+    expressions is also a set with one label. If it has several terms, these are alternatives, so they form one set.
     """
     for label in pod_spec.get("nodeSelector") or {}:
         yield frozenset({label})

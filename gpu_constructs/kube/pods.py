@@ -25,10 +25,10 @@ class PodOptions(TypedDict, total=False):
     Attributes:
         image_pull_secrets: Names or constructs of Secrets in the namespace, for a registry that requires a login.
         node_selector: Node labels that the pods require, besides those that the construct requires.
-        priority_class_name: Name of a PriorityClass.
+        priority_class_name: Name of a PriorityClass; none by default.
         resources: Requests and limits of the main container. They replace the defaults of the construct.
         runtime_class: Name or construct of a RuntimeClass. None uses the RuntimeClass that the platform needs.
-        tolerations: Tolerations of the pods, besides that for the taint ``nvidia.com/gpu``.
+        tolerations: Tolerations of the pods, besides the toleration for the taint ``nvidia.com/gpu``.
     """
 
     image_pull_secrets: Sequence[str | NamedObject]
@@ -51,7 +51,7 @@ class AgentOptions(PodOptions, total=False):
         pod_labels: Labels of the pods, besides those of this library.
         pod_security_context: Security context of the pods, besides the seccomp profile ``RuntimeDefault``.
         revision_history_limit: Number of old revisions for ``kubectl rollout undo``. With None, Kubernetes keeps 10.
-        update_strategy: Update strategy of the DaemonSet; by default it replaces the pods on one node after the other.
+        update_strategy: Update strategy of the DaemonSet; by default, it replaces the pods node by node.
     """
 
     affinity: Mapping[str, Any] | None

@@ -29,8 +29,10 @@ class UpdateStrategy(fields.Options):
 
     Attributes:
         type: Strategy: ``RollingUpdate`` or ``OnDelete``.
-        max_unavailable: Largest number or percentage (``"10%"``) of nodes without a pod during an update.
-        max_surge: Largest number or percentage of nodes that run the old pod and the new pod during an update.
+        max_unavailable: Largest number or percentage (``"10%"``) of nodes without a pod during an update. With None,
+            Kubernetes uses 1.
+        max_surge: Largest number or percentage of nodes that run the old pod and the new pod during an update. With
+            None, Kubernetes uses 0.
 
     Raises:
         GpuConstructsError: A number is negative, a text is not a percentage, both values are zero, both are above
@@ -47,7 +49,7 @@ class UpdateStrategy(fields.Options):
         has_numbers = (self.max_unavailable, self.max_surge) != (None, None)
         yield (
             self.type == "OnDelete" and has_numbers,
-            "update_strategy must not have numbers with OnDelete. Use UpdateStrategy.on_delete()",
+            "update_strategy must not have max_unavailable or max_surge with OnDelete. Use UpdateStrategy.on_delete()",
         )
         # The defaults of Kubernetes are max_unavailable=1 and max_surge=0.
         is_missing = str(1 if self.max_unavailable is None else self.max_unavailable).rstrip("%") != "0"

@@ -19,7 +19,8 @@ class VolumeClaim(fields.Options):
     """A PersistentVolumeClaim that a workload creates and mounts.
 
     Use it as ``volumes={"/path": VolumeClaim(storage="100Gi")}``. A StatefulSet creates one claim for each of its pods
-    (``volumeClaimTemplates``). Every other kind emits one claim, with a name from the workload and the path.
+    (``volumeClaimTemplates``). Every other kind of workload emits one claim, whose name consists of the names of the
+    workload and the volume.
 
     Attributes:
         storage: Size of the volume, as a quantity.

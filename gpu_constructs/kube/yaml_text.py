@@ -180,10 +180,10 @@ _MANIFEST = _Writer(_ManifestDumper, "", _scalar_of_manifest)
 
 
 def yaml_text(document: Any) -> str:
-    """Return the YAML text of a configuration file for its content as plain data."""
+    """Return plain data as YAML text in the format of configuration files."""
     return _CONFIG.text(document)
 
 
 def manifest_text(manifest: Any) -> str:
-    """Return the YAML text of a Kubernetes manifest for its content as plain data."""
+    """Return plain data as YAML text in the format of Kubernetes manifests."""
     return _MANIFEST.text(manifest)

@@ -69,19 +69,19 @@ class CapacityPlan(GpuConstruct):
         Args:
             app: The App, which describes one cluster.
             inventory: GPU nodes of the cluster. Rules that count GPUs use it too, unless ``GpuRules.enforce`` specifies
-                another.
+                another inventory.
             id: Construct ID.
             vram: Severity of two problems: pods can exceed the memory of a GPU, or pods on a shared GPU state no memory
                 budget. With ``warn``, synth prints a warning. This is the default, because budgets are estimates. With
                 ``error``, synth fails. With ``off``, only the report shows the problem.
-            waiting: Severity if the cluster cannot run all pods at the same time, so that some stay Pending. Use
-                ``off`` if jobs can wait.
+            waiting: Severity if the cluster cannot run all pods at the same time, so that some stay Pending; ``warn``
+                by default. Use ``off`` if jobs can wait.
             power: Severity if the GPUs of a rack can draw more than ``GpuInventory(rack_watts=...)`` at their power
-                limits.
-            unchecked: Severity if the pods fit only under a condition that the plan cannot check. Examples are a
-                scheduler other than kube-scheduler, a label that no node declares, and a custom resource of an unknown
-                kind. With ``error``, a synth without errors means that all pods fit. With ``off``, only the report
-                states the conditions, in its verdict "fits, if ...".
+                limits; ``warn`` by default.
+            unchecked: Severity if the pods fit only under a condition that the plan cannot check; ``warn`` by default.
+                Examples are a scheduler other than kube-scheduler, a label that no node declares, and a custom resource
+                of an unknown kind. With ``error``, a synth without errors means that all pods fit. With ``off``, only
+                the report states the conditions, in its verdict "fits, if ...".
             other_manifests: Objects of the cluster that the app does not create, as plain data. For example, pass the
                 result of ``yaml.safe_load_all`` for the output of ``helm template``, or ``[json.loads(text)]`` for the
                 output of ``kubectl get deployments -A -o json``. The plan counts the GPUs of these objects. It counts
@@ -97,7 +97,7 @@ class CapacityPlan(GpuConstruct):
             (
                 (
                     not isinstance(app, App),
-                    f"app must be a cdk8s App, got {type(app).__name__}. Pass the App of the charts",
+                    f"app must be a cdk8s App, got {type(app).__name__}. Pass the App that contains the charts",
                 ),
                 (
                     not isinstance(inventory, GpuInventory),
@@ -126,7 +126,7 @@ class CapacityPlan(GpuConstruct):
                 # which is slow.
                 (
                     hasattr(app, _PLANNED),
-                    "app must have one capacity plan, because an App is one cluster. Leave out the second plan",
+                    "app must have one capacity plan, because an App is one cluster. Remove the second plan",
                 ),
             )
         )

@@ -20,7 +20,7 @@ METADATA_FILE = "construct-metadata.json"
 """Name of the file for ``App(record_construct_metadata=True)``."""
 
 DEFAULT_PROGRAM = "app.py"
-"""Name of the program in messages if the first line of a file names no program."""
+"""Name of the program in messages if the first line of a file contains none."""
 
 _NAMED = 3
 """Largest number of files that a message lists."""
@@ -255,7 +255,7 @@ def running_program() -> str:
 
 
 def program_name(name: str) -> str:
-    """Return a program name in which other characters replace those that are not valid in YAML comments, HTML or JSON."""
+    """Return a program name without characters that are not valid in YAML comments, HTML or JSON."""
     plain = "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._/-") else "_" for letter in name)
     while "--" in plain:
         plain = plain.replace("--", "-")

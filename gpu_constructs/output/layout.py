@@ -62,7 +62,7 @@ def _sorted_into_files(rendered: Rendered) -> dict[str, list[dict[str, Any]]]:
     for chart, own in rendered.charts:
         name = Names.to_dns_label(chart)
         if name in (NAMESPACES_FILE, CRDS_FILE, CLASSES_FILE):
-            problem = f"id must not be {name!r}, which is the file for {name[3:]} of all charts"
+            problem = f"id must not be {name!r}, which is the file for {name[3:]} of all charts. Choose another ID"
             raise GpuConstructsError(problem, path=chart.node.path)
         for index in own:
             manifest = rendered.manifests[index]

@@ -90,7 +90,7 @@ def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | 
 
     ``kubectl apply -f`` reads the files of a folder in this order.
 
-    The first line of each file states that the file is generated. It also names the program, unless the program is
+    The first line of each file states that a program generated it. It also names this program, unless the program is
     ``app.py``. ``synth`` removes files that this program wrote earlier but does not write now. It never removes files
     without that line. Files of another program, or of another App of this program, stay, and a warning names them. If
     ``synth`` would have to replace such a file, it reports an error. ``synth`` never writes or removes a file through a
@@ -106,8 +106,9 @@ def synth(*apps: App, strict: bool = False, quiet: bool = False, program: str | 
         strict: Whether warnings are errors. The environment variable ``GPU_CONSTRUCTS_STRICT=1`` has the same effect.
             Warnings that a filter of Python's ``warnings`` module ignores do not count.
         quiet: Whether to omit the line that summarizes the result.
-        program: Name of the program for the first lines. By default, it is the path of the script in its repository. It
-            is empty for ``app.py``, a test, or a notebook. Set it if two programs of the same name write to one folder.
+        program: Name of the program for the first lines. By default, it is the path of the script in its repository.
+            For ``app.py``, a test, or a notebook, the name is empty. Set it if two programs of the same name write to
+            one folder.
     """
     try:
         report = synthesize(*apps, strict=strict, program=program)

@@ -205,7 +205,7 @@ class GpuObject(GpuConstruct):
 
 
 class GpuChart(cdk8s.Chart, metaclass=_ShortErrors):
-    """A chart of this library: one file in dist/.
+    """Base class of the charts of this library.
 
     Attributes:
         api_object: Main object that the construct emits. Use it, for example, to call ``add_json_patch``.

@@ -187,7 +187,7 @@ def _take(app: App) -> None:
 
 
 def _checked_first(app: App, render: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement for the render method of an app. It runs the checks of ``synth(app)`` before it renders."""
+    """Return a replacement for a render method of an app, which first runs the checks of ``synth(app)``."""
 
     @wraps(render)
     def rendered(*args: Any, **kwargs: Any) -> Any:

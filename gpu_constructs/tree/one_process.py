@@ -27,7 +27,7 @@ def use_one_process() -> None:
 
 
 class _BeforeConstructs:
-    """An import hook that changes jsii before the first library for jsii starts Node.js."""
+    """An import hook that changes jsii before the first import of the library ``constructs``, which starts Node.js."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname == "constructs":

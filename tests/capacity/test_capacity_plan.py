@@ -226,7 +226,7 @@ SEVERITIES = {
     ),
     "vram": (ONE, [{"vram": "16Gi"}, {"vram": "12Gi"}], "too much for one GPU: work/a0 and work/a1"),
     "waiting": (ONE, [{"vram": "1Gi", "run": Run.job(completions=3, parallelism=3)}], "a pod stays Pending"),
-    "power": (RACK, [], "draw 350 W at their power limits, but it has 300 W"),
+    "power": (RACK, [], "draw 350 W at their power limits, but the rack has 300 W"),
 }
 
 

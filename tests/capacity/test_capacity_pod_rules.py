@@ -59,7 +59,7 @@ def waiting(plan):
 def test_a_search_that_gives_up_is_a_condition(monkeypatch):
     monkeypatch.setattr("gpu_constructs.capacity.pod_rules_search._MOST_STATES", -1)
     plan = planned([node("x"), node("y")], pods("a", **away(term("b"))), pods("b", 1, **away(term("a"))))
-    assert (plan.all_fits, "the search found none" in plan.conditions[0].text) == ("conditional", True)
+    assert (plan.all_fits, "the search gave up" in plan.conditions[0].text) == ("conditional", True)
 
 
 def test_rules_of_a_fleet_are_a_condition(monkeypatch):

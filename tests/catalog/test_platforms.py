@@ -30,7 +30,7 @@ def test_an_unknown_talos_version_is_rejected_with_the_supported_ones():
         *("1.9", "1.15", "1", "", "1.12.x", "1.12.4.1", "1.12-beta", "vv1.12", "latest", "1.1"),
     ]:
         assert refusal(Talos, version) == (
-            "platform.version must be one of '1.10', '1.11', '1.12', '1.13', '1.14' or a patch release of them, "
+            "platform.version must be one of '1.10', '1.11', '1.12', '1.13', '1.14' or a patch release of one, "
             f"got {version!r}. Pass the one that is nearest to your Talos release"
         )
 

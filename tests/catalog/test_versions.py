@@ -52,7 +52,7 @@ def test_an_unknown_release_is_rejected_with_the_similar_release_to_force():
     for version, like in [("0.19.4", "0.19.3"), ("0.21.0", "0.20.0"), ("1.0.0", "0.20.0"), ("0.17.10", "0.17.4")]:
         assert refusal(DEVICE_PLUGIN, version) == (
             f"version of the device plugin must be one of {LISTED}, got {version!r}. "
-            f"Force it with Unverified({version!r}, like={like!r})"
+            f"To use it anyway, pass Unverified({version!r}, like={like!r})"
         )
 
 

@@ -327,8 +327,9 @@ def test_requested_slots_are_compared_with_the_sharing_of_the_plugin(app, chart)
     limits = "/spec/template/spec/containers/0/resources/limits"
     made.api_object.add_json_patch(JsonPatch.add(f"{limits}/nvidia.com~1gpu.shared", 1))
     assert problems_of(app) == [
-        "gpu/train: requests 2 x nvidia.com/gpu but plugin shares it with fail_requests_greater_than_one: two slots "
-        "are not two GPUs. Request 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) [R07]",
+        "gpu/train: requests 2 x nvidia.com/gpu, but plugin rejects this (fail_requests_greater_than_one), because two "
+        "slots are not two GPUs. Request 1, or pass Sharing.time_slicing(..., fail_requests_greater_than_one=False) "
+        "[R07]",
         "gpu/patched: requests 1 x nvidia.com/gpu.shared, which no device plugin of this app advertises, so its pods "
         "stay pending. Request nvidia.com/gpu [R08]",
     ]

@@ -157,7 +157,7 @@ def charts(app, one, other, **both):
 
 
 SAME_NODES = (
-    "one: runs the device plugin and GPU Feature Discovery on nodes of two too, where each replaces the devices of the "
+    "one: runs the device plugin and GPU Feature Discovery on nodes of two too, so each replaces the devices of the "
     "other. Remove one, use Configs.named(...), or select different nodes with node_selector"
 )
 
@@ -369,7 +369,7 @@ def test_the_sharing_of_a_plugin_with_an_external_configuration_is_unknown(app):
 # Platforms.
 
 OTHER_PLATFORM = (
-    "platform must be that of the nodes, got {}, but {} has {}. Pass {} here too, or select "
+    "platform must be the platform of the nodes, got {}, but {} has {}. Pass {} here too, or select "
     "different nodes with node_selector"
 )
 
@@ -462,6 +462,6 @@ def test_two_priority_classes_for_all_pods_are_an_error(app):
     for id, is_default in {"a": True, "b": False, "c": True}.items():
         plain(app, id, "scheduling.k8s.io/v1", "PriorityClass", value=1, globalDefault=is_default)
     assert problems_of(app) == [
-        "c/c: must not have globalDefault: true beside a/a, because a cluster has only one default. Set it in one of "
-        "the two"
+        "c/c: must not have globalDefault: true, because a/a has it too and a cluster has only one default. Set it in "
+        "one of the two"
     ]

@@ -150,7 +150,7 @@ def test_rules_do_not_use_facts_of_another_app(app, tmp_path):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"ignore": ["R5"]}, "ignore must be codes of rules, R01 to R32, got 'R5' (did you mean 'R05'?)"),
+        ({"ignore": ["R5"]}, "ignore must be codes of rules from R01 to R32, got 'R5' (did you mean 'R05'?)"),
         ({"ignore": "R05"}, "ignore must be a list, got 'R05' (str)"),
         ({"inventory": 3}, "inventory"),
         ({"ignored": []}, "ignored is not a keyword of GpuRules.enforce (did you mean 'ignore'?)"),

@@ -112,7 +112,7 @@ def test_the_message_names_the_variable_and_the_secret_to_read_it_from():
         GpuWorkload(Chart(App(), "gpu"), "train", **WORKLOAD, env=PLAIN)
     assert str(refused.value) == (
         "gpu/train: env['WANDB_API_KEY'] must not be a credential in plain text, got 7 characters (its name says so). "
-        "Pass EnvValue.secret(<name>, key=<key>), or not_a_secret(...) if the value is public"
+        "Pass EnvValue.secret(<name>, key=<key>), or use not_a_secret(...) if the value is public"
     )
 
 
@@ -151,7 +151,7 @@ def deployment(chart, annotations=None):
 
 WARNED = (
     "gpu/shop: env['DB_PASSWORD'] of container 'app' must not be a credential in plain text, got 7 characters (its "
-    "name says so). Use valueFrom.secretKeyRef, or not_a_secret(...) if the value is public [R31]"
+    "name says so). Use valueFrom.secretKeyRef, or use not_a_secret(...) if the value is public [R31]"
 )
 
 

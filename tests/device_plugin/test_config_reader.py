@@ -118,8 +118,8 @@ def test_a_text_must_be_text_and_a_plain_value():
     assert len(members(str)) == 8
     for path in members(str):
         assert refusal(nested(path, "0x10")) == f"line 1: {path} must be text, got 0x10. Quote it"
-        assert refusal(nested(path, "[a]")) == f"line 1: {path} must be a plain value, got a list"
-        assert refusal(nested(path, "{a: b}")) == f"line 1: {path} must be a plain value, got keys and values"
+        assert refusal(nested(path, "[a]")) == f"line 1: {path} must be a single value, got a list"
+        assert refusal(nested(path, "{a: b}")) == f"line 1: {path} must be a single value, got keys and values"
 
 
 def test_the_error_for_a_value_that_the_programs_would_reject_names_its_line(refused):

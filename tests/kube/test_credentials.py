@@ -112,7 +112,7 @@ def test_an_error_does_not_show_the_credential():
     found = in_variable("DB_PASSWORD", "hunter2")
     assert str(found.refusal("env['DB_PASSWORD']", "read it from a Secret")) == (
         "env['DB_PASSWORD'] must not be a credential in plain text, got 7 characters (its name says so). Read it from "
-        "a Secret, or not_a_secret(...) if the value is public"
+        "a Secret, or use not_a_secret(...) if the value is public"
     )
 
 

@@ -26,5 +26,5 @@ def test_a_rolling_update_has_either_max_unavailable_or_max_surge(given, got):
 @pytest.mark.parametrize("field", ["max_unavailable", "max_surge"])
 def test_on_delete_has_no_numbers(field):
     assert refusal(UpdateStrategy, type="OnDelete", **{field: 0}) == (
-        "update_strategy must not have numbers with OnDelete. Use UpdateStrategy.on_delete()"
+        "update_strategy must not have max_unavailable or max_surge with OnDelete. Use UpdateStrategy.on_delete()"
     )

@@ -240,8 +240,8 @@ def test_two_exporters_that_profile_the_same_nodes_are_refused_and_others_are_no
     with pytest.raises(SynthesisError) as refused:
         synthesize(app())
     assert refused.value.problems == [
-        "gpu/one: exports profiling metrics (DCGM_FI_PROF_*) of GPUs that gpu/two profiles too, which only one can do "
-        "at a time. Remove them from the metrics of one, or select different nodes with node_selector"
+        "gpu/one: exports profiling metrics (DCGM_FI_PROF_*) of GPUs that gpu/two profiles too, but only one can do "
+        "this at a time. Remove them from the metrics of one, or select different nodes with node_selector"
     ]
     for apart in ({"node_selector": {"pool": "b"}}, {"metrics": "seed"}):
         synthesize(app(**apart))

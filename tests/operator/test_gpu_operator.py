@@ -253,7 +253,7 @@ def test_a_bridge_is_rejected_on_platforms_on_which_the_validator_passes(line):
 def test_up_to_talos_1_12_the_operator_needs_a_bridge(tmp_path):
     app, chart, _ = cluster(tmp_path, platform=OLD_TALOS)
     assert synthesized(app) == [
-        "gpu/operator: needs the validation bridge beside it: its own validator never passes on Talos 1.12. Add "
+        "gpu/operator: needs the validation bridge too: its own validator never passes on Talos 1.12. Add "
         "ValidationBridge(chart, 'validation-bridge', platform=..., namespace=...) and set bridge=..., "
         "or declare one with External(app, 'existing', components=['validation-bridge'])"
     ]

@@ -421,7 +421,7 @@ def test_strictness_is_read_from_the_environment(dist, monkeypatch, recwarn, val
 def test_a_value_of_that_variable_that_is_neither_is_refused(dist, monkeypatch):
     monkeypatch.setenv("GPU_CONSTRUCTS_STRICT", "yes")
     assert problems_of(app_of(dist, "gpu")) == [
-        "GPU_CONSTRUCTS_STRICT must be 1 or 0, got 'yes'. Unset it to let warnings pass"
+        "GPU_CONSTRUCTS_STRICT must be 1 or 0, got 'yes'. Unset it if warnings must not be errors"
     ]
 
 

@@ -47,9 +47,11 @@ _MEBIBYTE = 1024 * 1024
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _NAMED = 5
 _STOPPED = "the app suspends, pauses or stops it, or a scheduling gate holds it back: the plan does not count it"
-_REVISIONS = "only pods of one revision keep apart: the plan does not check whether an update has room"
+_REVISIONS = (
+    "its anti-affinity is only for pods of the same revision: the plan does not check whether an update has room"
+)
 _WAITS = "the Kueue queue {}, whose quota the plan cannot check, lets it start"
-_TWICE = "the app lists it more than once: only the first counts"
+_TWICE = "the app contains it more than once: the plan counts only the first one"
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ def _consumer(holder: _Holder, choices: list[Choice], claims: PodClaims, remarks
 def _holding(claims: PodClaims, app: App) -> list[str]:
     """Return a note for each ResourceClaim that a pod shares with other pods."""
     names = [name_of(app.facts.objects[claim]) for claim in claims.shared]
-    return [f"it also uses ResourceClaim {name}, on the node of that claim" for name in names]
+    return [f"it also uses ResourceClaim {name}, so it runs on the node of that claim" for name in names]
 
 
 def _stopped_by(gates: str) -> list[str]:

@@ -117,7 +117,7 @@ def _daemon_set(manifest: Manifest, _app: App) -> Iterator[PodGroup]:
         surge=surge,
         # Kubernetes allows maxSurge only together with maxUnavailable 0.
         surge_is_needed=surge > 0,
-        notes=("its maxSurge is a percentage of the nodes: the plan counts one",)
+        notes=("its maxSurge is a percentage of the nodes: the plan counts one new pod",)
         if surge and isinstance(most, str)
         else (),
     )

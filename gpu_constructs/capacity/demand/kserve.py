@@ -22,7 +22,7 @@ from gpu_constructs.kube.pod_specs import model_server
 _NOTHING_MORE = Condition("its baseRefs, which the plan cannot check, do not change where its pods run")
 _GROUP = "serving.kserve.io"
 _SERVING = "kserve-container"
-_ALONE = "the plan counts only its own fields"
+_ALONE = "the plan reads only its own fields"
 _NAMED = 5
 _STANDARD = ("RawDeployment", "Standard")
 

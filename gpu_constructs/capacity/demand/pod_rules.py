@@ -148,7 +148,10 @@ def rules_between(consumers: Sequence[Consumer], others: Sequence[Consumer]) -> 
             everyone.read(index)
     for other in others:
         for term in required_terms(other.pod_spec, "podAntiAffinity"):
-            clause = f"{other.kind} {other.title}, which requests no GPU and keeps off its pods, leaves nodes to it"
+            clause = (
+                f"{other.kind} {other.title}, which requests no GPU and has an anti-affinity to its pods, leaves nodes "
+                "to them"
+            )
             everyone.found.conditions += ((index, Condition(clause)) for index in everyone.selected(term, other))
     return everyone.found
 
@@ -211,7 +214,7 @@ class _Everyone:
         if who:
             self.found.nears.append(Affinity(index, tuple(str(term.get("topologyKey")) for term in terms), who))
         elif not any(noted == index for noted, _ in self.found.conditions):
-            self._note(index, "a pod that its podAffinity selects, which is not in this app, runs there")
+            self._note(index, "a pod that its podAffinity selects and that is not in this app runs there")
         return bool(who)
 
     def _note(self, index: int, clause: str) -> None:
@@ -230,7 +233,7 @@ class _Everyone:
         if stranger is not None:
             self._note(index, f"its {what} lets it run near {stranger.kind} {stranger.title}, which requests no GPU")
         if term.get("mismatchLabelKeys") or term.get("namespaceSelector"):
-            self._note(index, f"its {what}, which the plan cannot check, allows such a placement")
+            self._note(index, f"its {what}, which the plan cannot check, allows the placement")
         return {other for other in selected if other < self._consumers}
 
     def selected(self, term: Mapping[str, Any], owner: Consumer) -> list[int]:

@@ -192,7 +192,7 @@ def train_job(manifest: Manifest, app: App) -> Iterator[PodGroup]:
     if runtime is None:
         runtime = _UNKNOWN_RUNTIME
         own_nodes = () if "numNodes" in own else ("it sets no numNodes: the plan counts one node",)
-        remarks = ("its runtime is not in this app: the plan counts only its own fields", *own_nodes)
+        remarks = ("its runtime is not in this app: the plan reads only its own fields", *own_nodes)
     policy = mapping(runtime.get("mlPolicy"))
     jobs = members(at(runtime, "template.spec").get("replicatedJobs"))
     for job in jobs:

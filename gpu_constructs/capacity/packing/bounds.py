@@ -104,7 +104,7 @@ def alike(part: Part) -> Filling | None:
 
 
 def _spread(kind: int, bins: int, sums: Mapping[int, int]) -> Iterator[Load]:
-    """Yield the contents of equal bins if the copies of each item are distributed evenly over the bins.
+    """Distribute the copies of each item evenly over equal bins. Yield the contents of the bins.
 
     The numbers of copies of an item in two bins differ by at most 1.
     """

@@ -249,9 +249,8 @@ def overlaid(
 ) -> Iterator[tuple[int, _One, _Other]]:
     """Yield the pairs of values at equal positions of two sequences, with the number of consecutive equal pairs.
 
-    Each sequence is a list of runs. A run is a number of positions, and the value at each of these positions. Both
-    sequences have the same total number of positions. For example, ``[(3, a)]`` and ``[(1, x), (2, y)]`` result in
-    ``(1, a, x)`` and ``(2, a, y)``.
+    Each sequence is a list of runs. A run is its length, and the value at each of its positions. Both sequences have
+    the same total length. For example, ``[(3, a)]`` and ``[(1, x), (2, y)]`` result in ``(1, a, x)`` and ``(2, a, y)``.
     """
     rest = list(reversed(others))
     for left, one in some:

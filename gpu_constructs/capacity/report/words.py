@@ -304,7 +304,7 @@ def conflict(plan: PlanData, found: Conflict) -> str:
 def assumptions(plan: PlanData) -> list[str]:
     """Return the assumptions of a plan about itself, its nodes and its workloads.
 
-    If an assumption concerns several nodes or workloads, one sentence names all of them.
+    If an assumption concerns several nodes or workloads, one sentence names them.
     """
     of_plan = dict.fromkeys(plan.notes)
     notes = dict.fromkeys(_notes(plan))

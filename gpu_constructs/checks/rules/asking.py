@@ -137,15 +137,14 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
     for ask in facts.asks:
         units = units_of(facts, ask.resource)
         if len(units) > 1:
-            meanings = " and ".join(
-                sorted("turns or whole GPUs" if one is None else f"units of {one}" for one in units)
+            meanings = " or as ".join(
+                sorted("a time slice or a whole GPU" if one is None else f"{one} of GPU memory" for one in units)
             )
             yield Finding(
                 ask.pod.index,
-                f"requests {ask.amount} x {ask.resource}, which nodes of this app count as {meanings}. Use "
-                "rename_by_default=True for the units, or, if its pods select the right nodes, annotate the object "
-                "with "
-                "gpu-constructs/ignore-rules=R07",
+                f"requests {ask.amount} x {ask.resource}, which nodes of this app count as {meanings}. Pass "
+                "Sharing.vram_units(..., rename_by_default=True), so that the resources have different names. If its "
+                "pods select the right nodes, annotate the object with gpu-constructs/ignore-rules=R07 instead",
                 is_warning=True,
             )
             continue
@@ -155,8 +154,8 @@ def shared_gpus_are_asked_for_one_by_one(facts: Facts) -> Iterator[Finding]:
             provider, factory = refusing[ask.resource]
             yield Finding(
                 ask.pod.index,
-                f"requests {ask.amount} x {ask.resource} but {{0}} shares it with fail_requests_greater_than_one: two "
-                "slots are not two GPUs. Request 1, or pass "
+                f"requests {ask.amount} x {ask.resource}, but {{0}} rejects this (fail_requests_greater_than_one), "
+                "because two slots are not two GPUs. Request 1, or pass "
                 f"Sharing.{factory}(..., fail_requests_greater_than_one=False)",
                 providers=(provider,),
             )
@@ -202,13 +201,17 @@ def mig_profiles_are_known(facts: Facts) -> Iterator[Finding]:
         elif match[2] and nameless is not None:
             yield Finding(
                 ask.pod.index,
-                f"requests {ask.resource}, and {{0}} advertises {_MIG}{match[1]}, because releases of the device "
+                f"requests {ask.resource}, but {{0}} advertises {_MIG}{match[1]}, because releases of the device "
                 "plugin before 0.20.0 omit attributes (NVIDIA/k8s-device-plugin#1807). Request that resource, or use "
                 "a later release",
                 providers=(nameless,),
             )
         elif profiles is not None and match[1] not in profiles:
-            has = f"request one of {', '.join(profiles)}" if profiles else "they have no MIG: request 'nvidia.com/gpu'"
+            has = (
+                f"request one of {', '.join(profiles)}"
+                if profiles
+                else "its GPUs do not support MIG. Request 'nvidia.com/gpu'"
+            )
             yield Finding(
                 ask.pod.index,
                 f"requests {ask.resource}, a profile that no GPU of the inventory has"

@@ -63,7 +63,7 @@ def old_role_is_not_selected(facts: Facts) -> Iterator[Finding]:
         if any(alternatives == {_OLD_ROLE} for alternatives in pod_specs.node_labels_required(pod.spec)):
             yield Finding(
                 pod.index,
-                f"selects nodes by the label {_OLD_ROLE!r}, which no discovery and no kubelet sets, so its pods stay "
+                f"selects nodes by the label {_OLD_ROLE!r}, which no program sets, so its pods stay "
                 f"pending. Select {GPU_PRESENT!r}, or declare it with "
                 f"External(app, 'existing', node_labels=[{_OLD_ROLE!r}]) if you set it yourself",
             )
@@ -291,8 +291,8 @@ def _values_are_those_of_nodes(facts: Facts, for_gpu_nodes: Iterable[Pod]) -> It
             elif has and not facts.publishes(label) and not labels.is_set_by_others(label):
                 yield Finding(
                     pod.index,
-                    f"selects nodes by the label {label!r} of {_listed(values)}; the nodes of this app have "
-                    f"{_listed(sorted(has))}. Select one of them, or declare the label with "
+                    f"selects nodes by the label {label!r} with {_listed(values)}, but the nodes of this app "
+                    f"have {_listed(sorted(has))}. Select one of them, or declare the label with "
                     f"External(app, 'existing', node_labels=[{label!r}])",
                     is_warning=True,
                 )
@@ -317,7 +317,7 @@ def _of_products(pod: Pod, values: Sequence[str], facts: Facts) -> Iterator[Find
     if models and None not in models and not {*boards} & {*products}:
         yield Finding(
             pod.index,
-            f"selects nodes by {PRODUCT} {_listed(products)}, which the inventory does not have; it has "
+            f"selects nodes by {PRODUCT} {_listed(products)}, which no node of the inventory has. It has "
             f"{_listed(boards)}. Select one of them, or add the node to the inventory",
             is_warning=not pod.asks,
         )

@@ -89,7 +89,7 @@ def updates_find_a_free_gpu(facts: Facts) -> Iterator[Finding]:
 
 
 def _pods_by_label(facts: Facts) -> Mapping[tuple[object, ...], list[Pod]]:
-    """Return the pods that request GPUs by namespace, and by namespace and label.
+    """Return groups of the pods that request GPUs: by namespace, and by namespace and label.
 
     The groups make the search for the pods of a disruption budget fast.
     """
@@ -121,7 +121,7 @@ def disruption_budgets_let_a_pod_go(facts: Facts) -> Iterator[Finding]:
                 yield Finding(
                     index,
                     f"allows no eviction of pods of {{0}} ({says} of {replicas}), so a drain of the node never ends. "
-                    "Write maxUnavailable 1, or leave the budget out if there is one pod",
+                    "Write maxUnavailable 1, or remove the budget if there is only one pod",
                     (pod.index,),
                 )
 
@@ -153,7 +153,8 @@ def memory_is_limited(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 pod.index,
                 f"container {container.get('name')!r} has {int(shared / _MEBIBYTE)}Mi of volumes in memory, which "
-                f"count against its memory limit of {limit}. Raise the limit above them, or make them smaller",
+                f"count against its memory limit of {limit}. Raise the limit above this sum, or make the volumes "
+                "smaller",
             )
 
 

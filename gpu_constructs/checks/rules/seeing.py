@@ -94,7 +94,7 @@ def gpu_containers_are_not_privileged(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 pod.index,
                 f"container {container.get('name')!r} has a GPU and is privileged, which gives it access to the GPUs "
-                "of other pods. Leave privileged out, because a GPU needs no rights",
+                "of other pods. Leave privileged out, because GPU access needs no additional rights",
             )
 
 
@@ -128,8 +128,8 @@ def users_of_mps_are_one(facts: Facts) -> Iterator[Finding]:
             reported.add(ask.pod.index)
             yield Finding(
                 ask.pod.index,
-                f"runs as user {user} and {{0}} as user {other}, and both share {ask.resource} by MPS, which serves "
-                "one user of a GPU at a time, so each waits for the other. Set the same runAsUser for both",
+                f"runs as user {user}, but {{0}} runs as user {other}. Both share {ask.resource} by MPS, which serves "
+                "only one user at a time, so they wait for each other. Set the same runAsUser for both",
                 (pod.index,),
             )
 
@@ -172,7 +172,7 @@ def gpus_are_held_by_one_container(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 pod.index,
                 f"containers {names} each have their own GPUs, {len(holding)} in total. Request the GPU in one of "
-                "them, or annotate the object with gpu-constructs/ignore-rules=R23 if both need one",
+                "them, or annotate the object with gpu-constructs/ignore-rules=R23 if each needs one",
             )
 
 
@@ -190,5 +190,5 @@ def credentials_stay_in_secrets(facts: Facts) -> Iterator[Finding]:
                 yield Finding(
                     pod.index,
                     f"{field} of container {container.get('name')!r} must not be a credential in plain text, got "
-                    f"{found}. Use valueFrom.secretKeyRef, or not_a_secret(...) if the value is public",
+                    f"{found}. Use valueFrom.secretKeyRef, or use not_a_secret(...) if the value is public",
                 )

@@ -39,23 +39,28 @@ RULES = (
     Rule("R03", "error", "A request of GPUs has a limit", asking.requests_have_limits),
     Rule("R04", "error", "A GPU pod names the runtime class it needs", seeing.gpu_pods_name_the_runtime_class),
     Rule("R05", "error", "Nothing overrides the allocated GPU", seeing.allocated_gpus_are_not_overridden),
-    Rule("R06", "warning", "Other containers of a GPU pod have no GPU", seeing.other_containers_see_no_gpu),
+    Rule("R06", "warning", "Containers that request no GPU have no access to one", seeing.other_containers_see_no_gpu),
     Rule("R07", "error", "A pod requests one slot of a shared GPU", asking.shared_gpus_are_asked_for_one_by_one),
-    Rule("R08", "error", "A plugin advertises the resource", asking.gpus_asked_for_are_advertised),
-    Rule("R09", "error", "A GPU has the MIG profile", asking.mig_profiles_are_known),
-    Rule("R10", "warning", "Pods select the product of shared GPUs", placing.products_are_those_of_shared_gpus),
+    Rule("R08", "error", "A device plugin advertises the requested resource", asking.gpus_asked_for_are_advertised),
+    Rule("R09", "error", "A GPU has the requested MIG profile", asking.mig_profiles_are_known),
+    Rule("R10", "warning", "Pods select the product name of shared GPUs", placing.products_are_those_of_shared_gpus),
     Rule("R11", "error", "Pods do not select the old node role", placing.old_role_is_not_selected),
-    Rule("R12", "error", "Something publishes the selected label", placing.selected_labels_are_published),
+    Rule("R12", "error", "The user or a program sets the selected node label", placing.selected_labels_are_published),
     Rule("R13", "warning", "A GPU container is not privileged", seeing.gpu_containers_are_not_privileged),
-    Rule("R14", "error", "Pods leave /dev/shm to MPS", seeing.memory_shared_with_mps_is_not_hidden),
+    Rule("R14", "error", "Pods that use MPS mount nothing at /dev/shm", seeing.memory_shared_with_mps_is_not_hidden),
     Rule("R15", "warning", "Pods that share by MPS run as one user", seeing.users_of_mps_are_one),
     Rule("R16", "error", "An update finds a free GPU", running.updates_find_a_free_gpu),
     Rule("R17", "warning", "A disruption budget allows evictions of GPU pods", running.disruption_budgets_let_a_pod_go),
-    Rule("R18", "error", "A namespace gives no GPU by default", asking.namespaces_give_no_gpus_away),
+    Rule("R18", "error", "A namespace adds no GPUs to containers by default", asking.namespaces_give_no_gpus_away),
     Rule("R19", "warning", "A GPU container has a memory limit", running.memory_is_limited),
-    Rule("R20", "warning", "A model has time to load", running.models_have_time_to_load),
+    Rule("R20", "warning", "A model has time to load before a restart", running.models_have_time_to_load),
     Rule("R21", "error", "A GPU pod has no user namespace", seeing.users_of_the_node_are_the_pods),
-    Rule("R22", "error", "A request for a part of a GPU has its scheduler", asking.parts_of_gpus_have_a_scheduler),
+    Rule(
+        "R22",
+        "error",
+        "A pod that requests a part of a GPU uses a scheduler that supports it",
+        asking.parts_of_gpus_have_a_scheduler,
+    ),
     Rule("R23", "warning", "One container of a pod holds the GPUs", seeing.gpus_are_held_by_one_container),
     Rule("R24", "warning", "A pod on a shared GPU has a controller", running.refused_pods_come_back),
     Rule(
@@ -134,5 +139,5 @@ def require_codes(field: str, codes: Iterable[str]) -> None:
             meant = f"R{re.sub('[^0-9]', '', str(code)):0>2}"
             near = did_you_mean(meant, CODES)
             raise GpuConstructsError(
-                f"{field} must be codes of rules, {CODES[0]} to {CODES[-1]}, got {code!r}{near}. See docs/rules.md"
+                f"{field} must be codes of rules from {CODES[0]} to {CODES[-1]}, got {code!r}{near}. See docs/rules.md"
             )

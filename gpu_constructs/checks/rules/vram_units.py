@@ -46,10 +46,10 @@ def miscounted(node: GpuNode, sharing: Sharing) -> str | None:
     if unit is None:
         return None
     if node.gpus > 1:
-        return f"memory units need nodes with one GPU, but each node of {node.name!r} has {node.gpus}"
+        return f"slots for memory need nodes with one GPU, but each node of {node.name!r} has {node.gpus}"
     usable = node.usable_vram_mib
     if usable is not None and unit * sharing.replicas > usable:
-        return f"{sharing.replicas} units of {sharing.vram_unit} are more than the {usable}Mi that {node.name!r} has"
+        return f"{sharing.replicas} slots of {sharing.vram_unit} are more than the {usable}Mi that {node.name!r} has"
     return None
 
 
