@@ -200,13 +200,13 @@ _WAY_OUT = (
     "preferredDuringSchedulingIgnoredDuringExecution), or add a node that the rules admit to the inventory"
 )
 _MOST_SEARCHES = 12
-"""Largest number of searches for a place next to long-running pods, for pods of Jobs and for new pods of updates."""
+"""Largest number of searches that check whether pods of Jobs or updates fit beside the long-running pods."""
 
 _Answer = Literal["yes", "no", "undecided"]
 
 
 class Beside:
-    """The answers of a plan that takes the rules between pods into account, such as anti-affinity.
+    """The answers of a plan to whether pods fit, if rules between pods apply, such as anti-affinity.
 
     Attributes:
         always: Whether all long-running pods have a place.

@@ -97,7 +97,7 @@ class DeviceMemory:
 
     @cached_property
     def _guests(self) -> Mapping[str, Sequence[Sequence[_Guests]]]:
-        """For each resource, a list for each group of equal nodes: the workloads that request it and can run there."""
+        """For each resource and group of equal nodes, the workloads that request the resource and can run there."""
         groups = grouped(
             ((resource, asked, self._matching.takers[index]), index)
             for index, consumer in enumerate(self._matching.consumers)

@@ -87,7 +87,7 @@ def vram_refusal(consumer: Consumer, offer: NodeOffer) -> str | None:
 
 
 def may_share_a_node(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether pods of two DaemonSets can run on the same node, for some labels of the node.
+    """Return whether pods of two DaemonSets can run on the same node if the node has suitable labels.
 
     Args:
         one: Pod spec of the first DaemonSet, as in its manifest.

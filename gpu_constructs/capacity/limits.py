@@ -209,7 +209,7 @@ class MemoryProblems:
         }
 
     def of_large_budgets(self) -> Iterator[Problem]:
-        """Yield a problem for each workload whose pods need more memory than every device that they can get."""
+        """Yield a problem for each workload if every device that its pods can get has too little memory."""
         refused: dict[object, Mapping[str, str]] = {}
         stated = [(i, one) for i, one in enumerate(self._consumers) if one.vram_mib is not None and one.makes_pods]
         for index, consumer in ((i, one) for i, one in stated if self._matching.takers[i]):
@@ -223,7 +223,7 @@ class MemoryProblems:
                 yield Problem(
                     kind="vram",
                     subject=consumer.subject,
-                    what=f"its pods{part} need more memory than any GPU that they can get",
+                    what=f"its pods{part} need more memory than any GPU that they can get has",
                     way_out="use a smaller model or quantization, or a larger GPU",
                     details=nodewise(refused[key], len(nodes)),
                 )

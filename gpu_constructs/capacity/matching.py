@@ -35,7 +35,8 @@ class Packed:
 
     Attributes:
         packing: Result of the packing, by item.
-        members: Workloads of each item, each with the number of its pods. The first workload gets the first places.
+        members: Workloads of each item, each with the number of its pods. If some pods have no place, the first
+            workloads get places first.
     """
 
     packing: Packing

@@ -134,7 +134,7 @@ def _choice(hardware: Hardware, demands: Sequence[Demand], guess: str | None) ->
 
 
 def _comers(groups: Collection[Sequence[Demand]]) -> tuple[list[int], list[int]]:
-    """Return the number of long-running pods on a node for each group of workloads, and that of the other pods."""
+    """Return the numbers of long-running pods and of other pods on a node, for each group of workloads."""
     lasting = [ceil(sum(one.least_for_each_board * one.node_boards for one in those)) for those in groups]
     most = [ceil(sum(one.most_for_each_board * one.node_boards for one in those)) for those in groups]
     return lasting, [every - first for every, first in zip(most, lasting, strict=True)]

@@ -32,7 +32,7 @@ _WAYS_TO_A_NODE = (
     ("offers no ", "request what nodes offer ({offered}), or change sharing or mig_layout"),
     ("its pods select", "select labels that nodes have, or declare them with GpuNode(labels=...)"),
 )
-"""Advice for pods that no node accepts: a pair of words in a node's reason, and the advice for this reason."""
+"""Advice for pods that no node accepts, as pairs: text in the reason of a node, and the advice for this reason."""
 _WAYS_TO_UPDATE = {
     "Deployment": f"set strategy.type 'Recreate', or {_IN_PLACE}",
     "DaemonSet": f"set {_IN_PLACE} in updateStrategy.rollingUpdate",
@@ -314,7 +314,7 @@ class Problems:
         return self._matching.named(lower), any(self._consumers[index].is_for_each_node for index in lower)
 
     def _has_room_above(self, priority: int, pods: Mapping[int, int]) -> bool:
-        """Return whether the given pods may have room if long-running pods of lower priority leave."""
+        """Return whether the given pods may have room after the eviction of all long-running pods below a priority."""
         if priority not in self._rooms:
             if not self._effort.allows(len(self._steady) + len(self._matching.bins)):
                 return True

@@ -1,4 +1,4 @@
-"""Functions that check whether pods find room beside running pods, by eviction, or if they start one by one.
+"""Functions that check whether pods find room: beside running pods, after evictions, or if placed one by one.
 
 A *consumer* is a workload as the plan sees it: equal pods of one object that request GPUs. Long-running pods run until
 someone deletes them. A *packing* is a search for a placement of pods on nodes.

@@ -223,15 +223,14 @@ class Decision:
             )
 
     def _apart(self, most: int, slots: int, taken: Sequence[int], unit: str, shown: int = 1) -> str:
-        """Return text that lists the smallest sets of pods which need more memory than a board; empty if no set does.
+        """Return the smallest sets of pods that exceed the memory of a board, as text; empty if no set exceeds it.
 
         Args:
             most: Memory of the board, in MiB or in slots.
             slots: Largest number of pods that share the board.
             taken: Memory of a pod of each demand, in the same unit.
             unit: Name of the unit in the text.
-            shown: Number by which the function divides an amount in ``taken`` to get the amount in the text. Default:
-                1.
+            shown: Number by which the function divides the amounts in ``taken`` for the text. Default: 1.
         """
         pods = [(mib, one.pods, 1) for mib, one in zip(taken, self._demands, strict=True)]
         sets = []

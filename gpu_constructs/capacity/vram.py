@@ -89,8 +89,8 @@ def _halved(pieces: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]
 def bound(slots: int, pieces: Iterable[tuple[int, int, int]]) -> int:
     """Return an upper bound of the memory in MiB that pods take in the given number of slots.
 
-    The function counts as if half a pod could take half of its slots and half of its memory. The slots are then always
-    full.
+    The function assumes that a fraction of a pod takes the same fraction of its slots and memory. The pods then fill
+    all slots.
 
     Args:
         slots: Number of slots.

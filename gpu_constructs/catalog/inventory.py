@@ -93,8 +93,8 @@ class GpuNode(fields.Options):
         for (key, effect), count in Counter((taint.key, taint.effect) for taint in self.taints).items():
             yield (
                 count > 1,
-                f"gpu_node.taints must have different keys for an effect, got {key!r} with {effect!r} twice. Remove "
-                "one of them",
+                f"gpu_node.taints must not repeat a key with the same effect, got {key!r} with {effect!r} twice. "
+                "Remove one of them",
             )
         # The search for similar names is slow.
         if self.gpu_model is not None and self.model is None:
@@ -394,6 +394,4 @@ def _text_of(path: Path, field: str, language: str) -> str:
     except (OSError, ValueError) as error:
         # A null byte in the path raises a ValueError, and so does a file that is not UTF-8.
         reason = error.strerror if isinstance(error, OSError) else "not a UTF-8 text file"
-        raise GpuConstructsError(
-            f"{field} must be a file of {language} that is readable, got {str(path)!r}: {reason}"
-        ) from None
+        raise GpuConstructsError(f"{field} must be a readable {language} file, got {str(path)!r}: {reason}") from None

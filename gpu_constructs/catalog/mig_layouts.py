@@ -145,7 +145,7 @@ def _placement_problem(model_name: str, where: Mapping[str, Placement], layout: 
             others = " and ".join(f"{beside.count(profile)} x {profile!r}" for profile in dict.fromkeys(beside))
             return (
                 f"{last!r} does not fit beside {others}: of the {max(place.width for place in where.values())} memory "
-                f"slices of {model_name}, it takes {spans[number].width} from number {starts} on"
+                f"slices of {model_name}, it needs {spans[number].width} in a row, beginning with number {starts}"
             )
     return None
 

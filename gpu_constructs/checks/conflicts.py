@@ -28,7 +28,7 @@ _MADE_ONCE = {
     "RuntimeClass": "one NvidiaRuntimeClass to both",
     "CustomResourceDefinition": "node_feature_discovery='external' to the second",
 }
-"""What to pass if two charts of the device plugin emit the same object, by kind of the object."""
+"""Text after "Pass" in the message about two charts that emit the same object, by kind of the object."""
 
 
 def nodes_have_one_device_plugin(facts: Facts) -> Iterator[Finding]:

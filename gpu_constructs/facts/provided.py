@@ -1,4 +1,4 @@
-"""Declarations of constructs about their effects on a cluster, such as runtime classes, node labels and GPU slots.
+"""Declarations of the effects that constructs have on a cluster, such as runtime classes, node labels and GPU slots.
 
 A construct that makes such a declaration is a provider. ``External`` declares what other tools install. ``synth``
 compares the declarations with the needs of the pods in an app. A slot is one unit of an extended resource that a node

@@ -192,7 +192,7 @@ def _write_amounts(holder: Object, paths: Iterable[str]) -> None:
 
 
 def _leave_out(holder: Object, names_at: Mapping[str, tuple[str, ...]]) -> None:
-    """Remove empty lists and the given fields, if they are false or 0, from mappings in a manifest.
+    """Remove empty lists from mappings in a manifest, and also the given fields if they are false or 0.
 
     The argument ``names_at`` maps the path of such a mapping to the names of the fields.
     """

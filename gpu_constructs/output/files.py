@@ -132,8 +132,8 @@ class OutputFiles:
         """Write the files that have changed, and remove files of earlier runs that this run does not write.
 
         Returns:
-            Paths of the files, by what happened to them: ``written``, ``unchanged``, ``removed`` or ``taken_over``. The
-            latter are files that this run replaced, although this library had not written them.
+            Paths of the files, by what happened to them: ``written``, ``unchanged``, ``removed`` or ``taken_over``.
+            ``taken_over`` files are files that this run replaced, although this library had not written them.
 
         Raises:
             PartlyWritten: If the operating system prevents a write or a removal.

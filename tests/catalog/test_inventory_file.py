@@ -48,7 +48,7 @@ def test_an_error_names_the_file_before_the_line(tmp_path):
 
 def test_an_error_names_a_file_that_is_not_readable(tmp_path):
     assert refusal(GpuInventory.from_file, tmp_path / "gpus.yaml") == (
-        f"path must be a file of YAML that is readable, got '{tmp_path}/gpus.yaml': No such file or directory"
+        f"path must be a readable YAML file, got '{tmp_path}/gpus.yaml': No such file or directory"
     )
     (tmp_path / "latin.yaml").write_bytes(b"nodes: [{name: \xfc}]")
     with pytest.raises(GpuConstructsError, match=r"latin\.yaml': not a UTF-8 text file$"):

@@ -56,7 +56,7 @@ def test_a_file_is_read_too(tmp_path):
     path = tmp_path / "nodes.json"
     path.write_text(json.dumps({"kind": "List", "items": [node(allocatable={"gpu": 1}, **gpu(RTX_3090, 1))]}))
     assert GpuInventory.from_nodes(path).nodes[0].name == "talos-1"
-    with pytest.raises(GpuConstructsError, match=r"nodes must be a file of JSON .*, got '.*': No such file"):
+    with pytest.raises(GpuConstructsError, match=r"nodes must be a readable JSON file, got '.*': No such file"):
         GpuInventory.from_nodes(tmp_path / "other.json")
 
 

@@ -148,7 +148,7 @@ def _choices(group: PodGroup, claims: PodClaims, app: App) -> list[Choice]:
 
 
 def _by_class(asks: Mapping[str, int]) -> dict[str, int]:
-    """Return the given amounts with the name of a DRA device class as the key, without the prefix of its resource."""
+    """Return the given amounts. The key of a DRA device class is its name, without the prefix of the resource."""
     return summed((resource.removeprefix(IMPLICIT), count) for resource, count in asks.items())
 
 

@@ -169,7 +169,7 @@ def _starting(
 ) -> list[int]:
     """Return the number of pods of each task that must have a place before a Volcano Job starts.
 
-    If the job's minimum is less than all pods, pods without GPUs count towards the minimum first.
+    If the job can start with fewer than all pods, the function counts pods without GPUs first.
     """
     least = [min(number(task.get("minAvailable"), count), count) for task, count in zip(tasks, pods, strict=True)]
     together = number(spec.get("minAvailable"), 0) or sum(least)

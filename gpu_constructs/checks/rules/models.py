@@ -254,7 +254,7 @@ def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 pod.index,
                 f"requests {counted}, but has no memory budget. Annotate the object with {VRAM}, and request one slot "
-                "for each unit. GpuRequest(vram=...) does both if its GpuProfile has the sharing",
+                "for each unit. GpuRequest(vram=...) does both if its GpuProfile has this sharing",
                 providers=(provider,),
                 is_warning=True,
             )
@@ -262,6 +262,6 @@ def _asks_are_less_than_budgets(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 pod.index,
                 f"has a budget of {budget} of GPU memory ({VRAM}), but requests {counted}. Request "
-                f"{slots_for(wanted, sharing)}. GpuRequest(vram=...) does this if its GpuProfile has the sharing",
+                f"{slots_for(wanted, sharing)}. GpuRequest(vram=...) does this if its GpuProfile has this sharing",
                 providers=(provider,),
             )

@@ -198,7 +198,7 @@ def _tainted_nodes(facts: Facts) -> list[_Node]:
 
 
 def _selected(nodes: Sequence[_Node], spec: Manifest) -> tuple[list[_Node], bool]:
-    """Return the declared nodes that a pod can select, and whether the pod can run on no other nodes.
+    """Return the declared nodes that a pod can select, and whether it can run only on declared nodes.
 
     The list is empty if the pod selects a label that no declared node has.
     """
