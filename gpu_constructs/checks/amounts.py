@@ -59,7 +59,7 @@ class _Amount(NamedTuple):
 
 def amounts_are_meant(facts: Facts) -> Iterator[Finding]:
     """Find probably misspelled names of GPU resources, and amounts of memory or storage without a unit."""
-    for index, (manifest, kind) in enumerate(zip(facts.objects, facts.kinds, strict=True)):
+    for index, (manifest, kind) in enumerate(zip(facts.written, facts.kinds, strict=False)):
         if kind in _WITHOUT_AMOUNTS:
             continue
         sections = _ANYWHERE | _OF_KIND.get(kind, frozenset())

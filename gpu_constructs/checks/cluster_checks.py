@@ -40,6 +40,7 @@ _CHECKS: tuple[Callable[[Facts], Iterator[Finding]], ...] = (
     components.objects_are_made_once,
     components.namespaces_exist,
     components.runtime_classes_exist,
+    components.values_of_releases_are_readable,
     admission.pods_satisfy_their_namespace,
     targets_are_scraped_once,
     components.components_run_once,

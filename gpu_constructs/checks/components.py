@@ -136,7 +136,7 @@ def objects_are_made_once(facts: Facts) -> Iterator[Finding]:
     """
     reported = Counter(identity for offer in facts.provided for identity in offer.makes)
     seen: dict[tuple[str, str, str, str], int] = {}
-    for index, (manifest, (group, kind)) in enumerate(zip(facts.objects, facts.kinds, strict=True)):
+    for index, (manifest, (group, kind)) in enumerate(zip(facts.written, facts.kinds, strict=False)):
         namespace, name = manifest["metadata"].get("namespace"), manifest["metadata"].get("name", "")
         first = seen.setdefault((group, kind, namespace or "default", name), index)
         reported[group, kind, namespace or "", name] -= 1
@@ -163,7 +163,7 @@ def namespaces_exist(facts: Facts) -> Iterator[Finding]:
         known.add(namespace)
         return is_unknown
 
-    for index, manifest in enumerate(facts.objects):
+    for index, manifest in enumerate(facts.written):
         namespace = manifest["metadata"].get("namespace")
         if is_new(namespace):
             yield Finding(index, f"namespace {namespace!r} is {_missing_namespace(namespace)}")
@@ -208,3 +208,10 @@ def runtime_classes_exist(facts: Facts) -> Iterator[Finding]:
 def _names(facts: Facts, kind: tuple[str, str]) -> Iterator[str]:
     """Yield the names of all objects of one kind in the app."""
     return (manifest["metadata"].get("name") for _, manifest in facts.of_kind(kind))
+
+
+def values_of_releases_are_readable(facts: Facts) -> Iterator[Finding]:
+    """Find Helm releases whose values are not a YAML mapping."""
+    for one in facts.releases:
+        if one.release.problem:
+            yield Finding(one.index, one.release.problem)

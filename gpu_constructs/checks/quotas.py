@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from gpu_constructs.facts.app import Facts, Pod, most_at_once
+from gpu_constructs.facts.app import Facts, Pod
 from gpu_constructs.facts.finding import Finding
 from gpu_constructs.facts.limit_range import breaches, defaults
 from gpu_constructs.facts.provided import is_among
 from gpu_constructs.facts.readable import Manifest, amounts, namespace_of, quantity
-from gpu_constructs.kube.pod_specs import containers
+from gpu_constructs.kube.pod_specs import containers, most_at_once
 
 _OF_CLAIMS = "requests.storage"
 _OF_CLASS = ".storageclass.storage.k8s.io/requests.storage"

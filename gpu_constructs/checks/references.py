@@ -200,6 +200,9 @@ def _known(facts: Facts) -> _Known:
 def _references(facts: Facts) -> Iterator[_Reference]:
     """Yield all references to other objects in pods and custom resources of the app."""
     for pod in facts.pods:
+        # A chart can create the objects to which its own workloads refer.
+        if pod.index >= len(facts.written):
+            break
         is_in_none = pod.manifest["kind"].startswith("Cluster")
         for one in _of_pod(pod):
             # The pods of a cluster-scoped runtime reference objects in the namespace of the job or service.

@@ -19,6 +19,7 @@ from gpu_constructs.catalog.inventory import GpuInventory
 from gpu_constructs.catalog.nfd_labels import is_of_a_source
 from gpu_constructs.catalog.sharing import Sharing
 from gpu_constructs.facts import publishing, selectors
+from gpu_constructs.facts.expanded import Expanded, expanded
 from gpu_constructs.facts.provided import Component, GpuNodes, GpuRuntime, Provided, is_among
 from gpu_constructs.facts.readable import (
     Manifest,
@@ -31,9 +32,14 @@ from gpu_constructs.facts.readable import (
     name_of,
     namespace_of,
     quantity,
-    readable,
 )
-from gpu_constructs.kube.pod_specs import containers, node_labels_required, pod_spec_paths
+from gpu_constructs.kube.pod_specs import (
+    containers,
+    containers_in_turn,
+    most_at_once,
+    node_labels_required,
+    pod_spec_paths,
+)
 
 _CDI = re.compile(r"cdi-(?:cri|annotations)")
 
@@ -87,7 +93,7 @@ class Pod:
 
     def lasting(self) -> list[Ask]:
         """Return the GPU requests of the containers that run until the pod ends, including sidecars."""
-        lasting = {id(container) for container, passes in _in_turn(self.spec) if not passes}
+        lasting = {id(container) for container, passes in containers_in_turn(self.spec) if not passes}
         return [ask for ask in self.asks if id(ask.container) in lasting]
 
     def counts(self) -> dict[str, int]:
@@ -96,36 +102,6 @@ class Pod:
         for ask in self.asks:
             held.setdefault(ask.resource, {})[id(ask.container)] = Decimal(ask.count)
         return {resource: int(most_at_once(self.spec, each)) for resource, each in held.items()}
-
-
-def _in_turn(pod_spec: Manifest) -> Iterator[tuple[Manifest, bool]]:
-    """Yield each container of a pod, and whether it is an init container that ends before the next container starts."""
-    first = len(pod_spec.get("initContainers") or ())
-    for index, container in enumerate(containers(pod_spec)):
-        passes = index < first and container.get("restartPolicy") != "Always"
-        yield container, passes
-
-
-def most_at_once(pod_spec: Manifest, held: Mapping[int, Decimal]) -> Decimal:
-    """Return the largest amount of a resource that the containers of a pod hold at the same time.
-
-    Like the scheduler, the function adds up the amounts of the containers that run until the pod ends. While an init
-    container runs, only the sidecars that start before it hold amounts too.
-
-    Args:
-        pod_spec: Spec of the pod.
-        held: Amount of the resource that each container requests, by the ``id()`` of the container.
-
-    Source:
-        kubernetes/component-helpers@v0.36.0:resource/helpers.go, AggregateContainerRequests
-    """
-    lasting = most = Decimal(0)
-    for container, passes in _in_turn(pod_spec):
-        together = lasting + held.get(id(container), 0)
-        most = max(most, together)
-        if not passes:
-            lasting = together
-    return most
 
 
 def _pods(index: int, manifest: Manifest) -> Iterator[Pod]:
@@ -153,19 +129,31 @@ class Facts:
     inventory: GpuInventory | None = None
 
     @cached_property
-    def _readable(self) -> tuple[list[Manifest], list[int]]:
-        """Objects of the app, and for each object the index of the manifest that contains it."""
-        return readable(self.manifests)
+    def _expanded(self) -> tuple[list[Manifest], list[int], list[Expanded], int]:
+        return expanded(self.manifests)
 
     @property
     def objects(self) -> list[Manifest]:
-        """Objects of the app without values of a wrong type. Each item of a List is a separate object."""
-        return self._readable[0]
+        """Objects of the app without values of a wrong type. Each item of a List is a separate object.
+
+        The workloads of Helm releases come last.
+        """
+        return self._expanded[0]
+
+    @property
+    def written(self) -> list[Manifest]:
+        """Objects of the app without the workloads of Helm releases."""
+        return self.objects[: self._expanded[3]]
 
     @property
     def origins(self) -> list[int]:
         """Index of the manifest that contains each object in ``objects``."""
-        return self._readable[1]
+        return self._expanded[1]
+
+    @property
+    def releases(self) -> list[Expanded]:
+        """Helm releases of the app, with their workloads."""
+        return self._expanded[2]
 
     @cached_property
     def pods(self) -> list[Pod]:

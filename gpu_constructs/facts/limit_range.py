@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from gpu_constructs.facts.app import most_at_once
 from gpu_constructs.facts.readable import Manifest, amounts, quantity
-from gpu_constructs.kube.pod_specs import containers
+from gpu_constructs.kube.pod_specs import containers, most_at_once
 
 SECTIONS = ("limits", "requests")
 

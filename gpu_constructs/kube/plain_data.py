@@ -82,6 +82,20 @@ def at(value: Any, place: str | Sequence[str], default: Any = None) -> Any:
     return default if value is None else value
 
 
+def merged(base: Any, over: Any) -> Any:
+    """Return a mapping in which the values of a second mapping replace those of the first mapping.
+
+    The function merges nested mappings in the same way. It replaces lists and other values.
+
+    Args:
+        base: First mapping.
+        over: Second mapping, whose values take precedence.
+    """
+    if not isinstance(base, Mapping) or not isinstance(over, Mapping):
+        return over
+    return {**base, **{key: merged(base.get(key), value) for key, value in over.items()}}
+
+
 def without(value: Any, place: str, prefix: str = "") -> Any:
     """Return a copy of a mapping or a list without the value at a path.
 

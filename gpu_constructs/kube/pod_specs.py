@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -174,6 +175,36 @@ def containers(pod_spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for server in _MODEL_SERVERS:
         if isinstance(pod_spec.get(server), dict):
             yield pod_spec[server]
+
+
+def containers_in_turn(pod_spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """Yield each container of a pod, and whether it is an init container that ends before the next container starts."""
+    first = len(pod_spec.get("initContainers") or ())
+    for index, container in enumerate(containers(pod_spec)):
+        passes = index < first and container.get("restartPolicy") != "Always"
+        yield container, passes
+
+
+def most_at_once(pod_spec: Mapping[str, Any], held: Mapping[int, Decimal]) -> Decimal:
+    """Return the largest amount of a resource that the containers of a pod hold at the same time.
+
+    As in the scheduler, the amounts of containers that run until the pod ends add up. The amount of an init container
+    that ends adds to the amounts of the sidecars that start before it.
+
+    Args:
+        pod_spec: Spec of the pod.
+        held: Amount of the resource that each container requests, by the ``id()`` of the container.
+
+    Source:
+        kubernetes/component-helpers@v0.36.0:resource/helpers.go, AggregateContainerRequests
+    """
+    lasting = most = Decimal(0)
+    for container, passes in containers_in_turn(pod_spec):
+        together = lasting + held.get(id(container), 0)
+        most = max(most, together)
+        if not passes:
+            lasting = together
+    return most
 
 
 def node_labels_required(pod_spec: Mapping[str, Any]) -> Iterator[frozenset[str]]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from gpu_constructs.capacity.consumer import Condition
 from gpu_constructs.capacity.demand.app_objects import App
-from gpu_constructs.capacity.demand.pod_group import PodGroup, asked, leader_and_workers, merged, update
+from gpu_constructs.capacity.demand.pod_group import PodGroup, asked, leader_and_workers, update
 from gpu_constructs.facts.readable import Manifest, annotations_of, at, mapping, members, name_of, namespace_of, number
+from gpu_constructs.kube.plain_data import merged
 from gpu_constructs.kube.pod_specs import model_server
 
 _NOTHING_MORE = Condition("its baseRefs, which the plan cannot check, do not change where its pods run")

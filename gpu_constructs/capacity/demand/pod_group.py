@@ -9,9 +9,8 @@ from typing import Any
 
 from gpu_constructs.capacity.consumer import Pods
 from gpu_constructs.capacity.gathered import grouped
-from gpu_constructs.facts.app import most_at_once
 from gpu_constructs.facts.readable import amounts, at, quantity, share
-from gpu_constructs.kube.pod_specs import containers
+from gpu_constructs.kube.pod_specs import containers, most_at_once
 
 IsGpu = Callable[[str], bool]
 """Function that checks whether a resource consists of GPUs."""
@@ -52,20 +51,6 @@ def update(
 def _first_share(values: Iterable[object], of: int, *, up: bool) -> int | None:
     shares = (share(value, of, up=up) for value in values)
     return next((one for one in shares if one is not None), None)
-
-
-def merged(base: Any, over: Any) -> Any:
-    """Return a mapping in which the values of a second mapping replace those of the first mapping.
-
-    The function merges nested mappings in the same way. It replaces lists and other values.
-
-    Args:
-        base: First mapping.
-        over: Second mapping, whose values take precedence.
-    """
-    if not isinstance(base, Mapping) or not isinstance(over, Mapping):
-        return over
-    return {**base, **{key: merged(base.get(key), value) for key, value in over.items()}}
 
 
 def pods_of(template: object) -> dict[str, Any]:

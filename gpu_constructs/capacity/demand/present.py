@@ -13,7 +13,8 @@ from gpu_constructs.capacity.consumer import Condition
 from gpu_constructs.capacity.demand.app_objects import App
 from gpu_constructs.capacity.demand.copies import is_known, makes_pods
 from gpu_constructs.facts.app import Facts
-from gpu_constructs.facts.readable import Manifest, mapping, members, name_of, namespace_of, quantity
+from gpu_constructs.facts.expanded import Expanded, gpus_named
+from gpu_constructs.facts.readable import Manifest, mapping, members, name_of, namespace_of
 from gpu_constructs.kube.kinds import BUILT_IN_GROUPS, group_of
 
 _ENDED = frozenset({"Complete", "Completed", "Failed", "Succeeded"})
@@ -30,10 +31,8 @@ _NO_PODS = BUILT_IN_GROUPS | {
     "scheduling.volcano.sh",
     "scheduling.x-k8s.io",
 }
-_AMOUNTS = frozenset({"limits", "requests"})
-_WORDS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector"})
 _MOST_OWNERS = 10
-_DEEPEST = 60
+_WAY_OUT = "declare fewer GPUs in the inventory, to leave room for it"
 
 
 def present(app: App) -> dict[int, bool]:
@@ -86,41 +85,36 @@ def uncounted(facts: Facts) -> list[Condition]:
         facts: Manifests of the app, and facts that the library derives from them.
     """
     app = App(facts)
-    each = ((facts.kinds[index], facts.objects[index]) for index in present(app))
-    asking = (
-        (kind, one, ", ".join(dict.fromkeys(_resources({**one, "metadata": None, "status": None}, app))))
-        for (group, kind), one in each
-        if group not in _NO_PODS and not is_known(one)
-    )
-    return [
-        Condition(
-            f"there is room for {kind} {namespace_of(one)}/{name_of(one)}, which requests {resources}: the plan "
-            "does not know this kind and does not count it",
-            "declare fewer GPUs in the inventory, to leave room for it",
+    releases = {one.index for one in facts.releases}
+    found = []
+    for index in present(app):
+        one, (group, kind) = facts.objects[index], facts.kinds[index]
+        if index not in releases and group not in _NO_PODS and not is_known(one) and (names := _resources(one, app)):
+            named = f"{kind} {namespace_of(one)}/{name_of(one)}"
+            reason = "the plan does not know this kind and does not count it"
+            found.append(Condition(f"there is room for {named}, which requests {names}: {reason}", _WAY_OUT))
+    return [*found, *(condition for one in facts.releases for condition in _of_release(one, app))]
+
+
+def _of_release(one: Expanded, app: App) -> Iterator[Condition]:
+    """Yield a condition for each value of a Helm release that requests GPUs in pods that the plan does not count."""
+    release, manifest = one.release, app.facts.objects[one.index]
+    named = f"{manifest['kind']} {namespace_of(manifest)}/{name_of(manifest)}"
+    for path, resource in one.uncounted(app.is_gpu):
+        yield Condition(
+            f"there is room for the pods of {named} that request {resource} at {path}: the plan cannot count the pods "
+            f"that chart {release.chart!r} creates from this value",
+            _WAY_OUT,
         )
-        for kind, one, resources in asking
-        if resources
-    ]
+    if release.unread and any(next(gpus_named(each.pod, app.is_gpu), None) for each in one.workloads):
+        yield Condition(
+            f"the values that {named} reads through {release.unread} do not change its GPUs: the plan does not read "
+            "them",
+            "write these values into the object itself",
+        )
 
 
-def _resources(value: Any, app: App, *, are_amounts: bool = False, depth: int = 0) -> Iterator[str]:
-    """Yield the names of GPU resources in a manifest, at any depth."""
-    if depth > _DEEPEST:
-        return
-    if isinstance(value, list):
-        for member in value:
-            yield from _resources(member, app, depth=depth + 1)
-    if not isinstance(value, Mapping):
-        return
-    # A SparkApplication requests GPUs for its executors with the keys "name" and "quantity".
-    if isinstance(value.get("name"), str) and "quantity" in value and app.is_gpu(value["name"]):
-        yield value["name"]
-    for key, member in value.items():
-        if isinstance(member, Mapping | list):
-            if key not in _WORDS:
-                yield from _resources(member, app, are_amounts=key in _AMOUNTS, depth=depth + 1)
-        elif isinstance(key, str) and app.is_gpu(key):
-            amount = quantity(member)
-            # An amount that is not a number is a parameter, but only in a section of amounts.
-            if are_amounts if amount is None else amount > 0:
-                yield key
+def _resources(manifest: Manifest, app: App) -> str:
+    """Return the names of the GPU resources that a manifest asks for."""
+    asking = {**manifest, "metadata": None, "status": None}
+    return ", ".join(dict.fromkeys(name for _, name in gpus_named(asking, app.is_gpu)))

@@ -1,0 +1,277 @@
+"""Workloads of Helm charts, from the values of their releases. The table ``charts.yaml`` contains the charts.
+
+The values of a known chart become the objects that the chart creates, with the fields that rules and plans read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from gpu_constructs.facts.helm_releases import Release
+from gpu_constructs.facts.readable import Manifest, mapping, members
+from gpu_constructs.kube.plain_data import merged
+from gpu_constructs.kube.pod_specs import Path, pod_spec_paths
+from gpu_constructs.kube.tables import table
+
+Row = Mapping[str, Any]
+"""One chart of the table, or one of its workloads."""
+
+_KINDS = {
+    "cronjob": ("batch/v1", "CronJob"),
+    "daemonset": ("apps/v1", "DaemonSet"),
+    "deployment": ("apps/v1", "Deployment"),
+    "job": ("batch/v1", "Job"),
+    "statefulset": ("apps/v1", "StatefulSet"),
+}
+_EMPTY: tuple[object, ...] = (None, "", {}, [])
+_OWN = "gpu-constructs/"
+
+
+class Field(NamedTuple):
+    """A field of a workload, and the paths of its value among the values of a chart.
+
+    Attributes:
+        target: Path of the field in the object.
+        places: Paths of the value. The first path that has a value applies.
+        added: Paths of lists whose items add to the value.
+    """
+
+    target: Path
+    places: Sequence[Path]
+    added: Sequence[Path]
+
+    def read(self, values: object) -> Any:
+        """Return the value of the field."""
+        given = self.stated(values)
+        if self.target[-1] == "env":
+            return _environment(given)
+        if self.target[-1] == "image" and isinstance(given, Mapping):
+            return f"{given['repository']}:{given['tag']}" if given.get("repository") and given.get("tag") else None
+        further = [item for place in self.added for item in members(get(values, place))]
+        return [*members(given), *further] if further else given
+
+    def stated(self, values: object) -> Any:
+        """Return the value at the first path that has a value, in the form of the chart."""
+        return next((one for one in (get(values, place) for place in self.places) if one is not None), None)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A workload that a chart creates from its values.
+
+    Attributes:
+        manifest: Object of the chart, with the fields that the table contains.
+        scaler: Autoscaler of the object; None if it has none.
+        is_on: Whether the chart creates the object.
+        elsewhere: Path of a value that moves its GPUs to pods that the library does not count. None: they stay.
+        row: Row of the table.
+        values: Values of the release, with the defaults that the table contains.
+        fields: Fields of the object.
+        gpus: Paths of the values that state GPUs outside of the resources of a container, by column of the table.
+        unused: Paths of values that have no effect, because another value switches them off.
+    """
+
+    manifest: Manifest
+    scaler: Manifest | None
+    is_on: bool
+    elsewhere: Path | None
+    row: Row
+    values: Mapping[str, Any]
+    fields: Sequence[Field]
+    gpus: Mapping[str, Path]
+    unused: Sequence[Path]
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the chart creates the object with its GPUs."""
+        return self.is_on and self.elsewhere is None
+
+    @property
+    def pod(self) -> Mapping[str, Any]:
+        """Spec of the pods."""
+        return mapping(get(self.manifest, pod_path(self.manifest["kind"])))
+
+    def covers(self, path: Path) -> bool:
+        """Check whether the workload contains what the values state at a path, or whether they switch it off."""
+        places = [place for one in self.fields for place in (*one.places, *one.added)]
+        return any(path[: len(one)] == one for one in (*places, *self.gpus.values(), *self.unused))
+
+
+def row_of(release: Release) -> Row | None:
+    """Return the row of the chart of a release. Return None for an unknown chart."""
+    rows: Mapping[str, Row] = table("gpu_constructs.facts", "charts.yaml")
+    row = rows.get(release.chart)
+    # Many charts use the library of app-template, and their values have the same structure.
+    is_common = bool(pod_spec_paths(release.values, "controllers.*.containers.*"))
+    return rows["app-template"] if is_common and not (row and row.get("has_controllers")) else row
+
+
+def workloads(release: Release, annotations: Mapping[str, Any]) -> list[Workload]:
+    """Return the workloads of a release, including those that its values switch off. Return none for an unknown chart.
+
+    Args:
+        release: Helm release.
+        annotations: Annotations of the object that creates the release. Those of this library apply to its workloads.
+    """
+    row = row_of(release) or {"workloads": ()}
+    values = merged(row.get("default", {}), release.values)
+    own = {key: text for key, text in annotations.items() if str(key).startswith(_OWN)}
+    made = []
+    for one in row["workloads"]:
+        places = _all(values, one["at"])
+        for at in places:
+            of_chart = put(values, at, merged(one.get("default", {}), get(values, at)))
+            suffix = "" if len(places) == 1 and one["at"].endswith("*") else f"-{at[-1]}" if at else ""
+            made.append(_workload(release, one, at, of_chart, own, suffix))
+    return made
+
+
+def _workload(
+    release: Release, row: Row, at: Path, values: Any, annotations: Mapping[str, Any], suffix: str
+) -> Workload:
+    """Return the workload of a row from the values at a path."""
+    full = release.name if release.chart in release.name else f"{release.name}-{release.chart}"
+    name = row["names"].format(release=release.name, full=full, name=mapping(get(values, at)).get("name"), key=suffix)
+    stated = get(values, _path(row["kind"], at)) if row["kind"][0] == "^" else row["kind"]
+    api_version, kind = _KINDS.get(str(stated).lower(), _KINDS["deployment"])
+    metadata = {"name": name, "namespace": release.namespace, "annotations": annotations}
+    pod = pod_path(kind)
+    manifest: Any = put({"apiVersion": api_version, "kind": kind, "metadata": metadata}, pod, {})
+    fields = [*_fields((), row["object"], at), *_fields(pod, row["pod"], at)]
+    unused: list[Path] = []
+    for group in ("initContainers", "containers"):
+        column = row.get(group, {"at": "none.*"})
+        places, off = _containers(column["at"], at, values)
+        unused += off
+        named = [{"name": column.get("name") or place[-1]} for place in places]
+        manifest = put(manifest, (*pod, group), named)
+        for index, place in enumerate(places):
+            fields += _fields((*pod, group, index), row["container"], at, place)
+    for field in fields:
+        value = field.read(values)
+        manifest = manifest if value in _EMPTY else put(manifest, field.target, value)
+    columns = {column: _path(path, at) for column, path in row.get("gpus", {}).items() if column != "unless"}
+    return Workload(
+        manifest=_with_gpus(manifest, _gpus(row.get("gpus", {}), columns, values, at), row),
+        scaler=_scaler(manifest, row.get("scaler"), values, at),
+        is_on=all(one is not False for _, one in _stated(row, "enabled_by", values, at)),
+        elsewhere=next((path for path, one in _stated(row, "elsewhere", values, at) if one), None),
+        row=row,
+        values=values,
+        fields=fields,
+        gpus=columns,
+        unused=unused,
+    )
+
+
+def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[Path]]:
+    """Return the paths of the containers of a workload, and those of the containers that the values switch off."""
+    each = [(*at, *one) for one in _all(get(values, at), path)]
+    off = [one for one in each if one != at and mapping(get(values, one)).get("enabled") is False]
+    return [one for one in each if one not in off], off
+
+
+def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[Path, Any]]:
+    """Yield the paths of a column, each with its value."""
+    for text in row.get(column, ()):
+        yield _path(text, at), get(values, _path(text, at))
+
+
+def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | None = None) -> Iterator[Field]:
+    """Yield the fields below a path of an object. The text of a field contains the paths of its value."""
+    for target, text in columns.items():
+        places = [_path(one, at, container) for one in text.split() if one[0] != "+"]
+        added = [_path(one[1:], at, container) for one in text.split() if one[0] == "+"]
+        yield Field((*base, *target.split(".")), places, added)
+
+
+def _path(text: str, at: Path, container: Path | None = None) -> Path:
+    """Return a path of the table, which begins at the container, at the workload (``^``) or at all values (``/``)."""
+    base: Path = () if text[0] == "/" else at if text[0] == "^" or container is None else container
+    return (*base, *(step for step in text.lstrip("/^").split(".") if step))
+
+
+def _gpus(columns: Row, paths: Mapping[str, Path], values: object, at: Path) -> dict[str, Any]:
+    """Return the GPUs that values state outside of the resources of a container, by resource."""
+    stated = {column: get(values, path) for column, path in paths.items()}
+    for text in columns.get("unless", ()):
+        path, _, value = text.partition("=")
+        given = get(values, _path(path, at))
+        if given == value if value else given:
+            return {}
+    if not stated or stated.get("if", True) is not True or stated["count"] in (None, 0):
+        return {}
+    if stated.get("if_mig") is True:
+        return {f"nvidia.com/mig-{profile}": number for profile, number in mapping(stated["mig"]).items()}
+    return {str(stated["resource"]): stated["count"]}
+
+
+def _with_gpus(manifest: Manifest, gpus: Mapping[str, Any], row: Row) -> Manifest:
+    """Return a workload with GPUs in its first container. A limit in the values of its resources takes precedence."""
+    if not gpus:
+        return manifest
+    pod = pod_path(manifest["kind"])
+    limits, tolerations = (*pod, "containers", 0, "resources", "limits"), (*pod, "tolerations")
+    manifest = put(manifest, limits, {**gpus, **mapping(get(manifest, limits))})
+    tolerated = [
+        {"key": one, "operator": "Exists", "effect": "NoSchedule"} for one in gpus if row.get("tolerates_gpus")
+    ]
+    return mapping(put(manifest, tolerations, [*tolerated, *members(get(manifest, tolerations))]))
+
+
+def _scaler(manifest: Manifest, columns: Row | None, values: object, at: Path) -> Manifest | None:
+    """Return the autoscaler of a workload. Return None if the values switch it off."""
+    stated = {column: get(values, _path(path, at)) for column, path in (columns or {"if": "none"}).items()}
+    if not stated["if"]:
+        return None
+    name = {"name": manifest["metadata"]["name"]}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {**name, "namespace": manifest["metadata"]["namespace"]},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], **name},
+            "minReplicas": stated["least"],
+            "maxReplicas": stated["most"],
+        },
+    }
+
+
+def _environment(given: object) -> Any:
+    """Return environment variables as the list that a container has."""
+    if not isinstance(given, Mapping):
+        return given
+    return [
+        {"name": name, **value} if isinstance(value, Mapping) else {"name": name, "value": str(value)}
+        for name, value in given.items()
+    ]
+
+
+def pod_path(kind: str) -> Path:
+    """Return the path of the pod spec in an object of a kind."""
+    job: Path = ("jobTemplate", "spec") if kind == "CronJob" else ()
+    return ("spec", *job, "template", "spec")
+
+
+def _all(values: Any, path: str) -> list[Path]:
+    return pod_spec_paths(mapping(values), path) if path else [()]
+
+
+def get(value: Any, path: Path) -> Any:
+    """Return the value at a path of keys and indices. Return None if there is none."""
+    for step in path:
+        is_item = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        value = value[step] if is_item else value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def put(value: Any, path: Path, new: Any) -> Any:
+    """Return a copy of nested mappings and lists with another value at a path."""
+    if not path:
+        return new
+    inner = put(get(value, path[:1]), path[1:], new)
+    if isinstance(value, list):
+        return [inner if index == path[0] else one for index, one in enumerate(value)]
+    return {**mapping(value), path[0]: inner}

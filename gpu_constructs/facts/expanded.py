@@ -1,0 +1,114 @@
+"""The objects of an app, with the workloads that its Helm releases create."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpu_constructs.facts.charts import Workload, row_of, workloads
+from gpu_constructs.facts.helm_releases import Release, releases
+from gpu_constructs.facts.readable import Manifest, annotations_of, name_of, namespace_of, quantity, readable
+from gpu_constructs.kube.plain_data import below
+from gpu_constructs.kube.pod_specs import Path
+
+IsGpu = Callable[[str], bool]
+"""Function that checks whether a resource consists of GPUs."""
+
+_DEEPEST = 60
+_AMOUNTS = (("limits",), ("requests",))
+_WORDS = frozenset({"annotations", "labels", "matchLabels", "nodeSelector"})
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """A Helm release of an app, with its workloads.
+
+    Attributes:
+        index: Index of the object that creates the release.
+        release: Helm release.
+        workloads: Workloads of the release, including those that its values switch off.
+    """
+
+    index: int
+    release: Release
+    workloads: Sequence[Workload]
+
+    def uncounted(self, is_gpu: IsGpu) -> list[tuple[str, str]]:
+        """Return the values that ask for GPUs in pods that the library cannot count: their path and the resource."""
+        row = row_of(self.release)
+        if row is not None and not row["workloads"]:
+            return []
+        named = [
+            (path, name)
+            for path, name in gpus_named(self.release.values, is_gpu, in_texts=True)
+            if not any(one.covers(path) for one in self.workloads)
+        ]
+        moved = [one for one in self.workloads if one.is_on and one.elsewhere]
+        named += [(one.elsewhere or (), name) for one in moved for _, name in gpus_named(one.pod, is_gpu)]
+        return [(shown((*self.release.place, *path)), name) for path, name in named]
+
+
+def expanded(manifests: Sequence[Manifest]) -> tuple[list[Manifest], list[int], list[Expanded], int]:
+    """Return all objects of an app, including the workloads of its Helm releases.
+
+    Returns:
+        The objects; the index of the manifest that contains each object; the releases; and the number of objects
+        without the workloads of releases, which come last.
+    """
+    objects, origins = readable(manifests)
+
+    def named(kind: str, namespace: str, name: object) -> Manifest | None:
+        same = (one for one in objects if one["kind"] == kind and namespace_of(one) == namespace)
+        return next((one for one in same if name_of(one) == name), None)
+
+    found = [
+        Expanded(index, release, workloads(release, annotations_of(manifest)))
+        for index, manifest in enumerate(objects)
+        for release in releases(manifest, named)
+    ]
+    number = len(objects)
+    for one in found:
+        made = [each for w in one.workloads if w.is_counted for each in (w.manifest, w.scaler) if each is not None]
+        objects += readable(made)[0]
+        origins += [origins[one.index]] * len(made)
+    return objects, origins, found, number
+
+
+def gpus_named(value: Any, is_gpu: IsGpu, path: Path = (), *, in_texts: bool = False) -> Iterator[tuple[Path, str]]:
+    """Yield the path and the name of each GPU resource that plain data asks for, at any depth.
+
+    Args:
+        value: Plain data, such as the spec of an object or the values of a chart.
+        is_gpu: Function that checks whether a resource consists of GPUs.
+        path: Path of the data; empty by default.
+        in_texts: Whether a text that is the name of a GPU resource asks for it too; False by default.
+    """
+    # A SparkApplication requests GPUs for its executors with the keys "name" and "quantity".
+    if isinstance(value, Mapping) and "quantity" in value and is_gpu(str(value.get("name"))):
+        yield (*path, "name"), value["name"]
+    for key, member in _items(value) if len(path) < _DEEPEST else ():
+        if isinstance(member, Mapping | list):
+            if key not in _WORDS:
+                yield from gpus_named(member, is_gpu, (*path, key), in_texts=in_texts)
+        elif isinstance(key, str) and is_gpu(key):
+            amount = quantity(member)
+            # An amount that is not a number is a parameter, but only in a section of amounts.
+            if path[-1:] in _AMOUNTS if amount is None else amount > 0:
+                yield (*path, key), key
+        # The key of a toleration is a name too, but it requests nothing.
+        elif in_texts and key != "key" and is_gpu(str(member)):
+            yield (*path, key), str(member)
+
+
+def _items(value: object) -> Iterable[tuple[Any, Any]]:
+    """Return the members of a mapping or a list, each with its key or its index."""
+    return value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+
+
+def shown(path: Path) -> str:
+    """Return a path as text for messages."""
+    text = ""
+    for step in path:
+        text = f"{text}[{step}]" if isinstance(step, int) else below(text, step).lstrip(".")
+    return text

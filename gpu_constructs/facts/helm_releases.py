@@ -1,0 +1,106 @@
+"""Helm releases in the manifests of an app: the HelmReleases of Flux and the Applications of Argo CD."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from gpu_constructs.facts.readable import Manifest, at, kind_of, mapping, name_of, namespace_of
+from gpu_constructs.kube.pod_specs import Path
+
+Named = Callable[[str, str, object], Manifest | None]
+"""Function that returns the object of a kind, a namespace and a name. It returns None if the app has no such object."""
+
+HELM_RELEASE = ("helm.toolkit.fluxcd.io", "HelmRelease")
+APPLICATION = ("argoproj.io", "Application")
+_UNREAD = ("valueFiles", "parameters", "fileParameters")
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A Helm release: a chart, and the values that an object of the app sets.
+
+    Attributes:
+        chart: Name of the chart, without its repository.
+        name: Name of the release.
+        namespace: Namespace of the release.
+        place: Path of the values in the manifest.
+        values: Values of the release. They do not include the defaults of the chart.
+        unread: Path of further values, which are not in the manifest. Empty if there are none.
+        problem: Reason why the values are not readable. Empty if they are.
+    """
+
+    chart: str
+    name: str
+    namespace: str
+    place: Path
+    values: Mapping[str, Any]
+    unread: str
+    problem: str
+
+
+def releases(manifest: Manifest, named: Named) -> Iterator[Release]:
+    """Yield the Helm releases that an object creates: one for a HelmRelease, and one for each source of an Application.
+
+    Sources:
+        fluxcd/helm-controller@v1.3.0:api/v2/helmrelease_types.go: GetReleaseName, GetReleaseNamespace.
+
+        argoproj/argo-cd@v3.5.1:pkg/apis/application/v1alpha1/types.go: ``valuesObject`` replaces ``values``.
+    """
+    spec = at(manifest, "spec")
+    if kind_of(manifest) == HELM_RELEASE:
+        target = spec.get("targetNamespace")
+        name = spec.get("releaseName") or "-".join(str(one) for one in (target, name_of(manifest)) if one)
+        chart, home = _chart_of_flux(manifest, named), str(target or namespace_of(manifest))
+        yield _release((chart, str(name), home), ("spec",), spec, ("valuesFrom",), "values")
+    elif kind_of(manifest) == APPLICATION:
+        many = spec.get("sources")
+        for index, source in enumerate(many if isinstance(many, list) else [spec.get("source")]):
+            place: Path = ("spec", "sources", index) if isinstance(many, list) else ("spec", "source")
+            if mapping(source).get("chart") or mapping(source).get("helm"):
+                yield _release_of_argo_cd(manifest, source, place)
+
+
+def _release_of_argo_cd(manifest: Manifest, source: Mapping[str, Any], place: Path) -> Release:
+    helm = mapping(source.get("helm"))
+    key = "valuesObject" if helm.get("valuesObject") is not None or not helm.get("values") else "values"
+    chart = _last_step(source.get("chart") or source.get("path") or source.get("repoURL"))
+    home = str(at(manifest, "spec.destination").get("namespace") or "default")
+    name = str(helm.get("releaseName") or name_of(manifest))
+    return _release((chart, name, home), (*place, "helm"), helm, _UNREAD, key)
+
+
+def _release(
+    names: tuple[str, str, str], place: Path, holder: Mapping[str, Any], further: tuple[str, ...], key: str
+) -> Release:
+    """Return a release from its chart, name and namespace, and from the mapping that contains its values."""
+    shown = ".".join(map(str, place))
+    unread = next((f"{shown}.{one}" for one in further if holder.get(one)), "")
+    given, found = holder.get(key), "text that YAML readers reject"
+    try:
+        read = yaml.load(given, _LOADER) if isinstance(given, str) and further == _UNREAD else given
+        found = type(read).__name__
+    except (yaml.YAMLError, ValueError) as error:
+        mark, read = getattr(error, "problem_mark", None), ""
+        found += "" if mark is None else f" in line {mark.line + 1}"
+    is_mapping = read is None or isinstance(read, Mapping)
+    problem = "" if is_mapping else f"{shown}.{key} must be a YAML mapping, got {found}. Correct the values"
+    return Release(*names, (*place, key), mapping(read), unread, problem)
+
+
+def _chart_of_flux(manifest: Manifest, named: Named) -> str:
+    """Return the name of the chart of a HelmRelease: that of its chart template or of the source to which it refers."""
+    spec = at(manifest, "spec")
+    reference = mapping(spec.get("chartRef"))
+    kind, home = str(reference.get("kind")), str(reference.get("namespace") or namespace_of(manifest))
+    source = at(named(kind, home, reference.get("name")), "spec") if reference else {}
+    stated = at(manifest, "spec.chart.spec").get("chart")
+    return _last_step(source.get("url" if kind == "OCIRepository" else "chart") or stated or reference.get("name"))
+
+
+def _last_step(path: object) -> str:
+    return str(path or "").rstrip("/").rpartition("/")[2]
