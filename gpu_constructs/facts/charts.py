@@ -25,7 +25,7 @@ _KINDS = {
     "job": ("batch/v1", "Job"),
     "statefulset": ("apps/v1", "StatefulSet"),
 }
-_EMPTY: tuple[object, ...] = (None, "", {}, [])
+EMPTY: tuple[object, ...] = (None, "", {}, [])
 _OWN = "gpu-constructs/"
 
 
@@ -70,7 +70,7 @@ class Workload:
         values: Values of the release, with the defaults that the table contains.
         fields: Fields of the object.
         gpus: Paths of the values that state GPUs outside of the resources of a container, by column of the table.
-        unused: Paths of values that have no effect, because another value switches them off.
+        unused: Paths of further values that the workload contains, or that another value switches off.
     """
 
     manifest: Manifest
@@ -96,7 +96,7 @@ class Workload:
     def covers(self, path: Path) -> bool:
         """Check whether the workload contains what the values state at a path, or whether they switch it off."""
         places = [place for one in self.fields for place in (*one.places, *one.added)]
-        return any(path[: len(one)] == one for one in (*places, *self.gpus.values(), *self.unused))
+        return any(path[: len(one)] == one for one in (*places, *self.unused))
 
 
 def row_of(release: Release) -> Row | None:
@@ -106,6 +106,12 @@ def row_of(release: Release) -> Row | None:
     # Many charts use the library of app-template, and their values have the same structure.
     is_common = bool(pod_spec_paths(release.values, "controllers.*.containers.*"))
     return rows["app-template"] if is_common and not (row and row.get("has_controllers")) else row
+
+
+def known_charts() -> list[str]:
+    """Return the names of the charts whose workloads the table contains."""
+    rows: Mapping[str, Row] = table("gpu_constructs.facts", "charts.yaml")
+    return sorted(name for name, row in rows.items() if row["workloads"])
 
 
 def workloads(release: Release, annotations: Mapping[str, Any]) -> list[Workload]:
@@ -132,8 +138,9 @@ def _workload(
     release: Release, row: Row, at: Path, values: Any, annotations: Mapping[str, Any], suffix: str
 ) -> Workload:
     """Return the workload of a row from the values at a path."""
-    full = release.name if release.chart in release.name else f"{release.name}-{release.chart}"
-    name = row["names"].format(release=release.name, full=full, name=mapping(get(values, at)).get("name"), key=suffix)
+    chart = "" if release.chart in release.name else f"-{release.chart}"
+    names = {"release": release.name, "chart": chart, "name": mapping(get(values, at)).get("name"), "key": suffix}
+    name = row["names"].format(**names)
     stated = get(values, _path(row["kind"], at)) if row["kind"][0] == "^" else row["kind"]
     api_version, kind = _KINDS.get(str(stated).lower(), _KINDS["deployment"])
     metadata = {"name": name, "namespace": release.namespace, "annotations": annotations}
@@ -151,18 +158,19 @@ def _workload(
             fields += _fields((*pod, group, index), row["container"], at, place)
     for field in fields:
         value = field.read(values)
-        manifest = manifest if value in _EMPTY else put(manifest, field.target, value)
-    columns = {column: _path(path, at) for column, path in row.get("gpus", {}).items() if column != "unless"}
+        manifest = manifest if value in EMPTY else put(manifest, field.target, value)
+    columns = {column: _path(path, at) for column, path in row.get("gpus", {}).items()}
+    gpus = {} if any(one for _, one in _stated(row, "unless", values, at)) else columns
     return Workload(
-        manifest=_with_gpus(manifest, _gpus(row.get("gpus", {}), columns, values, at), row),
+        manifest=_with_gpus(manifest, _gpus(gpus, values), row),
         scaler=_scaler(manifest, row.get("scaler"), values, at),
         is_on=all(one is not False for _, one in _stated(row, "enabled_by", values, at)),
         elsewhere=next((path for path, one in _stated(row, "elsewhere", values, at) if one), None),
         row=row,
         values=values,
         fields=fields,
-        gpus=columns,
-        unused=unused,
+        gpus=gpus,
+        unused=[*unused, *columns.values()],
     )
 
 
@@ -174,9 +182,11 @@ def _containers(path: str, at: Path, values: object) -> tuple[list[Path], list[P
 
 
 def _stated(row: Row, column: str, values: object, at: Path) -> Iterator[tuple[Path, Any]]:
-    """Yield the paths of a column, each with its value."""
+    """Yield the paths of a column, each with its value. After ``=``, a path has the only value that counts."""
     for text in row.get(column, ()):
-        yield _path(text, at), get(values, _path(text, at))
+        path, _, wanted = text.partition("=")
+        given = get(values, _path(path, at))
+        yield _path(path, at), given == wanted if wanted else given
 
 
 def _fields(base: Path, columns: Mapping[str, str], at: Path, container: Path | None = None) -> Iterator[Field]:
@@ -193,14 +203,9 @@ def _path(text: str, at: Path, container: Path | None = None) -> Path:
     return (*base, *(step for step in text.lstrip("/^").split(".") if step))
 
 
-def _gpus(columns: Row, paths: Mapping[str, Path], values: object, at: Path) -> dict[str, Any]:
+def _gpus(columns: Mapping[str, Path], values: object) -> dict[str, Any]:
     """Return the GPUs that values state outside of the resources of a container, by resource."""
-    stated = {column: get(values, path) for column, path in paths.items()}
-    for text in columns.get("unless", ()):
-        path, _, value = text.partition("=")
-        given = get(values, _path(path, at))
-        if given == value if value else given:
-            return {}
+    stated = {column: get(values, path) for column, path in columns.items()}
     if not stated or stated.get("if", True) is not True or stated["count"] in (None, 0):
         return {}
     if stated.get("if_mig") is True:

@@ -31,9 +31,11 @@ from gpu_constructs.workload.granted import (
     granted_in_place_of,
     path_of,
     put_in_place_of,
+    with_chart,
 )
 from gpu_constructs.workload.manifest_access import ManifestAccess, UpdateChoice
 from gpu_constructs.workload.options import annotations_of
+from gpu_constructs.workload.release_access import counted, is_release
 
 
 @jsii.implements(IMixin)
@@ -44,8 +46,9 @@ class GpuAccess(metaclass=ShortErrors):
 
     ``x`` can be a workload of any cdk8s-plus release, a typed object, an ``ApiObject``, an ``Include``, or a construct
     that contains one of them. Supported kinds are Deployment, StatefulSet, DaemonSet, Job, CronJob, Pod, and the custom
-    resources of Kubeflow, Katib, KServe, JobSet, LeaderWorkerSet, Ray, Volcano and Argo Rollouts. If ``x`` is a chart,
-    each workload in the chart gets the GPUs.
+    resources of Kubeflow, Katib, KServe, JobSet, LeaderWorkerSet, Ray, Volcano and Argo Rollouts. In a HelmRelease of
+    Flux or an Application of Argo CD, the values of common charts get the GPUs, for example those of ollama. If ``x``
+    is a chart, each workload in the chart gets the GPUs.
 
     Each pod gets the same fields as in ``GpuWorkload``: the limit or claim, runtime class, node selector, affinity and
     tolerations. Each container that gets no GPU has ``NVIDIA_VISIBLE_DEVICES=void``. If a Deployment has the default
@@ -102,7 +105,8 @@ class GpuAccess(metaclass=ShortErrors):
             tolerations: Taints to tolerate, besides ``nvidia.com/gpu`` and those of the profile.
             runtime_class: Name or object of a RuntimeClass. None: the runtime class of the profile or of the platform.
             container: Name of the container that gets the GPUs. None: the container in which the operator of the kind
-                runs the program, such as ``pytorch`` of a PyTorchJob. For other kinds, the first container.
+                runs the program, such as ``pytorch`` of a PyTorchJob. For other kinds, the first container. If the
+                chart of a Helm release has several workloads, the name selects the workload too.
             pod_spec: Path of the pod specs in a kind that the library does not know, such as
                 ``spec.groups[*].template.spec``.
             shared_memory: Size of ``/dev/shm`` in the container with the GPUs, as a quantity. It counts against the
@@ -188,13 +192,13 @@ class GpuAccess(metaclass=ShortErrors):
 def _apply(access: ManifestAccess, claim_name: str | None, construct: IConstruct) -> None:
     if not isinstance(construct, Construct):
         raise GpuConstructsError(f"GpuAccess needs a construct, got {type(construct).__name__}")
-    targets = _targets(access, construct)
+    targets = [(target, with_chart(access, target)) for target in _targets(access, construct)]
     # Check all objects before the first change, so that after an error none of them has changed.
-    for target in targets:
-        _check(access, target, claim_name)
-    for target in targets:
+    for target, of_chart in targets:
+        _check(of_chart, target, claim_name)
+    for target, of_chart in targets:
         granted = granted_in_place_of(target) or put_in_place_of(target)
-        granted.give(access, claim_name)
+        granted.give(of_chart, claim_name)
 
 
 def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
@@ -219,6 +223,8 @@ def _targets(access: ManifestAccess, construct: Construct) -> list[ApiObject]:
 def _may_hold(access: ManifestAccess, one: ApiObject) -> bool:
     if isinstance(one, Granted) or one.kind == "List" or pod_specs.holds_pods(one.api_version, one.kind):
         return True
+    if is_release({"apiVersion": one.api_version, "kind": one.kind}):
+        return bool(counted(one.to_json(), with_chart(access, one).chart))
     path = access.pod_spec
     return path is not None and bool(pod_specs.pod_spec_paths(one.to_json(), path))
 

@@ -6,6 +6,7 @@ The replaced object is the source. An access is the set of options that a user p
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import jsii
@@ -13,6 +14,7 @@ from cdk8s import ApiObject, ApiObjectMetadata, JsonPatch
 from constructs import Construct, IConstruct, IValidation
 
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.facts.readable import at, namespace_of
 from gpu_constructs.tree.held_apps import hold
 from gpu_constructs.tree.manifest import GRANTS, Manifest, in_order, patched
 from gpu_constructs.workload.gpu_allocation import resource_claim_template
@@ -30,6 +32,19 @@ def path_of(construct: IConstruct) -> str:
 def claim_name_of(rendered: Mapping[str, Any]) -> str:
     """Return the default name of the ResourceClaimTemplate for the pods of an object."""
     return f"{rendered['metadata'].get('name')}-gpu"
+
+
+def with_chart(access: ManifestAccess, target: ApiObject) -> ManifestAccess:
+    """Return an access with the chart of a HelmRelease that refers to it through another object of the app."""
+    if target.kind != "HelmRelease":
+        return access
+    made = target.to_json()
+    reference = at(made, "spec.chartRef")
+    home, named = reference.get("namespace") or namespace_of(made), (reference.get("kind"), reference.get("name"))
+    each = target.node.root.node.find_all() if reference else ()
+    sources = (one.to_json() for one in each if isinstance(one, ApiObject) and (one.kind, one.name) == named)
+    found = next((at(one, "spec") for one in sources if namespace_of(one) == home), {})
+    return replace(access, chart=found.get("url") or found.get("chart"))
 
 
 class Granted(ApiObject):

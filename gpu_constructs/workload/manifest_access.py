@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.facts.charts import Workload
+from gpu_constructs.facts.helm_releases import Release
 from gpu_constructs.kube import kinds
 from gpu_constructs.kube.annotations import IGNORE_RULES
 from gpu_constructs.kube.pod_specs import model_server, pod_spec_paths, pod_specs
 from gpu_constructs.workload.gpu_in_pod import GpuAllocation, VisibleDevices, container_named, with_containers
 from gpu_constructs.workload.manifests import check_shared_memory
 from gpu_constructs.workload.options import Strategy, annotations_of
+from gpu_constructs.workload.release_access import Change, gpu_workloads, in_fields_of_chart, is_release, with_workloads
 
 UpdateChoice = Literal["one-at-a-time", "unchanged"] | Strategy
 
@@ -70,6 +73,7 @@ class ManifestAccess:
         visible_devices: ``managed`` rejects ``NVIDIA_VISIBLE_DEVICES`` in that container.
         strategy: Update strategy to set, or what to do with a Deployment that has the default strategy.
         ignore_rules: Codes of rules that ``synth`` does not check for the object.
+        chart: Name of the chart of a HelmRelease that refers to it through another object of the app.
     """
 
     allocation: GpuAllocation
@@ -79,6 +83,7 @@ class ManifestAccess:
     visible_devices: VisibleDevices = "managed"
     strategy: UpdateChoice = "one-at-a-time"
     ignore_rules: tuple[str, ...] = ()
+    chart: str | None = None
 
     def has_place_for_runtime_class(self, manifest: Mapping[str, Any]) -> bool:
         """Check whether the pods of the manifest have a field for a runtime class."""
@@ -95,13 +100,16 @@ class ManifestAccess:
             raise GpuConstructsError(_NO_PODS[kind])
         if kind[1] == "List":
             raise GpuConstructsError("GpuAccess does not support the items of a List. Include its items one by one")
-        if not pod_spec_paths(manifest, self.pod_spec):
+        if is_release(manifest):
+            for _, workload in self._workloads(manifest):
+                self.check(workload.manifest)
+        elif not pod_spec_paths(manifest, self.pod_spec):
             where = f" at {self.pod_spec!r}" if self.pod_spec else ""
             raise GpuConstructsError(
                 f"a {manifest.get('kind')} contains no pod template{where}. Apply GpuAccess to the workload itself, or "
                 "set the path of its pods: GpuAccess(pod_spec='spec.….template.spec')"
             )
-        if self.allocation.by_claims and kind in _WITHOUT_CLAIMS:
+        if self.allocation.by_claims and (kind in _WITHOUT_CLAIMS or is_release(manifest)):
             raise GpuConstructsError(
                 f"pods of a {kind[1]} have no field for claims, and the API server drops unknown fields. Use "
                 "Backend.device_plugin() or Backend.dra_extended_resource()"
@@ -114,6 +122,16 @@ class ManifestAccess:
             GpuConstructsError: A field of the manifest conflicts with the GPUs.
         """
         made = copy.deepcopy(dict(manifest))
+        if is_release(manifest):
+            made = self._in_values(made, lambda one: self.given(one, claim_template=claim_template))
+            gone = self.missing_from(made, claim_template=claim_template)
+            if gone is not None:
+                raise GpuConstructsError(
+                    f"the values of its chart have no place for {gone}. Omit the option, or render the chart with "
+                    "helm template, include the result and apply GpuAccess to the workload"
+                )
+            _annotate(self, made)
+            return made
         for pod in self._holding(made):
             pod.update(self._with_gpus(pod, made, claim_template))
         _annotate(self, made)
@@ -125,6 +143,9 @@ class ManifestAccess:
 
     def hide_from_others(self, made: dict[str, Any]) -> None:
         """Set ``NVIDIA_VISIBLE_DEVICES=void`` in all containers of a manifest that get no GPU."""
+        if is_release(made):
+            made.update(self._in_values(made, self._hidden))
+            return
         for pod in self._holding(made):
             pod.update(self.allocation.hide_from_others(pod))
 
@@ -135,8 +156,26 @@ class ManifestAccess:
             GpuConstructsError: A field of the manifest conflicts with the GPUs.
         """
         self.check(manifest)
+        if is_release(manifest):
+            each = [
+                (in_fields_of_chart(one, self.given(one.manifest, claim_template=None)), one.manifest)
+                for _, one in self._workloads(manifest)
+            ]
+            gone = (_difference(wanted["spec"], there["spec"], "spec") for wanted, there in each)
+            return next((one for one in gone if one is not None), None)
         gone = (_difference(self._with_gpus(pod, manifest, claim_template), pod) for pod in self._holding(manifest))
         return next((one for one in gone if one is not None), None)
+
+    def _workloads(self, manifest: Mapping[str, Any]) -> list[tuple[Release, Workload]]:
+        return gpu_workloads(manifest, self.chart, self.container)
+
+    def _in_values(self, manifest: Mapping[str, Any], change: Change) -> dict[str, Any]:
+        return with_workloads(manifest, self.chart, self.container, change)
+
+    def _hidden(self, workload: Mapping[str, Any]) -> dict[str, Any]:
+        made = copy.deepcopy(dict(workload))
+        self.hide_from_others(made)
+        return made
 
     def _with_gpus(
         self, pod: Mapping[str, Any], manifest: Mapping[str, Any], claim_template: str | None

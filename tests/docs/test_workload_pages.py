@@ -165,8 +165,10 @@ def pods_of(manifests: list[dict[str, Any]]) -> dict[str, list[Any]]:
 def test_each_way_of_giving_gpus_gives_them(tmp_path: Path) -> None:
     written = [given_gpus(program, tmp_path / str(number)) for number, program in enumerate(ACCESS.apps)]
     held = [pods_of(manifests) for manifests in written]
-    assert held[:4] == [{"llm": ["1"]}, {"job": ["2"]}, {"llm": ["1"]}, {"pipeline": [1]}]
-    assert list(held[4].values()) == [["1"], ["1"]]
+    assert held[:5] == [{"llm": ["1"]}, {"job": ["2"]}, {"llm": ["1"]}, {}, {"pipeline": [1]}]
+    assert list(held[5].values()) == [["1"], ["1"]]
+    (values,) = [one["spec"]["values"] for one in written[3] if one["kind"] == "HelmRelease"]
+    assert values == yaml.safe_load(ACCESS.blocks("yaml")[1])
     twice = ACCESS.apps[0].replace("llm.with_(GpuAccess(count=1))\n", "llm.with_(GpuAccess(count=1))\n" * 2)
     assert twice != ACCESS.apps[0]
     assert given_gpus(twice, tmp_path / "twice") == written[0]

@@ -2,9 +2,19 @@
 
 import pytest
 import yaml
+from cdk8s import ApiObject, App, Chart, JsonPatch, Testing
 
 from app_tables import table
-from gpu_constructs import GpuInventory, GpuNode, plan_capacity
+from gpu_constructs import (
+    Backend,
+    GpuAccess,
+    GpuConstructsError,
+    GpuInventory,
+    GpuNode,
+    GpuProfile,
+    Kubernetes,
+    plan_capacity,
+)
 from gpu_constructs.checks.cluster_checks import check
 from gpu_constructs.checks.rules.table import broken_rules
 from gpu_constructs.facts.app import Facts
@@ -122,3 +132,57 @@ def test_the_annotations_of_a_release_apply_to_its_workloads():
     assert plan_capacity([release], NODES).consumers[0].consumer.vram_mib == 8192
     found = broken_rules(Facts([*CLASSES, release], [Provided(gpu_runtime="runtime-class")]))
     assert not {one.code for one in found} & {"R04", "R19"}
+
+
+def in_tree(chart, manifests):
+    """Return the objects of a chart that cdk8s renders as these manifests."""
+    made = []
+    for number, one in enumerate(manifests):
+        parts = {"api_version": one["apiVersion"], "kind": one["kind"], "metadata": one["metadata"]}
+        made.append(ApiObject(chart, f"{one['kind']}-{number}", **parts))
+        made[-1].add_json_patch(JsonPatch.add("/spec", one["spec"]))
+    return made
+
+
+def values_at(manifest, place):
+    for step in place.replace("[", ".").replace("]", "").split("."):
+        manifest = manifest[int(step) if step.isdecimal() else step]
+    return yaml.safe_load(manifest) if place.endswith("helm.values") else manifest
+
+
+@pytest.mark.parametrize("row", TABLE["access"], ids=lambda row: row["about"])
+def test_gpu_access_writes_gpus_into_the_values_of_a_known_chart(row):
+    for number, (manifests, place) in enumerate(forms(row["chart"], row["values"])):
+        chart = Chart(App(), f"c{number}")
+        release = in_tree(chart, manifests)[-1]
+        access = GpuAccess(count=1, container=row.get("container"))
+        access.apply_to(release)
+        access.apply_to(chart)
+        made = Testing.synth(chart)
+        assert values_at(made[-1], place) == row["gives"]
+        assert {**made[-1], "spec": None} == {**manifests[-1], "spec": None}
+        assert all(pods["runtimeClassName"] == "nvidia" for pods in planned(made).values())
+        assert planned(made)
+
+
+def test_gpu_access_explains_why_a_release_cannot_have_gpus():
+    gpu = {"ollama": {"gpu": {"enabled": True, "number": 2}}}
+    both = {"controllers": {name: {"containers": {"app": {}}} for name in ("one", "two")}}
+    claims = GpuProfile(platform=Kubernetes("1.35"), backend=Backend.dra_claims())
+    for chart, values, options, problem in (
+        (
+            "other",
+            {},
+            {"count": 1},
+            "the values must be those of a chart with pods that the library knows: app-template",
+        ),
+        ("app-template", both, {"count": 1}, "container must be the name of a container in one workload of the chart"),
+        ("ollama", {}, {"shared_memory": "1Gi"}, "the values of its chart have no place for spec.template.spec"),
+        ("ollama", {}, {"profile": claims}, "pods of a HelmRelease have no field for claims"),
+        ("ollama", gpu, {"count": 1}, "nvidia.com/gpu"),
+    ):
+        release = flux(values, chart={"spec": {"chart": chart}})
+        with pytest.raises(GpuConstructsError) as refused:
+            GpuAccess(**options).apply_to(in_tree(Chart(App(), "c"), [release])[0])
+        assert str(refused.value).startswith("c/HelmRelease-0: ")
+        assert problem in str(refused.value)

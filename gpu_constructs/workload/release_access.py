@@ -1,0 +1,143 @@
+"""Functions that change the workloads of a Helm release, and write the changes into the values of its chart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import Any
+
+from gpu_constructs.errors import GpuConstructsError
+from gpu_constructs.facts.charts import EMPTY, Field, Workload, get, known_charts, pod_path, put, workloads
+from gpu_constructs.facts.helm_releases import APPLICATION, HELM_RELEASE, Release, releases
+from gpu_constructs.facts.readable import kind_of, mapping
+from gpu_constructs.kube.placement import label_is, with_node_alternatives
+from gpu_constructs.kube.pod_specs import containers
+from gpu_constructs.kube.yaml_text import yaml_text
+
+Change = Callable[[dict[str, Any]], Mapping[str, Any]]
+"""Function that returns a changed copy of a workload."""
+
+_ADDED = frozenset({"env", "tolerations"})
+
+
+def is_release(manifest: Mapping[str, Any]) -> bool:
+    """Check whether an object is a HelmRelease of Flux or an Application of Argo CD."""
+    return kind_of(manifest) in (HELM_RELEASE, APPLICATION)
+
+
+def counted(manifest: Mapping[str, Any], chart: str | None) -> list[tuple[Release, Workload]]:
+    """Return the workloads of a Helm release that the library knows, each with its release.
+
+    Args:
+        manifest: HelmRelease or Application.
+        chart: Name of the chart, if the object refers to it through another object of the app.
+    """
+    source = None if chart is None else {"spec": {"url": chart, "chart": chart}}
+    found = releases(manifest, lambda *_: source)
+    return [(release, one) for release in found for one in workloads(release, {}) if one.is_counted]
+
+
+def gpu_workloads(
+    manifest: Mapping[str, Any], chart: str | None, container: str | None
+) -> list[tuple[Release, Workload]]:
+    """Return the workloads of a Helm release that get GPUs, each with its release.
+
+    Args:
+        manifest: HelmRelease or Application.
+        chart: Name of the chart, if the object refers to it through another object of the app.
+        container: Name of the container that gets the GPUs. None: the first container of a workload.
+
+    Raises:
+        GpuConstructsError: The chart is unknown, or it is not clear which of its workloads gets the GPUs.
+    """
+    each = counted(manifest, chart)
+    if not each:
+        raise GpuConstructsError(
+            f"the values must be those of a chart with pods that the library knows: {', '.join(known_charts())}, or a "
+            "chart with the values of app-template. For other charts, include the output of helm template, and apply "
+            "GpuAccess to the workload"
+        )
+    held = [_names(one) for _, one in each]
+    found = [pair for pair, names in zip(each, held, strict=True) if container is None or container in names]
+    main = [pair for pair in found if pair[1].row.get("main")]
+    if len(found) == 1 or main:
+        return main or found
+    choices = ", ".join(sorted(set(chain.from_iterable(held))))
+    raise GpuConstructsError(
+        f"container must be the name of a container in one workload of the chart, got {container!r}. The containers "
+        f"are {choices}"
+    )
+
+
+def _names(workload: Workload) -> list[str]:
+    return [str(one.get("name")) for one in containers(workload.pod)]
+
+
+def with_workloads(
+    manifest: Mapping[str, Any], chart: str | None, container: str | None, change: Change
+) -> dict[str, Any]:
+    """Return the object of a Helm release with changes in the workloads that get GPUs.
+
+    Raises:
+        GpuConstructsError: As for ``gpu_workloads``, or ``change`` raises the error.
+    """
+    made: Any = manifest
+    for number in range(len(gpu_workloads(manifest, chart, container))):
+        # Workloads can share values, so a later workload already has some changes of an earlier one.
+        release, workload = gpu_workloads(made, chart, container)[number]
+        values = _with_changes(release.values, workload, change(dict(workload.manifest)))
+        is_text = release.place[-1] == "values" and "helm" in release.place
+        if values != release.values:
+            made = put(made, release.place, yaml_text(values) if is_text else values)
+    return dict(made)
+
+
+def in_fields_of_chart(workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a changed workload with an affinity instead of a node selector, if its chart has no node selector."""
+    pod = pod_path(workload.manifest["kind"])
+    selected = get(made, (*pod, "nodeSelector"))
+    if not selected or "nodeSelector" in workload.row["pod"]:
+        return made
+    terms = [[label_is(label, value) for label, value in selected.items()]]
+    affinity = with_node_alternatives(get(made, (*pod, "affinity")), terms)
+    rest = {key: value for key, value in get(made, pod).items() if key != "nodeSelector"}
+    return mapping(put(made, pod, {**rest, "affinity": affinity}))
+
+
+def _with_changes(values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return values with the changed fields of a workload, at the first path of each field."""
+    made = in_fields_of_chart(workload, made)
+    values, made = _with_gpus(values, workload, made) if workload.gpus else (values, made)
+    written: list[Field] = []
+    # The more general of two fields comes last in the table.
+    for field in reversed(workload.fields):
+        old, new = get(workload.manifest, field.target), get(made, field.target)
+        is_written = any(field.target[: len(one.target)] == one.target for one in written)
+        if new not in EMPTY and new != old and not is_written:
+            values = put(values, field.places[0], _in_form_of_chart(field, workload, old, new))
+            written.append(field)
+    return values
+
+
+def _in_form_of_chart(field: Field, workload: Workload, old: Any, new: Any) -> Any:
+    """Return the new value of a field in the form of the chart. Values of lists stay, and new items follow them."""
+    if field.target[-1] not in _ADDED:
+        return new
+    given, added = field.stated(workload.values), [one for one in new if one not in (old or ())]
+    if isinstance(given, Mapping) or (given is None and workload.row.get("env") == "map" and field.target[-1] == "env"):
+        return {**mapping(given), **{one["name"]: one["value"] for one in added}}
+    return [*(given or ()), *added]
+
+
+def _with_gpus(
+    values: Mapping[str, Any], workload: Workload, made: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return values with the new GPUs as an amount and a resource, and the workload without these GPUs."""
+    resources = (*pod_path(workload.manifest["kind"]), "containers", 0, "resources")
+    before, after = (dict(mapping(get(one, (*resources, "limits")))) for one in (workload.manifest, made))
+    for resource in [one for one in after if one not in before and "/" in one]:
+        for column, value in {"if": True, "count": after.pop(resource), "resource": resource}.items():
+            if column in workload.gpus and get(workload.values, workload.gpus[column]) != value:
+                values = put(values, workload.gpus[column], value)
+    rest = {**mapping(get(made, resources)), "limits": after}
+    return values, put(made, resources, {key: one for key, one in rest.items() if one})
