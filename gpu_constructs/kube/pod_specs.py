@@ -188,8 +188,8 @@ def containers_in_turn(pod_spec: Mapping[str, Any]) -> Iterator[tuple[Mapping[st
 def most_at_once(pod_spec: Mapping[str, Any], held: Mapping[int, Decimal]) -> Decimal:
     """Return the largest amount of a resource that the containers of a pod hold at the same time.
 
-    As in the scheduler, the amounts of containers that run until the pod ends add up. The amount of an init container
-    that ends adds to the amounts of the sidecars that start before it.
+    Like the scheduler, the function adds up the amounts of the containers that run until the pod ends. While an init
+    container runs, only the sidecars that start before it hold amounts too.
 
     Args:
         pod_spec: Spec of the pod.
