@@ -361,15 +361,16 @@ def release_of(known: Mapping[str, _Release], version: str | Unverified, what: s
 
 def _unknown(known: Mapping[str, _Release], version: str, what: str, field: str, *, can_be_forced: bool) -> str:
     problem = f"{field} of {what} must be one of {', '.join(map(repr, known))}, got {version!r}"
-    bare = version.removeprefix("v")
-    if bare in known:
-        return f"{problem} (did you mean {bare!r}?)"
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)+", bare):
-        return problem + fields.did_you_mean(version, known)
+    bare = re.sub(r"^(v|[\^~<>= ]+)|(\.[xX*])+$", "", version)
+    inside = [other for other in known if f"{other}.".startswith(f"{bare}.") or bare == "*"]
+    if inside:
+        return f"{problem} (did you mean {inside[-1]!r}?)"
     oldest = next(iter(known))
-    if comparable(bare) < comparable(oldest):
+    if re.match("[0-9]", bare) and comparable(bare) < comparable(oldest):
         changes = _changes(what, bare, oldest)
         return f"{problem}, which is older than all supported releases{changes}. Use {oldest!r} or later"
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)+", bare):
+        return problem + fields.did_you_mean(version, known)
     if not can_be_forced:
         return problem
     line = bare.rpartition(".")[0]

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from gpu_constructs.catalog import versions
+from gpu_constructs.catalog.nfd_labels import enabled_sources
 from gpu_constructs.catalog.versions import NodeFeatureDiscoveryRelease
 from gpu_constructs.errors import GpuConstructsError
 from gpu_constructs.feature_discovery import config as files
@@ -87,9 +88,10 @@ def node_feature_discovery(
         is_own_chart: Whether the values belong to the chart of Node Feature Discovery, whose worker does not mark GPU
             nodes.
     """
-    fixed: Mapping[str, Mapping[str, Any]] = {"worker": {"marks_gpu_nodes": False}} if is_own_chart else {}
     for component in ("master", "worker", "topologyUpdater"):
         _drop_what_is_skipped(read, component)
+    marks_no_nodes = is_own_chart or _leaves_nodes_unmarked(read)
+    fixed: Mapping[str, Mapping[str, Any]] = {"worker": {"marks_gpu_nodes": False}} if marks_no_nodes else {}
     lives_in = read.get("nfd.namespaceOverride") or namespace
 
     def install(**members: Any) -> NodeFeatureDiscovery:
@@ -125,6 +127,25 @@ def node_feature_discovery(
     longest = 63 - len("-topology-updater")
     fullname = read.name(release_name, default, longest, fields.dns_subdomain, section="nfd.")
     return dataclasses.replace(whole, fullname=fullname, **components)
+
+
+def _leaves_nodes_unmarked(read: Reading) -> bool:
+    """Check whether the worker of NVIDIA's chart cannot mark GPU nodes, because the values disable its source of rules.
+
+    In this case, merge the values with the devices that the chart labels, and warn.
+    """
+    path, config = "nfd.worker.config", read.get("nfd.worker.config") or {}
+    core = config.get("core") or {}
+    key = "sources" if "sources" in core else "labelSources"
+    try:
+        files.document("worker", config, {})
+    except GpuConstructsError:
+        return False
+    if "custom" in enabled_sources(core.get(key, ["all"])):
+        return False
+    read.replace(path, files.merged({"sources": {"pci": files.WORKER["sources"]["pci"]}}, config))
+    read.warn(f"{path}.core.{key}", "lacks 'custom', so no node gets nvidia.com/gpu.present. Select another label")
+    return True
 
 
 def _drop_what_is_skipped(read: Reading, component: str) -> None:
@@ -192,6 +213,8 @@ def _laid(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _image(read: Reading, release: NodeFeatureDiscoveryRelease) -> str | None:
     repository, tag = read.get("nfd.image.repository"), read.get("nfd.image.tag")
     own, _, version = release.image.rpartition(":")
+    if read.release == release.version:
+        read.warn_of_other_release("nfd.image.tag", tag or "", version)
     return f"{repository or own}:{tag or version}" if repository or tag else None
 
 

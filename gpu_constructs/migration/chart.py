@@ -213,14 +213,24 @@ class Reading(Values):
             return None
         repository = self.get("image.repository", self.keys["image.repository"].default)
         given = self.get("image.tag") or tag
+        self.warn_of_other_release("image.tag", given, tag)
+        image = f"{repository}:{given}"
+        return image if self.accepts("image", partial(fields.image, "image", image)) else None
+
+    def warn_of_other_release(self, path: str, given: str, tag: str) -> None:
+        """Warn if the tag of an image in the Helm values is not from the release of the chart.
+
+        Args:
+            path: Key of the tag.
+            given: Tag in the Helm values.
+            tag: Tag of the release.
+        """
         if _RELEASE.search(given) and not {*_RELEASE.findall(given)} & {*_RELEASE.findall(tag)}:
             self.warn(
-                "image.tag",
+                path,
                 f"is {given!r}, but the manifests are for version={self.release!r}. Set version to the release of the "
                 "image, or remove the tag",
             )
-        image = f"{repository}:{given}"
-        return image if self.accepts("image", partial(fields.image, "image", image)) else None
 
 
 def full_name(release_name: str, name: str) -> str:

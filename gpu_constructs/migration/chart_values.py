@@ -24,6 +24,7 @@ _TYPES: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "map": ("a mapping", (Mapping,)),
 }
 _FEW, _NEAR = 2, 0.75
+PARENT = "it holds keys of the chart. Pass the part of the values below"
 _NOTHING: Mapping[str, Any] = {"bool": False, "text": "", "list": (), "map": {}}
 
 
@@ -38,6 +39,7 @@ class Key:
         note: Text for the documentation of the key.
         why_not: Reason why the library cannot convert the value; empty if it can.
         is_ignored: Whether the chart ignores the key too.
+        no_map: Reason why a mapping has no effect, although the chart expects a list; empty if the chart fails.
         releases: Chart releases that read the key. Empty if all supported releases read it.
         default: Default of the chart. Helm merges a mapping with it, and null removes it. None if the chart has no
             default.
@@ -50,6 +52,7 @@ class Key:
     note: str = ""
     why_not: str = ""
     is_ignored: bool = False
+    no_map: str = ""
     releases: Sequence[str] = ()
     default: Any = None
     null: Any = None
@@ -95,8 +98,11 @@ class Values:
             path = path if path.isprintable() else repr(path)
             near = self._meant.get(path) or nearest(path, keys, self.release)
             hint = f" (did you mean {near!r}?)" if near else ". Leave it out"
-            if isinstance(value, Mapping) and value and all(name in keys or _is_section(name, keys) for name in value):
-                near, hint = path, f": it holds keys of the chart. Pass the part of the values below {path!r}"
+            start = path[: path.rfind(".") + 1]
+            if path not in self._meant and is_parent_of(
+                value, path, near, lambda name: f"{start}{name}" in keys or _is_section(f"{start}{name}", keys)
+            ):
+                near, hint = path, f": {PARENT} {path!r}"
             self.refuse(path, f"is not a key of the chart, which would skip it silently{hint}", is_ignored=not near)
         elif value is not None or path != "global":
             self.refuse(path, f"must be a mapping, got {shown(value)}: the chart would fail. Leave it out")
@@ -107,6 +113,8 @@ class Values:
             self.refuse(path, "is not convertible: the chart would render nothing there. Leave it out")
         elif _is_nothing(value, key.type):
             self._read[path] = _NOTHING.get(key.type) if key.default else key.null
+        elif isinstance(value, Mapping) and key.no_map:
+            self.refuse(path, key.no_map, is_ignored=True)
         elif not isinstance(value, types) or (key.type.startswith("number") and isinstance(value, bool)):
             self.refuse(path, f"must be {words}, got {shown(value)}{way_out(value, key.type)}")
         elif value != {} or not key.default:  # Helm lays an empty mapping over the chart's: nothing changes.
@@ -197,6 +205,22 @@ def _leaves(prefix: str, values: Mapping[Any, Any], keys: Mapping[str, Key]) -> 
             yield path, value
 
 
+def is_parent_of(value: Any, path: str, near: str, is_read: Callable[[str], bool]) -> bool:
+    """Check whether an unknown key looks like the name of the chart in the values of a parent chart.
+
+    Then most of its keys are keys that the chart has at the top.
+
+    Args:
+        value: Value of the key.
+        path: Dotted path of the key.
+        near: Key of the chart that resembles the key most; empty if there is none.
+        is_read: Whether the chart reads a key or a section.
+    """
+    is_elsewhere = near.rpartition(".")[2] == path.rpartition(".")[2]
+    names = [] if is_elsewhere or not isinstance(value, Mapping) else list(map(str, value))
+    return sum(map(is_read, names)) > len(names) / 2
+
+
 def _is_section(path: str, keys: Mapping[str, Key]) -> bool:
     return any(known.startswith(f"{path}.") for known in keys)
 
@@ -231,8 +255,9 @@ def _elsewhere(section: str, word: str, names: Iterable[str]) -> list[str]:
 
 
 def _is_near(name: str, path: str) -> bool:
-    words = name.rpartition(".")[2], path.rpartition(".")[2]
-    return name.count(".") == path.count(".") and difflib.SequenceMatcher(None, *words).ratio() >= _NEAR
+    words = list(zip(name.split("."), path.split("."), strict=False))
+    is_near = all(difflib.SequenceMatcher(None, *pair).ratio() >= _NEAR for pair in words)
+    return name.count(".") == path.count(".") and is_near
 
 
 def _is_nothing(value: object, kind: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -17,6 +17,15 @@ from gpu_constructs.kube import fields
 from gpu_constructs.kube.plain_data import below, shown
 
 WAY_OUT = "Pass strict=False to drop it"
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Loader that reads dates as text, like Helm."""
+
+    yaml_implicit_resolvers: ClassVar[Any] = {
+        first: [one for one in resolvers if not one[0].endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 class ValuesFile(dict[str, Any]):
@@ -37,14 +46,19 @@ class ValuesFile(dict[str, Any]):
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
-            values, root = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
-        except (OSError, ValueError, yaml.YAMLError) as error:
+            nodes = list(yaml.compose_all(text, Loader=_Loader))
+            values = _Loader("").construct_document(nodes[0]) if nodes else None
+            lines = dict(_lines("", nodes[0])) if nodes else {}
+        except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
             problem = " ".join(str(error).split())
             raise GpuConstructsError(f"path must be a values file in YAML, got {str(path)!r}: {problem}") from None
         if not isinstance(values, Mapping | None):
             raise GpuConstructsError(f"path must be a file with a mapping, got {shown(values)} in {str(path)!r}")
+        for other in nodes[1:]:
+            if not other.tag.endswith(":null"):
+                warn(f"line {other.start_mark.line + 1}: the document has no effect: Helm reads only the first one")
         made = cls(values or {})
-        made.lines = {} if root is None else dict(_lines("", root))
+        made.lines = lines
         return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from gpu_constructs.catalog.versions import GPU_OPERATOR, GpuOperatorRelease
 from gpu_constructs.errors import GpuConstructsError, then
 from gpu_constructs.kube.plain_data import Shapes, shown
 from gpu_constructs.kube.tables import table
-from gpu_constructs.migration.chart_values import Key, nearest
+from gpu_constructs.migration.chart_values import PARENT, Key, is_parent_of, nearest
 from gpu_constructs.operator.values import NFD
 
 _RELEASES = tuple(GPU_OPERATOR)
@@ -144,20 +144,7 @@ def _of_key(path: str, value: Any, key: Key, release: GpuOperatorRelease) -> Ite
 
 
 def _unknown(path: str, value: Any, release: GpuOperatorRelease) -> KeyProblem:
-    section, _, name = path.rpartition(".")
-    known = _read_by(release.behaves_like)
-    same = next((other for other in known if _bare(other) == _bare(path)), "")
-    near = _MEANT.get(path) or same or nearest(path, KEYS, release.behaves_like)
-    read = [other for other in _RELEASES if path in _read_by(other)]
-    is_ignored = not near or path.startswith(f"{near}.")
-    way_out = "remove it" if is_ignored else f"did you mean {near!r}?"
-    if section in (*_OPERANDS, "daemonsets") and name in _TABLE["of_all_operands"] and not read:
-        way_out, is_ignored = _TABLE["of_all_operands"][name], True
-    elif read:
-        way_out = f"releases {' to '.join(dict.fromkeys((read[0], read[-1])))} read it. Remove it"
-        is_ignored = True
-    elif path.startswith("nfd."):
-        way_out, is_ignored = f"the keys of Node Feature Discovery are below {NFD!r}", False
+    way_out, is_ignored = _way_out(path, value, release)
     return KeyProblem(
         path,
         f"values.{path} is not a key that the chart of GPU Operator {release.version} reads, so Helm would silently "
@@ -166,5 +153,26 @@ def _unknown(path: str, value: Any, release: GpuOperatorRelease) -> KeyProblem:
     )
 
 
-def _bare(path: str) -> str:
-    return re.sub(r"[-_]", "", path).lower()
+def _way_out(path: str, value: Any, release: GpuOperatorRelease) -> tuple[str, bool]:
+    """Return the advice for a key that the chart does not read, and whether the key resembles no key of the chart."""
+    section, _, name = path.rpartition(".")
+    known = _read_by(release.behaves_like)
+    near = _MEANT.get(path) or _same(path, known) or nearest(path, KEYS, release.behaves_like)
+    if path not in _MEANT and is_parent_of(value, path, near, known.__contains__):
+        return f"{PARENT} {path!r}", False
+    read = [other for other in _RELEASES if path in _read_by(other)]
+    if section in (*_OPERANDS, "daemonsets", "") and name in _TABLE["of_all_operands"] and not read:
+        return _TABLE["of_all_operands"][name], True
+    if read:
+        return f"releases {' to '.join(dict.fromkeys((read[0], read[-1])))} read it. Remove it", True
+    if path.startswith("nfd."):
+        return f"the keys of Node Feature Discovery are below {NFD!r}", False
+    if not near or path.startswith(f"{near}."):
+        return "remove it", True
+    return f"did you mean {near!r}?", False
+
+
+def _same(path: str, known: Iterable[str]) -> str:
+    """Return the known key that differs from a path only in hyphens, underscores and case, or an empty text."""
+    bare = {re.sub(r"[-_]", "", other).lower(): other for other in known}
+    return bare.get(re.sub(r"[-_]", "", path).lower(), "")

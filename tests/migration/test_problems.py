@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cdk8s import App, Chart
+import yaml
+from cdk8s import App, Chart, Testing
 
-from gpu_constructs import DcgmExporter, DevicePluginChart, GpuConstructsError, GpuConstructsWarning
+from gpu_constructs import (
+    DcgmExporter,
+    DevicePluginChart,
+    GpuConstructsError,
+    GpuConstructsWarning,
+    GpuOperator,
+    NodeFeatureDiscoveryChart,
+)
+from gpu_constructs.errors import ValuesError
 from house_style import assert_house_style
 
 FILE = """\
@@ -91,8 +101,52 @@ def test_a_file_without_values_is_rejected(file, text, problem):
     assert caught.value.problem.startswith(problem)
 
 
+MAKERS: dict[str, Any] = {
+    "dcgm-exporter": DcgmExporter,
+    "gpu-operator": GpuOperator,
+    "node-feature-discovery": NodeFeatureDiscoveryChart,
+    "nvidia-device-plugin": DevicePluginChart,
+}
+ADVICE = yaml.safe_load((Path(__file__).parent / "tables" / "hints.yaml").read_text(encoding="utf-8"))["advice"]
+
+
+@pytest.mark.parametrize("row", ADVICE, ids=lambda row: f"{row['chart']} {row['values']}"[:70])
+def test_each_message_names_what_the_user_means(row):
+    parent = App() if row["chart"] in ("node-feature-discovery", "nvidia-device-plugin") else Chart(App(), "c")
+    version = {"version": row["version"]} if "version" in row else {}
+    errors: tuple[str, ...] = ()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            MAKERS[row["chart"]].from_helm_values(parent, "x", row["values"], **RELEASE, **version)
+        except GpuConstructsError as error:
+            errors = error.problems if isinstance(error, ValuesError) else (error.problem,)
+    warned = [str(one.message) for one in caught]
+    for kind, found in (("errors", errors), ("warnings", warned)):
+        expected = row.get(kind, [])
+        assert [part for part, message in zip(expected, found, strict=True) if part not in message] == []
+
+
 def test_a_version_can_have_the_leading_v_of_helm():
     DcgmExporter.from_helm_values(Chart(App(), "c"), "exporter", {}, **RELEASE, version="v4.8.2")
+
+
+def test_only_the_first_document_of_a_file_counts(file):
+    file.write_text("service: {type: NodePort}\n---\n# nothing\n---\nservice: {type: A}\n", encoding="utf-8")
+    chart = Chart(App(), "c")
+    with pytest.warns(GpuConstructsWarning, match="line 5: the document has no effect") as caught:
+        DcgmExporter.from_helm_values_file(chart, "exporter", file, **RELEASE)
+    assert len(caught) == 1
+    service = next(one for one in Testing.synth(chart) if one["kind"] == "Service")
+    assert service["spec"]["type"] == "NodePort"
+
+
+def test_a_date_is_text_like_in_helm(file):
+    file.write_text("podAnnotations: {since: 2024-01-31}\n", encoding="utf-8")
+    chart = Chart(App(), "c")
+    DcgmExporter.from_helm_values_file(chart, "exporter", file, **RELEASE)
+    pods = next(one for one in Testing.synth(chart) if one["kind"] == "DaemonSet")["spec"]["template"]
+    assert pods["metadata"]["annotations"]["since"] == "2024-01-31"
 
 
 def test_an_empty_file_has_no_values(file):
