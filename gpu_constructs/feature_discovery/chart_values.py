@@ -144,7 +144,7 @@ def _leaves_nodes_unmarked(read: Reading) -> bool:
     if "custom" in enabled_sources(core.get(key, ["all"])):
         return False
     read.replace(path, files.merged({"sources": {"pci": files.WORKER["sources"]["pci"]}}, config))
-    read.warn(f"{path}.core.{key}", "lacks 'custom', so no node gets nvidia.com/gpu.present. Select another label")
+    read.warn(f"{path}.core.{key}", "lacks 'custom', so nvidia.com/gpu.present marks no node. Select another label")
     return True
 
 

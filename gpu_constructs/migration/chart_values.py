@@ -94,13 +94,12 @@ class Values:
             self.refuse(path, key.why_not, is_ignored=key.is_ignored)
 
     def _refuse_unknown(self, path: str, value: Any, keys: Mapping[str, Key]) -> None:
-        if not _is_section(path, keys):
+        if not _is_read(path, keys):
             path = path if path.isprintable() else repr(path)
             near = self._meant.get(path) or nearest(path, keys, self.release)
             hint = f" (did you mean {near!r}?)" if near else ". Leave it out"
-            start = path[: path.rfind(".") + 1]
             if path not in self._meant and is_parent_of(
-                value, path, near, lambda name: f"{start}{name}" in keys or _is_section(f"{start}{name}", keys)
+                value, path, near, lambda name: _is_read(f"{path[: path.rfind('.') + 1]}{name}", keys)
             ):
                 near, hint = path, f": {PARENT} {path!r}"
             self.refuse(path, f"is not a key of the chart, which would skip it silently{hint}", is_ignored=not near)
@@ -126,7 +125,8 @@ class Values:
         Args:
             path: Dotted path of the key.
             problem: Text that follows the key in the message.
-            is_ignored: Whether the chart ignores the key too. Then the library drops it in both modes.
+            is_ignored: Whether the chart ignores the key too, or nothing needs it. Then the library drops it in both
+                modes.
         """
         self._problems.refuse(path, f"values.{path} {problem}", is_ignored=is_ignored)
 
@@ -199,7 +199,7 @@ class Values:
 def _leaves(prefix: str, values: Mapping[Any, Any], keys: Mapping[str, Key]) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         path = f"{prefix}{name}"
-        if isinstance(value, Mapping) and path not in keys and _is_section(path, keys):
+        if isinstance(value, Mapping) and path not in keys and _is_read(path, keys):
             yield from _leaves(f"{path}.", value, keys)
         else:
             yield path, value
@@ -217,12 +217,12 @@ def is_parent_of(value: Any, path: str, near: str, is_read: Callable[[str], bool
         is_read: Whether the chart reads a key or a section.
     """
     is_elsewhere = near.rpartition(".")[2] == path.rpartition(".")[2]
-    names = [] if is_elsewhere or not isinstance(value, Mapping) else list(map(str, value))
-    return sum(map(is_read, names)) > len(names) / 2
+    return isinstance(value, Mapping) and not is_elsewhere and sum(map(is_read, map(str, value))) > len(value) / 2
 
 
-def _is_section(path: str, keys: Mapping[str, Key]) -> bool:
-    return any(known.startswith(f"{path}.") for known in keys)
+def _is_read(path: str, keys: Mapping[str, Key]) -> bool:
+    """Check whether a path is a key of the chart, or a section with keys."""
+    return any(f"{known}.".startswith(f"{path}.") for known in keys)
 
 
 def nearest(path: str, keys: Mapping[str, Key], release: str) -> str:

@@ -188,7 +188,7 @@ def relabelings(make: Callable[..., Any]) -> Callable[[Any], Any]:
 def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the requests and limits of a container in Helm values, without invalid amounts.
 
-    Return None if no amount is valid.
+    Return None if no amount is valid. Drop GPUs with a warning, also in strict mode.
     """
     kept: dict[str, dict[str, Any]] = {}
     for section, amounts in given.items():
@@ -196,7 +196,14 @@ def resources(read: Values, path: str, given: Mapping[str, Any]) -> dict[str, An
             place = f"{path}.{section}" if name is None else plain_data.below(f"{path}.{section}", name)
             # Kubernetes reads the amounts 0.1 and "0.1" as the same.
             text = str(amount) if type(amount) is float else amount
-            if read.accepts(place, partial(_amount, section, name, text)) and name is not None:
+            if str(name).startswith("nvidia.com/"):
+                read.refuse(
+                    place,
+                    "takes GPUs from workloads, and this pod sees all GPUs through the container runtime without it. "
+                    "Remove it",
+                    is_ignored=True,
+                )
+            elif read.accepts(place, partial(_amount, section, name, text)) and name is not None:
                 kept.setdefault(section, {})[name] = text
     return kept if kept and read.accepts(path, partial(container_resources, kept, default={})) else None
 

@@ -28,7 +28,7 @@ serviceMonitor:
 image: {tag: 1.5}
 resources:
   limits:
-    nvidia.com/gpu: 1
+    example.com/disk: 1 x
 extraEnv:
   - name: A
     value: 1
@@ -36,7 +36,7 @@ extraEnv:
 PROBLEMS = {
     3: "values.serviceMonitor.interval",
     4: "values.image.tag",
-    7: "values.resources.limits['nvidia.com/gpu']",
+    7: "values.resources.limits['example.com/disk']",
     9: "values.extraEnv[0]",
 }
 RELEASE = {"release_name": "r", "namespace": "gpu"}
